@@ -72,8 +72,8 @@ def main():
     RESULTS.mkdir(parents=True, exist_ok=True)
     page = [
         f"# Benchmarks\n\nWritten by `make bench`. {describe_machine()}\n"
-        "Everything is f32. Sides of a comparison take turns in one run, and figures are\n"
-        "medians over the turns: on a noisy machine only the ratios carry over.\n"
+        "Everything is f32. Sides of a comparison take turns in one run, and figures are medians over the\n"
+        f"turns (this run: --turns {options.turns} --repetitions {options.repetitions}): on a noisy machine only the ratios carry over.\n"
     ]
     figures = None
     with tempfile.TemporaryDirectory() as data:
