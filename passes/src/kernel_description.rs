@@ -6,7 +6,7 @@
 //! in JSON; `lower-control` reads it with [`KernelDescription::parse`], gives every [`RowType`] a
 //! space and every name its parameter, and removes the attribute.
 
-use cohort_abi::manifest::{Elem, RowProduct};
+use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use serde::{Deserialize, Serialize};
 
 /// The discardable attribute of a lowered kernel's `func.func`.
@@ -32,6 +32,8 @@ pub struct KernelDescription {
     pub flops_per_row: u64,
     #[serde(default)]
     pub row_products: Vec<RowProduct>,
+    #[serde(default)]
+    pub call: CallShape,
 }
 
 /// The type of one row: the space that it lives in is the one of this element type and shape.
@@ -49,6 +51,9 @@ pub enum OperandDescription {
     Row(RowType),
     Rows(RowType),
     Scalar(Elem),
+    Length,
+    Ragged { row: RowType, extent: usize },
+    Stacked { row: RowType, extent: usize },
 }
 
 /// See [`cohort_abi::manifest::Constant`]; `param` is the symbol of the parameter's global.
@@ -118,6 +123,7 @@ mod tests {
                 operand: 0,
                 flops: 1568,
             }],
+            call: CallShape::default(),
         };
         assert_eq!(
             KernelDescription::parse(&description.to_json()).unwrap(),

@@ -75,6 +75,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         row_tile: 8,
         flops_per_row: 0,
         row_products: vec![],
+        call: Default::default(),
     };
     let manifest = Manifest {
         version: VERSION,
@@ -95,6 +96,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         locations: vec![],
         forces: vec![],
         computed: vec![],
+        dims: vec![],
     };
     for batch in [16, 256, 10_000] {
         let program = Program::new(manifest.clone(), Box::new(Functions))?;

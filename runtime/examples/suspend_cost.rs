@@ -88,6 +88,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             row_tile: 8,
             flops_per_row: 0,
             row_products: vec![],
+            call: Default::default(),
         }],
         locations: vec![],
         forces: vec![Force {
@@ -95,6 +96,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             space: 0,
         }],
         computed: vec![],
+        dims: vec![],
     };
     // Seconds to record and to execute, the best of some repetitions.
     let measure = |entry: *const (), in_flight: usize| {

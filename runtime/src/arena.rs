@@ -214,6 +214,7 @@ pub(crate) mod tests {
             locations: vec![],
             forces: vec![],
             computed: vec![],
+            dims: vec![],
         }
     }
 

@@ -601,9 +601,11 @@ impl Writer<'_> {
         let mut list = placed.list_start;
         for (operand, value) in kernel.operands.iter().zip(operands) {
             match operand {
-                Operand::Scalar(_) => self.index[slot] = *value as u32,
-                Operand::Row { space } => self.index[slot] = self.row(*value, *space),
-                Operand::Rows { space } => {
+                Operand::Scalar(_) | Operand::Length => self.index[slot] = *value as u32,
+                Operand::Row { space } | Operand::Ragged { space, .. } => {
+                    self.index[slot] = self.row(*value, *space)
+                }
+                Operand::Rows { space } | Operand::Stacked { space, .. } => {
                     let (listed, rest) = handles.split_at(*value as usize);
                     handles = rest;
                     let start = self.lists.start(list, row);
@@ -649,10 +651,10 @@ fn row_work(manifest: &Manifest, kernel: &cohort_abi::manifest::Kernel) -> u64 {
         .operands
         .iter()
         .map(|operand| match operand {
-            Operand::Row { space } => elements(*space),
+            Operand::Row { space } | Operand::Ragged { space, .. } => elements(*space),
             // Their lengths are known only when they are recorded.
-            Operand::Rows { .. } => 0,
-            Operand::Scalar(_) => 1,
+            Operand::Rows { .. } | Operand::Stacked { .. } => 0,
+            Operand::Scalar(_) | Operand::Length => 1,
         })
         .sum();
     let written: u64 = kernel.results.iter().map(|space| elements(*space)).sum();

@@ -210,8 +210,11 @@ fn row_type(manifest: &Manifest, operand: &Operand) -> String {
     };
     match operand {
         Operand::Scalar(elem) => name(*elem).to_owned(),
+        Operand::Length => "length".to_owned(),
         Operand::Row { space } => row(*space),
-        Operand::Rows { space } => format!("[{}]", row(*space)),
+        Operand::Rows { space }
+        | Operand::Ragged { space, .. }
+        | Operand::Stacked { space, .. } => format!("[{}]", row(*space)),
     }
 }
 

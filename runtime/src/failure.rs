@@ -104,6 +104,7 @@ impl Stop {
             ),
             Failure::IndexOutOfRange => format!("index {a} is out of range for length {b}{at}"),
             Failure::LengthMismatch => format!("lengths {a} and {b} differ{at}"),
+            Failure::ShapeMismatch => format!("dims {a} and {b} differ{at}"),
             Failure::DivisionByZero => format!("division by zero{at}"),
             Failure::NanDecision => format!("a tensor that decides is not a number (NaN){at}"),
         };

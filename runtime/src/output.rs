@@ -231,6 +231,7 @@ impl<'m> Formatter<'m> {
             Type::Scalar(elem) => write_scalar(&mut self.text, *elem, slot as u32),
             Type::Tensor { space } => self.tensor(*space, Handle(slot), executor)?,
             Type::Tuple(_) => {}
+            Type::Ragged { .. } => return Err(Problem::Broken("a ragged tensor")),
             Type::Adt(adt) => {
                 if pointer.is_null() {
                     return Err(Problem::Broken("a null pointer"));

@@ -925,6 +925,7 @@ mod tests {
                 row_tile: 1,
                 flops_per_row: 0,
                 row_products: vec![],
+                call: Default::default(),
             });
             let grouping = Grouping::ByDepth { share };
             Calls(Recorder::new(

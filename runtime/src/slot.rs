@@ -19,9 +19,9 @@ pub enum Slot {
 impl Slot {
     pub fn of(operand: &Operand) -> Slot {
         match operand {
-            Operand::Scalar(_) => Slot::Scalar,
-            Operand::Row { .. } => Slot::Row,
-            Operand::Rows { .. } => Slot::List,
+            Operand::Scalar(_) | Operand::Length => Slot::Scalar,
+            Operand::Row { .. } | Operand::Ragged { .. } => Slot::Row,
+            Operand::Rows { .. } | Operand::Stacked { .. } => Slot::List,
         }
     }
 }

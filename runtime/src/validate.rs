@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::{Constant, Elem, Manifest, Operand, Source, Type};
+use cohort_abi::manifest::{CallShape, Constant, Elem, Manifest, Operand, Source, Type};
 
 use crate::error::Error;
 
@@ -88,6 +88,7 @@ fn ty(manifest: &Manifest, ty: &Type) -> Result<(), String> {
         Type::Array(element) => self::ty(manifest, element),
         Type::Adt(adt) if *adt < manifest.adts.len() => Ok(()),
         Type::Adt(adt) => Err(format!("no data type {adt}")),
+        Type::Ragged { .. } => Err("ragged tensors are not supported yet".to_owned()),
     }
 }
 
@@ -128,6 +129,9 @@ fn source(manifest: &Manifest, source: &Source) -> Result<(), String> {
 }
 
 fn kernel(manifest: &Manifest, kernel: &cohort_abi::manifest::Kernel) -> Result<(), String> {
+    if kernel.call != CallShape::default() {
+        return Err("calls of several rows are not supported yet".to_owned());
+    }
     for operand in &kernel.operands {
         if let Operand::Row { space } | Operand::Rows { space } = operand {
             self::space(manifest, *space)?;

@@ -99,5 +99,6 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         locations: tables.locations,
         forces: tables.forces,
         computed: tables.computed,
+        dims: tables.dims,
     })
 }

@@ -27,6 +27,8 @@ pub struct Tables {
     pub adts: Vec<Adt>,
     pub params: Vec<Param>,
     pub computed: Vec<Computed>,
+    /// Names of the entry's instance dims.
+    pub dims: Vec<String>,
     pub spaces: Vec<Space>,
     pub sources: Vec<Source>,
     pub kernels: Vec<Kernel>,
@@ -279,6 +281,15 @@ impl Tables {
                     space: self.space(row.elem, &row.shape),
                 },
                 OperandDescription::Scalar(elem) => Operand::Scalar(elem),
+                OperandDescription::Length => Operand::Length,
+                OperandDescription::Ragged { row, extent } => Operand::Ragged {
+                    space: self.space(row.elem, &row.shape),
+                    extent,
+                },
+                OperandDescription::Stacked { row, extent } => Operand::Stacked {
+                    space: self.space(row.elem, &row.shape),
+                    extent,
+                },
             })
             .collect();
         let results = description
@@ -317,6 +328,7 @@ impl Tables {
             row_tile: description.row_tile,
             flops_per_row: description.flops_per_row,
             row_products: description.row_products,
+            call: description.call,
         })
     }
 }

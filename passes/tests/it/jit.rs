@@ -131,7 +131,7 @@ impl Jit {
             .map(|(operand, description)| {
                 use cohort_passes::kernel_description::OperandDescription::*;
                 let rows = match description {
-                    Row(row) | Rows(row) => {
+                    Row(row) | Rows(row) | Ragged { row, .. } | Stacked { row, .. } => {
                         let bytes = operand.space.len() * row.elem.bytes();
                         let mut memory = Aligned::new(bytes);
                         for (at, bits) in operand.space.iter().enumerate() {
@@ -139,7 +139,7 @@ impl Jit {
                         }
                         memory
                     }
-                    Scalar(_) => Aligned::new(0),
+                    Scalar(_) | Length => Aligned::new(0),
                 };
                 (rows, operand.clone())
             });

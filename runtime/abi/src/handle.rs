@@ -2,7 +2,8 @@
 
 /// `bucket << 40 | result << 32 | position`.
 ///
-/// The bucket tells the depth and the kernel; the position is the row in the bucket. Buckets below
+/// The bucket tells the depth and the kernel; the position is the row in the bucket, of a tensor with
+/// instance dims its first one (of which there may be none). Buckets below
 /// the manifest's number of *sources* are not computed: bucket `s` holds the rows of source `s`
 /// (a parameter that is looked up or used as a value, a constant), and its position is the row.
 #[repr(transparent)]

@@ -18,10 +18,19 @@
 //! |---|---|
 //! | `i32`, `f32`, `bool` on the host | one, the low 32 bits hold the value's bits (`bool`: 0 or 1) |
 //! | a tensor | one, its [`Handle`] |
+//! | a tensor with instance dims | the [`Handle`] of its first row, then the length of each instance dim, in order |
 //! | a tuple | its elements' slots, one after another |
 //! | an algebraic data type | one, a pointer to `[tag, field slots…]` |
 //! | an array | one, a pointer to `[length, element slots…]` |
 //! | a tensor stacked from rows | one, a pointer to an array of handles |
+//!
+//! # Tensors whose lengths differ
+//!
+//! A tensor with instance dims is *ragged* in a batch. All its dims up to the last instance dim are
+//! one count of consecutive rows of the space of the dims behind: `f32[n, 64]` is `n` rows of the
+//! space of `[64]`, `f32[m, k]` is `m · k` rows of the space of `[]`, in row-major order. So a row
+//! of it is the handle of its first row plus an index, and work on each row alone, over all
+//! instances, is work on one dense range of rows: nothing is padded.
 
 pub mod handle;
 pub mod manifest;
@@ -31,14 +40,17 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
 
-/// `kernel(begin, end, operands, results, constants, scratch)`: computes rows `begin..end`.
+/// `kernel(begin, end, operands, results, constants, scratch)`: computes rows `begin..end` of a
+/// bucket, or calls, where the manifest's [`manifest::Unit`] says so.
 ///
-/// * `operands`: one [`OperandRef`] for each of the manifest's operands;
+/// * `operands`: one [`OperandRef`] for each of the manifest's operands; of a kernel whose unit is
+///   the call and whose calls have an extent of rows, one more, a scalar operand: `index[i]` is the
+///   row of the bucket at which call `i` begins;
 /// * `results`: for each result, the address of the row of the bucket's row 0; rows are dense;
 /// * `constants`: for each of the manifest's constants, its address;
 /// * `scratch`: at least the manifest's `scratch_bytes`, 64-byte aligned, private to the caller.
@@ -58,7 +70,10 @@ pub struct OperandRef {
     /// An operand of rows: the address of row 0 of its space. A scalar operand: unused, null.
     pub base: *const c_void,
     /// A row operand: `index[i]` is the row in the space that row `i` of the bucket reads.
-    /// A scalar operand: `index[i]` holds the bits of its value for row `i`.
+    /// A scalar operand or a length: `index[i]` holds the bits of its value for row `i`.
+    /// A ragged or stacked operand where the unit is the row: as a row operand.
+    /// Where the unit is the call, `i` counts calls, and a ragged operand has the first row of
+    /// the call's value.
     /// A list operand: the rows of all lists, one list after another.
     pub index: *const u32,
     /// A list operand: row `i` of the bucket reads `index[offsets[i]..offsets[i + 1]]`, which may
@@ -94,6 +109,8 @@ pub enum Failure {
     DivisionByZero = 7,
     /// A tensor that decides the instance's path is not a number.
     NanDecision = 8,
+    /// Two instance dims that must be equal are not.
+    ShapeMismatch = 9,
 }
 
 impl Failure {
@@ -108,6 +125,7 @@ impl Failure {
             Failure::LengthMismatch => "length_mismatch",
             Failure::DivisionByZero => "division_by_zero",
             Failure::NanDecision => "nan_decision",
+            Failure::ShapeMismatch => "shape_mismatch",
         }
     }
 
@@ -122,6 +140,7 @@ impl Failure {
             LengthMismatch,
             DivisionByZero,
             NanDecision,
+            ShapeMismatch,
         ]
         .into_iter()
         .find(|failure| *failure as u32 == code)
@@ -131,9 +150,10 @@ impl Failure {
 /// The functions that the runtime offers to compiled code, all `extern "C"`.
 pub mod symbols {
     /// `(context, kernel: u32, operands: *const u64) -> u64`: appends one call to a bucket. The
-    /// operands are one slot each, as many as the manifest says: a handle, a scalar's bits, or the
-    /// address of an array of handles, which is read before the call returns.
-    /// Returns the handle of result 0; result `r` is [`super::Handle::result_handle`] of it.
+    /// operands are one slot each, as many as the manifest says: a handle, a scalar's bits, a
+    /// length, or the address of an array of handles, which is read before the call returns.
+    /// Returns the handle of result 0, of its first row where the call has an extent of rows;
+    /// result `r` is [`super::Handle::result_handle`] of it.
     pub const RECORD: &str = "cohort_record";
     /// `(context, slots: u64) -> *mut u64`: uninitialised memory of the instance, 8-byte aligned,
     /// alive until the instance's outputs are written.

@@ -12,6 +12,9 @@ pub struct Manifest {
     pub entry: String,
     pub arguments: Vec<Argument>,
     pub result: Type,
+    /// Names of the entry's instance dims, for [`LeadingDim::Named`].
+    #[serde(default)]
+    pub dims: Vec<String>,
     pub adts: Vec<Adt>,
     /// Every tensor that the weights file must hold, used or not.
     pub params: Vec<Param>,
@@ -109,6 +112,24 @@ pub enum Type {
     Stacked {
         space: usize,
     },
+    /// A tensor with instance dims: these leading ones, the last of which is an instance dim, then
+    /// those of the space.
+    Ragged {
+        space: usize,
+        dims: Vec<LeadingDim>,
+    },
+}
+
+/// One of the dims of a ragged tensor that count its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeadingDim {
+    /// The same for every instance; has no slot.
+    Known(u64),
+    /// Index into [`Manifest::dims`]: in one instance, dims of one name are equal.
+    Named(usize),
+    /// Any length.
+    Any,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,6 +214,48 @@ pub struct Kernel {
     /// Of these, the products whose matrix is an operand, one a row; for reports.
     #[serde(default)]
     pub row_products: Vec<RowProduct>,
+    /// What instance dims make of a call.
+    #[serde(default)]
+    pub call: CallShape,
+}
+
+/// How a call of a kernel becomes rows; by default it is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallShape {
+    /// The numbers of rows that operands and results have.
+    #[serde(default)]
+    pub extents: Vec<Extent>,
+    /// The rows that a call has in its bucket, an index into `extents`; without, it has one. All
+    /// results have as many.
+    #[serde(default)]
+    pub rows: Option<usize>,
+    #[serde(default)]
+    pub unit: Unit,
+    /// Floating-point operations of products a call, the sum of these, for reports; besides those a
+    /// row.
+    #[serde(default)]
+    pub flops: Vec<Extent>,
+}
+
+/// A number of rows, or of operations, that depends on the instance: `times` the product of the
+/// lengths.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Operands of the kernel, each an [`Operand::Length`]; one may occur twice.
+    pub lengths: Vec<usize>,
+    pub times: u64,
+}
+
+/// What a kernel's function counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Rows of the bucket: what is computed of a row needs that row of its operands only. Operands
+    /// that a call has once are repeated for each of its rows.
+    #[default]
+    Rows,
+    /// Calls: a call's rows are computed together.
+    Calls,
 }
 
 /// A product with a matrix a row.
@@ -221,6 +284,12 @@ pub enum Operand {
     Rows { space: usize },
     /// The low 32 bits of the slot, passed as they are.
     Scalar(Elem),
+    /// The length of an instance dim, at most 2³¹ − 1; passed like a scalar.
+    Length,
+    /// The handle of the first of consecutive rows, as many as that extent of the kernel.
+    Ragged { space: usize, extent: usize },
+    /// An array of as many handles as that extent, one for each row. The unit is the row.
+    Stacked { space: usize, extent: usize },
 }
 
 /// A parameter as a kernel wants it, made once at load.

@@ -112,12 +112,12 @@ fn operands(
         let start = placed.index_start + position * calls;
         let index = &flush.index[start..start + calls];
         operands.push(match operand {
-            Operand::Scalar(_) => OperandRef {
+            Operand::Scalar(_) | Operand::Length => OperandRef {
                 base: std::ptr::null(),
                 index: index.as_ptr(),
                 offsets: std::ptr::null(),
             },
-            Operand::Rows { space } => {
+            Operand::Rows { space } | Operand::Stacked { space, .. } => {
                 modes.gathered += 1;
                 let base = &flush.bases[*space];
                 let list = lists.next();
@@ -130,7 +130,7 @@ fn operands(
                     offsets: offsets.as_ptr(),
                 }
             }
-            Operand::Row { space } => {
+            Operand::Row { space } | Operand::Ragged { space, .. } => {
                 let base = &flush.bases[*space];
                 if is_contiguous(index) {
                     modes.contiguous += 1;
@@ -221,9 +221,11 @@ fn copy_bytes(row_bytes: usize, calls: u32) -> usize {
 /// The room that the copies of a launch's operands may need.
 pub(super) fn copies_bytes(kernel: &Kernel, calls: u32, bases: &[SpaceBase]) -> usize {
     let rows = kernel.operands.iter().map(|operand| match operand {
-        Operand::Row { space } => copy_bytes(bases[*space].row_bytes, calls),
+        Operand::Row { space } | Operand::Ragged { space, .. } => {
+            copy_bytes(bases[*space].row_bytes, calls)
+        }
         // Lists are never copied.
-        Operand::Rows { .. } | Operand::Scalar(_) => 0,
+        Operand::Rows { .. } | Operand::Stacked { .. } | Operand::Scalar(_) | Operand::Length => 0,
     });
     rows.sum()
 }

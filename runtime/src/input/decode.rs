@@ -127,6 +127,8 @@ impl<'m> Decoder<'m> {
                 self.values.push(u64::from(bits));
                 Ok(None)
             }
+            // Refused when the program is loaded.
+            Type::Ragged { .. } => Err(self.mismatch(cursor, ty)),
             Type::Tensor { space } => {
                 let handle = self.tensor(cursor, *space, inputs)?;
                 self.values.push(handle.0);

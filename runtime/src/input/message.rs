@@ -46,7 +46,7 @@ impl Decoder<'_> {
             Type::Tensor { space } => self.expected_part(*space, 0),
             Type::Tuple(types) => format!("a list of {}", types.len()),
             Type::Array(_) => "a list".to_owned(),
-            Type::Stacked { space } => {
+            Type::Stacked { space } | Type::Ragged { space, .. } => {
                 let space = &self.manifest.spaces[*space];
                 let row = describe(dtype_name(space.elem), &space.shape);
                 format!("a list of {row}")

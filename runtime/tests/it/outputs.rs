@@ -105,6 +105,7 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         locations: vec![],
         forces: vec![],
         computed: vec![],
+        dims: vec![],
     };
     let functions = Functions(vec![("doubled", doubled as *const ())]);
     let program = Program::new(manifest, Box::new(functions)).unwrap();

@@ -99,6 +99,7 @@ pub fn tree_manifest() -> Manifest {
                 row_tile: 4,
                 flops_per_row: 0,
                 row_products: vec![],
+                call: Default::default(),
             },
             Kernel {
                 name: "node".to_owned(),
@@ -118,6 +119,7 @@ pub fn tree_manifest() -> Manifest {
                 // A lie, so that even small launches are split over threads.
                 flops_per_row: 1_000_000,
                 row_products: vec![],
+                call: Default::default(),
             },
         ],
         locations: vec![
@@ -127,6 +129,7 @@ pub fn tree_manifest() -> Manifest {
         ],
         forces: vec![],
         computed: vec![],
+        dims: vec![],
     }
 }
 
@@ -454,6 +457,7 @@ pub fn echo_session(
         locations: vec![],
         forces: vec![],
         computed: vec![],
+        dims: vec![],
     };
     let functions = Functions(vec![
         ("echo1", echo::<1> as *const ()),

@@ -77,6 +77,7 @@ fn add_computed(manifest: &mut Manifest) -> &mut Computed {
         row_tile: 1,
         flops_per_row: 0,
         row_products: vec![],
+        call: Default::default(),
     });
     manifest.computed.push(Computed {
         weight,

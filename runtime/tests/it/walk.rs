@@ -53,6 +53,7 @@ pub fn walk_manifest() -> Manifest {
         row_tile: 4,
         flops_per_row: 1_000_000,
         row_products: vec![],
+        call: Default::default(),
     };
     let force = |line, space| Force {
         location: format!("walk.coh:{line}:8"),
@@ -94,6 +95,7 @@ pub fn walk_manifest() -> Manifest {
         locations: vec!["walk.coh:9:9".to_owned()],
         forces: vec![force(20, 1), force(21, 2), force(22, 3), force(23, 1)],
         computed: vec![],
+        dims: vec![],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{Elem, RowProduct};
+use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use melior::{
     Context,
@@ -291,5 +291,6 @@ fn describe(
                 })
             })
             .collect(),
+        call: CallShape::default(),
     }
 }

@@ -219,6 +219,7 @@ impl Kernel<'_> {
                         .collect();
                     operand
                 }
+                ragged => unreachable!("{ragged:?} in a kernel of one row a call"),
             })
             .collect();
         let mut call = jit.call("k", params, &operands);
@@ -238,6 +239,7 @@ impl Kernel<'_> {
                             .map(|bits| value(ty.elem, *bits))
                             .collect()
                     }
+                    ragged => unreachable!("{ragged:?} in a kernel of one row a call"),
                 })
                 .collect();
             let wanted = reference(&inputs);
