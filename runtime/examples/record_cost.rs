@@ -76,6 +76,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         flops_per_row: 0,
         row_products: vec![],
         call: Default::default(),
+        gpu: None,
     };
     let manifest = Manifest {
         version: VERSION,

@@ -89,6 +89,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             flops_per_row: 0,
             row_products: vec![],
             call: Default::default(),
+            gpu: None,
         }],
         locations: vec![],
         forces: vec![Force {

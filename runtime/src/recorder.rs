@@ -926,6 +926,7 @@ mod tests {
                 flops_per_row: 0,
                 row_products: vec![],
                 call: Default::default(),
+                gpu: None,
             });
             let grouping = Grouping::ByDepth { share };
             Calls(Recorder::new(

@@ -329,6 +329,7 @@ impl Tables {
             flops_per_row: description.flops_per_row,
             row_products: description.row_products,
             call: description.call,
+            gpu: None,
         })
     }
 }

@@ -217,6 +217,9 @@ pub struct Kernel {
     /// What instance dims make of a call.
     #[serde(default)]
     pub call: CallShape,
+    /// How it runs on a GPU, where the program was compiled for one and the kernel can.
+    #[serde(default)]
+    pub gpu: Option<crate::gpu::GpuKernel>,
 }
 
 /// How a call of a kernel becomes rows; by default it is one.

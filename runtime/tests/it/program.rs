@@ -100,6 +100,7 @@ pub fn tree_manifest() -> Manifest {
                 flops_per_row: 0,
                 row_products: vec![],
                 call: Default::default(),
+                gpu: None,
             },
             Kernel {
                 name: "node".to_owned(),
@@ -120,6 +121,7 @@ pub fn tree_manifest() -> Manifest {
                 flops_per_row: 1_000_000,
                 row_products: vec![],
                 call: Default::default(),
+                gpu: None,
             },
         ],
         locations: vec![

@@ -78,6 +78,7 @@ fn add_computed(manifest: &mut Manifest) -> &mut Computed {
         flops_per_row: 0,
         row_products: vec![],
         call: Default::default(),
+        gpu: None,
     });
     manifest.computed.push(Computed {
         weight,

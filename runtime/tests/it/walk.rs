@@ -54,6 +54,7 @@ pub fn walk_manifest() -> Manifest {
         flops_per_row: 1_000_000,
         row_products: vec![],
         call: Default::default(),
+        gpu: None,
     };
     let force = |line, space| Force {
         location: format!("walk.coh:{line}:8"),

@@ -1,0 +1,164 @@
+//! Kernels on a GPU: what a launch needs to know, and what its functions are given.
+//!
+//! A kernel of the program is a short sequence of *launches*, one after another on one stream. Each
+//! launch computes all rows of a bucket, and the next one may read whatever it wrote. All its
+//! functions, of every launch, take the same arguments; they are listed below.
+//!
+//! A launch has one function, or some that differ in their tiles only: a small tile spreads few
+//! rows over the card, a large one loads a weight for more rows at once. They give the same bits,
+//! so the number of rows may choose between them ([`GpuLaunch::function`]).
+//!
+//! The very same functions can be run on the host, compiled by `lower-gpu-to-host`: see [`SimFn`].
+//!
+//! # Arguments
+//!
+//! Every argument has 8 bytes. In order:
+//!
+//! | argument | count | |
+//! |---|---|---|
+//! | `rows` | 1 | rows of the bucket, `i64`, at least 1 |
+//! | `base`, `index`, `offsets` | for each of the kernel's operands | the fields of [`OperandRef`](crate::OperandRef), as addresses on the device |
+//! | `result` | for each of the kernel's results | the address of the row of the bucket's row 0; rows are dense |
+//! | `constant` | for each of [`GpuKernel::constants`] | its address |
+//! | `scratch` | 1 | [`GpuKernel::scratch`] bytes, uninitialised, private to this call of the kernel |
+//!
+//! A scalar operand's values are in `index`, as for the CPU; what an operand does not use is 0. The
+//! addresses of spaces (`base`), of constants and of scratch are multiples of [`ALIGNMENT`]. Those of
+//! results are as the rows happen to lie, and those of indices multiples of 4. Constants may be read
+//! up to 64 bytes behind their end, as on the CPU; nothing else is.
+//!
+//! # Grid
+//!
+//! `grid = (blocks(rows), column_blocks, 1)`, `block = (threads, 1, 1)`: [`GpuFunction::grid`].
+//! A bucket without rows is not launched. Shared memory is static, so a launch asks for none.
+
+use serde::{Deserialize, Serialize};
+use std::ffi::c_void;
+
+use crate::manifest::Constant;
+
+/// Bytes that the addresses of spaces, constants and scratch on the device are multiples of.
+pub const ALIGNMENT: u64 = 64;
+
+/// How a kernel runs on a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuKernel {
+    /// What the functions' `constant` arguments point to. Only [`Constant::Plain`] and
+    /// [`Constant::Dense`].
+    pub constants: Vec<Constant>,
+    /// Bytes of scratch whatever the number of rows; a multiple of [`ALIGNMENT`].
+    pub scratch_bytes: u64,
+    /// Bytes of scratch a row; a multiple of [`ALIGNMENT`].
+    pub scratch_bytes_per_row: u64,
+    /// In order; at least one.
+    pub launches: Vec<GpuLaunch>,
+}
+
+impl GpuKernel {
+    /// Bytes of scratch that a call for so many rows needs.
+    pub fn scratch(&self, rows: u64) -> u64 {
+        self.scratch_bytes + rows * self.scratch_bytes_per_row
+    }
+}
+
+/// One launch: the same work in one or more sizes of tiles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuLaunch {
+    /// By [`GpuFunction::from_rows`], the first of which is 0.
+    pub functions: Vec<GpuFunction>,
+}
+
+impl GpuLaunch {
+    /// The function for so many rows.
+    pub fn function(&self, rows: u64) -> Option<&GpuFunction> {
+        let fits = |function: &&GpuFunction| function.from_rows <= rows;
+        self.functions.iter().rev().find(fits)
+    }
+}
+
+/// A function of the GPU code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuFunction {
+    /// Its name in the PTX or CUBIN; for the host, that of a [`SimFn`].
+    pub symbol: String,
+    /// The number of rows from which on it is the better choice.
+    pub from_rows: u64,
+    /// Threads of a block, a multiple of 32.
+    pub threads: u32,
+    /// What the tiles count: rows of a matrix a row of the bucket, 1 where a row is a vector, or 0
+    /// where the work is the same for any number of rows.
+    pub tile_rows_per_row: u64,
+    /// Of these, how many a block computes.
+    pub tile_rows: u64,
+    /// Blocks along the second dim of the grid.
+    pub column_blocks: u32,
+    /// Static shared memory of a block.
+    pub shared_bytes: u32,
+}
+
+impl GpuFunction {
+    /// Blocks along the first and the second dim of the grid.
+    pub fn grid(&self, rows: u64) -> (u64, u32) {
+        let tile_rows = (rows * self.tile_rows_per_row).max(1);
+        (
+            tile_rows.div_ceil(self.tile_rows.max(1)),
+            self.column_blocks,
+        )
+    }
+}
+
+/// `thread(arguments, block_x, block_y, thread, shared, context)`: runs one thread of a block.
+///
+/// * `arguments`: the function's arguments as listed [above](self#arguments), one `u64` each, host
+///   addresses;
+/// * `shared`: the block's [`GpuFunction::shared_bytes`], aligned to 16;
+/// * `context`: handed on to [`BARRIER`] as it is.
+///
+/// At a barrier the function calls [`BARRIER`], `extern "C" fn(context: *mut c_void)`, which returns
+/// when all threads of the block have called it; each of them runs on a fiber of its own until then.
+/// Every thread of a block calls it equally often.
+pub type SimFn = unsafe extern "C" fn(
+    arguments: *const u64,
+    block_x: u64,
+    block_y: u64,
+    thread: u64,
+    shared: *mut c_void,
+    context: *mut c_void,
+);
+
+/// The symbol that a [`SimFn`] calls at a barrier, with its `context`.
+pub const BARRIER: &str = "cohort_sim_barrier";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(from_rows: u64, tile_rows: u64) -> GpuFunction {
+        GpuFunction {
+            symbol: format!("from_{from_rows}"),
+            from_rows,
+            threads: 128,
+            tile_rows_per_row: 3,
+            tile_rows,
+            column_blocks: 2,
+            shared_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn the_grid_covers_all_rows() {
+        assert_eq!(function(0, 8).grid(1), (1, 2));
+        assert_eq!(function(0, 8).grid(8), (3, 2));
+        assert_eq!(function(0, 8).grid(9), (4, 2));
+    }
+
+    #[test]
+    fn the_rows_choose_the_function() {
+        let launch = GpuLaunch {
+            functions: vec![function(0, 8), function(100, 32)],
+        };
+        let symbol = |rows| launch.function(rows).map(|f| f.symbol.clone());
+        assert_eq!(symbol(99).as_deref(), Some("from_0"));
+        assert_eq!(symbol(100).as_deref(), Some("from_100"));
+    }
+}
