@@ -30,3 +30,4 @@ pub mod row_products;
 pub mod specialise_functions;
 pub mod split_products;
 pub mod static_depth;
+pub mod unroll_loops;

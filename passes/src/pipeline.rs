@@ -18,12 +18,13 @@ use crate::{
     accumulate_products, batch_blocks, cpu::lower_kernels, explain_batching, form_blocks,
     fuse_products, hoist_constants, hoist_invariants, hoist_operators, keep_functions,
     keep_operators, lower_control, mark_recursive, operand_reuse, recognise_reductions,
-    specialise_functions, split_products, static_depth,
+    specialise_functions, split_products, static_depth, unroll_loops,
 };
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
     mark_recursive::PASS,
+    unroll_loops::PASS,
     crate::guard_decisions::PASS,
     hoist_constants::PASS,
     keep_functions::PASS,
@@ -111,6 +112,11 @@ const TO_BLOCKS: &[Step] = &[
     Step::At(Granularity::Function, keep_functions::PASS),
     Step::Ours(mark_recursive::PASS),
     Step::Upstream("inline,symbol-dce,canonicalize,cse"),
+    Step::Optional(
+        unroll_loops::PASS,
+        "layers that a loop counts take one matrix a row",
+    ),
+    Step::Upstream("canonicalize,cse"),
     Step::Ours(crate::guard_decisions::PASS),
     HOIST_CONSTANTS,
     Step::Upstream("canonicalize,cse"),

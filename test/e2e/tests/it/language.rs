@@ -345,3 +345,22 @@ fn what_is_made_of_parameters_alone() {
         ],
     );
 }
+
+#[test]
+fn layers_with_weights_of_their_own() {
+    check(
+        "dim L, D
+        param w: f32[L, D, D]   param b: f32[L, D]   param v: f32[L, D, 2]
+        fn layer(x: f32[D], l: i32) -> f32[D] { tanh(x @ w[l] + b[l]) }
+        fn main(x: f32[D]) -> ([f32[2]], f32[D], f32[D]) {
+          let deep = for l in range(L) with (x = x) { layer(x, l) + b[l] };
+          (map(range(L), |l| deep @ v[l]), b[1], deep * b[0])
+        }",
+        &[("L", 3), ("D", 5)],
+        &[
+            r#"{"x":[0.25,-1,2,0,3]}"#,
+            r#"{"x":[0,0,0,0,0]}"#,
+            r#"{"x":[1,2,3]}"#,
+        ],
+    );
+}
