@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BENCH_ARGUMENTS ?=
 
-.PHONY: all setup build demo test bench lint docs help
+.PHONY: all setup build runner demo test bench lint docs help
 
 all: build
 
@@ -16,6 +16,9 @@ setup: ## Installs LLVM 22 and the test tools where they are missing
 
 build: setup ## Builds batch-opt and batch-run into target/release
 	$(CARGO) build --release --workspace --bins
+
+runner: ## Builds batch-run without the compiler, a few MB that run artifacts, into target/runner/release
+	$(CARGO) build --release --package cohort-tools --bin batch-run --no-default-features --target-dir target/runner
 
 demo: build ## Runs the TreeLSTM example, batched and unbatched
 	examples/treelstm/demo.sh

@@ -45,6 +45,11 @@ pub enum Error {
     Version { expected: u32, found: u32 },
     #[error("the compiled program has no symbol `{symbol}` for {purpose}")]
     MissingSymbol { symbol: String, purpose: String },
+    #[error("{} {problem}", path.display())]
+    Artifact {
+        path: PathBuf,
+        problem: Box<crate::artifact::Problem>,
+    },
     #[error("not supported: {0}")]
     Unsupported(String),
     #[error("internal error, please report it: {0}")]
@@ -61,6 +66,7 @@ impl Error {
             | Error::WeightsMismatch { .. }
             | Error::Usage(_)
             | Error::OutOfMemory { .. }
+            | Error::Artifact { .. }
             | Error::Version { .. } => Fault::User,
             Error::Unsupported(_) => Fault::Unsupported,
             Error::MissingSymbol { .. } | Error::Internal(_) => Fault::Internal,

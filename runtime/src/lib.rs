@@ -28,6 +28,7 @@
 
 mod align;
 pub mod arena;
+pub mod artifact;
 pub mod bump;
 pub mod code;
 mod computed;
@@ -60,6 +61,7 @@ pub mod verify;
 pub mod weights;
 pub mod workers;
 
+pub use artifact::Artifact;
 pub use code::{CompiledCode, Program};
 pub use cohort_abi as abi;
 pub use error::{Error, Fault};

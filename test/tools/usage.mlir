@@ -8,7 +8,8 @@
 // RUN: %FileCheck %s --check-prefix=LEVEL < %t
 // RUN: %batch-opt %s --emit=ptx > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=LATER < %t
-// RUN: %batch-opt %s --emit=artifact > /dev/null 2>&1; test $? -eq 2
+// RUN: %batch-opt %s --emit=batched --target-cpu=native > %t 2>&1; test $? -eq 2
+// RUN: %FileCheck %s --check-prefix=CPU < %t
 // RUN: %batch-opt %s --input-format=toml > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=FORMAT < %t
 // RUN: %batch-opt %s -o /no/such/folder/x > %t 2>&1; test $? -eq 2
@@ -20,6 +21,7 @@
 // MISSING: error: cannot read `{{.*}}missing.mlir`: No such file
 // LEVEL: error: unknown level `nonsense`
 // LATER: error: `--emit=ptx` is not supported yet
+// CPU: error: `--target-cpu` is what `--emit=object` and `--emit=artifact` compile for
 // FORMAT: error: unknown input format `toml`
 // OUTPUT: error: cannot write `/no/such/folder/x`
 // PASS: error: no function has the attribute `cfb.entry`

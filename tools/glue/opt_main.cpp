@@ -54,6 +54,11 @@ struct Options {
       "granularity",
       llvm::cl::desc("What --emit makes a unit of scheduling: operator, block or function"),
       llvm::cl::value_desc("unit"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> targetCpu{
+      "target-cpu",
+      llvm::cl::desc("The processor that object files and artifacts are for: native (this one's), "
+                     "x86-64, x86-64-v2, x86-64-v3 or x86-64-v4"),
+      llvm::cl::value_desc("cpu"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> listPassesMarkdown{
       "list-passes-markdown", llvm::cl::desc("Print the reference of Cohort's passes"),
       llvm::cl::cat(category)};
@@ -86,6 +91,7 @@ struct CohortOptOptions {
   MlirStringRef inputFormat;
   MlirStringRef weights;
   MlirStringRef granularity;
+  MlirStringRef targetCpu;
   bool listPassesMarkdown;
 };
 
@@ -122,6 +128,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->inputFormat = toRef(options().inputFormat.getValue());
   parsed->weights = toRef(options().weights.getValue());
   parsed->granularity = toRef(options().granularity.getValue());
+  parsed->targetCpu = toRef(options().targetCpu.getValue());
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;
 }

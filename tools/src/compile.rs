@@ -3,6 +3,7 @@
 pub mod diagnostics;
 pub mod jit;
 pub mod module;
+pub mod object;
 pub mod source;
 
 use std::path::Path;
@@ -48,7 +49,7 @@ pub fn is_coh(path: &Path) -> bool {
 
 fn to_code(module: &melior::ir::Module<'_>) -> Result<(Manifest, jit::Jit), Stop> {
     let manifest = module::manifest(module)?;
-    let code = jit::Jit::new(module, false)?;
+    let code = jit::Jit::new(module)?;
     code.register(&cohort_runtime::abi_symbols());
     Ok((manifest, code))
 }

@@ -43,6 +43,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
             "`--without` and `--granularity` change what `--emit` does, and need it",
         ));
     }
+    if options.target_cpu.is_some() && !matches!(level, Some(Level::Object | Level::Artifact)) {
+        return Err(Stop::usage(
+            "`--target-cpu` is what `--emit=object` and `--emit=artifact` compile for",
+        ));
+    }
     let pipeline = match level {
         None => String::new(),
         Some(Level::Stage(stage)) => passes::pipeline(stage, &pipeline_options),
@@ -54,6 +59,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         Some(Level::Object) => {
             let object = emit::object(&options, &pipeline_options, format, &input)?;
             text::write(&options.output, &object)?;
+            return Ok(SUCCESS);
+        }
+        Some(Level::Artifact) => {
+            let artifact = emit::artifact(&options, &pipeline_options, format, &input)?;
+            text::write(&options.output, &artifact)?;
             return Ok(SUCCESS);
         }
     };

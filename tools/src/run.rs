@@ -1,6 +1,6 @@
 //! `batch-run`: runs a program over a file of instances.
 //!
-//! Compile ([`crate::compile`]), load the weights, and hand the input and the output to a
+//! Compile ([`crate::compile`]) or load an artifact, load the weights, and hand the input and the output to a
 //! [`cohort_runtime::Session`]; or, with `--oracle`, to the interpreter.
 
 mod args;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Parser;
-use cohort_runtime::{Error, Program, Session, Stats, Weights};
+use cohort_runtime::{Artifact, Error, Program, Session, Stats, Weights};
 
 use crate::exit::{FAILED, SUCCESS, Stop};
 use args::Arguments;
@@ -112,15 +112,25 @@ fn stop(error: Error) -> Stop {
     }
 }
 
-#[cfg(feature = "compiler")]
 fn load(arguments: &Arguments) -> Result<Program, Stop> {
+    let bytes = crate::text::read(&arguments.model)?;
+    // By what is in it: a name says little. What is called an artifact must be one.
+    let extension = arguments.model.extension();
+    if Artifact::is_artifact(&bytes) || extension.is_some_and(|name| name == "cohort") {
+        arguments.refuse_for_artifacts()?;
+        return Artifact::open(&arguments.model, &bytes).map_err(stop);
+    }
+    compile(arguments, &bytes)
+}
+
+#[cfg(feature = "compiler")]
+fn compile(arguments: &Arguments, bytes: &[u8]) -> Result<Program, Stop> {
     const STACK_BYTES: usize = 1 << 30;
-    let bytes = read_model(arguments)?;
     let dims = crate::compile::source::Dims::new(arguments.weights.clone(), &arguments.dims)?;
     let pipeline = arguments.pipeline()?;
     // MLIR's passes recurse over what they transform.
     let program = crate::stack::with_stack(STACK_BYTES, || {
-        crate::compile::compile(&arguments.model, &bytes, &dims, &pipeline).map(Carried)
+        crate::compile::compile(&arguments.model, bytes, &dims, &pipeline).map(Carried)
     })?;
     Ok(program.0)
 }
@@ -135,22 +145,10 @@ struct Carried(Program);
 unsafe impl Send for Carried {}
 
 #[cfg(not(feature = "compiler"))]
-fn load(arguments: &Arguments) -> Result<Program, Stop> {
-    read_model(arguments)?;
+fn compile(arguments: &Arguments, _: &[u8]) -> Result<Program, Stop> {
     Err(Stop::usage(format!(
-        "{}: this batch-run was built without the compiler and runs artifacts, which are not \
-         supported yet",
+        "{} is no artifact, and this batch-run was built without the compiler; make an artifact of \
+         it with `batch-opt --emit artifact`",
         arguments.model.display()
     )))
-}
-
-fn read_model(arguments: &Arguments) -> Result<Vec<u8>, Stop> {
-    if arguments
-        .model
-        .extension()
-        .is_some_and(|extension| extension == "cohort")
-    {
-        return Err(Stop::usage("artifacts are not supported yet"));
-    }
-    crate::text::read(&arguments.model)
 }

@@ -2,6 +2,7 @@
 //!
 //! One executable, one module a subject; [`program`] holds the programs.
 
+mod artifacts;
 mod batching;
 mod deciding;
 mod explain;

@@ -1,7 +1,4 @@
-//! Code in memory, or as an object file, by MLIR's execution engine.
-
-use std::ffi::CString;
-use std::path::Path;
+//! Code in memory, by MLIR's execution engine.
 
 use cohort_runtime::CompiledCode;
 use melior::{
@@ -21,8 +18,8 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// Compiles a module of the `llvm` dialect. `keep_object` is needed by [`Jit::write_object`].
-    pub fn new(module: &Module<'_>, keep_object: bool) -> Result<Jit, Stop> {
+    /// Compiles a module of the `llvm` dialect.
+    pub fn new(module: &Module<'_>) -> Result<Jit, Stop> {
         if !module.as_operation().verify() {
             return Err(Stop::usage(
                 "internal error: the compiled module is not valid",
@@ -35,8 +32,8 @@ impl Jit {
                 OPTIMISATION_LEVEL,
                 0,
                 std::ptr::null(),
-                keep_object,
-                keep_object,
+                false,
+                false,
             )
         };
         if engine.ptr.is_null() {
@@ -59,20 +56,6 @@ impl Jit {
                 );
             }
         }
-    }
-
-    /// Writes the code as an object file.
-    pub fn write_object(&self, path: &Path) -> Result<(), Stop> {
-        let text = CString::new(path.as_os_str().as_encoded_bytes())
-            .map_err(|_| Stop::usage("a path holds NUL"))?;
-        // SAFETY: the engine is alive and was made to keep its object; the path is only read.
-        unsafe {
-            mlir_sys::mlirExecutionEngineDumpToObjectFile(
-                self.engine,
-                StringRef::from_c_str(&text).to_raw(),
-            );
-        }
-        Ok(())
     }
 }
 

@@ -1,13 +1,15 @@
 //! `--emit` and `.coh` inputs: the compiler's own way down the levels.
 
+use cohort_abi::manifest::Manifest;
 use cohort_passes::pipeline::{self, Stage};
-use cohort_runtime::CompiledCode;
+use cohort_runtime::artifact::LoadedObject;
+use cohort_runtime::{Artifact, CompiledCode};
 use melior::ir::operation::OperationLike;
 
 use super::glue::Options;
 use crate::compile::diagnostics::Reporter;
-use crate::compile::jit::Jit;
 use crate::compile::module;
+use crate::compile::object::{self, Target};
 use crate::compile::source::{self, Dims, Source};
 use crate::exit::Stop;
 
@@ -24,6 +26,7 @@ pub enum Level {
     Ast,
     Stage(Stage),
     Object,
+    Artifact,
 }
 
 impl Level {
@@ -36,7 +39,8 @@ impl Level {
             "target" => Level::Stage(Stage::Target),
             "llvm" => Level::Stage(Stage::Llvm),
             "object" => Level::Object,
-            "ptx" | "cubin" | "artifact" => {
+            "artifact" => Level::Artifact,
+            "ptx" | "cubin" => {
                 return Err(Stop::usage(format!("`--emit={name}` is not supported yet")));
             }
             _ => {
@@ -75,13 +79,46 @@ pub fn program(options: &Options, input: &[u8]) -> Result<Vec<u8>, Stop> {
     Ok(module.as_operation().write_bytecode())
 }
 
-/// An object file for this machine.
+/// The machine code of a program as an object file.
 pub fn object(
     options: &Options,
     pipeline: &pipeline::Options,
     format: Format,
     input: &[u8],
 ) -> Result<Vec<u8>, Stop> {
+    let target = Target::new(options.target_cpu.as_deref())?;
+    Ok(compile(options, pipeline, format, input, &target)?.1)
+}
+
+/// A program with all that it takes to run it where there is no compiler.
+pub fn artifact(
+    options: &Options,
+    pipeline: &pipeline::Options,
+    format: Format,
+    input: &[u8],
+) -> Result<Vec<u8>, Stop> {
+    let target = Target::new(options.target_cpu.as_deref())?;
+    let (manifest, object) = compile(options, pipeline, format, input, &target)?;
+    let artifact = Artifact {
+        compiler: env!("CARGO_PKG_VERSION").to_owned(),
+        options: options.described(),
+        target: target.host,
+        manifest,
+        object,
+        device_code: Vec::new(),
+    };
+    artifact
+        .to_bytes()
+        .map_err(|error| Stop::usage(error.to_string()))
+}
+
+fn compile(
+    options: &Options,
+    pipeline: &pipeline::Options,
+    format: Format,
+    input: &[u8],
+    target: &Target,
+) -> Result<(Manifest, Vec<u8>), Stop> {
     let context = cohort_dialects::new_context();
     let module = match format {
         Format::Coh => {
@@ -99,15 +136,13 @@ pub fn object(
             module
         }
     };
-    let code = Jit::new(&module, true)?;
-    code.register(&cohort_runtime::abi_symbols());
-    // Code is made when a symbol is first asked for.
-    if code.symbol(&module::manifest(&module)?.entry).is_none() {
+    let manifest = module::manifest(&module)?;
+    let object = object::emit(&module, target)?;
+    // What could not be loaded is found out here and not where there is no compiler.
+    let loaded = LoadedObject::load(&object)
+        .map_err(|problem| Stop::usage(format!("internal error: the object {problem}")))?;
+    if loaded.symbol(&manifest.entry).is_none() {
         return Err(Stop::usage("the program has no entry"));
     }
-    let folder = tempfile::tempdir()
-        .map_err(|error| Stop::usage(format!("cannot make a temporary folder: {error}")))?;
-    let path = folder.path().join("program.o");
-    code.write_object(&path)?;
-    crate::text::read(&path)
+    Ok((manifest, object))
 }

@@ -34,6 +34,7 @@ pub struct Options {
     pub dims: Vec<String>,
     pub without: Vec<String>,
     pub granularity: Option<String>,
+    pub target_cpu: Option<String>,
     pub list_passes_markdown: bool,
 }
 
@@ -63,6 +64,16 @@ impl Options {
             })?;
         }
         Ok(options)
+    }
+
+    /// How the pipeline behind `--emit` was changed, for people.
+    pub fn described(&self) -> Vec<String> {
+        let granularity = self.granularity.iter();
+        let without = self.without.iter();
+        granularity
+            .map(|unit| format!("--granularity {unit}"))
+            .chain(without.map(|pass| format!("--without {pass}")))
+            .collect()
     }
 
     /// Whether the pipeline behind `--emit` differs from the default.
@@ -121,6 +132,7 @@ pub fn parse(
                 .map(|index| text(cohort_opt_dim(index)))
                 .collect(),
             granularity: non_empty(text(parsed.granularity)),
+            target_cpu: non_empty(text(parsed.target_cpu)),
             without: (0..cohort_opt_without_count())
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
@@ -230,6 +242,7 @@ struct RawOptions {
     input_format: MlirStringRef,
     weights: MlirStringRef,
     granularity: MlirStringRef,
+    target_cpu: MlirStringRef,
     list_passes_markdown: bool,
 }
 
@@ -246,6 +259,7 @@ impl Default for RawOptions {
             input_format: empty,
             weights: empty,
             granularity: empty,
+            target_cpu: empty,
             list_passes_markdown: false,
         }
     }

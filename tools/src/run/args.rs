@@ -16,7 +16,7 @@ use crate::exit::Stop;
 #[derive(Debug, Parser)]
 #[command(name = "batch-run", version)]
 pub struct Arguments {
-    /// The program: a `.coh` or `.mlir` file
+    /// The program: a `.coh` or `.mlir` file, or an artifact (`.cohort`)
     pub model: PathBuf,
     /// The program's weights, a safetensors file; binds its dims
     #[arg(long, value_name = "FILE")]
@@ -63,9 +63,9 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Scheduler::Depth)]
     pub scheduler: Scheduler,
     /// What is scheduled as one: a tensor operation, whatever can run together, a function that is
-    /// tensor code only, or all that an instance does between two flushes
-    #[arg(long, value_enum, default_value_t = Granularity::Block)]
-    pub granularity: Granularity,
+    /// tensor code only, or all that an instance does between two flushes; `block` without this
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub granularity: Option<Granularity>,
     /// Do without these passes and techniques, to see what they gain; a wrong name lists those that
     /// can go
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
@@ -163,7 +163,7 @@ impl Arguments {
             Device::Cuda => return refuse("--device cuda"),
             Device::GpuSim => return refuse("--device gpu-sim"),
         }
-        if self.granularity == Granularity::Instance && self.scheduler != Scheduler::Depth {
+        if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Depth {
             return Err(Stop::usage(
                 "`--granularity instance` leaves nothing to order: it needs no `--scheduler`",
             ));
@@ -176,6 +176,26 @@ impl Arguments {
         Ok(())
     }
 
+    /// Options that say how to compile what is compiled already.
+    pub fn refuse_for_artifacts(&self) -> Result<(), Stop> {
+        let compiles = |granularity| granularity != Granularity::Instance;
+        let passes = Without::new(&self.without).passes;
+        let option = if !self.dims.is_empty() {
+            "--dim".to_owned()
+        } else if self.granularity.is_some_and(compiles) {
+            "--granularity".to_owned()
+        } else if let Some(pass) = passes.first() {
+            format!("--without {pass}")
+        } else {
+            return Ok(());
+        };
+        Err(Stop::usage(format!(
+            "`{option}` is for the compiler, and {} is compiled already; give it to \
+             `batch-opt --emit artifact`",
+            self.model.display()
+        )))
+    }
+
     /// How the compiler's pipeline differs from the default.
     #[cfg(feature = "compiler")]
     pub fn pipeline(&self) -> Result<cohort_passes::pipeline::Options, Stop> {
@@ -183,7 +203,7 @@ impl Arguments {
         let names = Without::new(&self.without).passes;
         let mut options = pipeline::Options::without(&names)
             .map_err(|error| Stop::usage(format!("{error}{}", super::techniques::list())))?;
-        options.granularity = match self.granularity {
+        options.granularity = match self.granularity.unwrap_or(Granularity::Block) {
             Granularity::Operator => pipeline::Granularity::Operator,
             // What is run as one instance is compiled like any other program.
             Granularity::Block | Granularity::Instance => pipeline::Granularity::Block,
@@ -209,7 +229,7 @@ impl Arguments {
             (false, None, BatchSize::All) => Batch::All,
         };
         let scheduler = match (self.granularity, self.scheduler) {
-            (Granularity::Instance, _) => Policy::Instances,
+            (Some(Granularity::Instance), _) => Policy::Instances,
             (_, Scheduler::Depth) => Policy::Depth,
             (_, Scheduler::Agenda) => Policy::Agenda,
             (_, Scheduler::Lookahead) => Policy::Lookahead,

@@ -7,13 +7,13 @@ use cohort_oracle::{Limits, Oracle, read_weights, unused_weights};
 use cohort_runtime::Stats;
 
 use super::args::Arguments;
-use super::{files, read_model, summarise, write_stats};
+use super::{files, summarise, write_stats};
 use crate::compile::source::{Dims, Source};
 use crate::exit::{FAILED, SUCCESS, Stop};
 
 pub fn run(arguments: &Arguments) -> Result<u8, Stop> {
     let begin = Instant::now();
-    let bytes = read_model(arguments)?;
+    let bytes = crate::text::read(&arguments.model)?;
     if !crate::compile::is_coh(&arguments.model) {
         return Err(Stop::usage("`--oracle` runs `.coh` programs only"));
     }

@@ -37,6 +37,7 @@ impl Without {
 }
 
 /// A line for each technique, to go behind the list of passes.
+#[cfg(feature = "compiler")]
 pub fn list() -> String {
     TECHNIQUES
         .iter()

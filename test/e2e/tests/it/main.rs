@@ -1,6 +1,7 @@
 //! The built tools, end to end: against goldens and the oracle, and bit for bit against
 //! themselves. One executable; a module a promise.
 
+mod artifacts;
 mod bad_files;
 mod bad_input;
 mod compilations;

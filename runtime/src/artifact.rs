@@ -1,0 +1,152 @@
+//! Compiled programs as files: what `batch-opt --emit artifact` writes and `batch-run` loads.
+//!
+//! ```text
+//! container   bytes <-> a header and sections, every byte of them checked
+//! target      the machine that the host code needs, against the one that runs
+//! object      a relocatable object file -> functions in memory
+//! imports     the functions that host code may call
+//! ```
+//!
+//! `docs/artifact.md` describes the format. Weights are not part of an artifact.
+//!
+//! The checks tell damage and mismatch, not malice: an artifact is code, and whoever runs it trusts
+//! who made it.
+
+mod container;
+mod imports;
+mod object;
+mod target;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use cohort_abi::manifest::Manifest;
+
+use crate::code::Program;
+use crate::error::Error;
+
+pub use container::{DeviceFormat, FORMAT_VERSION, MAGIC};
+pub use object::LoadedObject;
+pub use target::{HostTarget, known_features};
+
+/// A compiled program with everything that it takes to run it but its weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    /// Version of the compiler that made it.
+    pub compiler: String,
+    /// How the compiler was told to differ from its default, for people: `--granularity function`.
+    pub options: Vec<String>,
+    /// What the machine that runs `object` must be.
+    pub target: HostTarget,
+    pub manifest: Manifest,
+    /// The entry and the kernels: a relocatable object file.
+    pub object: Vec<u8>,
+    /// The kernels for devices; may be empty.
+    pub device_code: Vec<DeviceCode>,
+}
+
+/// All kernels of a program for one kind of device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceCode {
+    /// As the device's vendor calls it: `sm_90`.
+    pub target: String,
+    pub format: DeviceFormat,
+    pub bytes: Vec<u8>,
+}
+
+/// Why an artifact cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    /// Which part of the artifact, in words and bytes.
+    pub place: String,
+    pub expected: String,
+    pub found: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// Some other file.
+    Foreign,
+    /// It was an artifact once.
+    Damaged,
+    /// A good artifact for another version or machine.
+    Mismatched,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ProblemKind::Foreign => "is no artifact",
+            ProblemKind::Damaged => "is damaged",
+            ProblemKind::Mismatched => "cannot run here",
+        };
+        let Problem {
+            place,
+            expected,
+            found,
+            ..
+        } = self;
+        write!(f, "{kind}: {place}: expected {expected}, found {found}")
+    }
+}
+
+impl Problem {
+    fn new(
+        kind: ProblemKind,
+        place: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            kind,
+            place: place.into(),
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+
+    fn damaged(
+        place: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Problem {
+        Problem::new(ProblemKind::Damaged, place, expected, found)
+    }
+}
+
+impl Artifact {
+    /// Whether bytes begin like an artifact.
+    pub fn is_artifact(bytes: &[u8]) -> bool {
+        bytes.starts_with(&MAGIC)
+    }
+
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        container::write(self).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Checks every byte, and that the artifact is for this version and machine.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Artifact, Problem> {
+        container::read(bytes)
+    }
+
+    /// The functions of the host code, in memory; `path` is for messages.
+    pub fn load(self, path: &Path) -> Result<Program, Error> {
+        let refused = |problem| Error::Artifact {
+            path: PathBuf::from(path),
+            problem: Box::new(problem),
+        };
+        let code = LoadedObject::load(&self.object).map_err(refused)?;
+        Program::new(self.manifest, Box::new(code))
+    }
+
+    /// Checks an artifact's bytes and loads its program; `path` is for messages.
+    pub fn open(path: &Path, bytes: &[u8]) -> Result<Program, Error> {
+        Artifact::from_bytes(bytes)
+            .map_err(|problem| Error::Artifact {
+                path: PathBuf::from(path),
+                problem: Box::new(problem),
+            })?
+            .load(path)
+    }
+}

@@ -1,0 +1,432 @@
+//! A relocatable object file becomes functions in memory: sections are placed, relocations applied,
+//! pages protected. No linker and no file is needed on the machine that runs.
+//!
+//! ```text
+//! one mapping   | code sections, stubs | constants | data |
+//!                 read and execute       read        read and write
+//! ```
+//!
+//! A *stub* stands for a symbol that may lie further away than 2 GiB: a jump to the address that
+//! follows it, so that calls go through the one and loads of the address through the other.
+
+use std::collections::{BTreeMap, HashMap};
+
+use memmap2::MmapMut;
+use object::elf;
+use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64};
+use object::{
+    Endianness, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
+    SectionFlags, SectionIndex, SymbolIndex, SymbolSection,
+};
+
+use super::imports::imports;
+use super::{Problem, ProblemKind};
+use crate::code::CompiledCode;
+
+/// Host code beyond this is no program's.
+const MAX_BYTES: u64 = 1 << 30;
+/// Sections of different protection lie on different pages, whatever the size of these.
+const PAGE: u64 = 1 << 16;
+/// Bytes of a stub: `jmp *[rip + 2]`, two bytes that are never run, the address.
+const STUB: u64 = 16;
+const STUB_CODE: [u8; 8] = [0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc];
+const STUB_ADDRESS: u64 = 8;
+
+type File<'f> = ElfFile64<'f, Endianness>;
+
+/// Host code that is ready to be called.
+#[derive(Debug)]
+pub struct LoadedObject {
+    /// Where each global function is in `memory`.
+    functions: HashMap<String, usize>,
+    memory: MmapMut,
+}
+
+// SAFETY: the object was compiled along with the manifest that comes with it in an artifact whose
+// checksums hold; its functions live as long as the mapping, which nothing writes to any more but
+// they themselves.
+unsafe impl CompiledCode for LoadedObject {
+    fn symbol(&self, name: &str) -> Option<*const ()> {
+        let offset = *self.functions.get(name)?;
+        Some(self.memory[offset..].as_ptr().cast())
+    }
+}
+
+impl LoadedObject {
+    /// Loads an object file for this machine. Whatever the bytes are, nothing of them is run here.
+    pub fn load(bytes: &[u8]) -> Result<LoadedObject, Problem> {
+        if cfg!(not(all(target_arch = "x86_64", unix))) {
+            return Err(Problem::new(
+                ProblemKind::Mismatched,
+                "the machine",
+                "x86-64 and a Unix, the one that host code can be loaded on",
+                format!("{} and {}", std::env::consts::ARCH, std::env::consts::OS),
+            ));
+        }
+        let file = File::parse(bytes)
+            .map_err(|error| damaged("an ELF file of 64 bits", error.to_string()))?;
+        let header = file.elf_header();
+        let (kind, machine) = (
+            header.e_type.get(file.endian()),
+            header.e_machine.get(file.endian()),
+        );
+        if (kind, machine, file.endian()) != (elf::ET_REL, elf::EM_X86_64, Endianness::Little) {
+            return Err(damaged(
+                "a relocatable ELF file for x86-64",
+                format!("type {kind}, machine {machine}"),
+            ));
+        }
+        let layout = Layout::new(&file)?;
+        let mut memory = MmapMut::map_anon(layout.length as usize).map_err(|error| {
+            damaged(
+                format!("{} bytes of memory", layout.length),
+                error.to_string(),
+            )
+        })?;
+        let loader = Loader {
+            file: &file,
+            layout: &layout,
+            imports: imports().into_iter().collect(),
+            base: memory.as_ptr() as u64,
+        };
+        loader.copy(&mut memory)?;
+        loader.write_stubs(&mut memory)?;
+        loader.relocate(&mut memory)?;
+        let functions = loader.functions()?;
+        protect(&memory, &layout)?;
+        Ok(LoadedObject { functions, memory })
+    }
+}
+
+fn damaged(expected: impl Into<String>, found: impl Into<String>) -> Problem {
+    Problem::damaged("the host code", expected, found)
+}
+
+fn malformed(error: object::Error) -> Problem {
+    damaged("a well-formed object file", error.to_string())
+}
+
+/// What pages may be used for, in the order of the mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Access {
+    Execute,
+    Read,
+    Write,
+}
+
+/// Where everything goes.
+struct Layout {
+    /// By the section's index.
+    sections: BTreeMap<usize, u64>,
+    /// The stub of each symbol that needs one.
+    stubs: BTreeMap<usize, u64>,
+    /// Where each part ends, the one before it begins at; multiples of [`PAGE`].
+    ends: [u64; 3],
+    length: u64,
+}
+
+impl Layout {
+    fn new(file: &File<'_>) -> Result<Layout, Problem> {
+        let mut parts: [Vec<(SectionIndex, u64, u64)>; 3] = Default::default();
+        for section in file.sections() {
+            if let Some(access) = access(&section)? {
+                let align = section.align().max(1);
+                if !align.is_power_of_two() || align > PAGE {
+                    return Err(damaged("an alignment up to a page's", align.to_string()));
+                }
+                parts[access as usize].push((section.index(), section.size(), align));
+            }
+        }
+        let wanted = stubs(file)?;
+        let mut layout = Layout {
+            sections: BTreeMap::new(),
+            stubs: BTreeMap::new(),
+            ends: [0; 3],
+            length: 0,
+        };
+        let mut at: u64 = 0;
+        for (part, sections) in parts.iter().enumerate() {
+            for (index, size, align) in sections {
+                at = at.next_multiple_of(*align);
+                layout.sections.insert(index.0, at);
+                at = at.saturating_add(*size);
+                if at > MAX_BYTES {
+                    return Err(damaged(format!("at most {MAX_BYTES} bytes"), "more"));
+                }
+            }
+            if part == Access::Execute as usize {
+                at = at.next_multiple_of(STUB);
+                for symbol in &wanted {
+                    layout.stubs.insert(symbol.0, at);
+                    at += STUB;
+                }
+            }
+            at = at.next_multiple_of(PAGE);
+            layout.ends[part] = at;
+        }
+        layout.length = at.max(PAGE);
+        Ok(layout)
+    }
+}
+
+/// How a section's bytes are used; nothing if they are not.
+fn access(section: &ElfSection64<'_, '_, Endianness>) -> Result<Option<Access>, Problem> {
+    let SectionFlags::Elf { sh_flags } = section.flags() else {
+        return Ok(None);
+    };
+    let has = |flag: u32| sh_flags & u64::from(flag) != 0;
+    if !has(elf::SHF_ALLOC) || section.size() == 0 {
+        return Ok(None);
+    }
+    let name = section.name().unwrap_or_default();
+    if has(elf::SHF_TLS) || name.starts_with(".init_array") || name.starts_with(".ctors") {
+        return Err(damaged(
+            "code without thread-local variables and initialisers",
+            format!("the section {name}"),
+        ));
+    }
+    Ok(Some(match (has(elf::SHF_EXECINSTR), has(elf::SHF_WRITE)) {
+        (true, false) => Access::Execute,
+        (false, false) => Access::Read,
+        (false, true) => Access::Write,
+        (true, true) => {
+            return Err(damaged(
+                "code that does not change",
+                format!("the section {name}, which can be written and run"),
+            ));
+        }
+    }))
+}
+
+/// The symbols that need a stub: those that are not in the file, and those whose address is loaded.
+fn stubs(file: &File<'_>) -> Result<Vec<SymbolIndex>, Problem> {
+    let mut wanted = Vec::new();
+    for section in file.sections() {
+        if access(&section)?.is_none() {
+            continue;
+        }
+        for (_, relocation) in section.relocations() {
+            let RelocationTarget::Symbol(index) = relocation.target() else {
+                continue;
+            };
+            let symbol = file.symbol_by_index(index).map_err(malformed)?;
+            if symbol.is_undefined() || is_through_address(relocation.flags()) {
+                wanted.push(index);
+            }
+        }
+    }
+    wanted.sort_unstable_by_key(|index| index.0);
+    wanted.dedup();
+    Ok(wanted)
+}
+
+/// Whether a relocation wants the place of an address in place of what is there.
+fn is_through_address(flags: RelocationFlags) -> bool {
+    matches!(
+        flags,
+        RelocationFlags::Elf {
+            r_type: elf::R_X86_64_GOTPCREL | elf::R_X86_64_GOTPCRELX | elf::R_X86_64_REX_GOTPCRELX,
+        }
+    )
+}
+
+struct Loader<'l, 'f> {
+    file: &'l File<'f>,
+    layout: &'l Layout,
+    imports: HashMap<&'static str, *const ()>,
+    /// The address of the mapping.
+    base: u64,
+}
+
+impl<'f> Loader<'_, 'f> {
+    fn copy(&self, memory: &mut [u8]) -> Result<(), Problem> {
+        for (index, offset) in &self.layout.sections {
+            let section = self
+                .file
+                .section_by_index(SectionIndex(*index))
+                .map_err(malformed)?;
+            let data = section.data().map_err(malformed)?;
+            // A section without bytes in the file is zeros.
+            let target = memory
+                .get_mut(*offset as usize..*offset as usize + data.len())
+                .ok_or_else(|| damaged("sections of the size that they say", "a longer one"))?;
+            target.copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    fn write_stubs(&self, memory: &mut [u8]) -> Result<(), Problem> {
+        for (symbol, offset) in &self.layout.stubs {
+            let symbol = self
+                .file
+                .symbol_by_index(SymbolIndex(*symbol))
+                .map_err(malformed)?;
+            let address = match symbol.is_undefined() {
+                true => self.import(&symbol)?,
+                false => self.address(&symbol)?,
+            };
+            write(memory, *offset, &STUB_CODE)?;
+            write(memory, *offset + STUB_ADDRESS, &address.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The address of a function of this process.
+    fn import(&self, symbol: &ElfSymbol64<'f, '_, Endianness>) -> Result<u64, Problem> {
+        let name = symbol.name().unwrap_or_default();
+        let address = self.imports.get(name).ok_or_else(|| {
+            damaged(
+                "calls of functions that the runtime offers",
+                format!("one of `{name}`"),
+            )
+        })?;
+        Ok(*address as u64)
+    }
+
+    /// The address of a symbol of the file.
+    fn address(&self, symbol: &ElfSymbol64<'f, '_, Endianness>) -> Result<u64, Problem> {
+        let placed = match symbol.section() {
+            SymbolSection::Section(section) => self.layout.sections.get(&section.0),
+            _ => None,
+        };
+        let (Some(offset), true) = (placed, symbol.address() <= MAX_BYTES) else {
+            return Err(damaged(
+                "symbols within loaded sections",
+                format!("`{}`", symbol.name().unwrap_or_default()),
+            ));
+        };
+        Ok(self.base + offset + symbol.address())
+    }
+
+    fn relocate(&self, memory: &mut [u8]) -> Result<(), Problem> {
+        for (index, start) in &self.layout.sections {
+            let section = self
+                .file
+                .section_by_index(SectionIndex(*index))
+                .map_err(malformed)?;
+            for (offset, relocation) in section.relocations() {
+                let RelocationFlags::Elf { r_type } = relocation.flags() else {
+                    continue;
+                };
+                if r_type == elf::R_X86_64_NONE {
+                    continue;
+                }
+                let RelocationTarget::Symbol(symbol_index) = relocation.target() else {
+                    return Err(damaged("relocations by symbols", format!("type {r_type}")));
+                };
+                if relocation.has_implicit_addend() || offset > section.size() {
+                    return Err(damaged(
+                        "relocations within their sections",
+                        format!("one at {offset}"),
+                    ));
+                }
+                let symbol = self.file.symbol_by_index(symbol_index).map_err(malformed)?;
+                let stub = self.layout.stubs.get(&symbol_index.0);
+                let stub_address = stub.map(|stub| self.base + stub);
+                let place = start + offset;
+                let here = self.base + place;
+                let addend = relocation.addend() as u64;
+                let plus_addend = |address: u64| address.wrapping_add(addend);
+                match r_type {
+                    elf::R_X86_64_64 => {
+                        let address = match symbol.is_undefined() {
+                            true => self.import(&symbol)?,
+                            false => self.address(&symbol)?,
+                        };
+                        write(memory, place, &plus_addend(address).to_le_bytes())?;
+                    }
+                    elf::R_X86_64_PC64 => {
+                        let distance = plus_addend(self.address(&symbol)?).wrapping_sub(here);
+                        write(memory, place, &distance.to_le_bytes())?;
+                    }
+                    elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => {
+                        let target = match stub_address.filter(|_| symbol.is_undefined()) {
+                            Some(stub) => stub,
+                            None => self.address(&symbol)?,
+                        };
+                        write_near(memory, place, plus_addend(target).wrapping_sub(here))?;
+                    }
+                    _ if is_through_address(relocation.flags()) => {
+                        let stub = stub_address.ok_or_else(|| damaged("a stub", "none"))?;
+                        let target = plus_addend(stub + STUB_ADDRESS);
+                        write_near(memory, place, target.wrapping_sub(here))?;
+                    }
+                    _ => {
+                        return Err(damaged(
+                            "relocations of position-independent code",
+                            format!("type {r_type}"),
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The offsets of all global functions.
+    fn functions(&self) -> Result<HashMap<String, usize>, Problem> {
+        let mut functions = HashMap::new();
+        for symbol in self.file.symbols() {
+            if !symbol.is_global() || symbol.is_undefined() {
+                continue;
+            }
+            let SymbolSection::Section(section) = symbol.section() else {
+                continue;
+            };
+            let section = self.file.section_by_index(section).map_err(malformed)?;
+            if access(&section)? != Some(Access::Execute) || symbol.address() >= section.size() {
+                continue;
+            }
+            let offset = self.address(&symbol)? - self.base;
+            functions.insert(
+                symbol.name().map_err(malformed)?.to_owned(),
+                offset as usize,
+            );
+        }
+        Ok(functions)
+    }
+}
+
+fn write(memory: &mut [u8], at: u64, bytes: &[u8]) -> Result<(), Problem> {
+    let at = at as usize;
+    memory
+        .get_mut(at..at + bytes.len())
+        .ok_or_else(|| damaged("relocations within the code", format!("one at {at}")))?
+        .copy_from_slice(bytes);
+    Ok(())
+}
+
+/// Writes a distance of 32 bits.
+fn write_near(memory: &mut [u8], at: u64, distance: u64) -> Result<(), Problem> {
+    let distance = i32::try_from(distance as i64)
+        .map_err(|_| damaged("distances below 2 GiB", format!("{}", distance as i64)))?;
+    write(memory, at, &distance.to_le_bytes())
+}
+
+/// Lets code be run and nothing but data be written.
+fn protect(memory: &MmapMut, layout: &Layout) -> Result<(), Problem> {
+    let protections = [
+        libc::PROT_READ | libc::PROT_EXEC,
+        libc::PROT_READ,
+        libc::PROT_READ | libc::PROT_WRITE,
+    ];
+    let mut begin = 0;
+    for (end, protection) in layout.ends.into_iter().zip(protections) {
+        if end > begin {
+            let start = memory[begin as usize..].as_ptr().cast_mut().cast();
+            // SAFETY: the range is within the mapping and begins and ends at pages; Rust reads and
+            // writes none of it after this.
+            let code = unsafe { libc::mprotect(start, (end - begin) as usize, protection) };
+            if code != 0 {
+                return Err(Problem::new(
+                    ProblemKind::Mismatched,
+                    "the host code",
+                    "a system that lets memory be run",
+                    std::io::Error::last_os_error().to_string(),
+                ));
+            }
+        }
+        begin = end;
+    }
+    Ok(())
+}

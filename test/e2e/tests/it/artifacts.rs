@@ -1,0 +1,158 @@
+//! Artifacts: the same bits as the program they were made of, and a refusal where they cannot run.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cohort_e2e::tools::run;
+use cohort_e2e::{BatchRun, Model, Outcome, Rng};
+use tempfile::TempDir;
+
+use crate::models::{MODELS, model_case, to_text};
+
+/// Compiles a model to an artifact.
+#[track_caller]
+fn emit(model: &Model, more: &[&str]) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("model.cohort");
+    let mut arguments: Vec<OsString> = vec![
+        model.source.clone().into(),
+        "--weights".into(),
+        model.weights_path.clone().into(),
+        "--emit=artifact".into(),
+        "-o".into(),
+        path.clone().into(),
+    ];
+    arguments.extend(more.iter().map(OsString::from));
+    run("batch-opt", &arguments, "").expect_code(0);
+    (folder, path)
+}
+
+#[track_caller]
+fn run_artifact(model: &Model, artifact: &Path, more: &[&str], input: &str) -> Outcome {
+    BatchRun::new(artifact)
+        .weights(&model.weights_path)
+        .args(more)
+        .run(input)
+}
+
+#[test]
+fn artifacts_give_the_bits_of_their_programs() {
+    for case in MODELS {
+        let mut rng = Rng::new(53);
+        let model = case.with_sizes([28, 13, 33, 5], &mut rng);
+        let input = to_text(&case.instances(&model, 12, &mut rng));
+        let expected = model.batch_run().run(&input).expect_code(0);
+        let (_folder, artifact) = emit(&model, &[]);
+        for way in [
+            &[][..],
+            &["--batch", "5", "--threads", "2"],
+            &["--no-batch"],
+            &["--scheduler", "agenda", "--in-flight", "3"],
+            &[
+                "--granularity",
+                "instance",
+                "--without",
+                "sharing,gather-fusion",
+            ],
+        ] {
+            let found = run_artifact(&model, &artifact, way, &input).expect_code(0);
+            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+        }
+    }
+}
+
+#[test]
+fn what_the_compiler_is_told_is_in_the_artifact() {
+    let case = model_case("treelstm");
+    let mut rng = Rng::new(54);
+    let model = case.shipped();
+    let input = to_text(&case.instances(&model, 9, &mut rng));
+    for way in [
+        &["--granularity", "operator"][..],
+        &["--without", "hoist-operators"],
+        &["--target-cpu", "x86-64-v3"],
+    ] {
+        let (_folder, artifact) = emit(&model, way);
+        let found = run_artifact(&model, &artifact, &[], &input).expect_code(0);
+        let told = match way[0] {
+            // What it is compiled for changes no bit.
+            "--target-cpu" => model.batch_run(),
+            _ => model.batch_run().args(way),
+        };
+        let expected = told.run(&input).expect_code(0);
+        assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+    }
+}
+
+#[test]
+fn what_is_for_the_compiler_is_refused_with_an_artifact() {
+    let model = model_case("treelstm").shipped();
+    let (_folder, artifact) = emit(&model, &[]);
+    for option in [
+        &["--dim", "H=4"][..],
+        &["--granularity", "block"],
+        &["--without", "sharing,hoist-operators"],
+    ] {
+        run_artifact(&model, &artifact, option, "")
+            .expect_code(2)
+            .expect_message(&[option[0], "is compiled already", "batch-opt"]);
+    }
+    run_artifact(&model, &artifact, &["--oracle"], "")
+        .expect_code(2)
+        .expect_message(&["--oracle"]);
+}
+
+#[test]
+fn weights_are_checked_by_name_shape_and_type() {
+    let (_folder, artifact) = emit(&model_case("treelstm").shipped(), &[]);
+    let other = model_case("treegru").shipped();
+    run_artifact(&other, &artifact, &[], "")
+        .expect_code(2)
+        .expect_message(&["the weights do not fit", "`wx`", "expected f32["]);
+}
+
+#[test]
+fn a_bad_artifact_is_refused_with_the_reason() {
+    let model = model_case("treelstm").shipped();
+    let (_folder, artifact) = emit(&model, &[]);
+    let good = fs::read(&artifact).expect("the artifact was written");
+    let check = |bytes: &[u8], words: &[&str]| {
+        fs::write(&artifact, bytes).expect("the temporary folder is writable");
+        run_artifact(&model, &artifact, &[], "")
+            .expect_code(2)
+            .expect_message(&[&["model.cohort", "expected", "found"], words].concat());
+    };
+    for length in [0, 1, 8, 30, 64, 500, good.len() / 2, good.len() - 1] {
+        let words = if length == 0 {
+            "is no artifact"
+        } else {
+            "is damaged"
+        };
+        check(&good[..length], &[words]);
+    }
+    let mut rng = Rng::new(55);
+    for _ in 0..20 {
+        let mut changed = good.clone();
+        let at = rng.below(changed.len());
+        changed[at] ^= 1 << rng.below(8);
+        check(&changed, &[]);
+    }
+    check(b"fn main(n: i32) -> i32 { n }", &["is no artifact"]);
+    check(&good[1..], &["is no artifact"]);
+}
+
+#[test]
+fn a_processor_that_is_not_known_is_refused() {
+    let model = model_case("treelstm").shipped();
+    let arguments = [
+        model.source.clone().into(),
+        "--weights".into(),
+        model.weights_path.clone().into(),
+        "--emit=artifact".into(),
+        "--target-cpu=z80".into(),
+    ];
+    run("batch-opt", &arguments, "")
+        .expect_code(2)
+        .expect_message(&["--target-cpu z80", "native"]);
+}

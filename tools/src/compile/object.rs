@@ -1,0 +1,377 @@
+//! Code as an object file, by LLVM's C interface: for other machines of the same architecture too,
+//! unlike what [`super::jit`] makes.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ptr::{null, null_mut};
+
+use cohort_runtime::artifact::{HostTarget, known_features};
+use melior::ir::{Module, operation::OperationLike};
+use mlir_sys::{
+    LLVMContextCreate, LLVMContextDispose, LLVMContextRef, LLVMDisposeMessage, LLVMModuleRef,
+    mlirTranslateModuleToLLVMIR,
+};
+
+use crate::exit::Stop;
+
+/// The pipeline of [`super::jit`].
+const PIPELINE: &CStr = c"default<O3>";
+
+/// What `--target-cpu` takes beside `native`, and the features of each level beyond those of the
+/// one before: the psABI's levels of x86-64.
+const LEVELS: [(&str, &[&str]); 4] = [
+    ("x86-64", &[]),
+    (
+        "x86-64-v2",
+        &["cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"],
+    ),
+    (
+        "x86-64-v3",
+        &[
+            "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe",
+        ],
+    ),
+    (
+        "x86-64-v4",
+        &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
+    ),
+];
+
+/// The features of every x86-64 processor, as LLVM calls them.
+const BASELINE: [&str; 7] = ["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"];
+
+/// A processor to compile for.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub host: HostTarget,
+    /// As LLVM takes it: `+avx,-amx-tile`.
+    features: String,
+}
+
+impl Target {
+    /// This machine's processor (`native`), or a level of the architecture.
+    pub fn new(name: Option<&str>) -> Result<Target, Stop> {
+        // SAFETY: LLVM gives a text that is the caller's.
+        let triple = message(unsafe { LLVMGetDefaultTargetTriple() });
+        match name {
+            None | Some("native") => Ok(Target::native(triple)),
+            Some(name) => Target::level(triple, name),
+        }
+    }
+
+    fn native(triple: String) -> Target {
+        // SAFETY: LLVM gives texts that are the caller's.
+        let (cpu, has) = unsafe {
+            (
+                message(LLVMGetHostCPUName()),
+                message(LLVMGetHostCPUFeatures()),
+            )
+        };
+        // What cannot be checked where the code runs, it must not use.
+        let is_known = |name: &str| known_features().contains(&name) || BASELINE.contains(&name);
+        let mut used = Vec::new();
+        let features: Vec<String> = has
+            .split(',')
+            .filter_map(|feature| feature.split_at_checked(1))
+            .map(|(sign, name)| {
+                if sign == "+" && known_features().contains(&name) {
+                    used.push(name.to_owned());
+                }
+                match sign == "+" && is_known(name) {
+                    true => format!("+{name}"),
+                    false => format!("-{name}"),
+                }
+            })
+            .collect();
+        Target {
+            host: HostTarget {
+                triple,
+                cpu,
+                features: used,
+            },
+            features: features.join(","),
+        }
+    }
+
+    fn level(triple: String, name: &str) -> Result<Target, Stop> {
+        let level = LEVELS.iter().position(|(known, _)| *known == name);
+        let Some(level) = level.filter(|_| triple.starts_with("x86_64")) else {
+            let known: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
+            return Err(Stop::usage(format!(
+                "`--target-cpu {name}`: {triple} has native{}",
+                match triple.starts_with("x86_64") {
+                    true => format!(", {}", known.join(", ")),
+                    false => String::new(),
+                }
+            )));
+        };
+        let features = LEVELS[..=level].iter().flat_map(|(_, names)| *names);
+        Ok(Target {
+            host: HostTarget {
+                triple,
+                cpu: name.to_owned(),
+                features: features.map(|name| name.to_string()).collect(),
+            },
+            features: String::new(),
+        })
+    }
+}
+
+/// The machine code of a module of the `llvm` dialect, as a relocatable object file.
+pub fn emit(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, Stop> {
+    let operation = module.as_operation();
+    if !operation.verify() {
+        return Err(internal("the compiled module is not valid"));
+    }
+    // SAFETY: a context of its own, which outlives the module in it.
+    let context = Context(unsafe { LLVMContextCreate() });
+    // SAFETY: the operation is alive and only read.
+    let raw = unsafe { mlirTranslateModuleToLLVMIR(operation.to_raw(), context.0) };
+    if raw.is_null() {
+        return Err(internal("the module cannot be translated for LLVM"));
+    }
+    let module = LlvmModule(raw);
+    let machine = Machine::new(target)?;
+    machine.optimise(&module)?;
+    machine.emit(&module)
+}
+
+fn internal(problem: &str) -> Stop {
+    Stop::usage(format!("internal error: {problem}"))
+}
+
+struct Context(LLVMContextRef);
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: nothing of the context is used after this.
+        unsafe { LLVMContextDispose(self.0) }
+    }
+}
+
+struct LlvmModule(LLVMModuleRef);
+
+impl Drop for LlvmModule {
+    fn drop(&mut self) {
+        // SAFETY: the module is this one's alone.
+        unsafe { LLVMDisposeModule(self.0) }
+    }
+}
+
+/// LLVM's code generator for a target.
+struct Machine {
+    raw: *mut TargetMachine,
+    triple: CString,
+}
+
+impl Machine {
+    fn new(target: &Target) -> Result<Machine, Stop> {
+        let text = |text: &str| CString::new(text).map_err(|_| internal("a target's name has NUL"));
+        let triple = text(&target.host.triple)?;
+        let (cpu, features) = (text(&target.host.cpu)?, text(&target.features)?);
+        let mut llvm_target = null();
+        let mut error = null_mut();
+        // SAFETY: every pointer is valid during the call; an error's text is the caller's.
+        unsafe {
+            initialise_target();
+            if LLVMGetTargetFromTriple(triple.as_ptr(), &mut llvm_target, &mut error) != 0 {
+                return Err(internal(&message(error)));
+            }
+        }
+        // SAFETY: as before; the target lives as long as the process.
+        let raw = unsafe {
+            LLVMCreateTargetMachine(
+                llvm_target,
+                triple.as_ptr(),
+                cpu.as_ptr(),
+                features.as_ptr(),
+                AGGRESSIVE,
+                POSITION_INDEPENDENT,
+                DEFAULT_CODE_MODEL,
+            )
+        };
+        if raw.is_null() {
+            return Err(internal("LLVM knows no such target"));
+        }
+        Ok(Machine { raw, triple })
+    }
+
+    fn optimise(&self, module: &LlvmModule) -> Result<(), Stop> {
+        // SAFETY: module and machine are alive; the layout and the options are disposed of here, and
+        // an error's text is the caller's.
+        unsafe {
+            LLVMSetTarget(module.0, self.triple.as_ptr());
+            let layout = LLVMCreateTargetDataLayout(self.raw);
+            LLVMSetModuleDataLayout(module.0, layout);
+            LLVMDisposeTargetData(layout);
+            let options = LLVMCreatePassBuilderOptions();
+            let error = LLVMRunPasses(module.0, PIPELINE.as_ptr(), self.raw, options);
+            LLVMDisposePassBuilderOptions(options);
+            if error.is_null() {
+                return Ok(());
+            }
+            let text = LLVMGetErrorMessage(error);
+            let problem = CStr::from_ptr(text).to_string_lossy().into_owned();
+            LLVMDisposeErrorMessage(text);
+            Err(internal(&problem))
+        }
+    }
+
+    fn emit(&self, module: &LlvmModule) -> Result<Vec<u8>, Stop> {
+        let mut error = null_mut();
+        let mut buffer = null_mut();
+        // SAFETY: module and machine are alive; the buffer is copied and disposed of, and an
+        // error's text is the caller's.
+        unsafe {
+            let failed = LLVMTargetMachineEmitToMemoryBuffer(
+                self.raw,
+                module.0,
+                OBJECT_FILE,
+                &mut error,
+                &mut buffer,
+            );
+            if failed != 0 {
+                return Err(internal(&message(error)));
+            }
+            let bytes = std::slice::from_raw_parts(
+                LLVMGetBufferStart(buffer).cast::<u8>(),
+                LLVMGetBufferSize(buffer),
+            )
+            .to_vec();
+            LLVMDisposeMemoryBuffer(buffer);
+            Ok(bytes)
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // SAFETY: the machine is this one's alone.
+        unsafe { LLVMDisposeTargetMachine(self.raw) }
+    }
+}
+
+/// Takes over a text of LLVM's.
+fn message(text: *mut c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: LLVM's texts end with NUL, and this one is the caller's to dispose of.
+    unsafe {
+        let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
+        LLVMDisposeMessage(text);
+        owned
+    }
+}
+
+/// Makes LLVM know this machine's architecture.
+///
+/// # Safety
+///
+/// As for LLVM's functions; may be called any number of times.
+#[cfg(target_arch = "x86_64")]
+unsafe fn initialise_target() {
+    // SAFETY: the caller's.
+    unsafe {
+        LLVMInitializeX86TargetInfo();
+        LLVMInitializeX86Target();
+        LLVMInitializeX86TargetMC();
+        LLVMInitializeX86AsmPrinter();
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn initialise_target() {
+    // SAFETY: the caller's.
+    unsafe {
+        LLVMInitializeAArch64TargetInfo();
+        LLVMInitializeAArch64Target();
+        LLVMInitializeAArch64TargetMC();
+        LLVMInitializeAArch64AsmPrinter();
+    }
+}
+
+// The part of `llvm-c` that `mlir-sys` does not declare.
+
+/// `LLVMCodeGenLevelAggressive`
+const AGGRESSIVE: c_uint = 3;
+/// `LLVMRelocPIC`
+const POSITION_INDEPENDENT: c_uint = 2;
+/// `LLVMCodeModelDefault`
+const DEFAULT_CODE_MODEL: c_uint = 0;
+/// `LLVMObjectFile`
+const OBJECT_FILE: c_uint = 1;
+
+#[repr(C)]
+struct TargetMachine(u8);
+#[repr(C)]
+struct LlvmTarget(u8);
+#[repr(C)]
+struct TargetData(u8);
+#[repr(C)]
+struct MemoryBuffer(u8);
+#[repr(C)]
+struct PassBuilderOptions(u8);
+#[repr(C)]
+struct LlvmError(u8);
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" {
+    fn LLVMInitializeX86TargetInfo();
+    fn LLVMInitializeX86Target();
+    fn LLVMInitializeX86TargetMC();
+    fn LLVMInitializeX86AsmPrinter();
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe extern "C" {
+    fn LLVMInitializeAArch64TargetInfo();
+    fn LLVMInitializeAArch64Target();
+    fn LLVMInitializeAArch64TargetMC();
+    fn LLVMInitializeAArch64AsmPrinter();
+}
+
+unsafe extern "C" {
+    fn LLVMGetDefaultTargetTriple() -> *mut c_char;
+    fn LLVMGetHostCPUName() -> *mut c_char;
+    fn LLVMGetHostCPUFeatures() -> *mut c_char;
+    fn LLVMGetTargetFromTriple(
+        triple: *const c_char,
+        target: *mut *const LlvmTarget,
+        error: *mut *mut c_char,
+    ) -> c_int;
+    fn LLVMCreateTargetMachine(
+        target: *const LlvmTarget,
+        triple: *const c_char,
+        cpu: *const c_char,
+        features: *const c_char,
+        level: c_uint,
+        relocation: c_uint,
+        code_model: c_uint,
+    ) -> *mut TargetMachine;
+    fn LLVMDisposeTargetMachine(machine: *mut TargetMachine);
+    fn LLVMCreateTargetDataLayout(machine: *mut TargetMachine) -> *mut TargetData;
+    fn LLVMDisposeTargetData(layout: *mut TargetData);
+    fn LLVMSetModuleDataLayout(module: LLVMModuleRef, layout: *mut TargetData);
+    fn LLVMSetTarget(module: LLVMModuleRef, triple: *const c_char);
+    fn LLVMDisposeModule(module: LLVMModuleRef);
+    fn LLVMCreatePassBuilderOptions() -> *mut PassBuilderOptions;
+    fn LLVMDisposePassBuilderOptions(options: *mut PassBuilderOptions);
+    fn LLVMRunPasses(
+        module: LLVMModuleRef,
+        passes: *const c_char,
+        machine: *mut TargetMachine,
+        options: *mut PassBuilderOptions,
+    ) -> *mut LlvmError;
+    fn LLVMGetErrorMessage(error: *mut LlvmError) -> *mut c_char;
+    fn LLVMDisposeErrorMessage(text: *mut c_char);
+    fn LLVMTargetMachineEmitToMemoryBuffer(
+        machine: *mut TargetMachine,
+        module: LLVMModuleRef,
+        kind: c_uint,
+        error: *mut *mut c_char,
+        buffer: *mut *mut MemoryBuffer,
+    ) -> c_int;
+    fn LLVMGetBufferStart(buffer: *mut MemoryBuffer) -> *const c_char;
+    fn LLVMGetBufferSize(buffer: *mut MemoryBuffer) -> usize;
+    fn LLVMDisposeMemoryBuffer(buffer: *mut MemoryBuffer);
+}
