@@ -4,6 +4,7 @@
 //! [`cohort_runtime::Session`]; or, with `--oracle`, to the interpreter.
 
 mod args;
+mod expect;
 mod explain;
 mod files;
 #[cfg(feature = "compiler")]
@@ -21,6 +22,7 @@ use cohort_runtime::{Artifact, Error, Program, Session, Stats, Weights};
 
 use crate::exit::{FAILED, SUCCESS, Stop};
 use args::Arguments;
+use expect::Comparison;
 
 /// Runs the tool and returns its exit code.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
@@ -62,9 +64,16 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     let output = files::output(&arguments.output)?;
     let mut bar = progress::Bar::new(arguments);
     let mut show = |progress| bar.show(progress);
-    let result = match arguments.benchmark_repetitions {
-        Some(repetitions) => session.benchmark(input, output, repetitions, &mut show),
-        None => session.run_stream(input, output, &mut show),
+    let mut compared = None;
+    let result = match (arguments.benchmark_repetitions, &arguments.expect) {
+        (Some(repetitions), _) => session.benchmark(input, output, repetitions, &mut show),
+        (None, None) => session.run_stream(input, output, &mut show),
+        (None, Some(path)) => {
+            let mut comparison = Comparison::new(output, path, arguments.tolerance)?;
+            let result = session.run_stream(input, &mut comparison, &mut show);
+            compared = Some(comparison.finish());
+            result
+        }
     };
     bar.finish();
     let mut stats = result.map_err(stop)?;
@@ -83,7 +92,28 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
         }
     }
     summarise(arguments, stats.instances, stats.failed);
+    if let Some(compared) = compared {
+        return Ok(judge(arguments, &compared));
+    }
     Ok(if stats.failed == 0 { SUCCESS } else { FAILED })
+}
+
+/// Says how a comparison went. Instances that failed as expected count as equal.
+fn judge(arguments: &Arguments, compared: &expect::Outcome) -> u8 {
+    if let Some(first) = &compared.first {
+        crate::exit::say(&format!(
+            "error: {} of {} records are not as expected; the first: {first}",
+            compared.different, compared.records
+        ));
+        return FAILED;
+    }
+    if !arguments.quiet {
+        crate::exit::say(&format!(
+            "{} records are as expected; numbers differ by at most {:.1e} of their record's largest",
+            compared.records, compared.worst
+        ));
+    }
+    SUCCESS
 }
 
 /// Says how many instances failed; their records are in the output.

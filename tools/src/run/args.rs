@@ -118,6 +118,16 @@ pub struct Arguments {
         requires = "verify_batch_invariance"
     )]
     pub seed: u64,
+    /// Compare the results with those of another run, such as one with `--oracle`, which a file
+    /// holds; exit code 1 when they differ
+    #[arg(
+        long, value_name = "FILE",
+        conflicts_with_all = ["benchmark_repetitions", "verify_batch_invariance", "oracle"]
+    )]
+    pub expect: Option<PathBuf>,
+    /// How far numbers may be from those expected, as a part of the instance's largest number
+    #[arg(long, value_name = "PART", default_value_t = 1e-4, requires = "expect")]
+    pub tolerance: f64,
     /// No progress bar, no summary
     #[arg(long)]
     pub quiet: bool,
