@@ -3,13 +3,14 @@
 
 CARGO ?= cargo
 BENCH_ARGUMENTS ?=
+DEVICE ?= cuda
 
-.PHONY: all setup build runner demo test bench lint docs help
+.PHONY: all setup build runner demo test test-gpu bench lint docs help
 
 all: build
 
 help: ## Lists the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: ## Installs LLVM 22 and the test tools where they are missing
 	@tools/setup.sh
@@ -25,6 +26,10 @@ demo: build ## Runs the TreeLSTM example, batched and unbatched
 
 test: build ## Runs every test and prints how many passed
 	@test/run-all.sh
+
+test-gpu: build runner ## Runs every model on the GPU, or on DEVICE=gpu-sim; says so where there is none
+	test/device/make-kit.sh target/device-kit
+	target/device-kit/run.sh $(DEVICE)
 
 bench: build ## Compares with PyTorch, switches each technique off; BENCH_ARGUMENTS=--quick takes two minutes
 	$(CARGO) build --release --package cohort-runtime --examples

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Makes a folder with all that a machine without the compiler needs to test a device: the small
+# batch-run, and for every example that runs its artifact, weights, inputs, and what the f64
+# interpreter makes of them. `run.sh` in the folder is the test.
+#
+#     test/device/make-kit.sh FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+kit=${1:?a folder to write to}
+bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-$PWD/target}/release}
+runner=${CARGO_TARGET_DIR:-$PWD/target}/runner/release/batch-run
+
+rm -rf "$kit"
+mkdir -p "$kit"
+cp "$runner" "$kit/batch-run"
+cp test/device/run.sh "$kit/run.sh"
+left_out=()
+for source in examples/*/*.coh; do
+    folder=$(dirname "$source")
+    name=$(basename "$folder")
+    weights=$folder/weights.safetensors
+    to=$kit/$name
+    mkdir "$to"
+    if ! "$bin/batch-opt" "$source" --weights "$weights" --emit artifact -o "$to/model.cohort" 2> "$to/why"; then
+        left_out+=("$name")
+        rm -r "$to"
+        continue
+    fi
+    rm "$to/why"
+    cp "$weights" "$folder/input.jsonl" "$to"
+    # Instances that fail do so as expected; anything worse leaves no file.
+    "$bin/batch-run" "$source" --weights "$weights" --input "$folder/input.jsonl" \
+        --output "$to/expected.jsonl" --oracle --quiet || (($? == 1))
+done
+printf '%s: %s models, %s\n' "$kit" "$(find "$kit" -name model.cohort | wc -l)" "$(du -sh "$kit" | cut -f1)"
+if ((${#left_out[@]})); then
+    printf 'left out, since they do not compile: %s\n' "${left_out[*]}"
+fi
