@@ -1,10 +1,10 @@
 //! `exp` and `tanh` on `f32`, in as few operations as they take.
 //!
 //! These two make most of a recurrent cell's pointwise work, where the number of operations is what
-//! counts. The polynomials are the usual ones, as MLIR has them (Cephes' `expf`, Eigen's rational
-//! `tanh`); what is left out of MLIR's expansions is a second clamp that the first makes needless, a
-//! branch of `tanh` for arguments near zero, where the quotient is accurate anyway, and a negation,
-//! which processors fold into the operations after the clamp.
+//! counts. `tanh` is Eigen's rational one, as in MLIR; `exp` has Cephes' reduction and a minimax
+//! polynomial of one degree less. What is left out of MLIR's expansions is a second clamp that the
+//! first makes needless, a branch of `tanh` for arguments near zero, where the quotient is accurate
+//! anyway, and the negation in `e^-x`, which goes into the coefficients.
 
 use crate::builder::{Builder, Val, name_of, operands_of};
 use melior::ir::{OperationRef, Type, ValueLike, attribute::IntegerAttribute, r#type::IntegerType};
@@ -14,14 +14,15 @@ const EXP_RANGE: (f32, f32) = (-87.8, 88.8);
 
 /// What `ln 2` is in two parts, the first with few bits; negated.
 const LN_2: (f32, f32) = (-0.693_359_4, 2.121_944_4e-4);
-/// Cephes' `(e^x - 1 - x) / x²`, highest power first.
-const EXP: [f32; 6] = [
-    1.987_569_1e-4,
-    1.398_199_9e-3,
-    8.333_452e-3,
-    4.166_579_6e-2,
-    0.166_666_66,
-    0.5,
+/// `e^x` for `|x| <= ln 2 / 2`, relative error below 2^-28, highest power first.
+const EXP: [f32; 7] = [
+    1.381_454e-3,
+    8.368_745e-3,
+    4.166_839e-2,
+    0.166_665_21,
+    0.499_999_94,
+    1.0,
+    1.0,
 ];
 /// Beyond, `tanh` is one to the last bit.
 const TANH_LIMIT: f32 = 7.998_811_7;
@@ -83,28 +84,32 @@ impl<'c> Narrow<'c> {
         })
     }
 
+    /// Where the argument is a negation, its sign goes into the constants, where it costs nothing.
     fn exp(&self, x: Val<'c>) -> Val<'c> {
         let (low, high) = EXP_RANGE;
-        let x = match negated(x) {
-            Some(inner) => {
-                let clamped = self.clamp(inner, -high, -low);
-                self.builder.value("arith.negf", &[clamped], self.f32)
-            }
-            None => self.clamp(x, low, high),
+        let (x, sign, low, high) = match negated(x) {
+            Some(inner) => (inner, -1.0, -high, -low),
+            None => (x, 1.0, low, high),
         };
+        let x = self.clamp(x, low, high);
         let turns = self.fma(
             x,
-            self.constant(std::f32::consts::LOG2_E),
+            self.constant(sign * std::f32::consts::LOG2_E),
             self.constant(0.5),
         );
         let turns = self.builder.value("math.floor", &[turns], self.f32);
         // The clamp leaves -127 ..= 128, and 128 has no place in the exponent's bits.
         let turns = self.at_most(turns, 127.0);
-        let rest = self.fma(turns, self.constant(LN_2.0), x);
-        let rest = self.fma(turns, self.constant(LN_2.1), rest);
-        let square = self.binary("arith.mulf", rest, rest);
-        let series = self.fma(self.polynomial(rest, &EXP), square, rest);
-        let series = self.binary("arith.addf", series, self.constant(1.0));
+        let rest = self.fma(turns, self.constant(sign * LN_2.0), x);
+        let rest = self.fma(turns, self.constant(sign * LN_2.1), rest);
+        let degree = EXP.len() - 1;
+        let mut series = EXP;
+        for (at, coefficient) in series.iter_mut().enumerate() {
+            if (degree - at) % 2 == 1 {
+                *coefficient *= sign;
+            }
+        }
+        let series = self.polynomial(rest, &series);
         let exponent = self.builder.value("arith.fptosi", &[turns], self.i32);
         let exponent = self.integers("arith.addi", exponent, 127);
         let scale = self.integers("arith.shli", exponent, 23);

@@ -114,11 +114,7 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
             Instruction::Splat(bits) => e.bits(*bits, *elem, lanes.width),
             Instruction::HostScalar(operand) => {
                 let scalar = self.host_scalar(e, *operand, *elem);
-                if lanes.width == Width::Vector {
-                    e.splat(scalar, *elem)
-                } else {
-                    scalar
-                }
+                e.splat(scalar, *elem, lanes.width)
             }
             Instruction::Load { buffer, address } => {
                 let place = place_of(self.frame, *buffer);
@@ -170,13 +166,16 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let along = lanes.dim.map_or(0, |dim| address.coefficients[dim]);
         match (lanes.width, along) {
             (Width::Scalar, _) => e.load_elem(at, elem, Width::Scalar, None),
-            (Width::Vector, 0) => e.splat(e.load_elem(at, elem, Width::Scalar, None), elem),
-            (Width::Vector, 1) => {
+            (width, 0) => {
+                let scalar = e.load_elem(at, elem, Width::Scalar, None);
+                e.splat(scalar, elem, width)
+            }
+            (width, 1) => {
                 // Scratch and constants may be read a vector past their end, rows may not.
                 let padded = matches!(place, Place::Slot(_) | Place::Constant(_));
-                e.load_elem(at, elem, Width::Vector, lanes.mask.filter(|_| !padded))
+                e.load_elem(at, elem, width, lanes.mask.filter(|_| !padded))
             }
-            (Width::Vector, stride) => e.gather(at, stride * bytes, elem, lanes.mask),
+            (_, stride) => e.gather(at, stride * bytes, elem, lanes.mask),
         }
     }
 
@@ -201,10 +200,10 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let along = lanes.dim.map_or(0, |dim| store.address.coefficients[dim]);
         match (lanes.width, along) {
             (Width::Scalar, _) => e.store_elem(value, at, elem, Width::Scalar, None),
-            (Width::Vector, 0) => {
+            (_, 0) => {
                 e.store_elem(e.first_lane(value, elem), at, elem, Width::Scalar, None);
             }
-            (Width::Vector, _) => e.store_elem(value, at, elem, Width::Vector, lanes.mask),
+            (width, _) => e.store_elem(value, at, elem, width, lanes.mask),
         }
     }
 }
@@ -242,19 +241,21 @@ pub fn element_address<'c>(
 
 /// Runs `body` for the vectors that cover `0..size`: whole ones, of which the last may overlap the
 /// one before, or a single one with a mask where there are fewer elements than lanes.
-pub fn for_vectors<'c>(
+fn for_vectors<'c>(
     e: &Emitter<'c>,
     size: i64,
+    width: Width,
     body: impl FnOnce(&Emitter<'c>, Index<'c>, Option<Val<'c>>),
 ) {
+    let lanes = width.lanes();
     if size < LANES {
         let mask = e.mask(size);
         return body(e, Index::constant(0), Some(mask));
     }
-    e.for_static(size, LANES, &[], |e, index, _| {
-        let index = match index.value.filter(|_| size % LANES != 0) {
+    e.for_static(size, lanes, &[], |e, index, _| {
+        let index = match index.value.filter(|_| size % lanes != 0) {
             Some(value) => Index {
-                value: Some(e.min(value, e.int(size - LANES))),
+                value: Some(e.min(value, e.int(size - lanes))),
                 constant: 0,
             },
             None => index,
@@ -305,19 +306,15 @@ pub fn group<'c>(
                         },
                     );
                 }
-                Some(dim) => for_vectors(e, body.domain[dim], |e, at, mask| {
-                    let mut index = index.to_vec();
-                    index[dim] = at;
-                    write(
-                        e,
-                        &index,
-                        Lanes {
-                            width: Width::Vector,
-                            dim: Some(dim),
-                            mask,
-                        },
-                    );
-                }),
+                Some(dim) => {
+                    let width = width_along(&body, dim);
+                    for_vectors(e, body.domain[dim], width, |e, at, mask| {
+                        let mut index = index.to_vec();
+                        index[dim] = at;
+                        let dim = Some(dim);
+                        write(e, &index, Lanes { width, dim, mask });
+                    });
+                }
             }
             vec![]
         });
@@ -333,6 +330,22 @@ fn lanes_dim(body: &Body<'_>) -> Option<usize> {
     (0..body.domain.len())
         .rev()
         .find(|dim| body.domain[*dim] > 1 && dense(*dim))
+}
+
+/// Two vectors at a time where there are as many elements, and all that is loaded lies side by side.
+fn width_along(body: &Body<'_>, dim: usize) -> Width {
+    let gathers = body
+        .values
+        .iter()
+        .any(|(instruction, _)| match instruction {
+            Instruction::Load { address, .. } => !matches!(address.coefficients[dim], 0 | 1),
+            _ => false,
+        });
+    if gathers || body.domain[dim] < Width::Pair.lanes() {
+        Width::Vector
+    } else {
+        Width::Pair
+    }
 }
 
 /// The same body with neighbouring dims made one where every address allows it.

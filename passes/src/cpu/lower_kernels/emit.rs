@@ -41,11 +41,25 @@ impl<'c> Index<'c> {
     }
 }
 
-/// One value an element, or a vector of [`LANES`].
+/// One value an element, a vector of [`LANES`], or two vectors as one value.
+///
+/// Operations on a pair come in twos that do not depend on each other. A processor looks only so far
+/// ahead, and the polynomials behind a gate are long chains: a pair keeps its units twice as busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
     Scalar,
     Vector,
+    Pair,
+}
+
+impl Width {
+    pub fn lanes(self) -> i64 {
+        match self {
+            Width::Scalar => 1,
+            Width::Vector => LANES,
+            Width::Pair => 2 * LANES,
+        }
+    }
 }
 
 /// The body of a nest of loops: the loops' indices and carried values to the next carried values.
@@ -212,16 +226,18 @@ impl<'c> Emitter<'c> {
     pub fn sized(&self, name: &str, width: Width) -> Type<'c> {
         match width {
             Width::Scalar => self.b.ty(name),
-            Width::Vector => self.b.ty(&format!("vector<{LANES}x{name}>")),
+            width => self.b.ty(&format!("vector<{}x{name}>", width.lanes())),
         }
     }
 
-    pub fn splat(&self, scalar: Val<'c>, elem: Elem) -> Val<'c> {
-        self.b.value(
-            "vector.broadcast",
-            &[scalar],
-            self.elem_type(elem, Width::Vector),
-        )
+    /// A scalar in every lane.
+    pub fn splat(&self, scalar: Val<'c>, elem: Elem, width: Width) -> Val<'c> {
+        match width {
+            Width::Scalar => scalar,
+            width => self
+                .b
+                .value("vector.broadcast", &[scalar], self.elem_type(elem, width)),
+        }
     }
 
     /// The constant of these bits.
@@ -233,9 +249,9 @@ impl<'c> Emitter<'c> {
             Elem::Bool => (bits != 0).to_string(),
         };
         let text = match (width, elem) {
-            (Width::Vector, _) => format!("dense<{text}> : {ty}"),
             (Width::Scalar, Elem::Bool) => text,
             (Width::Scalar, _) => format!("{text} : {ty}"),
+            _ => format!("dense<{text}> : {ty}"),
         };
         self.b
             .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])

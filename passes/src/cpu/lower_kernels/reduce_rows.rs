@@ -201,10 +201,7 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
             let elem = elem_of(result.r#type()).unwrap_or(self.elem);
             let value = if name == "arith.constant" {
                 let scalar = e.copy(op, &[], result.r#type());
-                match width {
-                    Width::Scalar => scalar,
-                    Width::Vector => e.splat(scalar, elem),
-                }
+                e.splat(scalar, elem, width)
             } else {
                 if DIVISIONS.contains(&name.as_str()) {
                     operands[1] = e.safe_divisor(operands[0], operands[1], width);
