@@ -150,6 +150,11 @@ impl Arena {
         self.spaces.iter().map(rows).sum()
     }
 
+    /// Bytes of a row of the space.
+    pub fn row_bytes(&self, space: usize) -> u64 {
+        self.spaces[space].row_bytes as u64
+    }
+
     /// Number of spaces.
     pub fn spaces(&self) -> usize {
         self.spaces.len()
@@ -173,12 +178,18 @@ impl Arena {
 
     /// The bytes of a row, if there is such a row.
     pub fn row(&self, space: usize, row: u64) -> Option<&[u8]> {
+        self.row_range(space, row, 1)
+    }
+
+    /// The bytes of consecutive rows, if there are so many.
+    pub fn row_range(&self, space: usize, first: u64, rows: u64) -> Option<&[u8]> {
         let space = self.spaces.get(space)?;
-        if row >= space.rows.end() {
+        if first.checked_add(rows)? > space.rows.end() {
             return None;
         }
-        let offset = row as usize * space.row_bytes;
-        space.buffer.bytes().get(offset..offset + space.row_bytes)
+        let offset = first as usize * space.row_bytes;
+        let bytes = rows as usize * space.row_bytes;
+        space.buffer.bytes().get(offset..offset + bytes)
     }
 }
 

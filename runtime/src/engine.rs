@@ -284,13 +284,13 @@ impl Engine {
                     continue;
                 }
                 Status::Crowded => {
-                    self.wasted_rows += instance.computed_calls();
+                    self.wasted_rows += instance.computed_rows();
                     self.crowded.push_back(ticket);
                     continue;
                 }
                 Status::Finished => Ok(instance.results()),
                 Status::Failed(error) => {
-                    self.wasted_rows += instance.computed_calls();
+                    self.wasted_rows += instance.computed_rows();
                     Err(error)
                 }
             };

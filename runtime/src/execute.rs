@@ -14,14 +14,16 @@
 mod bucket_rows;
 mod launch;
 mod lists;
+mod ragged;
 
 use std::ffi::c_void;
 use std::time::Instant;
 
-use cohort_abi::manifest::{Manifest, Operand};
+use cohort_abi::manifest::{Manifest, Operand, Unit};
 use cohort_abi::{Handle, KernelFn};
 
 use crate::arena::{Arena, InputRows, Region, SpaceBase};
+use crate::call_form::CallForm;
 use crate::code::Program;
 use crate::computed::ComputedWeights;
 use crate::error::Error;
@@ -31,12 +33,12 @@ use crate::pack::{Constants, fill_sources, pack_constants};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
-use crate::slot::{Slot, listed};
 use crate::stats::Launches;
 use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
 use launch::{Flush, Placed, copies_bytes};
 use lists::Lists;
+use ragged::RaggedLaunches;
 
 /// A kernel with everything about it that does not change.
 struct Kernel {
@@ -47,6 +49,8 @@ struct Kernel {
     constants: Vec<*const c_void>,
     row_tile: u64,
     row_work: u64,
+    flops_per_row: u64,
+    form: CallForm,
 }
 
 /// Where the calls of a bucket go.
@@ -56,8 +60,18 @@ struct Plan {
     kernel: u32,
     /// The launch, if the bucket is one.
     placed: usize,
-    /// Calls already converted.
+    /// Calls already converted, and their rows.
     next: u32,
+    next_row: u32,
+}
+
+/// Where a call is in its launch.
+#[derive(Clone, Copy)]
+struct Spot {
+    launch: usize,
+    /// How many calls are before it, and how many rows they make.
+    call: usize,
+    row: usize,
 }
 
 /// What one flush computed. Nobody holds a handle into it when it is released.
@@ -80,7 +94,8 @@ pub struct Executor {
     chunks: Vec<Vec<Region>>,
     /// Of the flush at hand: rows of each space, then the next one.
     next_rows: Vec<u64>,
-    slots: Vec<Box<[Slot]>>,
+    forms: Vec<CallForm>,
+    has_ragged: bool,
     rows: BucketRows,
     /// By bucket.
     plans: Vec<Plan>,
@@ -93,6 +108,7 @@ pub struct Executor {
     result_rows: Vec<u32>,
     index: AlignedBuffer,
     lists: Lists,
+    ragged: RaggedLaunches,
     /// 0, 1, 2, …
     identity: AlignedBuffer,
     identity_length: usize,
@@ -101,6 +117,8 @@ pub struct Executor {
     gather_fusion: bool,
     /// Spent before kernels are launched.
     schedule_nanoseconds: u64,
+    /// Of these, on rows and indices, if some kernel is ragged.
+    prelude_nanoseconds: u64,
     bases: Vec<SpaceBase>,
     /// For each kernel.
     launches: Vec<Launches>,
@@ -134,8 +152,11 @@ impl Executor {
                 constants: constants.addresses(index),
                 row_tile: kernel.row_tile,
                 row_work: row_work(manifest, kernel),
+                flops_per_row: kernel.flops_per_row,
+                form: CallForm::of(kernel),
             })
             .collect();
+        let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let scratch_bytes = manifest.kernels.iter().map(|kernel| kernel.scratch_bytes);
         let workers = Workers::new(threads, scratch_bytes.max().unwrap_or(0) as usize)?;
         let mut arena = Arena::new(manifest);
@@ -147,11 +168,8 @@ impl Executor {
             .map(|kernel| Launches::new(kernel.operands.len()))
             .collect();
         Ok(Executor {
-            slots: manifest
-                .kernels
-                .iter()
-                .map(|kernel| kernel.operands.iter().map(Slot::of).collect())
-                .collect(),
+            has_ragged: forms.iter().any(|form| form.is_ragged),
+            forms,
             kernels,
             _constants: constants,
             arena,
@@ -169,11 +187,13 @@ impl Executor {
             result_rows: Vec::new(),
             index: AlignedBuffer::default(),
             lists: Lists::default(),
+            ragged: RaggedLaunches::default(),
             identity: AlignedBuffer::default(),
             identity_length: 0,
             copies: AlignedBuffer::default(),
             gather_fusion,
             schedule_nanoseconds: 0,
+            prelude_nanoseconds: 0,
             bases: Vec::new(),
             launches,
             survey: None,
@@ -227,6 +247,11 @@ impl Executor {
         self.schedule_nanoseconds
     }
 
+    /// Of these, on where rows are and which lengths calls have, in a program with ragged kernels.
+    pub fn prelude_nanoseconds(&self) -> u64 {
+        self.prelude_nanoseconds
+    }
+
     /// From now on every flush is looked at for an explanation.
     pub fn set_survey(&mut self, survey: Survey) {
         self.survey = Some(Box::new(survey));
@@ -247,6 +272,7 @@ impl Executor {
             survey.clear();
         }
         self.schedule_nanoseconds = 0;
+        self.prelude_nanoseconds = 0;
     }
 
     /// Gives the rows of a generation back.
@@ -266,7 +292,7 @@ impl Executor {
         self.collect(recorder);
         let recorded = Recorded {
             log: recorder.log(),
-            slots: &self.slots,
+            forms: &self.forms,
             ghosts: &self.ghosts,
             segments: recorder.segments(),
         };
@@ -279,10 +305,11 @@ impl Executor {
         let order = self
             .scheduler
             .schedule(recorded, &mut self.order, &mut self.groups);
+        let ordered = begin.elapsed();
         self.take_rows(&mut generation.regions)?;
         let mut index_length = match order {
             Order::Buckets => self.place_buckets(),
-            Order::Groups => self.place_groups(),
+            Order::Groups => self.place_groups(recorder.log())?,
         };
         self.place_lists(recorder.log(), order, &mut index_length)?;
         self.arena.commit()?;
@@ -293,10 +320,15 @@ impl Executor {
         )?;
         self.make_lists()?;
         match order {
-            Order::Buckets => self.write_indices(recorder.log())?,
+            Order::Buckets if self.has_ragged => self.write_indices::<true>(recorder.log())?,
+            Order::Buckets => self.write_indices::<false>(recorder.log())?,
             Order::Groups => self.write_grouped_indices(recorder.log())?,
         }
-        self.schedule_nanoseconds += begin.elapsed().as_nanos() as u64;
+        let elapsed = begin.elapsed();
+        self.schedule_nanoseconds += elapsed.as_nanos() as u64;
+        if self.has_ragged {
+            self.prelude_nanoseconds += elapsed.saturating_sub(ordered).as_nanos() as u64;
+        }
         if let Some(survey) = &mut self.survey {
             survey.launched(self.placed.len());
         }
@@ -306,8 +338,17 @@ impl Executor {
 
     /// The row that a handle stands for, after the flush that computed it.
     pub fn row(&self, handle: Handle, space: usize) -> Option<&[u8]> {
-        let row = self.rows.find(handle.0, self.arena.rows(space))?;
-        self.arena.row(space, row)
+        self.rows(handle, space, 1)
+    }
+
+    /// That many rows from the one on that a handle stands for, after the flush that computed them.
+    pub fn rows(&self, handle: Handle, space: usize, rows: u64) -> Option<&[u8]> {
+        if rows == 0 {
+            // The row behind the last may be none.
+            return Some(&[]);
+        }
+        let first = self.rows.find(handle.0, self.arena.rows(space))?;
+        self.arena.row_range(space, first, rows)
     }
 
     /// The bits of the one element of each of the rows, given by handle and space, in the same
@@ -358,7 +399,8 @@ impl Executor {
                 kernel: recorder.bucket_kernel(number),
                 phase: recorder.bucket_phase(number),
                 depth: recorder.bucket_depth(number),
-                calls: recorder.bucket_length(number),
+                calls: recorder.bucket_calls(number),
+                rows: recorder.bucket_rows(number),
             };
             self.plans[number] = Plan {
                 kernel: ready.kernel,
@@ -373,6 +415,7 @@ impl Executor {
         self.placed.clear();
         self.result_rows.clear();
         self.lists.clear();
+        self.ragged.clear();
     }
 
     /// Takes rows for all results, one region a space: as many as calls of the buckets make, however
@@ -382,7 +425,7 @@ impl Executor {
         self.next_rows.resize(self.arena.spaces(), 0);
         for ready in &self.order {
             for space in &self.kernels[ready.kernel as usize].results {
-                self.next_rows[*space] += u64::from(ready.calls);
+                self.next_rows[*space] += u64::from(ready.rows);
             }
         }
         for (space, next) in self.next_rows.iter_mut().enumerate() {
@@ -403,7 +446,7 @@ impl Executor {
             let bucket = ready.bucket as usize;
             let first_result = self.result_rows.len();
             self.plans[bucket].placed = self.placed.len();
-            self.place(ready.kernel, ready.calls, &mut index_length);
+            self.place(ready.kernel, ready.calls, ready.rows, &mut index_length);
             for (result, row) in self.result_rows[first_result..].iter().enumerate() {
                 self.rows.set_first(bucket, result, *row);
             }
@@ -412,31 +455,74 @@ impl Executor {
     }
 
     /// Takes the launches from the groups; returns the length of the index.
-    fn place_groups(&mut self) -> usize {
+    fn place_groups(&mut self, log: &[u64]) -> Result<usize, Error> {
+        if self.has_ragged {
+            self.measure_groups(log)?;
+        }
         let mut index_length = 0;
         for index in 0..self.groups.launches.len() {
             let (kernel, calls) = self.groups.launches[index];
-            self.place(kernel, calls, &mut index_length);
+            let rows = match self.forms[kernel as usize].is_ragged {
+                true => self.ragged.place_group(index, calls),
+                false => calls,
+            };
+            self.place(kernel, calls, rows, &mut index_length);
         }
-        index_length
+        Ok(index_length)
+    }
+
+    /// Finds how many rows each call of a group makes.
+    fn measure_groups(&mut self, log: &[u64]) -> Result<(), Error> {
+        let launches = self.groups.launches.iter();
+        self.ragged.begin_groups(launches.map(|(_, calls)| *calls));
+        let mut places = self.groups.places.iter();
+        let mut at = 0;
+        while let Some(bucket) = log.get(at) {
+            let Some(form) = (self.forms).get(self.plans[*bucket as usize].kernel as usize) else {
+                at += 2;
+                continue;
+            };
+            let Some((launch, call)) = places.next() else {
+                return all_inside(true);
+            };
+            let entry = &log[at + 1..];
+            if form.is_ragged {
+                self.ragged.set_rows(*launch, *call, form.rows(entry));
+            }
+            at += 1 + form.entry_length(entry);
+        }
+        Ok(())
     }
 
     /// Gives a launch rows for its results and a place for its index lists.
-    fn place(&mut self, kernel: u32, calls: u32, index_length: &mut usize) {
+    fn place(&mut self, kernel: u32, calls: u32, rows: u32, index_length: &mut usize) {
         let of_kernel = &self.kernels[kernel as usize];
+        let form = &of_kernel.form;
+        let entries = match form.unit {
+            Unit::Rows => rows,
+            Unit::Calls => calls,
+        };
         self.placed.push(Placed {
             kernel,
             calls,
+            rows,
+            entries,
             index_start: *index_length,
             result_start: self.result_rows.len(),
-            list_start: self.lists.add(of_kernel.lists, calls),
+            list_start: self.lists.add(of_kernel.lists, entries),
+            ragged: match form.is_ragged {
+                true => Some(self.ragged.add(form, calls)),
+                false => None,
+            },
         });
         for space in &of_kernel.results {
             let next = &mut self.next_rows[*space];
             self.result_rows.push(*next as u32);
-            *next += u64::from(calls);
+            *next += u64::from(rows);
         }
-        *index_length += of_kernel.operands.len() * calls as usize;
+        // Where the unit is the call, one list more may tell where results begin.
+        let lists = of_kernel.operands.len() + usize::from(form.unit == Unit::Calls);
+        *index_length += lists * entries as usize;
     }
 
     /// Reads the lengths of all lists, and gives them a place in the index behind everything else.
@@ -453,35 +539,44 @@ impl Executor {
         let mut at = 0;
         while let Some(bucket) = log.get(at) {
             let plan = &mut self.plans[*bucket as usize];
-            let Some(slots) = self.slots.get(plan.kernel as usize) else {
+            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
                 at += 2;
                 continue;
             };
-            let (launch, row) = match order {
-                Order::Buckets => (plan.placed, plan.next),
+            let (form, entry) = (&kernel.form, &log[at + 1..]);
+            let rows = form.rows(entry);
+            let spot = match order {
+                Order::Buckets => plan.take(rows),
                 Order::Groups => match places.next() {
-                    Some((launch, row)) => (*launch as usize, *row),
+                    Some(place) => spot_in_group(*place, form, &self.ragged),
                     None => return all_inside(true),
                 },
             };
-            plan.next += 1;
-            let operands = &log[at + 1..at + 1 + slots.len()];
-            let lists = operands.iter().zip(slots);
-            let lists = lists.filter(|(_, slot)| **slot == Slot::List);
-            for ((length, _), list) in lists.zip(self.placed[launch].list_start..) {
-                self.lists.set_length(list, row as usize, *length);
+            let lists = kernel.operands.iter().zip(entry);
+            let lists = lists.filter(|(operand, _)| matches!(operand, Operand::Rows { .. }));
+            for ((_, length), list) in lists.zip(self.placed[spot.launch].list_start..) {
+                match form.unit {
+                    // Every row of a call has the list.
+                    Unit::Rows => {
+                        for row in spot.row..spot.row + rows as usize {
+                            self.lists.set_length(list, row, *length);
+                        }
+                    }
+                    Unit::Calls => self.lists.set_length(list, spot.call, *length),
+                }
             }
-            at += 1 + slots.len() + listed(slots, operands);
+            at += 1 + form.entry_length(entry);
         }
         for ready in &self.order {
-            self.plans[ready.bucket as usize].next = 0;
+            let plan = &mut self.plans[ready.bucket as usize];
+            (plan.next, plan.next_row) = (0, 0);
         }
         self.lists.place(index_length)
     }
 
     /// Makes the list 0, 1, 2, … as long as the longest launch, and room for copies.
     fn make_lists(&mut self) -> Result<(), Error> {
-        let longest = self.placed.iter().map(|placed| placed.calls).max();
+        let longest = self.placed.iter().map(|placed| placed.entries).max();
         let longest = longest.unwrap_or(0) as usize;
         if self.identity_length < longest {
             let length = longest.next_power_of_two();
@@ -496,7 +591,7 @@ impl Executor {
         if !self.gather_fusion {
             let bytes = self.placed.iter().map(|placed| {
                 let kernel = &self.kernels[placed.kernel as usize];
-                copies_bytes(kernel, placed.calls, &self.bases)
+                copies_bytes(kernel, placed.entries, &self.bases)
             });
             let bytes = bytes.max().unwrap_or(0);
             self.copies.ensure(bytes, "copies of operands")?;
@@ -506,7 +601,7 @@ impl Executor {
 
     /// Turns the log into the index lists of buckets. Every row is checked against its space, so that
     /// whatever compiled code recorded, no kernel reads outside of an arena.
-    fn write_indices(&mut self, log: &[u64]) -> Result<(), Error> {
+    fn write_indices<const HAS_RAGGED: bool>(&mut self, log: &[u64]) -> Result<(), Error> {
         let index = self.index.words_mut();
         let mut outside = false;
         let mut at = 0;
@@ -521,12 +616,19 @@ impl Executor {
                 rows: &self.rows,
                 arena: &self.arena,
                 lists: &self.lists,
+                ragged: &mut self.ragged,
                 index,
                 outside: &mut outside,
             };
             let placed = &self.placed[plan.placed];
-            at += 1 + writer.call(kernel, placed, plan.next as usize, &log[at + 1..]);
-            plan.next += 1;
+            let entry = &log[at + 1..];
+            at += 1 + if HAS_RAGGED && placed.ragged.is_some() {
+                let spot = plan.take(kernel.form.rows(entry));
+                writer.ragged_call(kernel, placed, spot, entry)
+            } else {
+                plan.next += 1;
+                writer.call(kernel, placed, plan.next as usize - 1, entry)
+            };
         }
         all_inside(outside)
     }
@@ -544,21 +646,30 @@ impl Executor {
                 at += 2;
                 continue;
             };
-            let Some((launch, row)) = places.next() else {
+            let Some(place) = places.next() else {
                 return all_inside(true);
             };
-            let placed = &self.placed[*launch as usize];
+            let spot = spot_in_group(*place, &kernel.form, &self.ragged);
+            let placed = &self.placed[spot.launch];
             let mut writer = Writer {
                 rows: &self.rows,
                 arena: &self.arena,
                 lists: &self.lists,
+                ragged: &mut self.ragged,
                 index,
                 outside: &mut outside,
             };
-            at += 1 + writer.call(kernel, placed, *row as usize, &log[at + 1..]);
+            let entry = &log[at + 1..];
+            let rows = kernel.form.rows(entry) as u32;
+            at += 1 + match kernel.form.is_ragged {
+                true => writer.ragged_call(kernel, placed, spot, entry),
+                false => writer.call(kernel, placed, spot.row, entry),
+            };
             for result in 0..kernel.results.len() {
-                let first = self.result_rows[placed.result_start + result];
-                self.rows.push(bucket, result, first + row);
+                let first = self.result_rows[placed.result_start + result] + spot.row as u32;
+                for row in 0..rows {
+                    self.rows.push(bucket, result, first + row);
+                }
             }
         }
         all_inside(outside)
@@ -571,6 +682,7 @@ impl Executor {
             result_rows: &self.result_rows,
             index: self.index.words_mut(),
             lists: &self.lists,
+            ragged: &self.ragged,
             identity: self.identity.words_mut(),
             bases: &self.bases,
             workers: &self.workers,
@@ -581,11 +693,41 @@ impl Executor {
     }
 }
 
+impl Plan {
+    /// The place of the bucket's next call, which makes so many rows.
+    #[inline]
+    fn take(&mut self, rows: u64) -> Spot {
+        let spot = Spot {
+            launch: self.placed,
+            call: self.next as usize,
+            row: self.next_row as usize,
+        };
+        self.next += 1;
+        self.next_row += rows as u32;
+        spot
+    }
+}
+
+/// The place of a call, given as its launch and its number in it.
+#[inline]
+fn spot_in_group((launch, call): (u32, u32), form: &CallForm, ragged: &RaggedLaunches) -> Spot {
+    let row = match form.is_ragged {
+        true => ragged.start(launch, call),
+        false => call,
+    };
+    Spot {
+        launch: launch as usize,
+        call: call as usize,
+        row: row as usize,
+    }
+}
+
 /// Writes the index lists of launches.
 struct Writer<'a> {
     rows: &'a BucketRows,
     arena: &'a Arena,
     lists: &'a Lists,
+    ragged: &'a mut RaggedLaunches,
     index: &'a mut [u32],
     /// Whether some handle has no row.
     outside: &'a mut bool,
@@ -594,7 +736,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes row `row` of a launch from the entry that begins with a call's slots; returns the
     /// length of the entry.
-    #[inline]
+    #[inline(always)]
     fn call(&mut self, kernel: &Kernel, placed: &Placed, row: usize, entry: &[u64]) -> usize {
         let (operands, mut handles) = entry.split_at(kernel.operands.len());
         let mut slot = placed.index_start + row;
@@ -620,12 +762,128 @@ impl Writer<'_> {
         entry.len() - handles.len()
     }
 
+    /// As [`Writer::call`], for a call of a ragged kernel.
+    #[inline(never)]
+    fn ragged_call(
+        &mut self,
+        kernel: &Kernel,
+        placed: &Placed,
+        spot: Spot,
+        entry: &[u64],
+    ) -> usize {
+        let form = &kernel.form;
+        let length = form.entry_length(entry);
+        let rows = form.rows(entry);
+        self.count(kernel, placed, spot, entry);
+        let (operands, mut handles) = entry[..length].split_at(kernel.operands.len());
+        // The lists' entries that are this call's.
+        let (first, count) = match form.unit {
+            Unit::Rows => (spot.row, rows as usize),
+            Unit::Calls => (spot.call, 1),
+        };
+        let entries = placed.entries as usize;
+        let mut list = placed.list_start;
+        for (position, (operand, value)) in kernel.operands.iter().zip(operands).enumerate() {
+            let start = placed.index_start + position * entries;
+            let own = start + first..start + first + count;
+            match operand {
+                Operand::Scalar(_) | Operand::Length => self.index[own].fill(*value as u32),
+                Operand::Row { space } => {
+                    let row = self.row(*value, *space);
+                    self.index[own].fill(row);
+                }
+                Operand::Rows { space } => {
+                    let (listed, rest) = handles.split_at(*value as usize);
+                    handles = rest;
+                    for row in first..first + count {
+                        let start = self.lists.start(list, row);
+                        for (at, handle) in listed.iter().enumerate() {
+                            self.index[start + at] = self.row(*handle, *space);
+                        }
+                    }
+                    list += 1;
+                }
+                Operand::Stacked { space, .. } => {
+                    let (listed, rest) = handles.split_at(*value as usize);
+                    handles = rest;
+                    for (at, handle) in own.zip(listed) {
+                        self.index[at] = self.row(*handle, *space);
+                    }
+                }
+                Operand::Ragged { space, extent } => {
+                    let of_operand = form.extent(*extent, entry);
+                    let row = self.first_row(*value, *space, of_operand);
+                    match (form.unit, placed.ragged) {
+                        (Unit::Rows, Some(launch)) => {
+                            let run = self.ragged.launches[launch].run_start + position;
+                            let index = &mut self.index[start..start + entries];
+                            self.ragged.runs[run].add(index, first, count, row);
+                        }
+                        _ => self.index[own].fill(row),
+                    }
+                }
+            }
+        }
+        if form.unit == Unit::Calls {
+            let start = placed.index_start + kernel.operands.len() * entries;
+            self.index[start + spot.call] = spot.row as u32;
+        }
+        length
+    }
+
+    /// Notes how much work a call is.
+    fn count(&mut self, kernel: &Kernel, placed: &Placed, spot: Spot, entry: &[u64]) {
+        let Some(number) = placed.ragged else {
+            return;
+        };
+        let form = &kernel.form;
+        self.ragged.note_lengths(number, form, entry);
+        let flops = form.flops(|operand| entry[operand]);
+        let row_bytes = |space: usize| self.arena.row_bytes(space);
+        let bytes = ragged_bytes(kernel, row_bytes, |operand| entry[operand]);
+        let launch = &mut self.ragged.launches[number];
+        launch.flops = launch.flops.saturating_add(flops);
+        launch.bytes = launch.bytes.saturating_add(bytes);
+        self.ragged.works[launch.work_start + spot.call] = flops.saturating_add(bytes);
+    }
+
+    /// The first of `rows` rows from a handle on.
+    fn first_row(&mut self, handle: u64, space: usize, rows: u64) -> u32 {
+        if rows == 0 {
+            // It may be behind the last, and nobody reads it.
+            return 0;
+        }
+        let all = self.arena.rows(space);
+        let row = self.rows.find(handle, all);
+        let row = row.filter(|row| row + rows <= all);
+        *self.outside |= row.is_none();
+        row.unwrap_or(0) as u32
+    }
+
     #[inline]
     fn row(&mut self, handle: u64, space: usize) -> u32 {
         let row = self.rows.find(handle, self.arena.rows(space));
         *self.outside |= row.is_none();
         row.unwrap_or(0) as u32
     }
+}
+
+/// Bytes of the ragged operands and of the results of a call with these lengths.
+fn ragged_bytes(
+    kernel: &Kernel,
+    row_bytes: impl Fn(usize) -> u64,
+    length: impl Fn(usize) -> u64,
+) -> u64 {
+    let bytes = |rows: u64, space: usize| rows.saturating_mul(row_bytes(space));
+    let operands = kernel.operands.iter().map(|operand| match operand {
+        Operand::Ragged { space, extent } | Operand::Stacked { space, extent } => {
+            bytes(kernel.form.extent_of(*extent, &length), *space)
+        }
+        _ => 0,
+    });
+    let rows = kernel.form.rows_of(&length);
+    let results = kernel.results.iter().map(|space| bytes(rows, *space));
+    operands.chain(results).fold(0, u64::saturating_add)
 }
 
 /// Gives a ghost the row that it stands for. Of what space it is, is checked where it is read.

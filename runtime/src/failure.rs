@@ -40,6 +40,10 @@ pub enum Place {
     Force(u32),
     /// In a call of the kernel.
     Kernel(u32),
+    /// In a call of the kernel with `a` rows, more than the `b` that there may be.
+    Rows(u32),
+    /// In a call of the kernel with a length of `a`, which is not between 0 and `b`.
+    Length(u32),
     Unknown,
 }
 
@@ -69,7 +73,7 @@ impl Stop {
                 .forces
                 .get(index as usize)
                 .map(|force| &force.location),
-            Place::Kernel(index) => manifest
+            Place::Kernel(index) | Place::Rows(index) | Place::Length(index) => manifest
                 .kernels
                 .get(index as usize)
                 .map(|kernel| &kernel.location),
@@ -81,6 +85,14 @@ impl Stop {
         };
         let (a, b) = (self.a, self.b);
         let message = match self.failure {
+            Failure::MemoryLimit if matches!(self.place, Place::Rows(_)) => format!(
+                "needs more rows than there is memory for: {a} rows in one call, where {b} more \
+                 are allowed{at}; the limit on bytes is {}, set with --max-memory",
+                limits.max_memory
+            ),
+            Failure::ShapeMismatch if matches!(self.place, Place::Length(_)) => {
+                format!("a length of {a}, which is not between 0 and {b}{at}")
+            }
             Failure::DepthLimit if depth < limits.max_depth => format!(
                 "recursion used up its stack at a depth of {depth} calls{at}; enlarge it with \
                  --max-depth (now {})",

@@ -24,7 +24,7 @@ pub enum Next {
 enum Source<'a, R> {
     /// Chunks of that many instances and bytes.
     Stream {
-        reader: Reader<'a, R>,
+        reader: Box<Reader<'a, R>>,
         count: usize,
         bytes: u64,
     },
@@ -59,7 +59,7 @@ impl<'a, R: BufRead> Feed<'a, R> {
     /// Chunks of up to `count` instances and about `bytes` bytes, up to `slots` of them at once.
     pub fn stream(reader: Reader<'a, R>, count: usize, bytes: u64, slots: usize) -> Self {
         let source = Source::Stream {
-            reader,
+            reader: Box::new(reader),
             count,
             bytes,
         };

@@ -91,9 +91,9 @@ impl Instance {
         self.state.held_bytes()
     }
 
-    /// Calls that were computed for nothing, if it has no result.
-    pub fn computed_calls(&self) -> u64 {
-        self.state.computed_calls()
+    /// Rows that were computed for nothing, if it has no result.
+    pub fn computed_rows(&self) -> u64 {
+        self.state.computed_rows()
     }
 
     /// Takes back what an instance that is done used.

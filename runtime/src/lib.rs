@@ -30,6 +30,7 @@ mod align;
 pub mod arena;
 pub mod artifact;
 pub mod bump;
+pub mod call_form;
 pub mod code;
 mod computed;
 pub mod engine;

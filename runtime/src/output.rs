@@ -5,7 +5,7 @@
 //! written as the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::{Elem, Manifest, Type};
+use cohort_abi::manifest::{Elem, LeadingDim, Manifest, Type};
 
 use crate::error::Error;
 use crate::execute::Executor;
@@ -15,6 +15,10 @@ use crate::failure::InstanceError;
 pub fn slot_count(ty: &Type) -> usize {
     match ty {
         Type::Tuple(types) => types.iter().map(slot_count).sum(),
+        Type::Ragged { dims, .. } => {
+            let is_free = |dim: &&LeadingDim| !matches!(dim, LeadingDim::Known(_));
+            1 + dims.iter().filter(is_free).count()
+        }
         _ => 1,
     }
 }
@@ -224,14 +228,17 @@ impl<'m> Formatter<'m> {
             });
             return Ok(());
         }
+        if let Type::Ragged { space, dims } = ty {
+            // SAFETY: the caller's promise.
+            return unsafe { self.ragged(*space, dims, slots, executor) };
+        }
         // SAFETY: every other type has one slot.
         let slot = unsafe { slots.read() };
         let pointer = slot as *const u64;
         match ty {
             Type::Scalar(elem) => write_scalar(&mut self.text, *elem, slot as u32),
             Type::Tensor { space } => self.tensor(*space, Handle(slot), executor)?,
-            Type::Tuple(_) => {}
-            Type::Ragged { .. } => return Err(Problem::Broken("a ragged tensor")),
+            Type::Tuple(_) | Type::Ragged { .. } => {}
             Type::Adt(adt) => {
                 if pointer.is_null() {
                     return Err(Problem::Broken("a null pointer"));
@@ -290,13 +297,60 @@ impl<'m> Formatter<'m> {
             return Err(Problem::Broken("a handle of no row"));
         };
         let space = &manifest.spaces[space];
-        write_tensor(&mut self.text, space.elem, &space.shape, row);
-        Ok(())
+        self.write_tensor(space.elem, &space.shape, row)
+    }
+
+    /// Writes a tensor with instance dims.
+    ///
+    /// # Safety
+    ///
+    /// `slots` are its handle and its lengths.
+    unsafe fn ragged(
+        &mut self,
+        space: usize,
+        dims: &[LeadingDim],
+        slots: *const u64,
+        executor: &Executor,
+    ) -> Result<(), Problem> {
+        let manifest = self.manifest;
+        let of_row = &manifest.spaces[space];
+        let mut shape = Vec::with_capacity(dims.len() + of_row.shape.len());
+        let mut slot = 0;
+        for dim in dims {
+            shape.push(match dim {
+                LeadingDim::Known(length) => *length,
+                LeadingDim::Named(_) | LeadingDim::Any => {
+                    slot += 1;
+                    // SAFETY: the caller's promise.
+                    unsafe { slots.add(slot).read() }
+                }
+            });
+        }
+        let rows = match shape.contains(&0) {
+            true => Some(0),
+            false => (shape.iter()).try_fold(1_u64, |rows, dim| rows.checked_mul(*dim)),
+        };
+        // SAFETY: as above.
+        let handle = Handle(unsafe { slots.read() });
+        let rows = rows.and_then(|rows| executor.rows(handle, space, rows));
+        let Some(rows) = rows else {
+            return Err(Problem::Broken("a handle of no rows"));
+        };
+        shape.extend_from_slice(&of_row.shape);
+        self.write_tensor(of_row.elem, &shape, rows)
+    }
+
+    fn write_tensor(&mut self, elem: Elem, shape: &[u64], data: &[u8]) -> Result<(), Problem> {
+        match write_tensor(&mut self.text, elem, shape, data, self.max_bytes) {
+            true => Ok(()),
+            false => Err(Problem::TooLong),
+        }
     }
 }
 
-/// Nested lists of the elements of a row.
-fn write_tensor(text: &mut Vec<u8>, elem: Elem, shape: &[u64], row: &[u8]) {
+/// Nested lists of the elements of a row, or of several; whether all of it was written before the
+/// text was longer than `max_bytes`.
+fn write_tensor(text: &mut Vec<u8>, elem: Elem, shape: &[u64], row: &[u8], max_bytes: u64) -> bool {
     let mut elements = row.chunks_exact(elem.bytes()).map(|element| match elem {
         Elem::F32 | Elem::I32 => {
             u32::from_le_bytes([element[0], element[1], element[2], element[3]])
@@ -322,8 +376,11 @@ fn write_tensor(text: &mut Vec<u8>, elem: Elem, shape: &[u64], row: &[u8]) {
         // Up, as long as the part that just ended is the last.
         loop {
             let Some(counter) = counters.last_mut() else {
-                return;
+                return true;
             };
+            if text.len() as u64 > max_bytes {
+                return false;
+            }
             *counter += 1;
             if *counter < shape[counters.len() - 1] {
                 text.extend_from_slice(b", ");
@@ -363,7 +420,7 @@ mod tests {
             _ => bits.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
         };
         let mut text = Vec::new();
-        write_tensor(&mut text, elem, shape, &row);
+        assert!(write_tensor(&mut text, elem, shape, &row, 1 << 20));
         String::from_utf8(text).unwrap()
     }
 
@@ -379,6 +436,20 @@ mod tests {
         assert_eq!(written(Elem::I32, &[2, 0], &[]), "[[], []]");
         assert_eq!(written(Elem::I32, &[0, 2], &[]), "[]");
         assert_eq!(written(Elem::Bool, &[2], &[1, 0]), "[true, false]");
+    }
+
+    #[test]
+    fn a_text_ends_where_it_may_be_no_longer() {
+        let mut text = Vec::new();
+        // Nothing in very many lists.
+        assert!(!write_tensor(
+            &mut text,
+            Elem::F32,
+            &[u64::MAX, 0],
+            &[],
+            1000
+        ));
+        assert!(text.len() < 1100);
     }
 
     #[test]

@@ -10,9 +10,11 @@
 //!   than the largest key of its operands, and at least the first of its phase. What is computed
 //!   has key 0. So a call runs after its operands and after all calls of earlier phases.
 //! * The *log* holds one entry a call, in the order of recording: the bucket, then the operands'
-//!   slots. A call's position in its bucket is its rank among the bucket's entries, so it is not
-//!   stored. The slot of a list operand holds the list's length; the handles of all the call's
-//!   lists follow after the slots, so that no array has to outlive the call.
+//!   slots. A call's position in its bucket is the number of rows that the bucket's entries before
+//!   it make, so it is not stored. The slot of a list operand holds the list's length; the handles of
+//!   all the call's lists follow after the slots, so that no array has to outlive the call.
+//! * A call makes one row, but for those of ragged kernels ([`crate::call_form`]), whose lengths say
+//!   how many. Their handle is that of the first.
 //! * A *ghost* is another name of a row, with a larger key. It has an entry like a call of a kernel
 //!   of its own, whose number is that after the last kernel's, and which computes nothing.
 //!
@@ -33,15 +35,16 @@
 //! A call looks up the key of each operand's bucket, one table a kernel from depth to bucket,
 //! and writes its entry: a few nanoseconds, and nothing is ever searched.
 
-use cohort_abi::manifest::Manifest;
+use cohort_abi::manifest::{Manifest, Type, Unit};
 use cohort_abi::{Context, Failure, Handle};
 
 use crate::bump::{Bump, Mark};
+use crate::call_form::CallForm;
 use crate::failure::{Place, Stop};
 use crate::fiber::{Event, Input, Switch};
 use crate::limits::Limits;
 use crate::sharing::SharedCalls;
-use crate::slot::{Slot, listed};
+use crate::slot::Slot;
 use crate::trace::Tracer;
 
 const NO_BUCKET: u32 = u32::MAX;
@@ -49,6 +52,8 @@ const NO_BUCKET: u32 = u32::MAX;
 const HANDLE_BYTES: u64 = 8 + 4;
 /// Rows that the calls of one batch may make in a space, so that row numbers fit 32 bits.
 const MAX_ROWS: u64 = 1 << 30;
+/// No dim of a ragged tensor may be longer.
+const MAX_LENGTH: u64 = (1 << 31) - 1;
 /// Buckets of inputs, when there are several chunks of them.
 pub const MAX_CHUNK_BUCKETS: u64 = 1 << 16;
 /// Where the phase begins in an order key.
@@ -82,12 +87,16 @@ pub enum Grouping {
 
 /// What recording a call of a kernel needs.
 struct KernelCalls {
-    /// For each operand.
+    form: Box<CallForm>,
+    /// For each operand; as the form has them.
     slots: Box<[Slot]>,
-    /// How many of them are lists.
-    lists: usize,
-    /// Bytes that one call uses until the end of its batch: log, index, rows.
+    /// Whether what a call takes must be looked up: it has lists, or is ragged.
+    is_special: bool,
+    /// Bytes that one call uses until the end of its batch: log, index, rows. Of a ragged kernel,
+    /// without what depends on its rows.
     call_bytes: u64,
+    /// Bytes that a row of a call of a ragged kernel uses: index, results.
+    row_bytes: u64,
     /// The bucket of each depth in the recorder's `table_phase`, or [`NO_BUCKET`].
     buckets: Vec<u32>,
     shared: Option<SharedCalls>,
@@ -108,14 +117,16 @@ pub struct State {
     /// Must come first, see [`Recorder`].
     context: Context,
     nodes_left: u64,
+    /// Of those that calls of ragged kernels make beyond one each.
+    rows_left: i64,
     memory_left: u64,
     steps_left: u64,
     /// The order key from which its calls count.
     floor: u64,
     /// The epoch in which it began; see [`crate::sharing`].
     first_epoch: u64,
-    /// Calls that were recorded before the last flush.
-    computed_calls: u64,
+    /// Rows of calls that were recorded before the last flush.
+    computed_rows: u64,
     memory: Bump,
     start: Start,
 }
@@ -129,11 +140,12 @@ impl State {
                 ..Context::default()
             },
             nodes_left: 0,
+            rows_left: 0,
             memory_left: 0,
             steps_left: 0,
             floor: 0,
             first_epoch: 0,
-            computed_calls: 0,
+            computed_rows: 0,
             start: Start {
                 log: 0,
                 memory_left: 0,
@@ -149,9 +161,9 @@ impl State {
         self.memory.shrink();
     }
 
-    /// Calls that cannot be taken back any more, equal ones counted each.
-    pub fn computed_calls(&self) -> u64 {
-        self.computed_calls
+    /// Rows of calls that cannot be taken back any more, equal calls counted each.
+    pub fn computed_rows(&self) -> u64 {
+        self.computed_rows
     }
 
     /// Bytes that the instance allocated, roughly.
@@ -167,10 +179,14 @@ pub struct Recorder {
     /// the same pointer.
     state: State,
     log: Vec<u64>,
-    /// For each bucket: its order key, its number of calls, its kernel.
+    /// For each bucket: its order key, its number of rows, its kernel.
     keys: Vec<u64>,
     lengths: Vec<u32>,
     bucket_kernels: Vec<u32>,
+    /// For each bucket of a ragged kernel: its number of calls.
+    calls: Vec<u32>,
+    /// Whether a space has rows of inputs that are parts of a ragged tensor.
+    is_ragged_input: Vec<bool>,
     /// The buckets that were opened since the last flush.
     pending: Vec<u32>,
     /// Where in the log the entries of an instance begin.
@@ -194,11 +210,12 @@ pub struct Recorder {
     first_bucket: usize,
     /// Buckets that the calls of a batch may have.
     call_buckets: u64,
-    /// Calls and bytes of the instances that finished since the batch began.
-    used_calls: u64,
+    /// Rows and bytes of the instances that finished since the batch began.
+    used_rows: u64,
     used_bytes: u64,
-    /// Bytes of all instances since the last flush.
+    /// Bytes and rows of all instances since the last flush.
     pending_bytes: u64,
+    pending_rows: u64,
     max_results: u64,
     /// Watches one instance, when two runs are compared.
     tracer: Option<Box<Tracer>>,
@@ -217,28 +234,42 @@ impl Recorder {
             .kernels
             .iter()
             .map(|kernel| {
+                let form = CallForm::of(kernel);
                 let operands = kernel.operands.len() as u64;
                 let rows: u64 = kernel
                     .results
                     .iter()
                     .map(|space| manifest.spaces[*space].row_bytes())
                     .sum();
+                let log = 8 * (1 + operands);
+                let (call_bytes, row_bytes) = match (form.is_ragged, form.unit) {
+                    (false, _) => (log + 4 * operands + rows, 0),
+                    // Its row among those of its bucket, even where there are no operands.
+                    (true, Unit::Rows) => (log + 8, 4 * operands.max(1) + rows),
+                    (true, Unit::Calls) => (log + 4 * (operands + 1) + 8, rows.max(1)),
+                };
                 KernelCalls {
-                    slots: kernel.operands.iter().map(Slot::of).collect(),
-                    lists: kernel.lists(),
-                    call_bytes: 8 * (1 + operands) + 4 * operands + rows,
+                    is_special: form.is_ragged || form.slots.contains(&Slot::List),
+                    call_bytes,
+                    row_bytes,
                     buckets: Vec::new(),
                     shared: match grouping {
-                        Grouping::ByDepth { share: true } => SharedCalls::of(manifest, kernel),
+                        Grouping::ByDepth { share: true } if !form.is_ragged => {
+                            SharedCalls::of(manifest, kernel)
+                        }
                         _ => None,
                     },
+                    slots: form.slots.clone(),
+                    form: form.into(),
                 }
             })
             .collect();
         kernels.push(KernelCalls {
+            form: CallForm::plain([Slot::Row].into()).into(),
             slots: [Slot::Row].into(),
-            lists: 0,
+            is_special: false,
             call_bytes: GHOST_BYTES,
+            row_bytes: 0,
             buckets: Vec::new(),
             shared: None,
         });
@@ -264,6 +295,8 @@ impl Recorder {
             keys: Vec::new(),
             lengths: Vec::new(),
             bucket_kernels: Vec::new(),
+            calls: Vec::new(),
+            is_ragged_input: ragged_inputs(manifest),
             pending: Vec::new(),
             segments: Vec::new(),
             free: Vec::new(),
@@ -283,9 +316,10 @@ impl Recorder {
             spaces: manifest.spaces.len(),
             first_bucket,
             call_buckets,
-            used_calls: 0,
+            used_rows: 0,
             used_bytes: 0,
             pending_bytes: 0,
+            pending_rows: 0,
             max_results,
             tracer: None,
         });
@@ -310,10 +344,12 @@ impl Recorder {
         self.lengths.resize(self.first_bucket, 0);
         self.bucket_kernels.clear();
         self.bucket_kernels.resize(self.first_bucket, u32::MAX);
+        self.calls.fill(0);
         self.state.memory.reset();
-        self.used_calls = 0;
+        self.used_rows = 0;
         self.used_bytes = 0;
         self.pending_bytes = 0;
+        self.pending_rows = 0;
     }
 
     /// Forgets all calls and buckets; from now on, that many chunks of inputs have buckets of
@@ -329,6 +365,7 @@ impl Recorder {
         self.close_pending();
         self.pending.clear();
         self.pending_bytes = 0;
+        self.pending_rows = 0;
     }
 
     /// No handle into these buckets is left; their numbers are used again.
@@ -342,6 +379,9 @@ impl Recorder {
             let bucket = *bucket as usize;
             let key = std::mem::take(&mut self.keys[bucket]);
             self.lengths[bucket] = 0;
+            if let Some(calls) = self.calls.get_mut(bucket) {
+                *calls = 0;
+            }
             let kernel = self.bucket_kernels[bucket] as usize;
             let table = if (key >> PHASE_SHIFT) as u32 == self.table_phase {
                 &mut self.kernels[kernel].buckets
@@ -368,7 +408,7 @@ impl Recorder {
     /// Whether the batch should be flushed before another instance is recorded.
     pub fn is_full(&self, batch_memory: u64) -> bool {
         self.used_bytes >= batch_memory
-            || self.used_calls.saturating_mul(self.max_results) >= MAX_ROWS
+            || self.used_rows.saturating_mul(self.max_results) >= MAX_ROWS
             || self.used_buckets() >= self.call_buckets
     }
 
@@ -376,7 +416,7 @@ impl Recorder {
     /// was recorded since the last flush.
     pub fn has_room(&self, bytes: u64, rows: u64, most_bytes: u64) -> bool {
         bytes.saturating_add(self.pending_bytes) < most_bytes
-            && rows < MAX_ROWS
+            && rows.saturating_add(self.pending_rows) < MAX_ROWS
             && self.used_buckets() < self.call_buckets
     }
 
@@ -392,11 +432,12 @@ impl Recorder {
         state.context.phase = 0;
         state.context.max_depth = self.limits.max_depth;
         state.nodes_left = self.limits.max_nodes;
+        state.rows_left = (MAX_ROWS / self.max_results) as i64;
         state.memory_left = self.limits.max_memory.saturating_sub(input_bytes);
         state.steps_left = self.limits.max_steps;
         state.floor = 0;
         state.first_epoch = self.epoch;
-        state.computed_calls = 0;
+        state.computed_rows = 0;
         state.start = Start {
             log: self.log.len(),
             memory_left: state.memory_left,
@@ -430,7 +471,7 @@ impl Recorder {
     pub fn continue_instance(&mut self) {
         self.state.start.log = self.log.len();
         self.state.start.memory_left = self.state.memory_left;
-        self.state.computed_calls = self.limits.max_nodes - self.state.nodes_left;
+        self.state.computed_rows = self.instance_rows();
         self.segments.push(self.log.len());
         self.stopped = None;
     }
@@ -438,6 +479,10 @@ impl Recorder {
     /// The running instance waits, or is done and its calls stay.
     pub fn pause_instance(&mut self) {
         self.pending_bytes += self.state.start.memory_left - self.state.memory_left;
+        let rows = self
+            .instance_rows()
+            .saturating_sub(self.state.computed_rows);
+        self.pending_rows += rows.saturating_mul(self.max_results);
     }
 
     /// The running instance waited, and is given up without going on.
@@ -452,8 +497,15 @@ impl Recorder {
 
     /// The instance's calls stay.
     pub fn finish_instance(&mut self) {
-        self.used_calls += self.limits.max_nodes - self.state.nodes_left;
+        self.used_rows += self.instance_rows();
         self.used_bytes += self.limits.max_memory - self.state.memory_left;
+    }
+
+    /// Rows that the calls of the running instance make, equal calls counted each.
+    fn instance_rows(&self) -> u64 {
+        let calls = self.limits.max_nodes - self.state.nodes_left;
+        let most = (MAX_ROWS / self.max_results) as i64;
+        calls.saturating_add_signed(most - self.state.rows_left)
     }
 
     /// The instance's calls since the last flush and its memory are taken back; says why it was
@@ -462,9 +514,13 @@ impl Recorder {
         let mut at = self.state.start.log;
         while let Some(&bucket) = self.log.get(at) {
             let bucket = bucket as usize;
-            self.lengths[bucket] -= 1;
-            let slots = &self.kernels[self.bucket_kernels[bucket] as usize].slots;
-            at += 1 + slots.len() + listed(slots, &self.log[at + 1..]);
+            let form = &self.kernels[self.bucket_kernels[bucket] as usize].form;
+            let entry = &self.log[at + 1..];
+            self.lengths[bucket] -= form.rows(entry) as u32;
+            if form.is_ragged {
+                self.calls[bucket] -= 1;
+            }
+            at += 1 + form.entry_length(entry);
         }
         self.log.truncate(self.state.start.log);
         self.forget_shared_calls();
@@ -509,8 +565,20 @@ impl Recorder {
         self.keys[bucket] as u32
     }
 
-    pub fn bucket_length(&self, bucket: usize) -> u32 {
+    /// The rows of a bucket.
+    pub fn bucket_rows(&self, bucket: usize) -> u32 {
         self.lengths[bucket]
+    }
+
+    /// The calls of a bucket of that kernel.
+    pub fn bucket_calls(&self, bucket: usize) -> u32 {
+        match self.kernels[self.bucket_kernels[bucket] as usize]
+            .form
+            .is_ragged
+        {
+            true => self.calls[bucket],
+            false => self.lengths[bucket],
+        }
     }
 
     pub fn bucket_kernel(&self, bucket: usize) -> u32 {
@@ -560,22 +628,52 @@ impl Recorder {
             remember = shared.slot(unsafe { *operands });
             if let Some(handle) = remember.and_then(|slot| shared.get(slot, since)) {
                 if let Some(tracer) = &mut self.tracer {
-                    tracer.call(kernel, handle);
+                    tracer.call(kernel, handle, 1);
                 }
                 return handle;
             }
         }
         // SAFETY: the caller's promise.
-        let handle = unsafe { self.append(kernel, operands, 1) };
+        let handle = unsafe {
+            match calls.is_special {
+                false => self.append::<false>(kernel, operands, 1),
+                true => self.append_special(kernel, operands),
+            }
+        };
         if let Some(slot) = remember
             && let Some(shared) = &mut self.kernels[kernel as usize].shared
         {
             shared.set(slot, self.epoch, handle);
         }
-        if let Some(tracer) = &mut self.tracer {
-            tracer.call(kernel, handle);
+        if self.tracer.is_some() {
+            // SAFETY: the caller's promise.
+            unsafe { self.trace_call(kernel, operands, handle) };
         }
         handle
+    }
+
+    /// # Safety
+    ///
+    /// As [`Recorder::record`].
+    #[cold]
+    unsafe fn trace_call(&mut self, kernel: u32, operands: *const u64, handle: u64) {
+        let form = &self.kernels[kernel as usize].form;
+        // SAFETY: the caller's promise.
+        let entry = unsafe { std::slice::from_raw_parts(operands, form.slots.len()) };
+        if let Some(tracer) = &mut self.tracer {
+            tracer.call(kernel, handle, form.rows(entry) as u32);
+        }
+    }
+
+    /// As [`Recorder::append`], for a call with lists or of a ragged kernel.
+    ///
+    /// # Safety
+    ///
+    /// As [`Recorder::record`].
+    #[inline(never)]
+    unsafe fn append_special(&mut self, kernel: u32, operands: *const u64) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.append::<true>(kernel, operands, 1) }
     }
 
     /// Appends an entry whose key is `levels` more than its operands', at least one; gives its
@@ -585,15 +683,22 @@ impl Recorder {
     ///
     /// As [`Recorder::record`]; there is a kernel of that number.
     #[inline(always)]
-    unsafe fn append(&mut self, kernel: u32, operands: *const u64, levels: u32) -> u64 {
+    unsafe fn append<const IS_SPECIAL: bool>(
+        &mut self,
+        kernel: u32,
+        operands: *const u64,
+        levels: u32,
+    ) -> u64 {
         // Operands of earlier phases have smaller keys than this.
         let mut key = self.phase_key().max(self.state.floor);
         let calls = &self.kernels[kernel as usize];
-        let (count, lists) = (calls.slots.len(), calls.lists);
-        let mut size = 1 + count;
-        if lists > 0 {
+        let count = calls.slots.len();
+        let (mut size, mut rows) = (1 + count, 1);
+        if IS_SPECIAL {
             // SAFETY: the caller's promise.
-            size += unsafe { self.take_lists(kernel, operands) };
+            let (listed, of_call) = unsafe { self.take_special(kernel, operands) };
+            size += listed;
+            rows = of_call;
         }
         if self.log.capacity() - self.log.len() < size {
             self.log.reserve(size);
@@ -617,6 +722,7 @@ impl Recorder {
                 match slot {
                     Slot::Scalar => {}
                     Slot::Row => key = key.max(key_of(operand)),
+                    Slot::List if !IS_SPECIAL => {}
                     Slot::List => {
                         let list = list_at(operand);
                         *entry.add(1 + index) = list.len() as u64;
@@ -641,7 +747,11 @@ impl Recorder {
         };
         let position = &mut self.lengths[bucket as usize];
         let handle = Handle::new(bucket, 0, *position);
-        *position += 1;
+        // Within an instance's limits, and a batch takes no other when it has many rows.
+        *position += rows;
+        if IS_SPECIAL {
+            self.count_call(kernel, bucket);
+        }
         // SAFETY: `entry` is the first slot past the log's length, in its capacity, and opening a
         // bucket does not touch the log; now all `size` slots are written.
         unsafe {
@@ -651,28 +761,37 @@ impl Recorder {
         handle.0
     }
 
-    /// Pays for the lists of a call; how many handles they have together.
+    /// Pays for the lists and the rows of a call; how many handles its lists have together, and how
+    /// many rows it makes.
     ///
     /// # Safety
     ///
     /// As [`Recorder::record`].
-    unsafe fn take_lists(&mut self, kernel: u32, operands: *const u64) -> usize {
-        let slots = &self.kernels[kernel as usize].slots;
-        let handles = slots.iter().enumerate().map(|(index, slot)| match slot {
-            // SAFETY: the slot of a list operand is the address of an array.
-            Slot::List => unsafe { list_at(*operands.add(index)).len() },
-            _ => 0,
-        });
-        let handles: usize = handles.sum();
-        match self
-            .state
-            .memory_left
-            .checked_sub(HANDLE_BYTES * handles as u64)
-        {
-            Some(left) => self.state.memory_left = left,
-            None => self.stop_because(Failure::MemoryLimit, Place::Kernel(kernel)),
+    #[inline(never)]
+    unsafe fn take_special(&mut self, kernel: u32, operands: *const u64) -> (usize, u32) {
+        let calls = &self.kernels[kernel as usize];
+        // SAFETY: the caller's promise.
+        match unsafe { special_costs(calls, kernel, operands, &self.state) } {
+            Ok(costs) => {
+                self.state.memory_left -= costs.bytes;
+                self.state.rows_left -= i64::from(costs.rows) - 1;
+                (costs.listed, costs.rows)
+            }
+            Err(stop) => self.stop(Stopped::Failure(stop)),
         }
-        handles
+    }
+
+    /// Another call of a ragged kernel is in the bucket.
+    #[inline(never)]
+    fn count_call(&mut self, kernel: u32, bucket: u32) {
+        if !self.kernels[kernel as usize].form.is_ragged {
+            return;
+        }
+        let bucket = bucket as usize;
+        if self.calls.len() <= bucket {
+            self.calls.resize(bucket + 1, 0);
+        }
+        self.calls[bucket] += 1;
     }
 
     /// The bucket of a key that the tables at hand do not have.
@@ -750,12 +869,26 @@ impl Recorder {
             Some(left) => self.state.memory_left = left,
             None => self.stop_because(Failure::MemoryLimit, Place::Unknown),
         }
-        if levels == 0 || self.grouping == Grouping::Unbatched {
+        if levels == 0 || self.grouping == Grouping::Unbatched || self.is_ragged(handle) {
             return handle;
         }
         let ghosts = self.kernels.len() - 1;
         // SAFETY: the last kernel is that of the ghosts, which has one operand.
-        unsafe { self.append(ghosts as u32, &handle, levels.min(MAX_LEVELS)) }
+        unsafe { self.append::<false>(ghosts as u32, &handle, levels.min(MAX_LEVELS)) }
+    }
+
+    /// Whether the handle may be that of several rows. Those of a ghost would not be one behind
+    /// another, so such a tensor has none, and what reads it is launched where it is.
+    fn is_ragged(&self, handle: u64) -> bool {
+        let bucket = Handle(handle).bucket() as usize;
+        let kernel = self.bucket_kernels.get(bucket).copied().unwrap_or(u32::MAX);
+        match self.kernels.get(kernel as usize) {
+            Some(calls) => calls.form.has_extent(),
+            None => {
+                let input = bucket.checked_sub(self.sources);
+                input.is_some_and(|input| self.is_ragged_input[input % self.spaces.max(1)])
+            }
+        }
     }
 
     /// Memory of the instance; see [`cohort_abi::symbols::ALLOC`].
@@ -866,6 +999,108 @@ impl Recorder {
         // Reached only if a stopped instance is resumed, or compiled code runs outside a fiber.
         std::process::abort()
     }
+}
+
+/// What a call takes that has lists or is ragged.
+struct SpecialCosts {
+    /// Handles of all its lists.
+    listed: usize,
+    rows: u32,
+    bytes: u64,
+}
+
+/// Whether an instance that has this left may make a call, and what that takes.
+///
+/// # Safety
+///
+/// As [`Recorder::record`].
+unsafe fn special_costs(
+    calls: &KernelCalls,
+    kernel: u32,
+    operands: *const u64,
+    state: &State,
+) -> Result<SpecialCosts, Stop> {
+    let stop = |failure, a: u64, b: u64, place| Stop {
+        failure,
+        a: i64::try_from(a).unwrap_or(i64::MAX),
+        b: b as i64,
+        place,
+    };
+    let form = &calls.form;
+    // SAFETY: the caller's promise.
+    let entry = unsafe { std::slice::from_raw_parts(operands, form.slots.len()) };
+    let mut rows = 1;
+    if form.is_ragged {
+        if let Some(length) = form.lengths().find(|length| entry[*length] > MAX_LENGTH) {
+            return Err(Stop {
+                a: entry[length] as i64,
+                ..stop(Failure::ShapeMismatch, 0, MAX_LENGTH, Place::Length(kernel))
+            });
+        }
+        rows = form.rows(entry);
+        let of_memory = state.memory_left / calls.row_bytes.max(1);
+        let most = of_memory.min(state.rows_left.max(0) as u64);
+        if rows > most {
+            return Err(stop(Failure::MemoryLimit, rows, most, Place::Rows(kernel)));
+        }
+    }
+    // SAFETY: the slot of a list operand is the address of an array.
+    let length_of = |operand: usize| unsafe { list_at(entry[operand]).len() };
+    let is_list = |operand: &usize| form.slots[*operand] == Slot::List;
+    let listed: usize = (0..entry.len()).filter(is_list).map(length_of).sum();
+    for (operand, wanted) in form.operand_rows(entry) {
+        if is_list(&operand) && length_of(operand) as u64 != wanted {
+            let length = length_of(operand) as u64;
+            return Err(stop(
+                Failure::ShapeMismatch,
+                wanted,
+                length,
+                Place::Kernel(kernel),
+            ));
+        }
+    }
+    // Where the unit is the row, each row of a call has its lists.
+    let repeated = match form.unit {
+        Unit::Rows => rows.max(1),
+        Unit::Calls => 1,
+    };
+    let of_rows = match form.is_ragged {
+        true => rows * calls.row_bytes,
+        false => 0,
+    };
+    let bytes = (HANDLE_BYTES * listed as u64)
+        .saturating_mul(repeated)
+        .saturating_add(of_rows);
+    if bytes > state.memory_left {
+        return Err(stop(Failure::MemoryLimit, 0, 0, Place::Kernel(kernel)));
+    }
+    Ok(SpecialCosts {
+        listed,
+        rows: rows as u32,
+        bytes,
+    })
+}
+
+/// Of each space, whether arguments have ragged tensors in it. What a program hands around as a
+/// tensor of known shape may be in it too.
+fn ragged_inputs(manifest: &Manifest) -> Vec<bool> {
+    fn note(ty: &Type, spaces: &mut [bool]) {
+        match ty {
+            Type::Ragged { space, .. } => spaces[*space] = true,
+            Type::Tuple(types) => types.iter().for_each(|ty| note(ty, spaces)),
+            Type::Array(element) => note(element, spaces),
+            // Their fields are looked at once, below.
+            Type::Adt(_) | Type::Scalar(_) | Type::Tensor { .. } | Type::Stacked { .. } => {}
+        }
+    }
+    let mut spaces = vec![false; manifest.spaces.len()];
+    let arguments = manifest.arguments.iter().map(|argument| &argument.ty);
+    let constructors = manifest.adts.iter().flat_map(|adt| &adt.constructors);
+    let fields = constructors.flat_map(|constructor| &constructor.fields);
+    for ty in arguments.chain(fields) {
+        note(ty, &mut spaces);
+    }
+    spaces
 }
 
 /// The handles of an array.

@@ -20,7 +20,7 @@ pub mod groups;
 pub mod instances;
 pub mod lookahead;
 
-use crate::slot::Slot;
+use crate::call_form::CallForm;
 use agenda::Agenda;
 use graph::CallGraph;
 use groups::Groups;
@@ -37,6 +37,8 @@ pub struct Ready {
     /// One more than the deepest operand of its calls, of those of the same phase.
     pub depth: u32,
     pub calls: u32,
+    /// What its calls make; of an ordinary kernel, one each.
+    pub rows: u32,
 }
 
 /// How launches are found.
@@ -70,8 +72,8 @@ pub struct Recorded<'a> {
     /// `[bucket, operand slots…, handles of lists…]`, one after another. The entry of a ghost has one
     /// operand, the handle that it stands for.
     pub log: &'a [u64],
-    /// The slots of each kernel's calls. The buckets of ghosts have a kernel behind the last.
-    pub slots: &'a [Box<[Slot]>],
+    /// The form of each kernel's calls. The buckets of ghosts have a kernel behind the last.
+    pub forms: &'a [CallForm],
     /// The buckets of ghosts.
     pub ghosts: &'a [Ready],
     /// Where in the log the entries of an instance begin, in order.

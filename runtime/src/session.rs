@@ -524,6 +524,7 @@ impl Session {
         stats.record_seconds = times.record.as_secs_f64();
         stats.execute_seconds = times.execute.as_secs_f64();
         stats.schedule_seconds = self.executor.schedule_nanoseconds() as f64 * 1e-9;
+        stats.prelude_seconds = self.executor.prelude_nanoseconds() as f64 * 1e-9;
         stats.write_seconds = times.write.as_secs_f64();
         let manifest = self.program.manifest();
         for (kernel, launches) in manifest.kernels.iter().zip(self.executor.launches()) {
@@ -535,7 +536,8 @@ impl Session {
                 launches: launches.launches,
                 rows: launches.rows,
                 seconds: launches.nanoseconds as f64 * 1e-9,
-                flops: launches.rows.saturating_mul(kernel.flops_per_row),
+                flops: launches.flops(kernel.flops_per_row),
+                ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
             });
         }
         let wasted = self.engine.as_ref().map_or(0, Engine::wasted_rows);

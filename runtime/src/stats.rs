@@ -29,6 +29,9 @@ pub struct KernelStats {
     pub seconds: f64,
     /// Of products.
     pub flops: u64,
+    /// Of a kernel whose calls have rows as their instances have lengths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ragged: Option<RaggedWork>,
 }
 
 /// How often an operand of a kernel was read in which mode, in launches; see
@@ -50,9 +53,39 @@ pub struct Launches {
     pub modes: Vec<Modes>,
     /// Rows of operands that were copied together first.
     pub copied_rows: u64,
+    /// Of a ragged kernel.
+    pub ragged: RaggedWork,
     /// Over all launches: the squares of the rows, and rows times nanoseconds.
     rows_squared: f64,
     rows_nanoseconds: f64,
+}
+
+/// What a ragged kernel did: operations of products, and bytes of ragged operands and results.
+/// *Dense* is what it would be if all calls of a launch were as long as the longest: the difference
+/// is padding that was not computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RaggedWork {
+    pub calls: u64,
+    pub flops: u64,
+    pub bytes: u64,
+    pub dense_rows: u64,
+    pub dense_flops: u64,
+    pub dense_bytes: u64,
+}
+
+impl RaggedWork {
+    pub fn add(&mut self, other: &RaggedWork) {
+        for (sum, part) in [
+            (&mut self.calls, other.calls),
+            (&mut self.flops, other.flops),
+            (&mut self.bytes, other.bytes),
+            (&mut self.dense_rows, other.dense_rows),
+            (&mut self.dense_flops, other.dense_flops),
+            (&mut self.dense_bytes, other.dense_bytes),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+    }
 }
 
 impl Launches {
@@ -65,6 +98,14 @@ impl Launches {
 
     pub fn clear(&mut self) {
         *self = Launches::new(self.modes.len());
+    }
+
+    /// Operations of products of all its launches.
+    pub fn flops(&self, flops_per_row: u64) -> u64 {
+        match self.ragged.calls {
+            0 => self.rows.saturating_mul(flops_per_row),
+            _ => self.ragged.flops,
+        }
     }
 
     pub fn add(&mut self, rows: u32, nanoseconds: u64) {
@@ -107,6 +148,9 @@ pub struct Stats {
     pub execute_seconds: f64,
     /// Of these, all but the kernels: finding launches and their order, rows, indices.
     pub schedule_seconds: f64,
+    /// Of these, finding out where the rows of calls are and how long they are; 0 when no kernel is
+    /// ragged.
+    pub prelude_seconds: f64,
     pub write_seconds: f64,
     /// Of the whole run; filled in by [`crate::Session`] for its own part, to be extended by who
     /// compiled the program.

@@ -17,7 +17,7 @@ pub struct Trace {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A call of the kernel of this number, with the bytes of the row of each result.
+    /// A call of the kernel of this number, with the bytes of the rows of each result.
     Call { kernel: u32, rows: Vec<Box<[u8]>> },
     /// The bits that the place of this number, an index into the manifest's forces, decided by.
     Decision { force: u32, bits: u32 },
@@ -29,8 +29,9 @@ pub struct Tracer {
     /// The instance's number in the run, from 0.
     instance: u64,
     is_recording: bool,
-    /// Calls whose rows are not computed yet: the event, and the handle of the first result.
-    pending: Vec<(usize, Handle)>,
+    /// Calls whose rows are not computed yet: the event, the handle of the first result, and the
+    /// number of rows.
+    pending: Vec<(usize, Handle, u32)>,
     trace: Trace,
 }
 
@@ -59,9 +60,10 @@ impl Tracer {
     }
 
     #[cold]
-    pub fn call(&mut self, kernel: u32, handle: u64) {
+    pub fn call(&mut self, kernel: u32, handle: u64, rows: u32) {
         if self.is_recording {
-            self.pending.push((self.trace.events.len(), Handle(handle)));
+            let event = self.trace.events.len();
+            self.pending.push((event, Handle(handle), rows));
             self.trace.events.push(Event::Call {
                 kernel,
                 rows: Vec::new(),
@@ -76,12 +78,13 @@ impl Tracer {
         }
     }
 
-    /// Takes the rows of the calls of the last flush; `row(kernel, handle, result)` finds them,
-    /// `None` when the kernel has no such result.
-    pub fn flushed(&mut self, row: impl Fn(u32, Handle, u8) -> Option<Box<[u8]>>) {
-        for (event, handle) in self.pending.drain(..) {
+    /// Takes the rows of the calls of the last flush; `find(kernel, handle, rows, result)` finds
+    /// them, `None` when the kernel has no such result.
+    pub fn flushed(&mut self, find: impl Fn(u32, Handle, u32, u8) -> Option<Box<[u8]>>) {
+        for (event, handle, count) in self.pending.drain(..) {
             if let Event::Call { kernel, rows } = &mut self.trace.events[event] {
-                rows.extend((0..=u8::MAX).map_while(|result| row(*kernel, handle, result)));
+                let results = 0..=u8::MAX;
+                rows.extend(results.map_while(|result| find(*kernel, handle, count, result)));
             }
         }
     }
@@ -94,11 +97,11 @@ impl Tracer {
 /// Gives the recorder's tracer, if there is one, the rows of the last flush.
 pub fn trace_flush(manifest: &Manifest, recorder: &mut Recorder, executor: &Executor) {
     if let Some(tracer) = recorder.tracer() {
-        tracer.flushed(|kernel, handle, result| {
+        tracer.flushed(|kernel, handle, rows, result| {
             let results = &manifest.kernels.get(kernel as usize)?.results;
             let space = *results.get(usize::from(result))?;
             executor
-                .row(handle.result_handle(result), space)
+                .rows(handle.result_handle(result), space, u64::from(rows))
                 .map(Box::from)
         });
     }
@@ -112,17 +115,17 @@ mod tests {
     fn only_the_instance_is_traced_and_a_second_start_forgets_the_first() {
         let mut tracer = Tracer::new(3);
         tracer.begin(2);
-        tracer.call(0, 7);
+        tracer.call(0, 7, 1);
         tracer.begin(3);
-        tracer.call(1, 8);
+        tracer.call(1, 8, 1);
         tracer.begin(3);
-        tracer.call(1, 9);
+        tracer.call(1, 9, 2);
         tracer.enter(4);
         tracer.decision(0, 1);
-        tracer.flushed(|kernel, handle, result| {
-            (result < 2).then(|| vec![kernel as u8, handle.0 as u8, result].into())
+        tracer.flushed(|kernel, handle, rows, result| {
+            (result < 2).then(|| vec![kernel as u8, handle.0 as u8, rows as u8, result].into())
         });
-        let rows = vec![Box::from([1, 9, 0]), Box::from([1, 9, 1])];
+        let rows = vec![Box::from([1, 9, 2, 0]), Box::from([1, 9, 2, 1])];
         assert_eq!(tracer.finish().events, [Event::Call { kernel: 1, rows }]);
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::{CallShape, Constant, Elem, Manifest, Operand, Source, Type};
+use cohort_abi::manifest::{
+    CallShape, Constant, Elem, Extent, Kernel, LeadingDim, Manifest, Operand, Source, Type, Unit,
+};
 
 use crate::error::Error;
 
@@ -88,8 +90,31 @@ fn ty(manifest: &Manifest, ty: &Type) -> Result<(), String> {
         Type::Array(element) => self::ty(manifest, element),
         Type::Adt(adt) if *adt < manifest.adts.len() => Ok(()),
         Type::Adt(adt) => Err(format!("no data type {adt}")),
-        Type::Ragged { .. } => Err("ragged tensors are not supported yet".to_owned()),
+        Type::Ragged { space, dims } => {
+            self::space(manifest, *space)?;
+            ragged(manifest, dims)
+        }
     }
+}
+
+fn ragged(manifest: &Manifest, dims: &[LeadingDim]) -> Result<(), String> {
+    if let None | Some(LeadingDim::Known(_)) = dims.last() {
+        return Err("a ragged tensor whose last leading dim is no instance dim".to_owned());
+    }
+    let mut known = 1_u64;
+    for dim in dims {
+        match dim {
+            LeadingDim::Named(name) if *name >= manifest.dims.len() => {
+                return Err(format!("no instance dim {name}"));
+            }
+            LeadingDim::Named(_) | LeadingDim::Any => {}
+            LeadingDim::Known(length) => known = known.saturating_mul(*length),
+        }
+    }
+    if known > MAX_BYTES {
+        return Err(format!("leading dims of {known} rows"));
+    }
+    Ok(())
 }
 
 fn space(manifest: &Manifest, space: usize) -> Result<(), String> {
@@ -128,15 +153,17 @@ fn source(manifest: &Manifest, source: &Source) -> Result<(), String> {
     Ok(())
 }
 
-fn kernel(manifest: &Manifest, kernel: &cohort_abi::manifest::Kernel) -> Result<(), String> {
-    if kernel.call != CallShape::default() {
-        return Err("calls of several rows are not supported yet".to_owned());
-    }
+fn kernel(manifest: &Manifest, kernel: &Kernel) -> Result<(), String> {
     for operand in &kernel.operands {
-        if let Operand::Row { space } | Operand::Rows { space } = operand {
-            self::space(manifest, *space)?;
+        match operand {
+            Operand::Row { space }
+            | Operand::Rows { space }
+            | Operand::Ragged { space, .. }
+            | Operand::Stacked { space, .. } => self::space(manifest, *space)?,
+            Operand::Scalar(_) | Operand::Length => {}
         }
     }
+    call_shape(kernel)?;
     for result in &kernel.results {
         space(manifest, *result)?;
     }
@@ -174,6 +201,53 @@ fn kernel(manifest: &Manifest, kernel: &cohort_abi::manifest::Kernel) -> Result<
     Ok(())
 }
 
+/// That extents are made of lengths, and that rows of one call match where they must.
+fn call_shape(kernel: &Kernel) -> Result<(), String> {
+    let CallShape {
+        extents,
+        rows,
+        unit,
+        flops,
+    } = &kernel.call;
+    for length in extents.iter().chain(flops).flat_map(|e| &e.lengths) {
+        if kernel.operands.get(*length) != Some(&Operand::Length) {
+            return Err(format!("operand {length} counts rows and is no length"));
+        }
+    }
+    let extent = |index: usize| {
+        let extent = extents.get(index);
+        extent.ok_or_else(|| format!("no extent {index}"))
+    };
+    let rows = rows.map(extent).transpose()?;
+    for (index, operand) in kernel.operands.iter().enumerate() {
+        let (Operand::Ragged { extent: own, .. } | Operand::Stacked { extent: own, .. }) = operand
+        else {
+            continue;
+        };
+        let own = extent(*own)?;
+        match unit {
+            Unit::Rows if !rows.is_some_and(|rows| same(rows, own)) => {
+                return Err(format!("operand {index} has other rows than the call"));
+            }
+            Unit::Calls if matches!(operand, Operand::Stacked { .. }) => {
+                return Err(format!("operand {index} is stacked, in a call of a whole"));
+            }
+            Unit::Rows | Unit::Calls => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether two extents are equal, whatever the lengths.
+fn same(a: &Extent, b: &Extent) -> bool {
+    let sorted = |extent: &Extent| {
+        let mut lengths = extent.lengths.clone();
+        lengths.sort_unstable();
+        lengths
+    };
+    a.times == b.times && sorted(a) == sorted(b)
+}
+
 fn computed(manifest: &Manifest, index: usize) -> Result<(), String> {
     let computed = &manifest.computed[index];
     let Some(kernel) = manifest.kernels.get(computed.kernel) else {
@@ -188,6 +262,9 @@ fn computed(manifest: &Manifest, index: usize) -> Result<(), String> {
     }
     if !kernel.operands.is_empty() {
         return Err("its kernel takes operands".to_owned());
+    }
+    if kernel.call != CallShape::default() {
+        return Err("its kernel counts rows or calls".to_owned());
     }
     let known = manifest.params.len() + index;
     match kernel.constants.iter().filter_map(Constant::param).max() {

@@ -11,13 +11,14 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use cohort_abi::manifest::Operand;
+use cohort_abi::manifest::{Operand, Unit};
 use cohort_abi::{KernelFn, OperandRef};
 
 use super::Kernel;
 use super::lists::Lists;
+use super::ragged::{RaggedLaunches, Run};
 use crate::arena::SpaceBase;
-use crate::stats::{Launches, Modes};
+use crate::stats::{Launches, Modes, RaggedWork};
 use crate::workers::{Shape, Workers};
 
 /// A launch with its rows placed.
@@ -25,12 +26,18 @@ use crate::workers::{Shape, Workers};
 pub(super) struct Placed {
     pub kernel: u32,
     pub calls: u32,
+    /// What the calls make; of an ordinary kernel, one each.
+    pub rows: u32,
+    /// What the kernel counts: rows, or calls.
+    pub entries: u32,
     /// Of the first operand's list in the index; the others follow.
     pub index_start: usize,
     /// Of the first result's first row in the list of them; the others follow.
     pub result_start: usize,
     /// The first list operand; the others follow.
     pub list_start: usize,
+    /// Its number among the launches of ragged kernels.
+    pub ragged: Option<usize>,
 }
 
 /// What a flush has to launch, in a form that may move to the pool's threads.
@@ -40,6 +47,7 @@ pub(super) struct Flush<'a> {
     pub result_rows: &'a [u32],
     pub index: &'a [u32],
     pub lists: &'a Lists,
+    pub ragged: &'a RaggedLaunches,
     /// 0, 1, 2, … as long as any list.
     pub identity: &'a [u32],
     pub bases: &'a [SpaceBase],
@@ -59,6 +67,10 @@ impl Flush<'_> {
         let mut results = Vec::new();
         let mut before = Instant::now();
         for placed in self.placed {
+            if placed.rows == 0 {
+                // Of values without rows.
+                continue;
+            }
             let kernel = &self.kernels[placed.kernel as usize];
             let launches = &mut launches[placed.kernel as usize];
             let listed = self::operands(&self, kernel, placed, &mut operands, &mut launches.modes);
@@ -79,18 +91,55 @@ impl Flush<'_> {
                 results: &results,
                 constants: &kernel.constants,
             };
-            let shape = Shape {
-                rows: u64::from(placed.calls),
-                row_tile: kernel.row_tile,
-                row_work: kernel.row_work + listed / u64::from(placed.calls).max(1),
-            };
-            self.workers.each_range(shape, &|begin, end, scratch| {
-                launch.run(begin, end, scratch)
-            });
+            let run = |begin, end, scratch| launch.run(begin, end, scratch);
+            match (kernel.form.unit, placed.ragged) {
+                (Unit::Calls, Some(ragged)) => {
+                    let start = self.ragged.launches[ragged].work_start;
+                    let works = &self.ragged.works[start..start + placed.calls as usize];
+                    self.workers.each_call(works, &run);
+                }
+                _ => {
+                    let shape = Shape {
+                        rows: u64::from(placed.rows),
+                        row_tile: kernel.row_tile,
+                        row_work: kernel.row_work + listed / u64::from(placed.rows),
+                    };
+                    self.workers.each_range(shape, &run);
+                }
+            }
 
             let after = Instant::now();
-            launches.add(placed.calls, (after - before).as_nanos() as u64);
+            launches.add(placed.rows, (after - before).as_nanos() as u64);
+            if let Some(ragged) = placed.ragged {
+                launches
+                    .ragged
+                    .add(&self.ragged_work(kernel, placed, ragged));
+            }
             before = after;
+        }
+    }
+
+    /// What a launch of a ragged kernel does, and what it would do if all its calls were as long as
+    /// the longest.
+    fn ragged_work(&self, kernel: &Kernel, placed: &Placed, ragged: usize) -> RaggedWork {
+        let launch = &self.ragged.launches[ragged];
+        let calls = u64::from(placed.calls);
+        let longest = |operand: usize| self.ragged.longest[launch.length_start + operand];
+        let form = &kernel.form;
+        let rows_work = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
+        let dense_rows = calls.saturating_mul(form.rows_of(longest));
+        let row_bytes = |space: usize| self.bases[space].row_bytes as u64;
+        let dense_bytes = calls.saturating_mul(super::ragged_bytes(kernel, row_bytes, longest));
+        let dense_flops = calls.saturating_mul(form.flops(longest));
+        RaggedWork {
+            calls,
+            flops: launch
+                .flops
+                .saturating_add(rows_work(u64::from(placed.rows))),
+            bytes: launch.bytes,
+            dense_rows,
+            dense_flops: dense_flops.saturating_add(rows_work(dense_rows)),
+            dense_bytes,
         }
     }
 }
@@ -104,33 +153,58 @@ fn operands(
     operands: &mut Vec<OperandRef>,
     modes: &mut [Modes],
 ) -> u64 {
-    let calls = placed.calls as usize;
+    let entries = placed.entries as usize;
     let mut lists = flush.lists.operands[placed.list_start..].iter();
     let mut work = 0;
     operands.clear();
     for (position, (operand, modes)) in kernel.operands.iter().zip(modes).enumerate() {
-        let start = placed.index_start + position * calls;
-        let index = &flush.index[start..start + calls];
+        let start = placed.index_start + position * entries;
+        let index = &flush.index[start..start + entries];
         operands.push(match operand {
             Operand::Scalar(_) | Operand::Length => OperandRef {
                 base: std::ptr::null(),
                 index: index.as_ptr(),
                 offsets: std::ptr::null(),
             },
-            Operand::Rows { space } | Operand::Stacked { space, .. } => {
+            Operand::Ragged { space, .. } => {
+                let base = &flush.bases[*space];
+                let run = match (kernel.form.unit, placed.ragged) {
+                    (Unit::Rows, Some(ragged)) => {
+                        flush.ragged.runs[flush.ragged.launches[ragged].run_start + position]
+                    }
+                    // Of each call a first row.
+                    _ => Run::Scattered,
+                };
+                let first = match run {
+                    Run::OnePiece { first } => {
+                        modes.contiguous += 1;
+                        Some(first as usize * base.row_bytes)
+                    }
+                    Run::Unknown | Run::Scattered => {
+                        modes.gathered += 1;
+                        None
+                    }
+                };
+                OperandRef {
+                    base: base.address.wrapping_add(first.unwrap_or(0)).cast(),
+                    index: first.map_or(index.as_ptr(), |_| flush.identity.as_ptr()),
+                    offsets: std::ptr::null(),
+                }
+            }
+            Operand::Rows { space } => {
                 modes.gathered += 1;
                 let base = &flush.bases[*space];
                 let list = lists.next();
                 let (offsets, rows) = list.map_or((0, 0), |list| (list.offsets, list.rows));
                 let offsets = &flush.lists.offsets[offsets..];
-                work += base.row_bytes as u64 * u64::from(offsets[calls]);
+                work += base.row_bytes as u64 * u64::from(offsets[entries]);
                 OperandRef {
                     base: base.address.cast(),
                     index: flush.index[rows..].as_ptr(),
                     offsets: offsets.as_ptr(),
                 }
             }
-            Operand::Row { space } | Operand::Ragged { space, .. } => {
+            Operand::Row { space } | Operand::Stacked { space, .. } => {
                 let base = &flush.bases[*space];
                 if is_contiguous(index) {
                     modes.contiguous += 1;
@@ -152,6 +226,14 @@ fn operands(
                     }
                 }
             }
+        });
+    }
+    if kernel.form.unit == Unit::Calls && kernel.form.has_extent() {
+        let start = placed.index_start + kernel.operands.len() * entries;
+        operands.push(OperandRef {
+            base: std::ptr::null(),
+            index: flush.index[start..start + entries].as_ptr(),
+            offsets: std::ptr::null(),
         });
     }
     work
@@ -182,8 +264,11 @@ fn copy_operands(
     let mut rows = 0;
     let mut to = copies;
     for (operand, given) in kernel.operands.iter().zip(operands) {
-        let Operand::Row { space } = operand else {
-            continue;
+        let space = match operand {
+            Operand::Row { space } | Operand::Stacked { space, .. } => space,
+            // Where the unit is the call, its rows lie behind each other anyway.
+            Operand::Ragged { space, .. } if kernel.form.unit == Unit::Rows => space,
+            _ => continue,
         };
         if std::ptr::eq(given.index, flush.identity.as_ptr()) {
             continue;
@@ -195,7 +280,7 @@ fn copy_operands(
             row_bytes,
         };
         let shape = Shape {
-            rows: u64::from(placed.calls),
+            rows: u64::from(placed.entries),
             row_tile: 1,
             row_work: row_bytes as u64,
         };
@@ -207,25 +292,25 @@ fn copy_operands(
             index: flush.identity.as_ptr(),
             offsets: std::ptr::null(),
         };
-        to = to.wrapping_add(copy_bytes(row_bytes, placed.calls));
-        rows += u64::from(placed.calls);
+        to = to.wrapping_add(copy_bytes(row_bytes, placed.entries));
+        rows += u64::from(placed.entries);
     }
     rows
 }
 
 /// What the copy of an operand takes, so that the next one is aligned like rows are.
-fn copy_bytes(row_bytes: usize, calls: u32) -> usize {
-    (row_bytes * calls as usize).next_multiple_of(64)
+fn copy_bytes(row_bytes: usize, entries: u32) -> usize {
+    (row_bytes * entries as usize).next_multiple_of(64)
 }
 
 /// The room that the copies of a launch's operands may need.
-pub(super) fn copies_bytes(kernel: &Kernel, calls: u32, bases: &[SpaceBase]) -> usize {
+pub(super) fn copies_bytes(kernel: &Kernel, entries: u32, bases: &[SpaceBase]) -> usize {
     let rows = kernel.operands.iter().map(|operand| match operand {
-        Operand::Row { space } | Operand::Ragged { space, .. } => {
-            copy_bytes(bases[*space].row_bytes, calls)
+        Operand::Row { space } | Operand::Ragged { space, .. } | Operand::Stacked { space, .. } => {
+            copy_bytes(bases[*space].row_bytes, entries)
         }
         // Lists are never copied.
-        Operand::Rows { .. } | Operand::Stacked { .. } | Operand::Scalar(_) | Operand::Length => 0,
+        Operand::Rows { .. } | Operand::Scalar(_) | Operand::Length => 0,
     });
     rows.sum()
 }

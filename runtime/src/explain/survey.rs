@@ -5,7 +5,7 @@ use cohort_abi::manifest::{Manifest, Source};
 
 use crate::schedule::graph::CallGraph;
 use crate::schedule::{Ready, Recorded};
-use crate::slot::{Slot, listed};
+use crate::slot::Slot;
 
 /// How instances waited at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -97,15 +97,18 @@ impl Survey {
                 at += 2;
                 continue;
             };
-            let slots = &recorded.slots[*kernel as usize];
-            let rows = &mut self.parameter_rows[*kernel as usize];
-            let operands = &recorded.log[at + 1..at + 1 + slots.len()];
-            for ((operand, slot), rows) in operands.iter().zip(slots).zip(rows) {
+            let form = &recorded.forms[*kernel as usize];
+            let of_kernel = &mut self.parameter_rows[*kernel as usize];
+            let entry = &recorded.log[at + 1..];
+            let rows = form.rows(entry);
+            for ((operand, slot), of_operand) in entry.iter().zip(&form.slots).zip(of_kernel) {
                 let source = Handle(*operand).bucket() as usize;
                 let is_parameter = self.is_parameter.get(source).copied().unwrap_or(false);
-                *rows += u64::from(*slot == Slot::Row && is_parameter);
+                if *slot == Slot::Row && is_parameter {
+                    *of_operand += rows;
+                }
             }
-            at += 1 + slots.len() + listed(slots, operands);
+            at += 1 + form.entry_length(entry);
         }
     }
 

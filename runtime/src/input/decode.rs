@@ -10,6 +10,7 @@ use cohort_abi::manifest::{Adt, Constructor, Manifest, Type};
 use super::Inputs;
 use super::cursor::{Cursor, Peek, shorten, unescape};
 use super::message::{Problem, too_many};
+use super::ragged::Dims;
 use crate::output::slot_count;
 
 /// Nodes of constructors without fields are the same everywhere, so they need no memory.
@@ -58,6 +59,11 @@ pub struct Decoder<'m> {
     pub(super) values: Vec<u64>,
     /// Position in each dim of the tensor that is being read.
     pub(super) counters: Vec<u64>,
+    /// Position in each leading dim of the ragged tensor that is being read.
+    pub(super) leading: Vec<u64>,
+    /// The argument that is being read, and the instance dims of all.
+    pub(super) argument: usize,
+    pub(super) dims: Box<Dims>,
     /// Bytes of the instance in memory and rows.
     pub(super) used: u64,
 }
@@ -78,6 +84,9 @@ impl<'m> Decoder<'m> {
             frames: Vec::new(),
             values: Vec::new(),
             counters: Vec::new(),
+            leading: Vec::new(),
+            argument: 0,
+            dims: Dims::new(manifest.dims.len()).into(),
             used: 0,
         }
     }
@@ -92,6 +101,7 @@ impl<'m> Decoder<'m> {
         self.frames.clear();
         self.values.clear();
         self.counters.clear();
+        self.leading.clear();
         let mut want = Want::Value(ty);
         loop {
             if let Some(first) = self.begin(cursor, want, inputs)? {
@@ -127,8 +137,10 @@ impl<'m> Decoder<'m> {
                 self.values.push(u64::from(bits));
                 Ok(None)
             }
-            // Refused when the program is loaded.
-            Type::Ragged { .. } => Err(self.mismatch(cursor, ty)),
+            Type::Ragged { space, dims } => {
+                self.ragged(cursor, *space, dims, inputs)?;
+                Ok(None)
+            }
             Type::Tensor { space } => {
                 let handle = self.tensor(cursor, *space, inputs)?;
                 self.values.push(handle.0);

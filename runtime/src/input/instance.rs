@@ -15,6 +15,18 @@ struct Before {
     rows: Vec<(usize, u64)>,
 }
 
+impl Before {
+    /// Takes back what was decoded since.
+    fn restore(&self, inputs: &mut Inputs) {
+        inputs.memory.rollback(self.memory);
+        inputs.slots.truncate(self.slots);
+        for (block, (bytes, rows)) in inputs.rows.spaces.iter_mut().zip(&self.rows) {
+            block.bytes.truncate(*bytes);
+            block.rows = *rows;
+        }
+    }
+}
+
 impl Decoder<'_> {
     /// Appends the instance of the line to the inputs, or its error.
     pub fn decode(&mut self, number: u64, line: &[u8], inputs: &mut Inputs) {
@@ -40,8 +52,15 @@ impl Decoder<'_> {
                 .map(|block| (block.bytes.len(), block.rows))
                 .collect(),
         };
-        self.used = 0;
-        match self.instance(text, inputs) {
+        self.dims.begin();
+        let instance = loop {
+            let instance = self.instance(text, inputs);
+            if instance.is_err() || !self.dims.is_guess_wrong() {
+                break instance;
+            }
+            before.restore(inputs);
+        };
+        match instance {
             Ok(id) => {
                 let arguments = Arguments {
                     first_slot: before.slots,
@@ -54,12 +73,7 @@ impl Decoder<'_> {
             }
             Err((argument, problem)) => {
                 let error = self.describe(text, argument, problem);
-                inputs.memory.rollback(before.memory);
-                inputs.slots.truncate(before.slots);
-                for (block, (bytes, rows)) in inputs.rows.spaces.iter_mut().zip(before.rows) {
-                    block.bytes.truncate(bytes);
-                    block.rows = rows;
-                }
+                before.restore(inputs);
                 match find_id(text) {
                     Some(id) => inputs.push(id, Err(error)),
                     None => inputs.push(&number.to_string(), Err(error)),
@@ -75,6 +89,7 @@ impl Decoder<'_> {
         text: &'t str,
         inputs: &mut Inputs,
     ) -> Result<Option<&'t str>, (Option<usize>, Problem)> {
+        self.used = 0;
         let manifest = self.manifest;
         let first_slot = inputs.slots.len();
         inputs.slots.resize(first_slot + self.slots, 0);
@@ -107,6 +122,7 @@ impl Decoder<'_> {
                 if std::mem::replace(&mut seen[argument], true) {
                     return Err(line(Problem::Line(format!("two keys {}", shorten(key)))));
                 }
+                self.argument = argument;
                 self.value(&mut cursor, &manifest.arguments[argument].ty, inputs)
                     .map_err(|problem| (Some(argument), problem))?;
                 let slot = first_slot + self.offsets[argument];
@@ -136,6 +152,7 @@ impl Decoder<'_> {
             let found = "no such key".to_owned();
             self.frames.clear();
             self.counters.clear();
+            self.leading.clear();
             return Err((Some(argument), Problem::Value { expected, found }));
         }
         Ok(id)

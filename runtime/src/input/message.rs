@@ -1,9 +1,11 @@
 //! What is wrong with a line, in the user's terms.
 
-use cohort_abi::manifest::{Elem, Type};
+use cohort_abi::Failure;
+use cohort_abi::manifest::{Elem, LeadingDim, Type};
 
 use super::cursor::{Cursor, Malformed};
 use super::decode::{Decoder, Frame};
+use super::ragged::Seen;
 use crate::failure::InstanceError;
 use crate::weights::{describe, dtype_name};
 
@@ -22,6 +24,11 @@ pub(super) enum Problem {
     },
     /// About the line as a whole.
     Line(String),
+    /// An instance dim, an index into the manifest's, is not the same everywhere.
+    Dims {
+        dim: usize,
+        seen: Box<[Seen; 2]>,
+    },
     Memory,
 }
 
@@ -46,7 +53,8 @@ impl Decoder<'_> {
             Type::Tensor { space } => self.expected_part(*space, 0),
             Type::Tuple(types) => format!("a list of {}", types.len()),
             Type::Array(_) => "a list".to_owned(),
-            Type::Stacked { space } | Type::Ragged { space, .. } => {
+            Type::Ragged { space, dims } => self.expected_ragged(*space, dims),
+            Type::Stacked { space } => {
                 let space = &self.manifest.spaces[*space];
                 let row = describe(dtype_name(space.elem), &space.shape);
                 format!("a list of {row}")
@@ -67,6 +75,19 @@ impl Decoder<'_> {
                 format!("a {} ({}{more})", adt.name, names.join(", "))
             }
         }
+    }
+
+    /// A part of a ragged tensor that has these leading dims.
+    pub(super) fn expected_ragged(&self, space: usize, dims: &[LeadingDim]) -> String {
+        let space = &self.manifest.spaces[space];
+        let leading = dims.iter().map(|dim| match dim {
+            LeadingDim::Known(length) => length.to_string(),
+            LeadingDim::Named(dim) => self.manifest.dims[*dim].clone(),
+            LeadingDim::Any => "_".to_owned(),
+        });
+        let of_row = space.shape.iter().map(u64::to_string);
+        let shape: Vec<String> = leading.chain(of_row).collect();
+        format!("a list ({}[{}])", dtype_name(space.elem), shape.join(", "))
     }
 
     /// A part of a tensor, below its first `level` dims.
@@ -108,13 +129,38 @@ impl Decoder<'_> {
                 format!("argument {argument}: {at}expected {expected}, found {found}")
             }
             Problem::Line(message) => message,
+            Problem::Dims { dim, seen } => {
+                let [before, then] = *seen;
+                return InstanceError {
+                    kind: Failure::ShapeMismatch.kind(),
+                    message: format!(
+                        "dim {} is {} in {}, and {} in {}",
+                        self.manifest.dims[dim],
+                        before.length,
+                        self.place(&before),
+                        then.length,
+                        self.place(&then)
+                    ),
+                };
+            }
             Problem::Memory => return InstanceError::memory_limit("the input", self.max_memory),
         })
     }
 
+    /// Where a dim was seen.
+    fn place(&self, seen: &Seen) -> String {
+        let argument = &self.manifest.arguments[seen.argument].name;
+        let at = match seen.path.as_str() {
+            "" => String::new(),
+            path => format!(" at {path}"),
+        };
+        format!("argument {argument}{at}, axis {}", seen.axis)
+    }
+
     /// Where the cursor is in the argument: `.Node[1].Leaf[0]`.
-    fn path(&self) -> String {
-        let segments = self.frames.len() + self.counters.len();
+    pub(super) fn path(&self) -> String {
+        let (frames, leading) = (self.frames.len(), self.leading.len());
+        let segments = frames + leading + self.counters.len();
         let mut path = String::new();
         for segment in 0..segments {
             if segment >= PATH_ENDS && segment + PATH_ENDS < segments {
@@ -129,7 +175,12 @@ impl Decoder<'_> {
                 Some(Frame::Fields {
                     constructor, index, ..
                 }) => format!(".{}[{index}]", constructor.name),
-                None => format!("[{}]", self.counters[segment - self.frames.len()]),
+                None => {
+                    let position = segment - frames;
+                    let index = (self.leading.get(position))
+                        .unwrap_or_else(|| &self.counters[position - leading]);
+                    format!("[{index}]")
+                }
             });
         }
         path

@@ -8,7 +8,8 @@
 //! * [`lines`] cuts the stream into lines of limited length;
 //! * [`cursor`] reads tokens of one line;
 //! * `instance` takes a line as a whole: keys, id, all or nothing;
-//! * [`decode`] puts values where they belong, `tensor` their numbers;
+//! * [`decode`] puts values where they belong, `tensor` their numbers, `ragged` those of tensors with
+//!   instance dims;
 //! * `message` says what is wrong.
 
 pub mod cursor;
@@ -16,6 +17,7 @@ pub mod decode;
 mod instance;
 pub mod lines;
 mod message;
+mod ragged;
 mod tensor;
 
 use std::io::BufRead;

@@ -109,8 +109,13 @@ impl Decoder<'_> {
             }
         }
         block.rows += 1;
+        Ok(self.input_handle(inputs, space, position))
+    }
+
+    /// The handle of a row of the inputs.
+    pub(super) fn input_handle(&self, inputs: &Inputs, space: usize, position: u32) -> Handle {
         let spaces = self.manifest.spaces.len();
         let bucket = self.manifest.sources.len() + inputs.chunk * spaces + space;
-        Ok(Handle::new(bucket as u32, 0, position))
+        Handle::new(bucket as u32, 0, position)
     }
 }

@@ -7,7 +7,8 @@
 use cohort_abi::Handle;
 
 use super::{Ready, Recorded};
-use crate::slot::{Slot, listed};
+use crate::call_form::CallForm;
+use crate::slot::Slot;
 
 /// No call of the flush: computed before it, or a source.
 const NONE: u32 = u32::MAX;
@@ -33,7 +34,7 @@ pub struct CallGraph {
     pub input_ends: Vec<u32>,
     /// The first call of each instance.
     pub segments: Vec<u32>,
-    /// By bucket: where its calls begin in `calls`, and those calls, by position.
+    /// By bucket: where its rows begin in `calls`, and the calls that make them, by position.
     bucket_starts: Vec<u32>,
     calls: Vec<u32>,
 }
@@ -41,7 +42,7 @@ pub struct CallGraph {
 impl CallGraph {
     /// `buckets` are those of calls, without the ghosts'.
     pub fn build(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) {
-        let Recorded { log, slots, .. } = recorded;
+        let Recorded { log, forms, .. } = recorded;
         let kind_of_bucket = self.prepare(buckets, recorded.ghosts);
         let mut next: Vec<u32> = self.bucket_starts.clone();
         let mut segments = recorded.segments.iter().peekable();
@@ -51,27 +52,39 @@ impl CallGraph {
             while segments.next_if(|begin| **begin <= at).is_some() {
                 self.segments.push(call);
             }
-            let slot = next[bucket] as usize;
-            next[bucket] += 1;
+            let first = next[bucket] as usize;
             let (kind, kernel) = kind_of_bucket[bucket];
-            let Some(slots) = slots.get(kernel as usize) else {
-                self.calls[slot] = self.call_of(log[at + 1]).unwrap_or(NONE);
+            let Some(form) = forms.get(kernel as usize) else {
+                next[bucket] += 1;
+                self.calls[first] = self.call_of(log[at + 1]).unwrap_or(NONE);
                 at += 2;
                 continue;
             };
-            self.calls[slot] = call;
+            let entry = &log[at + 1..];
+            let rows = form.rows(entry) as usize;
+            next[bucket] += rows as u32;
+            self.calls[first..first + rows].fill(call);
             self.kind.push(kind);
-            let (operands, behind) = log[at + 1..].split_at(slots.len());
-            let lists = &behind[..listed(slots, operands)];
-            let rows = operands.iter().zip(slots);
-            let rows = rows.filter(|(_, slot)| **slot == Slot::Row);
-            for handle in rows.map(|(operand, _)| operand).chain(lists) {
-                if let Some(input) = self.call_of(*handle) {
-                    self.inputs.push(input);
-                }
-            }
+            self.add_inputs(form, &entry[..form.entry_length(entry)]);
             self.input_ends.push(self.inputs.len() as u32);
-            at += 1 + slots.len() + lists.len();
+            at += 1 + form.entry_length(entry);
+        }
+    }
+
+    /// The calls that a call reads.
+    fn add_inputs(&mut self, form: &CallForm, entry: &[u64]) {
+        let (operands, lists) = entry.split_at(form.slots.len());
+        for (index, (operand, slot)) in operands.iter().zip(&form.slots).enumerate() {
+            // The handle of no rows may be that of the next call's.
+            let is_read = *slot == Slot::Row && !(form.is_ragged && form.is_empty(index, entry));
+            if is_read && let Some(input) = self.call_of(*operand) {
+                self.inputs.push(input);
+            }
+        }
+        for handle in lists {
+            if let Some(input) = self.call_of(*handle) {
+                self.inputs.push(input);
+            }
         }
     }
 
@@ -86,13 +99,13 @@ impl CallGraph {
         let count = all().map(|ready| ready.bucket + 1).max().unwrap_or(0) as usize;
         self.bucket_starts.clear();
         self.bucket_starts.resize(count, NONE);
-        let mut calls = 0;
+        let mut rows = 0;
         for ready in all() {
-            self.bucket_starts[ready.bucket as usize] = calls;
-            calls += ready.calls;
+            self.bucket_starts[ready.bucket as usize] = rows;
+            rows += ready.rows;
         }
         self.calls.clear();
-        self.calls.resize(calls as usize, NONE);
+        self.calls.resize(rows as usize, NONE);
 
         let mut sorted: Vec<&Ready> = buckets.iter().collect();
         sorted.sort_unstable_by_key(|ready| (ready.phase, ready.kernel));

@@ -1,6 +1,7 @@
 use cohort_abi::Handle;
 
 use super::*;
+use crate::slot::Slot;
 
 /// Records calls as the recorder would: buckets by kernel, phase and depth, from bucket 1 on.
 #[derive(Default)]
@@ -60,6 +61,7 @@ impl Log {
                 phase,
                 depth,
                 calls: 0,
+                rows: 0,
             });
             self.buckets.len() - 1
         });
@@ -67,6 +69,7 @@ impl Log {
         self.handles
             .push((Handle::new(ready.bucket, 0, ready.calls).0, depth));
         ready.calls += 1;
+        ready.rows += 1;
         self.log.push(u64::from(ready.bucket));
         let count = if kernel == GHOST { 1 } else { 2 };
         let slots = operands.iter().map(|(handle, _)| *handle);
@@ -79,12 +82,12 @@ impl Log {
 
     /// Schedules by a policy; gives the launches as lists of calls, checked to be in order.
     fn schedule(&self, policy: Policy) -> Vec<(u32, Vec<usize>)> {
-        let slots: Vec<Box<[Slot]>> = vec![Box::new([Slot::Row, Slot::Row]); KERNELS];
+        let forms = vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS];
         let (ghosts, mut buckets): (Vec<Ready>, Vec<Ready>) =
             self.buckets.iter().partition(|ready| ready.kernel == GHOST);
         let recorded = Recorded {
             log: &self.log,
-            slots: &slots,
+            forms: &forms,
             ghosts: &ghosts,
             segments: &self.segments,
         };
@@ -169,6 +172,7 @@ fn phase_comes_before_depth_before_kernel() {
         phase,
         depth,
         calls: 1,
+        rows: 1,
     };
     let mut buckets = [
         ready(3, 0, 1, 1),
@@ -178,7 +182,7 @@ fn phase_comes_before_depth_before_kernel() {
     ];
     let recorded = Recorded {
         log: &[],
-        slots: &[],
+        forms: &[],
         ghosts: &[],
         segments: &[],
     };
@@ -230,13 +234,13 @@ fn looking_ahead_leaves_nothing_behind() {
 fn no_policy_does_with_fewer_launches_than_the_bound() {
     for seed in 0..100 {
         let log = random(seed);
-        let slots: Vec<Box<[Slot]>> = vec![Box::new([Slot::Row, Slot::Row]); KERNELS];
+        let forms = vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS];
         let (ghosts, buckets): (Vec<Ready>, Vec<Ready>) =
             log.buckets.iter().partition(|ready| ready.kernel == GHOST);
         let mut graph = CallGraph::default();
         let recorded = Recorded {
             log: &log.log,
-            slots: &slots,
+            forms: &forms,
             ghosts: &ghosts,
             segments: &log.segments,
         };

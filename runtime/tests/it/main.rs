@@ -11,6 +11,8 @@ mod inputs;
 mod outputs;
 mod program;
 mod programs_and_weights;
+mod ragged;
+mod ragged_program;
 mod smoke;
 mod verify;
 mod walk;

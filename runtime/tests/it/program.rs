@@ -439,6 +439,9 @@ pub fn echo_session(
             3 => "echo3",
             4 => "echo4",
             5 => "echo5",
+            6 => "echo6",
+            7 => "echo7",
+            8 => "echo8",
             _ => panic!("add an entry for so many slots"),
         }
         .to_owned(),
@@ -459,7 +462,7 @@ pub fn echo_session(
         locations: vec![],
         forces: vec![],
         computed: vec![],
-        dims: vec![],
+        dims: vec!["n".to_owned(), "m".to_owned()],
     };
     let functions = Functions(vec![
         ("echo1", echo::<1> as *const ()),
@@ -467,6 +470,9 @@ pub fn echo_session(
         ("echo3", echo::<3> as *const ()),
         ("echo4", echo::<4> as *const ()),
         ("echo5", echo::<5> as *const ()),
+        ("echo6", echo::<6> as *const ()),
+        ("echo7", echo::<7> as *const ()),
+        ("echo8", echo::<8> as *const ()),
     ]);
     let program = Program::new(manifest, Box::new(functions)).unwrap();
     Session::new(program, &Weights::none(), config).unwrap()
@@ -475,6 +481,10 @@ pub fn echo_session(
 fn slots(ty: &Type) -> usize {
     match ty {
         Type::Tuple(types) => types.iter().map(slots).sum(),
+        Type::Ragged { dims, .. } => {
+            let is_free = |dim: &&LeadingDim| !matches!(dim, LeadingDim::Known(_));
+            1 + dims.iter().filter(is_free).count()
+        }
         _ => 1,
     }
 }

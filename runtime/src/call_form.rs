@@ -1,0 +1,137 @@
+//! What a call of a kernel is in the log, and how many rows it makes.
+//!
+//! A call of an ordinary kernel makes one row. A call of a *ragged* kernel makes as many as its
+//! lengths say, one behind another in its bucket, perhaps none; or it is a kernel whose unit is the
+//! call, see [`cohort_abi::manifest::CallShape`].
+
+use cohort_abi::manifest::{Extent, Kernel, Operand, Unit};
+
+use crate::slot::{Slot, listed};
+
+/// The form of a kernel's calls.
+#[derive(Clone, Debug)]
+pub struct CallForm {
+    /// For each operand.
+    pub slots: Box<[Slot]>,
+    /// The operands with an extent of their own and that extent, an index into `extents`.
+    operands: Box<[(usize, usize)]>,
+    lengths: Box<[usize]>,
+    extents: Box<[Extent]>,
+    rows: Option<usize>,
+    flops: Box<[Extent]>,
+    pub unit: Unit,
+    /// Whether its calls are anything but a row each.
+    pub is_ragged: bool,
+}
+
+impl CallForm {
+    pub fn of(kernel: &Kernel) -> CallForm {
+        let extent = |(index, operand): (usize, &Operand)| match operand {
+            Operand::Ragged { extent, .. } | Operand::Stacked { extent, .. } => {
+                Some((index, *extent))
+            }
+            _ => None,
+        };
+        CallForm {
+            slots: kernel.operands.iter().map(Slot::of).collect(),
+            operands: (kernel.operands.iter().enumerate())
+                .filter_map(extent)
+                .collect(),
+            lengths: (kernel.operands.iter().enumerate())
+                .filter(|(_, operand)| **operand == Operand::Length)
+                .map(|(index, _)| index)
+                .collect(),
+            extents: kernel.call.extents.clone().into(),
+            rows: kernel.call.rows,
+            flops: kernel.call.flops.clone().into(),
+            unit: kernel.call.unit,
+            is_ragged: kernel.call.rows.is_some() || kernel.call.unit == Unit::Calls,
+        }
+    }
+
+    /// Of calls that make one row each.
+    pub fn plain(slots: Box<[Slot]>) -> CallForm {
+        CallForm {
+            slots,
+            operands: [].into(),
+            lengths: [].into(),
+            extents: [].into(),
+            rows: None,
+            flops: [].into(),
+            unit: Unit::Rows,
+            is_ragged: false,
+        }
+    }
+
+    /// The rows of the bucket that a call makes; `entry` begins with its slots.
+    #[inline]
+    pub fn rows(&self, entry: &[u64]) -> u64 {
+        self.rows.map_or(1, |rows| self.extent(rows, entry))
+    }
+
+    /// An extent of a call; as many as fit 64 bits when there are more.
+    #[inline]
+    pub fn extent(&self, extent: usize, entry: &[u64]) -> u64 {
+        evaluate(&self.extents[extent], |length| entry[length])
+    }
+
+    /// Of the operands with an extent of their own: which, and their rows in a call.
+    pub fn operand_rows<'a>(&'a self, entry: &'a [u64]) -> impl Iterator<Item = (usize, u64)> + 'a {
+        let operands = self.operands.iter();
+        operands.map(|(operand, extent)| (*operand, self.extent(*extent, entry)))
+    }
+
+    /// Whether the operand has no rows in a call.
+    pub fn is_empty(&self, operand: usize, entry: &[u64]) -> bool {
+        let mut extents = self.operands.iter();
+        let extent = extents.find(|(index, _)| *index == operand);
+        extent.is_some_and(|(_, extent)| self.extent(*extent, entry) == 0)
+    }
+
+    /// The rows that a call has when its lengths are these, given by operand.
+    pub fn rows_of(&self, length: impl Fn(usize) -> u64) -> u64 {
+        self.rows
+            .map_or(1, |rows| evaluate(&self.extents[rows], length))
+    }
+
+    /// The rows of an operand in a call whose lengths are these.
+    pub fn extent_of(&self, extent: usize, length: impl Fn(usize) -> u64) -> u64 {
+        evaluate(&self.extents[extent], length)
+    }
+
+    /// Whether the results have an extent of their own.
+    pub fn has_extent(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// The operands that are lengths.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.lengths.iter().copied()
+    }
+
+    /// Operations of products of one call, with the lengths given by operand.
+    pub fn flops(&self, length: impl Fn(usize) -> u64) -> u64 {
+        let each = self.flops.iter().map(|extent| evaluate(extent, &length));
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// How long a call's entry is behind its bucket.
+    #[inline]
+    pub fn entry_length(&self, entry: &[u64]) -> usize {
+        self.slots.len() + listed(&self.slots, entry)
+    }
+}
+
+#[inline]
+fn evaluate(extent: &Extent, length: impl Fn(usize) -> u64) -> u64 {
+    let lengths = extent.lengths.iter().map(|operand| length(*operand));
+    // A product with 0 is 0, however large the others are.
+    let mut product = extent.times;
+    for length in lengths {
+        if length == 0 {
+            return 0;
+        }
+        product = product.saturating_mul(length);
+    }
+    product
+}
