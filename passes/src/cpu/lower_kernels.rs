@@ -33,29 +33,35 @@
 //! The same row gives the same bits whatever other rows it is computed with: the order of every
 //! fold and product depends on nothing but the program.
 //!
+//! A kernel whose unit is the call (`unit = "calls"`) has tensors with ragged dims, and goes over
+//! calls instead: each result is written by loops over its dims, which end at the call's own
+//! lengths, with folds where their index is known; a product runs on register blocks over panels
+//! that are packed into scratch, after Goto and van de Geijn (Anatomy of High-Performance Matrix
+//! Multiplication, 2008). See `passes/src/cpu/lower_calls.rs`.
+//!
 //! Requires: level 2, `accumulate-products` for speed. Leaves: no `cfb.kernel`; `func`, `scf`,
 //! `arith`, `vector`, `llvm`, and of `math` only what the stock conversions lower. Limits: elements
 //! are `f32`, `i32` or `i1`; only the batch dim is dynamic; slices have static bounds.
 
 mod body;
-mod compute;
-mod constants;
-mod emit;
+pub(super) mod compute;
+pub(super) mod constants;
+pub(super) mod emit;
 mod fold;
 mod frame;
 mod function;
 mod graph;
-mod layout;
+pub(super) mod layout;
 mod loops;
-mod maps;
+pub(super) mod maps;
 mod memory;
 mod micro_kernels;
 mod plan;
-mod product;
-mod read;
+pub(super) mod product;
+pub(super) mod read;
 mod reduce_rows;
 mod repetition;
-mod scalar_body;
+pub(super) mod scalar_body;
 mod scratch;
 mod stage;
 mod structured;
@@ -72,6 +78,7 @@ use melior::{
     },
 };
 
+use super::lower_calls;
 use crate::ir::{blocks_of, clone_op, erase, name_attribute, nested_ops, set_attribute, top_level};
 use crate::pass::{Failed, Outcome, PassInfo, error};
 
@@ -95,14 +102,22 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .filter(|op| name_of(*op) == "cfb.record")
         .collect();
     let mut has_products = false;
+    let mut has_blocks = false;
     for kernel in kernels {
         for (name, scalars) in variants(context, kernel, &records)? {
-            has_products |= function::lower(context, kernel, &name, &scalars)?;
+            if lower_calls::is_over_calls(kernel) {
+                has_blocks |= lower_calls::lower(context, kernel, &name, &scalars)?;
+            } else {
+                has_products |= function::lower(context, kernel, &name, &scalars)?;
+            }
         }
         erase(kernel);
     }
     if has_products {
-        add_micro_kernels(context, module)?;
+        add_shared(context, module, &micro_kernels::module())?;
+    }
+    if has_blocks {
+        add_shared(context, module, &lower_calls::blocks())?;
     }
     if !cohort_dialects::math::expand_polynomials(module) {
         return Err(error(
@@ -154,11 +169,11 @@ fn set_callee<'c>(context: &'c Context, record: OperationRef<'c, 'c>, kernel: &s
 }
 
 /// Adds the shared code of products to the module.
-fn add_micro_kernels<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+fn add_shared<'c>(context: &'c Context, module: OperationRef<'c, 'c>, code: &str) -> Outcome {
     let Some(body) = blocks_of(module).first().copied() else {
         return Ok(());
     };
-    let parsed = Module::parse(context, &micro_kernels::module())
+    let parsed = Module::parse(context, code)
         .ok_or_else(|| error(module, "internal error: the micro-kernels do not parse"))?;
     let end = Builder::at_end(context, body, module.location());
     for function in top_level(extend_op(parsed.as_operation())) {

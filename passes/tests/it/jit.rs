@@ -143,6 +143,9 @@ impl Jit {
                 };
                 (rows, operand.clone())
             });
+        // What a kernel over calls gets besides: the first row of each call.
+        let extra = operands.iter().skip(kernel.operands.len());
+        let inputs = inputs.chain(extra.map(|operand| (Aligned::new(0), operand.clone())));
         Call {
             function: self.function(name),
             constants: constants.collect(),

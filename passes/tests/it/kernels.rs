@@ -1,6 +1,7 @@
 //! Kernels compiled by `lower-kernels`, against sums in `f64`, and bit for bit against themselves
 //! on other cuts and orders of the rows.
 
+mod calls;
 mod check;
 mod elementwise;
 mod folds;

@@ -45,6 +45,21 @@ impl<'c> Reader<'c> {
     }
 }
 
+/// The bits of a constant, and whether they are one element that is repeated; `None` for elements
+/// of other types.
+pub fn bits_of(value: Attribute<'_>) -> Option<(Vec<u32>, bool)> {
+    let Ok(dense) = DenseElementsAttribute::try_from(value) else {
+        return scalar_bits(value).map(|bits| (vec![bits], true));
+    };
+    let elem = elem_of(TensorType::of(dense.r#type())?.element)?;
+    let bits = dense_bits(&dense, elem);
+    let first = *bits.first()?;
+    Some(match bits.iter().all(|bits| *bits == first) {
+        true => (vec![first], true),
+        false => (bits, false),
+    })
+}
+
 fn dense_bits(dense: &DenseElementsAttribute<'_>, elem: Elem) -> Vec<u32> {
     let raw = dense.to_raw();
     // SAFETY: the attribute is alive, its element type is known, and positions are in range.

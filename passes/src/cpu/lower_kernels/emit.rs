@@ -121,6 +121,41 @@ impl<'c> Emitter<'c> {
         self.b.value("arith.minsi", &[a, b], self.i64)
     }
 
+    pub fn max(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.maxsi", &[a, b], self.i64)
+    }
+
+    pub fn and(&self, a: Val<'c>, bits: i64) -> Val<'c> {
+        self.b.value("arith.andi", &[a, self.int(bits)], self.i64)
+    }
+
+    pub fn shift_right(&self, a: Val<'c>, by: i64) -> Val<'c> {
+        self.b.value("arith.shrui", &[a, self.int(by)], self.i64)
+    }
+
+    /// `a >= b`.
+    pub fn at_least(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        // Predicate 5 is `sge`.
+        let sge = IntegerAttribute::new(self.i64, 5).into();
+        self.b.value_with(
+            "arith.cmpi",
+            &[a, b],
+            self.b.ty("i1"),
+            &[("predicate", sge)],
+        )
+    }
+
+    /// Runs the body where a condition holds.
+    pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
+        let (region, block) = region_with_block(&[], self.b.location);
+        let inner = self.within(block);
+        body(&inner);
+        inner.b.op("scf.yield", &[], &[], &[], vec![]);
+        let none = melior::ir::Region::new();
+        self.b
+            .op("scf.if", &[condition], &[], &[], vec![region, none]);
+    }
+
     pub fn index_value(&self, index: Index<'c>) -> Val<'c> {
         match index.value {
             None => self.int(index.constant),
@@ -264,6 +299,15 @@ impl<'c> Emitter<'c> {
         let ty = self.elem_type(Elem::Bool, Width::Vector);
         self.b
             .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+    }
+
+    /// Which lanes are below a count that is known at run time.
+    pub fn first_lanes(&self, count: Val<'c>) -> Val<'c> {
+        let count = self
+            .b
+            .value("arith.index_cast", &[count], self.b.ty("index"));
+        let ty = self.elem_type(Elem::Bool, Width::Vector);
+        self.b.value("vector.create_mask", &[count], ty)
     }
 
     /// Lane 0 of a vector.

@@ -137,7 +137,18 @@ impl<'c> Emitter<'c> {
         elem: Elem,
         mask: Option<Val<'c>>,
     ) -> Val<'c> {
-        let addresses = self.offsets(address, self.lane_offsets(stride));
+        self.gather_at(address, self.lane_offsets(stride), elem, mask)
+    }
+
+    /// Loads an element a lane, each at its offset in bytes.
+    pub fn gather_at(
+        &self,
+        address: Val<'c>,
+        offsets: Val<'c>,
+        elem: Elem,
+        mask: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let addresses = self.offsets(address, offsets);
         let mask = mask.unwrap_or_else(|| self.mask(LANES));
         let ty = self.memory_type(elem, Width::Vector);
         let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();

@@ -1,0 +1,365 @@
+//! A kernel's body as a graph of the values of one call.
+//!
+//! A node's shape is that of one call: the batch dim is left out, and a ragged dim is the length
+//! that the kernel's argument gives. Nodes are read at an [`Index`] a dim, an affine expression of
+//! the variables of the loops around, so that broadcasts, slices and transpositions cost nothing.
+
+use std::collections::HashSet;
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::name_of;
+use melior::ir::OperationRef;
+
+pub type NodeId = usize;
+
+/// A loop's variable.
+pub type Var = usize;
+
+/// How long a dim of a call is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Size {
+    Known(i64),
+    /// The kernel's length of this number.
+    Length(usize),
+}
+
+impl Size {
+    pub fn known(self) -> Option<i64> {
+        match self {
+            Size::Known(size) => Some(size),
+            Size::Length(_) => None,
+        }
+    }
+}
+
+/// `constant + Σ coefficient * variable`, variables in rising order.
+#[derive(Clone, PartialEq, Eq, Debug, Hash, Default)]
+pub struct Index {
+    pub constant: i64,
+    pub terms: Vec<(Var, i64)>,
+}
+
+impl Index {
+    pub fn constant(constant: i64) -> Index {
+        Index {
+            constant,
+            terms: vec![],
+        }
+    }
+
+    pub fn var(var: Var) -> Index {
+        Index {
+            constant: 0,
+            terms: vec![(var, 1)],
+        }
+    }
+
+    pub fn plus(mut self, other: &Index) -> Index {
+        self.constant += other.constant;
+        for (var, coefficient) in &other.terms {
+            match self.terms.binary_search_by_key(var, |term| term.0) {
+                Ok(at) => self.terms[at].1 += coefficient,
+                Err(at) => self.terms.insert(at, (*var, *coefficient)),
+            }
+        }
+        self.terms.retain(|term| term.1 != 0);
+        self
+    }
+
+    pub fn times(mut self, factor: i64) -> Index {
+        self.constant *= factor;
+        self.terms.iter_mut().for_each(|term| term.1 *= factor);
+        self.terms.retain(|term| term.1 != 0);
+        self
+    }
+
+    pub fn coefficient(&self, var: Var) -> i64 {
+        let term = self.terms.iter().find(|term| term.0 == var);
+        term.map_or(0, |term| term.1)
+    }
+
+    /// This expression of a reader's dims, where the reader is read at `index`.
+    pub fn at(&self, index: &[Index]) -> Index {
+        let start = Index::constant(self.constant);
+        self.terms.iter().fold(start, |sum, (dim, coefficient)| {
+            sum.plus(&index[*dim].clone().times(*coefficient))
+        })
+    }
+}
+
+/// Every dim at itself.
+pub fn identity(rank: usize) -> Vec<Index> {
+    (0..rank).map(Index::var).collect()
+}
+
+pub enum Kind<'c> {
+    /// An operand of the kernel that is a tensor.
+    Operand,
+    /// A host scalar.
+    Scalar,
+    /// A length, as an integer.
+    Length,
+    Param(String),
+    /// Elements known to the compiler.
+    Dense(Vec<u32>),
+    /// Every element of these bits.
+    Splat(u32),
+    /// The index along a dim.
+    Iota(usize),
+    /// An operation an element; its inputs have its shape.
+    Pointwise {
+        op: OperationRef<'c, 'c>,
+        inputs: Vec<NodeId>,
+    },
+    /// Element `i` is the source's at `index(i)`, whose variables are this node's dims.
+    Access {
+        source: NodeId,
+        index: Vec<Index>,
+    },
+    /// One input after another along a dim of known size.
+    Concat {
+        inputs: Vec<NodeId>,
+        dim: usize,
+    },
+    /// Folds the input over `dims`; the others, in order, are this node's.
+    Reduce {
+        input: NodeId,
+        dims: Vec<usize>,
+        combiner: OperationRef<'c, 'c>,
+        init: NodeId,
+    },
+}
+
+pub struct Node<'c> {
+    pub kind: Kind<'c>,
+    pub shape: Vec<Size>,
+    pub elem: Elem,
+    /// Where it comes from.
+    pub op: OperationRef<'c, 'c>,
+}
+
+/// An operand of the kernel's function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Length,
+    Scalar,
+    /// One row of its space a call.
+    Row,
+    /// As many rows as the leading dims, up to the last ragged one, have entries.
+    Ragged,
+}
+
+#[derive(Default)]
+pub struct Graph<'c> {
+    pub nodes: Vec<Node<'c>>,
+    /// The kernel's operands, lengths first.
+    pub operands: Vec<(NodeId, Form)>,
+    pub results: Vec<NodeId>,
+    pub lengths: usize,
+    /// The dims that count a call's rows; none where a call has one.
+    pub rows: Vec<Size>,
+}
+
+impl<'c> Graph<'c> {
+    pub fn add(&mut self, node: Node<'c>) -> NodeId {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// The node that is in the end read at an index, and where, behind broadcasts and slices.
+    pub fn resolve(&self, mut node: NodeId, at: &[Index]) -> (NodeId, Vec<Index>) {
+        let mut at = at.to_vec();
+        while let Kind::Access { source, index } = &self.nodes[node].kind {
+            at = index.iter().map(|linear| linear.at(&at)).collect();
+            node = *source;
+        }
+        (node, at)
+    }
+
+    /// The variables that a node depends on at an index, in rising order.
+    pub fn depends(&self, node: NodeId, at: &[Index]) -> Vec<Var> {
+        let mut vars = vec![];
+        self.collect_vars(node, at, &mut HashSet::new(), &mut vars);
+        vars.sort_unstable();
+        vars.dedup();
+        vars
+    }
+
+    fn collect_vars(
+        &self,
+        node: NodeId,
+        at: &[Index],
+        seen: &mut HashSet<(NodeId, Vec<Index>)>,
+        vars: &mut Vec<Var>,
+    ) {
+        let (node, at) = self.resolve(node, at);
+        if !seen.insert((node, at.clone())) {
+            return;
+        }
+        match &self.nodes[node].kind {
+            Kind::Splat(_) | Kind::Scalar | Kind::Length => {}
+            Kind::Iota(dim) => vars.extend(at[*dim].terms.iter().map(|term| term.0)),
+            Kind::Pointwise { inputs, .. } => {
+                for input in inputs {
+                    self.collect_vars(*input, &at, seen, vars);
+                }
+            }
+            _ => vars.extend(at.iter().flat_map(|index| index.terms.iter().map(|t| t.0))),
+        }
+    }
+
+    /// How many elements of a space lie between neighbours along the leading dims of a shape: the
+    /// dims behind the last ragged one.
+    pub fn row_shape(&self, shape: &[Size]) -> Vec<u64> {
+        let known = |size: &Size| size.known().map(|size| size as u64);
+        let lead = shape.iter().rposition(|size| known(size).is_none());
+        let lead = lead.map_or(0, |last| last + 1);
+        shape[lead..].iter().filter_map(known).collect()
+    }
+
+    /// The two factors of a sum of products, each over the domain of kept dims, then the summed.
+    pub fn product(&self, node: NodeId) -> Option<Product> {
+        let Kind::Reduce {
+            input,
+            dims,
+            combiner,
+            init,
+        } = &self.nodes[node].kind
+        else {
+            return None;
+        };
+        let rank = self.nodes[node].shape.len();
+        if name_of(*combiner) != "arith.addf" || rank < 2 || dims.len() != 1 {
+            return None;
+        }
+        // The domain's index, with the summed dim's variable behind the kept ones.
+        let summed = dims[0];
+        let at: Vec<Index> = (0..=rank)
+            .map(|dim| match dim {
+                dim if dim == summed => Index::var(rank),
+                dim if dim > summed => Index::var(dim - 1),
+                dim => Index::var(dim),
+            })
+            .collect();
+        let (input, at) = self.resolve(*input, &at);
+        let Kind::Pointwise { op, inputs } = &self.nodes[input].kind else {
+            return None;
+        };
+        let [x, y] = inputs[..] else { return None };
+        if name_of(*op) != "arith.mulf" {
+            return None;
+        }
+        let (row, column) = (rank - 2, rank - 1);
+        let uses = |node: NodeId| {
+            let vars = self.depends(node, &at);
+            [row, column, rank].map(|var| vars.contains(&var))
+        };
+        let (a, b) = match (uses(x), uses(y)) {
+            ([true, false, true], [false, true, true]) => (x, y),
+            ([false, true, true], [true, false, true]) => (y, x),
+            _ => return None,
+        };
+        Some(Product {
+            a,
+            b,
+            at,
+            depth: self.nodes[input_of(self, node)?].shape[summed],
+            init: *init,
+        })
+    }
+
+    /// The folds that a node reads at an index, short of those within folds, and where.
+    pub fn reads(
+        &self,
+        node: NodeId,
+        at: &[Index],
+        below: &dyn Fn(Var) -> Option<i64>,
+    ) -> Vec<(NodeId, Vec<Index>)> {
+        let (mut found, mut seen) = (vec![], HashSet::new());
+        let mut stack = vec![(node, at.to_vec())];
+        while let Some((node, at)) = stack.pop() {
+            let (node, at) = self.resolve(node, &at);
+            if !seen.insert((node, at.clone())) {
+                continue;
+            }
+            match &self.nodes[node].kind {
+                Kind::Reduce { .. } => found.push((node, at)),
+                Kind::Pointwise { inputs, .. } => {
+                    stack.extend(inputs.iter().rev().map(|input| (*input, at.clone())));
+                }
+                Kind::Concat { inputs, dim } => {
+                    stack.extend(part_of(self, inputs, *dim, &at, below));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The folds that are computed for one element of a node, short of what is `bound`, outermost
+    /// ones first.
+    pub fn folds(&self, node: NodeId, bound: &[NodeId]) -> Vec<NodeId> {
+        let (mut found, mut seen, mut stack) = (vec![], HashSet::new(), vec![node]);
+        while let Some(node) = stack.pop() {
+            if bound.contains(&node) || !seen.insert(node) {
+                continue;
+            }
+            match &self.nodes[node].kind {
+                Kind::Reduce { .. } => found.push(node),
+                Kind::Pointwise { inputs, .. } | Kind::Concat { inputs, .. } => {
+                    stack.extend(inputs.iter().rev());
+                }
+                Kind::Access { source, .. } => stack.push(*source),
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+fn input_of(graph: &Graph<'_>, reduce: NodeId) -> Option<NodeId> {
+    match &graph.nodes[reduce].kind {
+        Kind::Reduce { input, .. } => Some(*input),
+        _ => None,
+    }
+}
+
+/// The input of a concatenation that an index falls into, for all values of its variables, which
+/// are below the given numbers.
+pub fn part_of(
+    graph: &Graph<'_>,
+    inputs: &[NodeId],
+    dim: usize,
+    at: &[Index],
+    below: impl Fn(Var) -> Option<i64>,
+) -> Option<(NodeId, Vec<Index>)> {
+    let (mut least, mut most) = (at[dim].constant, at[dim].constant);
+    for (var, coefficient) in &at[dim].terms {
+        let last = coefficient * (below(*var)? - 1);
+        least += last.min(0);
+        most += last.max(0);
+    }
+    let mut start = 0;
+    for input in inputs {
+        let Size::Known(size) = graph.nodes[*input].shape[dim] else {
+            return None;
+        };
+        if (start..start + size).contains(&least) && (start..start + size).contains(&most) {
+            let mut at = at.to_vec();
+            at[dim].constant -= start;
+            return Some((*input, at));
+        }
+        start += size;
+    }
+    None
+}
+
+/// `init + Σ a · b`. The factors are read at `at`, whose variables are the result's dims (rows and
+/// columns last) and, behind them, the summed dim.
+pub struct Product {
+    pub a: NodeId,
+    pub b: NodeId,
+    pub at: Vec<Index>,
+    pub depth: Size,
+    pub init: NodeId,
+}

@@ -1,0 +1,586 @@
+//! Products over calls: blocks of both operands are packed into scratch, then multiplied.
+//!
+//! The order of loops is that of Goto and van de Geijn (Anatomy of High-Performance Matrix
+//! Multiplication, 2008): blocks of columns, of depth, of rows. The result's own rows hold the sums
+//! between two blocks of depth, and what is elementwise behind the product is computed there, while
+//! the last block is in the cache. An operand is packed by computing it, so what is elementwise
+//! before the product (a scale, a mask, a transposition) has no memory of its own.
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::Val;
+use melior::ir::ValueLike;
+
+use super::blocks::{BLOCK, PANEL, TILE_ROWS};
+use super::eval::{Call, Lanes, Memory, Range, Stride, Window};
+use super::graph::{self, Graph, Index, Kind, NodeId, Product, Size, Var};
+use crate::cpu::lower_kernels::{
+    emit::{Emitter, Width},
+    layout::LANES,
+    product::call as call_shared,
+};
+
+/// The largest block: its right side stays in a second-level cache, with its left side.
+const DEPTH: i64 = 256;
+const COLUMNS: i64 = 512;
+const ROWS: i64 = 96;
+
+/// Zeros that products start from, and a tile for the edges, are at the start of the scratch.
+pub const ZEROS: i64 = 0;
+pub const TILE: i64 = 128;
+pub const BLOCKS: i64 = TILE + TILE_ROWS * PANEL * 4;
+
+/// A part of a result that is a product, or computed from one element by element.
+pub struct Plan {
+    node: NodeId,
+    /// Where the product is read: each of its dims at the result's index plus this.
+    shift: Vec<i64>,
+    depth: i64,
+    columns: i64,
+    /// The result is the product, with nothing behind it.
+    plain: bool,
+}
+
+/// Finds the product that a part of a result is made of.
+pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
+    if graph.nodes[root].elem != Elem::F32 || windows.len() < 2 {
+        return None;
+    }
+    let at: Vec<Index> = windows
+        .iter()
+        .enumerate()
+        .map(|(var, window)| Index::var(var).plus(&Index::constant(window.from)))
+        .collect();
+    let below = |var: Var| windows.get(var)?.size.known();
+    let reads = graph.reads(root, &at, &below);
+    let is_whole = |index: &(usize, &Index)| index.1.terms == [(index.0, 1)];
+    let (node, read) = reads.iter().find(|(node, at)| {
+        let whole = at.iter().enumerate().all(|index| is_whole(&index));
+        let once = reads.iter().filter(|(other, _)| other == node).count() == 1;
+        let same = at.len() == windows.len() && graph.nodes[*node].elem == Elem::F32;
+        whole && once && same && graph.product(*node).is_some()
+    })?;
+    let product = graph.product(*node)?;
+    let at_most = |size: Size, most: i64| match size {
+        Size::Known(size) => size.clamp(1, most),
+        Size::Length(_) => most,
+    };
+    Some(Plan {
+        node: *node,
+        shift: read.iter().map(|index| index.constant).collect(),
+        depth: at_most(product.depth, DEPTH),
+        columns: at_most(windows[windows.len() - 1].size, COLUMNS),
+        plain: is_plain(graph, root, at, *node, &below),
+    })
+}
+
+/// Whether a root only selects elements of a node.
+fn is_plain(
+    graph: &Graph<'_>,
+    root: NodeId,
+    at: Vec<Index>,
+    node: NodeId,
+    below: &dyn Fn(Var) -> Option<i64>,
+) -> bool {
+    let mut read = (root, at);
+    loop {
+        read = graph.resolve(read.0, &read.1);
+        let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind else {
+            return read.0 == node;
+        };
+        let Some(part) = graph::part_of(graph, inputs, *dim, &read.1, below) else {
+            return false;
+        };
+        read = part;
+    }
+}
+
+impl Plan {
+    /// Bytes between rows of a packed left side; whole vectors are stored behind its last column.
+    fn a_row(&self) -> i64 {
+        (round_up(self.depth, LANES) + LANES) * 4
+    }
+
+    fn panel(&self) -> i64 {
+        round_up(self.depth, LANES) * PANEL * 4
+    }
+
+    fn a_bytes(&self) -> i64 {
+        (ROWS + LANES) * self.a_row()
+    }
+
+    pub fn scratch_bytes(&self) -> i64 {
+        BLOCKS + self.a_bytes() + round_up(self.columns, PANEL) / PANEL * self.panel() + 128
+    }
+}
+
+pub fn round_up(value: i64, multiple: i64) -> i64 {
+    (value + multiple - 1) / multiple * multiple
+}
+
+/// Fills the scratch's zeros, once for all calls.
+pub fn start<'c, 'p>(e: &Emitter<'c>, scratch: Val<'c>, mut plans: impl Iterator<Item = &'p Plan>) {
+    if plans.next().is_some() {
+        for half in [0, 64] {
+            let zero = e.bits(0, Elem::F32, Width::Vector);
+            e.store(zero, e.offset_by(scratch, ZEROS + half), 4);
+        }
+    }
+}
+
+/// Computes a part of a result.
+pub fn write<'c>(
+    e: &Emitter<'c>,
+    call: &mut Call<'_, 'c>,
+    root: NodeId,
+    windows: &[Window],
+    plan: &Plan,
+    memory: &Memory<'c>,
+    scratch: Val<'c>,
+) {
+    let mut sums = memory.clone();
+    for (dim, shift) in plan.shift.iter().enumerate() {
+        let skip = shift - windows[dim].from;
+        sums.origin[dim] = (skip != 0).then(|| e.int(skip));
+    }
+    let writer = Writer {
+        root,
+        windows,
+        plan,
+        memory,
+        sums: &sums,
+        scratch,
+    };
+    let ranges: Vec<_> = windows
+        .iter()
+        .map(|window| call.range(e, *window))
+        .collect();
+    writer.outer(e, call, &mut vec![], &ranges);
+}
+
+struct Writer<'a, 'c> {
+    root: NodeId,
+    windows: &'a [Window],
+    plan: &'a Plan,
+    memory: &'a Memory<'c>,
+    /// The product's own elements, which lie where the result's do.
+    sums: &'a Memory<'c>,
+    scratch: Val<'c>,
+}
+
+impl<'c> Writer<'_, 'c> {
+    /// Loops over the dims before rows and columns.
+    fn outer(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        outer: &mut Vec<Val<'c>>,
+        ranges: &[Range<'c>],
+    ) {
+        let dim = outer.len();
+        if dim + 2 == ranges.len() {
+            return self.product(e, call, self.plan.node, outer, ranges, true);
+        }
+        e.for_loop(e.int(0), ranges[dim].count, 1, &[], |e, value, _| {
+            call.scope(|call| {
+                outer.push(value);
+                self.outer(e, call, outer, ranges);
+                outer.pop();
+            });
+            vec![]
+        });
+    }
+
+    /// The ranges of one matrix: the outer dims where they are, rows and columns as given.
+    fn within(
+        &self,
+        e: &Emitter<'c>,
+        outer: &[Val<'c>],
+        inner: [Range<'c>; 2],
+        shift: bool,
+    ) -> Vec<Range<'c>> {
+        let mut ranges: Vec<_> = outer
+            .iter()
+            .zip(self.windows)
+            .map(|(value, window)| Range {
+                first: Some(*value),
+                from: 0,
+                count: e.int(1),
+                known: Some(1),
+                below: window.size.known(),
+            })
+            .chain(inner)
+            .collect();
+        for (dim, range) in ranges.iter_mut().enumerate() {
+            range.from = match shift {
+                true => self.plan.shift[dim],
+                false => self.windows[dim].from,
+            };
+        }
+        ranges
+    }
+
+    /// One matrix. The product's sums are left where the result lies.
+    fn product(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        node: NodeId,
+        outer: &[Val<'c>],
+        ranges: &[Range<'c>],
+        last: bool,
+    ) {
+        let graph = call.graph;
+        let Some(product) = graph.product(node) else {
+            return;
+        };
+        let rank = ranges.len();
+        let (rows, columns) = (ranges[rank - 2], ranges[rank - 1]);
+        let zero = matches!(graph.nodes[product.init].kind, Kind::Splat(0));
+        if !zero {
+            self.init(e, call, &product, outer, ranges);
+        }
+        let depth = call.size(e, product.depth);
+        let steps = e.max(depth, e.int(1));
+        let sizes = self.windows.iter().map(|window| window.size);
+        let below: Vec<_> = sizes.chain([product.depth]).map(Size::known).collect();
+        let plan = self.plan;
+        let a = e.offset_by(self.scratch, BLOCKS);
+        let b = e.offset_by(a, plan.a_bytes());
+        let block = |e: &Emitter<'c>, range: Range<'c>, first: Val<'c>, most: i64| Range {
+            first: Some(first),
+            from: 0,
+            count: e.min(e.sub(range.count, first), e.int(most)),
+            known: None,
+            below: range.below,
+        };
+        e.for_loop(
+            e.int(0),
+            columns.count,
+            plan.columns,
+            &[],
+            |e, column, _| {
+                let columns = block(e, columns, column, plan.columns);
+                e.for_loop(e.int(0), steps, plan.depth, &[], |e, k, _| {
+                    let k_count = e.min(e.sub(depth, k), e.int(plan.depth));
+                    let packing = Packing {
+                        product: &product,
+                        shift: &plan.shift,
+                        outer,
+                        below: &below,
+                        k,
+                        k_count,
+                        depth,
+                    };
+                    call.scope(|call| {
+                        packing.right(e, call, columns, ranges[rank - 1].count, b, plan.panel());
+                    });
+                    e.for_loop(e.int(0), rows.count, ROWS, &[], |e, row, _| {
+                        let rows = block(e, rows, row, ROWS);
+                        call.scope(|call| {
+                            packing.left(e, call, rows, ranges[rank - 2].count, a, plan.a_row());
+                        });
+                        self.multiply(e, rows, columns, outer, zero, (a, b), (k, k_count));
+                        let done = e.at_least(e.add(k, e.int(plan.depth)), depth);
+                        if last && !plan.plain {
+                            e.if_then(done, |e| {
+                                call.scope(|call| self.finish(e, call, outer, [rows, columns]));
+                            });
+                        }
+                        vec![]
+                    });
+                    vec![]
+                });
+                vec![]
+            },
+        );
+    }
+
+    /// What the sums start from, where that is not zero.
+    fn init(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        product: &Product,
+        outer: &[Val<'c>],
+        ranges: &[Range<'c>],
+    ) {
+        let graph = call.graph;
+        let rank = ranges.len();
+        let at = super::graph::identity(rank);
+        let (before, read) = graph.resolve(product.init, &at);
+        if read == at && graph.product(before).is_some() {
+            return self.product(e, call, before, outer, ranges, false);
+        }
+        let inner = [ranges[rank - 2], ranges[rank - 1]];
+        let ranges = self.within(e, outer, inner, true);
+        call.scope(|call| call.store_all(e, product.init, &ranges, self.sums));
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn multiply(
+        &self,
+        e: &Emitter<'c>,
+        rows: Range<'c>,
+        columns: Range<'c>,
+        outer: &[Val<'c>],
+        zero: bool,
+        (a, b): (Val<'c>, Val<'c>),
+        (k, k_count): (Val<'c>, Val<'c>),
+    ) {
+        let rank = outer.len() + 2;
+        let bytes = |stride: Stride<'c>| match stride {
+            Stride::Bytes(bytes) => e.int(bytes),
+            Stride::Value(value) => value,
+        };
+        let mut c = self.memory.base;
+        let firsts = outer
+            .iter()
+            .copied()
+            .chain([rows.first, columns.first].into_iter().flatten());
+        for (dim, first) in firsts.enumerate() {
+            let position = e.add(first, e.int(self.windows[dim].from));
+            c = e.offset(c, e.mul(position, bytes(self.memory.strides[dim])));
+        }
+        let c_row = bytes(self.memory.strides[rank - 2]);
+        let (mut start, mut start_row) = (c, c_row);
+        if zero {
+            let first = e.at_least(e.int(0), k);
+            start = e.select(first, e.offset_by(self.scratch, ZEROS), c);
+            start_row = e.select(first, e.int(0), c_row);
+        }
+        let arguments = [
+            a,
+            e.int(self.plan.a_row()),
+            b,
+            e.int(self.plan.panel()),
+            k_count,
+            c,
+            c_row,
+            start,
+            start_row,
+            rows.count,
+            columns.count,
+            e.int(1 << 40),
+            e.offset_by(self.scratch, TILE),
+        ];
+        call_shared(e, BLOCK, &arguments);
+    }
+
+    /// What is computed from the product's elements.
+    fn finish(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        outer: &[Val<'c>],
+        inner: [Range<'c>; 2],
+    ) {
+        call.memory.insert(self.plan.node, self.sums.clone());
+        let ranges = self.within(e, outer, inner, false);
+        call.store_all(e, self.root, &ranges, self.memory);
+        call.memory.remove(&self.plan.node);
+    }
+}
+
+/// A block of depth of a product, to be packed.
+pub struct Packing<'a, 'c> {
+    pub product: &'a Product,
+    pub shift: &'a [i64],
+    pub outer: &'a [Val<'c>],
+    /// What the result's dims and the depth are below, where it is known.
+    pub below: &'a [Option<i64>],
+    /// The first of the block, how many there are, and how many there are in all.
+    pub k: Val<'c>,
+    pub k_count: Val<'c>,
+    pub depth: Val<'c>,
+}
+
+impl<'c> Packing<'_, 'c> {
+    /// The index of an operand, with these variables for a dim of the result and for the depth.
+    fn at(&self, call: &mut Call<'_, 'c>, dim: usize, var: Var, k: Var) -> Vec<Index> {
+        let rank = self.outer.len() + 2;
+        let mut index = vec![Index::default(); rank + 1];
+        for (at, value) in self.outer.iter().enumerate() {
+            let outer = call.variable(*value, self.below[at]);
+            index[at] = Index::var(outer).plus(&Index::constant(self.shift[at]));
+        }
+        index[dim] = Index::var(var).plus(&Index::constant(self.shift[dim]));
+        index[rank] = Index::var(k);
+        self.product
+            .at
+            .iter()
+            .map(|linear| linear.at(&index))
+            .collect()
+    }
+
+    /// Rows of the left side, each with its columns side by side.
+    pub fn left(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        rows: Range<'c>,
+        all: Val<'c>,
+        to: Val<'c>,
+        stride: i64,
+    ) {
+        let dim = self.outer.len();
+        let zero = e.int(0);
+        let first = rows.first.unwrap_or(zero);
+        let row_var = call.variable(first, self.below[dim]);
+        let k_var = call.variable(self.k, self.below[dim + 2]);
+        let at = self.at(call, dim, row_var, k_var);
+        let node = self.product.a;
+        if call.gathers(node, &at, k_var) <= call.gathers(node, &at, row_var) {
+            e.for_loop(zero, rows.count, 1, &[], |e, i, _| {
+                call.scope(|call| {
+                    call.set(row_var, e.add(first, i));
+                    call.prepare(e, node, &at, Lanes::default(), &[k_var]);
+                    let to = e.offset(to, e.times(i, stride));
+                    e.for_loop(zero, self.k_count, LANES, &[], |e, k, _| {
+                        call.scope(|call| {
+                            let value = self.along_k(e, call, node, &at, k_var, k);
+                            e.store(value, e.offset(to, e.times(k, 4)), 4);
+                        });
+                        vec![]
+                    });
+                });
+                vec![]
+            });
+            return;
+        }
+        // Lanes run along the rows, and squares of them are transposed.
+        e.for_loop(zero, rows.count, LANES, &[], |e, i, _| {
+            let to = e.offset(to, e.times(i, stride));
+            e.for_loop(zero, self.k_count, LANES, &[], |e, k, _| {
+                let square = (0..LANES).map(|lane| {
+                    call.scope(|call| {
+                        let k = e.add(self.k, e.add(k, e.int(lane)));
+                        call.set(k_var, e.min(k, e.sub(self.depth, e.int(1))));
+                        let row = e.add(first, i);
+                        call.set(row_var, row);
+                        let lanes = Lanes {
+                            var: Some(row_var),
+                            mask: Some(e.first_lanes(e.sub(all, row))),
+                        };
+                        call.value(e, node, &at, lanes)
+                    })
+                });
+                let square = transpose(e, square.collect());
+                let to = e.offset(to, e.times(k, 4));
+                for (lane, row) in square.into_iter().enumerate() {
+                    e.store(row, e.offset_by(to, lane as i64 * stride), 4);
+                }
+                vec![]
+            });
+            vec![]
+        });
+    }
+
+    /// The left or right side at an index, with lanes along the depth from `k` of the block on.
+    fn along_k(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        node: NodeId,
+        at: &[Index],
+        k_var: Var,
+        k: Val<'c>,
+    ) -> Val<'c> {
+        let k = e.add(self.k, k);
+        call.set(k_var, k);
+        let lanes = Lanes {
+            var: Some(k_var),
+            mask: Some(e.first_lanes(e.sub(self.depth, k))),
+        };
+        call.value(e, node, at, lanes)
+    }
+
+    /// Panels of the right side: `[columns / 32][k][32]`.
+    pub fn right(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        columns: Range<'c>,
+        all: Val<'c>,
+        to: Val<'c>,
+        panel: i64,
+    ) {
+        let dim = self.outer.len() + 1;
+        let zero = e.int(0);
+        let first = columns.first.unwrap_or(zero);
+        let var = call.variable(first, self.below[dim]);
+        let k_var = call.variable(self.k, self.below[dim + 1]);
+        let at = self.at(call, dim, var, k_var);
+        let node = self.product.b;
+        let straight = call.gathers(node, &at, var) <= call.gathers(node, &at, k_var);
+        e.for_loop(zero, columns.count, LANES, &[], |e, j, _| {
+            let panels = e.shift_right(j, 5);
+            let half = e.and(e.times(j, 4), 64);
+            let to = e.offset(to, e.add(e.times(panels, panel), half));
+            let column = e.add(first, j);
+            if straight {
+                let mask = e.first_lanes(e.sub(all, column));
+                e.for_loop(zero, self.k_count, 1, &[], |e, k, _| {
+                    call.scope(|call| {
+                        call.set(var, column);
+                        call.set(k_var, e.add(self.k, k));
+                        let lanes = Lanes {
+                            var: Some(var),
+                            mask: Some(mask),
+                        };
+                        let value = call.value(e, node, &at, lanes);
+                        e.store(value, e.offset(to, e.times(k, PANEL * 4)), 4);
+                    });
+                    vec![]
+                });
+                return vec![];
+            }
+            e.for_loop(zero, self.k_count, LANES, &[], |e, k, _| {
+                let square = (0..LANES).map(|lane| {
+                    call.scope(|call| {
+                        let column = e.add(column, e.int(lane));
+                        call.set(var, e.min(column, e.sub(all, e.int(1))));
+                        self.along_k(e, call, node, &at, k_var, k)
+                    })
+                });
+                let square = transpose(e, square.collect());
+                let to = e.offset(to, e.times(k, PANEL * 4));
+                for (lane, row) in square.into_iter().enumerate() {
+                    e.store(row, e.offset_by(to, lane as i64 * PANEL * 4), 4);
+                }
+                vec![]
+            });
+            vec![]
+        });
+    }
+}
+
+/// A square of sixteen vectors, transposed by exchanges at distances 1, 2, 4, 8.
+fn transpose<'c>(e: &Emitter<'c>, mut square: Vec<Val<'c>>) -> Vec<Val<'c>> {
+    let lanes = LANES as usize;
+    for distance in [1, 2, 4, 8] {
+        for row in (0..lanes).filter(|row| row & distance == 0) {
+            let (a, b) = (square[row], square[row + distance]);
+            let low: Vec<usize> = (0..lanes)
+                .map(|lane| match lane & distance {
+                    0 => lane,
+                    _ => lanes + lane - distance,
+                })
+                .collect();
+            let high: Vec<usize> = (0..lanes)
+                .map(|lane| match lane & distance {
+                    0 => lane + distance,
+                    _ => lanes + lane,
+                })
+                .collect();
+            square[row] = shuffle(e, a, b, &low);
+            square[row + distance] = shuffle(e, a, b, &high);
+        }
+    }
+    square
+}
+
+fn shuffle<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>, lanes: &[usize]) -> Val<'c> {
+    let lanes: Vec<_> = lanes.iter().map(ToString::to_string).collect();
+    let mask = e.b.attr(&format!("array<i64: {}>", lanes.join(", ")));
+    e.b.value_with("vector.shuffle", &[a, b], a.r#type(), &[("mask", mask)])
+}

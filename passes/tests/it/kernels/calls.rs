@@ -1,0 +1,459 @@
+//! Kernels over calls: one batch of calls of every length, and what has to hold of its results.
+
+use std::collections::HashMap;
+
+use cohort_abi::manifest::Extent;
+use cohort_passes::kernel_description::OperandDescription;
+
+use super::check::{Random, f64s};
+use crate::jit::{Bits, Jit, Operand};
+
+/// Awkward lengths.
+pub const LENGTHS: [u32; 7] = [28, 0, 1, 3, 61, 257, 600];
+
+/// A kernel `k` over calls. Types may be written `[n, 16]`: a tensor over the batch, with the
+/// dims of `lengths` and numbers.
+pub struct CallKernel<'a> {
+    pub lengths: &'a [&'a str],
+    pub rows: &'a str,
+    pub operands: &'a [(&'a str, &'a str)],
+    pub body: &'a str,
+    /// What stands before the kernel, and its further attributes.
+    pub declarations: &'a str,
+}
+
+/// One batch: the lengths of each call, and its operands' values.
+struct Batch {
+    lengths: Vec<Vec<u32>>,
+    values: Vec<Vec<Bits>>,
+}
+
+impl CallKernel<'_> {
+    /// The text, with every `[…]` of names and numbers behind a `:` or `->` written out.
+    pub fn text(&self) -> String {
+        let mut text = format!("ragged.dim @batch\n{}\n", self.declarations);
+        for length in self.lengths {
+            text += &format!("ragged.dim @{length}(@batch)\n");
+        }
+        let names: Vec<_> = self.lengths.iter().map(|name| format!("@{name}")).collect();
+        text += &format!(
+            "cfb.kernel @k attributes {{unit = \"calls\", lengths = [{}], rows = {}}} {{\n\
+             ^bb0(%calls: index",
+            names.join(", "),
+            self.rows
+        );
+        for length in self.lengths {
+            text += &format!(", %{length}: tensor<?xindex>");
+        }
+        for (name, ty) in self.operands {
+            text += &format!(", %{name}: {}", self.ty(ty));
+        }
+        text += "):\n";
+        // `!(n, 16)` is a type in the body.
+        let mut rest = self.body;
+        while let Some((before, after)) = rest.split_once("!(") {
+            let (ty, after) = after.split_once(')').expect("a type's end");
+            text += before;
+            text += &self.ty(ty);
+            rest = after;
+        }
+        text + rest + "\n}\n"
+    }
+
+    fn ty(&self, dims: &str) -> String {
+        let (dims, elem) = dims.split_once(':').unwrap_or((dims, "f32"));
+        let mut sizes = String::from("?x");
+        let mut names = vec!["@batch".to_owned()];
+        for dim in dims.split(", ").filter(|dim| !dim.is_empty()) {
+            match dim.parse::<u32>() {
+                Ok(size) => {
+                    sizes += &format!("{size}x");
+                    names.push("_".into());
+                }
+                Err(_) => {
+                    sizes += "?x";
+                    names.push(format!("@{dim}(@batch)"));
+                }
+            }
+        }
+        if !names.iter().any(|name| name.contains('(')) {
+            return format!("tensor<{sizes}{elem}>");
+        }
+        format!("tensor<{sizes}{elem}, #ragged.shape<{}>>", names.join(", "))
+    }
+
+    /// Checks all calls against the reference, which takes a call's lengths and operands, and their
+    /// bits against other batches of the same calls.
+    pub fn check(
+        &self,
+        lengths: &[Vec<u32>],
+        tolerance: f64,
+        reference: impl Fn(&[usize], &[Vec<f64>]) -> Vec<Vec<f64>>,
+    ) {
+        let jit = Jit::new(&self.text());
+        self.check_on(&jit, lengths, tolerance, reference);
+    }
+
+    pub fn check_on(
+        &self,
+        jit: &Jit,
+        lengths: &[Vec<u32>],
+        tolerance: f64,
+        reference: impl Fn(&[usize], &[Vec<f64>]) -> Vec<Vec<f64>>,
+    ) {
+        let description = jit.kernels["k"].clone();
+        let mut random = Random(5);
+        let values = lengths
+            .iter()
+            .map(|lengths| {
+                description
+                    .operands
+                    .iter()
+                    .map(|operand| match operand {
+                        OperandDescription::Ragged { row, extent } => {
+                            let rows = rows_of(&description.call.extents[*extent], lengths);
+                            random.floats(rows * row.shape.iter().product::<u64>() as usize)
+                        }
+                        OperandDescription::Row(row) => {
+                            random.floats(row.shape.iter().product::<u64>() as usize)
+                        }
+                        _ => vec![],
+                    })
+                    .collect()
+            })
+            .collect();
+        let batch = Batch {
+            lengths: lengths.to_vec(),
+            values,
+        };
+        let all: Vec<usize> = (0..lengths.len()).collect();
+        let whole = batch.run(jit, &all, &[(0, all.len())]);
+        for (call, results) in whole.iter().enumerate() {
+            let sizes: Vec<usize> = lengths[call].iter().map(|n| *n as usize).collect();
+            let inputs: Vec<_> = batch.values[call][sizes.len()..]
+                .iter()
+                .map(|bits| f64s(bits))
+                .collect();
+            let wanted = reference(&sizes, &inputs);
+            assert_eq!(wanted.len(), results.len());
+            for (result, (wanted, got)) in wanted.iter().zip(results).enumerate() {
+                let got = f64s(got);
+                assert_eq!(wanted.len(), got.len(), "result {result} at {sizes:?}");
+                for (at, (wanted, got)) in wanted.iter().zip(got).enumerate() {
+                    let same = wanted.is_nan() && got.is_nan();
+                    assert!(
+                        same || (got - wanted).abs() <= tolerance * (1.0 + wanted.abs()),
+                        "result {result} at {sizes:?}, element {at}: {got}, not {wanted}"
+                    );
+                }
+            }
+        }
+
+        let one_by_one: Vec<_> = all.iter().map(|call| (*call, call + 1)).collect();
+        assert_eq!(batch.run(jit, &all, &one_by_one), whole, "one at a time");
+        let turned: Vec<usize> = all.iter().rev().copied().collect();
+        let again = batch.run(jit, &turned, &[(0, all.len())]);
+        for (results, call) in again.iter().zip(&turned) {
+            assert_eq!(*results, whole[*call], "in another order");
+        }
+        for call in [0, all.len() - 1] {
+            let alone = batch.run(jit, &[call], &[(0, 1)]);
+            assert_eq!(alone[0], whole[call], "alone");
+        }
+    }
+}
+
+fn rows_of(extent: &Extent, lengths: &[u32]) -> usize {
+    let lengths = extent.lengths.iter().map(|at| lengths[*at] as usize);
+    lengths.product::<usize>() * extent.times as usize
+}
+
+impl Batch {
+    /// The results' bits of the calls in this order, by call.
+    fn run(&self, jit: &Jit, calls: &[usize], ranges: &[(usize, usize)]) -> Vec<Vec<Bits>> {
+        let description = &jit.kernels["k"];
+        let shape = &description.call;
+        let mut operands: Vec<Operand> = vec![];
+        for (at, operand) in description.operands.iter().enumerate() {
+            let row = match operand {
+                OperandDescription::Length => {
+                    let index = calls.iter().map(|call| self.lengths[*call][at]);
+                    operands.push(Operand {
+                        index: index.collect(),
+                        ..Operand::default()
+                    });
+                    continue;
+                }
+                OperandDescription::Ragged { row, .. } | OperandDescription::Row(row) => row,
+                other => unreachable!("{other:?}"),
+            };
+            // Other rows lie between the values, and their order is another one.
+            let elements = row.shape.iter().product::<u64>().max(1) as usize;
+            let mut of_call = HashMap::new();
+            let mut space: Bits = vec![];
+            for call in calls.iter().rev() {
+                space.extend(vec![f32::NAN.to_bits(); 3 * elements]);
+                of_call.insert(*call, (space.len() / elements) as u32);
+                space.extend(&self.values[*call][at]);
+            }
+            operands.push(Operand {
+                space,
+                index: calls.iter().map(|call| of_call[call]).collect(),
+                ..Operand::default()
+            });
+        }
+        let rows = |call: usize| match shape.rows {
+            Some(extent) => rows_of(&shape.extents[extent], &self.lengths[call]),
+            None => 1,
+        };
+        let firsts: Vec<usize> = calls
+            .iter()
+            .scan(0, |sum, call| {
+                let first = *sum;
+                *sum += rows(*call);
+                Some(first)
+            })
+            .collect();
+        if shape.rows.is_some() {
+            operands.push(Operand {
+                index: firsts.iter().map(|first| *first as u32).collect(),
+                ..Operand::default()
+            });
+        }
+        let total = calls.iter().map(|call| rows(*call)).sum();
+        let results = jit.call("k", &HashMap::new(), &operands).run(total, ranges);
+        calls
+            .iter()
+            .zip(&firsts)
+            .map(|(call, first)| {
+                results
+                    .iter()
+                    .zip(&description.results)
+                    .map(|(bits, row)| {
+                        let elements = row.shape.iter().product::<u64>() as usize;
+                        bits[first * elements..(first + rows(*call)) * elements].to_vec()
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// One length a call, all of the awkward ones.
+fn single() -> Vec<Vec<u32>> {
+    LENGTHS.iter().map(|n| vec![*n]).collect()
+}
+
+/// Combinations of lengths, small ones with large ones.
+fn several(count: usize) -> Vec<Vec<u32>> {
+    let sizes = [28, 61, 0, 1, 3, 130, 17, 257];
+    (0..10)
+        .map(|call| {
+            (0..count)
+                .map(|at| sizes[(call * (at + 1) + 3 * at) % sizes.len()])
+                .collect()
+        })
+        .collect()
+}
+
+/// `Σ_k a[i, k] · b[k, j]`, where `k` may be all below a limit that depends on `i`.
+fn matmul(a: &[f64], b: &[f64], (m, k, n): (usize, usize, usize)) -> Vec<f64> {
+    let mut c = vec![0.0; m * n];
+    for i in 0..m {
+        for k_at in 0..k {
+            for j in 0..n {
+                c[i * n + j] += a[i * k + k_at] * b[k_at * n + j];
+            }
+        }
+    }
+    c
+}
+
+fn softmax(x: &mut [f64]) {
+    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    x.iter_mut().for_each(|x| *x = (*x - most).exp());
+    let sum: f64 = x.iter().sum();
+    x.iter_mut().for_each(|x| *x /= sum);
+}
+
+#[test]
+fn reductions_along_every_dim_and_what_follows() {
+    let kernel = CallKernel {
+        lengths: &["n"],
+        rows: "[@n]",
+        operands: &[("x", "n, 28")],
+        declarations: "",
+        body: "
+          %c1 = arith.constant 1 : index
+          %d = tensor.dim %x, %c1 : !(n, 28)
+          %zero = arith.constant 0.0 : f32
+          %low = arith.constant 0xFF800000 : f32
+          %en = tensor.empty(%calls, %d) : !(n)
+          %e28 = tensor.empty(%calls) : !(28)
+          %e = tensor.empty(%calls, %d) : !(n, 28)
+          %zn = linalg.fill ins(%zero : f32) outs(%en : !(n)) -> !(n)
+          %ln = linalg.fill ins(%low : f32) outs(%en : !(n)) -> !(n)
+          %z28 = linalg.fill ins(%zero : f32) outs(%e28 : !(28)) -> !(28)
+          %most = linalg.reduce { arith.maximumf } ins(%x : !(n, 28)) outs(%ln : !(n)) dimensions = [2]
+          %mb = linalg.broadcast ins(%most : !(n)) outs(%e : !(n, 28)) dimensions = [2]
+          %s = arith.subf %x, %mb : !(n, 28)
+          %p = math.exp %s : !(n, 28)
+          %sum = linalg.reduce { arith.addf } ins(%p : !(n, 28)) outs(%zn : !(n)) dimensions = [2]
+          %sb = linalg.broadcast ins(%sum : !(n)) outs(%e : !(n, 28)) dimensions = [2]
+          %y = arith.divf %p, %sb : !(n, 28)
+          %columns = linalg.reduce { arith.addf } ins(%x : !(n, 28)) outs(%z28 : !(28)) dimensions = [1]
+          %cb = linalg.broadcast ins(%columns : !(28)) outs(%e : !(n, 28)) dimensions = [1]
+          %r = arith.addf %y, %cb : !(n, 28)
+          cfb.yield %r, %sum : !(n, 28), !(n)",
+    };
+    kernel.check(&single(), 2e-5, |lengths, inputs| {
+        let (n, x) = (lengths[0], &inputs[0]);
+        let columns: Vec<f64> = (0..28)
+            .map(|j| (0..n).map(|i| x[i * 28 + j]).sum())
+            .collect();
+        let (mut y, mut sums) = (vec![], vec![]);
+        for i in 0..n {
+            let mut row = x[i * 28..(i + 1) * 28].to_vec();
+            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            sums.push(row.iter().map(|x| (x - most).exp()).sum());
+            softmax(&mut row);
+            y.extend(row.iter().zip(&columns).map(|(y, c)| y + c));
+        }
+        vec![y, sums]
+    });
+}
+
+#[test]
+fn values_of_a_whole_call() {
+    let kernel = CallKernel {
+        lengths: &["n"],
+        rows: "[]",
+        operands: &[("x", "n, 5"), ("w", "5")],
+        declarations: "",
+        body: "
+          %zero = arith.constant 0.0 : f32
+          %e0 = tensor.empty(%calls) : !()
+          %e5 = tensor.empty(%calls) : !(5)
+          %z0 = linalg.fill ins(%zero : f32) outs(%e0 : !()) -> !()
+          %all = linalg.reduce { arith.addf } ins(%x : !(n, 5)) outs(%z0 : !()) dimensions = [1, 2]
+          %ni = arith.index_cast %n : tensor<?xindex> to tensor<?xi32>
+          %nf = arith.sitofp %ni : tensor<?xi32> to !()
+          %mean = arith.divf %all, %nf : !()
+          %mb = linalg.broadcast ins(%mean : !()) outs(%e5 : !(5)) dimensions = [1]
+          %y = arith.mulf %w, %mb : !(5)
+          cfb.yield %y : !(5)",
+    };
+    kernel.check(&single(), 2e-5, |lengths, inputs| {
+        let mean = inputs[0].iter().sum::<f64>() / lengths[0] as f64;
+        vec![inputs[1].iter().map(|w| w * mean).collect()]
+    });
+}
+
+#[test]
+fn transpositions_slices_and_indices() {
+    let kernel = CallKernel {
+        lengths: &["n", "m"],
+        rows: "[@m, @n]",
+        operands: &[("x", "n, m"), ("y", "m, 7")],
+        declarations: "#map = affine_map<(b, i, j) -> (b, i, j)>",
+        body: "
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %dn = tensor.dim %x, %c1 : !(n, m)
+          %dm = tensor.dim %x, %c2 : !(n, m)
+          %e = tensor.empty(%calls, %dm, %dn) : !(m, n)
+          %t = linalg.transpose ins(%x : !(n, m)) outs(%e : !(m, n)) permutation = [0, 2, 1]
+          %col = tensor.extract_slice %y[0, 0, 3] [%calls, %dm, 1] [1, 1, 1] : !(m, 7) to !(m)
+          %cb = linalg.broadcast ins(%col : !(m)) outs(%e : !(m, n)) dimensions = [2]
+          %r = linalg.generic {indexing_maps = [#map, #map, #map],
+              iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}
+              ins(%t, %cb : !(m, n), !(m, n)) outs(%e : !(m, n)) {
+          ^bb0(%a: f32, %b: f32, %o: f32):
+            %i = linalg.index 1 : index
+            %j = linalg.index 2 : index
+            %c = arith.cmpi sge, %i, %j : index
+            %s = arith.select %c, %a, %b : f32
+            linalg.yield %s : f32
+          } -> !(m, n)
+          cfb.yield %r : !(m, n)",
+    };
+    kernel.check(&several(2), 0.0, |lengths, inputs| {
+        let (n, m) = (lengths[0], lengths[1]);
+        let at = |i: usize, j: usize| match i >= j {
+            true => inputs[0][j * m + i],
+            false => inputs[1][i * 7 + 3],
+        };
+        vec![(0..m * n).map(|at_| at(at_ / n, at_ % n)).collect()]
+    });
+}
+
+const ZEROS: &str = "
+          %zero = arith.constant 0.0 : f32
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index";
+
+#[test]
+fn products_of_three_lengths() {
+    let kernel = CallKernel {
+        lengths: &["m", "d", "n"],
+        rows: "[@m, @n]",
+        operands: &[("a", "m, d"), ("b", "d, n")],
+        declarations: "",
+        body: &format!(
+            "{ZEROS}
+          %dm = tensor.dim %a, %c1 : !(m, d)
+          %dn = tensor.dim %b, %c2 : !(d, n)
+          %e = tensor.empty(%calls, %dm, %dn) : !(m, n)
+          %z = linalg.fill ins(%zero : f32) outs(%e : !(m, n)) -> !(m, n)
+          %p = linalg.batch_matmul ins(%a, %b : !(m, d), !(d, n)) outs(%z : !(m, n)) -> !(m, n)
+          cfb.yield %p : !(m, n)"
+        ),
+    };
+    let mut lengths = several(3);
+    lengths.push(vec![131, 600, 530]);
+    kernel.check(&lengths, 2e-5, |lengths, inputs| {
+        vec![matmul(
+            &inputs[0],
+            &inputs[1],
+            (lengths[0], lengths[1], lengths[2]),
+        )]
+    });
+}
+
+#[test]
+fn products_of_transposed_operands_with_a_start_and_what_follows() {
+    let kernel = CallKernel {
+        lengths: &["m", "d"],
+        rows: "[@m]",
+        operands: &[("a", "d, m"), ("b", "28, d"), ("c", "m, 28"), ("g", "m")],
+        declarations: "",
+        body: &format!(
+            "{ZEROS}
+          %dk = tensor.dim %a, %c1 : !(d, m)
+          %dm = tensor.dim %a, %c2 : !(d, m)
+          %ea = tensor.empty(%calls, %dm, %dk) : !(m, d)
+          %at = linalg.transpose ins(%a : !(d, m)) outs(%ea : !(m, d)) permutation = [0, 2, 1]
+          %eb = tensor.empty(%calls, %dk) : !(d, 28)
+          %bt = linalg.transpose ins(%b : !(28, d)) outs(%eb : !(d, 28)) permutation = [0, 2, 1]
+          %an = arith.negf %at : !(m, d)
+          %p = linalg.batch_matmul ins(%an, %bt : !(m, d), !(d, 28)) outs(%c : !(m, 28)) -> !(m, 28)
+          %e = tensor.empty(%calls, %dm) : !(m, 28)
+          %gb = linalg.broadcast ins(%g : !(m)) outs(%e : !(m, 28)) dimensions = [2]
+          %q = arith.mulf %p, %gb : !(m, 28)
+          cfb.yield %q : !(m, 28)"
+        ),
+    };
+    kernel.check(&several(2), 2e-5, |lengths, inputs| {
+        let (m, k) = (lengths[0], lengths[1]);
+        let mut y = vec![];
+        for i in 0..m {
+            for j in 0..28 {
+                let sum: f64 = (0..k)
+                    .map(|at| -inputs[0][at * m + i] * inputs[1][j * k + at])
+                    .sum();
+                y.push((sum + inputs[2][i * 28 + j]) * inputs[3][i]);
+            }
+        }
+        vec![y]
+    });
+}
