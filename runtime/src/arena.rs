@@ -79,6 +79,18 @@ impl Arena {
         Ok((first, &mut space.buffer.bytes_mut()[begin..end]))
     }
 
+    /// The rows of the sources, a region a space that has any.
+    pub fn sources(&self) -> impl Iterator<Item = Region> {
+        let spaces = self.spaces.iter().enumerate();
+        spaces
+            .filter(|(_, space)| space.sources > 0)
+            .map(|(space, rows)| Region {
+                space,
+                first: 0,
+                rows: rows.sources as u32,
+            })
+    }
+
     /// Gives back all rows but those of the sources.
     pub fn reset(&mut self) {
         for space in &mut self.spaces {
@@ -179,6 +191,17 @@ impl Arena {
     /// The bytes of a row, if there is such a row.
     pub fn row(&self, space: usize, row: u64) -> Option<&[u8]> {
         self.row_range(space, row, 1)
+    }
+
+    /// The bytes of a row, to be written, if there is such a row.
+    pub fn row_mut(&mut self, space: usize, row: u64) -> Option<&mut [u8]> {
+        let space = self.spaces.get_mut(space)?;
+        if row >= space.rows.end() {
+            return None;
+        }
+        let offset = row as usize * space.row_bytes;
+        let bytes = space.buffer.bytes_mut();
+        bytes.get_mut(offset..offset + space.row_bytes)
     }
 
     /// The bytes of consecutive rows, if there are so many.

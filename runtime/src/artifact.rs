@@ -137,7 +137,7 @@ impl Artifact {
             problem: Box::new(problem),
         };
         let code = LoadedObject::load(&self.object).map_err(refused)?;
-        Program::new(self.manifest, Box::new(code))
+        Ok(Program::new(self.manifest, Box::new(code))?.with_device_code(self.device_code))
     }
 
     /// Checks an artifact's bytes and loads its program; `path` is for messages.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cohort_abi::manifest::Manifest;
 use cohort_abi::{EntryFn, KernelFn, VERSION};
 
+use crate::artifact::DeviceCode;
 use crate::error::Error;
 use crate::validate::validate;
 
@@ -13,7 +14,8 @@ use crate::validate::validate;
 /// # Safety
 ///
 /// An address that `symbol` returns must be the function that the manifest promises under that
-/// name, with the ABI of [`cohort_abi`], callable for as long as `self` lives, and from any
+/// name, with the ABI of [`cohort_abi`] (a function of a GPU kernel is a
+/// [`cohort_abi::gpu::SimFn`]), callable for as long as `self` lives, and from any
 /// thread if it is a kernel. Kernels must keep to the rows and bytes that they are given.
 pub unsafe trait CompiledCode {
     fn symbol(&self, name: &str) -> Option<*const ()>;
@@ -26,7 +28,8 @@ pub struct Program {
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) entry: EntryFn,
     pub(crate) kernels: Vec<KernelFn>,
-    _code: Arc<dyn CompiledCode>,
+    pub(crate) code: Arc<dyn CompiledCode>,
+    pub(crate) device_code: Arc<[DeviceCode]>,
 }
 
 impl Program {
@@ -60,8 +63,15 @@ impl Program {
             manifest: Arc::new(manifest),
             entry,
             kernels,
-            _code: Arc::from(code),
+            code: Arc::from(code),
+            device_code: Arc::from([]),
         })
+    }
+
+    /// With its kernels for devices, if it was compiled for any.
+    pub fn with_device_code(mut self, codes: Vec<DeviceCode>) -> Program {
+        self.device_code = codes.into();
+        self
     }
 
     pub fn manifest(&self) -> &Manifest {

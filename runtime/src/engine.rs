@@ -250,6 +250,9 @@ impl Engine {
         if !machine.recorder.log().is_empty() || !machine.recorder.pending().is_empty() {
             let mut generation = self.spare.pop().unwrap_or_default();
             machine.executor.flush(machine.recorder, &mut generation)?;
+            if machine.recorder.tracer().is_some() {
+                machine.executor.fetch_all(&generation)?;
+            }
             self.generations.push_back(generation);
             trace_flush(machine.manifest, machine.recorder, machine.executor);
             machine.recorder.flushed();
@@ -271,6 +274,7 @@ impl Engine {
         report: &mut Report<'_, '_, W>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
+        self.fetch_results(machine, report)?;
         self.held_bytes = 0;
         let mut waiting = 0;
         for index in 0..self.alive.len() {
@@ -318,6 +322,30 @@ impl Engine {
         }
         report.times.write += begin.elapsed();
         Ok(())
+    }
+
+    /// Brings the rows of all instances that are done to the host at once, if they are on a device.
+    fn fetch_results<W: Write>(
+        &mut self,
+        machine: &mut Machine<'_>,
+        report: &mut Report<'_, '_, W>,
+    ) -> Result<(), Error> {
+        let Some(sink) = report
+            .sink
+            .as_mut()
+            .filter(|_| machine.executor.is_on_device())
+        else {
+            return Ok(());
+        };
+        let mut wanted = Vec::new();
+        for instance in &self.alive {
+            if let Status::Finished = instance.status {
+                // SAFETY: the entry wrote the results, and what was recorded is flushed; what they
+                // point to is memory of the instance and of its inputs.
+                unsafe { sink.wanted(instance.results(), machine.executor, &mut wanted) };
+            }
+        }
+        machine.executor.fetch(&wanted)
     }
 
     /// Takes back what was computed before the oldest of those that are alive was admitted.

@@ -50,6 +50,11 @@ pub enum Error {
         path: PathBuf,
         problem: Box<crate::artifact::Problem>,
     },
+    #[error("cannot run on {device}: {problem}")]
+    Device {
+        device: String,
+        problem: crate::device::Problem,
+    },
     #[error("not supported: {0}")]
     Unsupported(String),
     #[error("internal error, please report it: {0}")]
@@ -67,6 +72,7 @@ impl Error {
             | Error::Usage(_)
             | Error::OutOfMemory { .. }
             | Error::Artifact { .. }
+            | Error::Device { .. }
             | Error::Version { .. } => Fault::User,
             Error::Unsupported(_) => Fault::Unsupported,
             Error::MissingSymbol { .. } | Error::Internal(_) => Fault::Internal,

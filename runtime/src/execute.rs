@@ -14,6 +14,7 @@
 mod bucket_rows;
 mod launch;
 mod lists;
+mod on_device;
 mod ragged;
 
 use std::ffi::c_void;
@@ -26,6 +27,8 @@ use crate::arena::{Arena, InputRows, Region, SpaceBase};
 use crate::call_form::CallForm;
 use crate::code::Program;
 use crate::computed::ComputedWeights;
+use crate::device::Device;
+use crate::device::runner::Runner;
 use crate::error::Error;
 use crate::explain::Survey;
 use crate::memory::AlignedBuffer;
@@ -38,6 +41,7 @@ use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
 use launch::{Flush, Placed, copies_bytes};
 use lists::Lists;
+pub use on_device::Wanted;
 use ragged::RaggedLaunches;
 
 /// A kernel with everything about it that does not change.
@@ -123,17 +127,21 @@ pub struct Executor {
     /// For each kernel.
     launches: Vec<Launches>,
     survey: Option<Box<Survey>>,
+    /// Where the kernels run, if not here.
+    device: Option<Box<Runner>>,
 }
 
 impl Executor {
     /// `params` holds the bytes of each parameter; they are packed here and not needed later.
-    /// Without gather fusion, kernels read copies of their rows.
+    /// Without gather fusion, kernels read copies of their rows. With a device, and perhaps a limit
+    /// of the bytes of its memory, kernels run there.
     pub fn new(
         program: &Program,
         params: &[&[u8]],
         threads: usize,
         scheduler: Box<dyn Scheduler>,
         gather_fusion: bool,
+        device: Option<(Box<dyn Device>, Option<u64>)>,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
         let computed = ComputedWeights::new(program, params)?;
@@ -167,7 +175,7 @@ impl Executor {
             .iter()
             .map(|kernel| Launches::new(kernel.operands.len()))
             .collect();
-        Ok(Executor {
+        let mut executor = Executor {
             has_ragged: forms.iter().any(|form| form.is_ragged),
             forms,
             kernels,
@@ -197,7 +205,12 @@ impl Executor {
             bases: Vec::new(),
             launches,
             survey: None,
-        })
+            device: None,
+        };
+        if let Some((device, limit)) = device {
+            executor.move_to(device, manifest, params, limit)?;
+        }
+        Ok(executor)
     }
 
     /// Drops all inputs and all results, and makes place for that many chunks of inputs.
@@ -216,6 +229,11 @@ impl Executor {
     pub fn put_inputs(&mut self, chunk: usize, inputs: &InputRows) -> Result<(), Error> {
         self.drop_inputs(chunk);
         self.arena.put_inputs(inputs, &mut self.chunks[chunk])?;
+        if let Some(runner) = &mut self.device {
+            self.chunks[chunk]
+                .iter()
+                .for_each(|region| runner.put(*region));
+        }
         for region in &self.chunks[chunk] {
             let bucket = self.source_rows.len() + chunk * self.arena.spaces() + region.space;
             self.rows.set_first(bucket, 0, region.first);
@@ -332,7 +350,10 @@ impl Executor {
         if let Some(survey) = &mut self.survey {
             survey.launched(self.placed.len());
         }
-        self.launch();
+        match self.device {
+            Some(_) => self.launch_on_device(order, index_length)?,
+            None => self.launch(),
+        }
         Ok(())
     }
 
@@ -357,19 +378,28 @@ impl Executor {
     /// All decisions of a flush are asked for at once: where rows are in the memory of a device,
     /// that is one transfer.
     pub fn decisions(
-        &self,
+        &mut self,
         rows: &[(Handle, usize)],
         decisions: &mut Vec<u32>,
     ) -> Result<(), Error> {
         decisions.clear();
+        if self.is_on_device() {
+            let wanted: Vec<Wanted> = rows.iter().map(|row| Wanted::one(*row)).collect();
+            self.fetch(&wanted)?;
+        }
         for (handle, space) in rows {
-            decisions.push(self.decision(*handle, *space)?);
+            decisions.push(self.read_decision(*handle, *space)?);
         }
         Ok(())
     }
 
     /// One of [`Executor::decisions`], by a row that was computed before.
-    pub fn decision(&self, handle: Handle, space: usize) -> Result<u32, Error> {
+    pub fn decision(&mut self, handle: Handle, space: usize) -> Result<u32, Error> {
+        self.fetch(&[Wanted::one((handle, space))])?;
+        self.read_decision(handle, space)
+    }
+
+    fn read_decision(&self, handle: Handle, space: usize) -> Result<u32, Error> {
         match self.row(handle, space) {
             Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
             Some(&[truth]) => Ok(u32::from(truth != 0)),

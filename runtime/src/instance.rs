@@ -246,8 +246,9 @@ impl Machine<'_> {
         Ok(force.space)
     }
 
-    fn decision(&self, handle: Handle, force: u32) -> Result<u32, Error> {
-        self.executor.decision(handle, self.force_space(force)?)
+    fn decision(&mut self, handle: Handle, force: u32) -> Result<u32, Error> {
+        let space = self.force_space(force)?;
+        self.executor.decision(handle, space)
     }
 
     fn describe(&self, stop: &Stop, depth: u64) -> InstanceError {

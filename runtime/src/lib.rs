@@ -10,6 +10,7 @@
 //!  ├ recorder  what compiled code calls: kernel calls become entries of a log, grouped in buckets
 //!  ├ schedule  the order of the buckets
 //!  ├ execute   handles -> row indices, kernels over ranges of rows, threads
+//!  ├ device    the same on a graphics card, or on a simulator of one
 //!  ├ arena     the rows: parameters, inputs, results, one growing block a space
 //!  ├ output    slots and rows -> JSON Lines
 //!  └ reorder   lines that wait for those of earlier instances
@@ -33,6 +34,7 @@ pub mod bump;
 pub mod call_form;
 pub mod code;
 mod computed;
+pub mod device;
 pub mod engine;
 pub mod error;
 pub mod execute;

@@ -8,7 +8,7 @@ use cohort_abi::Handle;
 use cohort_abi::manifest::{Elem, LeadingDim, Manifest, Type};
 
 use crate::error::Error;
-use crate::execute::Executor;
+use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
 
 /// Slots of a value of the type.
@@ -53,6 +53,8 @@ pub struct Formatter<'m> {
     max_bytes: u64,
     frames: Vec<Frame<'m>>,
     text: Vec<u8>,
+    /// Where the rows are noted, in place of their numbers in the text.
+    wanted: Option<Vec<Wanted>>,
 }
 
 /// Why a result cannot be written.
@@ -70,6 +72,7 @@ impl<'m> Formatter<'m> {
             max_bytes,
             frames: Vec::new(),
             text: Vec::new(),
+            wanted: None,
         }
     }
 
@@ -104,6 +107,26 @@ impl<'m> Formatter<'m> {
             }
             Err(Problem::Broken(what)) => Err(Error::Internal(format!("a result has {what}"))),
         }
+    }
+
+    /// Appends all rows that the line of an instance's result has, or, of one that is too long,
+    /// more of them than are ever read.
+    ///
+    /// # Safety
+    ///
+    /// As [`Formatter::result`].
+    pub unsafe fn wanted(
+        &mut self,
+        slots: *const u64,
+        executor: &Executor,
+        wanted: &mut Vec<Wanted>,
+    ) {
+        self.text.clear();
+        self.wanted = Some(std::mem::take(wanted));
+        // What is wrong with the result is told when it is written.
+        // SAFETY: the caller's promise.
+        let _ = unsafe { self.value(&self.manifest.result, slots, executor) };
+        *wanted = self.wanted.take().unwrap_or_default();
     }
 
     /// The line of an instance without a result.
@@ -292,6 +315,9 @@ impl<'m> Formatter<'m> {
     }
 
     fn tensor(&mut self, space: usize, handle: Handle, executor: &Executor) -> Result<(), Problem> {
+        if self.note(handle, space, 1) {
+            return Ok(());
+        }
         let manifest = self.manifest;
         let Some(row) = executor.row(handle, space) else {
             return Err(Problem::Broken("a handle of no row"));
@@ -332,12 +358,30 @@ impl<'m> Formatter<'m> {
         };
         // SAFETY: as above.
         let handle = Handle(unsafe { slots.read() });
+        if rows.is_some_and(|rows| self.note(handle, space, rows)) {
+            return Ok(());
+        }
         let rows = rows.and_then(|rows| executor.rows(handle, space, rows));
         let Some(rows) = rows else {
             return Err(Problem::Broken("a handle of no rows"));
         };
         shape.extend_from_slice(&of_row.shape);
         self.write_tensor(of_row.elem, &shape, rows)
+    }
+
+    /// Whether rows are noted and not written.
+    fn note(&mut self, handle: Handle, space: usize, rows: u64) -> bool {
+        let Some(wanted) = &mut self.wanted else {
+            return false;
+        };
+        wanted.push(Wanted {
+            handle,
+            space,
+            rows,
+        });
+        // Every tensor has some text, which ends what would otherwise never end.
+        self.text.push(b' ');
+        true
     }
 
     fn write_tensor(&mut self, elem: Elem, shape: &[u64], data: &[u8]) -> Result<(), Problem> {

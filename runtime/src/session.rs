@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use cohort_abi::Handle;
 
 use crate::code::Program;
+use crate::device::{self, Device, DeviceKind};
 use crate::engine::{Engine, Report, Window};
 use crate::error::Error;
 use crate::execute::{Executor, Generation};
@@ -61,6 +62,10 @@ pub struct Config {
     pub scheduler: Policy,
     /// Whether kernels read their operands where they lie, or get copies.
     pub gather_fusion: bool,
+    /// Where kernels run.
+    pub device: DeviceKind,
+    /// Bytes of the device's memory that may be used; most of what is free, without.
+    pub device_memory: Option<u64>,
 }
 
 impl Default for Config {
@@ -77,6 +82,8 @@ impl Default for Config {
             share_calls: true,
             scheduler: Policy::Depth,
             gather_fusion: true,
+            device: DeviceKind::Cpu,
+            device_memory: None,
         }
     }
 }
@@ -119,6 +126,17 @@ const GROUP: usize = 1024;
 impl Session {
     /// Checks and packs the weights.
     pub fn new(program: Program, weights: &Weights, config: Config) -> Result<Session, Error> {
+        let device = device::open(config.device, &program)?;
+        Session::on(device, program, weights, config)
+    }
+
+    /// On this device, whatever the configuration says.
+    pub fn on(
+        device: Option<Box<dyn Device>>,
+        program: Program,
+        weights: &Weights,
+        config: Config,
+    ) -> Result<Session, Error> {
         let begin = Instant::now();
         if matches!(config.batch, Batch::Count(0) | Batch::InFlight(0)) {
             return Err(Error::Usage("a batch of 0 instances".to_owned()));
@@ -138,6 +156,7 @@ impl Session {
             config.threads,
             scheduler,
             config.gather_fusion,
+            device.map(|device| (device, config.device_memory)),
         )?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
         let recorder = Recorder::new(
@@ -401,6 +420,9 @@ impl Session {
             self.executor.release(&mut self.batch);
             self.batch.buckets.clear();
             self.executor.flush(&self.recorder, &mut self.batch)?;
+            if self.recorder.tracer().is_some() {
+                self.executor.fetch_all(&self.batch)?;
+            }
             trace_flush(&self.program.manifest, &mut self.recorder, &self.executor);
             let executed = Instant::now();
             stats.flushes += 1;
@@ -496,6 +518,7 @@ impl Session {
         sink: &mut Sink<'_, W>,
     ) -> Result<u64, Error> {
         let mut failed = 0;
+        self.fetch_results(sink)?;
         for (index, outcome) in self.outcomes.iter().enumerate() {
             let id = inputs.id(first + index);
             let result = match outcome {
@@ -509,6 +532,22 @@ impl Session {
             failed += u64::from(!is_written);
         }
         Ok(failed)
+    }
+
+    /// Brings the rows of all results of the last batch to the host at once, if they are on a device.
+    fn fetch_results<W: Write>(&mut self, sink: &mut Sink<'_, W>) -> Result<(), Error> {
+        if !self.executor.is_on_device() {
+            return Ok(());
+        }
+        let mut wanted = Vec::new();
+        for (index, outcome) in self.outcomes.iter().enumerate() {
+            if outcome.is_ok() {
+                let slots = self.results[index * self.result_slots..].as_ptr();
+                // SAFETY: as in `write`.
+                unsafe { sink.wanted(slots, &self.executor, &mut wanted) };
+            }
+        }
+        self.executor.fetch(&wanted)
     }
 
     fn new_stats(&self) -> Stats {

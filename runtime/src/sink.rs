@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use cohort_abi::manifest::Manifest;
 
 use crate::error::Error;
-use crate::execute::Executor;
+use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
 use crate::limits::Limits;
 use crate::output::Formatter;
@@ -49,6 +49,21 @@ impl<'a, W: Write> Sink<'a, W> {
             .put(number, line, &mut self.output)
             .map_err(Error::WriteOutput)?;
         Ok(is_written)
+    }
+
+    /// Appends the rows that the line of a result has.
+    ///
+    /// # Safety
+    ///
+    /// As [`Formatter::result`].
+    pub unsafe fn wanted(
+        &mut self,
+        slots: *const u64,
+        executor: &Executor,
+        wanted: &mut Vec<Wanted>,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { self.formatter.wanted(slots, executor, wanted) }
     }
 
     /// Whether so much waits for earlier lines that no new instance should begin.

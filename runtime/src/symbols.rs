@@ -3,8 +3,10 @@
 //! Each gets the context, which is the start of the [`Recorder`] that began the instance, so each
 //! may only be called while [`crate::fiber::Fiber::run`] runs that instance.
 
+use cohort_abi::gpu::BARRIER;
 use cohort_abi::{Context, symbols};
 
+use crate::device::cohort_sim_barrier;
 use crate::recorder::Recorder;
 
 /// The names and addresses to register with a JIT or to link an artifact against.
@@ -16,6 +18,7 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::STEP, cohort_step as *const ()),
         (symbols::FORCE, cohort_force as *const ()),
         (symbols::GHOST, cohort_ghost as *const ()),
+        (BARRIER, cohort_sim_barrier as *const ()),
     ]
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use cohort_abi::Handle;
+use cohort_abi::gpu::{GpuFunction, GpuKernel};
 use cohort_abi::manifest::{
     CallShape, Constant, Elem, Extent, Kernel, LeadingDim, Manifest, Operand, Source, Type, Unit,
 };
@@ -176,7 +177,62 @@ fn kernel(manifest: &Manifest, kernel: &Kernel) -> Result<(), String> {
     if kernel.scratch_bytes > MAX_BYTES {
         return Err(format!("{} bytes of scratch", kernel.scratch_bytes));
     }
-    for constant in &kernel.constants {
+    constants(manifest, &kernel.constants)?;
+    match &kernel.gpu {
+        Some(gpu) => self::gpu(manifest, gpu).map_err(|problem| format!("on a GPU: {problem}")),
+        None => Ok(()),
+    }
+}
+
+/// That every number of rows has its functions, and that their sizes are possible.
+fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
+    constants(manifest, &gpu.constants)?;
+    let panels = |constant: &Constant| matches!(constant, Constant::Panels { .. });
+    if gpu.constants.iter().any(panels) {
+        return Err("a constant in panels".to_owned());
+    }
+    if gpu.scratch_bytes > MAX_BYTES || gpu.scratch_bytes_per_row > 1 << 30 {
+        return Err(format!(
+            "{} bytes of scratch and {} a row",
+            gpu.scratch_bytes, gpu.scratch_bytes_per_row
+        ));
+    }
+    if gpu.launches.is_empty() {
+        return Err("no launch".to_owned());
+    }
+    for launch in &gpu.launches {
+        if launch.functions.first().map(|function| function.from_rows) != Some(0) {
+            return Err("no function for few rows".to_owned());
+        }
+        if !launch
+            .functions
+            .is_sorted_by_key(|function| function.from_rows)
+        {
+            return Err("functions out of order".to_owned());
+        }
+        for function in &launch.functions {
+            let GpuFunction {
+                symbol,
+                threads,
+                tile_rows_per_row,
+                ..
+            } = function;
+            if !(1..=1024).contains(threads) || threads % 32 != 0 {
+                return Err(format!("`{symbol}` has {threads} threads a block"));
+            }
+            // Rows are fewer than 2³², so that their product is a number.
+            if *tile_rows_per_row > 1 << 24 {
+                return Err(format!(
+                    "`{symbol}` has {tile_rows_per_row} tile rows a row"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> {
+    for constant in constants {
         let Some(param) = constant.param() else {
             continue;
         };

@@ -5,6 +5,7 @@
 mod artifacts;
 mod batching;
 mod deciding;
+mod devices;
 mod explain;
 mod failures;
 mod inputs;

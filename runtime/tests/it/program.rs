@@ -302,7 +302,7 @@ unsafe fn recurse(context: *mut Context, level: u64) -> u64 {
 }
 
 /// `row * 0.125 + word`.
-unsafe extern "C" fn leaf(
+pub unsafe extern "C" fn leaf(
     begin: i64,
     end: i64,
     operands: *const OperandRef,

@@ -100,8 +100,8 @@ pub fn walk_manifest() -> Manifest {
     }
 }
 
-pub fn walk_session(config: Config) -> Session {
-    let functions = Functions(vec![
+pub fn walk_functions() -> Functions {
+    Functions(vec![
         ("walk", walk as *const ()),
         ("begin", begin as *const ()),
         ("step", step as *const ()),
@@ -109,8 +109,11 @@ pub fn walk_session(config: Config) -> Session {
         ("label", label as *const ()),
         ("is_high", is_high as *const ()),
         ("join", join as *const ()),
-    ]);
-    let program = Program::new(walk_manifest(), Box::new(functions)).unwrap();
+    ])
+}
+
+pub fn walk_session(config: Config) -> Session {
+    let program = Program::new(walk_manifest(), Box::new(walk_functions())).unwrap();
     Session::new(program, &Weights::none(), config).unwrap()
 }
 
@@ -348,7 +351,7 @@ unsafe fn point(operand: OperandRef, row: usize) -> Point {
 /// A kernel that computes each row by itself.
 macro_rules! kernel {
     ($name:ident, $ty:ty, |$operands:ident, $row:ident| $value:expr) => {
-        unsafe extern "C" fn $name(
+        pub unsafe extern "C" fn $name(
             begin: i64,
             end: i64,
             $operands: *const OperandRef,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use cohort_runtime::device::DeviceKind;
 use cohort_runtime::{Batch, Config, Limits, Policy};
 
 use super::explain::Format;
@@ -35,9 +36,13 @@ pub struct Arguments {
     #[arg(long)]
     pub allow_unused_weights: bool,
 
-    /// Where kernels run
+    /// Where kernels run: on the processor, on an NVIDIA GPU, or, to check what a GPU would compute,
+    /// in a simulator of one
     #[arg(long, value_enum, default_value_t = Device::Cpu)]
     pub device: Device,
+    /// How much memory of the GPU may be used, `8G`; without, most of what is free
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub device_memory: Option<u64>,
     /// Instances in a batch, or `all`
     #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]
     pub batch: BatchSize,
@@ -165,13 +170,19 @@ pub enum BatchSize {
 }
 
 impl Arguments {
-    /// Options that are known but lead nowhere yet.
+    /// Options that make no sense together, or in this build.
     pub fn refuse_unsupported(&self) -> Result<(), Stop> {
-        let refuse = |option: &str| Err(Stop::usage(format!("`{option}` is not supported yet")));
-        match self.device {
-            Device::Cpu => {}
-            Device::Cuda => return refuse("--device cuda"),
-            Device::GpuSim => return refuse("--device gpu-sim"),
+        let without = Without::new(&self.without);
+        if self.device != Device::Cpu && without.gather_fusion {
+            return Err(Stop::usage(
+                "`--without gather-fusion` is for `--device cpu`: on a GPU rows are always read \
+                 where they lie",
+            ));
+        }
+        if self.device == Device::Cpu && self.device_memory.is_some() {
+            return Err(Stop::usage(
+                "`--device-memory` limits the memory of a GPU; say which by `--device`",
+            ));
         }
         if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Depth {
             return Err(Stop::usage(
@@ -253,6 +264,12 @@ impl Arguments {
             share_calls: !self.no_sharing && !without.sharing,
             scheduler,
             gather_fusion: !without.gather_fusion,
+            device: match self.device {
+                Device::Cpu => DeviceKind::Cpu,
+                Device::Cuda => DeviceKind::Cuda,
+                Device::GpuSim => DeviceKind::GpuSim,
+            },
+            device_memory: self.device_memory,
             ..Config::default()
         }
     }

@@ -1,0 +1,103 @@
+//! Which of an artifact's codes a device takes.
+
+use super::Problem;
+use crate::artifact::{DeviceCode, DeviceFormat};
+
+/// The best code for a device of that compute capability: a CUBIN of its own generation, the closest
+/// one, or else PTX of the latest generation that it includes.
+pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<&DeviceCode, Problem> {
+    let fitting = codes.iter().filter_map(|code| {
+        let target = Target::parse(&code.target)?;
+        let is_cubin = code.format == DeviceFormat::Cubin;
+        let fits = match (is_cubin, target.is_exact) {
+            (_, true) => target.capability == capability,
+            (true, false) => {
+                target.capability.0 == capability.0 && target.capability.1 <= capability.1
+            }
+            (false, false) => target.capability <= capability,
+        };
+        fits.then_some(((is_cubin, target.capability), code))
+    });
+    let best = fitting.max_by_key(|(rank, _)| *rank);
+    best.map(|(_, code)| code).ok_or_else(|| {
+        let (major, minor) = capability;
+        let listed: Vec<String> = codes
+            .iter()
+            .map(|code| match code.format {
+                DeviceFormat::Cubin => code.target.clone(),
+                DeviceFormat::Ptx => format!("{} and later", code.target),
+            })
+            .collect();
+        Problem::NoCode(match listed.is_empty() {
+            true => "the program has no code for GPUs".to_owned(),
+            false => format!(
+                "it is an sm_{major}{minor}, and the program has code for {}",
+                listed.join(", ")
+            ),
+        })
+    })
+}
+
+struct Target {
+    capability: (u32, u32),
+    /// `sm_90a`: for this generation and no later one.
+    is_exact: bool,
+}
+
+impl Target {
+    fn parse(name: &str) -> Option<Target> {
+        let digits = name
+            .strip_prefix("sm_")
+            .or_else(|| name.strip_prefix("compute_"))?;
+        let number = digits.trim_end_matches('a');
+        let number_value: u32 = number.parse().ok()?;
+        Some(Target {
+            capability: (number_value / 10, number_value % 10),
+            is_exact: number.len() < digits.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(target: &str, format: DeviceFormat) -> DeviceCode {
+        DeviceCode {
+            target: target.to_owned(),
+            format,
+            bytes: vec![],
+        }
+    }
+
+    #[test]
+    fn the_closest_code_is_taken() {
+        use DeviceFormat::{Cubin, Ptx};
+        let codes = [
+            code("sm_80", Cubin),
+            code("sm_90a", Cubin),
+            code("sm_80", Ptx),
+            code("sm_86", Cubin),
+            code("sm_90", Ptx),
+        ];
+        let chosen = |capability| {
+            let code = choose(&codes, capability).unwrap();
+            (code.target.as_str(), code.format)
+        };
+        assert_eq!(chosen((8, 0)), ("sm_80", Cubin));
+        assert_eq!(chosen((8, 9)), ("sm_86", Cubin));
+        assert_eq!(chosen((9, 0)), ("sm_90a", Cubin));
+        assert_eq!(chosen((10, 0)), ("sm_90", Ptx));
+        assert_eq!(
+            choose(&codes, (7, 5)).unwrap_err().to_string(),
+            "it is an sm_75, and the program has code for sm_80, sm_90a, sm_80 and later, sm_86, \
+             sm_90 and later"
+        );
+        assert!(
+            choose(&[], (9, 0))
+                .unwrap_err()
+                .to_string()
+                .contains("no code for GPUs")
+        );
+    }
+}

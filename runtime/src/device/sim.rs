@@ -1,0 +1,274 @@
+//! A graphics card as a program: the very kernels of the GPU, compiled for the host, run block by
+//! block and thread by thread ([`block`]).
+//!
+//! It is there to find mistakes, not to be fast. Memory that was not written holds bytes that no
+//! number should have, allocations have guards whose bytes are looked at after every flush, and
+//! threads do not run in the order of their numbers, so that what lacks a barrier computes garbage
+//! and not, by luck, the right thing.
+
+mod block;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohort_abi::gpu::{GpuFunction, SimFn};
+
+use super::{Device, Launch, Piece, Problem};
+use crate::code::{CompiledCode, Program};
+use crate::memory::{AlignedBuffer, SLACK};
+use block::Threads;
+
+pub use block::cohort_sim_barrier;
+
+/// What memory holds before it is written; as `f32`, not a number.
+const POISON: u8 = 0xff;
+/// Bytes before and behind each allocation, and what they hold.
+const GUARD: usize = 4096;
+const GUARD_BYTE: u8 = 0xa5;
+/// Of a block; as on a real card.
+const MOST_THREADS: u32 = 1024;
+const MOST_SHARED_BYTES: u32 = 227 << 10;
+
+/// Mishaps to simulate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Bytes that the device has; any number without.
+    pub memory: Option<u64>,
+    /// The device dies at this launch, from 0 on.
+    pub launch: Option<u64>,
+}
+
+/// The simulated device.
+pub struct Sim {
+    code: Arc<dyn CompiledCode>,
+    functions: Vec<Function>,
+    memory: BTreeMap<u64, Allocation>,
+    used: u64,
+    staging: Vec<u8>,
+    threads: Threads,
+    faults: Faults,
+    launches: u64,
+}
+
+struct Function {
+    symbol: String,
+    function: SimFn,
+    shared_bytes: u32,
+}
+
+struct Allocation {
+    buffer: AlignedBuffer,
+    bytes: usize,
+}
+
+impl Sim {
+    /// For the functions of a program.
+    pub fn new(program: &Program, faults: Faults) -> Sim {
+        Sim {
+            code: program.code.clone(),
+            functions: Vec::new(),
+            memory: BTreeMap::new(),
+            used: 0,
+            staging: Vec::new(),
+            threads: Threads::default(),
+            faults,
+            launches: 0,
+        }
+    }
+
+    fn is_dead(&self) -> bool {
+        self.faults.launch.is_some_and(|dies| self.launches > dies)
+    }
+
+    fn alive(&self) -> Result<(), Problem> {
+        match self.is_dead() {
+            true => Err(Problem::Lost("the simulated device died".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a range lies in one allocation.
+    fn check(&self, address: u64, bytes: u64) -> Result<(), Problem> {
+        let found = self.memory.range(..=address).next_back();
+        let inside = found.is_some_and(|(start, allocation)| {
+            address.saturating_add(bytes) <= start + (allocation.bytes + SLACK) as u64
+        });
+        match inside || bytes == 0 {
+            true => Ok(()),
+            false => Err(Problem::Lost(format!(
+                "{bytes} bytes at {address:#x} are not the program's"
+            ))),
+        }
+    }
+}
+
+impl Device for Sim {
+    fn name(&self) -> &str {
+        "the simulated GPU"
+    }
+
+    fn free_memory(&mut self) -> Result<u64, Problem> {
+        let all = self.faults.memory.unwrap_or(u64::MAX);
+        Ok(all.saturating_sub(self.used))
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<u64, Problem> {
+        self.alive()?;
+        let room = self.free_memory()?;
+        let too_much = Problem::OutOfMemory { bytes, room };
+        let length = usize::try_from(bytes)
+            .ok()
+            .filter(|_| bytes <= room)
+            .and_then(|bytes| bytes.checked_add(2 * GUARD + SLACK));
+        let Some(length) = length else {
+            return Err(too_much);
+        };
+        let Ok(mut buffer) = AlignedBuffer::zeroed(length, "the simulated GPU") else {
+            return Err(too_much);
+        };
+        let bytes = bytes as usize;
+        let all = &mut buffer.bytes_mut()[..length];
+        all.fill(GUARD_BYTE);
+        all[GUARD..GUARD + bytes + SLACK].fill(POISON);
+        let address = buffer.address() as u64 + GUARD as u64;
+        self.used += bytes as u64;
+        self.memory.insert(address, Allocation { buffer, bytes });
+        Ok(address)
+    }
+
+    unsafe fn free(&mut self, address: u64, _: u64) {
+        if let Some(allocation) = self.memory.remove(&address) {
+            self.used -= allocation.bytes as u64;
+        }
+    }
+
+    fn function(&mut self, function: &GpuFunction) -> Result<usize, Problem> {
+        let GpuFunction {
+            symbol,
+            threads,
+            shared_bytes,
+            ..
+        } = function;
+        if *threads > MOST_THREADS || *shared_bytes > MOST_SHARED_BYTES {
+            return Err(Problem::NoCode(format!(
+                "`{symbol}` has {threads} threads and {shared_bytes} bytes of shared memory a \
+                 block; a GPU has {MOST_THREADS} and {MOST_SHARED_BYTES}"
+            )));
+        }
+        let Some(address) = self.code.symbol(symbol) else {
+            return Err(Problem::NoCode(format!(
+                "the program was compiled without `{symbol}` for the simulator"
+            )));
+        };
+        // SAFETY: `CompiledCode` promises that a function of the manifest's GPU kernels is a
+        // `SimFn`.
+        let call = unsafe { std::mem::transmute::<*const (), SimFn>(address) };
+        self.functions.push(Function {
+            symbol: symbol.clone(),
+            function: call,
+            shared_bytes: *shared_bytes,
+        });
+        Ok(self.functions.len() - 1)
+    }
+
+    fn staging(&mut self, bytes: usize) -> Result<&mut [u8], Problem> {
+        self.alive()?;
+        if self.staging.len() < bytes {
+            self.staging.resize(bytes, 0);
+        }
+        Ok(&mut self.staging[..bytes])
+    }
+
+    unsafe fn send(&mut self, to: u64, bytes: usize) -> Result<(), Problem> {
+        self.alive()?;
+        self.check(to, bytes as u64)?;
+        // SAFETY: the range is this device's, and not of the staging memory.
+        unsafe { std::ptr::copy_nonoverlapping(self.staging.as_ptr(), to as *mut u8, bytes) };
+        Ok(())
+    }
+
+    unsafe fn upload(&mut self, to: u64, bytes: &[u8]) -> Result<(), Problem> {
+        self.alive()?;
+        self.check(to, bytes.len() as u64)?;
+        // SAFETY: the range is this device's, and not of the host's rows.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+        Ok(())
+    }
+
+    unsafe fn copy(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), Problem> {
+        self.alive()?;
+        self.check(to, bytes)?;
+        self.check(from, bytes)?;
+        // SAFETY: both ranges are this device's; the caller promises that they do not overlap.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes as usize);
+        }
+        Ok(())
+    }
+
+    unsafe fn forget(&mut self, address: u64, bytes: u64) {
+        if self.check(address, bytes).is_ok() && bytes > 0 {
+            // SAFETY: the range is this device's.
+            unsafe { std::ptr::write_bytes(address as *mut u8, POISON, bytes as usize) };
+        }
+    }
+
+    fn fork(&mut self, _: usize) -> Result<(), Problem> {
+        self.alive()
+    }
+
+    unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Problem> {
+        self.launches += 1;
+        self.alive()?;
+        let function = &self.functions[launch.function];
+        // SAFETY: the caller's promise.
+        let run = unsafe {
+            self.threads.run(
+                function.function,
+                launch,
+                function.shared_bytes as usize,
+                POISON,
+            )
+        };
+        run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", function.symbol)))
+    }
+
+    fn join(&mut self, _: usize) -> Result<(), Problem> {
+        self.alive()
+    }
+
+    fn finish(&mut self) -> Result<(), Problem> {
+        self.alive()?;
+        for (address, allocation) in &self.memory {
+            let all = allocation.buffer.bytes();
+            let behind = GUARD + allocation.bytes + SLACK;
+            let intact = |guard: &[u8]| guard.iter().all(|byte| *byte == GUARD_BYTE);
+            if !intact(&all[..GUARD]) || !intact(&all[behind..behind + GUARD]) {
+                return Err(Problem::Lost(format!(
+                    "a kernel wrote outside of the {} bytes at {address:#x}",
+                    allocation.bytes
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn gather(&mut self, pieces: &[Piece], to: &mut [u8]) -> Result<(), Problem> {
+        self.alive()?;
+        let mut rest = to;
+        for piece in pieces {
+            self.check(piece.address, piece.bytes)?;
+            let (place, behind) = rest.split_at_mut(piece.bytes as usize);
+            // SAFETY: the range is this device's, and not the host's room for it.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    piece.address as *const u8,
+                    place.as_mut_ptr(),
+                    place.len(),
+                );
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Step 4 of a flush where the kernels are on a device, and the rows that come back from there.
+
+use cohort_abi::Handle;
+use cohort_abi::manifest::Manifest;
+
+use super::{Executor, Generation};
+use crate::device::Device;
+use crate::device::runner::{Placed, Runner, Work};
+use crate::error::Error;
+use crate::schedule::Order;
+
+/// Rows of a value: as many from the one on that a handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub handle: Handle,
+    pub space: usize,
+    pub rows: u64,
+}
+
+impl Wanted {
+    pub fn one((handle, space): (Handle, usize)) -> Wanted {
+        Wanted {
+            handle,
+            space,
+            rows: 1,
+        }
+    }
+}
+
+impl Executor {
+    /// Moves all kernels to a device. `weights` is as for [`crate::pack::pack_constants`].
+    pub(super) fn move_to(
+        &mut self,
+        device: Box<dyn Device>,
+        manifest: &Manifest,
+        weights: &[&[u8]],
+        limit: Option<u64>,
+    ) -> Result<(), Error> {
+        let mut runner = Runner::new(device, manifest, weights, limit)?;
+        for region in self.arena.sources() {
+            runner.put(region);
+        }
+        self.device = Some(Box::new(runner));
+        Ok(())
+    }
+
+    pub fn is_on_device(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// The most bytes of the device that were in use.
+    pub fn device_bytes(&self) -> u64 {
+        self.device
+            .as_ref()
+            .map_or(0, |runner| runner.most_used_bytes())
+    }
+
+    pub(super) fn launch_on_device(
+        &mut self,
+        order: Order,
+        index_length: usize,
+    ) -> Result<(), Error> {
+        let Some(runner) = &mut self.device else {
+            return Ok(());
+        };
+        // By depth a launch is a bucket, and those of equal depth need nothing of each other.
+        let is_by_bucket = order == Order::Buckets;
+        let place = |ready: usize| {
+            let bucket = &self.order[ready];
+            (bucket.phase, bucket.depth)
+        };
+        let mut level = 0;
+        let mut launches = Vec::with_capacity(self.placed.len());
+        for (number, placed) in self.placed.iter().enumerate() {
+            let goes_on = number > 0 && is_by_bucket && place(number) == place(number - 1);
+            level += u32::from(!goes_on);
+            // Of values without rows.
+            if placed.rows == 0 {
+                continue;
+            }
+            self.launches[placed.kernel as usize].add(placed.rows, 0);
+            launches.push(Placed {
+                kernel: placed.kernel,
+                rows: placed.rows,
+                index_start: placed.index_start,
+                result_start: placed.result_start,
+                list_start: placed.list_start,
+                level,
+            });
+        }
+        let lists = self.lists.operands.iter();
+        let lists: Vec<(usize, usize)> = lists.map(|list| (list.offsets, list.rows)).collect();
+        let work = Work {
+            launches: &launches,
+            result_rows: &self.result_rows,
+            index: &self.index.words_mut()[..index_length],
+            offsets: &self.lists.offsets,
+            lists: &lists,
+        };
+        runner.flush(&self.arena, &work)
+    }
+
+    /// Brings rows that are wanted on the host, if they are on a device. What has no row is left
+    /// out; who reads it finds that out.
+    pub fn fetch(&mut self, wanted: &[Wanted]) -> Result<(), Error> {
+        let Some(runner) = &mut self.device else {
+            return Ok(());
+        };
+        // Sources and inputs never left the host.
+        let computed = (self.source_rows.len() + self.chunks.len() * self.arena.spaces()) as u32;
+        let mut rows = Vec::with_capacity(wanted.len());
+        for want in wanted
+            .iter()
+            .filter(|want| want.handle.bucket() >= computed)
+        {
+            let all = self.arena.rows(want.space);
+            if let Some(first) = self.rows.find(want.handle.0, all)
+                && want.rows <= all - first
+            {
+                rows.extend((first..first + want.rows).map(|row| (want.space, row)));
+            }
+        }
+        runner.fetch(&mut self.arena, &mut rows)
+    }
+
+    /// Brings everything to the host that a flush computed, if it is on a device.
+    pub fn fetch_all(&mut self, generation: &Generation) -> Result<(), Error> {
+        let Some(runner) = &mut self.device else {
+            return Ok(());
+        };
+        let mut rows = Vec::new();
+        for region in &generation.regions {
+            let first = u64::from(region.first);
+            let of_region = first..first + u64::from(region.rows);
+            rows.extend(of_region.map(|row| (region.space, row)));
+        }
+        runner.fetch(&mut self.arena, &mut rows)
+    }
+}
