@@ -22,6 +22,7 @@ import ablation
 import control
 import costs
 import granularity
+import ragged
 import treelstm
 from common import RESULTS, ROOT
 from make_models import MODELS
@@ -32,6 +33,7 @@ PARTS = {
     "control": ("Control flow that depends on tensors", control),
     "ablation": ("Each technique switched off", ablation),
     "granularity": ("Granularity and schedulers", granularity),
+    "ragged": ("Tensors of differing lengths", ragged),
     "costs": ("A recorded call and a suspension", costs),
 }
 

@@ -1,0 +1,557 @@
+"""Tensors of differing lengths, against PyTorch padded, packed by hand, and nested.
+
+An encoder layer and masked attention over sequences of real lengths, products whose lengths all
+differ, and triangular products. Sides take turns over the same instances, on one thread and on two;
+figures are medians over the turns. Nobody's files are read inside the time; a peer pads or packs the
+instances' tensors inside it, as the program places its rows.
+"""
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+
+from common import LONGEST, ROOT, Refused, markdown, number, ratio, read_lines, share
+from ragged_torch import CAUSAL, ENCODERS, linear_weights, padded_products, products
+
+SIZE, INNER, HEADS = 512, 2048, 8
+BATCHES = (32, 128)
+THREADS = (1, 2)
+TOLERANCE = 2e-3
+# Longer than other programs take: their inputs are text of some hundred MB.
+LONGEST_READ = 5 * LONGEST
+TARGETS = {
+    "encoder padded": 2.2,
+    "encoder packed": 1.15,
+    "vgemm loop": 1.0,
+    "vgemm padded": 1.5,
+    "trmm full at 4096": 1.7,
+    "masked attention padded": 3.0,
+}
+# The first lengths of three data sets; where they are missing, 128 quantiles of each.
+SHARED_LENGTHS = ROOT.parent / "shared" / "data" / "lengths"
+LENGTHS = ROOT / "bench" / "lengths"
+SETS = ("mnli", "wiki512", "race")
+
+
+def lengths_of(name, count):
+    """The first sequence lengths of a data set."""
+    shared = SHARED_LENGTHS / f"{name}.txt"
+    path = shared if shared.exists() else LENGTHS / f"{name}.txt"
+    return [int(line) for line in path.read_text(encoding="utf-8").split()][:count]
+
+
+# --- Inputs ---------------------------------------------------------------------------------------
+
+
+class Pool:
+    """Rows of random numbers with short text, of which matrices are made quickly."""
+
+    ROWS = 251
+
+    def __init__(self, width, rng):
+        # One digit behind the point, so that the text is short and as exact as the number.
+        tenths = rng.integers(-19, 20, (self.ROWS, width))
+        self.values = (tenths / 10).astype(np.float32)
+        self.texts = [[f"{value / 10:.1f}" for value in row] for row in tenths]
+        self.cache = {}
+        self.next = 0
+
+    def matrix(self, rows, columns):
+        """A matrix as a tensor and as JSON."""
+        picks = [(self.next + row) % self.ROWS for row in range(rows)]
+        self.next = (self.next + rows * 7 + 1) % self.ROWS
+        text = ",".join(self.row_text(pick, columns) for pick in picks)
+        return torch.from_numpy(self.values[picks, :columns].copy()), f"[{text}]"
+
+    def row_text(self, row, columns):
+        if (row, columns) not in self.cache:
+            self.cache[row, columns] = f"[{','.join(self.texts[row][:columns])}]"
+        return self.cache[row, columns]
+
+
+def write_instances(path, pool, shapes):
+    """Writes instances whose arguments have these shapes, by name; gives their tensors."""
+    tensors = []
+    with open(path, "w", encoding="utf-8") as lines:
+        for instance, shape_of in enumerate(shapes, start=1):
+            made = {name: pool.matrix(*shape) for name, shape in shape_of.items()}
+            members = [f'"{name}": {text}' for name, (_, text) in made.items()]
+            lines.write(f'{{"id": {instance}, {", ".join(members)}}}\n')
+            tensors.append([tensor for tensor, _ in made.values()])
+    return tensors
+
+
+def make_weights(name, folder, rng, layers=1):
+    """Writes random weights of a model; gives them by name. All layers have the same."""
+
+    def matrix(rows, columns):
+        return (rng.standard_normal((rows, columns)) / rows**0.5).astype(np.float32)
+
+    def vector(size, around=0.0):
+        return (around + 0.1 * rng.standard_normal(size)).astype(np.float32)
+
+    if name == "encoder":
+        weights = {
+            "wqkv": matrix(SIZE, 3 * SIZE),
+            "bqkv": vector(3 * SIZE),
+            "wp": matrix(SIZE, SIZE),
+            "bp": vector(SIZE),
+            "g1": vector(SIZE, 1.0),
+            "b1": vector(SIZE),
+            "wu": matrix(SIZE, INNER),
+            "bu": vector(INNER),
+            "wd": matrix(INNER, SIZE),
+            "bd": vector(SIZE),
+            "g2": vector(SIZE, 1.0),
+            "b2": vector(SIZE),
+        }
+        weights = {name: np.stack([weight] * layers) for name, weight in weights.items()}
+    else:
+        weights = {}
+        for part in ("q", "k", "v", "p"):
+            weights[f"w{part}"] = matrix(SIZE, SIZE)
+            weights[f"b{part}"] = vector(SIZE)
+    save_file(weights, folder / f"{name}.safetensors")
+    return {name: torch.from_numpy(weight) for name, weight in weights.items()}
+
+
+def program_of(name, folder):
+    """A copy of an example with as many heads as the benchmark's."""
+    source = (ROOT / "examples" / name / f"{name}.coh").read_text(encoding="utf-8")
+    path = folder / f"{name}.coh"
+    path.write_text(source.replace("let heads = 4", f"let heads = {HEADS}"), encoding="utf-8")
+    return path
+
+
+# --- Sides ----------------------------------------------------------------------------------------
+
+
+def run_cohort(options, program, inputs, *arguments, threads, repetitions, output=os.devnull):
+    """One turn of a program: its statistics."""
+    weights = program.with_suffix(".safetensors")
+    with tempfile.NamedTemporaryFile(suffix=".json") as stats:
+        command = [options.batch_run, program, "--input", inputs, "--output", output, "--quiet"]
+        if weights.exists():
+            command += ["--weights", weights]
+        command += ["--threads", threads, "--stats", stats.name, "--max-memory", 1 << 36]
+        command += ["--benchmark-repetitions", repetitions, *arguments]
+        command = [str(part) for part in command]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_READ)
+        except subprocess.TimeoutExpired:
+            raise Refused(f"longer than {LONGEST_READ} s") from None
+        if done.returncode != 0:
+            said = done.stderr.strip() or f"{command[0]} ended with {done.returncode}"
+            raise Refused(said.splitlines()[0])
+        return json.load(stats)
+
+
+def least_seconds(stats):
+    """The seconds of the fastest pass of a turn."""
+    return min(r["record_seconds"] + r["execute_seconds"] for r in stats["repetitions"])
+
+
+def time_peer(run, batches, repetitions):
+    """The seconds of the fastest of some passes of a peer over all batches."""
+    best = float("inf")
+    with torch.inference_mode():
+        for _ in range(repetitions):
+            began = time.perf_counter()
+            for batch in batches:
+                run(batch)
+            best = min(best, time.perf_counter() - began)
+    return best
+
+
+def take_turns(options, cohort, peers, batches, threads):
+    """Takes turns of the program, given as a function to run once, and of its peers."""
+    torch.set_num_threads(threads)
+    seconds = {column: [] for column in ("cohort", *peers)}
+    refused, stats = {}, None
+    for _ in range(options.few_turns):
+        for column in seconds:
+            if column in refused:
+                continue
+            try:
+                if column == "cohort":
+                    stats = cohort(threads)
+                    seconds[column].append(least_seconds(stats))
+                else:
+                    seconds[column].append(
+                        time_peer(peers[column], batches, options.more_repetitions)
+                    )
+            except Refused as error:
+                refused[column] = str(error)
+            except (RuntimeError, NotImplementedError, ValueError) as error:
+                refused[column] = str(error).splitlines()[0]
+    torch.set_num_threads(1)
+    return {
+        "threads": threads,
+        "seconds": {c: statistics.median(s) if s else None for c, s in seconds.items()},
+        "refused": refused,
+        "padding": padding_of(stats),
+        "prelude": prelude_of(stats),
+    }
+
+
+def padding_of(stats):
+    """What padding to the longest of each launch would have added, of what is ragged: as shares of
+    the FLOPs and of the bytes of the padded whole."""
+    if stats is None:
+        return None
+    works = [kernel["ragged"] for kernel in stats["kernels"] if "ragged" in kernel]
+    sums = {key: sum(work[key] for work in works) for key in works[0]} if works else {}
+    if not sums or not sums["dense_flops"] or not sums["dense_bytes"]:
+        return None
+    return {
+        "flops": 1 - sums["flops"] / sums["dense_flops"],
+        "bytes": 1 - sums["bytes"] / sums["dense_bytes"],
+    }
+
+
+def prelude_of(stats):
+    """The share of the passes' time that went into where rows are and how long calls are."""
+    if stats is None:
+        return None
+    execute = sum(repetition["execute_seconds"] for repetition in stats["repetitions"])
+    return stats["prelude_seconds"] / execute if execute else None
+
+
+def check(program, options, peer, inputs, tensors):
+    """Stops unless the program's outputs of a few instances are a peer's."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as few:
+        with open(inputs, encoding="utf-8") as lines:
+            few.writelines(itertools.islice(lines, len(tensors)))
+        few.flush()
+        with tempfile.NamedTemporaryFile(suffix=".jsonl") as output:
+            run_cohort(options, program, few.name, threads=1, repetitions=1, output=output.name)
+            outputs = [line["output"] for line in read_lines(output.name)]
+    with torch.inference_mode():
+        expected = peer(tensors)
+    for ours, theirs in zip(outputs, expected, strict=True):
+        apart = (torch.tensor(ours) - theirs).abs().max().item()
+        if not apart <= TOLERANCE * max(1.0, theirs.abs().max().item()):
+            raise SystemExit(f"{program.name}: an output differs by {apart}")
+
+
+# --- What is measured -----------------------------------------------------------------------------
+
+
+def measure_sequences(options, folder, name, kinds, sets, batches):
+    """A model over sequences: a row for each data set, batch size and number of threads."""
+    rng = np.random.default_rng(7)
+    weights = linear_weights(make_weights(name, folder, rng))
+    program = program_of(name, folder)
+    pool = Pool(SIZE, rng)
+    rows, checked = [], False
+    for data in sets:
+        inputs = folder / f"{data}.jsonl"
+        lengths = lengths_of(data, max(batches))
+        instances = write_instances(inputs, pool, [{"x": (n, SIZE)} for n in lengths])
+        instances = [x for (x,) in instances]
+        peers = {column: kind(weights) for column, kind in kinds.items()}
+        if not checked:
+            checked = try_check(program, options, peers["packed"], inputs, instances[:3])
+        for batch, threads in itertools.product(batches, THREADS):
+
+            def cohort(threads, batch=batch, inputs=inputs):
+                return run_cohort(
+                    options,
+                    program,
+                    inputs,
+                    "--batch",
+                    batch,
+                    threads=threads,
+                    repetitions=options.more_repetitions,
+                )
+
+            parts = [instances[i : i + batch] for i in range(0, len(instances), batch)]
+            runs = {column: peer.run for column, peer in peers.items()}
+            row = take_turns(options, cohort, runs, parts, threads)
+            rows.append({"data": data, "batch": batch, "rows": sum(lengths), **row})
+        inputs.unlink()
+    return rows
+
+
+def try_check(program, options, peer, inputs, instances):
+    """Whether outputs were compared; a program that is refused has none."""
+    try:
+        check(program, options, peer.run, inputs, instances)
+        return True
+    except Refused:
+        return False
+
+
+def measure_products(options, folder):
+    """Products whose three lengths are multiples of 128, in batches of 2 to 64."""
+    rng = np.random.default_rng(11)
+    program = program_of("vgemm", folder)
+    pool = Pool(128 * 11, rng)
+    sizes = (2, 8) if options.quick else (2, 4, 8, 16, 32, 64)
+    shapes = []
+    for m, k, n in 128 * rng.integers(4, 12, (max(sizes), 3)):
+        shapes.append({"a": (int(m), int(k)), "b": (int(k), int(n))})
+    rows = []
+    for size in sizes:
+        inputs = folder / f"products-{size}.jsonl"
+        pairs = write_instances(inputs, pool, shapes[:size])
+
+        def cohort(threads, inputs=inputs, size=size):
+            return run_cohort(
+                options,
+                program,
+                inputs,
+                "--batch",
+                size,
+                threads=threads,
+                repetitions=options.more_repetitions,
+            )
+
+        peers = {"loop": products, "padded": padded_products}
+        for threads in THREADS:
+            row = take_turns(options, cohort, peers, [pairs], threads)
+            rows.append({"data": "128 x 4..11", "batch": size, **row})
+        inputs.unlink()
+    return rows
+
+
+def measure_triangles(options, folder):
+    """A lower triangle times a square matrix, of the same size, one at a time."""
+    rng = np.random.default_rng(13)
+    program = program_of("trmm", folder)
+    sizes = (512, 1024) if options.quick else (512, 1024, 2048, 4096)
+    pool = Pool(max(sizes), rng)
+    rows = []
+    for size in sizes:
+        inputs = folder / f"triangle-{size}.jsonl"
+        shape = {"a": (size, size), "b": (size, size)}
+        pairs = write_instances(inputs, pool, [shape])
+
+        def cohort(threads, inputs=inputs):
+            repetitions = options.more_repetitions
+            return run_cohort(options, program, inputs, threads=threads, repetitions=repetitions)
+
+        peers = {"full": lambda pair: pair[0] @ pair[1]}
+        for threads in THREADS:
+            row = take_turns(options, cohort, peers, pairs, threads)
+            row["seconds"]["BLAS trmm"] = time_trmm(pairs[0], threads, options.more_repetitions)
+            rows.append({"data": "triangle", "batch": size, **row})
+        inputs.unlink()
+    return rows
+
+
+def time_trmm(pair, threads, repetitions):
+    """The seconds of BLAS's triangular product, as SciPy has it; None without SciPy."""
+    try:
+        from scipy.linalg.blas import strmm
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return None
+    # BLAS wants columns behind each other; making them so is not part of the product.
+    a, b = (np.asfortranarray(tensor.numpy()) for tensor in pair)
+    best = float("inf")
+    with threadpool_limits(limits=threads):
+        for _ in range(repetitions):
+            began = time.perf_counter()
+            strmm(1.0, a, b, lower=1)
+            best = min(best, time.perf_counter() - began)
+    return best
+
+
+def measure_ablation(options, folder):
+    """The encoder layer with techniques switched off, on one thread, over one data set."""
+    rng = np.random.default_rng(7)
+    make_weights("encoder", folder, rng)
+    program = program_of("encoder", folder)
+    pool, batch = Pool(SIZE, rng), min(BATCHES)
+    lengths = lengths_of("mnli", batch)
+    ragged, dense = folder / "ragged.jsonl", folder / "dense.jsonl"
+    write_instances(ragged, pool, [{"x": (n, SIZE)} for n in lengths])
+    write_instances(dense, pool, [{"x": (max(lengths), SIZE)} for _ in lengths])
+    columns = {"all techniques": (ragged, ())}
+    columns["dense: all as long as the longest"] = (dense, ())
+    for name in switches(options):
+        columns[f"without {name}"] = (ragged, ("--without", name))
+    columns["without gather fusion"] = (ragged, ("--without", "gather-fusion"))
+    seconds, refused = {column: [] for column in columns}, {}
+    for _ in range(options.few_turns):
+        for column, (inputs, arguments) in columns.items():
+            if column in refused:
+                continue
+            try:
+                arguments = ("--batch", batch, *arguments)
+                repetitions = options.more_repetitions
+                stats = run_cohort(
+                    options, program, inputs, *arguments, threads=1, repetitions=repetitions
+                )
+                seconds[column].append(least_seconds(stats))
+            except Refused as error:
+                refused[column] = str(error)
+    return {
+        "seconds": {c: statistics.median(s) if s else None for c, s in seconds.items()},
+        "refused": refused,
+    }
+
+
+def measure_prelude(options, folder):
+    """The share of the prelude in the time of one layer, and of six that share it."""
+    rng = np.random.default_rng(7)
+    program, inputs = program_of("encoder", folder), folder / "prelude.jsonl"
+    lengths = lengths_of("mnli", min(BATCHES))
+    write_instances(inputs, Pool(SIZE, rng), [{"x": (n, SIZE)} for n in lengths])
+    figures = {}
+    for layers in (1, 6):
+        make_weights("encoder", folder, np.random.default_rng(7), layers)
+        try:
+            repetitions = options.more_repetitions
+            stats = run_cohort(options, program, inputs, threads=1, repetitions=repetitions)
+            passes = len(stats["repetitions"])
+            seconds = stats["prelude_seconds"] / passes
+            figures[layers] = {"seconds": seconds, "share": prelude_of(stats)}
+        except Refused as error:
+            figures[layers] = {"refused": str(error)}
+    return figures
+
+
+def switches(options):
+    """The passes over ragged tensors that can be left out."""
+    said = subprocess.run(
+        [options.batch_run, "-", "--without", "?"], capture_output=True, text=True
+    ).stderr
+    names = [line.split(":")[0].strip() for line in said.splitlines()[1:]]
+    return [name for name in names if "ragged" in name]
+
+
+def measure(options):
+    """The figures of all parts."""
+    sets = SETS[:1] if options.quick else SETS
+    batches = BATCHES[:1] if options.quick else BATCHES
+    with tempfile.TemporaryDirectory(dir=options.data) as folder:
+        folder = type(options.data)(folder)
+        masked = ("mnli",) if options.quick else ("race",)
+        return {
+            "encoder": measure_sequences(options, folder, "encoder", ENCODERS, sets, batches),
+            "masked attention": measure_sequences(
+                options, folder, "masked_mha", CAUSAL, masked, batches
+            ),
+            "vgemm": measure_products(options, folder),
+            "trmm": measure_triangles(options, folder),
+            "ablation": measure_ablation(options, folder),
+            "prelude": measure_prelude(options, folder),
+        }
+
+
+# --- The report -----------------------------------------------------------------------------------
+
+
+def ratio_to(row, column):
+    """How many times as long a peer takes; None if one of the two has no figure."""
+    ours, theirs = row["seconds"]["cohort"], row["seconds"].get(column)
+    return theirs / ours if ours and theirs else None
+
+
+def mean_ratio(rows, column):
+    """The geometric mean of the ratios to a peer."""
+    ratios = [ratio_to(row, column) for row in rows]
+    ratios = [value for value in ratios if value]
+    return statistics.geometric_mean(ratios) if ratios else None
+
+
+def table(rows, what):
+    """The rows of a part as Markdown."""
+    peers = [column for column in rows[0]["seconds"] if column != "cohort"]
+    heads = ["lengths", what, "threads", "cohort, ms"]
+    heads += [text for peer in peers for text in (f"{peer}, ms", "ratio")]
+    heads += ["padding spared, FLOPs", "bytes", "prelude"]
+    cells = []
+    for row in rows:
+        ours = row["seconds"]["cohort"]
+        line = [row["data"], row["batch"], row["threads"], number(ours and ours * 1e3)]
+        for peer in peers:
+            seconds = row["seconds"][peer]
+            line += [number(seconds and seconds * 1e3), ratio(ratio_to(row, peer))]
+        padding = row["padding"] or {}
+        prelude = row["prelude"]
+        line += [share(padding.get("flops")), share(padding.get("bytes"))]
+        line.append("-" if prelude is None else f"{prelude:.2%}")
+        cells.append(line)
+    return markdown(heads, cells)
+
+
+def refusals(rows):
+    """What was refused, once each, as a paragraph."""
+    said = {(side, why) for row in rows for side, why in row["refused"].items()}
+    return "".join(f"- {side}: {why}\n" for side, why in sorted(said))
+
+
+def goal(name, value):
+    """A figure against what it should be."""
+    return f"- {name}: {ratio(value)} (wanted {TARGETS[name]}x)\n"
+
+
+def report(figures):
+    """The part of the page."""
+    encoder, masked = figures["encoder"], figures["masked attention"]
+    vgemm, trmm = figures["vgemm"], figures["trmm"]
+    single = [row for row in trmm if row["batch"] == 4096]
+    text = (
+        f"One encoder layer ({SIZE} wide, {HEADS} heads, {INNER} inside), masked attention, and "
+        "products, where every instance has its own lengths. `padded` is PyTorch with masks, `packed` "
+        "is PyTorch with rows packed by hand and attention a sequence at a time, `nested` its nested "
+        "tensors. Ratios above 1 favour Cohort. *Padding spared* is the share of a padded launch's "
+        "FLOPs and bytes that is padding; Cohort computes none of it. *Prelude* is the share of the "
+        "time that goes into where rows are and how long calls are, once for all layers of a batch.\n\n"
+    )
+    goals = [
+        goal("encoder padded", mean_ratio(encoder, "padded")),
+        goal("encoder packed", mean_ratio(encoder, "packed")),
+        goal("masked attention padded", mean_ratio(masked, "padded")),
+        goal("vgemm loop", mean_ratio(vgemm, "loop")),
+        goal("vgemm padded", mean_ratio(vgemm, "padded")),
+        goal("trmm full at 4096", mean_ratio(single, "full")),
+    ]
+    text += "Geometric means over all rows:\n\n" + "".join(goals) + "\n"
+    parts = [
+        ("Encoder layer", encoder, "batch"),
+        ("Masked attention", masked, "batch"),
+        ("Products of differing lengths", vgemm, "batch"),
+        ("Triangular products", trmm, "size"),
+    ]
+    for title, rows, what in parts:
+        text += f"### {title}\n\n{table(rows, what)}\n{refusals(rows)}\n"
+    return text + ablation_table(figures["ablation"]) + prelude_table(figures["prelude"])
+
+
+def prelude_table(figures):
+    """The prelude of one layer and of several, as Markdown."""
+    cells = [
+        [layers, number(row["seconds"] * 1e6), f"{row['share']:.3%}"]
+        for layers, row in figures.items()
+        if "seconds" in row
+    ]
+    if not cells:
+        return ""
+    text = "\n### Prelude, by number of layers\n\nmnli, one batch of 32, one thread.\n\n"
+    return text + markdown(["layers", "microseconds", "share of the time"], cells)
+
+
+def ablation_table(ablation):
+    """The encoder layer with techniques switched off, as Markdown."""
+    whole = ablation["seconds"]["all techniques"]
+    cells = []
+    for column, seconds in ablation["seconds"].items():
+        times = seconds / whole if seconds and whole else None
+        cells.append([column, number(seconds and seconds * 1e3), ratio(times)])
+    text = "### Techniques of ragged tensors switched off\n\n"
+    text += "One encoder layer, mnli, one thread: how many times as long it takes.\n\n"
+    text += markdown(["switched off", "ms", "times as long"], cells)
+    said = sorted(set(ablation["refused"].items()))
+    return text + "".join(f"\n- {column}: {why}" for column, why in said)
