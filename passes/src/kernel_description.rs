@@ -6,6 +6,7 @@
 //! in JSON; `lower-control` reads it with [`KernelDescription::parse`], gives every [`RowType`] a
 //! space and every name its parameter, and removes the attribute.
 
+use cohort_abi::gpu::GpuLaunch;
 use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,27 @@ pub enum ConstantDescription {
 
 impl KernelDescription {
     pub fn parse(json: &str) -> Result<KernelDescription, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self)
+            .unwrap_or_else(|error| unreachable!("a description is plain data: {error}"))
+    }
+}
+
+/// What `lower-kernels-to-gpu` tells of a kernel's functions: the manifest's
+/// [`GpuKernel`](cohort_abi::gpu::GpuKernel) before parameters have numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuDescription {
+    pub constants: Vec<ConstantDescription>,
+    pub scratch_bytes: u64,
+    pub scratch_bytes_per_row: u64,
+    pub launches: Vec<GpuLaunch>,
+}
+
+impl GpuDescription {
+    pub fn parse(json: &str) -> Result<GpuDescription, serde_json::Error> {
         serde_json::from_str(json)
     }
 

@@ -10,6 +10,7 @@ pub mod explain_batching;
 pub mod find_phases;
 pub mod form_blocks;
 pub mod fuse_products;
+pub mod gpu;
 pub mod guard_decisions;
 pub mod hoist_constants;
 pub mod hoist_invariants;

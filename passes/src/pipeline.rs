@@ -42,6 +42,8 @@ pub const PASSES: &[PassInfo] = &[
     crate::balance_branches::PASS,
     accumulate_products::PASS,
     fuse_products::PASS,
+    crate::gpu::lower_kernels_to_gpu::PASS,
+    crate::gpu::lower_gpu_to_host::PASS,
     lower_kernels::PASS,
     lower_control::PASS,
     explain_batching::PASS,

@@ -43,24 +43,24 @@
 //! `arith`, `vector`, `llvm`, and of `math` only what the stock conversions lower. Limits: elements
 //! are `f32`, `i32` or `i1`; only the batch dim is dynamic; slices have static bounds.
 
-mod body;
-pub(super) mod compute;
+pub(crate) mod body;
+pub(crate) mod compute;
 pub(super) mod constants;
-pub(super) mod emit;
+pub(crate) mod emit;
 mod fold;
 mod frame;
 mod function;
-mod graph;
-pub(super) mod layout;
-mod loops;
+pub(crate) mod graph;
+pub(crate) mod layout;
+pub(crate) mod loops;
 pub(super) mod maps;
-mod memory;
+pub(crate) mod memory;
 mod micro_kernels;
 mod plan;
 pub(super) mod product;
-pub(super) mod read;
-mod reduce_rows;
-mod repetition;
+pub(crate) mod read;
+pub(crate) mod reduce_rows;
+pub(crate) mod repetition;
 pub(super) mod scalar_body;
 mod scratch;
 mod stage;

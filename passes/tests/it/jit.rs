@@ -18,6 +18,9 @@ use melior::{
 /// Values of a kernel's operands, results and parameters, as 32-bit patterns.
 pub type Bits = Vec<u32>;
 
+/// Elements of a row: their type and number.
+pub type Row = (Elem, usize);
+
 pub struct Jit {
     engine: ExecutionEngine,
     pub kernels: HashMap<String, KernelDescription>,
@@ -46,14 +49,14 @@ impl Aligned {
     }
 }
 
-fn put(memory: &mut Aligned, elem: Elem, at: usize, bits: u32) {
+pub fn put(memory: &mut Aligned, elem: Elem, at: usize, bits: u32) {
     match elem {
         Elem::Bool => memory.bytes()[at] = bits as u8,
         _ => memory.bytes()[at * 4..at * 4 + 4].copy_from_slice(&bits.to_ne_bytes()),
     }
 }
 
-fn get(memory: &mut Aligned, elem: Elem, at: usize) -> u32 {
+pub fn get(memory: &mut Aligned, elem: Elem, at: usize) -> u32 {
     match elem {
         Elem::Bool => u32::from(memory.bytes()[at]),
         _ => {
@@ -238,7 +241,7 @@ impl Call {
     }
 }
 
-fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bits>) -> Aligned {
+pub fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bits>) -> Aligned {
     let plain = |elem: Elem, bits: &[u32]| {
         let mut memory = Aligned::new(bits.len() * elem.bytes() + 64);
         for (at, bits) in bits.iter().enumerate() {

@@ -3,3 +3,4 @@
 mod jit;
 mod kernels;
 mod ragged;
+mod simulator;

@@ -86,7 +86,7 @@ impl<'c> Emitter<'c> {
     }
 
     /// The same, writing somewhere else.
-    fn within(&self, block: melior::ir::BlockRef<'c, 'c>) -> Self {
+    pub fn within(&self, block: melior::ir::BlockRef<'c, 'c>) -> Self {
         Emitter {
             b: Builder::at_end(self.b.context(), block, self.b.location),
             ..*self

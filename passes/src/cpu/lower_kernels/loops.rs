@@ -13,7 +13,8 @@ use super::body::{Body, Store};
 use super::compute::{Computer, Known, Lanes, element_address, place_of};
 use super::emit::{Emitter, Index, Width};
 use super::frame::{Block, Frame};
-use super::graph::{Kind, Linear, Loops, NodeId};
+use super::graph::{Graph, Kind, Linear, Loops, NodeId};
+use super::layout::Layouts;
 use crate::ir::{clone_op, defining_op, key, set_operand};
 use crate::pass::{Outcome, error};
 
@@ -64,7 +65,7 @@ pub fn loops<'c>(
     let Kind::Loops(loops) = &frame.graph.nodes[node].kind else {
         return;
     };
-    let results = results_in_memory(frame, node, loops.results.len());
+    let results = results_of_loops(frame.graph, frame.layouts, node);
     frame.for_rows(e, block, |e, row| {
         let mut computer = Computer::new(e, frame, body, row);
         for result in results.iter().flatten() {
@@ -131,12 +132,15 @@ pub fn loops<'c>(
 }
 
 /// For each result the node that holds it, if anything reads it.
-fn results_in_memory(frame: &Frame<'_, '_>, node: NodeId, count: usize) -> Vec<Option<NodeId>> {
-    let mut results = vec![None; count];
-    for (id, candidate) in frame.graph.nodes.iter().enumerate() {
+pub fn results_of_loops(graph: &Graph<'_>, layouts: &Layouts, node: NodeId) -> Vec<Option<NodeId>> {
+    let mut results = match &graph.nodes[node].kind {
+        Kind::Loops(loops) => vec![None; loops.results.len()],
+        _ => vec![],
+    };
+    for (id, candidate) in graph.nodes.iter().enumerate() {
         match candidate.kind {
             Kind::LoopsResult { loops, result }
-                if loops == node && frame.layouts.of_node[id].is_some() =>
+                if loops == node && layouts.of_node[id].is_some() =>
             {
                 results[result] = Some(id);
             }
@@ -194,7 +198,7 @@ impl<'c> Start<'c> {
     }
 }
 
-fn address(map: &[Linear], offset: i64, strides: &[i64], rank: usize) -> Linear {
+pub fn address(map: &[Linear], offset: i64, strides: &[i64], rank: usize) -> Linear {
     let mut sum = Linear::constant(offset, rank);
     for (linear, stride) in map.iter().zip(strides) {
         sum = sum.plus(&linear.times(*stride));
@@ -209,7 +213,7 @@ fn copy_constant<'c>(e: &Emitter<'c>, value: Val<'c>) -> Option<Val<'c>> {
 }
 
 /// The body's operations on the given values; what it yields.
-fn copy_body<'c>(
+pub fn copy_body<'c>(
     e: &Emitter<'c>,
     loops: &Loops<'c>,
     arguments: &[Val<'c>],

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
-use melior::ir::ValueLike;
+use melior::ir::{OperationRef, ValueLike};
 
 use super::body::Store;
 use super::compute::{Computer, DIVISIONS, Known, Lanes, element_address};
@@ -164,7 +164,13 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
                     let bytes = elem_bytes(self.elem);
                     let at = element_address(e, base, &dense, bytes, index);
                     let element = e.load_elem(at, self.elem, lanes.width, lanes.mask);
-                    self.combine(e, *carried, element, lanes.width)
+                    combine(
+                        e,
+                        self.stage.op,
+                        self.elem,
+                        [*carried, element],
+                        lanes.width,
+                    )
                 })
                 .collect()
         });
@@ -172,44 +178,44 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
             computer.store(e, &self.store, end, self.elem, index, lanes);
         }
     }
+}
 
-    /// The operation's body on vectors, or on single elements.
-    fn combine(
-        &self,
-        e: &Emitter<'c>,
-        carried: Val<'c>,
-        element: Val<'c>,
-        width: Width,
-    ) -> Val<'c> {
-        let Some(body) = blocks_of(self.stage.op).first().copied() else {
-            return carried;
-        };
-        let mut values: HashMap<usize, Val<'c>> = HashMap::new();
-        for (argument, value) in arguments_of(body).into_iter().zip([carried, element]) {
-            values.insert(key(argument), value);
-        }
-        for op in operations_of(body) {
-            let mut operands: Vec<_> = operands_of(op)
-                .into_iter()
-                .filter_map(|operand| values.get(&key(operand)).copied())
-                .collect();
-            let name = name_of(op);
-            if name == "cfb.yield" {
-                return operands.first().copied().unwrap_or(carried);
-            }
-            let result = result_of(op, 0);
-            let elem = elem_of(result.r#type()).unwrap_or(self.elem);
-            let value = if name == "arith.constant" {
-                let scalar = e.copy(op, &[], result.r#type());
-                e.splat(scalar, elem, width)
-            } else {
-                if DIVISIONS.contains(&name.as_str()) {
-                    operands[1] = e.safe_divisor(operands[0], operands[1], width);
-                }
-                e.copy(op, &operands, e.elem_type(elem, width))
-            };
-            values.insert(key(result), value);
-        }
-        carried
+/// The operation's body on vectors, or on single elements: what is carried, and the list's element.
+pub fn combine<'c>(
+    e: &Emitter<'c>,
+    op: OperationRef<'c, 'c>,
+    elem: Elem,
+    [carried, element]: [Val<'c>; 2],
+    width: Width,
+) -> Val<'c> {
+    let Some(body) = blocks_of(op).first().copied() else {
+        return carried;
+    };
+    let mut values: HashMap<usize, Val<'c>> = HashMap::new();
+    for (argument, value) in arguments_of(body).into_iter().zip([carried, element]) {
+        values.insert(key(argument), value);
     }
+    for op in operations_of(body) {
+        let mut operands: Vec<_> = operands_of(op)
+            .into_iter()
+            .filter_map(|operand| values.get(&key(operand)).copied())
+            .collect();
+        let name = name_of(op);
+        if name == "cfb.yield" {
+            return operands.first().copied().unwrap_or(carried);
+        }
+        let result = result_of(op, 0);
+        let elem = elem_of(result.r#type()).unwrap_or(elem);
+        let value = if name == "arith.constant" {
+            let scalar = e.copy(op, &[], result.r#type());
+            e.splat(scalar, elem, width)
+        } else {
+            if DIVISIONS.contains(&name.as_str()) {
+                operands[1] = e.safe_divisor(operands[0], operands[1], width);
+            }
+            e.copy(op, &operands, e.elem_type(elem, width))
+        };
+        values.insert(key(result), value);
+    }
+    carried
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cohort_dialects::builder::name_of;
 
+use super::body::Body;
 use super::graph::{Graph, Kind, NodeId};
 use super::layout::Layouts;
 use super::stage::Stage;
@@ -20,11 +21,18 @@ pub fn costly<'a, 'c: 'a>(
     layouts: &Layouts,
     stages: impl Iterator<Item = &'a Stage<'c>>,
 ) -> Option<NodeId> {
+    costly_in(graph, layouts, stages.flat_map(Stage::bodies))
+}
+
+/// The same of the bodies that are computed on demand.
+pub fn costly_in<'a, 'c: 'a>(
+    graph: &Graph<'c>,
+    layouts: &Layouts,
+    bodies: impl Iterator<Item = &'a Body<'c>>,
+) -> Option<NodeId> {
     let mut evaluations: HashMap<NodeId, i64> = HashMap::new();
-    for stage in stages {
-        for (node, count) in stage.bodies().iter().flat_map(|body| &body.evaluations) {
-            *evaluations.entry(*node).or_default() += count;
-        }
+    for (node, count) in bodies.flat_map(|body| &body.evaluations) {
+        *evaluations.entry(*node).or_default() += count;
     }
     let costly = evaluations.into_iter().filter(|(id, count)| {
         let extra = *count as f64 / graph.nodes[*id].elements() as f64 - 1.0;

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_passes::kernel_description::OperandDescription;
+use cohort_passes::kernel_description::{KernelDescription, OperandDescription, RowType};
 
 use crate::jit::{Bits, Jit, Operand};
+use crate::simulator::{Order, Simulator, gpu_text};
 
 /// Repeatable numbers.
 pub struct Random(pub u64);
@@ -163,19 +164,23 @@ impl Kernel<'_> {
         tolerance: f64,
         reference: impl Fn(&[Vec<f64>]) -> Vec<Vec<f64>>,
     ) {
-        let jit = Jit::new(&self.text());
+        let text = self.text();
+        let jit = Jit::new(&text);
+        let gpu = gpu_text(&text).expect("the kernel lowers to the GPU");
+        let simulator = Simulator::new(&gpu);
         let params: HashMap<&str, Bits> = params
             .iter()
             .map(|(name, bits)| (*name, (*bits).clone()))
             .collect();
         for rows in [1, 2, 5, 13, 29, 110] {
-            self.check_rows(&jit, &params, rows, tolerance, &reference);
+            self.check_rows(&jit, &simulator, &params, rows, tolerance, &reference);
         }
     }
 
     fn check_rows(
         &self,
         jit: &Jit,
+        simulator: &Simulator,
         params: &HashMap<&str, Bits>,
         rows: usize,
         tolerance: f64,
@@ -225,6 +230,48 @@ impl Kernel<'_> {
         let mut call = jit.call("k", params, &operands);
         let whole = call.run(rows, &[(0, rows)]);
 
+        let compare = |whole: &[Bits]| {
+            self.compare(description, &operands, rows, whole, tolerance, reference);
+        };
+        compare(&whole);
+        self.check_gpu(description, simulator, params, &operands, rows, &compare);
+
+        // Other cuts of the rows.
+        let one_by_one: Vec<_> = (0..rows).map(|row| (row, row + 1)).collect();
+        assert_eq!(call.run(rows, &one_by_one), whole, "rows one at a time");
+        let cut = rows / 3;
+        let parts = [(cut, rows), (0, 0), (0, cut)];
+        assert_eq!(call.run(rows, &parts), whole, "rows in two ranges");
+
+        // Another order of the rows.
+        let order: Vec<usize> = (0..rows).rev().collect();
+        let turned: Vec<_> = operands
+            .iter()
+            .map(|operand| operand.in_order(&order))
+            .collect();
+        let turned = jit.call("k", params, &turned).run(rows, &[(0, rows)]);
+        for (whole, turned) in whole.iter().zip(&turned) {
+            let elements = whole.len() / rows;
+            for (at, row) in order.iter().enumerate() {
+                assert_eq!(
+                    turned[at * elements..(at + 1) * elements],
+                    whole[row * elements..(row + 1) * elements],
+                    "rows in another order"
+                );
+            }
+        }
+    }
+
+    /// Compares results with the reference, row by row.
+    fn compare(
+        &self,
+        description: &KernelDescription,
+        operands: &[Operand],
+        rows: usize,
+        whole: &[Bits],
+        tolerance: f64,
+        reference: &impl Fn(&[Vec<f64>]) -> Vec<Vec<f64>>,
+    ) {
         for row in 0..rows {
             let inputs: Vec<Vec<f64>> = operands
                 .iter()
@@ -257,28 +304,51 @@ impl Kernel<'_> {
                 }
             }
         }
+    }
 
-        // Other cuts of the rows.
-        let one_by_one: Vec<_> = (0..rows).map(|row| (row, row + 1)).collect();
-        assert_eq!(call.run(rows, &one_by_one), whole, "rows one at a time");
-        let cut = rows / 3;
-        let parts = [(cut, rows), (0, 0), (0, cut)];
-        assert_eq!(call.run(rows, &parts), whole, "rows in two ranges");
-
-        // Another order of the rows.
-        let order: Vec<usize> = (0..rows).rev().collect();
-        let turned: Vec<_> = operands
-            .iter()
+    /// The same on the simulated GPU: threads in any order, rows in any order and number.
+    fn check_gpu(
+        &self,
+        description: &KernelDescription,
+        simulator: &Simulator,
+        params: &HashMap<&str, Bits>,
+        operands: &[Operand],
+        rows: usize,
+        compare: &impl Fn(&[Bits]),
+    ) {
+        use OperandDescription::{Row, Rows};
+        let size = |row: &RowType| {
+            let elements = row.shape.iter().product::<u64>() as usize;
+            (row.elem, elements)
+        };
+        let types: Vec<_> = (description.operands.iter())
+            .map(|operand| match operand {
+                Row(row) | Rows(row) => Some(size(row)),
+                _ => None,
+            })
+            .collect();
+        let results: Vec<_> = description.results.iter().map(size).collect();
+        let run = |operands: &[Operand], rows, order| {
+            simulator.run("k", params, operands, &types, &results, rows, order)
+        };
+        let whole = run(operands, rows, Order::Forward);
+        compare(&whole);
+        for order in [Order::Backward, Order::Shuffled] {
+            assert_eq!(run(operands, rows, order), whole, "threads {order:?}");
+        }
+        // Some rows alone, in another order.
+        let order: Vec<usize> = (0..rows).rev().step_by(3).collect();
+        let some: Vec<_> = (operands.iter())
             .map(|operand| operand.in_order(&order))
             .collect();
-        let turned = jit.call("k", params, &turned).run(rows, &[(0, rows)]);
-        for (whole, turned) in whole.iter().zip(&turned) {
+        let some = run(&some, order.len(), Order::Forward);
+        for (whole, some) in whole.iter().zip(&some) {
             let elements = whole.len() / rows;
             for (at, row) in order.iter().enumerate() {
                 assert_eq!(
-                    turned[at * elements..(at + 1) * elements],
+                    some[at * elements..(at + 1) * elements],
                     whole[row * elements..(row + 1) * elements],
-                    "rows in another order"
+                    "rows in another order on the GPU"
                 );
             }
         }

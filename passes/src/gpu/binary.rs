@@ -1,0 +1,171 @@
+//! GPU code of a module: PTX by LLVM, CUBIN from it by NVIDIA's assembler.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use cohort_dialects::builder::name_of;
+use melior::{
+    Context,
+    ir::{
+        BlockLike, Location, Module, OperationRef, attribute::ArrayAttribute,
+        operation::OperationLike,
+    },
+    pass::PassManager,
+    utility::parse_pass_pipeline,
+};
+
+use crate::ir::{clone_op, erase, top_level};
+
+/// A GPU architecture by name, `sm_90`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Architecture {
+    name: String,
+    number: u32,
+}
+
+/// What is wrong with the name of an architecture, or with code for it.
+#[derive(Debug, thiserror::Error)]
+pub enum GpuError {
+    #[error("unknown GPU architecture `{0}`; it is `sm_80`, `sm_90` or a later one, like `sm_100`")]
+    Architecture(String),
+    #[error("the module has no code for a GPU")]
+    NoCode,
+    #[error("the GPU code could not be lowered to PTX")]
+    Lowering,
+    #[error("{0} could not be run: {1}")]
+    NoAssembler(String, std::io::Error),
+    #[error("ptxas refused the code:\n{0}")]
+    Assembler(String),
+}
+
+impl Architecture {
+    /// The one that PTX for newer devices is made for.
+    pub const OLDEST: &'static str = "sm_80";
+
+    pub fn parse(name: &str) -> Result<Architecture, GpuError> {
+        let number = name.strip_prefix("sm_").and_then(|text| {
+            let digits = text.trim_end_matches(['a', 'f']);
+            (text.len() - digits.len() <= 1).then(|| digits.parse::<u32>().ok())?
+        });
+        match number {
+            Some(number) if (80..1000).contains(&number) => Ok(Architecture {
+                name: name.to_owned(),
+                number,
+            }),
+            _ => Err(GpuError::Architecture(name.to_owned())),
+        }
+    }
+
+    /// The version of PTX that knows it.
+    fn ptx(&self) -> &'static str {
+        match self.number {
+            0..100 => "+ptx80",
+            100 | 101 => "+ptx86",
+            _ => "+ptx88",
+        }
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)
+    }
+}
+
+/// The steps from `gpu` to the `nvvm` dialect, for an architecture. Functions of `math` become LLVM's
+/// own, not those of a library.
+fn pipeline(architecture: &Architecture) -> String {
+    format!(
+        "builtin.module(nvvm-attach-target{{chip={} features={} O=3}},\
+         gpu.module(convert-scf-to-cf,convert-math-to-llvm,convert-gpu-to-nvvm{{index-bitwidth=64}},\
+         convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,\
+         reconcile-unrealized-casts,canonicalize,cse),\
+         gpu-module-to-binary{{format=isa}})",
+        architecture.name,
+        architecture.ptx()
+    )
+}
+
+/// The PTX of a module's `gpu.module`, which stays as it is.
+pub fn ptx(
+    context: &Context,
+    module: OperationRef<'_, '_>,
+    architecture: &Architecture,
+) -> Result<String, GpuError> {
+    let source = top_level(module)
+        .into_iter()
+        .find(|op| name_of(*op) == "gpu.module")
+        .ok_or(GpuError::NoCode)?;
+    let mut alone = Module::new(Location::unknown(context));
+    alone.body().append_operation(clone_op(source));
+    let manager = PassManager::new(context);
+    parse_pass_pipeline(manager.as_operation_pass_manager(), &pipeline(architecture))
+        .map_err(|_| GpuError::Lowering)?;
+    manager.run(&mut alone).map_err(|_| GpuError::Lowering)?;
+    let binary = top_level(alone.as_operation())
+        .into_iter()
+        .find(|op| name_of(*op) == "gpu.binary")
+        .ok_or(GpuError::Lowering)?;
+    let objects = binary
+        .attribute("objects")
+        .ok()
+        .and_then(|objects| ArrayAttribute::try_from(objects).ok())
+        .ok_or(GpuError::Lowering)?;
+    let object = objects.element(0).map_err(|_| GpuError::Lowering)?;
+    Ok(object_text(object)?.trim_end_matches('\0').to_owned())
+}
+
+fn object_text(object: melior::ir::Attribute<'_>) -> Result<String, GpuError> {
+    use melior::ir::attribute::AttributeLike;
+    // SAFETY: the attribute is alive, and its kind is asked before its text is read.
+    let bytes = unsafe {
+        if !mlir_sys::mlirAttributeIsAGPUObjectAttr(object.to_raw()) {
+            return Err(GpuError::Lowering);
+        }
+        let text = mlir_sys::mlirGPUObjectAttrGetObject(object.to_raw());
+        std::slice::from_raw_parts(text.data.cast::<u8>(), text.length)
+    };
+    Ok(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Code that a driver loads as it is.
+pub struct Cubin {
+    pub bytes: Vec<u8>,
+    /// Registers, spills and shared memory of each function, as the assembler reports them.
+    pub resources: String,
+}
+
+/// Assembles PTX with the given `ptxas`.
+pub fn cubin(ptx: &str, architecture: &Architecture, ptxas: &Path) -> Result<Cubin, GpuError> {
+    let failed = |error| GpuError::NoAssembler(ptxas.display().to_string(), error);
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let input = folder.path().join("kernels.ptx");
+    let output = folder.path().join("kernels.cubin");
+    std::fs::write(&input, ptx).map_err(failed)?;
+    let run = Command::new(ptxas)
+        .arg(format!("-arch={architecture}"))
+        .args(["-O3", "-v"])
+        .arg(&input)
+        .arg("-o")
+        .arg(&output)
+        .output()
+        .map_err(failed)?;
+    let messages = String::from_utf8_lossy(&run.stderr) + String::from_utf8_lossy(&run.stdout);
+    if !run.status.success() {
+        return Err(GpuError::Assembler(messages.into_owned()));
+    }
+    Ok(Cubin {
+        bytes: std::fs::read(&output).map_err(failed)?,
+        resources: messages.into_owned(),
+    })
+}
+
+/// Takes the GPU code out of a module, so that the rest can go on to the host's code.
+pub fn remove(module: OperationRef<'_, '_>) {
+    for operation in top_level(module) {
+        if name_of(operation) == "gpu.module" {
+            erase(operation);
+        }
+    }
+}

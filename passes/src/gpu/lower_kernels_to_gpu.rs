@@ -1,0 +1,214 @@
+//! `lower-kernels-to-gpu`: batched kernels (level 2) as functions of a `gpu.module` (level 3).
+//!
+//! Each `cfb.kernel` becomes a few `gpu.func`s, one or more a *launch*, and stays where it is, for the
+//! CPU. What the runtime must know of them is left on the module as `cfb.gpu_kernels`: for each
+//! kernel a description in JSON (`passes/src/kernel_description.rs`), which `lower-control` takes
+//! into the manifest. Arguments, grid and scratch are those of `runtime/abi/src/gpu.rs`.
+//!
+//! ```mlir
+//! cfb.kernel @cell {
+//! ^bb0(%rows: index, %x: tensor<?x28xf32>):
+//!   %w = ml_program.global_load_const @w : tensor<28x56xf32>
+//!   %p = linalg.matmul ins(%x, %w : …) outs(%bias : …) -> tensor<?x56xf32>
+//!   %a = tensor.extract_slice %p[0, 0] [%rows, 28] [1, 1] : …
+//!   %b = tensor.extract_slice %p[0, 28] [%rows, 28] [1, 1] : …
+//!   %h = arith.mulf %a, %b : tensor<?x28xf32>
+//!   cfb.yield %h : tensor<?x28xf32>
+//! }
+//! // becomes, besides
+//! gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {cell = "{…}"}} {
+//!   llvm.mlir.global internal @cell$0_small$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
+//!   gpu.func @cell$0_small(%rows: i64, %base: !llvm.ptr<1>, %index: !llvm.ptr<1>, …) kernel {
+//!     // rows of %x, gathered through their index, and columns of %w, by 16 bytes: to registers,
+//!     // then to shared memory, while the ones before are multiplied
+//!     // the two sums of a row and a column stay in registers, as does what is made of them
+//!     llvm.store %h, %result : f32, !llvm.ptr<1>
+//!     gpu.return
+//!   }
+//!   gpu.func @cell$0_large(…) kernel { … }
+//! }
+//! ```
+//!
+//! The body is read as the same graph of values of one row as for the CPU. A plan cuts it into
+//! launches of two kinds: tiles of products with all pointwise work that reads them, and stages over
+//! whole rows for everything else, with barriers in between (Cortex §4 calls it fusion of operators;
+//! the shared iteration space of gates is ACRoBat's horizontal fusion, §5). Sums of products never
+//! lie in device memory, unless what reads them needs more than one column.
+//!
+//! The same row gives the same bits whatever other rows it is computed with, and in every size of
+//! tile: each sum has one order of k, and no value is added up by several threads in turn.
+//!
+//! Requires: level 2, `accumulate-products` for speed. Leaves: a `gpu.module` of `gpu`, `scf`, `arith`,
+//! `vector`, `llvm`, and of `math` what the stock conversions lower. Limits: those of `lower-kernels`;
+//! a kernel that has no plan, or whose unit is the call, stays on the CPU, with a remark.
+
+mod function;
+mod ops;
+mod plan;
+mod rows;
+mod site;
+mod tile;
+
+use cohort_dialects::builder::{Builder, arguments_of, name_of, operands_of, region_with_block};
+use melior::{
+    Context,
+    ir::{
+        Attribute, Identifier, OperationRef, ValueLike,
+        attribute::{AttributeLike, StringAttribute},
+        operation::OperationLike,
+    },
+};
+
+use crate::cpu::lower_kernels::read::elem_of;
+use crate::gpu::lower_kernels_to_gpu::function::Lowered;
+use crate::ir::{
+    COMPUTED, TensorType, blocks_of, name_attribute, nested_ops, set_attribute, top_level,
+};
+use crate::pass::{Failed, Outcome, PassInfo, error, remark};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "lower-kernels-to-gpu",
+    summary: "Make batched kernels functions of a gpu.module (level 2 to level 3)",
+    description: include_str!("lower_kernels_to_gpu.rs"),
+    run,
+};
+
+/// The `gpu.module` that holds all functions.
+pub const MODULE: &str = "cohort_gpu";
+
+/// Its attribute: a dictionary of each kernel's description in JSON.
+pub const ATTRIBUTE: &str = "cfb.gpu_kernels";
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let operations = top_level(module);
+    let kernels: Vec<_> = operations
+        .iter()
+        .copied()
+        .filter(|op| name_of(*op) == "cfb.kernel")
+        .collect();
+    let Some(first) = kernels.first() else {
+        return Ok(());
+    };
+    let computed: Vec<String> = operations
+        .iter()
+        .filter_map(|op| name_attribute(*op, COMPUTED))
+        .collect();
+    let records: Vec<_> = nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "cfb.record")
+        .collect();
+
+    let builder = Builder::before(context, *first)
+        .ok_or_else(|| error(*first, "expected a kernel in a module"))?
+        .at(module.location());
+    let (region, block) = region_with_block(&[], module.location());
+    let inside = Builder::at_end(context, block, module.location());
+    let mut descriptions: Vec<(Identifier<'c>, Attribute<'c>)> = Vec::new();
+    for kernel in kernels {
+        let name = name_attribute(kernel, "sym_name").unwrap_or_default();
+        if computed.contains(&name) {
+            // Computed once, by the host, when the weights are loaded.
+            continue;
+        }
+        let Some(scalars) = host_scalars(kernel, &name, &records) else {
+            continue;
+        };
+        match function::lower(context, &inside, kernel, &name, &scalars)? {
+            Lowered::Functions(description) => descriptions.push((
+                Identifier::new(context, &name),
+                StringAttribute::new(context, &description).into(),
+            )),
+            Lowered::Refused { op, reason } => refuse(op, reason),
+        }
+    }
+    let name = StringAttribute::new(context, MODULE).into();
+    let gpu = builder.op("gpu.module", &[], &[], &[("sym_name", name)], vec![region]);
+    let entries: Vec<_> = descriptions
+        .iter()
+        .map(|(name, value)| {
+            format!(
+                "{:?} = {value}",
+                name.as_string_ref().as_str().unwrap_or("")
+            )
+        })
+        .collect();
+    let dictionary = builder.attr(&format!("{{{}}}", entries.join(", ")));
+    set_attribute(gpu, ATTRIBUTE, dictionary);
+    if !cohort_dialects::math::expand_polynomials(gpu) {
+        return Err(error(
+            module,
+            "the expansion of transcendental functions did not end",
+        ));
+    }
+    Ok(())
+}
+
+fn refuse(op: OperationRef<'_, '_>, reason: &str) {
+    remark(
+        op,
+        &format!("not on the GPU, its kernel stays on the CPU: {reason}"),
+    );
+}
+
+/// Which operands of a kernel its records pass as host scalars; `None` where it must stay on the
+/// CPU, which was said.
+fn host_scalars<'c>(
+    kernel: OperationRef<'c, 'c>,
+    name: &str,
+    records: &[OperationRef<'c, 'c>],
+) -> Option<Vec<bool>> {
+    if name_attribute(kernel, "unit").is_some_and(|unit| unit == "calls") {
+        refuse(kernel, "its unit is the call");
+        return None;
+    }
+    let block = blocks_of(kernel).first().copied()?;
+    for argument in arguments_of(block).into_iter().skip(1) {
+        let dynamic = |ty: TensorType<'c>| ty.shape.iter().skip(1).any(Option::is_none);
+        if TensorType::of_value(argument).is_some_and(dynamic) {
+            refuse(kernel, "an operand whose rows differ in shape");
+            return None;
+        }
+    }
+    let mut known: Option<Vec<bool>> = None;
+    for record in records {
+        if name_attribute(*record, "kernel").as_deref() != Some(name) {
+            continue;
+        }
+        let scalars: Vec<bool> = operands_of(*record)
+            .into_iter()
+            .map(|operand| elem_of(operand.r#type()).is_some())
+            .collect();
+        if known.as_ref().is_some_and(|known| *known != scalars) {
+            refuse(
+                kernel,
+                "some of its records pass a tensor where others pass a host scalar",
+            );
+            return None;
+        }
+        known = Some(scalars);
+    }
+    Some(known.unwrap_or_default())
+}
+
+/// The entries of the module's attribute: kernels' names, and their descriptions.
+pub fn descriptions<'c>(attribute: Attribute<'c>) -> Vec<(String, Attribute<'c>)> {
+    // SAFETY: the attribute is alive, and its kind is asked before its entries are read.
+    unsafe {
+        let raw = attribute.to_raw();
+        if !mlir_sys::mlirAttributeIsADictionary(raw) {
+            return vec![];
+        }
+        (0..mlir_sys::mlirDictionaryAttrGetNumElements(raw))
+            .map(|at| {
+                let entry = mlir_sys::mlirDictionaryAttrGetElement(raw, at);
+                let name = mlir_sys::mlirIdentifierStr(entry.name);
+                let bytes = std::slice::from_raw_parts(name.data.cast::<u8>(), name.length);
+                let name = String::from_utf8_lossy(bytes).into_owned();
+                (name, Attribute::from_raw(entry.attribute))
+            })
+            .collect()
+    }
+}
+
+/// Kept here so that the module's submodules need not know how passes fail.
+type Result<T> = std::result::Result<T, Failed>;

@@ -1,0 +1,408 @@
+//! Writes the functions of one kernel, and describes them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use cohort_abi::gpu::{GpuFunction, GpuLaunch};
+use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type,
+        attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
+        operation::OperationLike,
+        r#type::FunctionType,
+    },
+};
+
+use super::ops::THREADS;
+use super::plan::{Launch, Plan, Rows, Stage, Tile, plan};
+use super::site::{Frame, Home};
+use super::{Result, rows, tile};
+use crate::cpu::lower_kernels::body::Body;
+use crate::cpu::lower_kernels::emit::Emitter;
+use crate::cpu::lower_kernels::graph::{Graph, Kind, NodeId};
+use crate::cpu::lower_kernels::layout::{Layouts, Place, Slot, round_up};
+use crate::cpu::lower_kernels::{loops, read};
+use crate::ir::blocks_of;
+use crate::kernel_description::{ConstantDescription, GpuDescription};
+use crate::pass::error;
+
+/// Shared memory that a block may have without asking.
+const SHARED: i64 = 48 * 1024;
+
+/// Of it, what slots may take, so that a processor has room for several blocks.
+const SHARED_SLOTS: i64 = 16 * 1024;
+
+/// Arguments' bytes that every GPU takes.
+const ARGUMENT_BYTES: usize = 4096;
+
+pub enum Lowered<'c> {
+    /// The description in JSON.
+    Functions(String),
+    Refused {
+        op: OperationRef<'c, 'c>,
+        reason: &'static str,
+    },
+}
+
+/// Adds a kernel's functions at the end of the `gpu.module`.
+pub fn lower<'c>(
+    context: &'c Context,
+    module: &Builder<'c>,
+    kernel: OperationRef<'c, 'c>,
+    name: &str,
+    scalars: &[bool],
+) -> Result<Lowered<'c>> {
+    let block = blocks_of(kernel).first().copied();
+    let block = block.ok_or_else(|| error(kernel, "expected a kernel with a body"))?;
+    let graph = read::read(block, scalars)?;
+    for node in &graph.nodes {
+        if let Kind::Loops(of_node) = &node.kind {
+            loops::check(of_node.op, &of_node.loop_of_dim)?;
+        }
+    }
+    let plan = match plan(&graph) {
+        Ok(plan) => plan,
+        Err(refused) => {
+            return Ok(Lowered::Refused {
+                op: refused.op,
+                reason: refused.reason,
+            });
+        }
+    };
+    let mut constants = Constants::default();
+    for launch in &plan.launches {
+        for place in places_of(&graph, &plan.layouts, launch) {
+            constants.touch(&graph, place);
+        }
+    }
+    let arguments = 2 + 3 * graph.operands.len() + graph.results.len();
+    if (arguments + constants.descriptions.len()) * 8 > ARGUMENT_BYTES {
+        return Ok(Lowered::Refused {
+            op: kernel,
+            reason: "it has too many arguments",
+        });
+    }
+    let memory = Memory::new(&graph, &plan);
+    let writer = FunctionWriter {
+        context,
+        module: module.at(kernel.location()),
+        graph: &graph,
+        plan: &plan,
+        memory: &memory,
+        constants: &constants,
+    };
+    let launches = plan
+        .launches
+        .iter()
+        .enumerate()
+        .map(|(number, launch)| match launch {
+            Launch::Tile(tile) => writer.tile(&format!("{name}${number}"), tile),
+            Launch::Rows(rows) => writer.rows(&format!("{name}${number}"), number, rows),
+        })
+        .collect();
+    let description = GpuDescription {
+        constants: constants.descriptions,
+        scratch_bytes: memory.once_bytes as u64,
+        scratch_bytes_per_row: memory.row_bytes as u64,
+        launches,
+    };
+    Ok(Lowered::Functions(description.to_json()))
+}
+
+/// The memory that a launch reads or writes.
+fn places_of(graph: &Graph<'_>, layouts: &Layouts, launch: &Launch<'_>) -> Vec<Place> {
+    let of_node = |id: NodeId| layouts.of_node[id].as_ref().map(|layout| layout.place);
+    let mut places = Vec::new();
+    let mut of_body = |body: &Body<'_>, tile: Option<&Tile<'_>>| {
+        for (buffer, address) in super::plan::loads_of(body) {
+            if tile.is_none_or(|tile| tile.gate(buffer, &address).is_none()) {
+                places.extend(of_node(buffer));
+            }
+        }
+        places.extend(body.stores.iter().map(|store| store.place));
+    };
+    match launch {
+        Launch::Tile(tile) => {
+            of_body(&tile.body, Some(tile));
+            for chain in &tile.chains {
+                of_body(&chain.init, None);
+            }
+            for segment in tile.chains.iter().flat_map(|chain| &chain.segments) {
+                places.extend(of_node(segment.a.buffer));
+                places.extend(of_node(segment.weight.buffer));
+            }
+        }
+        Launch::Rows(rows) => {
+            for stage in &rows.stages {
+                for body in stage.bodies() {
+                    of_body(body, None);
+                }
+            }
+            for stage in &rows.stages {
+                match stage {
+                    Stage::Group(_) => {}
+                    Stage::Fold(fold) => places.extend(of_node(fold.node)),
+                    Stage::List(list) => places.extend(of_node(list.node)),
+                    Stage::Loops { node, inits, .. } => {
+                        let results = loops::results_of_loops(graph, layouts, *node);
+                        places.extend(results.into_iter().flatten().filter_map(of_node));
+                        let views = inits.iter().flatten();
+                        places.extend(views.filter_map(|view| of_node(view.buffer)));
+                    }
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The constants that a kernel's functions touch.
+#[derive(Default)]
+struct Constants {
+    descriptions: Vec<ConstantDescription>,
+    of_node: BTreeMap<NodeId, usize>,
+}
+
+impl Constants {
+    fn touch(&mut self, graph: &Graph<'_>, place: Place) {
+        let Place::Constant(node) = place else { return };
+        let description = match &graph.nodes[node].kind {
+            Kind::Param(name) => ConstantDescription::Plain {
+                param: name.clone(),
+            },
+            Kind::Dense(bits) => ConstantDescription::Dense {
+                elem: graph.nodes[node].elem,
+                bits: bits.clone(),
+            },
+            _ => return,
+        };
+        let known = self.descriptions.iter().position(|d| *d == description);
+        let number = known.unwrap_or_else(|| {
+            self.descriptions.push(description);
+            self.descriptions.len() - 1
+        });
+        self.of_node.insert(node, number);
+    }
+}
+
+/// Where the slots of the scratch are.
+struct Memory {
+    homes: Vec<Home>,
+    once_bytes: i64,
+    row_bytes: i64,
+    /// Bytes of slots in shared memory, by launch.
+    shared: Vec<i64>,
+}
+
+impl Memory {
+    fn new(graph: &Graph<'_>, plan: &Plan<'_>) -> Memory {
+        let slots = &plan.layouts.slots;
+        let mut users: Vec<Vec<usize>> = vec![vec![]; slots.len()];
+        for (number, launch) in plan.launches.iter().enumerate() {
+            for place in places_of(graph, &plan.layouts, launch) {
+                if let Place::Slot(slot) = place
+                    && users[slot].last() != Some(&number)
+                {
+                    users[slot].push(number);
+                }
+            }
+        }
+        let mut memory = Memory {
+            homes: vec![],
+            once_bytes: 0,
+            row_bytes: 0,
+            shared: vec![0; plan.launches.len()],
+        };
+        for (slot, users) in slots.iter().zip(&users) {
+            let home = memory.home(graph, plan, slot, users);
+            memory.homes.push(home);
+        }
+        memory
+    }
+
+    fn home(&mut self, graph: &Graph<'_>, plan: &Plan<'_>, slot: &Slot, users: &[usize]) -> Home {
+        let Some(first) = users.first().copied() else {
+            return Home::Nowhere;
+        };
+        let bytes = round_up(slot.bytes, 64);
+        if !slot.rows {
+            self.once_bytes += bytes;
+            return Home::Once(self.once_bytes - bytes);
+        }
+        if let (Launch::Rows(of_launch), [_]) = (&plan.launches[first], users) {
+            // Rows need no padding to whole cache lines there.
+            let bytes = round_up(slot.bytes, 4);
+            let all = bytes * rows::block_rows(graph, of_launch);
+            if self.shared[first] + all <= SHARED_SLOTS {
+                self.shared[first] += all;
+                return Home::Shared {
+                    offset: self.shared[first] - all,
+                    bytes,
+                };
+            }
+        }
+        self.row_bytes += bytes;
+        Home::Rows {
+            before: self.row_bytes - bytes,
+            bytes,
+        }
+    }
+}
+
+struct FunctionWriter<'a, 'c> {
+    context: &'c Context,
+    module: Builder<'c>,
+    graph: &'a Graph<'c>,
+    plan: &'a Plan<'c>,
+    memory: &'a Memory,
+    constants: &'a Constants,
+}
+
+impl<'c> FunctionWriter<'_, 'c> {
+    fn tile(&self, name: &str, tile: &Tile<'c>) -> GpuLaunch {
+        let sizes = tile::sizes(tile);
+        let functions = sizes.into_iter().zip(["small", "large"]);
+        let functions = functions.map(|((size, from_rows), suffix)| {
+            let symbol = format!("{name}_{suffix}");
+            let shared = size.shared_bytes(tile);
+            debug_assert!(shared <= SHARED);
+            self.function(&symbol, shared, |e, frame| {
+                tile::write(e, frame, tile, size)
+            });
+            GpuFunction {
+                symbol,
+                from_rows: from_rows as u64,
+                threads: THREADS as u32,
+                tile_rows_per_row: tile::matrix_rows(tile) as u64,
+                tile_rows: size.block_rows() as u64,
+                column_blocks: size.column_blocks(tile) as u32,
+                shared_bytes: shared as u32,
+            }
+        });
+        GpuLaunch {
+            functions: functions.collect(),
+        }
+    }
+
+    fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> GpuLaunch {
+        let block_rows = rows::block_rows(self.graph, rows);
+        let slots = round_up(self.memory.shared[number], 16);
+        let shared = slots + rows::lanes_bytes(rows, block_rows);
+        debug_assert!(shared <= SHARED);
+        self.function(name, shared, |e, frame| {
+            rows::write(e, frame, rows, block_rows, slots);
+        });
+        GpuLaunch {
+            functions: vec![GpuFunction {
+                symbol: name.to_owned(),
+                from_rows: 0,
+                threads: THREADS as u32,
+                tile_rows_per_row: u64::from(!rows.once),
+                tile_rows: block_rows as u64,
+                column_blocks: 1,
+                shared_bytes: shared as u32,
+            }],
+        }
+    }
+
+    /// Adds a function with so many bytes of shared memory.
+    fn function(&self, symbol: &str, shared: i64, body: impl FnOnce(&Emitter<'c>, &Frame<'_, 'c>)) {
+        let module = &self.module;
+        let i64 = module.ty("i64");
+        let pointer = module.ty("!llvm.ptr<1>");
+        let pointers = 3 * self.graph.operands.len()
+            + self.graph.results.len()
+            + self.constants.descriptions.len()
+            + 1;
+        let mut arguments = vec![i64];
+        arguments.extend(vec![pointer; pointers]);
+
+        let memory = format!("{symbol}$shared");
+        if shared > 0 {
+            self.shared_memory(&memory, shared);
+        }
+        let (region, entry) = region_with_block(&arguments, module.location);
+        let inside = Builder::at_end(self.context, entry, module.location);
+        let e = Emitter {
+            pointer,
+            ..Emitter::new(inside)
+        };
+        let shared = (shared > 0).then(|| {
+            let name = module.attr(&format!("@{memory:?}"));
+            let pointer = module.ty("!llvm.ptr<3>");
+            e.b.value_with(
+                "llvm.mlir.addressof",
+                &[],
+                pointer,
+                &[("global_name", name)],
+            )
+        });
+        body(&e, &self.frame(&arguments_of(entry), shared));
+        e.b.op("gpu.return", &[], &[], &[], vec![]);
+
+        let ty: Type<'c> = FunctionType::new(self.context, &arguments, &[]).into();
+        module.op(
+            "gpu.func",
+            &[],
+            &[],
+            &[
+                (
+                    "sym_name",
+                    StringAttribute::new(self.context, symbol).into(),
+                ),
+                ("function_type", TypeAttribute::new(ty).into()),
+                ("gpu.kernel", Attribute::unit(self.context)),
+                (
+                    "known_block_size",
+                    module.attr(&format!("array<i32: {THREADS}, 1, 1>")),
+                ),
+            ],
+            vec![region],
+        );
+    }
+
+    fn shared_memory(&self, symbol: &str, bytes: i64) {
+        let module = &self.module;
+        let ty = module.ty(&format!("!llvm.array<{bytes} x i8>"));
+        let number = |value, ty: &str| IntegerAttribute::new(module.ty(ty), value).into();
+        module.op(
+            "llvm.mlir.global",
+            &[],
+            &[],
+            &[
+                (
+                    "sym_name",
+                    StringAttribute::new(self.context, symbol).into(),
+                ),
+                ("global_type", TypeAttribute::new(ty).into()),
+                ("linkage", module.attr("#llvm.linkage<internal>")),
+                ("addr_space", number(3, "i32")),
+                ("alignment", number(16, "i64")),
+            ],
+            vec![melior::ir::Region::new()],
+        );
+    }
+
+    fn frame(&self, arguments: &[Val<'c>], shared: Option<Val<'c>>) -> Frame<'_, 'c> {
+        let (rows, rest) = arguments.split_at(1);
+        let (operands, rest) = rest.split_at(3 * self.graph.operands.len());
+        let (results, rest) = rest.split_at(self.graph.results.len());
+        let (constants, scratch) = rest.split_at(self.constants.descriptions.len());
+        let of_node = self.constants.of_node.iter();
+        Frame {
+            graph: self.graph,
+            layouts: &self.plan.layouts,
+            homes: &self.memory.homes,
+            once_bytes: self.memory.once_bytes,
+            rows: rows[0],
+            operands: operands.chunks(3).map(|o| [o[0], o[1], o[2]]).collect(),
+            results: results.to_vec(),
+            constants: of_node
+                .map(|(node, number)| (*node, constants[*number]))
+                .collect::<HashMap<_, _>>(),
+            scratch: scratch[0],
+            shared,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Runs the functions of a `gpu.module` on the host: every thread of a block on a fiber of its own,
+//! in any order between two barriers, over shared memory that is poisoned with NaNs.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+
+use cohort_abi::gpu::{BARRIER, GpuFunction, SimFn};
+use cohort_passes::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
+use cohort_passes::ir::{name_attribute, top_level};
+use cohort_passes::kernel_description::{ConstantDescription, GpuDescription};
+use cohort_passes::{accumulate_products, pass, pipeline};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use melior::{
+    ExecutionEngine,
+    ir::{Module, attribute::StringAttribute, operation::OperationLike},
+    pass::PassManager,
+    utility::parse_pass_pipeline,
+};
+
+use crate::jit::{Aligned, Bits, Operand, constant_memory, get, lower, put};
+
+/// In which order the threads of a block run, and the blocks of a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Forward,
+    Backward,
+    Shuffled,
+}
+
+pub struct Simulator {
+    engine: ExecutionEngine,
+    pub kernels: HashMap<String, GpuDescription>,
+}
+
+type Thread = Coroutine<(), (), (), DefaultStack>;
+
+const STACK_BYTES: usize = 64 << 10;
+
+/// What a barrier's context points to.
+struct Fiber {
+    yielder: Cell<*const Yielder<(), ()>>,
+}
+
+unsafe extern "C" fn wait_at_barrier(context: *mut c_void) {
+    // SAFETY: the context is the fiber that runs now, and its yielder lives as long as that runs.
+    unsafe { (*(*context.cast::<Fiber>()).yielder.get()).suspend(()) }
+}
+
+/// The GPU form of level-2 text; `None` when a pass failed.
+pub fn gpu_text(text: &str) -> Option<String> {
+    let context = cohort_dialects::new_context();
+    let passes = [accumulate_products::PASS, lower_kernels_to_gpu::PASS];
+    lower(&context, text, &passes)
+}
+
+impl Simulator {
+    /// Compiles what `lower-kernels-to-gpu` left.
+    pub fn new(gpu: &str) -> Simulator {
+        let context = cohort_dialects::new_context();
+        let mut module = Module::parse(&context, gpu).expect("level 3 parses");
+        let mut kernels = HashMap::new();
+        for operation in top_level(module.as_operation()) {
+            let Ok(entries) = operation.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
+                if name_attribute(operation, "sym_name").as_deref() != Some("cohort_gpu") {
+                    // Kernels for the CPU, records, parameters.
+                    cohort_passes::ir::erase(operation);
+                }
+                continue;
+            };
+            for (name, json) in lower_kernels_to_gpu::descriptions(entries) {
+                let json = StringAttribute::try_from(json).expect("a string");
+                let description = GpuDescription::parse(json.value()).expect("a description");
+                kernels.insert(name, description);
+            }
+        }
+        let manager = PassManager::new(&context);
+        manager.add_pass(pass::create(lower_gpu_to_host::PASS));
+        manager.run(&mut module).expect("the host's form");
+        for step in pipeline::steps(pipeline::Stage::Llvm) {
+            if let pipeline::Step::Upstream(text) = step {
+                let manager = PassManager::new(&context);
+                let text = format!("builtin.module({text})");
+                parse_pass_pipeline(manager.as_operation_pass_manager(), &text)
+                    .expect("a pipeline");
+                manager.run(&mut module).expect("the conversions");
+            }
+        }
+        let engine = ExecutionEngine::new(&module, 1, &[], false, false);
+        // SAFETY: the function has the signature of the symbol.
+        unsafe { engine.register_symbol(BARRIER, wait_at_barrier as *mut ()) };
+        Simulator { engine, kernels }
+    }
+
+    /// Runs a kernel for all rows; the results' bits. Panics where threads of a block meet another
+    /// number of barriers.
+    pub fn run(
+        &self,
+        name: &str,
+        params: &HashMap<&str, Bits>,
+        operands: &[Operand],
+        types: &[Option<crate::jit::Row>],
+        results: &[crate::jit::Row],
+        rows: usize,
+        order: Order,
+    ) -> Vec<Bits> {
+        let kernel = &self.kernels[name];
+        let mut memories: Vec<Aligned> = Vec::new();
+        let mut arguments = vec![rows as u64];
+        for (operand, ty) in operands.iter().zip(types) {
+            let mut memory = Aligned::new(match ty {
+                Some((elem, _)) => operand.space.len() * elem.bytes(),
+                None => 0,
+            });
+            if let Some((elem, _)) = ty {
+                for (at, bits) in operand.space.iter().enumerate() {
+                    put(&mut memory, *elem, at, *bits);
+                }
+            }
+            arguments.push(memory.pointer() as u64);
+            arguments.push(operand.index.as_ptr() as u64);
+            arguments.push(operand.offsets.as_ptr() as u64);
+            memories.push(memory);
+        }
+        let mut outputs: Vec<_> = results
+            .iter()
+            .map(|(elem, elements)| {
+                let mut memory = Aligned::new((elements * rows + 16) * elem.bytes());
+                memory.bytes().fill(0x5A);
+                arguments.push(memory.pointer() as u64);
+                (memory, elements * rows, *elem)
+            })
+            .collect();
+        for constant in &kernel.constants {
+            assert!(!matches!(constant, ConstantDescription::Panels { .. }));
+            let mut memory = constant_memory(constant, params);
+            arguments.push(memory.pointer() as u64);
+            memories.push(memory);
+        }
+        let scratch = kernel.scratch_bytes as usize + rows * kernel.scratch_bytes_per_row as usize;
+        let mut scratch = Aligned::new(scratch);
+        scratch.bytes().fill(0xFF);
+        arguments.push(scratch.pointer() as u64);
+
+        for launch in &kernel.launches {
+            let function = launch.function(rows as u64).expect("a function");
+            self.launch(function, &arguments, rows as u64, order);
+        }
+        outputs
+            .iter_mut()
+            .map(|(memory, elements, elem)| {
+                let behind = &memory.bytes()[*elements * elem.bytes()..];
+                assert!(
+                    behind.iter().all(|byte| *byte == 0x5A),
+                    "a write behind the last row"
+                );
+                (0..*elements).map(|at| get(memory, *elem, at)).collect()
+            })
+            .collect()
+    }
+
+    fn launch(&self, function: &GpuFunction, arguments: &[u64], rows: u64, order: Order) {
+        let symbol = self.engine.lookup(&function.symbol);
+        assert!(!symbol.is_null(), "no function `{}`", function.symbol);
+        // SAFETY: the pass gives every function this signature.
+        let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
+        let (x, y) = function.grid(rows);
+        let mut stacks: Vec<DefaultStack> = Vec::new();
+        for block in shuffled(x * u64::from(y), order) {
+            let at = (block % x, block / x);
+            run_block(code, function, arguments, at, order, &mut stacks);
+        }
+    }
+}
+
+fn run_block(
+    code: SimFn,
+    function: &GpuFunction,
+    arguments: &[u64],
+    (x, y): (u64, u64),
+    order: Order,
+    stacks: &mut Vec<DefaultStack>,
+) {
+    let mut shared = Aligned::new(function.shared_bytes as usize + 16);
+    // Bits of a NaN.
+    shared.bytes().fill(0xFF);
+    let shared = shared.pointer() as u64;
+    let arguments = arguments.as_ptr() as u64;
+    let fibers: Vec<Fiber> = (0..function.threads)
+        .map(|_| Fiber {
+            yielder: Cell::new(std::ptr::null()),
+        })
+        .collect();
+    let mut threads: Vec<Option<Thread>> = (0..u64::from(function.threads))
+        .map(|thread| {
+            let fiber = (&raw const fibers[thread as usize]) as u64;
+            let stack = stacks
+                .pop()
+                .unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("a stack"));
+            Some(Coroutine::with_stack(
+                stack,
+                move |yielder: &Yielder<(), ()>, ()| {
+                    let context = fiber as *mut c_void;
+                    // SAFETY: the fiber, the shared memory and the arguments outlive the thread, and
+                    // all of them are used by one thread of this process.
+                    unsafe {
+                        (*context.cast::<Fiber>()).yielder.set(yielder);
+                        code(
+                            arguments as *const u64,
+                            x,
+                            y,
+                            thread,
+                            shared as *mut c_void,
+                            context,
+                        );
+                    }
+                },
+            ))
+        })
+        .collect();
+    loop {
+        let mut waiting = 0;
+        let all = threads.len();
+        for thread in shuffled(all as u64, order) {
+            let slot = &mut threads[thread as usize];
+            let Some(fiber) = slot else { continue };
+            match fiber.resume(()) {
+                CoroutineResult::Yield(()) => waiting += 1,
+                CoroutineResult::Return(()) => {
+                    stacks.extend(slot.take().map(Coroutine::into_stack));
+                }
+            }
+        }
+        if waiting == 0 {
+            return;
+        }
+        assert_eq!(
+            waiting, all,
+            "a barrier that not all threads of a block meet"
+        );
+    }
+}
+
+fn shuffled(count: u64, order: Order) -> Vec<u64> {
+    let mut all: Vec<u64> = (0..count).collect();
+    match order {
+        Order::Forward => {}
+        Order::Backward => all.reverse(),
+        Order::Shuffled => {
+            let mut state = 0x2545_F491_4F6C_DD1D_u64;
+            for at in (1..all.len()).rev() {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                all.swap(at, (state >> 33) as usize % (at + 1));
+            }
+        }
+    }
+    all
+}
