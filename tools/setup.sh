@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 readonly LLVM_MAJOR=22
 readonly LITCHECK_VERSION=0.5.0
+readonly NVCC_VERSION=12.9.86
 readonly LLVM_PACKAGES=(
     libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libclang-22-dev clang-22 lld-22
     libpolly-22-dev
@@ -89,9 +90,29 @@ install_litcheck() {
     cargo install litcheck --version "$LITCHECK_VERSION" --locked --root .tools --quiet --force
 }
 
+# Assembles GPU code, which is checked without a GPU; nothing else of CUDA is needed.
+install_ptxas() {
+    local tool=.tools/bin/ptxas
+    [[ -x $tool ]] && "$tool" --version | grep -q "release 12.9" && return
+    if [[ $(uname -m) != x86_64 ]]; then
+        say "no ptxas for $(uname -m); tests that assemble GPU code are skipped"
+        return
+    fi
+    say "fetching ptxas $NVCC_VERSION into .tools"
+    local folder
+    folder=$(mktemp -d)
+    python3 -m venv "$folder/venv"
+    "$folder/venv/bin/pip" install --quiet --no-deps --target "$folder/wheel" \
+        "nvidia-cuda-nvcc-cu12==$NVCC_VERSION"
+    mkdir -p .tools/bin
+    install -m 755 "$folder/wheel/nvidia/cuda_nvcc/bin/ptxas" "$tool"
+    rm -rf "$folder"
+}
+
 readonly prefix=${MLIR_SYS_220_PREFIX:-/usr/lib/llvm-22}
 install_packages
 check_llvm
 check_rust
 install_litcheck
+install_ptxas
 say "LLVM $llvm_version in $prefix, litcheck $LITCHECK_VERSION: all there"

@@ -97,6 +97,8 @@ pub enum Step {
     Ours(PassInfo),
     /// A pass that can be left out, and what is lost without it.
     Optional(PassInfo, &'static str),
+    /// A pass that runs where code for a GPU is wanted.
+    Gpu(PassInfo),
     /// A pass that runs at one granularity only.
     At(Granularity, PassInfo),
     /// A textual pipeline of upstream passes.
@@ -178,6 +180,7 @@ const TO_BATCHED: &[Step] = &[
 ];
 
 const TO_TARGET: &[Step] = &[
+    Step::Gpu(crate::gpu::lower_kernels_to_gpu::PASS),
     Step::Ours(lower_kernels::PASS),
     Step::Ours(lower_control::PASS),
     Step::Upstream("canonicalize,cse"),
@@ -223,6 +226,9 @@ pub struct Options {
     /// Print the module to standard error after every pass.
     pub print_after_all: bool,
     pub granularity: Granularity,
+    /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
+    /// ([`crate::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
+    pub gpu: bool,
     without: Vec<String>,
 }
 
@@ -265,6 +271,7 @@ impl Options {
         steps(stage).iter().filter(|step| match step {
             Step::Optional(pass, _) => self.without.iter().all(|name| name != pass.name),
             Step::At(granularity, _) => *granularity == self.granularity,
+            Step::Gpu(_) => self.gpu,
             _ => true,
         })
     }
@@ -315,7 +322,7 @@ pub fn run_stage(
             });
         }
         match step {
-            Step::Ours(pass) | Step::Optional(pass, _) | Step::At(_, pass) => {
+            Step::Ours(pass) | Step::Optional(pass, _) | Step::At(_, pass) | Step::Gpu(pass) => {
                 manager.add_pass(create(*pass))
             }
             Step::Upstream(text) => {

@@ -6,8 +6,8 @@
 // RUN: %FileCheck %s --check-prefix=MISSING < %t
 // RUN: %batch-opt %s --emit=nonsense > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=LEVEL < %t
-// RUN: %batch-opt %s --emit=ptx > %t 2>&1; test $? -eq 2
-// RUN: %FileCheck %s --check-prefix=LATER < %t
+// RUN: %batch-opt %s --emit=batched --gpu-arch=sm_90 > %t 2>&1; test $? -eq 2
+// RUN: %FileCheck %s --check-prefix=ARCH < %t
 // RUN: %batch-opt %s --emit=batched --target-cpu=native > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=CPU < %t
 // RUN: %batch-opt %s --input-format=toml > %t 2>&1; test $? -eq 2
@@ -20,7 +20,7 @@
 // OPTION: error: {{.*}}--no-such-pass
 // MISSING: error: cannot read `{{.*}}missing.mlir`: No such file
 // LEVEL: error: unknown level `nonsense`
-// LATER: error: `--emit=ptx` is not supported yet
+// ARCH: error: `--gpu-arch` is what `--emit=ptx` and `--emit=cubin` compile for
 // CPU: error: `--target-cpu` is what `--emit=object` and `--emit=artifact` compile for
 // FORMAT: error: unknown input format `toml`
 // OUTPUT: error: cannot write `/no/such/folder/x`

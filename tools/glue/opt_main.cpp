@@ -59,6 +59,10 @@ struct Options {
       llvm::cl::desc("The processor that object files and artifacts are for: native (this one's), "
                      "x86-64, x86-64-v2, x86-64-v3 or x86-64-v4"),
       llvm::cl::value_desc("cpu"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> gpuArch{
+      "gpu-arch",
+      llvm::cl::desc("The GPU that --emit=ptx and --emit=cubin are for: sm_80, sm_90 or a later one"),
+      llvm::cl::value_desc("architecture"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> listPassesMarkdown{
       "list-passes-markdown", llvm::cl::desc("Print the reference of Cohort's passes"),
       llvm::cl::cat(category)};
@@ -92,6 +96,7 @@ struct CohortOptOptions {
   MlirStringRef weights;
   MlirStringRef granularity;
   MlirStringRef targetCpu;
+  MlirStringRef gpuArch;
   bool listPassesMarkdown;
 };
 
@@ -129,6 +134,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->weights = toRef(options().weights.getValue());
   parsed->granularity = toRef(options().granularity.getValue());
   parsed->targetCpu = toRef(options().targetCpu.getValue());
+  parsed->gpuArch = toRef(options().gpuArch.getValue());
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;
 }

@@ -48,6 +48,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
             "`--target-cpu` is what `--emit=object` and `--emit=artifact` compile for",
         ));
     }
+    if options.gpu_arch.is_some() && !matches!(level, Some(Level::Ptx | Level::Cubin)) {
+        return Err(Stop::usage(
+            "`--gpu-arch` is what `--emit=ptx` and `--emit=cubin` compile for",
+        ));
+    }
     let pipeline = match level {
         None => String::new(),
         Some(Level::Stage(stage)) => passes::pipeline(stage, &pipeline_options),
@@ -59,6 +64,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         Some(Level::Object) => {
             let object = emit::object(&options, &pipeline_options, format, &input)?;
             text::write(&options.output, &object)?;
+            return Ok(SUCCESS);
+        }
+        Some(level @ (Level::Ptx | Level::Cubin)) => {
+            let code = emit::gpu(&options, &pipeline_options, format, &input, level)?;
+            text::write(&options.output, &code)?;
             return Ok(SUCCESS);
         }
         Some(Level::Artifact) => {

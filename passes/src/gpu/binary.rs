@@ -1,21 +1,21 @@
 //! GPU code of a module: PTX by LLVM, CUBIN from it by NVIDIA's assembler.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::{Builder, name_of, operands_of, result_of};
 use melior::{
     Context,
     ir::{
-        BlockLike, Location, Module, OperationRef, attribute::ArrayAttribute,
+        BlockLike, Location, Module, OperationRef, ValueLike, attribute::ArrayAttribute,
         operation::OperationLike,
     },
     pass::PassManager,
     utility::parse_pass_pipeline,
 };
 
-use crate::ir::{clone_op, erase, top_level};
+use crate::ir::{clone_op, erase, name_attribute, nested_ops, replace_uses, top_level};
 
 /// A GPU architecture by name, `sm_90`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,11 @@ pub enum GpuError {
     NoCode,
     #[error("the GPU code could not be lowered to PTX")]
     Lowering,
+    #[error(
+        "there is no `ptxas` to assemble code for a GPU; `make setup` installs it, or set \
+         COHORT_PTXAS to the path of one"
+    )]
+    AssemblerMissing,
     #[error("{0} could not be run: {1}")]
     NoAssembler(String, std::io::Error),
     #[error("ptxas refused the code:\n{0}")]
@@ -73,18 +78,76 @@ impl fmt::Display for Architecture {
     }
 }
 
-/// The steps from `gpu` to the `nvvm` dialect, for an architecture. Functions of `math` become LLVM's
-/// own, not those of a library.
-fn pipeline(architecture: &Architecture) -> String {
+/// The steps from `gpu` to the `nvvm` dialect, for an architecture.
+fn to_nvvm(architecture: &Architecture) -> String {
     format!(
         "builtin.module(nvvm-attach-target{{chip={} features={} O=3}},\
-         gpu.module(convert-scf-to-cf,convert-math-to-llvm,convert-gpu-to-nvvm{{index-bitwidth=64}},\
-         convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,\
-         reconcile-unrealized-casts,canonicalize,cse),\
-         gpu-module-to-binary{{format=isa}})",
+         gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm{{index-bitwidth=64}},\
+         convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,\
+         reconcile-unrealized-casts))",
         architecture.name,
         architecture.ptx()
     )
+}
+
+/// The steps from there to PTX.
+const TO_PTX: &str =
+    "builtin.module(gpu.module(canonicalize,cse),gpu-module-to-binary{format=isa})";
+
+/// Functions of NVIDIA's library that upstream calls although one instruction does it. Every other
+/// function is a polynomial by now, the same as on the CPU.
+const INSTRUCTIONS: &[(&str, &str)] = &[
+    ("__nv_ceilf", "llvm.intr.ceil"),
+    ("__nv_copysignf", "llvm.intr.copysign"),
+    ("__nv_fabsf", "llvm.intr.fabs"),
+    ("__nv_floorf", "llvm.intr.floor"),
+    ("__nv_fmaf", "llvm.intr.fma"),
+    ("__nv_rintf", "llvm.intr.roundeven"),
+    ("__nv_sqrtf", "llvm.intr.sqrt"),
+    ("__nv_truncf", "llvm.intr.trunc"),
+];
+
+/// Operations of `math` that run on a GPU besides those that are expanded to polynomials.
+pub const SUPPORTED_MATH: &[&str] = &[
+    "math.absf",
+    "math.ceil",
+    "math.copysign",
+    "math.floor",
+    "math.fma",
+    "math.roundeven",
+    "math.rsqrt",
+    "math.sqrt",
+    "math.trunc",
+];
+
+/// Makes calls of the library's functions the instructions that they are.
+fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
+    let instruction_of = |symbol: Option<String>| {
+        let symbol = symbol?;
+        let known = INSTRUCTIONS.iter().find(|(name, _)| *name == symbol);
+        known.map(|(_, instruction)| *instruction)
+    };
+    let module = cohort_dialects::builder::extend_op(module);
+    for operation in nested_ops(module) {
+        match name_of(operation).as_str() {
+            "llvm.call" => {
+                let Some(name) = instruction_of(name_attribute(operation, "callee")) else {
+                    continue;
+                };
+                let result = result_of(operation, 0);
+                let Some(b) = Builder::before(context, operation) else {
+                    continue;
+                };
+                let value = b.value(name, &operands_of(operation), result.r#type());
+                replace_uses(result, value);
+                erase(operation);
+            }
+            "llvm.func" if instruction_of(name_attribute(operation, "sym_name")).is_some() => {
+                erase(operation);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The PTX of a module's `gpu.module`, which stays as it is.
@@ -99,10 +162,9 @@ pub fn ptx(
         .ok_or(GpuError::NoCode)?;
     let mut alone = Module::new(Location::unknown(context));
     alone.body().append_operation(clone_op(source));
-    let manager = PassManager::new(context);
-    parse_pass_pipeline(manager.as_operation_pass_manager(), &pipeline(architecture))
-        .map_err(|_| GpuError::Lowering)?;
-    manager.run(&mut alone).map_err(|_| GpuError::Lowering)?;
+    run_pipeline(context, &mut alone, &to_nvvm(architecture))?;
+    use_instructions(context, alone.as_operation());
+    run_pipeline(context, &mut alone, TO_PTX)?;
     let binary = top_level(alone.as_operation())
         .into_iter()
         .find(|op| name_of(*op) == "gpu.binary")
@@ -114,6 +176,13 @@ pub fn ptx(
         .ok_or(GpuError::Lowering)?;
     let object = objects.element(0).map_err(|_| GpuError::Lowering)?;
     Ok(object_text(object)?.trim_end_matches('\0').to_owned())
+}
+
+fn run_pipeline(context: &Context, module: &mut Module<'_>, text: &str) -> Result<(), GpuError> {
+    let manager = PassManager::new(context);
+    parse_pass_pipeline(manager.as_operation_pass_manager(), text)
+        .map_err(|_| GpuError::Lowering)?;
+    manager.run(module).map_err(|_| GpuError::Lowering)
 }
 
 fn object_text(object: melior::ir::Attribute<'_>) -> Result<String, GpuError> {
@@ -159,6 +228,27 @@ pub fn cubin(ptx: &str, architecture: &Architecture, ptxas: &Path) -> Result<Cub
         bytes: std::fs::read(&output).map_err(failed)?,
         resources: messages.into_owned(),
     })
+}
+
+/// Whether a module has code for a GPU.
+pub fn is_there(module: OperationRef<'_, '_>) -> bool {
+    top_level(module)
+        .into_iter()
+        .any(|op| name_of(op) == "gpu.module")
+}
+
+/// NVIDIA's assembler: the one that `COHORT_PTXAS` names, on the path, or in `.tools/bin`, where
+/// `make setup` puts it.
+pub fn find_assembler() -> Result<PathBuf, GpuError> {
+    if let Some(path) = std::env::var_os("COHORT_PTXAS") {
+        return Ok(PathBuf::from(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from(".tools/bin")]);
+    let mut candidates = folders.map(|folder| folder.join("ptxas"));
+    candidates
+        .find(|candidate| candidate.is_file())
+        .ok_or(GpuError::AssemblerMissing)
 }
 
 /// Takes the GPU code out of a module, so that the rest can go on to the host's code.

@@ -49,7 +49,9 @@ mod rows;
 mod site;
 mod tile;
 
-use cohort_dialects::builder::{Builder, arguments_of, name_of, operands_of, region_with_block};
+use cohort_dialects::builder::{
+    Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
+};
 use melior::{
     Context,
     ir::{
@@ -62,7 +64,8 @@ use melior::{
 use crate::cpu::lower_kernels::read::elem_of;
 use crate::gpu::lower_kernels_to_gpu::function::Lowered;
 use crate::ir::{
-    COMPUTED, TensorType, blocks_of, name_attribute, nested_ops, set_attribute, top_level,
+    COMPUTED, TensorType, blocks_of, erase, name_attribute, nested_ops, replace_uses,
+    set_attribute, top_level,
 };
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 
@@ -118,7 +121,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 Identifier::new(context, &name),
                 StringAttribute::new(context, &description).into(),
             )),
-            Lowered::Refused { op, reason } => refuse(op, reason),
+            Lowered::Refused { op, reason } => refuse(op, &reason),
         }
     }
     let name = StringAttribute::new(context, MODULE).into();
@@ -134,6 +137,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .collect();
     let dictionary = builder.attr(&format!("{{{}}}", entries.join(", ")));
     set_attribute(gpu, ATTRIBUTE, dictionary);
+    expand_reciprocal_roots(context, gpu);
     if !cohort_dialects::math::expand_polynomials(gpu) {
         return Err(error(
             module,
@@ -141,6 +145,25 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// `1 / sqrt(x)`, as on the CPU; the instruction for it is not exact to the last place.
+fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) {
+    for op in nested_ops(gpu) {
+        if name_of(op) != "math.rsqrt" {
+            continue;
+        }
+        let Some(b) = Builder::before(context, op) else {
+            continue;
+        };
+        let ty = b.ty("f32");
+        let one = [("value", b.attr("1.0 : f32"))];
+        let one = b.value_with("arith.constant", &[], ty, &one);
+        let root = b.value("math.sqrt", &operands_of(op), ty);
+        let value = b.value("arith.divf", &[one, root], ty);
+        replace_uses(result_of(op, 0), value);
+        erase(op);
+    }
 }
 
 fn refuse(op: OperationRef<'_, '_>, reason: &str) {

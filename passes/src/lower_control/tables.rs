@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cohort_abi::gpu::GpuKernel;
 use cohort_abi::manifest::{
     Adt, Computed, Constant, Constructor, Elem, Force, Kernel, Operand, Param, Source, Space,
     Type as ManifestType,
@@ -16,9 +17,12 @@ use melior::ir::{
 };
 
 use super::types::{elem_of, tuple_elements};
+use crate::gpu::lower_kernels_to_gpu::{
+    ATTRIBUTE as GPU_ATTRIBUTE, descriptions as gpu_descriptions,
+};
 use crate::ir::{COMPUTED, TensorType, name_attribute, top_level};
 use crate::kernel_description::{
-    ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription,
+    ATTRIBUTE, ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
 use crate::pass::{Failed, error};
 
@@ -66,6 +70,9 @@ impl Tables {
         }
         for function in named("func.func") {
             tables.add_kernel(function)?;
+        }
+        for gpu in named("gpu.module") {
+            tables.add_gpu_kernels(gpu)?;
         }
         tables.finish_computed(&globals)?;
         Ok(tables)
@@ -297,26 +304,7 @@ impl Tables {
             .into_iter()
             .map(|row| self.space(row.elem, &row.shape))
             .collect();
-        let param = |name: &str| {
-            self.param(name)
-                .ok_or_else(|| format!("no parameter `{name}`"))
-        };
-        let constants: Result<_, String> = description
-            .constants
-            .into_iter()
-            .map(|constant| {
-                Ok(match constant {
-                    ConstantDescription::Plain { param: name } => Constant::Plain {
-                        param: param(&name)?,
-                    },
-                    ConstantDescription::Panels { param: name, width } => Constant::Panels {
-                        param: param(&name)?,
-                        width,
-                    },
-                    ConstantDescription::Dense { elem, bits } => Constant::Dense { elem, bits },
-                })
-            })
-            .collect();
+        let constants = self.constants_of(description.constants);
         Ok(Kernel {
             name: description.name,
             symbol: description.symbol,
@@ -331,6 +319,59 @@ impl Tables {
             call: description.call,
             gpu: None,
         })
+    }
+
+    fn constants_of(
+        &self,
+        descriptions: Vec<ConstantDescription>,
+    ) -> Result<Vec<Constant>, String> {
+        let param = |name: &str| {
+            self.param(name)
+                .ok_or_else(|| format!("no parameter `{name}`"))
+        };
+        descriptions
+            .into_iter()
+            .map(|constant| {
+                Ok(match constant {
+                    ConstantDescription::Plain { param: name } => Constant::Plain {
+                        param: param(&name)?,
+                    },
+                    ConstantDescription::Panels { param: name, width } => Constant::Panels {
+                        param: param(&name)?,
+                        width,
+                    },
+                    ConstantDescription::Dense { elem, bits } => Constant::Dense { elem, bits },
+                })
+            })
+            .collect()
+    }
+
+    /// Takes the descriptions of kernels' functions off the `gpu.module`.
+    fn add_gpu_kernels(&mut self, gpu: OperationRef<'_, '_>) -> Result<(), Failed> {
+        let Ok(entries) = gpu.attribute(GPU_ATTRIBUTE) else {
+            return Ok(());
+        };
+        for (name, json) in gpu_descriptions(entries) {
+            let json = StringAttribute::try_from(json).map(|json| json.value().to_owned());
+            let described = json
+                .map_err(|problem| problem.to_string())
+                .and_then(|json| GpuDescription::parse(&json).map_err(|p| p.to_string()))
+                .and_then(|description| {
+                    Ok(GpuKernel {
+                        constants: self.constants_of(description.constants)?,
+                        scratch_bytes: description.scratch_bytes,
+                        scratch_bytes_per_row: description.scratch_bytes_per_row,
+                        launches: description.launches,
+                    })
+                })
+                .map_err(|problem| error(gpu, &format!("bad `{GPU_ATTRIBUTE}`: {problem}")))?;
+            // A kernel that is called nowhere has no entry.
+            if let Some(number) = self.kernel(&name) {
+                self.kernels[number].gpu = Some(described);
+            }
+        }
+        remove_attribute(gpu, GPU_ATTRIBUTE);
+        Ok(())
     }
 }
 

@@ -18,9 +18,6 @@ use melior::{
 /// Values of a kernel's operands, results and parameters, as 32-bit patterns.
 pub type Bits = Vec<u32>;
 
-/// Elements of a row: their type and number.
-pub type Row = (Elem, usize);
-
 pub struct Jit {
     engine: ExecutionEngine,
     pub kernels: HashMap<String, KernelDescription>,

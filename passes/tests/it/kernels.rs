@@ -5,5 +5,6 @@ mod calls;
 mod check;
 mod elementwise;
 mod folds;
+mod gpu;
 mod lists;
 mod products;

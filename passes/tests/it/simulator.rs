@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 
 use cohort_abi::gpu::{BARRIER, GpuFunction, SimFn};
+use cohort_abi::manifest::Elem;
 use cohort_passes::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
 use cohort_passes::ir::{name_attribute, top_level};
 use cohort_passes::kernel_description::{ConstantDescription, GpuDescription};
@@ -27,6 +28,25 @@ pub enum Order {
     Forward,
     Backward,
     Shuffled,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub order: Order,
+    /// Take the largest tiles, whatever the number of rows.
+    pub largest: bool,
+}
+
+/// Elements of a row: their type and number.
+pub type Row = (Elem, usize);
+
+/// A kernel with what it reads; the types of row operands and of results.
+pub struct Call<'a> {
+    pub kernel: &'a str,
+    pub params: &'a HashMap<&'a str, Bits>,
+    pub operands: &'a [Operand],
+    pub types: &'a [Option<Row>],
+    pub results: &'a [Row],
 }
 
 pub struct Simulator {
@@ -93,22 +113,13 @@ impl Simulator {
         Simulator { engine, kernels }
     }
 
-    /// Runs a kernel for all rows; the results' bits. Panics where threads of a block meet another
-    /// number of barriers.
-    pub fn run(
-        &self,
-        name: &str,
-        params: &HashMap<&str, Bits>,
-        operands: &[Operand],
-        types: &[Option<crate::jit::Row>],
-        results: &[crate::jit::Row],
-        rows: usize,
-        order: Order,
-    ) -> Vec<Bits> {
-        let kernel = &self.kernels[name];
+    /// Runs a kernel for so many rows; the results' bits. Panics where threads of a block meet
+    /// another number of barriers.
+    pub fn run(&self, call: &Call<'_>, rows: usize, how: How) -> Vec<Bits> {
+        let kernel = &self.kernels[call.kernel];
         let mut memories: Vec<Aligned> = Vec::new();
         let mut arguments = vec![rows as u64];
-        for (operand, ty) in operands.iter().zip(types) {
+        for (operand, ty) in call.operands.iter().zip(call.types) {
             let mut memory = Aligned::new(match ty {
                 Some((elem, _)) => operand.space.len() * elem.bytes(),
                 None => 0,
@@ -123,7 +134,8 @@ impl Simulator {
             arguments.push(operand.offsets.as_ptr() as u64);
             memories.push(memory);
         }
-        let mut outputs: Vec<_> = results
+        let mut outputs: Vec<_> = call
+            .results
             .iter()
             .map(|(elem, elements)| {
                 let mut memory = Aligned::new((elements * rows + 16) * elem.bytes());
@@ -134,7 +146,7 @@ impl Simulator {
             .collect();
         for constant in &kernel.constants {
             assert!(!matches!(constant, ConstantDescription::Panels { .. }));
-            let mut memory = constant_memory(constant, params);
+            let mut memory = constant_memory(constant, call.params);
             arguments.push(memory.pointer() as u64);
             memories.push(memory);
         }
@@ -144,8 +156,12 @@ impl Simulator {
         arguments.push(scratch.pointer() as u64);
 
         for launch in &kernel.launches {
-            let function = launch.function(rows as u64).expect("a function");
-            self.launch(function, &arguments, rows as u64, order);
+            let function = match how.largest {
+                true => launch.functions.last(),
+                false => launch.function(rows as u64),
+            };
+            let function = function.expect("a function");
+            self.launch(function, &arguments, rows as u64, how.order);
         }
         outputs
             .iter_mut()

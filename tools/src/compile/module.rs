@@ -68,8 +68,19 @@ pub fn run_passes(
     from: Stage,
     options: &pipeline::Options,
 ) -> Result<(), Stop> {
+    run_passes_upto(context, module, from, Stage::Llvm, options)
+}
+
+/// The same, down to a stage.
+pub fn run_passes_upto(
+    context: &Context,
+    module: &mut Module<'_>,
+    from: Stage,
+    upto: Stage,
+    options: &pipeline::Options,
+) -> Result<(), Stop> {
     for stage in pipeline::STAGES {
-        if stage > from {
+        if stage > from && stage <= upto {
             pipeline::run_stage(context, module, stage, options)
                 .map_err(|_| Stop::reported(USAGE))?;
         }

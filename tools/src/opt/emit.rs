@@ -1,17 +1,22 @@
 //! `--emit` and `.coh` inputs: the compiler's own way down the levels.
 
 use cohort_abi::manifest::Manifest;
+use cohort_passes::gpu::binary::{self, Architecture, GpuError};
+use cohort_passes::gpu::lower_kernels_to_gpu;
+use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::artifact::LoadedObject;
 use cohort_runtime::{Artifact, CompiledCode};
-use melior::ir::operation::OperationLike;
+use melior::Context;
+use melior::ir::{Module, operation::OperationLike};
+use melior::pass::PassManager;
 
 use super::glue::Options;
 use crate::compile::diagnostics::Reporter;
 use crate::compile::module;
 use crate::compile::object::{self, Target};
 use crate::compile::source::{self, Dims, Source};
-use crate::exit::Stop;
+use crate::exit::{Stop, USAGE};
 
 /// What an input is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub enum Level {
     Stage(Stage),
     Object,
     Artifact,
+    Ptx,
+    Cubin,
 }
 
 impl Level {
@@ -40,9 +47,8 @@ impl Level {
             "llvm" => Level::Stage(Stage::Llvm),
             "object" => Level::Object,
             "artifact" => Level::Artifact,
-            "ptx" | "cubin" => {
-                return Err(Stop::usage(format!("`--emit={name}` is not supported yet")));
-            }
+            "ptx" => Level::Ptx,
+            "cubin" => Level::Cubin,
             _ => {
                 return Err(Stop::usage(format!(
                     "unknown level `{name}`; `--emit` takes ast, program, blocks, batched, target, \
@@ -112,6 +118,36 @@ pub fn artifact(
         .map_err(|error| Stop::usage(error.to_string()))
 }
 
+/// The kernels of a program for a GPU, as text or as what a driver loads.
+pub fn gpu(
+    options: &Options,
+    pipeline: &pipeline::Options,
+    format: Format,
+    input: &[u8],
+    level: Level,
+) -> Result<Vec<u8>, Stop> {
+    let usage = |error: GpuError| Stop::usage(error.to_string());
+    let architecture = options.gpu_arch.as_deref();
+    let architecture = architecture.unwrap_or(Architecture::OLDEST);
+    let architecture = Architecture::parse(architecture).map_err(usage)?;
+    let context = cohort_dialects::new_context();
+    let mut module = lowered(&context, options, pipeline, format, input, Stage::Batched)?;
+    if !binary::is_there(module.as_operation()) {
+        let manager = PassManager::new(&context);
+        manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
+        manager
+            .run(&mut module)
+            .map_err(|_| Stop::reported(USAGE))?;
+    }
+    let ptx = binary::ptx(&context, module.as_operation(), &architecture).map_err(usage)?;
+    if level == Level::Ptx {
+        return Ok(ptx.into_bytes());
+    }
+    let assembler = binary::find_assembler().map_err(usage)?;
+    let cubin = binary::cubin(&ptx, &architecture, &assembler).map_err(usage)?;
+    Ok(cubin.bytes)
+}
+
 fn compile(
     options: &Options,
     pipeline: &pipeline::Options,
@@ -120,22 +156,7 @@ fn compile(
     target: &Target,
 ) -> Result<(Manifest, Vec<u8>), Stop> {
     let context = cohort_dialects::new_context();
-    let module = match format {
-        Format::Coh => {
-            let source = Source::check(&options.input, input)?;
-            let program = source.bind(&Dims::new(options.weights.clone(), &options.dims)?)?;
-            let _handler = Reporter::with_sources(&source.sources).attach(&context);
-            let mut module = source.lower(&context, &program)?;
-            module::run_passes(&context, &mut module, Stage::Program, pipeline)?;
-            module
-        }
-        Format::Mlir => {
-            let mut module = module::parse(&context, &options.input, input)?;
-            let level = module::level(&module);
-            module::run_passes(&context, &mut module, level, pipeline)?;
-            module
-        }
-    };
+    let module = lowered(&context, options, pipeline, format, input, Stage::Llvm)?;
     let manifest = module::manifest(&module)?;
     let object = object::emit(&module, target)?;
     // What could not be loaded is found out here and not where there is no compiler.
@@ -145,4 +166,31 @@ fn compile(
         return Err(Stop::usage("the program has no entry"));
     }
     Ok((manifest, object))
+}
+
+/// The module of an input, brought down to a stage, or as it is where it is below it.
+fn lowered<'c>(
+    context: &'c Context,
+    options: &Options,
+    pipeline: &pipeline::Options,
+    format: Format,
+    input: &[u8],
+    upto: Stage,
+) -> Result<Module<'c>, Stop> {
+    match format {
+        Format::Coh => {
+            let source = Source::check(&options.input, input)?;
+            let program = source.bind(&Dims::new(options.weights.clone(), &options.dims)?)?;
+            let _handler = Reporter::with_sources(&source.sources).attach(context);
+            let mut module = source.lower(context, &program)?;
+            module::run_passes_upto(context, &mut module, Stage::Program, upto, pipeline)?;
+            Ok(module)
+        }
+        Format::Mlir => {
+            let mut module = module::parse(context, &options.input, input)?;
+            let level = module::level(&module);
+            module::run_passes_upto(context, &mut module, level, upto, pipeline)?;
+            Ok(module)
+        }
+    }
 }

@@ -35,6 +35,7 @@ pub struct Options {
     pub without: Vec<String>,
     pub granularity: Option<String>,
     pub target_cpu: Option<String>,
+    pub gpu_arch: Option<String>,
     pub list_passes_markdown: bool,
 }
 
@@ -133,6 +134,7 @@ pub fn parse(
                 .collect(),
             granularity: non_empty(text(parsed.granularity)),
             target_cpu: non_empty(text(parsed.target_cpu)),
+            gpu_arch: non_empty(text(parsed.gpu_arch)),
             without: (0..cohort_opt_without_count())
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
@@ -243,6 +245,7 @@ struct RawOptions {
     weights: MlirStringRef,
     granularity: MlirStringRef,
     target_cpu: MlirStringRef,
+    gpu_arch: MlirStringRef,
     list_passes_markdown: bool,
 }
 
@@ -260,6 +263,7 @@ impl Default for RawOptions {
             weights: empty,
             granularity: empty,
             target_cpu: empty,
+            gpu_arch: empty,
             list_passes_markdown: false,
         }
     }

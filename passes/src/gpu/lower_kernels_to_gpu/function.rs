@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cohort_abi::gpu::{GpuFunction, GpuLaunch};
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, region_with_block,
+};
+use cohort_dialects::math::EXPANDABLE;
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef, Type,
+        Attribute, OperationRef, Type, ValueLike,
         attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
         operation::OperationLike,
         r#type::FunctionType,
@@ -23,7 +26,8 @@ use crate::cpu::lower_kernels::emit::Emitter;
 use crate::cpu::lower_kernels::graph::{Graph, Kind, NodeId};
 use crate::cpu::lower_kernels::layout::{Layouts, Place, Slot, round_up};
 use crate::cpu::lower_kernels::{loops, read};
-use crate::ir::blocks_of;
+use crate::gpu::binary::SUPPORTED_MATH;
+use crate::ir::{blocks_of, nested_ops};
 use crate::kernel_description::{ConstantDescription, GpuDescription};
 use crate::pass::error;
 
@@ -41,8 +45,28 @@ pub enum Lowered<'c> {
     Functions(String),
     Refused {
         op: OperationRef<'c, 'c>,
-        reason: &'static str,
+        reason: String,
     },
+}
+
+/// An operation of the kernel that no instruction or polynomial does.
+fn foreign<'c>(graph: &Graph<'c>) -> Option<(OperationRef<'c, 'c>, String)> {
+    let operations = graph.nodes.iter().flat_map(|node| match &node.kind {
+        Kind::Pointwise { op, .. } => vec![*op],
+        Kind::ReduceRows { op, .. } => nested_ops(*op),
+        Kind::Loops(loops) => nested_ops(loops.op),
+        _ => vec![],
+    });
+    operations.into_iter().find_map(|op| {
+        let name = name_of(op);
+        let float = operands_of(op)
+            .first()
+            .is_some_and(|o| o.r#type().to_string().contains("f32"));
+        let known = EXPANDABLE.contains(&name.as_str())
+            || SUPPORTED_MATH.contains(&name.as_str())
+            || !name.starts_with("math.") && name != "arith.remf";
+        (!known && float).then(|| (op, format!("`{name}` is no operation of it")))
+    })
 }
 
 /// Adds a kernel's functions at the end of the `gpu.module`.
@@ -61,12 +85,15 @@ pub fn lower<'c>(
             loops::check(of_node.op, &of_node.loop_of_dim)?;
         }
     }
+    if let Some((op, reason)) = foreign(&graph) {
+        return Ok(Lowered::Refused { op, reason });
+    }
     let plan = match plan(&graph) {
         Ok(plan) => plan,
         Err(refused) => {
             return Ok(Lowered::Refused {
                 op: refused.op,
-                reason: refused.reason,
+                reason: refused.reason.to_owned(),
             });
         }
     };
@@ -80,7 +107,7 @@ pub fn lower<'c>(
     if (arguments + constants.descriptions.len()) * 8 > ARGUMENT_BYTES {
         return Ok(Lowered::Refused {
             op: kernel,
-            reason: "it has too many arguments",
+            reason: "it has too many arguments".to_owned(),
         });
     }
     let memory = Memory::new(&graph, &plan);

@@ -32,7 +32,7 @@ pub struct Plan<'c> {
 
 #[derive(Clone)]
 pub enum Launch<'c> {
-    Tile(Tile<'c>),
+    Tile(Box<Tile<'c>>),
     Rows(Rows<'c>),
 }
 
@@ -493,7 +493,7 @@ impl<'c> Planner<'_, 'c> {
         }
         for at in 0..self.launches.len() {
             if let Some(tile) = self.joined(at, &root)? {
-                self.launches[at] = Launch::Tile(tile);
+                self.launches[at] = Launch::Tile(Box::new(tile));
                 return Ok((at, 0));
             }
         }
@@ -505,7 +505,7 @@ impl<'c> Planner<'_, 'c> {
         let at = self.launches.len();
         match self.with_root(at, empty, &root)? {
             Some(tile) => {
-                self.launches.push(Launch::Tile(tile));
+                self.launches.push(Launch::Tile(Box::new(tile)));
                 Ok((at, 0))
             }
             None => {
@@ -518,7 +518,7 @@ impl<'c> Planner<'_, 'c> {
     fn joined(&self, at: usize, root: &Root<'_>) -> Result<Option<Tile<'c>>, Stop<'c>> {
         match &self.launches[at] {
             Launch::Tile(tile) if tile.domain == root.domain => {
-                self.with_root(at, tile.clone(), root)
+                self.with_root(at, Tile::clone(tile), root)
             }
             _ => Ok(None),
         }
@@ -628,7 +628,7 @@ impl<'c> Planner<'_, 'c> {
             if root.rows
                 && let Some(tile) = self.joined(at, root)?
             {
-                self.launches[at] = Launch::Tile(tile);
+                self.launches[at] = Launch::Tile(Box::new(tile));
                 return Ok((at, 0));
             }
             let Launch::Rows(rows) = &self.launches[at] else {

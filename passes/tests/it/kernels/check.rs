@@ -6,7 +6,7 @@ use cohort_abi::manifest::Elem;
 use cohort_passes::kernel_description::{KernelDescription, OperandDescription, RowType};
 
 use crate::jit::{Bits, Jit, Operand};
-use crate::simulator::{Order, Simulator, gpu_text};
+use crate::simulator::{Call, How, Order, Simulator, gpu_text};
 
 /// Repeatable numbers.
 pub struct Random(pub u64);
@@ -328,20 +328,33 @@ impl Kernel<'_> {
             })
             .collect();
         let results: Vec<_> = description.results.iter().map(size).collect();
-        let run = |operands: &[Operand], rows, order| {
-            simulator.run("k", params, operands, &types, &results, rows, order)
+        let run = |operands: &[Operand], rows, order, largest| {
+            let call = Call {
+                kernel: "k",
+                params,
+                operands,
+                types: &types,
+                results: &results,
+            };
+            simulator.run(&call, rows, How { order, largest })
         };
-        let whole = run(operands, rows, Order::Forward);
+        let whole = run(operands, rows, Order::Forward, false);
         compare(&whole);
         for order in [Order::Backward, Order::Shuffled] {
-            assert_eq!(run(operands, rows, order), whole, "threads {order:?}");
+            assert_eq!(
+                run(operands, rows, order, false),
+                whole,
+                "threads {order:?}"
+            );
         }
+        let large = run(operands, rows, Order::Backward, true);
+        assert_eq!(large, whole, "larger tiles");
         // Some rows alone, in another order.
         let order: Vec<usize> = (0..rows).rev().step_by(3).collect();
         let some: Vec<_> = (operands.iter())
             .map(|operand| operand.in_order(&order))
             .collect();
-        let some = run(&some, order.len(), Order::Forward);
+        let some = run(&some, order.len(), Order::Forward, false);
         for (whole, some) in whole.iter().zip(&some) {
             let elements = whole.len() / rows;
             for (at, row) in order.iter().enumerate() {

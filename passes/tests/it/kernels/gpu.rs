@@ -1,0 +1,177 @@
+//! What only GPU code can get wrong: tiles of any size, and barriers.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cohort_abi::manifest::Elem;
+
+use super::check::{Random, f64s, sigmoid, vecmat};
+use crate::jit::{Bits, Operand};
+use crate::simulator::{Call, How, Order, Simulator, gpu_text};
+
+/// `sigmoid(i) * tanh(u)` of the halves of `x · w_N + b`.
+fn gates(k: usize, h: usize) -> String {
+    let n = 2 * h;
+    format!(
+        "ml_program.global private @w_{n}(#ml_program.extern<tensor<{k}x{n}xf32>>) : tensor<{k}x{n}xf32>
+         ml_program.global private @b(#ml_program.extern<tensor<{n}xf32>>) : tensor<{n}xf32>
+         cfb.kernel @k {{
+         ^bb0(%rows: index, %x: tensor<?x{k}xf32>):
+           %w = ml_program.global_load_const @w_{n} : tensor<{k}x{n}xf32>
+           %b = ml_program.global_load_const @b : tensor<{n}xf32>
+           %one = arith.constant 1.0 : f32
+           %e = tensor.empty(%rows) : tensor<?x{n}xf32>
+           %e1 = tensor.empty(%rows) : tensor<?x{h}xf32>
+           %ones = linalg.fill ins(%one : f32) outs(%e1 : tensor<?x{h}xf32>) -> tensor<?x{h}xf32>
+           %z = linalg.broadcast ins(%b : tensor<{n}xf32>) outs(%e : tensor<?x{n}xf32>) dimensions = [0]
+           %p = linalg.matmul ins(%x, %w : tensor<?x{k}xf32>, tensor<{k}x{n}xf32>) outs(%z : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+           %i = tensor.extract_slice %p[0, 0] [%rows, {h}] [1, 1] : tensor<?x{n}xf32> to tensor<?x{h}xf32>
+           %u = tensor.extract_slice %p[0, {h}] [%rows, {h}] [1, 1] : tensor<?x{n}xf32> to tensor<?x{h}xf32>
+           %m = arith.negf %i : tensor<?x{h}xf32>
+           %x1 = math.exp %m : tensor<?x{h}xf32>
+           %d = arith.addf %x1, %ones : tensor<?x{h}xf32>
+           %s = arith.divf %ones, %d : tensor<?x{h}xf32>
+           %t = math.tanh %u : tensor<?x{h}xf32>
+           %c = arith.mulf %s, %t : tensor<?x{h}xf32>
+           cfb.yield %c : tensor<?x{h}xf32>
+         }}"
+    )
+}
+
+struct Case {
+    k: usize,
+    h: usize,
+    w: Bits,
+    b: Bits,
+    operand: Operand,
+}
+
+impl Case {
+    fn new(k: usize, h: usize, rows: usize) -> Case {
+        let mut random = Random((k * 1000 + h) as u64);
+        Case {
+            k,
+            h,
+            w: random.floats(k * 2 * h),
+            b: random.floats(2 * h),
+            operand: Operand {
+                space: random.floats((rows + 2) * k),
+                index: (0..rows)
+                    .map(|row| ((row * 7 + 1) % (rows + 2)) as u32)
+                    .collect(),
+                ..Operand::default()
+            },
+        }
+    }
+
+    fn run(&self, simulator: &Simulator, rows: usize, how: How) -> Bits {
+        let name = format!("w_{}", 2 * self.h);
+        let params = HashMap::from([(name.as_str(), self.w.clone()), ("b", self.b.clone())]);
+        let call = Call {
+            kernel: "k",
+            params: &params,
+            operands: std::slice::from_ref(&self.operand),
+            types: &[Some((Elem::F32, self.k))],
+            results: &[(Elem::F32, self.h)],
+        };
+        simulator.run(&call, rows, how).remove(0)
+    }
+
+    fn reference(&self, row: usize) -> Vec<f64> {
+        let from = self.operand.index[row] as usize * self.k;
+        let x = f64s(&self.operand.space[from..from + self.k]);
+        let mut sums = vecmat(&x, &f64s(&self.w), 2 * self.h);
+        for (sum, b) in sums.iter_mut().zip(f64s(&self.b)) {
+            *sum += b;
+        }
+        let (i, u) = sums.split_at(self.h);
+        i.iter()
+            .zip(u)
+            .map(|(i, u)| sigmoid(*i) * u.tanh())
+            .collect()
+    }
+}
+
+const FORWARD: How = How {
+    order: Order::Forward,
+    largest: false,
+};
+
+#[test]
+fn gates_of_any_size_in_tiles_of_both_sizes() {
+    for (k, h) in [
+        (1, 96),
+        (3, 61),
+        (28, 28),
+        (61, 3),
+        (96, 96),
+        (28, 1),
+        (256, 40),
+    ] {
+        let simulator = Simulator::new(&gpu_text(&gates(k, h)).expect("it lowers"));
+        let case = Case::new(k, h, 257);
+        let all = case.run(&simulator, 257, FORWARD);
+        for row in 0..257 {
+            let got = f64s(&all[row * h..(row + 1) * h]);
+            for (got, wanted) in got.iter().zip(case.reference(row)) {
+                assert!(
+                    (got - wanted).abs() <= 2e-5,
+                    "k={k} h={h}: {got}, not {wanted}"
+                );
+            }
+        }
+        for rows in [1, 3, 28, 61] {
+            let largest = How {
+                order: Order::Backward,
+                largest: true,
+            };
+            for how in [FORWARD, largest] {
+                let some = case.run(&simulator, rows, how);
+                assert_eq!(some, all[..rows * h], "k={k} h={h} rows={rows} {how:?}");
+            }
+        }
+    }
+}
+
+/// Every barrier is needed: without any one of them, some order of the threads gives other bits, for
+/// shared memory begins as NaNs and is then written for another step.
+#[test]
+fn a_missing_barrier_is_seen() {
+    // A product, and a fold by warps whose result is used by another stage.
+    let fold = "cfb.kernel @k {
+      ^bb0(%rows: index, %x: tensor<?x100xf32>):
+        %zero = arith.constant 0.0 : f32
+        %e = tensor.empty(%rows) : tensor<?xf32>
+        %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+        %s = linalg.reduce { arith.addf } ins(%x : tensor<?x100xf32>) outs(%z : tensor<?xf32>) dimensions = [1]
+        %e1 = tensor.empty(%rows) : tensor<?x100xf32>
+        %m = linalg.broadcast ins(%s : tensor<?xf32>) outs(%e1 : tensor<?x100xf32>) dimensions = [1]
+        %y = arith.subf %x, %m : tensor<?x100xf32>
+        cfb.yield %y : tensor<?x100xf32>
+      }";
+    for (text, k, h) in [(gates(61, 40), 61, 40), (fold.to_owned(), 100, 100)] {
+        let gpu = gpu_text(&text).expect("it lowers");
+        let case = Case::new(k, h, 29);
+        let right = case.run(&Simulator::new(&gpu), 29, FORWARD);
+        // The large tile's barriers come last and are not run here.
+        let small = gpu.split("_large(").next().unwrap_or(&gpu);
+        let barriers: Vec<usize> = small
+            .match_indices("gpu.barrier")
+            .map(|(at, _)| at)
+            .collect();
+        assert!(barriers.len() >= 2, "{} barriers", barriers.len());
+        for at in barriers {
+            let without = gpu[..at].to_owned() + &gpu[at + "gpu.barrier".len()..];
+            let simulator = Simulator::new(&without);
+            let seen = [Order::Forward, Order::Backward, Order::Shuffled].map(|order| {
+                let how = How {
+                    order,
+                    largest: false,
+                };
+                catch_unwind(AssertUnwindSafe(|| case.run(&simulator, 29, how)))
+                    .map_or(true, |bits| bits != right)
+            });
+            assert!(seen.contains(&true), "nothing misses the barrier at {at}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+// Slices of one product that meet in pointwise arithmetic are sums over one iteration space: one
+// launch in two sizes of tile, no scratch, and what is stored is the result alone. The rows are
+// gathered through their index while they are loaded, by 16 bytes, like the weight's columns.
+// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+
+ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
+ml_program.global private @b(#ml_program.extern<tensor<128xf32>>) : tensor<128xf32>
+
+// CHECK: gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {gates =
+// CHECK-SAME: \22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,
+// CHECK-SAME: \22symbol\22:\22gates$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:2
+// CHECK-SAME: \22symbol\22:\22gates$0_large\22
+// CHECK-NOT: gates$1
+// CHECK: llvm.mlir.global internal @gates$0_small$shared() {addr_space = 3 : i32
+// CHECK: gpu.func @gates$0_small(%[[ROWS:.*]]: i64, %[[BASE:[^:]*]]: !llvm.ptr<1>, %[[INDEX:[^:]*]]: !llvm.ptr<1>
+// CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: gpu.barrier
+// CHECK: scf.for
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: math.fma
+// CHECK: gpu.barrier
+// CHECK: arith.mulf
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// CHECK: gpu.return
+// CHECK: cfb.kernel @gates
+cfb.kernel @gates {
+^bb0(%rows: index, %x: tensor<?x64xf32>):
+  %w = ml_program.global_load_const @w : tensor<64x128xf32>
+  %b = ml_program.global_load_const @b : tensor<128xf32>
+  %e = tensor.empty(%rows) : tensor<?x128xf32>
+  %z = linalg.broadcast ins(%b : tensor<128xf32>) outs(%e : tensor<?x128xf32>) dimensions = [0]
+  %p = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x128xf32>) outs(%z : tensor<?x128xf32>) -> tensor<?x128xf32>
+  %i = tensor.extract_slice %p[0, 0] [%rows, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
+  %o = tensor.extract_slice %p[0, 64] [%rows, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
+  %h = arith.mulf %i, %o : tensor<?x64xf32>
+  cfb.yield %h : tensor<?x64xf32>
+}

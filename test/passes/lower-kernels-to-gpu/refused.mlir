@@ -1,0 +1,26 @@
+// A kernel that has no form for a GPU stays on the CPU alone, with a remark that says which and why;
+// the others are lowered.
+// RUN: %batch-opt %s --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
+
+// CHECK: cfb.gpu_kernels = {good = "
+// CHECK-NOT: rest
+// CHECK: gpu.func @good$0(
+// CHECK: cfb.kernel @rest
+// expected-remark @below {{not on the GPU, its kernel stays on the CPU: its unit is the call}}
+cfb.kernel @calls attributes {unit = "calls"} {
+^bb0(%rows: index, %x: tensor<?x3xf32>):
+  cfb.yield %x : tensor<?x3xf32>
+}
+
+cfb.kernel @rest {
+^bb0(%rows: index, %x: tensor<?x3xf32>, %y: tensor<?x3xf32>):
+  // expected-remark @below {{not on the GPU, its kernel stays on the CPU: `arith.remf` is no operation of it}}
+  %r = arith.remf %x, %y : tensor<?x3xf32>
+  cfb.yield %r : tensor<?x3xf32>
+}
+
+cfb.kernel @good {
+^bb0(%rows: index, %x: tensor<?x3xf32>):
+  %r = arith.negf %x : tensor<?x3xf32>
+  cfb.yield %r : tensor<?x3xf32>
+}

@@ -1,0 +1,45 @@
+// `--emit=ptx` gives the code of a GPU as text, for the architecture that was asked for: loads of 16
+// bytes, shared memory, barriers, multiply-adds in the order of the program, nothing in local memory,
+// and no function of a library.
+// RUN: %batch-opt %s --emit=ptx --gpu-arch=sm_90 | %FileCheck %s
+// RUN: %batch-opt %s --emit=ptx | %FileCheck --check-prefix=OLDEST %s
+// RUN: %batch-opt %s --emit=ptx --gpu-arch=sm_35 > %t 2>&1; test $? -eq 2
+// RUN: %FileCheck --check-prefix=UNKNOWN --input-file %t %s
+// RUN: COHORT_PTXAS=/nowhere/ptxas %batch-opt %s --emit=cubin > %t.missing 2>&1; test $? -eq 2
+// RUN: %FileCheck --check-prefix=MISSING --input-file %t.missing %s
+
+// OLDEST: .target sm_80
+// UNKNOWN: error: unknown GPU architecture `sm_35`; it is `sm_80`, `sm_90` or a later one
+// MISSING: error: /nowhere/ptxas could not be run
+
+// CHECK: .target sm_90
+// CHECK: .visible .entry gates$0_small(
+// CHECK: .maxntid 128
+// CHECK: .shared .align 16 .b8 gates$0_small$shared
+// CHECK-NOT: .local
+// CHECK: ld.global.v4.b32
+// CHECK: st.shared.v4.b32
+// CHECK: bar.sync
+// CHECK: ld.shared
+// CHECK: fma.rn.f32
+// CHECK: bar.sync
+// CHECK: mul.rn.f32
+// CHECK: st.global.b32
+// CHECK: .visible .entry gates$0_large(
+// CHECK-NOT: .local
+// CHECK-NOT: call
+ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
+
+cfb.kernel @gates {
+^bb0(%rows: index, %x: tensor<?x64xf32>):
+  %w = ml_program.global_load_const @w : tensor<64x128xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%rows) : tensor<?x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x128xf32>) -> tensor<?x128xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x128xf32>) outs(%z : tensor<?x128xf32>) -> tensor<?x128xf32>
+  %i = tensor.extract_slice %p[0, 0] [%rows, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
+  %o = tensor.extract_slice %p[0, 64] [%rows, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
+  %t = math.tanh %i : tensor<?x64xf32>
+  %h = arith.mulf %t, %o : tensor<?x64xf32>
+  cfb.yield %h : tensor<?x64xf32>
+}
