@@ -22,7 +22,6 @@
 // CHECK: bar.sync
 // CHECK: ld.shared
 // CHECK: fma.rn.f32
-// CHECK: bar.sync
 // CHECK: mul.rn.f32
 // CHECK: st.global.b32
 // CHECK: .visible .entry gates$0_large(
