@@ -19,7 +19,7 @@ use serde::Serialize;
 
 pub use survey::Survey;
 
-use crate::stats::{Launches, Modes, Stats};
+use crate::stats::{Launches, Modes, RaggedWork, Stats};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
@@ -52,6 +52,9 @@ pub struct Block {
     /// Of the time of all kernels.
     pub share: f64,
     pub flops: u64,
+    /// Of a block whose calls have rows as their instances have lengths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ragged: Option<RaggedWork>,
     /// Parameters that all rows share.
     pub shared: Vec<String>,
     pub operands: Vec<OperandModes>,
@@ -185,12 +188,13 @@ fn block(
         mean_rows_per_launch: ratio(launches.rows, launches.launches),
         seconds: seconds(launches.nanoseconds as f64),
         share: ratio(launches.nanoseconds, all_nanoseconds),
-        flops: launches.rows.saturating_mul(kernel.flops_per_row),
+        flops: launches.flops(kernel.flops_per_row),
+        ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
         shared,
         operands: operands
             .map(|(operand, modes)| OperandModes {
                 ty: row_type(manifest, operand),
-                is_scalar: matches!(operand, Operand::Scalar(_)),
+                is_scalar: matches!(operand, Operand::Scalar(_) | Operand::Length),
                 modes: *modes,
             })
             .collect(),
@@ -246,7 +250,7 @@ fn unshared_matrices(kernel: &Kernel, launches: &Launches, parameter_rows: &[u64
     let of_product = |product: &cohort_abi::manifest::RowProduct| {
         let rows = *parameter_rows.get(product.operand)?;
         let flops = rows.saturating_mul(product.flops);
-        let all = launches.rows.saturating_mul(kernel.flops_per_row);
+        let all = launches.flops(kernel.flops_per_row);
         (rows > 0).then(|| Loss {
             cause: Cause::UnsharedMatrix,
             location: kernel.location.clone(),

@@ -179,6 +179,9 @@ fn kernel(manifest: &Manifest, kernel: &Kernel) -> Result<(), String> {
     }
     constants(manifest, &kernel.constants)?;
     match &kernel.gpu {
+        Some(_) if kernel.call.unit == Unit::Calls => {
+            Err("on a GPU: calls as a whole, which no device runs".to_owned())
+        }
         Some(gpu) => self::gpu(manifest, gpu).map_err(|problem| format!("on a GPU: {problem}")),
         None => Ok(()),
     }

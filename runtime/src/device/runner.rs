@@ -375,10 +375,12 @@ impl Runner {
             let index = placed.index_start + position * placed.rows as usize;
             let (base, index, offsets) = match operand {
                 Operand::Scalar(_) | Operand::Length => (0, word(index), 0),
-                Operand::Row { space } | Operand::Ragged { space, .. } => {
+                Operand::Row { space }
+                | Operand::Ragged { space, .. }
+                | Operand::Stacked { space, .. } => {
                     (self.spaces[*space].block.address, word(index), 0)
                 }
-                Operand::Rows { space } | Operand::Stacked { space, .. } => {
+                Operand::Rows { space } => {
                     let (offsets, rows) = lists.next().copied().unwrap_or_default();
                     let offsets = word(work.index.len() + offsets);
                     (self.spaces[*space].block.address, word(rows), offsets)

@@ -3,7 +3,8 @@
 use cohort_abi::Handle;
 use cohort_abi::manifest::Manifest;
 
-use super::{Executor, Generation};
+use super::ragged::RaggedLaunches;
+use super::{Executor, Generation, Kernel, launch};
 use crate::device::Device;
 use crate::device::runner::{Placed, Runner, Work};
 use crate::error::Error;
@@ -23,6 +24,27 @@ impl Wanted {
             handle,
             space,
             rows: 1,
+        }
+    }
+}
+
+/// Writes the index lists of operands that lie in one piece, which kernels on a device read too.
+fn write_runs(
+    placed: &[launch::Placed],
+    kernels: &[Kernel],
+    ragged: &RaggedLaunches,
+    index: &mut [u32],
+) {
+    for placed in placed {
+        let Some(number) = placed.ragged else {
+            continue;
+        };
+        let runs = &ragged.runs[ragged.launches[number].run_start..];
+        let operands = kernels[placed.kernel as usize].operands.len();
+        let entries = placed.entries as usize;
+        for (position, run) in runs[..operands].iter().enumerate() {
+            let start = placed.index_start + position * entries;
+            run.write(&mut index[start..start + entries]);
         }
     }
 }
@@ -63,6 +85,12 @@ impl Executor {
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
+        write_runs(
+            &self.placed,
+            &self.kernels,
+            &self.ragged,
+            self.index.words_mut(),
+        );
         // By depth a launch is a bucket, and those of equal depth need nothing of each other.
         let is_by_bucket = order == Order::Buckets;
         let place = |ready: usize| {

@@ -42,6 +42,15 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Writes the list of an operand that lies in one piece, for those who must have one.
+    pub fn write(self, index: &mut [u32]) {
+        if let Run::OnePiece { first } = self {
+            count_up(index, first);
+        }
+    }
+}
+
 fn count_up(list: &mut [u32], first: u32) {
     for (entry, offset) in list.iter_mut().zip(0..) {
         *entry = first.wrapping_add(offset);

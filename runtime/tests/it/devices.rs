@@ -10,6 +10,7 @@ use cohort_runtime::device::{DeviceKind, Faults, Sim, cohort_sim_barrier};
 use cohort_runtime::{Batch, Config, Error, Fault, Policy, Program, Session, Weights};
 
 use crate::program::*;
+use crate::ragged_program::{Instance, list, rows_main, rows_manifest, stacked};
 use crate::walk;
 
 const TILE: u64 = 8;
@@ -108,6 +109,8 @@ on_first_thread!(score_sim, walk::score, 1);
 on_first_thread!(label_sim, walk::label, 1);
 on_first_thread!(is_high_sim, walk::is_high, 1);
 on_first_thread!(join_sim, walk::join, 2);
+on_first_thread!(stacked_sim, stacked, 3);
+on_first_thread!(list_sim, list, 3);
 
 /// `node`, each thread an element: left rows are loaded into shared memory by all threads together.
 unsafe fn node_with(
@@ -298,6 +301,44 @@ fn a_device_gives_the_bits_of_the_processor() {
             assert!(stats.kernel_launches > 0 && on_cpu.kernel_launches > 0);
             // Again, with memory that was used before.
             assert_eq!(run(&mut session, &input).0, expected);
+        }
+    }
+}
+
+#[test]
+fn a_device_computes_rows_of_values_that_differ_in_length() {
+    let program = || {
+        let functions = vec![
+            ("rows_main", rows_main as *const ()),
+            ("stacked", stacked as *const ()),
+            ("list", list as *const ()),
+            ("stacked_sim", stacked_sim as *const ()),
+            ("list_sim", list_sim as *const ()),
+        ];
+        let manifest = rows_manifest(|symbol| gpu(symbol, vec![], 0));
+        Program::new(manifest, Box::new(Functions(functions))).unwrap()
+    };
+    let line = |n: usize| format!("{{\"x\": {:?}}}\n", Instance::new(n, 0).x);
+    let input: String = [3, 0, 17, 1, 0, 40, 8, 5].map(line).concat();
+    let mut on_cpu = Session::new(program(), &Weights::none(), Config::default()).unwrap();
+    let (expected, _) = run(&mut on_cpu, &input);
+    for batch in [
+        Batch::Count(1),
+        Batch::Count(3),
+        Batch::All,
+        Batch::Unbatched,
+    ] {
+        for scheduler in [Policy::Depth, Policy::Agenda] {
+            let config = Config {
+                scheduler,
+                ..config(batch)
+            };
+            let device = Sim::new(&program(), Faults::default());
+            let device: Box<dyn cohort_runtime::device::Device> = Box::new(device);
+            let mut session =
+                Session::on(Some(device), program(), &Weights::none(), config).unwrap();
+            let (found, _) = run(&mut session, &input);
+            assert_eq!(found, expected, "{batch:?}, {scheduler:?}");
         }
     }
 }

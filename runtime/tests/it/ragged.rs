@@ -159,6 +159,13 @@ fn rows_and_padding_that_was_not_computed_are_counted() {
     assert_eq!((running.launches, running.rows), (1, 12));
     assert_eq!(running.flops, 12 * 200_000);
     assert_eq!((total.rows, total.ragged.unwrap().calls), (4, 4));
+    let mut session = ragged_session(false, Config::default());
+    session.survey();
+    let (_, stats) = run(&mut session, &lines(&instances));
+    let explanation = session.explain(&stats).unwrap();
+    assert_eq!(explanation.blocks[1].ragged, Some(work));
+    assert_eq!(explanation.blocks[1].flops, work.flops);
+    assert_eq!(explanation.losses, []);
     assert!(stats.prelude_seconds > 0.0 && stats.prelude_seconds <= stats.schedule_seconds);
 }
 

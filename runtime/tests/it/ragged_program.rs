@@ -242,6 +242,47 @@ impl Instance {
     }
 }
 
+/// The same kernels under a smaller program, `main(x: f32[n, 4]) -> f32[n, 4]`, of those only whose
+/// unit is the row; each also for a device that gives kernels `gpu(symbol)`.
+pub fn rows_manifest(gpu: impl Fn(&str) -> cohort_runtime::abi::gpu::GpuKernel) -> Manifest {
+    let mut manifest = ragged_manifest(false);
+    manifest.entry = "rows_main".to_owned();
+    manifest.arguments.truncate(1);
+    manifest.result = manifest.arguments[0].ty.clone();
+    manifest.kernels = vec![
+        manifest.kernels[STACKED as usize].clone(),
+        manifest.kernels[LIST as usize].clone(),
+    ];
+    for kernel in &mut manifest.kernels {
+        kernel.gpu = Some(gpu(&format!("{}_sim", kernel.name)));
+    }
+    manifest
+}
+
+pub unsafe extern "C" fn rows_main(
+    context: *mut Context,
+    arguments: *const u64,
+    results: *mut u64,
+) {
+    // SAFETY: arguments, results and kernels of the manifest.
+    unsafe {
+        let [mut x, n] = std::array::from_fn(|slot| arguments.add(slot).read());
+        let rows = cohort_alloc(context, n + 1);
+        for _ in 0..3 {
+            rows.write(n);
+            for row in 0..n {
+                rows.add(1 + row as usize).write(x + n - 1 - row);
+            }
+            x = call(context, 0, &[n, rows as u64, x]);
+            // Of as many rows as the instance has, but not always from its first on.
+            rows.write(n.min(2));
+            x = call(context, 1, &[n, rows as u64, x]);
+        }
+        results.write(x);
+        results.add(1).write(n);
+    }
+}
+
 unsafe fn call(context: *mut Context, kernel: u32, operands: &[u64]) -> u64 {
     // SAFETY: as many operands as the kernel has.
     unsafe { cohort_record(context, kernel, operands.as_ptr()) }
@@ -335,7 +376,7 @@ unsafe fn values<'a>(length: OperandRef, operand: OperandRef, call: usize) -> &'
 
 macro_rules! kernel {
     ($name:ident, |$operands:ident, $results:ident, $entry:ident| $body:expr) => {
-        unsafe extern "C" fn $name(
+        pub unsafe extern "C" fn $name(
             begin: i64,
             end: i64,
             operands: *const OperandRef,

@@ -188,7 +188,7 @@ impl<'p> Decoder<'p> {
                 }
                 let message = format!("`{name}` is {known} elsewhere, but {found} here");
                 Err(PathError {
-                    kind: ErrorKind::LengthMismatch,
+                    kind: ErrorKind::ShapeMismatch,
                     ..bad_input(message)
                 })
             }

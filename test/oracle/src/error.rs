@@ -9,6 +9,8 @@ pub enum ErrorKind {
     BadInput,
     IndexOutOfRange,
     LengthMismatch,
+    /// Dims that must be equal are not.
+    ShapeMismatch,
     DivisionByZero,
     /// A tensor that decides the instance's path is not a number, or was made by comparing one.
     NanDecision,
@@ -24,6 +26,7 @@ impl ErrorKind {
             ErrorKind::BadInput => "bad_input",
             ErrorKind::IndexOutOfRange => "index_out_of_range",
             ErrorKind::LengthMismatch => "length_mismatch",
+            ErrorKind::ShapeMismatch => "shape_mismatch",
             ErrorKind::DivisionByZero => "division_by_zero",
             ErrorKind::NanDecision => "nan_decision",
             ErrorKind::DepthLimit => "depth_limit",

@@ -30,6 +30,11 @@ fn text(explanation: &Explanation) -> String {
     let mut blocks: Vec<&Block> = explanation.blocks.iter().collect();
     blocks.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     page += &block_table(&blocks);
+    let ragged = ragged_table(&blocks);
+    if !ragged.is_empty() {
+        page += "\nCalls of differing length, and what padding them would add\n";
+        page += &ragged;
+    }
     page += "\nOperands: launches in which an operand lay together, was one row, was gathered\n";
     page += &operand_table(&blocks);
     if explanation.losses.is_empty() {
@@ -92,6 +97,45 @@ fn block_table(blocks: &[&Block]) -> String {
         ]);
     }
     format!("{table}\n")
+}
+
+/// Blocks whose calls differ in length, and what padding to the longest call of each launch would
+/// add.
+fn ragged_table(blocks: &[&Block]) -> String {
+    let header = [
+        "block",
+        "place",
+        "calls",
+        "rows",
+        "rows if padded",
+        "padding of flops",
+        "padding of bytes",
+    ];
+    let mut table = table(&header, 2);
+    let padding = |own: u64, padded: u64| match padded {
+        0 => "-".to_owned(),
+        padded => format!("{:.1} %", 100.0 * (1.0 - own as f64 / padded as f64)),
+    };
+    let mut is_empty = true;
+    for block in blocks {
+        let Some(work) = block.ragged else {
+            continue;
+        };
+        is_empty = false;
+        table.add_row([
+            block.name.clone(),
+            block.location.clone(),
+            work.calls.to_string(),
+            block.rows.to_string(),
+            work.dense_rows.to_string(),
+            padding(work.flops, work.dense_flops),
+            padding(work.bytes, work.dense_bytes),
+        ]);
+    }
+    match is_empty {
+        true => String::new(),
+        false => format!("{table}\n"),
+    }
 }
 
 fn operand_table(blocks: &[&Block]) -> String {

@@ -69,7 +69,7 @@ pub(crate) fn concat(values: &[Arc<Tensor>], axis: usize) -> Result<Tensor, Inst
 pub(crate) fn reshape(value: &Tensor, shape: Vec<usize>) -> Result<Tensor, InstanceError> {
     if shape.iter().product::<usize>() != value.count() {
         return Err(InstanceError::new(
-            ErrorKind::LengthMismatch,
+            ErrorKind::ShapeMismatch,
             format!("{} cannot be reshaped to {shape:?}", value.describe()),
         ));
     }

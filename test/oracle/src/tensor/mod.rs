@@ -146,7 +146,7 @@ impl Data {
 
 pub(crate) fn length_mismatch(what: &str, lhs: &Tensor, rhs: &Tensor) -> InstanceError {
     InstanceError::new(
-        ErrorKind::LengthMismatch,
+        ErrorKind::ShapeMismatch,
         format!(
             "{what}: {} and {} do not fit",
             lhs.describe(),

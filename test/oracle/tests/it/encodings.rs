@@ -144,7 +144,7 @@ fn dims_of_one_name_have_one_length() {
     // The length of `k` inside of an empty `a` comes from `b`, which is read later.
     assert_eq!(product(json!({"a": [], "b": [3, 4]})), Ok(json!([])));
     let error = product(json!({"a": [[1, 2]], "b": [3]})).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::LengthMismatch);
+    assert_eq!(error.kind, ErrorKind::ShapeMismatch);
 }
 
 #[test]

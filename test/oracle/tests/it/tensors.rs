@@ -58,7 +58,7 @@ fn lengths_that_do_not_broadcast_are_the_instances_error() {
         lhs,
         rhs,
     });
-    assert_eq!(output.unwrap_err().kind, ErrorKind::LengthMismatch);
+    assert_eq!(output.unwrap_err().kind, ErrorKind::ShapeMismatch);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_product_over_unequal_lengths_is_the_instances_error() {
         lhs,
         rhs,
     });
-    assert_eq!(output.unwrap_err().kind, ErrorKind::LengthMismatch);
+    assert_eq!(output.unwrap_err().kind, ErrorKind::ShapeMismatch);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn reshape_finds_the_one_length_that_the_type_leaves_open() {
         f32s(&["m", "2"]),
         ExprKind::Reshape,
     );
-    assert_eq!(output.unwrap_err().kind, ErrorKind::LengthMismatch);
+    assert_eq!(output.unwrap_err().kind, ErrorKind::ShapeMismatch);
 }
 
 #[test]
