@@ -22,14 +22,16 @@ trap 'rm -f "$log" "$results"' EXIT
 
 # check NAME COMMAND…: the command succeeds; its first line is shown, all of them when it fails.
 check() {
-    local name=$1
+    local name=$1 status
     shift
-    if "$@" > "$log" 2>&1; then
+    "$@" > "$log" 2>&1
+    status=$?
+    if ((status == 0)); then
         passed=$((passed + 1))
         printf 'ok    %-28s %s\n' "$name" "$(head -n 1 "$log")"
     else
         failed=$((failed + 1))
-        printf 'FAIL  %-28s exit code %d\n' "$name" "$?"
+        printf 'FAIL  %-28s exit code %d\n' "$name" "$status"
         sed 's/^/        /' "$log"
     fi
 }
