@@ -36,6 +36,14 @@ pub enum DeviceKind {
     GpuSim,
 }
 
+/// Whether there is a device of that kind, before anything is done for it.
+pub fn probe(kind: DeviceKind) -> Result<(), Error> {
+    match kind {
+        DeviceKind::Cpu | DeviceKind::GpuSim => Ok(()),
+        DeviceKind::Cuda => Cuda::probe(),
+    }
+}
+
 /// The device of a kind for a program; none for the processor.
 pub fn open(kind: DeviceKind, program: &Program) -> Result<Option<Box<dyn Device>>, Error> {
     Ok(match kind {

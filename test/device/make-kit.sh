@@ -15,6 +15,11 @@ rm -rf "$kit"
 mkdir -p "$kit"
 cp "$runner" "$kit/batch-run"
 cp test/device/run.sh "$kit/run.sh"
+# Machine code where there is an assembler for it, PTX for every other GPU, and the simulator.
+codes=ptx,sim
+if [[ -n ${COHORT_PTXAS:-} || -x .tools/bin/ptxas ]] || command -v ptxas > /dev/null; then
+    codes=sm_80,sm_90,$codes
+fi
 left_out=()
 for source in examples/*/*.coh; do
     folder=$(dirname "$source")
@@ -22,7 +27,8 @@ for source in examples/*/*.coh; do
     weights=$folder/weights.safetensors
     to=$kit/$name
     mkdir "$to"
-    if ! "$bin/batch-opt" "$source" --weights "$weights" --emit artifact -o "$to/model.cohort" 2> "$to/why"; then
+    if ! "$bin/batch-opt" "$source" --weights "$weights" --emit artifact --gpu-arch "$codes" \
+        -o "$to/model.cohort" 2> "$to/why"; then
         left_out+=("$name")
         rm -r "$to"
         continue

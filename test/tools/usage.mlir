@@ -20,7 +20,7 @@
 // OPTION: error: {{.*}}--no-such-pass
 // MISSING: error: cannot read `{{.*}}missing.mlir`: No such file
 // LEVEL: error: unknown level `nonsense`
-// ARCH: error: `--gpu-arch` is what `--emit=ptx` and `--emit=cubin` compile for
+// ARCH: error: `--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for
 // CPU: error: `--target-cpu` is what `--emit=object` and `--emit=artifact` compile for
 // FORMAT: error: unknown input format `toml`
 // OUTPUT: error: cannot write `/no/such/folder/x`

@@ -61,7 +61,8 @@ struct Options {
       llvm::cl::value_desc("cpu"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> gpuArch{
       "gpu-arch",
-      llvm::cl::desc("The GPU that --emit=ptx and --emit=cubin are for: sm_80, sm_90 or a later one"),
+      llvm::cl::desc("The GPU that --emit=ptx and --emit=cubin are for: sm_80, sm_90 or a later one; "
+                     "of an artifact, a list of them, with ptx for all and sim for the simulator"),
       llvm::cl::value_desc("architecture"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> listPassesMarkdown{
       "list-passes-markdown", llvm::cl::desc("Print the reference of Cohort's passes"),

@@ -1,6 +1,7 @@
 //! From a program's text to code in memory: what both tools share of the way down.
 
 pub mod diagnostics;
+pub mod gpu;
 pub mod jit;
 pub mod module;
 pub mod object;
@@ -10,36 +11,40 @@ use std::path::Path;
 
 use cohort_abi::manifest::Manifest;
 use cohort_passes::pipeline::{self, Stage};
+use cohort_runtime::artifact::DeviceCode;
+use melior::{Context, ir::Module};
 
 use crate::exit::Stop;
 use diagnostics::Reporter;
+use gpu::GpuCode;
 use source::{Dims, Source};
 
-/// Compiles a `.coh` program, or MLIR of any level, for this machine.
+/// Compiles a `.coh` program, or MLIR of any level, for this machine and for GPUs as well where the
+/// pipeline makes code for them.
 pub fn compile(
     path: &Path,
     bytes: &[u8],
     dims: &Dims,
     pipeline: &pipeline::Options,
+    gpu: &GpuCode,
 ) -> Result<cohort_runtime::Program, Stop> {
-    let (manifest, code) = if is_coh(path) {
+    let (manifest, code, device_code) = if is_coh(path) {
         let source = Source::check(path, bytes)?;
         let program = source.bind(dims)?;
         let reporter = Reporter::with_sources(&source.sources);
         let context = cohort_dialects::new_context();
         let _handler = reporter.attach(&context);
         let mut module = source.lower(&context, &program)?;
-        module::run_passes(&context, &mut module, Stage::Program, pipeline)?;
-        to_code(&module)?
+        to_code(&context, &mut module, Stage::Program, pipeline, gpu)?
     } else {
         let context = cohort_dialects::new_context();
         let mut module = module::parse(&context, path, bytes)?;
         let level = module::level(&module);
-        module::run_passes(&context, &mut module, level, pipeline)?;
-        to_code(&module)?
+        to_code(&context, &mut module, level, pipeline, gpu)?
     };
-    cohort_runtime::Program::new(manifest, Box::new(code))
-        .map_err(|error| Stop::usage(error.to_string()))
+    let program = cohort_runtime::Program::new(manifest, Box::new(code))
+        .map_err(|error| Stop::usage(error.to_string()))?;
+    Ok(program.with_device_code(device_code))
 }
 
 /// Whether a file holds a `.coh` program, going by its name.
@@ -47,9 +52,18 @@ pub fn is_coh(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "coh")
 }
 
-fn to_code(module: &melior::ir::Module<'_>) -> Result<(Manifest, jit::Jit), Stop> {
+fn to_code(
+    context: &Context,
+    module: &mut Module<'_>,
+    from: Stage,
+    pipeline: &pipeline::Options,
+    gpu: &GpuCode,
+) -> Result<(Manifest, jit::Jit, Vec<DeviceCode>), Stop> {
+    module::run_passes_upto(context, module, from, Stage::Target, pipeline)?;
+    let device_code = gpu.take(context, module)?;
+    module::run_passes(context, module, Stage::Target, pipeline)?;
     let manifest = module::manifest(module)?;
     let code = jit::Jit::new(module)?;
     code.register(&cohort_runtime::abi_symbols());
-    Ok((manifest, code))
+    Ok((manifest, code, device_code))
 }

@@ -48,9 +48,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
             "`--target-cpu` is what `--emit=object` and `--emit=artifact` compile for",
         ));
     }
-    if options.gpu_arch.is_some() && !matches!(level, Some(Level::Ptx | Level::Cubin)) {
+    if options.gpu_arch.is_some()
+        && !matches!(level, Some(Level::Ptx | Level::Cubin | Level::Artifact))
+    {
         return Err(Stop::usage(
-            "`--gpu-arch` is what `--emit=ptx` and `--emit=cubin` compile for",
+            "`--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for",
         ));
     }
     let pipeline = match level {

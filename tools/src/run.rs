@@ -45,6 +45,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
 
 fn run(arguments: &Arguments) -> Result<u8, Stop> {
     let begin = Instant::now();
+    cohort_runtime::device::probe(arguments.config().device).map_err(stop)?;
     let program = load(arguments)?;
     let compile_seconds = begin.elapsed().as_secs_f64();
 
@@ -157,10 +158,10 @@ fn load(arguments: &Arguments) -> Result<Program, Stop> {
 fn compile(arguments: &Arguments, bytes: &[u8]) -> Result<Program, Stop> {
     const STACK_BYTES: usize = 1 << 30;
     let dims = crate::compile::source::Dims::new(arguments.weights.clone(), &arguments.dims)?;
-    let pipeline = arguments.pipeline()?;
+    let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
     // MLIR's passes recurse over what they transform.
     let program = crate::stack::with_stack(STACK_BYTES, || {
-        crate::compile::compile(&arguments.model, bytes, &dims, &pipeline).map(Carried)
+        crate::compile::compile(&arguments.model, bytes, &dims, &pipeline, &gpu).map(Carried)
     })?;
     Ok(program.0)
 }

@@ -53,51 +53,28 @@ pub struct Cuda {
 }
 
 impl Cuda {
+    /// Whether there is a driver that is new enough, and a device.
+    pub fn probe() -> Result<(), Error> {
+        first_device().map(drop)
+    }
+
     /// The first device that the driver shows (`CUDA_VISIBLE_DEVICES`), with the best of these codes
     /// for it.
     pub fn open(codes: &[DeviceCode]) -> Result<Cuda, Error> {
-        let absent = |why: String| Problem::Absent(why).on("cuda");
-        // SAFETY: it only tries to load the library, and nothing of it is used.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(absent(
-                "there is no NVIDIA driver on this machine (its library libcuda.so.1 was not found)"
-                    .to_owned(),
-            ));
-        }
-        let mut version = 0;
-        // SAFETY: the library is there, the function as old as the library, the number valid.
-        let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
-        asked.map_err(|error| {
-            absent(format!("the NVIDIA driver does not answer: {}", say(error)))
-        })?;
-        if version < OLDEST_DRIVER {
-            return Err(absent(format!(
-                "the NVIDIA driver is too old: it supports CUDA {}, and {} is needed",
-                cuda_version(version),
-                cuda_version(OLDEST_DRIVER)
-            )));
-        }
-        let no_device = |error| {
-            absent(format!(
-                "the NVIDIA driver has no usable device: {}",
-                say(error)
-            ))
-        };
-        result::init().map_err(no_device)?;
-        let device = result::device::get(0).map_err(no_device)?;
-        let name = result::device::get_name(device).map_err(no_device)?;
-        let name = format!("{} (cuda:0)", name.trim());
+        let (device, name) = first_device()?;
+        let on_device = |problem: Problem| problem.on(&name);
         let attribute = |attribute| {
             // SAFETY: the device is one that the driver gave.
-            unsafe { result::device::get_attribute(device, attribute) }.map_err(no_device)
+            unsafe { result::device::get_attribute(device, attribute) }
+                .map_err(|error| on_device(lost(error)))
         };
         use sys::CUdevice_attribute::{
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
         };
         let capability = (attribute(MAJOR)? as u32, attribute(MINOR)? as u32);
-        let code = choose(codes, capability).map_err(|problem| problem.on(&name))?;
-        Cuda::prepare(device, name.clone(), code).map_err(|problem| problem.on(&name))
+        let code = choose(codes, capability).map_err(on_device)?;
+        Cuda::prepare(device, name.clone(), code).map_err(on_device)
     }
 
     fn prepare(device: sys::CUdevice, name: String, code: &DeviceCode) -> Result<Cuda, Problem> {
@@ -372,6 +349,39 @@ impl Drop for Cuda {
             let _ = result::primary_ctx::release(self.device);
         }
     }
+}
+
+/// The driver's first device and its name.
+fn first_device() -> Result<(sys::CUdevice, String), Error> {
+    let absent = |why: String| Problem::Absent(why).on("an NVIDIA GPU");
+    // SAFETY: it only tries to load the library, and nothing of it is used.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(absent(
+            "there is no NVIDIA driver on this machine (its library libcuda.so.1 was not found)"
+                .to_owned(),
+        ));
+    }
+    let mut version = 0;
+    // SAFETY: the library is there, the function as old as the library, the number valid.
+    let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
+    asked.map_err(|error| absent(format!("the NVIDIA driver does not answer: {}", say(error))))?;
+    if version < OLDEST_DRIVER {
+        return Err(absent(format!(
+            "the NVIDIA driver is too old: it supports CUDA {}, and {} is needed",
+            cuda_version(version),
+            cuda_version(OLDEST_DRIVER)
+        )));
+    }
+    let no_device = |error| {
+        absent(format!(
+            "the NVIDIA driver has no usable device: {}",
+            say(error)
+        ))
+    };
+    result::init().map_err(no_device)?;
+    let device = result::device::get(0).map_err(no_device)?;
+    let name = result::device::get_name(device).map_err(no_device)?;
+    Ok((device, format!("{} (cuda:0)", name.trim())))
 }
 
 /// Loads a CUBIN, or compiles PTX.

@@ -5,7 +5,7 @@ use cohort_passes::gpu::binary::{self, Architecture, GpuError};
 use cohort_passes::gpu::lower_kernels_to_gpu;
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
-use cohort_runtime::artifact::LoadedObject;
+use cohort_runtime::artifact::{DeviceCode, LoadedObject};
 use cohort_runtime::{Artifact, CompiledCode};
 use melior::Context;
 use melior::ir::{Module, operation::OperationLike};
@@ -13,6 +13,7 @@ use melior::pass::PassManager;
 
 use super::glue::Options;
 use crate::compile::diagnostics::Reporter;
+use crate::compile::gpu::GpuCode;
 use crate::compile::module;
 use crate::compile::object::{self, Target};
 use crate::compile::source::{self, Dims, Source};
@@ -93,7 +94,8 @@ pub fn object(
     input: &[u8],
 ) -> Result<Vec<u8>, Stop> {
     let target = Target::new(options.target_cpu.as_deref())?;
-    Ok(compile(options, pipeline, format, input, &target)?.1)
+    let gpu = GpuCode::default();
+    Ok(compile(options, pipeline, format, input, &target, &gpu)?.1)
 }
 
 /// A program with all that it takes to run it where there is no compiler.
@@ -104,14 +106,18 @@ pub fn artifact(
     input: &[u8],
 ) -> Result<Vec<u8>, Stop> {
     let target = Target::new(options.target_cpu.as_deref())?;
-    let (manifest, object) = compile(options, pipeline, format, input, &target)?;
+    let gpu = GpuCode::parse(options.gpu_arch.as_deref())?;
+    let mut pipeline = pipeline.clone();
+    pipeline.gpu = gpu.is_wanted();
+    let (manifest, object, device_code) =
+        compile(options, &pipeline, format, input, &target, &gpu)?;
     let artifact = Artifact {
         compiler: env!("CARGO_PKG_VERSION").to_owned(),
         options: options.described(),
         target: target.host,
         manifest,
         object,
-        device_code: Vec::new(),
+        device_code,
     };
     artifact
         .to_bytes()
@@ -154,9 +160,12 @@ fn compile(
     format: Format,
     input: &[u8],
     target: &Target,
-) -> Result<(Manifest, Vec<u8>), Stop> {
+    gpu: &GpuCode,
+) -> Result<(Manifest, Vec<u8>, Vec<DeviceCode>), Stop> {
     let context = cohort_dialects::new_context();
-    let module = lowered(&context, options, pipeline, format, input, Stage::Llvm)?;
+    let mut module = lowered(&context, options, pipeline, format, input, Stage::Target)?;
+    let device_code = gpu.take(&context, &mut module)?;
+    module::run_passes(&context, &mut module, Stage::Target, pipeline)?;
     let manifest = module::manifest(&module)?;
     let object = object::emit(&module, target)?;
     // What could not be loaded is found out here and not where there is no compiler.
@@ -165,7 +174,7 @@ fn compile(
     if loaded.symbol(&manifest.entry).is_none() {
         return Err(Stop::usage("the program has no entry"));
     }
-    Ok((manifest, object))
+    Ok((manifest, object, device_code))
 }
 
 /// The module of an input, brought down to a stage, or as it is where it is below it.

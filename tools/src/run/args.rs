@@ -8,6 +8,8 @@ use cohort_runtime::{Batch, Config, Limits, Policy};
 
 use super::explain::Format;
 use super::techniques::Without;
+#[cfg(feature = "compiler")]
+use crate::compile::gpu::GpuCode;
 use crate::exit::Stop;
 
 /// Runs a program over many instances, batched.
@@ -230,7 +232,18 @@ impl Arguments {
             Granularity::Block | Granularity::Instance => pipeline::Granularity::Block,
             Granularity::Function => pipeline::Granularity::Function,
         };
+        options.gpu = self.gpu_code().is_wanted();
         Ok(options)
+    }
+
+    /// The code that the device needs.
+    #[cfg(feature = "compiler")]
+    pub fn gpu_code(&self) -> GpuCode {
+        match self.device {
+            Device::Cpu => GpuCode::default(),
+            Device::Cuda => GpuCode::ANY_GPU,
+            Device::GpuSim => GpuCode::SIMULATOR,
+        }
     }
 
     pub fn limits(&self) -> Limits {

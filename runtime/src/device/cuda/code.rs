@@ -9,12 +9,11 @@ pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<&DeviceCod
     let fitting = codes.iter().filter_map(|code| {
         let target = Target::parse(&code.target)?;
         let is_cubin = code.format == DeviceFormat::Cubin;
-        let fits = match (is_cubin, target.is_exact) {
-            (_, true) => target.capability == capability,
-            (true, false) => {
-                target.capability.0 == capability.0 && target.capability.1 <= capability.1
-            }
-            (false, false) => target.capability <= capability,
+        let is_earlier = target.capability <= capability;
+        let fits = match (is_cubin, target.scope) {
+            (_, Scope::Exact) => target.capability == capability,
+            (true, _) | (_, Scope::Family) => is_earlier && target.capability.0 == capability.0,
+            (false, Scope::Open) => is_earlier,
         };
         fits.then_some(((is_cubin, target.capability), code))
     });
@@ -40,8 +39,17 @@ pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<&DeviceCod
 
 struct Target {
     capability: (u32, u32),
-    /// `sm_90a`: for this generation and no later one.
-    is_exact: bool,
+    scope: Scope,
+}
+
+/// What a target's suffix says.
+#[derive(Clone, Copy)]
+enum Scope {
+    Open,
+    /// `sm_100f`: for devices of the same first number.
+    Family,
+    /// `sm_90a`: for no other device.
+    Exact,
 }
 
 impl Target {
@@ -49,11 +57,17 @@ impl Target {
         let digits = name
             .strip_prefix("sm_")
             .or_else(|| name.strip_prefix("compute_"))?;
-        let number = digits.trim_end_matches('a');
-        let number_value: u32 = number.parse().ok()?;
+        let (digits, scope) = match digits.strip_suffix('a') {
+            Some(digits) => (digits, Scope::Exact),
+            None => match digits.strip_suffix('f') {
+                Some(digits) => (digits, Scope::Family),
+                None => (digits, Scope::Open),
+            },
+        };
+        let number: u32 = digits.parse().ok()?;
         Some(Target {
-            capability: (number_value / 10, number_value % 10),
-            is_exact: number.len() < digits.len(),
+            capability: (number / 10, number % 10),
+            scope,
         })
     }
 }
@@ -79,6 +93,8 @@ mod tests {
             code("sm_80", Ptx),
             code("sm_86", Cubin),
             code("sm_90", Ptx),
+            code("sm_120f", Ptx),
+            code("sm_x", Cubin),
         ];
         let chosen = |capability| {
             let code = choose(&codes, capability).unwrap();
@@ -88,10 +104,12 @@ mod tests {
         assert_eq!(chosen((8, 9)), ("sm_86", Cubin));
         assert_eq!(chosen((9, 0)), ("sm_90a", Cubin));
         assert_eq!(chosen((10, 0)), ("sm_90", Ptx));
+        assert_eq!(chosen((12, 1)), ("sm_120f", Ptx));
+        assert_eq!(chosen((13, 0)), ("sm_90", Ptx));
         assert_eq!(
             choose(&codes, (7, 5)).unwrap_err().to_string(),
             "it is an sm_75, and the program has code for sm_80, sm_90a, sm_80 and later, sm_86, \
-             sm_90 and later"
+             sm_90 and later, sm_120f and later, sm_x"
         );
         assert!(
             choose(&[], (9, 0))

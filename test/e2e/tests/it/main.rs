@@ -6,6 +6,7 @@ mod bad_files;
 mod bad_input;
 mod compilations;
 mod deciding;
+mod devices;
 mod goldens;
 mod invariance;
 mod language;

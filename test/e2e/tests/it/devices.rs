@@ -1,0 +1,108 @@
+//! The models on the simulated GPU, which runs the very kernels that a GPU would.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use cohort_e2e::records::{Closeness, compare_records};
+use cohort_e2e::tools::run;
+use cohort_e2e::{BatchRun, Model, Outcome, Rng};
+
+use crate::models::{MODELS, model_case, to_text};
+
+/// How far f32 may be from f64, of the largest number of an instance's output.
+const CLOSENESS: Closeness = Closeness::WholeOutput(1e-4);
+
+/// Compiles a model to an artifact with code for these devices.
+fn emit(model: &Model, artifact: &Path, codes: &[&str]) -> Outcome {
+    let mut arguments: Vec<OsString> = vec![
+        model.source.clone().into(),
+        "--weights".into(),
+        model.weights_path.clone().into(),
+        "--emit=artifact".into(),
+        "-o".into(),
+        artifact.into(),
+    ];
+    arguments.extend(codes.iter().map(OsString::from));
+    run("batch-opt", &arguments, "")
+}
+
+#[test]
+fn the_simulated_gpu_is_close_to_the_oracle_and_batches_change_no_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    for case in MODELS {
+        let mut rng = Rng::new(61);
+        let model = case.with_sizes([28, 13, 33, 5], &mut rng);
+        let input = to_text(&case.instances(&model, 10, &mut rng));
+        // Compiled once, since that is what takes its time.
+        emit(&model, &artifact, &["--gpu-arch=sim"]).expect_code(0);
+        let run = |way: &[&str]| {
+            let call = BatchRun::new(&artifact).weights(&model.weights_path);
+            let call = call.args(&["--device", "gpu-sim"]).args(way);
+            call.run(&input).expect_code(0)
+        };
+        let batched = run(&[]);
+        compare_records(&model.oracle_lines(&input), &batched.lines(), CLOSENESS)
+            .unwrap_or_else(|message| panic!("{message}\nfrom {}", batched.describe()));
+        for way in [
+            &["--no-batch"][..],
+            &["--batch", "3"],
+            &["--in-flight", "4"],
+            &["--scheduler", "agenda"],
+        ] {
+            let other = run(way);
+            assert_eq!(batched.lines(), other.lines(), "{}", other.describe());
+        }
+    }
+}
+
+#[test]
+fn an_artifact_has_the_code_of_the_devices_that_were_named() {
+    let case = model_case("treelstm");
+    let mut rng = Rng::new(62);
+    let model = case.shipped();
+    let input = to_text(&case.instances(&model, 9, &mut rng));
+    let expected = model
+        .batch_run()
+        .args(&["--device", "gpu-sim"])
+        .run(&input)
+        .expect_code(0);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let run_on = |device: &str, more: &[&str]| {
+        BatchRun::new(&artifact)
+            .weights(&model.weights_path)
+            .args(&["--device", device])
+            .args(more)
+            .run(&input)
+    };
+    emit(&model, &artifact, &["--gpu-arch=ptx,sim"]).expect_code(0);
+    let found = run_on("gpu-sim", &[]).expect_code(0);
+    assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+    run_on("cpu", &[]).expect_code(0);
+    run_on("gpu-sim", &["--device-memory", "1K"])
+        .expect_code(2)
+        .expect_message(&["simulated GPU", "no memory left", "--device-memory"]);
+
+    emit(&model, &artifact, &[]).expect_code(0);
+    run_on("gpu-sim", &[])
+        .expect_code(2)
+        .expect_message(&["simulated GPU", "no code for GPUs"]);
+    run_on("cpu", &[]).expect_code(0);
+
+    emit(&model, &artifact, &["--gpu-arch=sm_10"])
+        .expect_code(2)
+        .expect_message(&["sm_10", "sm_90"]);
+}
+
+#[test]
+fn without_a_driver_a_gpu_is_absent_and_all_else_works() {
+    let model = model_case("treelstm").shipped();
+    let outcome = model.batch_run().args(&["--device", "cuda"]).run("");
+    // Where there is a GPU, it runs.
+    if outcome.code != 0 {
+        outcome
+            .expect_code(2)
+            .expect_message(&["cannot run on an NVIDIA GPU: ", "driver"]);
+    }
+}

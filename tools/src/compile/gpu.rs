@@ -1,0 +1,115 @@
+//! Code for GPUs beside that of the host: which is wanted, and how it leaves the module.
+
+use cohort_passes::gpu::binary::{self, Architecture, GpuError};
+use cohort_passes::gpu::lower_gpu_to_host;
+use cohort_passes::pass;
+use cohort_runtime::artifact::{DeviceCode, DeviceFormat};
+use melior::{Context, ir::Module, pass::PassManager};
+
+use crate::exit::{Stop, USAGE};
+
+/// What code for GPUs a program is compiled to.
+#[derive(Clone, Debug, Default)]
+pub struct GpuCode {
+    /// For every GPU from [`Architecture::OLDEST`] on.
+    ptx: bool,
+    cubins: Vec<Architecture>,
+    /// For the simulator, in the host's code.
+    simulator: bool,
+}
+
+impl GpuCode {
+    /// For a GPU that is not known yet.
+    pub const ANY_GPU: GpuCode = GpuCode {
+        ptx: true,
+        cubins: Vec::new(),
+        simulator: false,
+    };
+
+    pub const SIMULATOR: GpuCode = GpuCode {
+        ptx: false,
+        cubins: Vec::new(),
+        simulator: true,
+    };
+
+    /// Reads `sm_90,sm_100,ptx,sim`; PTX comes along with every CUBIN, for later devices.
+    pub fn parse(list: Option<&str>) -> Result<GpuCode, Stop> {
+        let mut code = GpuCode::default();
+        for name in list.unwrap_or_default().split(',').map(str::trim) {
+            match name {
+                "" => continue,
+                "sim" => code.simulator = true,
+                "ptx" => code.ptx = true,
+                _ => {
+                    let architecture = Architecture::parse(name).map_err(|error| {
+                        Stop::usage(format!(
+                            "{error}; an artifact may also have `ptx`, for all of these, and `sim`, \
+                             for the simulator"
+                        ))
+                    })?;
+                    code.ptx = true;
+                    if !code.cubins.contains(&architecture) {
+                        code.cubins.push(architecture);
+                    }
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    pub fn is_wanted(&self) -> bool {
+        self.ptx || self.simulator
+    }
+
+    /// Takes the code for GPUs out of a module at level 3; what the simulator runs stays, as
+    /// functions of the host.
+    pub fn take(
+        &self,
+        context: &Context,
+        module: &mut Module<'_>,
+    ) -> Result<Vec<DeviceCode>, Stop> {
+        if !binary::is_there(module.as_operation()) {
+            return Ok(Vec::new());
+        }
+        let mut codes = Vec::new();
+        for architecture in &self.cubins {
+            let ptx = ptx(context, module, architecture)?;
+            let assembler = binary::find_assembler().map_err(usage)?;
+            let cubin = binary::cubin(&ptx, architecture, &assembler).map_err(usage)?;
+            codes.push(DeviceCode {
+                target: architecture.to_string(),
+                format: DeviceFormat::Cubin,
+                bytes: cubin.bytes,
+            });
+        }
+        if self.ptx {
+            let oldest = Architecture::parse(Architecture::OLDEST).map_err(usage)?;
+            codes.push(DeviceCode {
+                target: oldest.to_string(),
+                format: DeviceFormat::Ptx,
+                bytes: ptx(context, module, &oldest)?.into_bytes(),
+            });
+        }
+        match self.simulator {
+            true => {
+                let manager = PassManager::new(context);
+                manager.add_pass(pass::create(lower_gpu_to_host::PASS));
+                manager.run(module).map_err(|_| Stop::reported(USAGE))?;
+            }
+            false => binary::remove(module.as_operation()),
+        }
+        Ok(codes)
+    }
+}
+
+fn ptx(
+    context: &Context,
+    module: &Module<'_>,
+    architecture: &Architecture,
+) -> Result<String, Stop> {
+    binary::ptx(context, module.as_operation(), architecture).map_err(usage)
+}
+
+fn usage(error: GpuError) -> Stop {
+    Stop::usage(error.to_string())
+}
