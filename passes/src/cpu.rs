@@ -1,4 +1,4 @@
 //! Passes for the CPU.
 
-mod lower_calls;
+pub(crate) mod lower_calls;
 pub mod lower_kernels;

@@ -12,7 +12,8 @@ use melior::{
 
 use crate::pass::{PassInfo, create};
 use crate::ragged::{
-    ragged_fuse_loops, ragged_lower_loops, ragged_lower_prelude, ragged_split_loops,
+    bound_masks, online_folds, ragged_fuse_loops, ragged_lower_loops, ragged_lower_prelude,
+    ragged_split_loops,
 };
 use crate::{
     accumulate_products, batch_blocks, cpu::lower_kernels, explain_batching, form_blocks,
@@ -42,6 +43,8 @@ pub const PASSES: &[PassInfo] = &[
     crate::balance_branches::PASS,
     accumulate_products::PASS,
     fuse_products::PASS,
+    online_folds::PASS,
+    bound_masks::PASS,
     crate::gpu::lower_kernels_to_gpu::PASS,
     crate::gpu::lower_gpu_to_host::PASS,
     lower_kernels::PASS,
@@ -176,6 +179,14 @@ const TO_BATCHED: &[Step] = &[
     Step::Optional(
         crate::balance_branches::PASS,
         "what follows branches of unequal length runs in a batch for each length",
+    ),
+    Step::Optional(
+        online_folds::PASS,
+        "softmax-like folds between products compute the first product anew for each of them",
+    ),
+    Step::Optional(
+        bound_masks::PASS,
+        "what a triangular mask hides of a product or of scores is computed and thrown away",
     ),
 ];
 

@@ -5,14 +5,18 @@
 //!
 //! * a product (`Σ a · b` and anything elementwise behind it) on register blocks, over panels of
 //!   both operands that are packed into scratch, with whatever is elementwise before it ([`product`]);
+//! * a product of weights that are softmax-like folds of another product, where `online-folds` has
+//!   asked for it: block by block with rescaled sums ([`online`]);
 //! * anything else by loops over the result's dims, with folds where their index is known ([`eval`]).
 //!
 //! A call's loops begin at the call's own first row, and the order of every fold depends on the
 //! call's lengths and on the program alone. So a call's bits do not depend on the calls around it.
 
 mod blocks;
+mod bounds;
 mod eval;
 mod graph;
+mod online;
 mod product;
 mod read;
 
@@ -39,20 +43,79 @@ use crate::kernel_description::{
 use crate::pass::{Failed, Outcome, error};
 use eval::{Call, Memory, Window};
 use graph::{Form, Graph, Index, Kind, NodeId, Size, identity};
-use product::Plan;
 
 pub use blocks::module as blocks;
+pub use bounds::UNTIL;
+pub use online::ONLINE;
+
+/// The last operations of the chains that [`online`] can compute.
+pub fn online_chains<'c>(
+    kernel: OperationRef<'c, 'c>,
+) -> Result<Vec<OperationRef<'c, 'c>>, Failed> {
+    let graph = read::read(kernel, &[])?;
+    let ends = (0..graph.nodes.len()).filter(|node| online::find(&graph, *node).is_some());
+    Ok(ends.map(|node| graph.nodes[node].op).collect())
+}
 
 /// Whether a kernel's unit is the call.
 pub fn is_over_calls(kernel: OperationRef<'_, '_>) -> bool {
     name_attribute(kernel, "unit").as_deref() == Some("calls")
 }
 
+/// A product that a mask makes a triangle.
+pub struct Bound<'c> {
+    pub operation: OperationRef<'c, 'c>,
+    /// The dim of its rows.
+    pub row: String,
+    /// How many terms more than its index a row has.
+    pub after: i64,
+}
+
+/// The products whose sums may end before their dim does. Of softmax-like folds, those that are
+/// computed online.
+pub fn bounded_folds<'c>(kernel: OperationRef<'c, 'c>) -> Result<Vec<Bound<'c>>, Failed> {
+    let graph = read::read(kernel, &[])?;
+    let mut found = vec![];
+    for (node, of) in graph.nodes.iter().enumerate() {
+        let Some((mask, length)) = bounds::of_product(&graph, node) else {
+            continue;
+        };
+        let is_online = of.op.attribute(ONLINE).is_ok();
+        if online::find(&graph, node).is_none() || is_online {
+            found.push(Bound {
+                operation: of.op,
+                row: read::length_names(kernel)[length].clone(),
+                after: mask.after,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// How a part of a result is computed, where not by loops over its dims.
+enum Plan {
+    Product(product::Plan),
+    Online(online::Plan),
+}
+
+impl Plan {
+    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window]) -> Option<Plan> {
+        let online = online::plan(graph, node, windows).map(Plan::Online);
+        online.or_else(|| product::plan(graph, node, windows).map(Plan::Product))
+    }
+
+    fn scratch_bytes(&self) -> i64 {
+        match self {
+            Plan::Product(plan) => plan.scratch_bytes(),
+            Plan::Online(plan) => plan.scratch_bytes(),
+        }
+    }
+}
+
 /// A part of a result, and how it is computed.
 struct Piece {
     result: usize,
     windows: Vec<Window>,
-    /// The product that it is made of, where it runs on register blocks.
     plan: Option<Plan>,
 }
 
@@ -69,7 +132,7 @@ pub fn lower<'c>(
     for (result, node) in graph.results.iter().enumerate() {
         for windows in windows(&graph, *node) {
             check_parts(&graph, *node, &windows)?;
-            let plan = product::plan(&graph, *node, &windows);
+            let plan = Plan::new(&graph, *node, &windows);
             pieces.push(Piece {
                 result,
                 windows,
@@ -305,11 +368,9 @@ fn write<'c>(
     let results: Vec<_> = (0..graph.results.len() as i64)
         .map(|i| e.load_pointer(results, i))
         .collect();
-    product::start(
-        e,
-        scratch,
-        pieces.iter().filter_map(|piece| piece.plan.as_ref()),
-    );
+    if pieces.iter().any(|piece| piece.plan.is_some()) {
+        product::start(e, scratch);
+    }
     e.for_loop(begin, end, 1, &[], |e, number, _| {
         let mut call = Call::new(graph);
         let entry = |at: usize| e.offset(indices[at], e.times(number, 4));
@@ -363,7 +424,12 @@ fn write_piece<'c>(
     scratch: Val<'c>,
 ) {
     call.scope(|call| match &piece.plan {
-        Some(plan) => product::write(e, call, node, &piece.windows, plan, memory, scratch),
+        Some(Plan::Product(plan)) => {
+            product::write(e, call, node, &piece.windows, plan, memory, scratch);
+        }
+        Some(Plan::Online(plan)) => {
+            online::write(e, call, node, &piece.windows, plan, memory, scratch);
+        }
         None => {
             let ranges: Vec<_> = piece
                 .windows

@@ -7,7 +7,10 @@ use cohort_abi::{KernelFn, OperandRef, manifest::Elem};
 use cohort_dialects::builder::{extend_op, name_of};
 use cohort_passes::ir::{erase, top_level};
 use cohort_passes::kernel_description::{ATTRIBUTE, ConstantDescription, KernelDescription};
-use cohort_passes::{accumulate_products, cpu::lower_kernels, pass, pipeline};
+use cohort_passes::{
+    accumulate_products, cpu::lower_kernels, pass, pipeline, ragged::bound_masks,
+    ragged::online_folds,
+};
 use melior::{
     Context, ExecutionEngine,
     ir::{Module, attribute::StringAttribute, operation::OperationLike},
@@ -78,7 +81,12 @@ impl Jit {
     /// Compiles level-2 text; panics when that fails.
     pub fn new(text: &str) -> Jit {
         let context = cohort_dialects::new_context();
-        let passes = [accumulate_products::PASS, lower_kernels::PASS];
+        let passes = [
+            accumulate_products::PASS,
+            online_folds::PASS,
+            bound_masks::PASS,
+            lower_kernels::PASS,
+        ];
         let lowered = lower(&context, text, &passes).expect("the kernels lower");
         Jit::from_target(&context, &lowered)
     }

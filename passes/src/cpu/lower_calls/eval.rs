@@ -139,6 +139,10 @@ impl<'a, 'c> Call<'a, 'c> {
         self.variables[var].value = Some(value);
     }
 
+    pub fn value_of(&self, var: Var) -> Option<Val<'c>> {
+        self.variables[var].value
+    }
+
     /// How many loads of a node would gather with lanes along a variable.
     pub fn gathers(&self, node: NodeId, at: &[Index], lane: Var) -> usize {
         let (mut count, mut seen) = (0, HashSet::new());

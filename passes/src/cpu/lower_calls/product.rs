@@ -11,6 +11,7 @@ use cohort_dialects::builder::Val;
 use melior::ir::ValueLike;
 
 use super::blocks::{BLOCK, PANEL, TILE_ROWS};
+use super::bounds;
 use super::eval::{Call, Lanes, Memory, Range, Stride, Window};
 use super::graph::{self, Graph, Index, Kind, NodeId, Product, Size, Var};
 use crate::cpu::lower_kernels::{
@@ -38,39 +39,59 @@ pub struct Plan {
     columns: i64,
     /// The result is the product, with nothing behind it.
     plain: bool,
+    /// How many terms more than its index a row has, where the left side is a triangle.
+    until: Option<i64>,
 }
 
 /// Finds the product that a part of a result is made of.
 pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
-    if graph.nodes[root].elem != Elem::F32 || windows.len() < 2 {
-        return None;
-    }
-    let at: Vec<Index> = windows
-        .iter()
-        .enumerate()
-        .map(|(var, window)| Index::var(var).plus(&Index::constant(window.from)))
-        .collect();
-    let below = |var: Var| windows.get(var)?.size.known();
-    let reads = graph.reads(root, &at, &below);
-    let is_whole = |index: &(usize, &Index)| index.1.terms == [(index.0, 1)];
-    let (node, read) = reads.iter().find(|(node, at)| {
-        let whole = at.iter().enumerate().all(|index| is_whole(&index));
-        let once = reads.iter().filter(|(other, _)| other == node).count() == 1;
-        let same = at.len() == windows.len() && graph.nodes[*node].elem == Elem::F32;
-        whole && once && same && graph.product(*node).is_some()
-    })?;
-    let product = graph.product(*node)?;
+    let (node, shift) = find_root(graph, root, windows, &|node| graph.product(node).is_some())?;
+    let product = graph.product(node)?;
     let at_most = |size: Size, most: i64| match size {
         Size::Known(size) => size.clamp(1, most),
         Size::Length(_) => most,
     };
+    let below = |var: Var| windows.get(var)?.size.known();
     Some(Plan {
-        node: *node,
-        shift: read.iter().map(|index| index.constant).collect(),
+        node,
+        shift,
         depth: at_most(product.depth, DEPTH),
         columns: at_most(windows[windows.len() - 1].size, COLUMNS),
-        plain: is_plain(graph, root, at, *node, &below),
+        plain: is_plain(graph, root, index_of(windows), node, &below),
+        until: bounds::after(graph, node).filter(|after| {
+            bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
+        }),
     })
+}
+
+fn index_of(windows: &[Window]) -> Vec<Index> {
+    windows
+        .iter()
+        .enumerate()
+        .map(|(var, window)| Index::var(var).plus(&Index::constant(window.from)))
+        .collect()
+}
+
+/// A fold of which every element of a part of a result reads one: that of the same index plus a
+/// constant a dim.
+pub fn find_root(
+    graph: &Graph<'_>,
+    root: NodeId,
+    windows: &[Window],
+    fits: &dyn Fn(NodeId) -> bool,
+) -> Option<(NodeId, Vec<i64>)> {
+    if graph.nodes[root].elem != Elem::F32 || windows.len() < 2 {
+        return None;
+    }
+    let below = |var: Var| windows.get(var)?.size.known();
+    let reads = graph.reads(root, &index_of(windows), &below);
+    let is_whole = |index: (usize, &Index)| index.1.terms == [(index.0, 1)];
+    let (node, read) = reads.iter().find(|(node, at)| {
+        let once = reads.iter().filter(|(other, _)| other == node).count() == 1;
+        let same = at.len() == windows.len() && graph.nodes[*node].elem == Elem::F32;
+        same && once && at.iter().enumerate().all(is_whole) && fits(*node)
+    })?;
+    Some((*node, read.iter().map(|index| index.constant).collect()))
 }
 
 /// Whether a root only selects elements of a node.
@@ -118,12 +139,10 @@ pub fn round_up(value: i64, multiple: i64) -> i64 {
 }
 
 /// Fills the scratch's zeros, once for all calls.
-pub fn start<'c, 'p>(e: &Emitter<'c>, scratch: Val<'c>, mut plans: impl Iterator<Item = &'p Plan>) {
-    if plans.next().is_some() {
-        for half in [0, 64] {
-            let zero = e.bits(0, Elem::F32, Width::Vector);
-            e.store(zero, e.offset_by(scratch, ZEROS + half), 4);
-        }
+pub fn start<'c>(e: &Emitter<'c>, scratch: Val<'c>) {
+    for half in [0, 64] {
+        let zero = e.bits(0, Elem::F32, Width::Vector);
+        e.store(zero, e.offset_by(scratch, ZEROS + half), 4);
     }
 }
 
@@ -241,8 +260,15 @@ impl<'c> Writer<'_, 'c> {
         }
         let depth = call.size(e, product.depth);
         let steps = e.max(depth, e.int(1));
-        let sizes = self.windows.iter().map(|window| window.size);
-        let below: Vec<_> = sizes.chain([product.depth]).map(Size::known).collect();
+        let outer_index: Vec<Index> = outer
+            .iter()
+            .enumerate()
+            .map(|(dim, value)| {
+                let var = call.variable(*value, self.windows[dim].size.known());
+                Index::var(var).plus(&Index::constant(self.plan.shift[dim]))
+            })
+            .collect();
+        let known = |dim: usize| self.windows[dim].size.known();
         let plan = self.plan;
         let a = e.offset_by(self.scratch, BLOCKS);
         let b = e.offset_by(a, plan.a_bytes());
@@ -264,9 +290,9 @@ impl<'c> Writer<'_, 'c> {
                     let k_count = e.min(e.sub(depth, k), e.int(plan.depth));
                     let packing = Packing {
                         product: &product,
-                        shift: &plan.shift,
-                        outer,
-                        below: &below,
+                        outer: &outer_index,
+                        shift: [plan.shift[rank - 2], plan.shift[rank - 1]],
+                        below: [known(rank - 2), known(rank - 1), product.depth.known()],
                         k,
                         k_count,
                         depth,
@@ -276,10 +302,30 @@ impl<'c> Writer<'_, 'c> {
                     });
                     e.for_loop(e.int(0), rows.count, ROWS, &[], |e, row, _| {
                         let rows = block(e, rows, row, ROWS);
-                        call.scope(|call| {
-                            packing.left(e, call, rows, ranges[rank - 2].count, a, plan.a_row());
+                        // The terms that the first tile of the block has left; tiles below have more.
+                        let until = plan.until.filter(|_| node == plan.node).map(|after| {
+                            let more = plan.shift[rank - 2] + after + TILE_ROWS - 1;
+                            e.sub(e.add(row, e.int(more)), k)
                         });
-                        self.multiply(e, rows, columns, outer, zero, (a, b), (k, k_count));
+                        let mut write = |e: &Emitter<'c>| {
+                            let all = ranges[rank - 2].count;
+                            call.scope(|call| packing.left(e, call, rows, all, a, plan.a_row()));
+                            let bound = until.unwrap_or_else(|| e.int(1 << 40));
+                            self.multiply(
+                                e,
+                                rows,
+                                columns,
+                                outer,
+                                zero,
+                                (a, b),
+                                (k, k_count),
+                                bound,
+                            );
+                        };
+                        match until {
+                            None => write(e),
+                            Some(until) => e.if_then(e.at_least(until, e.int(1 - ROWS)), write),
+                        }
                         let done = e.at_least(e.add(k, e.int(plan.depth)), depth);
                         if last && !plan.plain {
                             e.if_then(done, |e| {
@@ -326,6 +372,7 @@ impl<'c> Writer<'_, 'c> {
         zero: bool,
         (a, b): (Val<'c>, Val<'c>),
         (k, k_count): (Val<'c>, Val<'c>),
+        bound: Val<'c>,
     ) {
         let rank = outer.len() + 2;
         let bytes = |stride: Stride<'c>| match stride {
@@ -360,7 +407,7 @@ impl<'c> Writer<'_, 'c> {
             start_row,
             rows.count,
             columns.count,
-            e.int(1 << 40),
+            bound,
             e.offset_by(self.scratch, TILE),
         ];
         call_shared(e, BLOCK, &arguments);
@@ -384,10 +431,12 @@ impl<'c> Writer<'_, 'c> {
 /// A block of depth of a product, to be packed.
 pub struct Packing<'a, 'c> {
     pub product: &'a Product,
-    pub shift: &'a [i64],
-    pub outer: &'a [Val<'c>],
-    /// What the result's dims and the depth are below, where it is known.
-    pub below: &'a [Option<i64>],
+    /// The indices of the product's dims before rows and columns.
+    pub outer: &'a [Index],
+    /// What is added to the indices of rows and of columns.
+    pub shift: [i64; 2],
+    /// What rows, columns and the depth are below, where it is known.
+    pub below: [Option<i64>; 3],
     /// The first of the block, how many there are, and how many there are in all.
     pub k: Val<'c>,
     pub k_count: Val<'c>,
@@ -395,21 +444,14 @@ pub struct Packing<'a, 'c> {
 }
 
 impl<'c> Packing<'_, 'c> {
-    /// The index of an operand, with these variables for a dim of the result and for the depth.
-    fn at(&self, call: &mut Call<'_, 'c>, dim: usize, var: Var, k: Var) -> Vec<Index> {
-        let rank = self.outer.len() + 2;
-        let mut index = vec![Index::default(); rank + 1];
-        for (at, value) in self.outer.iter().enumerate() {
-            let outer = call.variable(*value, self.below[at]);
-            index[at] = Index::var(outer).plus(&Index::constant(self.shift[at]));
-        }
-        index[dim] = Index::var(var).plus(&Index::constant(self.shift[dim]));
-        index[rank] = Index::var(k);
-        self.product
-            .at
-            .iter()
-            .map(|linear| linear.at(&index))
-            .collect()
+    /// The index of an operand, with these variables for rows (0) or columns (1) and the depth.
+    fn at(&self, dim: usize, var: Var, k: Var) -> Vec<Index> {
+        let mut index = self.outer.to_vec();
+        index.extend([Index::default(), Index::default(), Index::var(k)]);
+        let shift = Index::constant(self.shift[dim]);
+        index[self.outer.len() + dim] = Index::var(var).plus(&shift);
+        let at = self.product.at.iter();
+        at.map(|linear| linear.at(&index)).collect()
     }
 
     /// Rows of the left side, each with its columns side by side.
@@ -422,12 +464,11 @@ impl<'c> Packing<'_, 'c> {
         to: Val<'c>,
         stride: i64,
     ) {
-        let dim = self.outer.len();
         let zero = e.int(0);
         let first = rows.first.unwrap_or(zero);
-        let row_var = call.variable(first, self.below[dim]);
-        let k_var = call.variable(self.k, self.below[dim + 2]);
-        let at = self.at(call, dim, row_var, k_var);
+        let row_var = call.variable(first, self.below[0]);
+        let k_var = call.variable(self.k, self.below[2]);
+        let at = self.at(0, row_var, k_var);
         let node = self.product.a;
         if call.gathers(node, &at, k_var) <= call.gathers(node, &at, row_var) {
             e.for_loop(zero, rows.count, 1, &[], |e, i, _| {
@@ -504,12 +545,11 @@ impl<'c> Packing<'_, 'c> {
         to: Val<'c>,
         panel: i64,
     ) {
-        let dim = self.outer.len() + 1;
         let zero = e.int(0);
         let first = columns.first.unwrap_or(zero);
-        let var = call.variable(first, self.below[dim]);
-        let k_var = call.variable(self.k, self.below[dim + 1]);
-        let at = self.at(call, dim, var, k_var);
+        let var = call.variable(first, self.below[1]);
+        let k_var = call.variable(self.k, self.below[2]);
+        let at = self.at(1, var, k_var);
         let node = self.product.b;
         let straight = call.gathers(node, &at, var) <= call.gathers(node, &at, k_var);
         e.for_loop(zero, columns.count, LANES, &[], |e, j, _| {

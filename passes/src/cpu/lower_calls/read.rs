@@ -42,12 +42,7 @@ struct Typed {
 pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<'c>, Failed> {
     let block = blocks_of(kernel).first().copied();
     let block = block.ok_or_else(|| error(kernel, "expected a kernel with a body"))?;
-    let names = kernel.attribute("lengths").map_or(vec![], elements_of);
-    let lengths: Vec<String> = names
-        .into_iter()
-        .filter_map(|name| FlatSymbolRefAttribute::try_from(name).ok())
-        .map(|name| name.value().to_owned())
-        .collect();
+    let lengths = length_names(kernel);
     let mut reader = Reader {
         graph: Graph {
             lengths: lengths.len(),
@@ -83,6 +78,16 @@ pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<
         reader.read(operation)?;
     }
     Ok(reader.graph)
+}
+
+/// The dims of a kernel's lengths.
+pub fn length_names(kernel: OperationRef<'_, '_>) -> Vec<String> {
+    let names = kernel.attribute("lengths").map_or(vec![], elements_of);
+    names
+        .into_iter()
+        .filter_map(|name| FlatSymbolRefAttribute::try_from(name).ok())
+        .map(|name| name.value().to_owned())
+        .collect()
 }
 
 impl<'c> Reader<'c> {

@@ -1,0 +1,72 @@
+// Not every mask ends a sum: what is behind the diagonal must be zero, and it must be behind.
+// RUN: %batch-opt %s --bound-masks | %FileCheck %s
+
+ragged.dim @batch
+ragged.dim @n(@batch)
+
+!x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+!t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
+!s = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+!i = tensor<?x?x?xi32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+!b = tensor<?x?x?xi1, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+!r = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+#map = affine_map<(b, i, j) -> (b, i, j)>
+
+// CHECK-NOT: ragged.until
+cfb.kernel @upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
+  %c1 = arith.constant 1 : index
+  %other = arith.constant 0.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %b, %c1 : !x
+  %e = tensor.empty(%calls, %d, %d) : !s
+  %z = linalg.fill ins(%other : f32) outs(%e : !s) -> !s
+  %ex = tensor.empty(%calls, %d) : !x
+  %zx = linalg.fill ins(%zero : f32) outs(%ex : !x) -> !x
+  %ei = tensor.empty(%calls, %d, %d) : !i
+  %i = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 1 : index
+    %row = arith.index_cast %at : index to i32
+    linalg.yield %row : i32
+  } -> !i
+  %j = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 2 : index
+    %column = arith.index_cast %at : index to i32
+    linalg.yield %column : i32
+  } -> !i
+  %r = arith.cmpi sge, %j, %i : !i
+  %t = arith.select %r, %a, %z : !b, !s
+  %p = linalg.batch_matmul ins(%t, %b : !s, !x) outs(%zx : !x) -> !x
+  cfb.yield %p : !x
+}
+
+cfb.kernel @of_ones attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
+  %c1 = arith.constant 1 : index
+  %other = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %b, %c1 : !x
+  %e = tensor.empty(%calls, %d, %d) : !s
+  %z = linalg.fill ins(%other : f32) outs(%e : !s) -> !s
+  %ex = tensor.empty(%calls, %d) : !x
+  %zx = linalg.fill ins(%zero : f32) outs(%ex : !x) -> !x
+  %ei = tensor.empty(%calls, %d, %d) : !i
+  %i = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 1 : index
+    %row = arith.index_cast %at : index to i32
+    linalg.yield %row : i32
+  } -> !i
+  %j = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 2 : index
+    %column = arith.index_cast %at : index to i32
+    linalg.yield %column : i32
+  } -> !i
+  %r = arith.cmpi sge, %i, %j : !i
+  %t = arith.select %r, %a, %z : !b, !s
+  %p = linalg.batch_matmul ins(%t, %b : !s, !x) outs(%zx : !x) -> !x
+  cfb.yield %p : !x
+}

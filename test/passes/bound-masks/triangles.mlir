@@ -1,0 +1,109 @@
+// The mask of a product's left side becomes the end of its sum, however the comparison is written; the
+// end is a dim whose rule says so, and one for all that have it.
+// RUN: %batch-opt %s --bound-masks | %FileCheck %s
+
+ragged.dim @batch
+ragged.dim @n(@batch)
+
+!x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+!t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
+!s = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+!i = tensor<?x?x?xi32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+!b = tensor<?x?x?xi1, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+!r = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+#map = affine_map<(b, i, j) -> (b, i, j)>
+
+// CHECK: ragged.dim @n.until.1(@n) lengths (d0) -> (d0 + 1)
+// CHECK-LABEL: cfb.kernel @lower
+// CHECK: linalg.batch_matmul {ragged.until = @n.until.1}
+cfb.kernel @lower attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
+  %c1 = arith.constant 1 : index
+  %other = arith.constant 0.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %b, %c1 : !x
+  %e = tensor.empty(%calls, %d, %d) : !s
+  %z = linalg.fill ins(%other : f32) outs(%e : !s) -> !s
+  %ex = tensor.empty(%calls, %d) : !x
+  %zx = linalg.fill ins(%zero : f32) outs(%ex : !x) -> !x
+  %ei = tensor.empty(%calls, %d, %d) : !i
+  %i = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 1 : index
+    %row = arith.index_cast %at : index to i32
+    linalg.yield %row : i32
+  } -> !i
+  %j = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 2 : index
+    %column = arith.index_cast %at : index to i32
+    linalg.yield %column : i32
+  } -> !i
+  %r = arith.cmpi sge, %i, %j : !i
+  %t = arith.select %r, %a, %z : !b, !s
+  %p = linalg.batch_matmul ins(%t, %b : !s, !x) outs(%zx : !x) -> !x
+  cfb.yield %p : !x
+}
+
+// CHECK-LABEL: cfb.kernel @not_upper
+// CHECK: linalg.batch_matmul {ragged.until = @n.until.1}
+cfb.kernel @not_upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
+  %c1 = arith.constant 1 : index
+  %other = arith.constant 0.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %b, %c1 : !x
+  %e = tensor.empty(%calls, %d, %d) : !s
+  %z = linalg.fill ins(%other : f32) outs(%e : !s) -> !s
+  %ex = tensor.empty(%calls, %d) : !x
+  %zx = linalg.fill ins(%zero : f32) outs(%ex : !x) -> !x
+  %ei = tensor.empty(%calls, %d, %d) : !i
+  %i = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 1 : index
+    %row = arith.index_cast %at : index to i32
+    linalg.yield %row : i32
+  } -> !i
+  %j = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 2 : index
+    %column = arith.index_cast %at : index to i32
+    linalg.yield %column : i32
+  } -> !i
+  %r = arith.cmpi slt, %i, %j : !i
+  %t = arith.select %r, %z, %a : !b, !s
+  %p = linalg.batch_matmul ins(%t, %b : !s, !x) outs(%zx : !x) -> !x
+  cfb.yield %p : !x
+}
+
+// CHECK: ragged.dim @n.until.0(@n) lengths (d0) -> (d0)
+// CHECK-LABEL: cfb.kernel @strict
+// CHECK: linalg.batch_matmul {ragged.until = @n.until.0}
+cfb.kernel @strict attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
+  %c1 = arith.constant 1 : index
+  %other = arith.constant 0.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %b, %c1 : !x
+  %e = tensor.empty(%calls, %d, %d) : !s
+  %z = linalg.fill ins(%other : f32) outs(%e : !s) -> !s
+  %ex = tensor.empty(%calls, %d) : !x
+  %zx = linalg.fill ins(%zero : f32) outs(%ex : !x) -> !x
+  %ei = tensor.empty(%calls, %d, %d) : !i
+  %i = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 1 : index
+    %row = arith.index_cast %at : index to i32
+    linalg.yield %row : i32
+  } -> !i
+  %j = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel", "parallel"]} outs(%ei : !i) {
+  ^bb0(%out: i32):
+    %at = linalg.index 2 : index
+    %column = arith.index_cast %at : index to i32
+    linalg.yield %column : i32
+  } -> !i
+  %r = arith.cmpi sgt, %i, %j : !i
+  %t = arith.select %r, %a, %z : !b, !s
+  %p = linalg.batch_matmul ins(%t, %b : !s, !x) outs(%zx : !x) -> !x
+  cfb.yield %p : !x
+}
