@@ -89,12 +89,17 @@ fn micro_kernel(text: &mut String, rows: usize, vectors: usize) {
             );
         }
     }
+    // LLVM would unroll the loop, and then there are not enough registers.
+    let types = format!("i64, {}", each(&|_, _| vector.into()));
     line!(
         text,
-        "%r:{} = scf.for %i = %zero to %k step %one iter_args({}) -> ({}) : i64 {{",
-        rows * vectors,
-        each(&|row, v| format!("%x{row}_{v} = %s{row}_{v}")),
-        each(&|_, _| vector.into())
+        "llvm.br ^head(%zero, {} : {types})\n\
+         ^head(%i: i64, {}):\n\
+         %more = llvm.icmp \"slt\" %i, %k : i64\n\
+         llvm.cond_br %more, ^body, ^end\n\
+         ^body:",
+        each(&|row, v| format!("%s{row}_{v}")),
+        each(&|row, v| format!("%x{row}_{v}: {vector}"))
     );
     line!(text, "%b_offset = arith.muli %i, %line : i64");
     gep(text, "%p", "%b", "%b_offset");
@@ -122,9 +127,11 @@ fn micro_kernel(text: &mut String, rows: usize, vectors: usize) {
     }
     line!(
         text,
-        "scf.yield {} : {}\n}}",
-        each(&|row, v| format!("%y{row}_{v}")),
-        each(&|_, _| vector.into())
+        "%next = arith.addi %i, %one : i64\n\
+         llvm.br ^head(%next, {} : {types}) \
+         {{loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}}\n\
+         ^end:",
+        each(&|row, v| format!("%y{row}_{v}"))
     );
     row_addresses(text, "%c_at", "%c", "%c_row", rows);
     for row in 0..rows {
@@ -132,9 +139,8 @@ fn micro_kernel(text: &mut String, rows: usize, vectors: usize) {
             line!(
                 text,
                 "%c{row}_{v} = llvm.getelementptr %c_at{row}[{}] : (!llvm.ptr) -> !llvm.ptr, i8\n\
-                 llvm.store %r#{}, %c{row}_{v} {{alignment = 4 : i64}} : {vector}, !llvm.ptr",
-                v * 64,
-                row * vectors + v
+                 llvm.store %x{row}_{v}, %c{row}_{v} {{alignment = 4 : i64}} : {vector}, !llvm.ptr",
+                v * 64
             );
         }
     }
