@@ -178,6 +178,8 @@ LogicalResult LookupOp::verify() {
   return success();
 }
 
+Speculation::Speculatability WithinOp::getSpeculatability() { return Speculation::NotSpeculatable; }
+
 Speculation::Speculatability ForceOp::getSpeculatability() { return Speculation::NotSpeculatable; }
 
 LogicalResult ForceOp::verify() {
@@ -355,7 +357,66 @@ static bool isArrayOf(Type type) {
   return array && isa<Element>(array.getElementType());
 }
 
+/// Whether an attribute is a list of dims among `lengths` and of numbers of at least one.
+static bool isListOfDims(Attribute list, ArrayAttr lengths) {
+  auto dims = dyn_cast_or_null<ArrayAttr>(list);
+  return dims && llvm::all_of(dims, [&](Attribute dim) {
+           if (auto number = dyn_cast<IntegerAttr>(dim))
+             return number.getInt() >= 1;
+           return isa<FlatSymbolRefAttr>(dim) && llvm::is_contained(lengths, dim);
+         });
+}
+
+/// Whether an attribute names dims, each once.
+static bool isListOfNames(ArrayAttr lengths) {
+  llvm::DenseSet<Attribute> seen;
+  return lengths && llvm::all_of(lengths, [&](Attribute name) {
+           return isa<FlatSymbolRefAttr>(name) && seen.insert(name).second;
+         });
+}
+
+static bool isUnit(Attribute unit) {
+  auto text = dyn_cast_or_null<StringAttr>(unit);
+  return text && (text.getValue() == "rows" || text.getValue() == "calls");
+}
+
+/// The constraints of blocks on tensors whose lengths differ.
+static LogicalResult verifyDims(BlockOp block) {
+  Attribute unit = block->getAttr("unit"), rows = block->getAttr("rows");
+  Attribute leading = block->getAttr("leading"), lengths = block->getAttr("lengths");
+  auto names = dyn_cast_or_null<ArrayAttr>(lengths);
+  if (lengths && !isListOfNames(names))
+    return block.emitOpError() << "cfb_block_c7: expected names of dims in `lengths`, each once";
+  size_t count = names ? names.size() : 0;
+  for (auto [index, type] : llvm::enumerate(block.getInputs().getTypes()))
+    if (names && type.isIndex() != (index < count))
+      return block.emitOpError() << "cfb_block_c7: expected the first " << count
+                                 << " operands, and no others, to be lengths, but operand " << index
+                                 << " is of type " << type;
+  if (count > block.getInputs().size())
+    return block.emitOpError() << "cfb_block_c7: expected " << count << " lengths as operands";
+  if (!lengths) {
+    if (unit || rows || leading)
+      return block.emitOpError() << "cfb_block_c8: `unit`, `rows` and `leading` go with `lengths`";
+    return success();
+  }
+  auto lists = dyn_cast_or_null<ArrayAttr>(leading);
+  if (!isUnit(unit) || !rows || !lists || lists.size() != block.getInputs().size() - count)
+    return block.emitOpError() << "cfb_block_c8: expected `unit` to be \"rows\" or \"calls\", and "
+                                  "`rows`, and `leading` with a list for each operand after the "
+                                  "lengths";
+  bool valid = isListOfDims(rows, names);
+  for (Attribute list : lists)
+    valid = valid && isListOfDims(list, names);
+  if (!valid)
+    return block.emitOpError() << "cfb_block_c9: expected dims of `lengths` and numbers of at least "
+                                  "one in `rows` and `leading`";
+  return success();
+}
+
 LogicalResult BlockOp::verify() {
+  if (failed(verifyDims(*this)))
+    return failure();
   for (Type type : getInputs().getTypes())
     if (!isa<RankedTensorType>(type) && !type.isIntOrIndexOrFloat() &&
         !isArrayOf<RankedTensorType>(type))
@@ -396,6 +457,54 @@ static bool hasBatchDim(Type type) {
 
 bool KernelOp::canDiscardOnUseEmpty() { return true; }
 
+static bool isLengthTable(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 1 && tensor.getElementType().isIndex();
+}
+
+/// The constraints of kernels on tensors whose lengths differ.
+static LogicalResult verifyDims(KernelOp kernel) {
+  Attribute unit = kernel->getAttr("unit"), rows = kernel->getAttr("rows");
+  Attribute operands = kernel->getAttr("operands"), lengths = kernel->getAttr("lengths");
+  auto names = dyn_cast_or_null<ArrayAttr>(lengths);
+  if (lengths && !isListOfNames(names))
+    return kernel.emitOpError() << "cfb_kernel_c4: expected names of dims in `lengths`, each once";
+  size_t count = names ? names.size() : 0;
+  auto arguments = kernel.getBody().getArgumentTypes();
+  for (auto [index, type] : llvm::enumerate(llvm::drop_begin(arguments)))
+    if (isLengthTable(type) != (index < count))
+      return kernel.emitOpError() << "cfb_kernel_c4: expected the first " << count
+                                  << " arguments after the number of rows, and no others, to be "
+                                     "lengths, but argument "
+                                  << index + 1 << " is of type " << type;
+  if (count + 1 > arguments.size())
+    return kernel.emitOpError() << "cfb_kernel_c4: expected " << count << " lengths as arguments";
+  if (!lengths) {
+    if (unit || rows || operands)
+      return kernel.emitOpError() << "cfb_kernel_c5: `unit`, `rows` and `operands` go with `lengths`";
+    return success();
+  }
+  if (!isUnit(unit))
+    return kernel.emitOpError() << "cfb_kernel_c5: expected `unit` to be \"rows\" or \"calls\"";
+  if (!isListOfDims(rows, names))
+    return kernel.emitOpError() << "cfb_kernel_c6: expected dims of `lengths` and numbers of at least "
+                                   "one in `rows`";
+  if (cast<StringAttr>(unit).getValue() == "calls")
+    return success();
+  auto kinds = dyn_cast_or_null<ArrayAttr>(operands);
+  bool valid = kinds && kinds.size() == arguments.size() - 1 - count;
+  for (Attribute kind : valid ? kinds.getValue() : ArrayRef<Attribute>()) {
+    auto text = dyn_cast<StringAttr>(kind);
+    valid = valid && text &&
+            llvm::is_contained({"ragged", "row", "scalar", "list", "stacked"}, text.getValue());
+  }
+  if (!valid)
+    return kernel.emitOpError() << "cfb_kernel_c7: expected \"ragged\", \"row\", \"scalar\", "
+                                   "\"list\" or \"stacked\" in `operands` for each argument after "
+                                   "the lengths";
+  return success();
+}
+
 LogicalResult KernelOp::verifyRegions() {
   Region &body = getBody();
   if (body.getNumArguments() == 0 || !body.getArgument(0).getType().isIndex())
@@ -414,20 +523,40 @@ LogicalResult KernelOp::verifyRegions() {
       return yield.emitOpError() << "cfb_kernel_c3: expected a tensor with a leading dynamic dim, "
                                     "but got "
                                  << type;
-  return success();
+  return verifyDims(*this);
 }
 
 LogicalResult RecordOp::verify() {
   for (Type type : getInputs().getTypes())
-    if (!isa<LazyType>(type) && !type.isIntOrFloat() && !isArrayOf<LazyType>(type))
-      return emitOpError() << "cfb_record_c5: expected a lazy handle, a scalar or an array of lazy "
-                              "handles, but got "
+    if (!isa<LazyType>(type) && !type.isIntOrIndexOrFloat() && !isArrayOf<LazyType>(type))
+      return emitOpError() << "cfb_record_c5: expected a lazy handle, a scalar, a length or an array "
+                              "of lazy handles, but got "
                            << type;
   return success();
 }
 
+/// How a kernel whose unit is the row takes or gives a value.
+enum class Taken { Once, Expanded, Stacked };
+
+/// Whether a handle has `rows` in front of the dims of one row of a batched tensor.
+static bool isExpansionOf(Type value, Type batched, ArrayAttr rows) {
+  auto lazy = dyn_cast<LazyType>(value);
+  RankedTensorType row = dropLeadingDim(cast<RankedTensorType>(batched));
+  if (!lazy)
+    return false;
+  SmallVector<int64_t> shape;
+  for (Attribute dim : rows)
+    shape.push_back(isa<IntegerAttr>(dim) ? cast<IntegerAttr>(dim).getInt() : ShapedType::kDynamic);
+  llvm::append_range(shape, row.getShape());
+  auto tensor = cast<RankedTensorType>(lazy.getTensorType());
+  return tensor.getShape() == ArrayRef<int64_t>(shape) &&
+         tensor.getElementType() == row.getElementType();
+}
+
 /// Whether a handle or a scalar is a row of a batched tensor, or an array one of a kernel's lists.
 static bool isRowOf(Type row, Type batched) {
+  if (isLengthTable(batched))
+    return row.isIndex();
   if (auto rows = dyn_cast<RowsType>(batched)) {
     auto array = dyn_cast<ArrayType>(row);
     return array && isHeldAs(rows.getTensorType(), array.getElementType());
@@ -453,14 +582,27 @@ LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getInputs().size() != rows)
     return emitOpError() << "cfb_record_c2: expected " << rows << " operands, but got "
                          << getInputs().size();
-  for (auto [row, batched] :
-       llvm::zip(getInputs().getTypes(), llvm::drop_begin(body.getArgumentTypes())))
-    if (!isRowOf(row, batched))
+  auto unit = kernel->getAttrOfType<StringAttr>("unit");
+  bool byRow = unit && unit.getValue() == "rows";
+  ArrayAttr extent = byRow ? kernel->getAttrOfType<ArrayAttr>("rows") : ArrayAttr();
+  ArrayAttr kinds = byRow ? kernel->getAttrOfType<ArrayAttr>("operands") : ArrayAttr();
+  for (auto [index, row, batched] :
+       llvm::enumerate(getInputs().getTypes(), llvm::drop_begin(body.getArgumentTypes()))) {
+    Taken taken = Taken::Once;
+    if (kinds && index + kinds.size() >= rows) {
+      StringRef kind = cast<StringAttr>(kinds[index + kinds.size() - rows]).getValue();
+      taken = kind == "ragged" ? Taken::Expanded : kind == "stacked" ? Taken::Stacked : Taken::Once;
+    }
+    bool fits = taken == Taken::Expanded  ? isExpansionOf(row, batched, extent)
+                : taken == Taken::Stacked ? isArrayOf<LazyType>(row)
+                                          : isRowOf(row, batched);
+    if (!fits)
       return emitOpError() << "cfb_record_c3: expected a row of " << batched << ", but got " << row;
+  }
   bool matches = yield.getNumOperands() == getNumResults();
   if (matches)
     for (auto [row, batched] : llvm::zip(getResultTypes(), yield.getOperandTypes()))
-      matches = matches && isRowOf(row, batched);
+      matches = matches && (byRow ? isExpansionOf(row, batched, extent) : isRowOf(row, batched));
   if (!matches)
     return emitOpError() << "cfb_record_c4: expected rows of (" << yield.getOperandTypes()
                          << ") as results, but got (" << getResultTypes() << ")";
@@ -538,6 +680,28 @@ LogicalResult ParamRowOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << " is not a parameter of at least one dim";
   if (!areSameTensors(row, cast<RankedTensorType>(getResult().getType().getTensorType())))
     return emitOpError() << "cfb_param_row_c2: expected a handle of " << row << ", but got "
+                         << getResult().getType();
+  return success();
+}
+
+LogicalResult DimOp::verify() {
+  auto tensor = cast<RankedTensorType>(getValue().getType().getTensorType());
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= tensor.getRank() || !tensor.isDynamicDim(axis))
+    return emitOpError() << "cfb_dim_c1: expected dim " << axis << " of " << tensor
+                         << " to be dynamic";
+  return success();
+}
+
+Speculation::Speculatability RowOp::getSpeculatability() { return Speculation::NotSpeculatable; }
+
+LogicalResult RowOp::verify() {
+  auto tensor = cast<RankedTensorType>(getValue().getType().getTensorType());
+  if (tensor.getRank() == 0 || !tensor.isDynamicDim(0))
+    return emitOpError() << "cfb_row_c1: expected the first dim of " << tensor << " to be dynamic";
+  RankedTensorType row = dropLeadingDim(tensor);
+  if (!areSameTensors(row, cast<RankedTensorType>(getResult().getType().getTensorType())))
+    return emitOpError() << "cfb_row_c2: expected a handle of " << row << ", but got "
                          << getResult().getType();
   return success();
 }

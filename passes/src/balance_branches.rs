@@ -129,7 +129,7 @@ fn delay<'c>(
 fn is_row(value: Val<'_>) -> bool {
     lazy_tensor(value.r#type())
         .and_then(TensorType::of)
-        .is_some_and(|tensor| tensor.shape.first() != Some(&None))
+        .is_some_and(|tensor| !tensor.shape.contains(&None))
 }
 
 /// Whether a record beside the choice, of none of its kernels, reads a result.

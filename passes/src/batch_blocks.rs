@@ -24,25 +24,32 @@
 //! %h = cfb.record @f_0(%x) : (!cfb.lazy<tensor<8xf32>>) -> (!cfb.lazy<tensor<8xf32>>)
 //! ```
 //!
+//! A block with instance dims becomes a kernel of its unit. Where that is the row, the block is first
+//! written for one row ([`row_form`](self::row_form)), so its kernel is one over all rows of all
+//! instances, and `operands` tells which arguments are a row of a call's many. Where it is the call,
+//! the types say which dims differ by call ([`shapes`](self::shapes)).
+//!
 //! Requires: level 1; a block without `reuse` has no shared operands. Leaves: level 2. What has no rule is refused
 //! with an error at its place.
 
 mod control;
 mod maps;
 mod products;
+mod row_form;
 mod rules;
+mod shapes;
 
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
     Builder, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
 };
-use cohort_dialects::types::{array_element, rows};
+use cohort_dialects::types::{array_element, lazy_tensor, rows};
 use melior::{
     Context,
     ir::{
         Attribute, OperationRef, Type, ValueLike,
-        attribute::{FlatSymbolRefAttribute, StringAttribute},
+        attribute::{ArrayAttribute, FlatSymbolRefAttribute, StringAttribute},
         operation::{OperationLike, OperationPrintingFlags},
     },
 };
@@ -76,6 +83,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             .into_iter()
             .filter_map(|op| name_attribute(op, "sym_name"))
             .collect(),
+        dims: Vec::new(),
     };
     let blocks: Vec<_> = nested_ops(module)
         .into_iter()
@@ -83,6 +91,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .collect();
     for block in blocks {
         record_block(context, &mut kernels, block)?;
+    }
+    if !kernels.dims.is_empty() {
+        shapes::declare(top, module, &kernels.dims);
     }
     control::make_lazy(context, module)
 }
@@ -95,6 +106,8 @@ struct Kernels<'c> {
     counts: HashMap<String, usize>,
     /// Names that are taken: by the program's functions, types and parameters, and by kernels.
     symbols: HashSet<String>,
+    /// The dims that kernels name.
+    dims: Vec<String>,
 }
 
 /// Whether each operand of a block is the same parameter for all instances.
@@ -124,6 +137,15 @@ fn record_block<'c>(
     };
     let shared = shared_operands(block);
     let operands = operands_of(block);
+    let dims = Dims::of(block);
+    // The region is kept alive until the block is batched.
+    let (_row_form, body) = match &dims {
+        Some(dims) if dims.by_row => {
+            let (region, body) = row_form::row_form(context, body, dims.rows.len())?;
+            (Some(region), body)
+        }
+        _ => (None, body),
+    };
 
     // The kernel's arguments: the number of rows, then each row operand with a batch dim.
     let mut types = vec![Type::index(context)];
@@ -140,6 +162,7 @@ fn record_block<'c>(
     let arguments = arguments_of(entry);
     let mut batcher = Batcher::new(inner, arguments[0]);
     let mut next_row = arguments[1..].iter();
+    let mut of_arguments = HashMap::new();
     for ((argument, operand), shared) in arguments_of(body).into_iter().zip(&operands).zip(&shared)
     {
         if *shared {
@@ -150,7 +173,13 @@ fn record_block<'c>(
             batcher.define_shared(argument, cohort_dialects::builder::result_of(copy, 0));
         } else if let Some(row) = next_row.next() {
             batcher.define_rows(argument, *row);
+            of_arguments.insert(crate::ir::key(argument), *row);
         }
+    }
+    if let Some(dims) = dims.as_ref().filter(|dims| !dims.by_row) {
+        let (names, leading) = (&dims.lengths, &dims.leading);
+        let bounds = shapes::Bounds::new(inner, body, names, leading, &of_arguments);
+        batcher.bounds = Some(bounds);
     }
     let mut yielded = Vec::new();
     for operation in operations_of(body) {
@@ -168,19 +197,28 @@ fn record_block<'c>(
     }
 
     let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
-    let kernel = kernels.top.at(block.location()).op(
-        "cfb.kernel",
-        &[],
-        &[],
-        &[
-            ("sym_name", StringAttribute::new(context, "kernel").into()),
-            (
-                "sym_visibility",
-                StringAttribute::new(context, "private").into(),
-            ),
-        ],
-        vec![region],
-    );
+    let mut attributes = vec![
+        ("sym_name", StringAttribute::new(context, "kernel").into()),
+        (
+            "sym_visibility",
+            StringAttribute::new(context, "private").into(),
+        ),
+    ];
+    if let Some(dims) = &dims {
+        attributes.extend(dims.of_kernel(context, &operands, &shared));
+    }
+    let top = kernels.top.at(block.location());
+    let kernel = top.op("cfb.kernel", &[], &[], &attributes, vec![region]);
+    if let Some(dims) = &dims {
+        for name in &dims.lengths {
+            if !kernels.dims.contains(name) {
+                kernels.dims.push(name.clone());
+            }
+        }
+        if !dims.by_row {
+            shapes::encode(context, kernel, entry, &dims.of_arguments(&shared))?;
+        }
+    }
     let name = kernels.unify(context, kernel, &base);
 
     let Some(before) = Builder::before(context, block) else {
@@ -197,6 +235,77 @@ fn record_block<'c>(
     }
     erase(block);
     Ok(())
+}
+
+/// The instance dims of a block.
+struct Dims<'c> {
+    /// Its attributes, which its kernel gets too.
+    attributes: Vec<(&'static str, Attribute<'c>)>,
+    by_row: bool,
+    lengths: Vec<String>,
+    rows: Vec<String>,
+    /// Of each operand after the lengths.
+    leading: Vec<Vec<String>>,
+}
+
+impl<'c> Dims<'c> {
+    /// `None` for a block without instance dims. Its verifier has seen that the others are there.
+    fn of(block: OperationRef<'c, 'c>) -> Option<Dims<'c>> {
+        let attribute = |name: &'static str| Some((name, block.attribute(name).ok()?));
+        let attributes = ["unit", "lengths", "rows"].map(attribute);
+        let [unit, lengths, rows] = attributes.into_iter().collect::<Option<Vec<_>>>()?[..] else {
+            return None;
+        };
+        let leading = ArrayAttribute::try_from(block.attribute("leading").ok()?).ok()?;
+        Some(Dims {
+            by_row: unit.1.to_string() == "\"rows\"",
+            lengths: shapes::listed(lengths.1),
+            rows: shapes::listed(rows.1),
+            leading: (0..leading.len())
+                .filter_map(|index| leading.element(index).ok())
+                .map(shapes::listed)
+                .collect(),
+            attributes: vec![unit, lengths, rows],
+        })
+    }
+
+    /// The attributes of the kernel of a block with these operands, of which some are shared.
+    fn of_kernel(
+        &self,
+        context: &'c Context,
+        operands: &[cohort_dialects::builder::Val<'c>],
+        shared: &[bool],
+    ) -> Vec<(&'static str, Attribute<'c>)> {
+        let mut attributes = self.attributes.clone();
+        if self.by_row {
+            let count = self.lengths.len();
+            let after = operands.iter().zip(shared).skip(count).zip(&self.leading);
+            let kinds: Vec<Attribute<'c>> = after
+                .filter(|((_, shared), _)| !**shared)
+                .map(|((operand, _), leading)| {
+                    let ty = operand.r#type();
+                    let held = lazy_tensor(ty).is_some() || TensorType::of(ty).is_some();
+                    let kind = match (leading.is_empty(), array_element(ty), held) {
+                        (false, _, _) => "ragged",
+                        (true, Some(_), _) => "list",
+                        (true, None, true) => "row",
+                        (true, None, false) => "scalar",
+                    };
+                    StringAttribute::new(context, kind).into()
+                })
+                .collect();
+            attributes.push(("operands", ArrayAttribute::new(context, &kinds).into()));
+        }
+        attributes
+    }
+
+    /// The leading dims of each argument of the kernel after the number of rows.
+    fn of_arguments(&self, shared: &[bool]) -> Vec<Vec<String>> {
+        let lengths = self.lengths.iter().map(|_| vec![]);
+        let all = lengths.chain(self.leading.iter().cloned());
+        let own = all.zip(shared).filter(|(_, shared)| !**shared);
+        own.map(|(leading, _)| leading).collect()
+    }
 }
 
 impl<'c> Kernels<'c> {

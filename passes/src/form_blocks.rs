@@ -16,6 +16,18 @@
 //! %h = cfb.block "f"(%a, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> (tensor<8xf32>) { … }
 //! ```
 //!
+//! With instance dims a block has *one* extent and one unit ([`parts`](self::parts)): row-wise work of
+//! the same dims is one block, whose unit is the row; what needs the rows of an instance together,
+//! and what is fused with it, is another, whose unit is the call. The block's attributes say which dims
+//! its operands and results have, by names of the lengths that are its first operands.
+//!
+//! ```mlir
+//! %p = linalg.matmul ins(%x, %w : tensor<?x8xf32>, …) outs(%z : …) -> tensor<?x8xf32>
+//! // becomes
+//! %p = cfb.block "f"(%n, %x, %w) : (index, tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+//!     attributes {leading = [[@n0], []], lengths = [@n0], rows = [@n0], unit = "rows"} { … }
+//! ```
+//!
 //! With the module's attribute `cfb.granularity = "operator"` each tensor operation is a block of its
 //! own; operations that only say how an operand is read (slices, reshapes, broadcasts) are copied
 //! into each block that reads through them.
@@ -25,6 +37,9 @@
 //! each block that uses them.
 //! The order of control operations may change where none depends on another.
 
+mod dims;
+mod parts;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use cohort_dialects::builder::{
@@ -33,17 +48,21 @@ use cohort_dialects::builder::{
 use melior::{
     Context,
     ir::{
-        BlockLike, OperationRef, ValueLike, attribute::StringAttribute, operation::OperationLike,
+        BlockLike, OperationRef, TypeLike, ValueLike, attribute::StringAttribute,
+        operation::OperationLike,
     },
 };
 
+use crate::extents::{Extents, Kind};
 use crate::ir::{
-    blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key, move_before,
+    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key, move_before,
     name_attribute, nested_ops, op_key, remove_attribute, replace_uses_except, set_operand,
     users_of,
 };
-use crate::levels::{BasicBlock, GRANULARITY, HOISTED, Role, is_view, role, used_values};
+use crate::levels::{BasicBlock, GRANULARITY, HOISTED, Role, is_dear, is_view, role, used_values};
 use crate::pass::{Outcome, PassInfo, error};
+use dims::Dims;
+use parts::{Part, parts};
 
 pub const PASS: PassInfo = PassInfo {
     name: "form-blocks",
@@ -58,6 +77,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let name = name_attribute(function, "sym_name").unwrap_or_default();
         let blocks = Former {
             context,
+            function,
             name,
             by_operator,
         };
@@ -69,6 +89,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 /// How the blocks of a function are formed.
 struct Former<'c> {
     context: &'c Context,
+    function: OperationRef<'c, 'c>,
     /// The function's name, which its blocks get.
     name: String,
     /// Each tensor operation is a block of its own.
@@ -97,12 +118,20 @@ impl<'c> Former<'c> {
         if self.by_operator {
             block.copy_views();
         }
+        block.copy_destinations(self.by_operator);
         block.find_levels();
         block.sink(|operation| operation.has_attribute(HOISTED));
+        let lengths = nested_ops(self.function)
+            .into_iter()
+            .filter(|op| name_of(*op) == "tensor.dim");
+        let mut extents = Extents::new(block.operations.iter().copied().chain(lengths));
+        extents.join_arguments(self.function);
         for group in block.reorder(terminator) {
-            let parts = if self.by_operator { 1 } else { group.len() };
-            for part in group.chunks(parts) {
-                make_block(self.context, part, &self.name, &block.copied)?;
+            let groups = if self.by_operator { 1 } else { group.len() };
+            for group in group.chunks(groups) {
+                for part in parts(group, &mut block.copied, &mut extents) {
+                    make_block(self.context, &part, &self.name, &block.copied, &mut extents)?;
+                }
             }
         }
         block.drop_unused_copied();
@@ -147,17 +176,49 @@ impl<'c> BasicBlock<'c> {
     /// unless control operations need the value as such.
     fn copy_views(&mut self) {
         for operation in self.operations.iter().rev() {
-            let by_tensors = results_of(*operation)
-                .into_iter()
-                .flat_map(users_of)
-                .all(|user| {
-                    matches!(self.role(user), Some(Role::Tensor))
-                        || self.copied.contains(&op_key(user))
-                });
-            if is_view(*operation) && self.role(*operation) == Some(Role::Tensor) && by_tensors {
+            let is_view = is_view(*operation) && self.role(*operation) == Some(Role::Tensor);
+            // With instance dims how an operand is read may need its rows together.
+            if is_view && !grows(*operation) && self.is_for_tensors(*operation) {
                 self.copied.insert(op_key(*operation));
             }
         }
+    }
+
+    /// Tensors of run-time lengths that operations only write to, or that hold one number, are
+    /// made in each block that uses them: a block has one extent. So are masks, elementwise work
+    /// on nothing but lengths and constants, where each operation is a block.
+    fn copy_destinations(&mut self, masks: bool) {
+        let mut unfed = HashSet::new();
+        for operation in &self.operations {
+            let from_nothing = operands_of(*operation).into_iter().all(|operand| {
+                let producer = defining_op(operand);
+                let of_constants = producer.is_some_and(|producer| {
+                    self.role(producer) == Some(Role::Constant) || unfed.contains(&op_key(producer))
+                });
+                operand.r#type().is_index() || of_constants
+            });
+            if from_nothing && self.role(*operation) == Some(Role::Tensor) {
+                unfed.insert(op_key(*operation));
+            }
+        }
+        for operation in self.operations.iter().rev() {
+            let name = name_of(*operation);
+            let is_mask = masks
+                && unfed.contains(&op_key(*operation))
+                && (!is_dear(*operation) || name == "linalg.generic");
+            let is_destination = matches!(name.as_str(), "tensor.empty" | "linalg.fill");
+            if (is_destination || is_mask) && grows(*operation) && self.is_for_tensors(*operation) {
+                self.copied.insert(op_key(*operation));
+            }
+        }
+    }
+
+    /// Whether only tensor operations use what an operation gives.
+    fn is_for_tensors(&self, operation: OperationRef<'c, 'c>) -> bool {
+        let mut users = results_of(operation).into_iter().flat_map(users_of);
+        users.all(|user| {
+            matches!(self.role(user), Some(Role::Tensor)) || self.copied.contains(&op_key(user))
+        })
     }
 
     /// What only blocks used has been copied into them.
@@ -230,6 +291,13 @@ impl<'c> BasicBlock<'c> {
     }
 }
 
+/// Whether the size of a result is known at run time only.
+fn grows(operation: OperationRef<'_, '_>) -> bool {
+    let shapes = results_of(operation).into_iter();
+    let mut shapes = shapes.filter_map(TensorType::of_value);
+    shapes.any(|ty| ty.shape.contains(&None))
+}
+
 /// Makes a user of an operation's results one of its copy's.
 fn replace_operands<'c>(
     user: OperationRef<'c, 'c>,
@@ -248,10 +316,12 @@ fn replace_operands<'c>(
 /// Moves neighbouring tensor operations into one `cfb.block`.
 fn make_block<'c>(
     context: &'c Context,
-    group: &[OperationRef<'c, 'c>],
+    part: &Part<'c>,
     name: &str,
     copied: &HashSet<usize>,
+    extents: &mut Extents,
 ) -> Outcome {
+    let group = &part.operations[..];
     let (Some(first), Some(last)) = (group.first(), group.last()) else {
         return Ok(());
     };
@@ -291,17 +361,24 @@ fn make_block<'c>(
     }
 
     let location = last.location();
-    let types: Vec<_> = operands.iter().map(|operand| operand.r#type()).collect();
-    let result_types: Vec<_> = results.iter().map(|result| result.r#type()).collect();
-    let (region, body) = region_with_block(&types, location);
     let Some(outside) = Builder::before(context, *first) else {
         return Ok(());
     };
+    let dims = match part.kind {
+        Kind::Plain => Dims::default(),
+        _ => Dims::find(outside.at(location), part, &operands, &results, extents)?,
+    };
+    let operands = dims.operands(operands);
+    let types: Vec<_> = operands.iter().map(|operand| operand.r#type()).collect();
+    let result_types: Vec<_> = results.iter().map(|result| result.r#type()).collect();
+    let (region, body) = region_with_block(&types, location);
+    let mut attributes = vec![("name", StringAttribute::new(context, name).into())];
+    attributes.extend(dims.attributes(context, &part.kind));
     let block = outside.at(location).op(
         "cfb.block",
         &operands,
         &result_types,
-        &[("name", StringAttribute::new(context, name).into())],
+        &attributes,
         vec![region],
     );
     // Results are replaced while the operations still stand outside, so that `users` are told
@@ -316,6 +393,7 @@ fn make_block<'c>(
     exceptions.push(end);
     for (index, result) in results.iter().enumerate() {
         replace_uses_except(*result, result_of(block, index), &exceptions);
+        extents.join_shapes(*result, result_of(block, index));
     }
     for operation in group {
         move_before(*operation, end);
@@ -326,6 +404,11 @@ fn make_block<'c>(
     for (index, operand) in operands.iter().enumerate() {
         if let Ok(argument) = body.argument(index) {
             replacement.insert(key(*operand), crate::ir::val(argument));
+        }
+    }
+    for (length, of) in &dims.others {
+        if let Some(argument) = replacement.get(&key(dims.lengths[*of])).copied() {
+            replacement.insert(key(*length), argument);
         }
     }
     let Some(start) = Builder::before(context, *first) else {

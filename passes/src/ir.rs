@@ -3,7 +3,7 @@
 use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
 use melior::ir::{
     Attribute, BlockRef, Operation, OperationRef, Region, RegionLike, Type, Value, ValueLike,
-    attribute::{AttributeLike, IntegerAttribute},
+    attribute::{AttributeLike, DenseI64ArrayAttribute, IntegerAttribute},
     operation::OperationLike,
     r#type::TypeLike,
 };
@@ -181,6 +181,17 @@ pub fn integer_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<
     IntegerAttribute::try_from(attribute)
         .ok()
         .map(|number| number.value())
+}
+
+/// The elements of a dense i64 array attribute; none where there is no such attribute.
+pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
+    let attribute = operation.attribute(name).ok();
+    let array = attribute.and_then(|array| DenseI64ArrayAttribute::try_from(array).ok());
+    array.map_or(vec![], |array| {
+        (0..array.len())
+            .filter_map(|index| array.element(index).ok())
+            .collect()
+    })
 }
 
 /// Writes an attribute of an operation that is only borrowed.

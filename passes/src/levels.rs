@@ -58,6 +58,8 @@ pub fn role(operation: OperationRef<'_, '_>) -> Role {
             }
         }
         "cfb" if name == "cfb.reduce_rows" => Role::Tensor,
+        // Lengths are known before anything is computed.
+        "tensor" if name == "tensor.dim" => Role::Control,
         "tensor" | "linalg" => {
             let constant = operands_of(operation).into_iter().all(|operand| {
                 defining_op(operand).is_some_and(|producer| role(producer) == Role::Constant)

@@ -34,8 +34,9 @@
 //! the module's attribute `cfb.manifest`. `cfb.adt`, `ml_program.global` and functions that the
 //! entry does not reach are gone.
 //!
-//! Not supported yet, each an error at its operation: functions of several basic blocks, tensors
-//! with an instance dim other than the first.
+//! A tensor with instance dims is its handle and its lengths; a row of it, or a length, is arithmetic.
+//!
+//! Not supported yet, each an error at its operation: functions of several basic blocks.
 //! `cfb.array_push` copies the array, but for one that a `cfb.fold` carries and only pushes to.
 
 mod arrays;
@@ -46,6 +47,7 @@ mod emit;
 mod entry;
 mod function;
 mod growth;
+mod ragged;
 mod records;
 mod regions;
 mod scalars;
@@ -107,7 +109,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     );
     program.calls.erase();
     for operation in top_level(module) {
-        if matches!(name_of(operation).as_str(), "cfb.adt" | "ml_program.global") {
+        if matches!(
+            name_of(operation).as_str(),
+            "cfb.adt" | "ml_program.global" | "ragged.dim"
+        ) {
             erase(operation);
         }
     }

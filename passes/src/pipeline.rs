@@ -26,6 +26,7 @@ use crate::{
 pub const PASSES: &[PassInfo] = &[
     mark_recursive::PASS,
     unroll_loops::PASS,
+    crate::resolve_dims::PASS,
     crate::guard_decisions::PASS,
     hoist_constants::PASS,
     keep_functions::PASS,
@@ -124,6 +125,7 @@ const TO_BLOCKS: &[Step] = &[
         "layers that a loop counts take one matrix a row",
     ),
     Step::Upstream("canonicalize,cse"),
+    Step::Ours(crate::resolve_dims::PASS),
     Step::Ours(crate::guard_decisions::PASS),
     HOIST_CONSTANTS,
     Step::Upstream("canonicalize,cse"),

@@ -17,11 +17,31 @@ def Cfb_KernelOp : Cfb_Op<"kernel", [
     - `cfb_kernel_c1`: the region's first argument is an `index`, the number of rows.
     - `cfb_kernel_c2`: its other arguments are tensors with a leading dynamic dim, or `!cfb.rows`.
     - `cfb_kernel_c3`: the region ends in a `cfb.yield` of tensors with a leading dynamic dim.
+    - `cfb_kernel_c4`: `lengths` names dims, and the arguments after the number of rows are their
+      lengths, `tensor<?xindex>`; no other argument is of such a type.
+    - `cfb_kernel_c5`: with `lengths` goes `unit`, `"rows"` or `"calls"`; without, neither `unit` nor
+      `rows` nor `operands`.
+    - `cfb_kernel_c6`: `rows` has dims of `lengths` and numbers of at least one.
+    - `cfb_kernel_c7`: where the unit is `"rows"`, `operands` has `"ragged"`, `"row"`, `"scalar"`,
+      `"list"` or `"stacked"` for each argument after the lengths.
 
     ```mlir
     cfb.kernel @double {
     ^bb0(%rows: index, %x: tensor<?x28xf32>):
       %y = arith.addf %x, %x : tensor<?x28xf32>
+      cfb.yield %y : tensor<?x28xf32>
+    }
+    ```
+
+    Calls on tensors whose lengths differ have an *extent*, the product of `rows`: the number of rows
+    that a call adds. `unit` says what the region is about: single rows, `"rows"`, for which an
+    operand is expanded (`"ragged"`) or repeated for all rows of its call (`"row"`); or whole
+    `"calls"`, whose arguments have their shapes as encodings.
+
+    ```mlir
+    cfb.kernel @scale attributes {lengths = [@n0], operands = ["ragged", "row"], rows = [@n0], unit = "rows"} {
+    ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x28xf32>, %g: tensor<?x28xf32>):
+      %y = arith.mulf %x, %g : tensor<?x28xf32>
       cfb.yield %y : tensor<?x28xf32>
     }
     ```
@@ -44,9 +64,12 @@ def Cfb_RecordOp : Cfb_Op<"record", [
       lowering of kernels leaves; the latter is not checked further.
     - `cfb_record_c2`: there are as many operands as the kernel has row operands.
     - `cfb_record_c3`: an operand is a lazy handle of the row operand without its batch dim, a
-      scalar of its element type, or an array of lazy handles of what `!cfb.rows` holds.
-    - `cfb_record_c4`: the results are lazy handles of what the kernel yields, without the batch dim.
-    - `cfb_record_c5`: an operand is a lazy handle, a scalar or an array of lazy handles.
+      scalar of its element type, or an array of lazy handles of what `!cfb.rows` holds. Where the
+      kernel's unit is the row, a ragged operand has the dims of `rows` in front, and a stacked one
+      is an array of handles.
+    - `cfb_record_c4`: the results are lazy handles of what the kernel yields, without the batch dim;
+      where its unit is the row, with the dims of `rows` in front.
+    - `cfb_record_c5`: an operand is a lazy handle, a scalar, a length or an array of lazy handles.
 
     ```mlir
     %h = cfb.record @cell_0(%x, %s) : (!cfb.lazy<tensor<13xf32>>, f32) -> !cfb.lazy<tensor<28xf32>>
@@ -91,6 +114,44 @@ def Cfb_ParamRowOp : Cfb_Op<"param_row", [
   let arguments = (ins FlatSymbolRefAttr:$param, I32:$index);
   let results = (outs Cfb_LazyType:$result);
   let assemblyFormat = "$param `[` $index `]` attr-dict `:` qualified(type($result))";
+}
+
+def Cfb_DimOp : Cfb_Op<"dim", [Pure]> {
+  let summary = "the length of a dim of a lazy tensor";
+  let description = [{
+    Known before the tensor is computed.
+
+    - `cfb_dim_c1`: the tensor has the dim, and it is dynamic.
+
+    ```mlir
+    %n = cfb.dim %x, 0 : !cfb.lazy<tensor<?x13xf32>>
+    ```
+  }];
+  let arguments = (ins Cfb_LazyType:$value, I64Attr:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$value `,` $axis attr-dict `:` qualified(type($value))";
+  let hasVerifier = 1;
+}
+
+def Cfb_RowOp : Cfb_Op<"row", [Cfb_MayFail]> {
+  let summary = "one slice of the first dim of a lazy tensor";
+  let description = [{
+    A handle of rows that will be computed with the others, so it costs nothing. Ends the instance
+    with an error when the index is out of bounds.
+
+    - `cfb_row_c1`: the tensor's first dim is dynamic.
+    - `cfb_row_c2`: the result is a handle of the tensor's type without its first dim.
+
+    ```mlir
+    %y = cfb.row %x[%i] : !cfb.lazy<tensor<?x13xf32>> -> !cfb.lazy<tensor<13xf32>>
+    ```
+  }];
+  let arguments = (ins Cfb_LazyType:$value, I32:$index);
+  let results = (outs Cfb_LazyType:$result);
+  let assemblyFormat = [{
+    $value `[` $index `]` attr-dict `:` qualified(type($value)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
 }
 
 def Cfb_ConstantOp : Cfb_Op<"constant", [Pure]> {

@@ -19,6 +19,16 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     - `cfb_block_c4`: the results are tensors.
     - `cfb_block_c5`: `reuse` has one entry for each operand.
     - `cfb_block_c6`: an entry of `reuse` is `row` or `shared`.
+    - `cfb_block_c7`: `lengths` names dims, whose lengths are the first operands, `index` values; no
+      other operand is one.
+    - `cfb_block_c8`: with `lengths` go `unit`, `"rows"` or `"calls"`, `rows` and `leading`, which has
+      a list for each operand after the lengths; without, none of them.
+    - `cfb_block_c9`: `rows` and the lists in `leading` have dims of `lengths` and numbers of at least
+      one.
+
+    Of a block with instance dims, `leading` says which dims each operand has, up to the last
+    instance dim, and `rows` the same of the results. The block's `unit` is `"rows"` where each row of
+    these dims is computed from the same row of the operands, or from what there is once.
 
     ```mlir
     %y = cfb.block "cell"(%x, %w) : (tensor<28xf32>, tensor<28x3xf32>) -> tensor<3xf32>
@@ -26,6 +36,12 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     ^bb0(%a: tensor<28xf32>, %b: tensor<28x3xf32>):
       …
       cfb.yield %p : tensor<3xf32>
+    }
+    %z = cfb.block "add"(%n, %x, %b) : (index, tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+        attributes {leading = [[@n0], [@n0]], lengths = [@n0], rows = [@n0], unit = "rows"} {
+    ^bb0(%l: index, %a: tensor<?x3xf32>, %c: tensor<?x3xf32>):
+      %s = arith.addf %a, %c : tensor<?x3xf32>
+      cfb.yield %s : tensor<?x3xf32>
     }
     ```
   }];

@@ -129,6 +129,21 @@ def Cfb_LookupOp : Cfb_Op<"lookup", [Cfb_MayFail]> {
   let hasVerifier = 1;
 }
 
+def Cfb_WithinOp : Cfb_Op<"within", [Cfb_MayFail]> {
+  let summary = "an index that is within a length";
+  let description = [{
+    The index itself. Ends the instance with an error when the index is negative or not below the
+    length.
+
+    ```mlir
+    %k = cfb.within %i of %n
+    ```
+  }];
+  let arguments = (ins I32:$index, Index:$length);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$index `of` $length attr-dict";
+}
+
 def Cfb_ForceOp : Cfb_Op<"force", [Cfb_MayFail]> {
   let summary = "reads a tensor where it decides control flow";
   let description = [{

@@ -4,7 +4,7 @@ use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use cohort_frontend::program::{Binary, Expr, ExprKind, Type};
 
 use crate::expr::{Lowering, types_of};
-use crate::types::elem_of;
+use crate::types::{elem_of, instance_dims};
 use crate::{cfb, numbers};
 
 impl<'c> Lowering<'_, 'c> {
@@ -74,7 +74,12 @@ impl<'c> Lowering<'_, 'c> {
     /// A fold of additions, from zero.
     fn sum(&mut self, at: Builder<'c>, array: Val<'c>, ty: &Type) -> Val<'c> {
         let elem = elem_of(ty);
-        let zero = numbers::constant(at, self.types().whole(ty), numbers::zero(elem));
+        let zero = match ty {
+            Type::Tensor { shape, .. } if !instance_dims(ty).is_empty() => {
+                self.tensors(at, elem).filled(shape, numbers::zero(elem))
+            }
+            _ => numbers::constant(at, self.types().whole(ty), numbers::zero(elem)),
+        };
         let whole = types_of(&[zero, zero]);
         let (region, block) = region_with_block(&whole, at.location);
         let inside = Builder::at_end(at.context(), block, at.location);

@@ -34,15 +34,17 @@ impl<'c> Lowering<'_, 'c> {
         let at = at.at(self.unit.locations.of(&arm.body.span));
         let (region, block) = region_with_block(&self.types().flat_all(fields), at.location);
         let arguments = arguments_of(block);
+        let outside = self.dims.clone();
+        let inside = Builder::at_end(at.context(), block, at.location);
         let mut rest = &arguments[..];
         for (field, var) in fields.iter().zip(&arm.fields) {
             let (own, after) = rest.split_at(crate::types::width(field));
-            self.bind_all(var.as_slice(), own);
+            self.bind_all(inside, var.as_slice(), own);
             rest = after;
         }
-        let inside = Builder::at_end(at.context(), block, at.location);
         let values = self.expr(inside, &arm.body);
         cfb::yield_(inside, &values);
+        self.dims = outside;
         region
     }
 
@@ -78,11 +80,13 @@ impl<'c> Lowering<'_, 'c> {
 
         let (before, block) = region_with_block(&types, at.location);
         let state = arguments_of(block);
-        self.bind_all(vars, &state);
+        let outside = self.dims.clone();
         let inside = Builder::at_end(at.context(), block, at.location);
+        self.bind_all(inside, vars, &state);
         let goes_on = self.value(inside, cond);
         let operands: Vec<_> = std::iter::once(goes_on).chain(state).collect();
         inside.op("scf.condition", &operands, &[], &[], vec![]);
+        self.dims = outside;
 
         let after = self.region(at, vars, body, "scf.yield");
         results_of(at.op("scf.while", &init, &types, &[], vec![before, after]))

@@ -1,12 +1,15 @@
 //! One function's expressions: its variables, and which file lowers which kind.
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_frontend::Diagnostic;
 use cohort_frontend::program::{Expr, ExprKind, Function, VarId};
 use melior::ir::{Region, Type as MlirType, ValueLike, attribute::IntegerAttribute};
 
 use crate::cfb;
+use crate::dims::Dims;
 use crate::module::Unit;
-use crate::types::{Types, width};
+use crate::support::UNSUPPORTED;
+use crate::types::{Types, shown, width};
 
 pub struct Lowering<'a, 'c> {
     pub unit: &'a Unit<'a, 'c>,
@@ -14,6 +17,8 @@ pub struct Lowering<'a, 'c> {
     /// What each variable in scope is bound to. Variables are the function's own and scopes are
     /// SSA's, so one table serves all regions.
     vars: Vec<Vec<Val<'c>>>,
+    /// The lengths of instance dims in scope.
+    pub dims: Dims<'c>,
     /// Phases that have begun.
     phases: i64,
 }
@@ -24,6 +29,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             unit,
             function,
             vars: vec![Vec::new(); function.vars.len()],
+            dims: Dims::default(),
             phases: 0,
         }
     }
@@ -34,6 +40,18 @@ impl<'a, 'c> Lowering<'a, 'c> {
 
     /// The values that make up an expression's value.
     pub fn expr(&mut self, at: Builder<'c>, expr: &Expr) -> Vec<Val<'c>> {
+        let values = self.lower(at, expr);
+        if self.dims.take_missed() {
+            let message = "not supported yet: a tensor whose length no tensor in scope has";
+            let label = format!("this is `{}`", shown(&expr.ty, self.unit.program));
+            let refusal = Diagnostic::error(UNSUPPORTED, message).at(&expr.span, label);
+            self.unit.refused.borrow_mut().push(refusal);
+        }
+        self.dims.learn(at, &expr.ty, &values);
+        values
+    }
+
+    fn lower(&mut self, at: Builder<'c>, expr: &Expr) -> Vec<Val<'c>> {
         // A chain of `let` is as long as the source; everything else nests as the parser allows.
         let mut expr = expr;
         loop {
@@ -150,10 +168,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
     }
 
     /// Binds variables, in order, to the flattened values of a tuple of their types.
-    pub fn bind_all(&mut self, vars: &[VarId], values: &[Val<'c>]) {
+    pub fn bind_all(&mut self, at: Builder<'c>, vars: &[VarId], values: &[Val<'c>]) {
         let mut rest = values;
         for var in vars {
-            let (own, after) = rest.split_at(width(&self.function.vars[var.0].ty));
+            let ty = &self.function.vars[var.0].ty;
+            let (own, after) = rest.split_at(width(ty));
+            self.dims.learn(at, ty, own);
             self.vars[var.0] = own.to_vec();
             rest = after;
         }
@@ -174,10 +194,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
     ) -> Region<'c> {
         let types = self.var_types(vars);
         let (region, block) = region_with_block(&types, at.location);
-        self.bind_all(vars, &arguments_of(block));
+        let outside = self.dims.clone();
         let inside = Builder::at_end(at.context(), block, at.location);
+        self.bind_all(inside, vars, &arguments_of(block));
         let values = self.expr(inside, body);
         inside.op(terminator, &values, &[], &[], vec![]);
+        self.dims = outside;
         region
     }
 

@@ -8,6 +8,7 @@
 mod arrays;
 mod cfb;
 mod control;
+mod dims;
 mod expr;
 mod linalg;
 mod locations;
@@ -40,7 +41,7 @@ pub fn lower<'c>(
     if !refused.is_empty() {
         return Err(refused);
     }
-    let module = module::build(context, program, sources);
+    let module = module::build(context, program, sources)?;
     if !module.as_operation().verify() {
         return Err(vec![support::invalid_module(program)]);
     }

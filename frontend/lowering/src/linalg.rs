@@ -3,14 +3,15 @@
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, region_with_block, result_of, results_of,
 };
-use cohort_frontend::program::{Binary, Elem, Literal};
+use cohort_frontend::program::{Binary, Dim, Elem, Literal};
 use melior::ir::{
     Attribute, Region, Type, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
 };
 
+use crate::dims::Dims;
 use crate::numbers;
-use crate::types::Types;
+use crate::types::{Types, known};
 
 /// The element types of a payload's arguments and what it makes of them.
 type Payload<'p, 'c> = &'p dyn Fn(Builder<'c>, &[Val<'c>]) -> Vec<Val<'c>>;
@@ -33,11 +34,24 @@ fn segments<'c>(at: Builder<'c>, inputs: i32, outputs: i32) -> (&'static str, At
     ("operandSegmentSizes", sizes.into())
 }
 
+/// A tensor every element of which is the scalar.
+pub fn fill<'c>(at: Builder<'c>, scalar: Val<'c>, empty: Val<'c>) -> Val<'c> {
+    let body = region(at, &[scalar.r#type(); 2], &|_, args| vec![args[0]]);
+    let ty = empty.r#type();
+    let segments = [segments(at, 1, 1)];
+    let operands = [scalar, empty];
+    result_of(
+        at.op("linalg.fill", &operands, &[ty], &segments, vec![body]),
+        0,
+    )
+}
+
 /// Tensor operations of one element type.
 #[derive(Clone, Copy)]
 pub struct Tensors<'a, 'c> {
     pub at: Builder<'c>,
     pub types: Types<'a, 'c>,
+    pub dims: &'a Dims<'c>,
     pub elem: Elem,
 }
 
@@ -46,32 +60,35 @@ impl<'c> Tensors<'_, 'c> {
         self.types.elem(self.elem)
     }
 
-    pub fn empty(&self, shape: &[u64]) -> Val<'c> {
-        self.at
-            .value("tensor.empty", &[], self.types.tensor(self.elem, shape))
+    pub fn empty(&self, shape: &[Dim]) -> Val<'c> {
+        let sizes = self.dims.sizes(self.at, shape);
+        let ty = self.types.tensor(self.elem, shape);
+        self.at.value("tensor.empty", &sizes, ty)
     }
 
     /// A tensor of one number, as the `outs` of an operation that accumulates.
-    pub fn filled(&self, shape: &[u64], literal: Literal) -> Val<'c> {
-        let at = self.at;
-        let scalar = numbers::constant(at, self.element(), literal);
+    pub fn filled(&self, shape: &[Dim], literal: Literal) -> Val<'c> {
+        let scalar = numbers::constant(self.at, self.element(), literal);
+        self.fill(shape, scalar)
+    }
+
+    /// A tensor every element of which is this attribute: a constant where the shape is known.
+    pub fn splat(&self, shape: &[Dim], element: Attribute<'c>) -> Val<'c> {
+        if shape.iter().all(|dim| known(dim).is_some()) {
+            let ty = self.types.tensor(self.elem, shape);
+            return numbers::splat(self.at, ty, element);
+        }
+        let scalar = numbers::splat(self.at, self.element(), element);
+        self.fill(shape, scalar)
+    }
+
+    fn fill(&self, shape: &[Dim], scalar: Val<'c>) -> Val<'c> {
         let empty = self.empty(shape);
-        let body = region(at, &[self.element(); 2], &|_, args| vec![args[0]]);
-        let ty = empty.r#type();
-        result_of(
-            at.op(
-                "linalg.fill",
-                &[scalar, empty],
-                &[ty],
-                &[segments(at, 1, 1)],
-                vec![body],
-            ),
-            0,
-        )
+        fill(self.at, scalar, empty)
     }
 
     /// Repeats a value along the axes of `shape` in `added`; its own axes are the others.
-    pub fn broadcast(&self, value: Val<'c>, shape: &[u64], added: &[usize]) -> Val<'c> {
+    pub fn broadcast(&self, value: Val<'c>, shape: &[Dim], added: &[usize]) -> Val<'c> {
         let at = self.at;
         let empty = self.empty(shape);
         let body = region(at, &[self.element(); 2], &|_, args| vec![args[0]]);
@@ -90,7 +107,7 @@ impl<'c> Tensors<'_, 'c> {
     }
 
     /// Axis `i` of the result, whose shape is given, is axis `permutation[i]` of the value.
-    pub fn transpose(&self, value: Val<'c>, shape: &[u64], permutation: &[usize]) -> Val<'c> {
+    pub fn transpose(&self, value: Val<'c>, shape: &[Dim], permutation: &[usize]) -> Val<'c> {
         let at = self.at;
         let empty = self.empty(shape);
         let body = region(at, &[self.element(); 2], &|_, args| vec![args[0]]);
@@ -109,7 +126,7 @@ impl<'c> Tensors<'_, 'c> {
     }
 
     /// A product: `name` is one of `dot`, `vecmat`, `matvec`, `matmul`.
-    pub fn product(&self, name: &str, lhs: Val<'c>, rhs: Val<'c>, shape: &[u64]) -> Val<'c> {
+    pub fn product(&self, name: &str, lhs: Val<'c>, rhs: Val<'c>, shape: &[Dim]) -> Val<'c> {
         let at = self.at;
         let zeros = self.filled(shape, numbers::zero(self.elem));
         let body = region(at, &[self.element(); 3], &|inside, args| {
@@ -142,7 +159,7 @@ impl<'c> Tensors<'_, 'c> {
         combine: Binary,
         neutral: Literal,
         value: Val<'c>,
-        shape: &[u64],
+        shape: &[Dim],
         axis: usize,
     ) -> Val<'c> {
         let at = self.at;
@@ -168,7 +185,7 @@ impl<'c> Tensors<'_, 'c> {
 
     /// The index of the first largest element along `axis`. A NaN is larger than nothing; where all
     /// are NaN the index is 0.
-    pub fn argmax(&self, value: Val<'c>, from: &[u64], axis: usize) -> Val<'c> {
+    pub fn argmax(&self, value: Val<'c>, from: &[Dim], axis: usize) -> Val<'c> {
         let at = self.at;
         let shape = without(from, axis);
         // A NaN to begin with loses against any number, even the least.
@@ -202,7 +219,7 @@ impl<'c> Tensors<'_, 'c> {
             ("indexing_maps", at.attr(&reduction_maps(from.len(), axis))),
             (
                 "iterator_types",
-                at.attr(&reduction_iterators(from.len(), axis)),
+                at.attr(&iterators(from.len(), Some(axis))),
             ),
             segments(at, 1, 2),
         ];
@@ -216,6 +233,79 @@ impl<'c> Tensors<'_, 'c> {
         ))[1]
     }
 
+    /// Each element is its own index along `axis`, which no constant can say.
+    pub fn indices(&self, shape: &[Dim], axis: usize) -> Val<'c> {
+        let at = self.at;
+        let init = self.empty(shape);
+        let body = region(at, &[self.element()], &|inside, _| {
+            let position = inside.value_with(
+                "linalg.index",
+                &[],
+                Type::index(at.context()),
+                &[("dim", inside.attr(&format!("{axis} : i64")))],
+            );
+            vec![inside.value("arith.index_cast", &[position], self.element())]
+        });
+        let all = identity(shape.len());
+        let attributes = [
+            ("indexing_maps", at.attr(&format!("[{all}]"))),
+            ("iterator_types", at.attr(&iterators(shape.len(), None))),
+            segments(at, 0, 1),
+        ];
+        let ty = init.r#type();
+        result_of(
+            at.op("linalg.generic", &[init], &[ty], &attributes, vec![body]),
+            0,
+        )
+    }
+
+    /// The elements at `position`, an `i32` tensor of rank 0, along `axis`, which leaves the shape.
+    /// The position is within the axis.
+    pub fn select_along(
+        &self,
+        value: Val<'c>,
+        position: Val<'c>,
+        from: &[Dim],
+        axis: usize,
+    ) -> Val<'c> {
+        let at = self.at;
+        let init = self.filled(&without(from, axis), numbers::zero(self.elem));
+        let integer = self.types.elem(Elem::I32);
+        let arguments = [self.element(), integer, self.element()];
+        let body = region(at, &arguments, &|inside, args| {
+            let here = inside.value_with(
+                "linalg.index",
+                &[],
+                Type::index(at.context()),
+                &[("dim", inside.attr(&format!("{axis} : i64")))],
+            );
+            let here = inside.value("arith.index_cast", &[here], integer);
+            let is_it = numbers::binary(inside, Binary::Eq, Elem::I32, here, args[1]);
+            vec![numbers::select(inside, is_it, args[0], args[2])]
+        });
+        let all: Vec<String> = (0..from.len()).map(|i| format!("d{i}")).collect();
+        let maps = format!(
+            "[{}, affine_map<({}) -> ()>, {}]",
+            identity(from.len()),
+            all.join(", "),
+            less_one(from.len(), axis)
+        );
+        let attributes = [
+            ("indexing_maps", at.attr(&maps)),
+            (
+                "iterator_types",
+                at.attr(&iterators(from.len(), Some(axis))),
+            ),
+            segments(at, 2, 1),
+        ];
+        let ty = init.r#type();
+        let operands = [value, position, init];
+        result_of(
+            at.op("linalg.generic", &operands, &[ty], &attributes, vec![body]),
+            0,
+        )
+    }
+
     fn is_larger(&self, at: Builder<'c>, value: Val<'c>, best: Val<'c>) -> Val<'c> {
         if self.elem != Elem::F32 {
             return numbers::binary(at, Binary::Gt, self.elem, value, best);
@@ -227,28 +317,40 @@ impl<'c> Tensors<'_, 'c> {
 }
 
 /// A shape less one axis.
-pub fn without(shape: &[u64], axis: usize) -> Vec<u64> {
-    shape
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| *i != axis)
-        .map(|(_, length)| *length)
-        .collect()
+pub fn without(shape: &[Dim], axis: usize) -> Vec<Dim> {
+    let mut rest = shape.to_vec();
+    rest.remove(axis);
+    rest
 }
 
-/// The maps of a reduction of one input to two outputs.
-fn reduction_maps(rank: usize, axis: usize) -> String {
+/// `d0, d1, … -> d0, d1, …`.
+fn identity(rank: usize) -> String {
+    let all: Vec<String> = (0..rank).map(|i| format!("d{i}")).collect();
+    format!("affine_map<({0}) -> ({0})>", all.join(", "))
+}
+
+/// All dims but one.
+fn less_one(rank: usize, axis: usize) -> String {
     let all: Vec<String> = (0..rank).map(|i| format!("d{i}")).collect();
     let kept: Vec<String> = (0..rank)
         .filter(|i| *i != axis)
         .map(|i| format!("d{i}"))
         .collect();
-    let map = |to: &[String]| format!("affine_map<({}) -> ({})>", all.join(", "), to.join(", "));
-    format!("[{}, {}, {}]", map(&all), map(&kept), map(&kept))
+    format!("affine_map<({}) -> ({})>", all.join(", "), kept.join(", "))
 }
 
-fn reduction_iterators(rank: usize, axis: usize) -> String {
-    let kind = |i| if i == axis { "reduction" } else { "parallel" };
+/// The maps of a reduction of one input to two outputs.
+fn reduction_maps(rank: usize, axis: usize) -> String {
+    let kept = less_one(rank, axis);
+    format!("[{}, {kept}, {kept}]", identity(rank))
+}
+
+/// All loops are parallel, but for one where it is given.
+fn iterators(rank: usize, reduced: Option<usize>) -> String {
+    let kind = |i| match Some(i) == reduced {
+        true => "reduction",
+        false => "parallel",
+    };
     let iterators: Vec<String> = (0..rank)
         .map(|i| format!("#linalg.iterator_type<{}>", kind(i)))
         .collect();

@@ -1,8 +1,8 @@
 //! The module's symbols: data types, parameters, functions.
 
 use cohort_dialects::builder::{Builder, arguments_of, region_with_block};
-use cohort_frontend::Sources;
 use cohort_frontend::program::{AdtId, Function, Param, Program, Type, VarId};
+use cohort_frontend::{Diagnostic, Sources};
 use melior::{
     Context,
     ir::{
@@ -12,11 +12,12 @@ use melior::{
     },
 };
 use rustc_hash::FxHashSet;
+use std::cell::RefCell;
 
 use crate::cfb;
 use crate::expr::Lowering;
 use crate::locations::Locations;
-use crate::types::Types;
+use crate::types::{Types, instance_dims, known_shape};
 use crate::walk::each_expr;
 
 /// The entry's name in every module.
@@ -29,15 +30,25 @@ pub struct Unit<'a, 'c> {
     pub locations: Locations<'a, 'c>,
     /// The symbol of each function.
     pub symbols: Vec<String>,
+    /// What turned out to be not supported while functions were lowered.
+    pub refused: RefCell<Vec<Diagnostic>>,
 }
 
 /// Lowers a program that [`crate::support`] let pass.
-pub fn build<'c>(context: &'c Context, program: &Program, sources: &Sources) -> Module<'c> {
+///
+/// # Errors
+/// One diagnostic for each tensor whose length nothing tells.
+pub fn build<'c>(
+    context: &'c Context,
+    program: &Program,
+    sources: &Sources,
+) -> Result<Module<'c>, Vec<Diagnostic>> {
     let unit = Unit {
         program,
         types: Types { context, program },
         locations: Locations::new(context, sources),
         symbols: function_symbols(program),
+        refused: RefCell::default(),
     };
     let entry = &program.functions[program.entry.0];
     let location = unit.locations.of(&entry.span);
@@ -52,7 +63,11 @@ pub fn build<'c>(context: &'c Context, program: &Program, sources: &Sources) -> 
     for (function, name) in program.functions.iter().zip(&unit.symbols) {
         define_function(&unit, top, function, name);
     }
-    module
+    let refused = unit.refused.into_inner();
+    match refused.is_empty() {
+        true => Ok(module),
+        false => Err(refused),
+    }
 }
 
 /// The entry is `main`; another function keeps its name unless a type or a parameter has it,
@@ -129,7 +144,7 @@ fn declare_adt<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, id: AdtId) {
 }
 
 fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
-    let ty = unit.types.tensor(param.elem, &param.shape);
+    let ty = unit.types.tensor(param.elem, &known_shape(&param.shape));
     let context = top.context();
     top.at(unit.locations.of(&param.span)).op(
         "ml_program.global",
@@ -161,8 +176,8 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
 
     let (region, block) = region_with_block(&arguments, location);
     let mut lowering = Lowering::new(unit, function);
-    lowering.bind_all(&function.params, &arguments_of(block));
     let body = Builder::at_end(top.context(), block, location);
+    lowering.bind_all(body, &function.params, &arguments_of(block));
     let values = lowering.expr(body, &function.body);
     body.op("func.return", &values, &[], &[], vec![]);
 
@@ -173,6 +188,20 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
         ("sym_name", text(name)),
         ("function_type", TypeAttribute::new(ty.into()).into()),
     ];
+    let names: Vec<Vec<&str>> = function
+        .params
+        .iter()
+        .map(|var| instance_dims(var_type(var)))
+        .collect();
+    if names.iter().any(|names| !names.is_empty()) {
+        let dims = names.iter().map(|names| -> Attribute<'c> {
+            let names: Vec<_> = names.iter().map(|name| text(name)).collect();
+            ArrayAttribute::new(context, &names).into()
+        });
+        let dims: Vec<_> = dims.collect();
+        let dims = ArrayAttribute::new(context, &dims).into();
+        attributes.push(("cfb.argument_dims", dims));
+    }
     if name == ENTRY {
         let names: Vec<_> = function
             .params

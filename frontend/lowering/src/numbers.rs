@@ -8,6 +8,9 @@ use melior::ir::{
     r#type::{DimSize, IntegerType, RankedTensorType, ShapedTypeLike},
 };
 
+use crate::linalg;
+use crate::types::DYNAMIC;
+
 /// Marks a division that has to be checked: a zero divisor is the instance's error, and the least
 /// integer by -1 wraps to itself.
 const CHECKED: &str = "cfb.checked";
@@ -35,15 +38,48 @@ pub fn neutral(op: Reduction, elem: Elem) -> Literal {
 
 /// A constant: of a scalar type the literal itself, of a tensor type every element of it.
 pub fn constant<'c>(at: Builder<'c>, ty: Type<'c>, literal: Literal) -> Val<'c> {
+    splat(at, ty, self::literal(at, literal))
+}
+
+/// A literal as an attribute.
+pub fn literal<'c>(at: Builder<'c>, literal: Literal) -> Attribute<'c> {
     let context = at.context();
-    let element: Attribute<'c> = match literal {
+    match literal {
         Literal::F32(value) => FloatAttribute::new(context, Type::float32(context), value).into(),
         Literal::I32(value) => {
             IntegerAttribute::new(IntegerType::new(context, 32).into(), value.into()).into()
         }
         Literal::Bool(value) => BoolAttribute::new(context, value).into(),
-    };
-    splat(at, ty, element)
+    }
+}
+
+/// A constant of `ty`, which has the shape of `value`: where lengths are known at run time only, a
+/// tensor filled with it.
+pub fn constant_like<'c>(
+    at: Builder<'c>,
+    value: Val<'c>,
+    ty: Type<'c>,
+    literal: Literal,
+) -> Val<'c> {
+    let unknown = RankedTensorType::try_from(ty).ok().map(|tensor| {
+        let is_unknown = |axis: &usize| matches!(tensor.dim_size(*axis), Ok(DimSize::Dynamic));
+        (0..tensor.rank()).filter(is_unknown).collect::<Vec<_>>()
+    });
+    match (unknown, RankedTensorType::try_from(ty)) {
+        (Some(axes), Ok(tensor)) if !axes.is_empty() => {
+            let sizes: Vec<_> = axes.iter().map(|axis| length(at, value, *axis)).collect();
+            let empty = at.value("tensor.empty", &sizes, ty);
+            let scalar = constant(at, tensor.element(), literal);
+            linalg::fill(at, scalar, empty)
+        }
+        _ => constant(at, ty, literal),
+    }
+}
+
+/// The length of an axis, an `index`.
+pub fn length<'c>(at: Builder<'c>, value: Val<'c>, axis: usize) -> Val<'c> {
+    let axis = at.index(axis as i64);
+    at.value("tensor.dim", &[value, axis], Type::index(at.context()))
 }
 
 /// A constant of a scalar attribute.
@@ -58,7 +94,7 @@ pub fn splat<'c>(at: Builder<'c>, ty: Type<'c>, element: Attribute<'c>) -> Val<'
 
 pub fn unary<'c>(at: Builder<'c>, op: Unary, elem: Elem, value: Val<'c>) -> Val<'c> {
     let ty = value.r#type();
-    let constant = |literal| constant(at, ty, literal);
+    let constant = |literal| constant_like(at, value, ty, literal);
     let apply = |name: &str, operands: &[Val<'c>]| at.value(name, operands, ty);
     match (op, elem) {
         (Unary::Neg, Elem::F32) => apply("arith.negf", &[value]),
@@ -126,7 +162,7 @@ pub fn cast<'c>(at: Builder<'c>, from: Elem, to: Elem, value: Val<'c>, ty: Type<
         (Elem::Bool, Elem::F32) => apply("arith.uitofp"),
         (Elem::Bool, Elem::I32) => apply("arith.extui"),
         (Elem::F32 | Elem::I32, Elem::Bool) => {
-            let zero = constant(at, value.r#type(), zero(from));
+            let zero = constant_like(at, value, value.r#type(), zero(from));
             binary(at, Binary::Ne, from, value, zero)
         }
         (Elem::F32, Elem::I32) => truncate(at, value, ty),
@@ -138,8 +174,8 @@ pub fn cast<'c>(at: Builder<'c>, from: Elem, to: Elem, value: Val<'c>, ty: Type<
 fn truncate<'c>(at: Builder<'c>, value: Val<'c>, ty: Type<'c>) -> Val<'c> {
     /// The largest f32 below 2^31.
     const LARGEST: f64 = 2_147_483_520.0;
-    let float = |number| constant(at, value.r#type(), Literal::F32(number));
-    let integer = |number| constant(at, ty, Literal::I32(number));
+    let float = |number| constant_like(at, value, value.r#type(), Literal::F32(number));
+    let integer = |number| constant_like(at, value, ty, Literal::I32(number));
     let clamped = binary(
         at,
         Binary::Max,
@@ -188,7 +224,7 @@ fn with_element<'c>(ty: Type<'c>, element: Type<'c>) -> Type<'c> {
     };
     let length = |axis| match tensor.dim_size(axis) {
         Ok(DimSize::Static(length)) => length,
-        _ => unreachable!("arithmetic on {ty}, whose shape is not known"),
+        _ => DYNAMIC,
     };
     let shape: Vec<u64> = (0..tensor.rank()).map(length).collect();
     RankedTensorType::new(&shape, element, None).into()

@@ -4,7 +4,7 @@ use cohort_dialects::builder::{Builder, Val, region_with_block, result_of};
 use cohort_frontend::program::{Binary, Expr, ExprKind, Literal, Type};
 
 use crate::expr::Lowering;
-use crate::types::{elem_of, shape_of};
+use crate::types::{elem_of, known, shape_of};
 use crate::{cfb, numbers};
 
 impl<'c> Lowering<'_, 'c> {
@@ -40,12 +40,18 @@ impl<'c> Lowering<'_, 'c> {
                 cfb::value(at, "force", &[tensor], ty)
             }
             ExprKind::DimSize { value, axis } => {
-                let length = shape_of(&value.ty)[*axis];
-                numbers::constant(
-                    at,
-                    ty,
-                    Literal::I32(i32::try_from(length).unwrap_or(i32::MAX)),
-                )
+                let dim = &shape_of(&value.ty)[*axis];
+                match known(dim) {
+                    Some(length) => {
+                        let length = i32::try_from(length).unwrap_or(i32::MAX);
+                        numbers::constant(at, ty, Literal::I32(length))
+                    }
+                    None => {
+                        let value = self.value(at, value);
+                        let length = numbers::length(at, value, *axis);
+                        at.value("arith.index_cast", &[length], ty)
+                    }
+                }
             }
             other => unreachable!("not an operation on host scalars: {other:?}"),
         }

@@ -1,7 +1,7 @@
 //! Slices, concatenation, reshapes and transposition.
 
 use cohort_dialects::builder::{Builder, Val};
-use cohort_frontend::program::{Elem, Expr, ExprKind};
+use cohort_frontend::program::{Dim, Elem, Expr, ExprKind};
 use melior::ir::{
     Attribute,
     attribute::{ArrayAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
@@ -9,7 +9,7 @@ use melior::ir::{
 };
 
 use crate::expr::Lowering;
-use crate::types::{elem_of, shape_of};
+use crate::types::{DYNAMIC, elem_of, known, shape_of};
 
 impl<'c> Lowering<'_, 'c> {
     pub fn shaped(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
@@ -61,7 +61,7 @@ impl<'c> Lowering<'_, 'c> {
         at: Builder<'c>,
         elem: Elem,
         value: Val<'c>,
-        sizes: &[u64],
+        sizes: &[Dim],
         axis: usize,
         start: u64,
     ) -> Val<'c> {
@@ -71,17 +71,20 @@ impl<'c> Lowering<'_, 'c> {
         };
         let mut offsets = vec![0; sizes.len()];
         offsets[axis] = start as i64;
+        let lengths = self.dims.sizes(at, sizes);
+        let mut operands = vec![value];
+        operands.extend(&lengths);
         let attributes = [
             ("static_offsets", array(&offsets)),
             ("static_sizes", array(&signed(sizes))),
             ("static_strides", array(&vec![1; sizes.len()])),
             (
                 "operandSegmentSizes",
-                DenseI32ArrayAttribute::new(context, &[1, 0, 0, 0]).into(),
+                DenseI32ArrayAttribute::new(context, &[1, 0, lengths.len() as i32, 0]).into(),
             ),
         ];
         let ty = self.types().tensor(elem, sizes);
-        at.value_with("tensor.extract_slice", &[value], ty, &attributes)
+        at.value_with("tensor.extract_slice", &operands, ty, &attributes)
     }
 
     /// The same elements in another shape: runs of axes with equal products are collapsed to one
@@ -91,11 +94,11 @@ impl<'c> Lowering<'_, 'c> {
         at: Builder<'c>,
         elem: Elem,
         value: Val<'c>,
-        from: &[u64],
-        to: &[u64],
+        from: &[Dim],
+        to: &[Dim],
     ) -> Val<'c> {
         let runs = runs(from, to);
-        let middle: Vec<u64> = runs.iter().map(|run| run.length).collect();
+        let middle: Vec<Dim> = runs.iter().map(|run| run.dim.clone()).collect();
         let value = if middle == from {
             value
         } else {
@@ -113,13 +116,15 @@ impl<'c> Lowering<'_, 'c> {
         }
         let groups = groups(at, runs.iter().map(|run| run.to), to.len());
         let output_shape = DenseI64ArrayAttribute::new(at.context(), &signed(to)).into();
+        let mut operands = vec![value];
+        operands.extend(self.dims.sizes(at, to));
         let attributes = [
             ("reassociation", groups),
             ("static_output_shape", output_shape),
         ];
         at.value_with(
             "tensor.expand_shape",
-            &[value],
+            &operands,
             self.types().tensor(elem, to),
             &attributes,
         )
@@ -134,36 +139,77 @@ struct Run {
     /// How many axes of the second.
     to: usize,
     /// The product of either.
-    length: u64,
+    dim: Dim,
+}
+
+/// A product of dims: the known ones' number, and the others' names in order.
+#[derive(Clone, PartialEq, Eq)]
+struct Product {
+    known: u64,
+    names: Vec<String>,
+}
+
+impl Product {
+    fn of(dim: &Dim) -> Product {
+        match dim {
+            Dim::Known(length) => Product {
+                known: *length,
+                names: vec![],
+            },
+            Dim::Instance(name) => Product {
+                known: 1,
+                names: vec![name.clone()],
+            },
+        }
+    }
+
+    fn times(&mut self, dim: &Dim) {
+        let other = Product::of(dim);
+        self.known *= other.known;
+        self.names.extend(other.names);
+        self.names.sort_unstable();
+    }
+
+    /// Whether fewer axes are in this product than in another that it may become.
+    fn is_less(&self, other: &Product) -> bool {
+        (self.names.len(), self.known) < (other.names.len(), other.known)
+    }
+
+    fn dim(&self) -> Dim {
+        match &self.names[..] {
+            [] => Dim::Known(self.known),
+            [name] if self.known == 1 => Dim::Instance(name.clone()),
+            names => Dim::Instance(format!("{} * {}", self.known, names.join(" * "))),
+        }
+    }
 }
 
 /// Splits two shapes of the same number of elements into the shortest runs of equal products. Axes
 /// of length 1 at the end belong to the last run; a rank-0 side has no run at all.
-fn runs(from: &[u64], to: &[u64]) -> Vec<Run> {
+fn runs(from: &[Dim], to: &[Dim]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let (mut i, mut j) = (0, 0);
     while i < from.len() && j < to.len() {
         let (i0, j0) = (i, j);
-        let (mut left, mut right) = (from[i], to[j]);
+        let (mut left, mut right) = (Product::of(&from[i]), Product::of(&to[j]));
         (i, j) = (i + 1, j + 1);
         while left != right {
-            // The products of the whole shapes are equal, so the smaller side has axes left unless
-            // a length is 0; then the whole rest is one run.
-            if left < right && i < from.len() {
-                left *= from[i];
+            // The products of the whole shapes are equal, so one side has axes left unless a length
+            // is 0 or goes by another name; then the whole rest is one run.
+            if i < from.len() && (left.is_less(&right) || j == to.len()) {
+                left.times(&from[i]);
                 i += 1;
-            } else if right < left && j < to.len() {
-                right *= to[j];
+            } else if j < to.len() {
+                right.times(&to[j]);
                 j += 1;
             } else {
-                (i, j) = (from.len(), to.len());
-                (left, right) = (0, 0);
+                right = left.clone();
             }
         }
         runs.push(Run {
             from: i - i0,
             to: j - j0,
-            length: left,
+            dim: left.dim(),
         });
     }
     if let Some(last) = runs.last_mut() {
@@ -191,34 +237,75 @@ fn integer<'c>(at: Builder<'c>, value: usize) -> Attribute<'c> {
     IntegerAttribute::new(IntegerType::new(at.context(), 64).into(), value as i64).into()
 }
 
-fn signed(shape: &[u64]) -> Vec<i64> {
-    shape.iter().map(|length| *length as i64).collect()
+/// Lengths as MLIR's attributes have them, those that are operands marked.
+fn signed(shape: &[Dim]) -> Vec<i64> {
+    shape
+        .iter()
+        .map(|dim| known(dim).unwrap_or(DYNAMIC) as i64)
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Run, runs};
+    use cohort_frontend::program::Dim;
 
     fn run(from: usize, to: usize, length: u64) -> Run {
-        Run { from, to, length }
+        let dim = Dim::Known(length);
+        Run { from, to, dim }
+    }
+
+    fn shape(lengths: &[u64]) -> Vec<Dim> {
+        crate::types::known_shape(lengths)
+    }
+
+    fn runs_of(from: &[u64], to: &[u64]) -> Vec<Run> {
+        runs(&shape(from), &shape(to))
     }
 
     #[test]
     fn runs_are_as_short_as_can_be() {
-        assert_eq!(runs(&[4, 6], &[4, 2, 3]), [run(1, 1, 4), run(1, 2, 6)]);
-        assert_eq!(runs(&[4, 6], &[24]), [run(2, 1, 24)]);
-        assert_eq!(runs(&[4, 6], &[8, 3]), [run(2, 2, 24)]);
+        assert_eq!(runs_of(&[4, 6], &[4, 2, 3]), [run(1, 1, 4), run(1, 2, 6)]);
+        assert_eq!(runs_of(&[4, 6], &[24]), [run(2, 1, 24)]);
+        assert_eq!(runs_of(&[4, 6], &[8, 3]), [run(2, 2, 24)]);
     }
 
     #[test]
     fn ones_at_the_end_join_the_last_run() {
-        assert_eq!(runs(&[5], &[5, 1, 1]), [run(1, 3, 5)]);
-        assert_eq!(runs(&[1, 5, 1], &[5]), [run(3, 1, 5)]);
+        assert_eq!(runs_of(&[5], &[5, 1, 1]), [run(1, 3, 5)]);
+        assert_eq!(runs_of(&[1, 5, 1], &[5]), [run(3, 1, 5)]);
     }
 
     #[test]
     fn a_scalar_has_no_runs() {
-        assert_eq!(runs(&[1, 1], &[]), []);
-        assert_eq!(runs(&[], &[1]), []);
+        assert_eq!(runs_of(&[1, 1], &[]), []);
+        assert_eq!(runs_of(&[], &[1]), []);
+    }
+
+    #[test]
+    fn instance_dims_are_told_apart_by_name() {
+        let n = || Dim::Instance("n".to_owned());
+        let with_one = [n(), Dim::Known(1)];
+        let dim = n();
+        assert_eq!(
+            runs(&with_one, &[n()]),
+            [Run {
+                from: 2,
+                to: 1,
+                dim
+            }]
+        );
+        let heads = [n(), Dim::Known(4), Dim::Known(7)];
+        let joined = [n(), Dim::Known(28)];
+        let dim = n();
+        let expected = [
+            Run {
+                from: 1,
+                to: 1,
+                dim,
+            },
+            run(2, 1, 28),
+        ];
+        assert_eq!(runs(&heads, &joined), expected);
     }
 }

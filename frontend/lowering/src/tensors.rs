@@ -1,7 +1,7 @@
 //! Tensor arithmetic: elementwise with broadcasting written out, products, reductions, lookups.
 
 use cohort_dialects::builder::{Builder, Val};
-use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Reduction, Unary};
+use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
     Attribute, TypeLike, ValueLike,
     attribute::{DenseElementsAttribute, FlatSymbolRefAttribute},
@@ -10,7 +10,7 @@ use melior::ir::{
 
 use crate::expr::Lowering;
 use crate::linalg::{Tensors, without};
-use crate::types::{elem_of, shape_of};
+use crate::types::{elem_of, instance_dims, known, shape_of};
 use crate::{cfb, numbers};
 
 impl<'a, 'c> Lowering<'a, 'c> {
@@ -78,9 +78,14 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 let operand = self.value(at, value);
                 self.softmax(at, operand, &shape, *axis)
             }
-            ExprKind::Row { table, index } => match fixed_row(table, index) {
-                Some(row) => self.row(at, table, row),
-                None => {
+            ExprKind::Row { table, index } => match (fixed_row(table, index), &table.kind) {
+                (row, ExprKind::Transpose { value, permutation })
+                    if !instance_dims(&table.ty).is_empty() && is_rank_2(table) =>
+                {
+                    self.along(at, value, permutation[0], row, index)
+                }
+                (Some(row), _) => self.row(at, table, row),
+                (None, _) => {
                     let table = self.value(at, table);
                     let index = self.value(at, index);
                     cfb::value(at, "lookup", &[table, index], ty)
@@ -90,20 +95,23 @@ impl<'a, 'c> Lowering<'a, 'c> {
         }
     }
 
-    pub fn tensors(&self, at: Builder<'c>, elem: Elem) -> Tensors<'a, 'c> {
+    pub fn tensors(&self, at: Builder<'c>, elem: Elem) -> Tensors<'_, 'c> {
         Tensors {
             at,
             types: self.types(),
+            dims: &self.dims,
             elem,
         }
     }
 
     /// An expression as an operand of elementwise arithmetic over `shape`.
-    pub fn operand(&mut self, at: Builder<'c>, expr: &Expr, shape: &[u64]) -> Val<'c> {
+    pub fn operand(&mut self, at: Builder<'c>, expr: &Expr, shape: &[Dim]) -> Val<'c> {
         let elem = elem_of(&expr.ty);
-        let ty = self.types().tensor(elem, shape);
         match &expr.kind {
-            ExprKind::Literal(literal) => numbers::constant(at, ty, *literal),
+            ExprKind::Literal(literal) => {
+                let scalar = numbers::literal(at, *literal);
+                self.tensors(at, elem).splat(shape, scalar)
+            }
             // One number, wherever it comes from: no need to make a smaller tensor of it first.
             ExprKind::Lift(value) | ExprKind::Fill(value)
                 if matches!(value.kind, ExprKind::Literal(_) | ExprKind::Lift(_)) =>
@@ -130,9 +138,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
     }
 
     /// A host scalar as a tensor of `shape`.
-    fn spread(&self, at: Builder<'c>, elem: Elem, scalar: Val<'c>, shape: &[u64]) -> Val<'c> {
+    fn spread(&self, at: Builder<'c>, elem: Elem, scalar: Val<'c>, shape: &[Dim]) -> Val<'c> {
         if let Some(element) = constant_of(scalar) {
-            return numbers::splat(at, self.types().tensor(elem, shape), element);
+            return self.tensors(at, elem).splat(shape, element);
         }
         let ty = self.types().tensor(elem, &[]);
         let tensor = at.value("tensor.from_elements", &[scalar], ty);
@@ -146,21 +154,21 @@ impl<'a, 'c> Lowering<'a, 'c> {
         at: Builder<'c>,
         elem: Elem,
         value: Val<'c>,
-        from: &[u64],
-        to: &[u64],
+        from: &[Dim],
+        to: &[Dim],
     ) -> Val<'c> {
         if from == to {
             return value;
         }
         if let Some(element) = constant_of(value).and_then(splat_of) {
-            return numbers::splat(at, self.types().tensor(elem, to), element);
+            return self.tensors(at, elem).splat(to, element);
         }
         let missing = to.len() - from.len();
         let grows = |axis: usize| axis < missing || from[axis - missing] != to[axis];
         let added: Vec<usize> = (0..to.len()).filter(|axis| grows(*axis)).collect();
-        let kept: Vec<u64> = (0..to.len())
+        let kept: Vec<Dim> = (0..to.len())
             .filter(|axis| !grows(*axis))
-            .map(|axis| to[axis])
+            .map(|axis| to[axis].clone())
             .collect();
         let value = self.reshape(at, elem, value, from, &kept);
         self.tensors(at, elem).broadcast(value, to, &added)
@@ -172,7 +180,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         op: Reduction,
         elem: Elem,
         value: Val<'c>,
-        from: &[u64],
+        from: &[Dim],
         axis: usize,
     ) -> Val<'c> {
         let shape = without(from, axis);
@@ -189,19 +197,46 @@ impl<'a, 'c> Lowering<'a, 'c> {
             return reduced;
         }
         let ty = self.types().tensor(elem, &shape);
-        let count = from[axis];
+        let Some(count) = known(&from[axis]) else {
+            return self.share(at, elem, reduced, &shape, &from[axis]);
+        };
         if elem == Elem::F32 {
-            let share = numbers::constant(at, ty, Literal::F32(1.0 / count as f64));
+            let share = Literal::F32(1.0 / count as f64);
+            let share = numbers::constant_like(at, reduced, ty, share);
             numbers::binary(at, Binary::Mul, elem, reduced, share)
         } else {
             let count = i32::try_from(count).unwrap_or(i32::MAX);
-            let count = numbers::constant(at, ty, Literal::I32(count));
+            let count = numbers::constant_like(at, reduced, ty, Literal::I32(count));
             numbers::binary(at, Binary::Div, elem, reduced, count)
         }
     }
 
+    /// A sum divided by a length that is known at run time only. Of nothing the mean is no number,
+    /// and 0 for integers.
+    fn share(
+        &self,
+        at: Builder<'c>,
+        elem: Elem,
+        sum: Val<'c>,
+        shape: &[Dim],
+        count: &Dim,
+    ) -> Val<'c> {
+        let integer = self.types().elem(Elem::I32);
+        let count = self.dims.size(at, count);
+        let count = at.value("arith.index_cast", &[count], integer);
+        let count = match elem {
+            Elem::F32 => at.value("arith.sitofp", &[count], self.types().elem(elem)),
+            _ => {
+                let one = numbers::constant(at, integer, Literal::I32(1));
+                numbers::binary(at, Binary::Max, elem, count, one)
+            }
+        };
+        let count = self.spread(at, elem, count, shape);
+        numbers::binary(at, Binary::Div, elem, sum, count)
+    }
+
     /// `exp(x - max) / Σ exp(x - max)`.
-    fn softmax(&self, at: Builder<'c>, value: Val<'c>, shape: &[u64], axis: usize) -> Val<'c> {
+    fn softmax(&self, at: Builder<'c>, value: Val<'c>, shape: &[Dim], axis: usize) -> Val<'c> {
         let elem = Elem::F32;
         let tensors = self.tensors(at, elem);
         let largest = self.reduce(at, Reduction::Max, elem, value, shape, axis);
@@ -217,16 +252,48 @@ impl<'a, 'c> Lowering<'a, 'c> {
     fn row(&mut self, at: Builder<'c>, table: &Expr, row: u64) -> Val<'c> {
         let elem = elem_of(&table.ty);
         let mut sizes = shape_of(&table.ty);
-        sizes[0] = 1;
+        sizes[0] = Dim::Known(1);
         let table = self.value(at, table);
         let slice = self.slice(at, elem, table, &sizes, 0, row);
         self.reshape(at, elem, slice, &sizes, &sizes[1..])
     }
 
+    /// `x[.., k]`: what has position `index` along `axis`, which leaves the shape. The number `row`
+    /// is it, where it is known and in range.
+    fn along(
+        &mut self,
+        at: Builder<'c>,
+        value: &Expr,
+        axis: usize,
+        row: Option<u64>,
+        index: &Expr,
+    ) -> Val<'c> {
+        let elem = elem_of(&value.ty);
+        let shape = shape_of(&value.ty);
+        let tensor = self.value(at, value);
+        if let Some(row) = row {
+            let mut sizes = shape.clone();
+            sizes[axis] = Dim::Known(1);
+            let slice = self.slice(at, elem, tensor, &sizes, axis, row);
+            return self.reshape(at, elem, slice, &sizes, &without(&shape, axis));
+        }
+        let integer = self.types().elem(Elem::I32);
+        let index = self.value(at, index);
+        let length = self.dims.size(at, &shape[axis]);
+        let position = cfb::value(at, "within", &[index, length], integer);
+        let ty = self.types().tensor(Elem::I32, &[]);
+        let position = at.value("tensor.from_elements", &[position], ty);
+        self.tensors(at, elem)
+            .select_along(tensor, position, &shape, axis)
+    }
+
     /// `0, 1, …` along one axis: a constant of that axis alone, repeated along the others.
-    fn iota(&self, at: Builder<'c>, shape: &[u64], axis: usize) -> Val<'c> {
-        let line = self.types().tensor(Elem::I32, &[shape[axis]]);
-        let values: Vec<i32> = (0..shape[axis])
+    fn iota(&self, at: Builder<'c>, shape: &[Dim], axis: usize) -> Val<'c> {
+        let Some(length) = known(&shape[axis]) else {
+            return self.tensors(at, Elem::I32).indices(shape, axis);
+        };
+        let line = self.types().tensor(Elem::I32, &[Dim::Known(length)]);
+        let values: Vec<i32> = (0..length)
             .map(|index| i32::try_from(index).unwrap_or(i32::MAX))
             .collect();
         let values = DenseElementsAttribute::i32_values(line, &values).into();
@@ -247,7 +314,12 @@ fn fixed_row(table: &Expr, index: &Expr) -> Option<u64> {
     };
     let row = u64::try_from(row).ok()?;
     let is_computed = !matches!(table.kind, ExprKind::Param(_));
-    (is_computed && row < shape_of(&table.ty)[0]).then_some(row)
+    let length = known(&shape_of(&table.ty)[0])?;
+    (is_computed && row < length).then_some(row)
+}
+
+fn is_rank_2(tensor: &Expr) -> bool {
+    shape_of(&tensor.ty).len() == 2
 }
 
 /// What an `arith.constant` holds, if the value is one.

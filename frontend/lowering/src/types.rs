@@ -15,7 +15,7 @@ use melior::{
 };
 
 /// `ShapedType::kDynamic`, MLIR's way to write `?`.
-const DYNAMIC: u64 = i64::MIN.cast_unsigned();
+pub const DYNAMIC: u64 = i64::MIN.cast_unsigned();
 
 #[derive(Clone, Copy)]
 pub struct Types<'a, 'c> {
@@ -32,21 +32,19 @@ impl<'a, 'c> Types<'a, 'c> {
         }
     }
 
-    pub fn tensor(&self, elem: Elem, shape: &[u64]) -> MlirType<'c> {
-        RankedTensorType::new(shape, self.elem(elem), None).into()
+    pub fn tensor(&self, elem: Elem, shape: &[Dim]) -> MlirType<'c> {
+        let shape: Vec<u64> = shape
+            .iter()
+            .map(|dim| known(dim).unwrap_or(DYNAMIC))
+            .collect();
+        RankedTensorType::new(&shape, self.elem(elem), None).into()
     }
 
     /// The one type of a value, with tuples kept.
     pub fn whole(&self, ty: &Type) -> MlirType<'c> {
         match ty {
             Type::Scalar(elem) => self.elem(*elem),
-            Type::Tensor { elem, shape } => {
-                let shape: Vec<u64> = shape
-                    .iter()
-                    .map(|dim| known(dim).unwrap_or(DYNAMIC))
-                    .collect();
-                self.tensor(*elem, &shape)
-            }
+            Type::Tensor { elem, shape } => self.tensor(*elem, shape),
             Type::Tuple(elements) => {
                 let elements: Vec<_> = elements.iter().map(|ty| self.whole(ty)).collect();
                 TupleType::new(self.context, &elements).into()
@@ -89,25 +87,33 @@ pub fn elem_of(ty: &Type) -> Elem {
     }
 }
 
-/// The shape of a tensor that is computed upon; `support` saw to it that it is known.
-pub fn shape_of(ty: &Type) -> Vec<u64> {
+/// The shape of a scalar or tensor.
+pub fn shape_of(ty: &Type) -> Vec<Dim> {
     match ty {
         Type::Scalar(_) => vec![],
-        Type::Tensor { shape, .. } => shape
-            .iter()
-            .map(|dim| known(dim).unwrap_or_else(|| unreachable!("an instance dim in {ty:?}")))
-            .collect(),
+        Type::Tensor { shape, .. } => shape.clone(),
         _ => unreachable!("{ty:?} has no shape"),
     }
 }
 
-/// Whether any tensor in the type has a dim that differs by instance.
-pub fn has_instance_dim(ty: &Type) -> bool {
+/// Lengths that are known when compiling, as a shape.
+pub fn known_shape(lengths: &[u64]) -> Vec<Dim> {
+    lengths.iter().map(|length| Dim::Known(*length)).collect()
+}
+
+/// The names of the instance dims in a type, one after another: of arrays those of their elements.
+pub fn instance_dims(ty: &Type) -> Vec<&str> {
     match ty {
-        Type::Tensor { shape, .. } => shape.iter().any(|dim| known(dim).is_none()),
-        Type::Tuple(elements) => elements.iter().any(has_instance_dim),
-        Type::Array(element) => has_instance_dim(element),
-        Type::Scalar(_) | Type::Adt(_) => false,
+        Type::Tensor { shape, .. } => shape
+            .iter()
+            .filter_map(|dim| match dim {
+                Dim::Instance(name) => Some(name.as_str()),
+                Dim::Known(_) => None,
+            })
+            .collect(),
+        Type::Tuple(elements) => elements.iter().flat_map(instance_dims).collect(),
+        Type::Array(element) => instance_dims(element),
+        Type::Scalar(_) | Type::Adt(_) => vec![],
     }
 }
 
@@ -134,7 +140,8 @@ pub fn shown(ty: &Type, program: &Program) -> String {
     }
 }
 
-fn known(dim: &Dim) -> Option<u64> {
+/// A length that is known when compiling.
+pub fn known(dim: &Dim) -> Option<u64> {
     match dim {
         Dim::Known(length) => Some(*length),
         Dim::Instance(_) => None,

@@ -3,6 +3,7 @@
 use cohort_dialects::builder::{
     Builder, arguments_of, name_of, operands_of, result_of, results_of,
 };
+use cohort_dialects::types::lazy_tensor;
 use melior::{
     Context,
     ir::{
@@ -14,8 +15,8 @@ use melior::{
 
 use super::make_value_lazy;
 use crate::ir::{
-    blocks_of, defining_op, erase, functions_of, is_tensor, nested_ops, replace_uses,
-    set_attribute, top_level, users_of,
+    TensorType, blocks_of, defining_op, erase, functions_of, integer_attribute, is_tensor,
+    nested_ops, replace_uses, set_attribute, top_level, users_of,
 };
 use crate::pass::{Outcome, error};
 
@@ -23,8 +24,10 @@ use crate::pass::{Outcome, error};
 pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
         for operation in nested_ops(function) {
-            if name_of(operation) == "cfb.lookup" {
-                lookup_parameter(context, operation)?;
+            match name_of(operation).as_str() {
+                "cfb.lookup" => lookup(context, operation)?,
+                "tensor.dim" => read_length(context, operation)?,
+                _ => {}
             }
         }
         replace_tensor_values(context, function)?;
@@ -58,9 +61,40 @@ pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outc
     Ok(())
 }
 
-/// `cfb.lookup` of a parameter is a row that exists already.
-fn lookup_parameter<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) -> Outcome {
+/// `tensor.dim` of what will be a handle; lengths are known without the tensor.
+fn read_length<'c>(context: &'c Context, dim: OperationRef<'c, 'c>) -> Outcome {
+    let operands = operands_of(dim);
+    let axis = defining_op(operands[1]).and_then(|axis| integer_attribute(axis, "value"));
+    let axis = axis.ok_or_else(|| error(dim, "not supported yet: a dim chosen at run time"))?;
+    let Some(builder) = Builder::before(context, dim) else {
+        return Ok(());
+    };
+    let axis = builder.attr(&format!("{axis} : i64"));
+    let attributes = [("axis", axis)];
+    let length = builder.value_with("cfb.dim", &operands[..1], builder.ty("index"), &attributes);
+    replace_uses(result_of(dim, 0), length);
+    erase(dim);
+    Ok(())
+}
+
+/// `cfb.lookup` of a parameter is a row that exists already; of a tensor whose length is known at run
+/// time it is some of its rows.
+fn lookup<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) -> Outcome {
     let operands = operands_of(lookup);
+    let is_ragged = |value| {
+        let tensor = lazy_tensor(ValueLike::r#type(value)).unwrap_or(ValueLike::r#type(value));
+        TensorType::of(tensor).is_some_and(|ty| ty.shape.first() == Some(&None))
+    };
+    if is_ragged(&operands[0]) {
+        let Some(builder) = Builder::before(context, lookup) else {
+            return Ok(());
+        };
+        let ty = lazy_form(context, result_of(lookup, 0).r#type());
+        let row = builder.value("cfb.row", &operands, ty);
+        replace_uses(result_of(lookup, 0), row);
+        erase(lookup);
+        return Ok(());
+    }
     let table = defining_op(operands[0])
         .filter(|load| name_of(*load) == "ml_program.global_load_const")
         .and_then(|load| load.attribute("global").ok())

@@ -38,12 +38,18 @@ impl<'c> Batcher<'c> {
         let operands = operands_of(operation);
         let init = self.destination(operands[2], operation)?;
         let lhs = self.rows_of(operands[0], operation)?;
+        let is_ragged = self.bounds.is_some();
         match self.lookup(operands[1], operation)? {
+            Batched::Shared(_) if is_ragged => {
+                let rhs = self.rows_of(operands[1], operation)?;
+                Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init))
+            }
             Batched::Shared(rhs) => {
                 let lhs = self.flatten_rows(lhs);
                 let flat_init = self.flatten_rows(init);
                 let flat = self.named("linalg.matmul", &[lhs, rhs], flat_init);
-                Ok(self.unflatten_rows(flat, &tensor_type(result_of(operation, 0), operation)?))
+                let groups = self.builder.attr("[[0, 1], [2]]");
+                self.expand(flat, result_of(operation, 0), groups, operation)
             }
             Batched::Rows(rhs) => Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init)),
         }
@@ -65,12 +71,6 @@ impl<'c> Batcher<'c> {
             flat.to_type(),
             &[("reassociation", groups)],
         )
-    }
-
-    /// `[rows * m, n]` as `[rows, m, n]`.
-    fn unflatten_rows(&self, value: Val<'c>, row: &TensorType<'c>) -> Val<'c> {
-        let groups = self.builder.attr("[[0, 1], [2]]");
-        self.expand(value, row, groups)
     }
 
     /// A product of the elements and a sum over them.

@@ -16,9 +16,10 @@ use melior::ir::{
 };
 
 use super::maps::{shift_groups, shift_map};
+use super::shapes::Bounds;
 use crate::ir::{
-    TensorType, clone_op, clone_region, defining_op, is_tensor, key, nested_ops, set_attribute,
-    set_operand, set_type,
+    TensorType, clone_op, clone_region, defining_op, integers, is_tensor, key, nested_ops,
+    set_attribute, set_operand, set_type,
 };
 use crate::pass::{Failed, error};
 
@@ -33,6 +34,8 @@ pub struct Batcher<'c> {
     pub builder: Builder<'c>,
     /// The number of rows, an `index`.
     rows: Val<'c>,
+    /// The sizes of dims that differ by call.
+    pub(super) bounds: Option<Bounds<'c>>,
     values: HashMap<usize, Batched<'c>>,
 }
 
@@ -41,6 +44,7 @@ impl<'c> Batcher<'c> {
         Batcher {
             builder,
             rows,
+            bounds: None,
             values: HashMap::new(),
         }
     }
@@ -65,6 +69,7 @@ impl<'c> Batcher<'c> {
         }
         let name = name_of(operation);
         let result = match name.as_str() {
+            "tensor.empty" => self.empty(result_of(operation, 0), operation)?,
             "linalg.fill" => self.fill(operation)?,
             "linalg.broadcast" => {
                 self.shift_dimensions(operation, "dimensions", "linalg.broadcast")?
@@ -142,9 +147,27 @@ impl<'c> Batcher<'c> {
         Ok(())
     }
 
-    pub(super) fn empty(&self, row: &TensorType<'c>) -> Val<'c> {
-        self.builder
-            .value("tensor.empty", &[self.rows], row.batched().to_type())
+    /// Rows like a value of the block, of no content.
+    pub(super) fn empty(
+        &mut self,
+        like: Val<'c>,
+        user: OperationRef<'c, 'c>,
+    ) -> Result<Val<'c>, Failed> {
+        let row = tensor_type(like, user)?;
+        let sizes = self.sizes(like, user)?;
+        let ty = row.batched().to_type();
+        Ok(self.builder.value("tensor.empty", &sizes, ty))
+    }
+
+    /// The number of rows, then the sizes of the dims of a value that differ by call.
+    fn sizes(&mut self, like: Val<'c>, user: OperationRef<'c, 'c>) -> Result<Vec<Val<'c>>, Failed> {
+        let mut sizes = vec![self.rows];
+        if tensor_type(like, user)?.shape.contains(&None) {
+            let message = "not supported yet: a length that no operand of the kernel has";
+            let bounds = self.bounds.as_mut().and_then(|bounds| bounds.of(like));
+            sizes.extend(bounds.ok_or_else(|| error(user, message))?);
+        }
+        Ok(sizes)
     }
 
     fn broadcast(&self, shared: Val<'c>) -> Val<'c> {
@@ -158,13 +181,15 @@ impl<'c> Batcher<'c> {
             self.builder
                 .value("tensor.from_elements", &[shared], ty.to_type())
         };
-        self.broadcast_along(shared, &ty, &[0])
+        let init = self
+            .builder
+            .value("tensor.empty", &[self.rows], ty.batched().to_type());
+        self.broadcast_along(shared, init, &[0])
     }
 
-    /// `linalg.broadcast` to rows of `row`, adding the given dims.
-    fn broadcast_along(&self, value: Val<'c>, row: &TensorType<'c>, dims: &[i64]) -> Val<'c> {
-        let init = self.empty(row);
-        let element = row.element;
+    /// `linalg.broadcast` into `init`, adding the given dims.
+    fn broadcast_along(&self, value: Val<'c>, init: Val<'c>, dims: &[i64]) -> Val<'c> {
+        let element = TensorType::of_value(init).map_or(value.r#type(), |ty| ty.element);
         let (region, block) = region_with_block(&[element, element], self.builder.location);
         let inner = Builder::at_end(self.builder.context(), block, self.builder.location);
         inner.op("linalg.yield", &arguments_of(block)[..1], &[], &[], vec![]);
@@ -173,7 +198,7 @@ impl<'c> Batcher<'c> {
             self.builder.op(
                 "linalg.broadcast",
                 &[value, init],
-                &[row.batched().to_type()],
+                &[init.r#type()],
                 &[("dimensions", dims)],
                 vec![region],
             ),
@@ -192,9 +217,8 @@ impl<'c> Batcher<'c> {
             return Ok(rows);
         }
         let producer = defining_op(value);
-        let ty = tensor_type(value, user)?;
         match producer.map(name_of).as_deref() {
-            Some("tensor.empty") => Ok(self.empty(&ty)),
+            Some("tensor.empty") => self.empty(value, user),
             Some("linalg.fill") => match producer {
                 Some(fill) => self.fill(fill),
                 None => self.rows_of(value, user),
@@ -245,24 +269,27 @@ impl<'c> Batcher<'c> {
 
     fn fill(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let row = tensor_type(result_of(operation, 0), operation)?;
-        match self.lookup(operands_of(operation)[0], operation)? {
+        let init = self.empty(result_of(operation, 0), operation)?;
+        Ok(match self.lookup(operands_of(operation)[0], operation)? {
             Batched::Rows(scalars) => {
                 let dims: Vec<i64> = (1..=row.rank() as i64).collect();
-                Ok(self.broadcast_along(scalars, &row, &dims))
+                self.broadcast_along(scalars, init, &dims)
             }
-            Batched::Shared(scalar) => {
-                let init = self.empty(&row);
-                Ok(self.named("linalg.fill", &[scalar], init))
-            }
-        }
+            Batched::Shared(scalar) => self.named("linalg.fill", &[scalar], init),
+        })
     }
 
+    /// Rows of the shape of `like`, a value of the block.
     pub(super) fn expand(
-        &self,
+        &mut self,
         value: Val<'c>,
-        row: &TensorType<'c>,
+        like: Val<'c>,
         groups: Attribute<'c>,
-    ) -> Val<'c> {
+        user: OperationRef<'c, 'c>,
+    ) -> Result<Val<'c>, Failed> {
+        let row = tensor_type(like, user)?;
+        let mut operands = vec![value];
+        operands.extend(self.sizes(like, user)?);
         let mut sizes = vec![dynamic()];
         sizes.extend(
             row.shape
@@ -270,12 +297,12 @@ impl<'c> Batcher<'c> {
                 .map(|dim| dim.map_or(dynamic(), |n| n as i64)),
         );
         let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
-        self.builder.value_with(
+        Ok(self.builder.value_with(
             "tensor.expand_shape",
-            &[value, self.rows],
+            &operands,
             row.batched().to_type(),
             &[("reassociation", groups), ("static_output_shape", sizes)],
-        )
+        ))
     }
 
     /// `linalg.broadcast` and `linalg.reduce`: the same with every dim one further.
@@ -447,7 +474,11 @@ impl<'c> Batcher<'c> {
 
     fn extract_slice(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let operands = operands_of(operation);
-        if operands.len() != 1 {
+        if int32s(operation, "operandSegmentSizes")
+            .iter()
+            .enumerate()
+            .any(|(segment, count)| [1, 3].contains(&segment) && *count > 0)
+        {
             return Err(error(
                 operation,
                 "not supported yet: a slice whose bounds are computed",
@@ -460,11 +491,15 @@ impl<'c> Batcher<'c> {
             values.extend(integers(operation, name));
             DenseI64ArrayAttribute::new(context, &values).into()
         };
-        let segments = DenseI32ArrayAttribute::new(context, &[1, 0, 1, 0]).into();
         let row = tensor_type(result_of(operation, 0), operation)?;
+        let sizes = self.sizes(result_of(operation, 0), operation)?;
+        let segments = [1, 0, sizes.len() as i32, 0];
+        let segments = DenseI32ArrayAttribute::new(context, &segments).into();
+        let mut operands = vec![source];
+        operands.extend(sizes);
         Ok(self.builder.value_with(
             "tensor.extract_slice",
-            &[source, self.rows],
+            &operands,
             row.batched().to_type(),
             &[
                 ("static_offsets", with_leading("static_offsets", 0)),
@@ -516,7 +551,7 @@ impl<'c> Batcher<'c> {
         };
         let groups = self.builder.attr(&groups);
         if name_of(operation) == "tensor.expand_shape" {
-            return Ok(self.expand(value, &to, groups));
+            return self.expand(value, result_of(operation, 0), groups, operation);
         }
         Ok(self.builder.value_with(
             "tensor.collapse_shape",
@@ -537,19 +572,6 @@ pub(super) fn tensor_type<'c>(
 fn dynamic() -> i64 {
     // SAFETY: a pure function that returns MLIR's mark of a dynamic size.
     unsafe { mlir_sys::mlirShapedTypeGetDynamicSize() }
-}
-
-/// The elements of a dense i64 array attribute.
-fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
-    let Ok(attribute) = operation.attribute(name) else {
-        return vec![];
-    };
-    let Ok(array) = DenseI64ArrayAttribute::try_from(attribute) else {
-        return vec![];
-    };
-    (0..array.len())
-        .filter_map(|index| array.element(index).ok())
-        .collect()
 }
 
 fn int32s(operation: OperationRef<'_, '_>, name: &str) -> Vec<i32> {

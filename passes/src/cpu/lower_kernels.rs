@@ -44,6 +44,7 @@
 //! are `f32`, `i32` or `i1`; only the batch dim is dynamic; slices have static bounds.
 
 pub(crate) mod body;
+mod call_shape;
 pub(crate) mod compute;
 pub(super) mod constants;
 pub(crate) mod emit;
@@ -67,6 +68,7 @@ mod stage;
 mod structured;
 mod tensor_ops;
 
+pub(crate) use maps::{Place, indexing_maps, named_structure};
 pub(crate) use stage::panel_width;
 
 use cohort_dialects::builder::{Builder, extend_op, name_of, operands_of};

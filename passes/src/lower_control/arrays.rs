@@ -140,14 +140,11 @@ impl<'c> Lowering<'c, '_> {
         step(b, self.runtime, length);
         let body = blocks_of(source)[0];
         count_loop(b, length, &[], |b, index, _| {
-            let mut arguments = arguments_of(body).into_iter();
+            let mut elements = Vec::new();
             for (array, types) in arrays.iter().zip(&types) {
-                for value in load_element(b, *array, index, types) {
-                    if let Some(argument) = arguments.next() {
-                        self.bind(argument, value);
-                    }
-                }
+                elements.extend(load_element(b, *array, index, types));
             }
+            self.bind_all(source, &arguments_of(body), &elements)?;
             let element = self.block(b, body)?;
             store_element(b, result, index, &element);
             Ok(Vec::new())
@@ -160,15 +157,15 @@ impl<'c> Lowering<'c, '_> {
         let operands = operands_of(source);
         let types = self.element_slots(source, operands[0])?;
         let carried_values = operands[1..].to_vec();
-        let operands = self.values(&operands);
-        let (array, inits) = (operands[0], &operands[1..]);
+        let array = self.value(operands[0]);
         let length = load_slot(b, array, i64_type(b));
         step(b, self.runtime, length);
         let body = blocks_of(source)[0];
         let mut starts = Vec::new();
-        for (number, init) in inits.iter().enumerate() {
-            starts.push(match growth(source, number) {
-                None => *init,
+        for (number, carried) in carried_values.iter().enumerate() {
+            let init = &self.value(*carried);
+            match growth(source, number) {
+                None => starts.extend(self.slots(*carried)),
                 Some(growth) => {
                     self.in_place
                         .extend(growth.pushes.iter().map(|push| op_key(*push)));
@@ -179,18 +176,14 @@ impl<'c> Lowering<'c, '_> {
                     let capacity = binary(b, "arith.addi", held, pushes);
                     let copy = self.longer_copy(b, *init, held, capacity, width);
                     store_slot(b, held, copy);
-                    copy
+                    starts.push(copy);
                 }
-            });
+            }
         }
         let results = count_loop(b, length, &starts, |b, index, carried| {
             let element = load_element(b, array, index, &types);
-            for (argument, value) in arguments_of(body)
-                .into_iter()
-                .zip(carried.iter().chain(&element))
-            {
-                self.bind(argument, *value);
-            }
+            let values = [carried, &element].concat();
+            self.bind_all(source, &arguments_of(body), &values)?;
             self.block(b, body)
         })?;
         self.bind_results(source, &results);
@@ -205,10 +198,11 @@ impl<'c> Lowering<'c, '_> {
     ) -> Result<Vec<Type<'c>>, Failed> {
         let element =
             array_element(array.r#type()).ok_or_else(|| error(source, "an operand is no array"))?;
-        flatten(element)
-            .into_iter()
-            .map(|ty| self.lowered_type(source, ty))
-            .collect()
+        let mut slots = Vec::new();
+        for ty in flatten(element) {
+            slots.extend(self.lowered_type(source, ty)?);
+        }
+        Ok(slots)
     }
 
     /// The first `length` elements of an array in room for `capacity`; the length is not written.

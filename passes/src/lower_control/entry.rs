@@ -12,8 +12,8 @@ use melior::ir::{
 use super::Program;
 use super::emit::{call, function, load_slot, module_end, pointer, slot_address, store_slot};
 use super::function::PREFIX;
-use super::tables::array;
-use super::types::lowered;
+use super::tables::{array, strings};
+use super::types::{is_stacked, lowered, lowered_value};
 use crate::ir::{blocks_of, name_attribute};
 use crate::pass::{Failed, error};
 
@@ -27,7 +27,8 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
     let types = array(main, "cfb.argument_types");
     let mut arguments = Vec::new();
     let mut slots = Vec::new();
-    for (name, ty) in names.iter().zip(&types) {
+    let dims = array(main, "cfb.argument_dims");
+    for (number, (name, ty)) in names.iter().zip(&types).enumerate() {
         let (Ok(name), Ok(ty)) = (
             StringAttribute::try_from(*name),
             TypeAttribute::try_from(*ty),
@@ -37,7 +38,8 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
                 "`cfb.arguments` or `cfb.argument_types` is malformed",
             ));
         };
-        let described = program.tables.manifest_type(ty.value());
+        let named = dims.get(number).map_or(vec![], |names| strings(*names));
+        let described = program.tables.argument_type(ty.value(), &named);
         let ty_of = described.map_err(|message| error(main, &message))?;
         arguments.push(Argument {
             name: name.value().to_owned(),
@@ -50,11 +52,14 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         return Err(error(main, "the entry has no `cfb.result_type`"));
     };
     let results = flatten(result.value());
-    let result_type = program.tables.manifest_type(result.value());
-    let result_type = result_type.map_err(|message| error(main, &message))?;
-    let returned = operations_of(body)
+    let values: Vec<_> = operations_of(body)
         .last()
-        .map_or(0, |terminator| terminator.operand_count());
+        .map(|terminator| operands_of(*terminator))
+        .unwrap_or_default();
+    let stacked: Vec<bool> = values.iter().map(|value| is_stacked(*value)).collect();
+    let result_type = program.tables.result_type(result.value(), &stacked);
+    let result_type = result_type.map_err(|message| error(main, &message))?;
+    let returned = values.len();
     if names.len() != types.len()
         || slots.len() != arguments_of(body).len()
         || results.len() != returned
@@ -67,16 +72,17 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
     let b = function(&module, ENTRY, &[word, word, word], &[], &[]);
     let parameters = arguments_of(b.block());
     let mut operands = vec![parameters[0]];
-    for (argument, slot) in arguments_of(body).into_iter().zip(0..) {
-        let ty = lowered(program.context, argument.r#type()).unwrap_or(word);
+    let inputs = arguments_of(body)
+        .into_iter()
+        .filter_map(|argument| lowered(program.context, argument.r#type()))
+        .flatten();
+    for (ty, slot) in inputs.zip(0..) {
         operands.push(load_slot(&b, slot_address(&b, parameters[1], slot), ty));
     }
-    let types: Vec<_> = operations_of(body)
-        .last()
-        .map(|terminator| operands_of(*terminator))
-        .unwrap_or_default()
+    let types: Vec<_> = values
         .into_iter()
-        .filter_map(|value| lowered(program.context, value.r#type()))
+        .filter_map(|value| lowered_value(program.context, value))
+        .flatten()
         .collect();
     let name = name_attribute(main, "sym_name").unwrap_or_default();
     let values = call(&b, &format!("{PREFIX}{name}"), &operands, &types);

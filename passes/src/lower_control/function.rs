@@ -15,7 +15,7 @@ use super::emit::{
     Predicate, binary, call, compare, fail, function, i64_constant, i64_type, load_slot,
     module_end, pointer, slot_address, when,
 };
-use super::types::lowered;
+use super::types::{lowered, lowered_value};
 use crate::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
 use crate::pass::{Failed, Outcome, error};
 
@@ -31,7 +31,8 @@ pub struct Lowering<'c, 'p> {
     pub operand_slots: Option<Val<'c>>,
     /// The depth at which the function was called, when it counts.
     depth: Option<Val<'c>>,
-    values: HashMap<ValueKey, Val<'c>>,
+    /// What each value of the source became, a value a slot.
+    values: HashMap<ValueKey, Vec<Val<'c>>>,
     /// Pushes to an array that may grow in place, by operation.
     pub in_place: HashSet<usize>,
 }
@@ -72,9 +73,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
         in_place: HashSet::new(),
         program,
     };
-    for (argument, value) in arguments_of(body).into_iter().zip(&arguments[1..]) {
-        lowering.bind(argument, *value);
-    }
+    lowering.bind_all(source, &arguments_of(body), &arguments[1..])?;
     if lowering.program.calls.is_recursive(&name) {
         lowering.enter(&b);
     }
@@ -106,12 +105,12 @@ fn lowered_types<'c>(
     at: OperationRef<'c, 'c>,
     values: &[Val<'c>],
 ) -> Result<Vec<Type<'c>>, Failed> {
-    values
-        .iter()
-        .map(|value| {
-            lowered(program.context, value.r#type()).ok_or_else(|| unsupported_type(at, *value))
-        })
-        .collect()
+    let mut types = Vec::new();
+    for value in values {
+        let own = lowered_value(program.context, *value);
+        types.extend(own.ok_or_else(|| unsupported_type(at, *value))?);
+    }
+    Ok(types)
 }
 
 fn unsupported_type(at: OperationRef<'_, '_>, value: Val<'_>) -> Failed {
@@ -122,23 +121,61 @@ fn unsupported_type(at: OperationRef<'_, '_>, value: Val<'_>) -> Failed {
 }
 
 impl<'c> Lowering<'c, '_> {
-    /// What a value of the source became.
+    /// What a value of the source became; of several slots the first, a tensor's handle.
     pub fn value(&self, value: Val<'c>) -> Val<'c> {
-        // A value is bound before it is used, since it dominates its uses.
-        self.values.get(&key(value)).copied().unwrap_or(value)
+        self.slots(value)[0]
     }
 
+    /// What a value of the source became, a value a slot.
+    pub fn slots(&self, value: Val<'c>) -> Vec<Val<'c>> {
+        // A value is bound before it is used, since it dominates its uses.
+        let known = self.values.get(&key(value));
+        known.cloned().unwrap_or_else(|| vec![value])
+    }
+
+    /// The slots of several values, one after another.
     pub fn values(&self, values: &[Val<'c>]) -> Vec<Val<'c>> {
-        values.iter().map(|value| self.value(*value)).collect()
+        values.iter().flat_map(|value| self.slots(*value)).collect()
     }
 
     pub fn bind(&mut self, source: Val<'c>, value: Val<'c>) {
-        self.values.insert(key(source), value);
+        self.bind_slots(source, vec![value]);
     }
 
-    pub fn bind_results(&mut self, source: OperationRef<'c, 'c>, values: &[Val<'c>]) {
-        for (result, value) in results_of(source).into_iter().zip(values) {
-            self.bind(result, *value);
+    pub fn bind_slots(&mut self, source: Val<'c>, slots: Vec<Val<'c>>) {
+        self.values.insert(key(source), slots);
+    }
+
+    /// Binds values of the source to slots, which lie one after another.
+    pub fn bind_all(
+        &mut self,
+        at: OperationRef<'c, 'c>,
+        sources: &[Val<'c>],
+        slots: &[Val<'c>],
+    ) -> Outcome {
+        let mut rest = slots;
+        for source in sources {
+            let width = lowered_types(self.program, at, &[*source])?.len();
+            let Some((own, after)) = rest.split_at_checked(width) else {
+                return Err(error(at, "internal error: values without slots"));
+            };
+            self.bind_slots(*source, own.to_vec());
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Binds an operation's results; a shorter list of slots leaves the last ones unbound.
+    pub fn bind_results(&mut self, source: OperationRef<'c, 'c>, slots: &[Val<'c>]) {
+        let mut rest = slots;
+        for result in results_of(source) {
+            let types = lowered_value(self.program.context, result);
+            let width = types.map_or(1, |types| types.len());
+            let Some((own, after)) = rest.split_at_checked(width) else {
+                return;
+            };
+            self.bind_slots(result, own.to_vec());
+            rest = after;
         }
     }
 
@@ -155,8 +192,12 @@ impl<'c> Lowering<'c, '_> {
         lowered_types(self.program, at, values)
     }
 
-    /// A type that must have a lowered form, for an operation.
-    pub fn lowered_type(&self, at: OperationRef<'c, 'c>, ty: Type<'c>) -> Result<Type<'c>, Failed> {
+    /// The slots of a type that must have a lowered form, for an operation.
+    pub fn lowered_type(
+        &self,
+        at: OperationRef<'c, 'c>,
+        ty: Type<'c>,
+    ) -> Result<Vec<Type<'c>>, Failed> {
         lowered(self.program.context, ty)
             .ok_or_else(|| error(at, &format!("not supported yet: a value of type {ty} here")))
     }
@@ -215,6 +256,10 @@ impl<'c> Lowering<'c, '_> {
             "cfb.param" => self.param(b, source),
             "cfb.param_row" => self.param_row(b, source),
             "cfb.constant" => self.constant(b, source),
+            "cfb.dim" => self.dim(b, source),
+            "cfb.row" => self.row(b, source),
+            "cfb.within" => self.within(b, source),
+            "arith.select" => self.select(b, source),
             "cfb.array_create" => self.array_create(b, source),
             "cfb.array_len" => self.array_len(b, source),
             "cfb.array_get" => self.array_get(b, source),

@@ -28,7 +28,10 @@ impl<'c> Lowering<'c, '_> {
                 format!("kernel `{name}` runs at load; `cfb.param` reads what it computes");
             return Err(error(source, &message));
         }
-        let operands = self.values(&operands_of(source));
+        let operands: Vec<_> = operands_of(source)
+            .into_iter()
+            .map(|operand| self.value(operand))
+            .collect();
         let described = &self.program.tables.kernels[kernel];
         if described.operands.len() != operands.len()
             || described.results.len() != source.result_count()
@@ -42,7 +45,8 @@ impl<'c> Lowering<'c, '_> {
             Some(slots) if !operands.is_empty() => slots,
             _ => b.value("llvm.mlir.zero", &[], super::emit::pointer(b)),
         };
-        for (operand, slot) in operands.into_iter().zip(0..) {
+        for (operand, slot) in operands.iter().zip(0..) {
+            let operand = self.recorded(b, *operand);
             store_slot(b, operand, slot_address(b, slots, slot));
         }
         let number = i32_constant(b, kernel as i64);
@@ -61,7 +65,8 @@ impl<'c> Lowering<'c, '_> {
                 0 => handle,
                 _ => binary(b, "arith.addi", handle, i64_constant(b, offset)),
             };
-            self.bind(result, value);
+            let slots = self.result_slots(b, kernel, &operands, value);
+            self.bind_slots(result, slots);
         }
         Ok(())
     }

@@ -40,8 +40,9 @@ impl<'c> Lowering<'c, '_> {
         regions: Vec<Region<'c>>,
     ) -> Outcome {
         let name = cohort_dialects::builder::name_of(source);
-        let operands = self.values(&operands_of(source));
+        let operands = operands_of(source);
         self.types_of(source, &operands)?;
+        let operands = self.values(&operands);
         let types = self.result_types(source)?;
         let attributes: Vec<_> = source
             .attributes()
@@ -82,9 +83,7 @@ impl<'c> Lowering<'c, '_> {
         let types = self.types_of(source, &arguments)?;
         let (rebuilt, block) = region_with_block(&types, b.location);
         let values = arguments_of(block);
-        for (argument, value) in arguments.into_iter().zip(&values) {
-            self.bind(argument, *value);
-        }
+        self.bind_all(source, &arguments, &values)?;
         let inner = Builder::at_end(b.context(), block, b.location);
         begin(&inner, &values);
         self.block(&inner, cohort_dialects::builder::extend_block(body))?;

@@ -139,10 +139,14 @@ impl<'c> Lowering<'c, '_> {
         case: BlockRef<'c, 'c>,
         scrutinee: Val<'c>,
     ) -> Result<Vec<Val<'c>>, Failed> {
-        for (field, slot) in arguments_of(case).into_iter().zip(1..) {
-            let ty = self.lowered_type(source, field.r#type())?;
-            let value = load_slot(b, slot_address(b, scrutinee, slot), ty);
-            self.bind(field, value);
+        let mut slot = 1;
+        for field in arguments_of(case) {
+            let mut slots = Vec::new();
+            for ty in self.lowered_type(source, field.r#type())? {
+                slots.push(load_slot(b, slot_address(b, scrutinee, slot), ty));
+                slot += 1;
+            }
+            self.bind_slots(field, slots);
         }
         self.block(b, case)
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::GpuKernel;
 use cohort_abi::manifest::{
-    Adt, Computed, Constant, Constructor, Elem, Force, Kernel, Operand, Param, Source, Space,
-    Type as ManifestType,
+    Adt, Computed, Constant, Constructor, Elem, Force, Kernel, LeadingDim, Operand, Param, Source,
+    Space, Type as ManifestType,
 };
 use cohort_dialects::builder::name_of;
 use cohort_dialects::location::file_line_col;
@@ -43,6 +43,14 @@ pub struct Tables {
     space_numbers: HashMap<(Elem, Vec<u64>), usize>,
     kernel_numbers: HashMap<String, usize>,
     location_numbers: HashMap<String, u32>,
+}
+
+/// What is known of the parts of a type, in order.
+struct Leaves<'a> {
+    /// The names of instance dims; none for any length.
+    names: std::slice::Iter<'a, String>,
+    /// Whether each SSA value is a tensor stacked from rows.
+    stacked: std::slice::Iter<'a, bool>,
 }
 
 impl Tables {
@@ -152,47 +160,101 @@ impl Tables {
             })
     }
 
-    /// The space of a tensor's rows when its dims are all known, `Stacked` otherwise.
-    fn tensor_type(&mut self, ty: Type<'_>) -> Result<ManifestType, String> {
+    /// The space of a tensor when its dims are all known; otherwise the dims up to the last instance
+    /// dim, whose names are the next ones, and the space of those behind.
+    fn tensor_type(
+        &mut self,
+        ty: Type<'_>,
+        leaves: &mut Leaves<'_>,
+    ) -> Result<ManifestType, String> {
         let unsupported = || format!("not supported yet: a value of type {ty}");
         let tensor = TensorType::of(ty).ok_or_else(unsupported)?;
         let elem = elem_of(tensor.element).ok_or_else(unsupported)?;
-        let stacked = tensor.shape.first() == Some(&None);
-        let row: Option<Vec<u64>> = tensor
-            .shape
-            .into_iter()
-            .skip(usize::from(stacked))
-            .collect();
+        let stacked = leaves.stacked.next().copied().unwrap_or(false);
+        let last = tensor.shape.iter().rposition(Option::is_none);
+        let (leading, row) = tensor.shape.split_at(last.map_or(0, |last| last + 1));
+        let row: Option<Vec<u64>> = row.iter().copied().collect();
         let space = self.space(elem, &row.ok_or_else(unsupported)?);
-        Ok(if stacked {
-            ManifestType::Stacked { space }
-        } else {
-            ManifestType::Tensor { space }
+        if leading.is_empty() {
+            return Ok(ManifestType::Tensor { space });
+        }
+        if stacked {
+            return match leading {
+                [None] => Ok(ManifestType::Stacked { space }),
+                _ => Err(unsupported()),
+            };
+        }
+        let dims = leading.iter().map(|size| match size {
+            Some(size) => LeadingDim::Known(*size),
+            None => match leaves.names.next().map(String::as_str) {
+                None | Some("_") => LeadingDim::Any,
+                Some(name) => LeadingDim::Named(self.dim(name)),
+            },
+        });
+        let dims = dims.collect();
+        Ok(ManifestType::Ragged { space, dims })
+    }
+
+    /// The number of an instance dim of the entry.
+    fn dim(&mut self, name: &str) -> usize {
+        let known = self.dims.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            self.dims.push(name.to_owned());
+            self.dims.len() - 1
         })
+    }
+
+    /// The form of an argument of the entry, whose tensors' instance dims have these names.
+    pub fn argument_type(
+        &mut self,
+        ty: Type<'_>,
+        names: &[String],
+    ) -> Result<ManifestType, String> {
+        let (names, stacked) = (names.iter(), [].iter());
+        self.described(ty, &mut Leaves { names, stacked })
+    }
+
+    /// The form of the entry's result; which of its parts are stacked is given.
+    pub fn result_type(&mut self, ty: Type<'_>, stacked: &[bool]) -> Result<ManifestType, String> {
+        let (names, stacked) = ([].iter(), stacked.iter());
+        self.described(ty, &mut Leaves { names, stacked })
     }
 
     /// The manifest's form of a type of the control program.
     pub fn manifest_type(&mut self, ty: Type<'_>) -> Result<ManifestType, String> {
+        self.argument_type(ty, &[])
+    }
+
+    fn described(&mut self, ty: Type<'_>, leaves: &mut Leaves<'_>) -> Result<ManifestType, String> {
         if let Some(elem) = elem_of(ty) {
+            leaves.stacked.next();
             return Ok(ManifestType::Scalar(elem));
         }
         if let Some(elements) = tuple_elements(ty) {
             let elements: Result<_, _> = elements
                 .into_iter()
-                .map(|element| self.manifest_type(element))
+                .map(|element| self.described(element, leaves))
                 .collect();
             return Ok(ManifestType::Tuple(elements?));
         }
         if let Some(element) = array_element(ty) {
-            return Ok(ManifestType::Array(Box::new(self.manifest_type(element)?)));
+            leaves.stacked.next();
+            let mut inner = Leaves {
+                names: leaves.names.clone(),
+                stacked: [].iter(),
+            };
+            let element = self.described(element, &mut inner)?;
+            leaves.names = inner.names;
+            return Ok(ManifestType::Array(Box::new(element)));
         }
         if let Some(name) = adt_name(ty) {
+            leaves.stacked.next();
             let number = self.adt_numbers.get(&name).copied();
             return number
                 .map(ManifestType::Adt)
                 .ok_or_else(|| format!("{ty} is not declared"));
         }
-        self.tensor_type(lazy_tensor(ty).unwrap_or(ty))
+        self.tensor_type(lazy_tensor(ty).unwrap_or(ty), leaves)
     }
 
     /// Parameters are numbered first, what is computed from them after; gives the latter's globals.
@@ -417,6 +479,16 @@ pub fn array<'c>(operation: OperationRef<'c, '_>, name: &str) -> Vec<Attribute<'
         .and_then(|array| ArrayAttribute::try_from(array).ok())
         .map(elements)
         .unwrap_or_default()
+}
+
+/// The strings in an array attribute.
+pub fn strings(attribute: Attribute<'_>) -> Vec<String> {
+    let Ok(array) = ArrayAttribute::try_from(attribute) else {
+        return vec![];
+    };
+    let texts = elements(array).into_iter();
+    let texts = texts.filter_map(|text| StringAttribute::try_from(text).ok());
+    texts.map(|text| text.value().to_owned()).collect()
 }
 
 fn elements<'c>(array: ArrayAttribute<'c>) -> Vec<Attribute<'c>> {

@@ -1,13 +1,14 @@
 //! What the types of the control program become: slots in memory, scalars and pointers in SSA.
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{Val, name_of};
 use cohort_dialects::types::{adt_name, array_element, lazy_tensor};
 use melior::{
     Context,
-    ir::{Type, r#type::TypeLike},
+    ir::{Type, ValueLike, r#type::TypeLike},
 };
 
-use crate::ir::TensorType;
+use crate::ir::{TensorType, defining_op};
 
 /// The elements of a builtin tuple.
 pub fn tuple_elements(ty: Type<'_>) -> Option<Vec<Type<'_>>> {
@@ -36,20 +37,39 @@ pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
     }
 }
 
-/// The type of the SSA value that a value of `ty` (not a tuple) becomes; `None` for what the
-/// control program cannot hold, a tensor above all.
-pub fn lowered<'c>(context: &'c Context, ty: Type<'c>) -> Option<Type<'c>> {
+/// The types of the SSA values that a value of `ty` (not a tuple) becomes, one a slot: of a tensor
+/// with instance dims its handle, then the lengths. `None` for what the control program cannot hold,
+/// a tensor above all.
+pub fn lowered<'c>(context: &'c Context, ty: Type<'c>) -> Option<Vec<Type<'c>>> {
     if let Some(tensor) = lazy_tensor(ty) {
-        let stacked = TensorType::of(tensor)?.shape.first() == Some(&None);
-        return Type::parse(context, if stacked { "!llvm.ptr" } else { "i64" });
+        let lengths = instance_dims(&TensorType::of(tensor)?);
+        return Some(vec![Type::parse(context, "i64")?; 1 + lengths]);
     }
     if adt_name(ty).is_some() || array_element(ty).is_some() {
-        return Type::parse(context, "!llvm.ptr");
+        return Some(vec![Type::parse(context, "!llvm.ptr")?]);
     }
     let text = ty.to_string();
     matches!(
         text.as_str(),
         "i1" | "i8" | "i32" | "i64" | "index" | "f32" | "f64" | "!llvm.ptr"
     )
-    .then_some(ty)
+    .then_some(vec![ty])
+}
+
+/// The types of what a value becomes. A tensor stacked from rows is the array of them.
+pub fn lowered_value<'c>(context: &'c Context, value: Val<'c>) -> Option<Vec<Type<'c>>> {
+    if is_stacked(value) {
+        return Some(vec![Type::parse(context, "!llvm.ptr")?]);
+    }
+    lowered(context, value.r#type())
+}
+
+/// Whether a value is a tensor stacked from rows.
+pub fn is_stacked(value: Val<'_>) -> bool {
+    defining_op(value).is_some_and(|op| name_of(op) == "cfb.stack")
+}
+
+/// How many lengths a tensor has that are known at run time only.
+pub fn instance_dims(tensor: &TensorType<'_>) -> usize {
+    tensor.shape.iter().filter(|size| size.is_none()).count()
 }

@@ -51,15 +51,6 @@ func.func @main(%h: !cfb.lazy<tensor<4xf32>>) -> !cfb.lazy<tensor<4xf32>>
 
 // -----
 
-// expected-error @+1 {{not supported yet: a value of type tensor<?x?xf32>}}
-func.func @main(%h: !cfb.lazy<tensor<?x?xf32>>) -> i32
-    attributes {cfb.entry, cfb.arguments = ["h"], cfb.argument_types = [tensor<?x?xf32>], cfb.result_type = i32} {
-  %n = arith.constant 0 : i32
-  return %n : i32
-}
-
-// -----
-
 // expected-error @+1 {{the entry's types do not fit the function}}
 func.func @main(%n: i32) -> i32
     attributes {cfb.entry, cfb.arguments = [], cfb.argument_types = [], cfb.result_type = i32} {

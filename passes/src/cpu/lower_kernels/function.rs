@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{CallShape, Elem, RowProduct};
+use cohort_abi::manifest::{Elem, RowProduct};
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use melior::{
     Context,
@@ -14,6 +14,7 @@ use melior::{
     },
 };
 
+use super::call_shape::{self, Taken};
 use super::emit::Emitter;
 use super::frame::{Block, Frame, Operand};
 use super::graph::{Graph, Kind, NodeId};
@@ -264,10 +265,22 @@ fn describe(
             shape: node.shape.iter().map(|size| *size as u64).collect(),
         }
     };
-    let operands = graph.operands.iter().map(|id| match graph.nodes[*id].kind {
-        Kind::HostScalar(_) => OperandDescription::Scalar(graph.nodes[*id].elem),
-        Kind::List(_) => OperandDescription::Rows(row_type(id)),
-        _ => OperandDescription::Row(row_type(id)),
+    let shape = call_shape::of(kernel);
+    let operands = graph.operands.iter().enumerate().map(|(number, id)| {
+        match (shape.taken(number), &graph.nodes[*id].kind) {
+            (Taken::Length, _) => OperandDescription::Length,
+            (Taken::Expanded, _) => OperandDescription::Ragged {
+                row: row_type(id),
+                extent: 0,
+            },
+            (Taken::Stacked, _) => OperandDescription::Stacked {
+                row: row_type(id),
+                extent: 0,
+            },
+            (_, Kind::HostScalar(_)) => OperandDescription::Scalar(graph.nodes[*id].elem),
+            (_, Kind::List(_)) => OperandDescription::Rows(row_type(id)),
+            _ => OperandDescription::Row(row_type(id)),
+        }
     });
     let location = cohort_dialects::location::file_line_col(kernel.location());
     KernelDescription {
@@ -291,6 +304,6 @@ fn describe(
                 })
             })
             .collect(),
-        call: CallShape::default(),
+        call: shape.call,
     }
 }

@@ -63,7 +63,14 @@ pub fn read<'c>(block: BlockRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<'c>, 
             reader.define(*operand, Tensor { node, factor: 1 });
             continue;
         }
-        let ty = reader.tensor_type(*operand, end)?;
+        let mut ty = reader.tensor_type(*operand, end)?;
+        // A length, which no row needs.
+        if ty.element.is_index() {
+            ty.element = length_type(end);
+            let node = reader.typed(Kind::HostScalar(index), &ty, 1, end)?;
+            reader.graph.operands.push(node);
+            continue;
+        }
         let scalar = scalars.get(index).copied().unwrap_or(false);
         let kind = if scalar {
             Kind::HostScalar(index)
@@ -350,6 +357,15 @@ impl<'c> Reader<'c> {
                 },
             );
         }
+    }
+}
+
+/// The type of a length as kernels get it.
+fn length_type<'c>(at: OperationRef<'c, 'c>) -> Type<'c> {
+    // SAFETY: the operation's context is alive.
+    unsafe {
+        let context = mlir_sys::mlirOperationGetContext(at.to_raw());
+        Type::from_raw(mlir_sys::mlirIntegerTypeGet(context, 32))
     }
 }
 

@@ -80,7 +80,7 @@ func.func @result_count(%x: !cfb.lazy<tensor<3xf32>>) {
 
 func.func private @k() attributes {cfb.kernel = "{}"}
 func.func @operand_kind(%x: tensor<3xf32>) {
-  // expected-error@+1 {{cfb_record_c5: expected a lazy handle, a scalar or an array of lazy handles, but got 'tensor<3xf32>'}}
+  // expected-error@+1 {{cfb_record_c5: expected a lazy handle, a scalar, a length or an array of lazy handles, but got 'tensor<3xf32>'}}
   cfb.record @k(%x) : (tensor<3xf32>) -> ()
   return
 }

@@ -1,0 +1,294 @@
+//! Cuts tensor operations that can run together into parts of one unit and one extent.
+//!
+//! Each operation is plain, row-wise over some leading dims, or needs the rows of an instance
+//! together ([`Kind`]). Of a tensor with several instance dims, elementwise work next to the latter
+//! joins it: a product's scores are scaled, masked and normalised where they are. Operations are
+//! then ranked: one of another kind than what it uses comes a rank later. Those of one rank and
+//! kind are a part; what needs an instance's rows is further cut into pieces that share nothing but
+//! what is made of lengths and constants alone, a mask for one, which each makes for itself.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use cohort_dialects::builder::{name_of, results_of};
+use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
+
+use crate::extents::{Extents, Kind, Length};
+use crate::ir::{argument_of, defining_op, move_before, op_key, users_of};
+use crate::levels::{Role, is_dear, is_view, role, used_values};
+
+/// Operations that are one block.
+pub struct Part<'c> {
+    pub operations: Vec<OperationRef<'c, 'c>>,
+    pub kind: Kind,
+}
+
+/// The parts of neighbouring operations, which are moved so that those of a part are neighbours too.
+/// What each part makes for itself joins `copied`.
+pub fn parts<'c>(
+    group: &[OperationRef<'c, 'c>],
+    copied: &mut HashSet<usize>,
+    extents: &mut Extents,
+) -> Vec<Part<'c>> {
+    let kinds: Vec<Kind> = group
+        .iter()
+        .map(|op| match extents.kind(*op) {
+            Kind::Rows(_) if copies_calls(*op, copied, extents) => Kind::Calls,
+            kind => kind,
+        })
+        .collect();
+    if kinds.iter().all(|kind| *kind == Kind::Plain) {
+        return vec![Part {
+            operations: group.to_vec(),
+            kind: Kind::Plain,
+        }];
+    }
+    let mut graph = Graph::new(group, kinds);
+    graph.join_calls();
+    graph.join_views();
+    graph.find_free(copied);
+    let ranks = graph.ranks();
+    let mut found: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for (number, rank) in ranks.iter().enumerate() {
+        if graph.free[number] {
+            continue;
+        }
+        let same_kind = |other: &Kind| *other == graph.kinds[number];
+        let first = graph.kinds.iter().position(same_kind).unwrap_or(number);
+        found.entry((*rank, first)).or_default().push(number);
+    }
+    let mut parts: Vec<Part<'c>> = Vec::new();
+    for ((_, first), numbers) in found {
+        let kind = graph.kinds[first].clone();
+        let pieces = match kind {
+            Kind::Calls => graph.pieces(&numbers, extents),
+            _ => vec![numbers],
+        };
+        parts.extend(pieces.into_iter().map(|numbers| Part {
+            operations: numbers.into_iter().map(|number| group[number]).collect(),
+            kind: kind.clone(),
+        }));
+    }
+    let after = group.last().and_then(|last| last.next_in_block());
+    if let (Some(after), true) = (after, parts.len() > 1) {
+        for operation in parts.iter().flat_map(|part| &part.operations) {
+            move_before(*operation, after);
+        }
+    }
+    parts
+}
+
+/// Whether what an operation uses, and is made where it is used, is not row-wise.
+fn copies_calls<'c>(
+    operation: OperationRef<'c, 'c>,
+    copied: &HashSet<usize>,
+    extents: &mut Extents,
+) -> bool {
+    let producers = used_values(operation).into_iter().filter_map(defining_op);
+    let copies: Vec<_> = producers
+        .filter(|producer| copied.contains(&op_key(*producer)))
+        .collect();
+    copies
+        .into_iter()
+        .any(|copy| extents.kind(copy) == Kind::Calls || copies_calls(copy, copied, extents))
+}
+
+/// Whether an operation is too dear to be done more than once.
+fn is_product(operation: OperationRef<'_, '_>) -> bool {
+    is_dear(operation) && name_of(operation) != "linalg.generic"
+}
+
+/// The operations of a group by number, with who uses whom.
+struct Graph<'c> {
+    operations: Vec<OperationRef<'c, 'c>>,
+    kinds: Vec<Kind>,
+    /// The operations whose results each one uses.
+    uses: Vec<Vec<usize>>,
+    /// The operations that use each one's results.
+    users: Vec<Vec<usize>>,
+    /// Whether something outside of the group uses the results.
+    leaves: Vec<bool>,
+    /// What each part makes for itself.
+    free: Vec<bool>,
+}
+
+impl<'c> Graph<'c> {
+    fn new(group: &[OperationRef<'c, 'c>], kinds: Vec<Kind>) -> Graph<'c> {
+        let numbers: HashMap<usize, usize> = group.iter().map(|op| op_key(*op)).zip(0..).collect();
+        let mut uses = vec![vec![]; group.len()];
+        let mut users = vec![vec![]; group.len()];
+        for (number, operation) in group.iter().enumerate() {
+            for producer in used_values(*operation).into_iter().filter_map(defining_op) {
+                if let Some(other) = numbers.get(&op_key(producer)) {
+                    uses[number].push(*other);
+                    users[*other].push(number);
+                }
+            }
+        }
+        let leaves = group.iter().map(|operation| {
+            let mut all = results_of(*operation).into_iter().flat_map(users_of);
+            all.any(|user| {
+                let mut around = Some(cohort_dialects::builder::extend_op(user));
+                while let Some(op) = around {
+                    if numbers.contains_key(&op_key(op)) {
+                        return false;
+                    }
+                    around = op
+                        .parent_operation()
+                        .map(cohort_dialects::builder::extend_op);
+                }
+                true
+            })
+        });
+        Graph {
+            operations: group.to_vec(),
+            leaves: leaves.collect(),
+            free: vec![false; group.len()],
+            kinds,
+            uses,
+            users,
+        }
+    }
+
+    /// Row-wise work over several instance dims joins what is next to it.
+    fn join_calls(&mut self) {
+        let is_dim = |length: &&Length| matches!(length, Length::Dim(_));
+        let mut pending: Vec<usize> = (0..self.kinds.len())
+            .filter(|number| self.kinds[*number] == Kind::Calls)
+            .collect();
+        while let Some(number) = pending.pop() {
+            for next in self.uses[number].iter().chain(&self.users[number]) {
+                if let Kind::Rows(rows) = &self.kinds[*next]
+                    && rows.iter().filter(is_dim).count() > 1
+                {
+                    self.kinds[*next] = Kind::Calls;
+                    pending.push(*next);
+                }
+            }
+        }
+    }
+
+    /// What only says how a value without instance dims is read joins what reads it.
+    fn join_views(&mut self) {
+        for number in (0..self.kinds.len()).rev() {
+            let mut users = self.users[number].iter().map(|user| &self.kinds[*user]);
+            let first = users.next().cloned();
+            let alike = users.all(|kind| Some(kind) == first.as_ref());
+            let is_view = self.kinds[number] == Kind::Plain && is_view(self.operations[number]);
+            if let (true, true, false, Some(kind)) = (is_view, alike, self.leaves[number], first) {
+                self.kinds[number] = kind;
+            }
+        }
+    }
+
+    /// Finds what is made of lengths and constants alone and only used by calls.
+    fn find_free(&mut self, copied: &mut HashSet<usize>) {
+        let mut made_of_nothing = vec![false; self.kinds.len()];
+        for (number, operation) in self.operations.iter().enumerate() {
+            let is_free = |producer: OperationRef<'_, '_>| {
+                let key = op_key(producer);
+                let own = self.operations.iter().position(|op| op_key(*op) == key);
+                match own {
+                    Some(own) => made_of_nothing[own],
+                    None => copied.contains(&key) || role(producer) == Role::Constant,
+                }
+            };
+            let mut values = used_values(*operation).into_iter();
+            made_of_nothing[number] = self.kinds[number] == Kind::Calls
+                && !is_product(*operation)
+                && values.all(|value| match defining_op(value) {
+                    Some(producer) => {
+                        let around = producer.parent_operation().map(|around| op_key(around));
+                        let inside = around == Some(op_key(*operation));
+                        inside || value.r#type().is_index() || is_free(producer)
+                    }
+                    // An argument of the operation's own region.
+                    None => {
+                        argument_of(value).is_some_and(|(block, _)| {
+                            let owner = block.parent_operation();
+                            owner.is_some_and(|owner| op_key(owner) == op_key(*operation))
+                        }) || value.r#type().is_index()
+                    }
+                });
+        }
+        for number in (0..self.kinds.len()).rev() {
+            let by_calls = self.users[number]
+                .iter()
+                .all(|user| self.free[*user] || self.kinds[*user] == Kind::Calls);
+            let used = !self.users[number].is_empty();
+            if made_of_nothing[number] && by_calls && used && !self.leaves[number] {
+                self.free[number] = true;
+                copied.insert(op_key(self.operations[number]));
+            }
+        }
+    }
+
+    /// The rank of each operation: as early as can be, but for one that only later operations of
+    /// its kind use.
+    fn ranks(&self) -> Vec<usize> {
+        let mut ranks = vec![0; self.kinds.len()];
+        for number in 0..ranks.len() {
+            for used in &self.uses[number] {
+                let apart = usize::from(self.kinds[*used] != self.kinds[number]);
+                ranks[number] = ranks[number].max(ranks[*used] + apart);
+            }
+        }
+        for number in (0..ranks.len()).rev() {
+            let users = &self.users[number];
+            let alike = |user: &usize| self.kinds[*user] == self.kinds[number];
+            if self.leaves[number] || !users.iter().all(alike) {
+                continue;
+            }
+            if let Some(first) = users.iter().map(|user| ranks[*user]).min() {
+                ranks[number] = first;
+            }
+        }
+        ranks
+    }
+
+    /// Pieces that share nothing. All results of one have the same rows; were it not so, each
+    /// operation is a piece.
+    fn pieces(&self, numbers: &[usize], extents: &mut Extents) -> Vec<Vec<usize>> {
+        let within: HashSet<usize> = numbers.iter().copied().collect();
+        let mut seen = HashSet::new();
+        let mut pieces = Vec::new();
+        for start in numbers {
+            let mut piece = Vec::new();
+            let mut pending = vec![*start];
+            while let Some(number) = pending.pop() {
+                if self.free[number] || !within.contains(&number) || !seen.insert(number) {
+                    continue;
+                }
+                piece.push(number);
+                pending.extend(self.uses[number].iter().chain(&self.users[number]));
+            }
+            if piece.is_empty() {
+                continue;
+            }
+            piece.sort_unstable();
+            if self.has_one_extent(&piece, extents) {
+                pieces.push(piece);
+            } else {
+                pieces.extend(piece.into_iter().map(|number| vec![number]));
+            }
+        }
+        pieces
+    }
+
+    fn has_one_extent(&self, piece: &[usize], extents: &mut Extents) -> bool {
+        let within: HashSet<usize> = piece.iter().copied().collect();
+        let mut found: Option<Vec<Length>> = None;
+        for number in piece {
+            let used_inside = |user: &usize| within.contains(user);
+            if !self.leaves[*number] && self.users[*number].iter().all(used_inside) {
+                continue;
+            }
+            for result in results_of(self.operations[*number]) {
+                let rows = extents.leading(result);
+                if found.get_or_insert_with(|| rows.clone()) != &rows {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
