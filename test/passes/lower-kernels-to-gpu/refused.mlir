@@ -7,8 +7,8 @@
 // CHECK: gpu.func @good$0(
 // CHECK: cfb.kernel @rest
 // expected-remark @below {{not on the GPU, its kernel stays on the CPU: its unit is the call}}
-cfb.kernel @calls attributes {unit = "calls"} {
-^bb0(%rows: index, %x: tensor<?x3xf32>):
+cfb.kernel @calls attributes {lengths = [@n], rows = [], unit = "calls"} {
+^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x3xf32>):
   cfb.yield %x : tensor<?x3xf32>
 }
 
