@@ -193,15 +193,15 @@ impl Arena {
         self.row_range(space, row, 1)
     }
 
-    /// The bytes of a row, to be written, if there is such a row.
-    pub fn row_mut(&mut self, space: usize, row: u64) -> Option<&mut [u8]> {
-        let space = self.spaces.get_mut(space)?;
-        if row >= space.rows.end() {
+    /// The bytes of rows, to be written, if there are such rows.
+    pub fn rows_mut(&mut self, region: Region) -> Option<&mut [u8]> {
+        let space = self.spaces.get_mut(region.space)?;
+        let (first, rows) = (region.first as usize, region.rows as usize);
+        if (first + rows) as u64 > space.rows.end() {
             return None;
         }
-        let offset = row as usize * space.row_bytes;
         let bytes = space.buffer.bytes_mut();
-        bytes.get_mut(offset..offset + space.row_bytes)
+        bytes.get_mut(first * space.row_bytes..(first + rows) * space.row_bytes)
     }
 
     /// The bytes of consecutive rows, if there are so many.

@@ -128,6 +128,12 @@ pub trait Device {
     /// Lets what is queued after this wait for the streams of the last [`Device::fork`].
     fn join(&mut self, streams: usize) -> Result<(), Problem>;
 
+    /// Notes the time on the device when all that is queued is done.
+    fn start_clock(&mut self) -> Result<(), Problem>;
+
+    /// Waits for all that is queued; gives the seconds since the clock was started.
+    fn stop_clock(&mut self) -> Result<f64, Problem>;
+
     /// Waits for all that is queued.
     fn finish(&mut self) -> Result<(), Problem>;
 

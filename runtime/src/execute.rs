@@ -129,6 +129,8 @@ pub struct Executor {
     survey: Option<Box<Survey>>,
     /// Where the kernels run, if not here.
     device: Option<Box<Runner>>,
+    /// The spaces of rows that decide, if kernels run on a device.
+    deciding: Vec<usize>,
 }
 
 impl Executor {
@@ -206,6 +208,7 @@ impl Executor {
             launches,
             survey: None,
             device: None,
+            deciding: Vec::new(),
         };
         if let Some((device, limit)) = device {
             executor.move_to(device, manifest, params, limit)?;
@@ -291,6 +294,9 @@ impl Executor {
         }
         self.schedule_nanoseconds = 0;
         self.prelude_nanoseconds = 0;
+        if let Some(runner) = &mut self.device {
+            runner.clear_seconds();
+        }
     }
 
     /// Gives the rows of a generation back.
@@ -351,7 +357,10 @@ impl Executor {
             survey.launched(self.placed.len());
         }
         match self.device {
-            Some(_) => self.launch_on_device(order, index_length)?,
+            Some(_) => {
+                self.launch_on_device(order, index_length)?;
+                self.fetch_deciding(&generation.regions)?;
+            }
             None => self.launch(),
         }
         Ok(())
@@ -375,31 +384,21 @@ impl Executor {
     /// The bits of the one element of each of the rows, given by handle and space, in the same
     /// order; a `bool` is 0 or 1.
     ///
-    /// All decisions of a flush are asked for at once: where rows are in the memory of a device,
-    /// that is one transfer.
+    /// Where rows are in the memory of a device, those that can decide were brought by the flush.
     pub fn decisions(
-        &mut self,
+        &self,
         rows: &[(Handle, usize)],
         decisions: &mut Vec<u32>,
     ) -> Result<(), Error> {
         decisions.clear();
-        if self.is_on_device() {
-            let wanted: Vec<Wanted> = rows.iter().map(|row| Wanted::one(*row)).collect();
-            self.fetch(&wanted)?;
-        }
         for (handle, space) in rows {
-            decisions.push(self.read_decision(*handle, *space)?);
+            decisions.push(self.decision(*handle, *space)?);
         }
         Ok(())
     }
 
     /// One of [`Executor::decisions`], by a row that was computed before.
-    pub fn decision(&mut self, handle: Handle, space: usize) -> Result<u32, Error> {
-        self.fetch(&[Wanted::one((handle, space))])?;
-        self.read_decision(handle, space)
-    }
-
-    fn read_decision(&self, handle: Handle, space: usize) -> Result<u32, Error> {
+    pub fn decision(&self, handle: Handle, space: usize) -> Result<u32, Error> {
         match self.row(handle, space) {
             Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
             Some(&[truth]) => Ok(u32::from(truth != 0)),

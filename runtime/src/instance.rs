@@ -246,7 +246,7 @@ impl Machine<'_> {
         Ok(force.space)
     }
 
-    fn decision(&mut self, handle: Handle, force: u32) -> Result<u32, Error> {
+    fn decision(&self, handle: Handle, force: u32) -> Result<u32, Error> {
         let space = self.force_space(force)?;
         self.executor.decision(handle, space)
     }

@@ -587,6 +587,7 @@ impl Session {
         if stats.kernel_launches > 0 {
             stats.mean_rows_per_launch = stats.rows as f64 / stats.kernel_launches as f64;
         }
+        stats.device = self.executor.device_stats();
         stats.peak_memory_bytes = peak_memory_bytes();
         stats.wall_seconds = begin.elapsed().as_secs_f64();
     }

@@ -19,6 +19,17 @@ pub struct Repetition {
     pub execute_seconds: f64,
 }
 
+/// What a device did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceStats {
+    pub name: String,
+    /// By the device's own clock: from the copy of a flush's index lists to the end of its last
+    /// launch, over all flushes. Times of single kernels are not taken.
+    pub seconds: f64,
+    /// The most that was in use of its memory.
+    pub peak_memory_bytes: u64,
+}
+
 /// What one kernel did in the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KernelStats {
@@ -172,6 +183,9 @@ pub struct Stats {
     /// Empty but for a benchmark.
     pub repetitions: Vec<Repetition>,
     pub kernels: Vec<KernelStats>,
+    /// Where kernels ran, if not on the processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceStats>,
 }
 
 /// The most memory that this process ever had, as the system counts it; 0 if it does not say.

@@ -36,6 +36,8 @@ pub struct Cuda {
     /// What streams that begin wait for, then what each stream ends with.
     begun: sys::CUevent,
     ended: Vec<sys::CUevent>,
+    /// With the times of the start and the stop.
+    clock: [sys::CUevent; 2],
     modules: Vec<sys::CUmodule>,
     kernels: sys::CUmodule,
     functions: Vec<sys::CUfunction>,
@@ -91,6 +93,7 @@ impl Cuda {
             ))
         })?;
         let helpers = load(GATHER.as_bytes()).map_err(lost)?;
+        let timed = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(lost);
         let event =
             || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(lost);
         let stream = |_| result::stream::create(StreamKind::NonBlocking).map_err(lost);
@@ -101,6 +104,7 @@ impl Cuda {
             streams: (0..STREAMS).map(stream).collect::<Result<_, _>>()?,
             begun: event()?,
             ended: (0..STREAMS).map(|_| event()).collect::<Result<_, _>>()?,
+            clock: [timed()?, timed()?],
             modules: vec![kernels, helpers],
             kernels,
             functions: Vec::new(),
@@ -204,10 +208,10 @@ impl Device for Cuda {
 
     unsafe fn upload(&mut self, to: u64, bytes: &[u8]) -> Result<(), Problem> {
         self.enter()?;
-        // Streams do not wait for what runs beside them, so nothing may be under way.
-        self.wait()?;
-        // SAFETY: the caller's promise.
-        unsafe { result::memcpy_htod_sync(to, bytes) }.map_err(lost)
+        // In the order of the stream: a copy beside it could arrive after what is launched next.
+        // SAFETY: the caller's promise; the bytes stay as they are until the copy was waited for.
+        unsafe { result::memcpy_htod_async(to, bytes, self.streams[0]) }.map_err(lost)?;
+        self.wait()
     }
 
     unsafe fn copy(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), Problem> {
@@ -259,6 +263,21 @@ impl Device for Cuda {
             }
         }
         Ok(())
+    }
+
+    fn start_clock(&mut self) -> Result<(), Problem> {
+        self.enter()?;
+        // SAFETY: streams and events are this one's.
+        unsafe { result::event::record(self.clock[0], self.streams[0]) }.map_err(lost)
+    }
+
+    fn stop_clock(&mut self) -> Result<f64, Problem> {
+        // SAFETY: as above.
+        unsafe { result::event::record(self.clock[1], self.streams[0]) }.map_err(lost)?;
+        self.wait()?;
+        // SAFETY: both events were recorded and are done.
+        let elapsed = unsafe { result::event::elapsed(self.clock[0], self.clock[1]) };
+        Ok(f64::from(elapsed.map_err(lost)?) * 1e-3)
     }
 
     fn finish(&mut self) -> Result<(), Problem> {
@@ -337,7 +356,8 @@ impl Drop for Cuda {
             for module in &self.modules {
                 let _ = result::module::unload(*module);
             }
-            for event in self.ended.iter().chain([&self.begun]) {
+            let events = self.ended.iter().chain([&self.begun]).chain(&self.clock);
+            for event in events {
                 let _ = result::event::destroy(*event);
             }
             for stream in &self.streams {

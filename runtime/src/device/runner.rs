@@ -32,6 +32,7 @@ pub struct Runner {
     arguments: Vec<u64>,
     pieces: Vec<Piece>,
     fetched: Vec<u8>,
+    seconds: f64,
 }
 
 struct Kernel {
@@ -113,6 +114,7 @@ impl Runner {
             arguments: Vec::new(),
             pieces: Vec::new(),
             fetched: Vec::new(),
+            seconds: 0.0,
         };
         let mut constants = Vec::new();
         for (number, kernel) in manifest.kernels.iter().enumerate() {
@@ -202,6 +204,15 @@ impl Runner {
         self.pool.most_used()
     }
 
+    /// Time on the device that flushes took since the last [`Runner::clear_seconds`].
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    pub fn clear_seconds(&mut self) {
+        self.seconds = 0.0;
+    }
+
     fn error(&self, problem: Problem) -> Error {
         problem.on(self.device.name())
     }
@@ -219,8 +230,9 @@ impl Runner {
 
     fn try_flush(&mut self, arena: &Arena, work: &Work<'_>) -> Result<(), Problem> {
         self.send_rows(arena)?;
-        self.send_lists(work)?;
         self.make_scratch(work)?;
+        self.device.start_clock()?;
+        self.send_lists(work)?;
         let mut begin = 0;
         while let Some(first) = work.launches.get(begin) {
             let same = |placed: &&Placed| placed.level == first.level;
@@ -228,7 +240,8 @@ impl Runner {
             self.launch_level(&work.launches[begin..end], work)?;
             begin = end;
         }
-        self.device.finish()
+        self.seconds += self.device.stop_clock()?;
+        Ok(())
     }
 
     /// Gives the spaces as many rows as the arena has, and brings what the host wrote over.
@@ -398,16 +411,21 @@ impl Runner {
     }
 
     /// Brings rows of spaces to the arena, in one copy. Each row was computed, or sent, before.
-    pub fn fetch(&mut self, arena: &mut Arena, rows: &mut Vec<(usize, u64)>) -> Result<(), Error> {
-        rows.sort_unstable();
+    pub fn fetch(&mut self, arena: &mut Arena, rows: &mut Vec<Region>) -> Result<(), Error> {
+        rows.sort_unstable_by_key(|rows| (rows.space, rows.first, rows.rows));
         rows.dedup();
         self.pieces.clear();
         let mut length = 0;
-        for (space, row) in rows.iter() {
-            let space = &self.spaces[*space];
-            let (address, bytes) = (space.block.address + row * space.row_bytes, space.row_bytes);
-            if *row >= space.rows {
+        for region in rows.iter() {
+            let space = &self.spaces[region.space];
+            let (first, count) = (u64::from(region.first), u64::from(region.rows));
+            if first + count > space.rows {
                 return Err(Error::Internal("a row that the device has not".to_owned()));
+            }
+            let address = space.block.address + first * space.row_bytes;
+            let bytes = count * space.row_bytes;
+            if bytes == 0 {
+                continue;
             }
             length += bytes as usize;
             match self.pieces.last_mut() {
@@ -423,10 +441,10 @@ impl Runner {
         let gathered = unsafe { self.device.gather(&self.pieces, &mut self.fetched) };
         gathered.map_err(|problem| problem.on(self.device.name()))?;
         let mut fetched = &self.fetched[..];
-        for (space, row) in rows.iter() {
-            let bytes = self.spaces[*space].row_bytes as usize;
-            let (found, rest) = fetched.split_at(bytes);
-            if let Some(place) = arena.row_mut(*space, *row) {
+        for region in rows.iter() {
+            let row_bytes = self.spaces[region.space].row_bytes as usize;
+            let (found, rest) = fetched.split_at(row_bytes * region.rows as usize);
+            if let Some(place) = arena.rows_mut(*region) {
                 place.copy_from_slice(found);
             }
             fetched = rest;

@@ -10,6 +10,7 @@ mod block;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use cohort_abi::gpu::{GpuFunction, SimFn};
 
@@ -25,9 +26,9 @@ const POISON: u8 = 0xff;
 /// Bytes before and behind each allocation, and what they hold.
 const GUARD: usize = 4096;
 const GUARD_BYTE: u8 = 0xa5;
-/// Of a block; as on a real card.
+/// Of a block; as on a real card, whose static shared memory this is.
 const MOST_THREADS: u32 = 1024;
-const MOST_SHARED_BYTES: u32 = 227 << 10;
+const MOST_SHARED_BYTES: u32 = 48 << 10;
 
 /// Mishaps to simulate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub struct Sim {
     threads: Threads,
     faults: Faults,
     launches: u64,
+    clock: Instant,
 }
 
 struct Function {
@@ -73,6 +75,7 @@ impl Sim {
             threads: Threads::default(),
             faults,
             launches: 0,
+            clock: Instant::now(),
         }
     }
 
@@ -231,6 +234,16 @@ impl Device for Sim {
             )
         };
         run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", function.symbol)))
+    }
+
+    fn start_clock(&mut self) -> Result<(), Problem> {
+        self.clock = Instant::now();
+        self.alive()
+    }
+
+    fn stop_clock(&mut self) -> Result<f64, Problem> {
+        self.finish()?;
+        Ok(self.clock.elapsed().as_secs_f64())
     }
 
     fn join(&mut self, _: usize) -> Result<(), Problem> {

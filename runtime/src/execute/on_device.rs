@@ -5,10 +5,12 @@ use cohort_abi::manifest::Manifest;
 
 use super::ragged::RaggedLaunches;
 use super::{Executor, Generation, Kernel, launch};
+use crate::arena::Region;
 use crate::device::Device;
 use crate::device::runner::{Placed, Runner, Work};
 use crate::error::Error;
 use crate::schedule::Order;
+use crate::stats::DeviceStats;
 
 /// Rows of a value: as many from the one on that a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +18,6 @@ pub struct Wanted {
     pub handle: Handle,
     pub space: usize,
     pub rows: u64,
-}
-
-impl Wanted {
-    pub fn one((handle, space): (Handle, usize)) -> Wanted {
-        Wanted {
-            handle,
-            space,
-            rows: 1,
-        }
-    }
 }
 
 /// Writes the index lists of operands that lie in one piece, which kernels on a device read too.
@@ -63,6 +55,7 @@ impl Executor {
             runner.put(region);
         }
         self.device = Some(Box::new(runner));
+        self.deciding = manifest.forces.iter().map(|force| force.space).collect();
         Ok(())
     }
 
@@ -70,11 +63,14 @@ impl Executor {
         self.device.is_some()
     }
 
-    /// The most bytes of the device that were in use.
-    pub fn device_bytes(&self) -> u64 {
-        self.device
-            .as_ref()
-            .map_or(0, |runner| runner.most_used_bytes())
+    /// What the device did since the last [`Executor::clear_launches`].
+    pub fn device_stats(&self) -> Option<DeviceStats> {
+        let runner = self.device.as_ref()?;
+        Some(DeviceStats {
+            name: runner.device_name().to_owned(),
+            seconds: runner.seconds(),
+            peak_memory_bytes: runner.most_used_bytes(),
+        })
     }
 
     pub(super) fn launch_on_device(
@@ -128,6 +124,17 @@ impl Executor {
         runner.flush(&self.arena, &work)
     }
 
+    /// Brings everything to the host that can decide, of what a flush computed, in one copy: a
+    /// decision that is read later, or again, costs no other one.
+    pub(super) fn fetch_deciding(&mut self, regions: &[Region]) -> Result<(), Error> {
+        let Some(runner) = &mut self.device else {
+            return Ok(());
+        };
+        let decides = |region: &&Region| self.deciding.contains(&region.space);
+        let mut rows: Vec<Region> = regions.iter().filter(decides).copied().collect();
+        runner.fetch(&mut self.arena, &mut rows)
+    }
+
     /// Brings rows that are wanted on the host, if they are on a device. What has no row is left
     /// out; who reads it finds that out.
     pub fn fetch(&mut self, wanted: &[Wanted]) -> Result<(), Error> {
@@ -145,7 +152,11 @@ impl Executor {
             if let Some(first) = self.rows.find(want.handle.0, all)
                 && want.rows <= all - first
             {
-                rows.extend((first..first + want.rows).map(|row| (want.space, row)));
+                rows.push(Region {
+                    space: want.space,
+                    first: first as u32,
+                    rows: want.rows as u32,
+                });
             }
         }
         runner.fetch(&mut self.arena, &mut rows)
@@ -156,12 +167,6 @@ impl Executor {
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
-        let mut rows = Vec::new();
-        for region in &generation.regions {
-            let first = u64::from(region.first);
-            let of_region = first..first + u64::from(region.rows);
-            rows.extend(of_region.map(|row| (region.space, row)));
-        }
-        runner.fetch(&mut self.arena, &mut rows)
+        runner.fetch(&mut self.arena, &mut generation.regions.clone())
     }
 }
