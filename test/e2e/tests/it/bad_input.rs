@@ -318,3 +318,103 @@ fn numbers_that_are_not_finite_stay_where_they_are() {
         [&clean[0], &clean[1], &clean[2]]
     );
 }
+
+const PRODUCT: &str = "fn main(a: f32[m, k], b: f32[k, n]) -> f32[m, n] { a @ b }\n";
+
+#[test]
+fn dims_that_disagree_and_lists_that_are_no_tensor() {
+    let model = Model::from_text(PRODUCT, &[], &mut Rng::new(33));
+    let line = |a: &str, b: &str| format!("{{\"id\":\"x\",\"a\":{a},\"b\":{b}}}");
+    let good = [
+        line("[[1,2],[3,4]]", "[[1],[2]]"),
+        line("[]", "[]"),
+        line("[]", "[[1,2,3]]"),
+        line("[[],[]]", "[]"),
+        line("[[1],[2],[3]]", "[[1,2,3,4,5]]"),
+        line("[[0.5]]", "[[]]"),
+    ];
+    let mismatch = |a: &str, b: &str| BadLine {
+        text: line(a, b),
+        kinds: &["shape_mismatch"],
+    };
+    let lines = [
+        mismatch("[[1,2],[3,4]]", "[[1,2]]"),
+        mismatch("[[],[]]", "[[1,2]]"),
+        mismatch("[[1]]", "[]"),
+        bad(line("[[1,2],[3]]", "[[1],[2]]")),
+        bad(line("[[1,2],[3,4,5]]", "[[1],[2]]")),
+        bad(line("[[],[3]]", "[]")),
+        bad(line("[[1,2],3]", "[[1],[2]]")),
+        bad(line("[[1,2],[[3],4]]", "[[1],[2]]")),
+        bad(line("[[[1]]]", "[[1]]")),
+        bad(line("3", "[[1]]")),
+        bad(line("null", "[[1]]")),
+        bad(line("[[1,null]]", "[[1],[2]]")),
+        bad(line("[[1,1e40]]", "[[1],[2]]")),
+        bad(line(&"[".repeat(100_000), "[]")),
+    ];
+    check_isolation(&model, &good, &lines);
+
+    // The oracle refuses the same lines as the same kind of error.
+    let all: Vec<&String> = good
+        .iter()
+        .chain(lines.iter().map(|line| &line.text))
+        .collect();
+    let input: String = all.iter().map(|line| format!("{line}\n")).collect();
+    let kinds = |lines: Vec<String>| -> Vec<Option<String>> {
+        let records = lines
+            .iter()
+            .map(|line| Record::parse(line).expect("a record"));
+        let kind = |record: Record| record.result.err().map(|error| error.kind);
+        records.map(kind).collect()
+    };
+    let found = kinds(model.batch_run().run(&input).expect_code(1).lines());
+    assert_eq!(found, kinds(model.oracle_lines(&input)));
+}
+
+#[test]
+fn the_message_tells_both_dims_and_where_each_comes_from() {
+    let model = Model::from_text(PRODUCT, &[], &mut Rng::new(33));
+    let cases = [
+        (
+            "{\"a\":[[1,2]],\"b\":[[1]]}",
+            "dim k is 2 in argument a, axis 1, and 1 in argument b, axis 0",
+        ),
+        (
+            "{\"a\":[[1,2],[3,4],[5]],\"b\":[]}",
+            "argument a: at [2]: expected a list of 2, as long as the first one there, found one of 1",
+        ),
+    ];
+    for (line, message) in cases {
+        let outcome = model.batch_run().run(line).expect_code(1);
+        match &outcome.records()[0].result {
+            Err(error) => assert_eq!(error.message, message),
+            Ok(_) => panic!("no error: {}", outcome.output),
+        }
+    }
+}
+
+#[test]
+fn more_rows_than_the_memory_limit() {
+    let model = Model::from_text(PRODUCT, &[], &mut Rng::new(33));
+    let line = |rows: usize| {
+        let column = vec!["[1]"; rows].join(",");
+        let row = vec!["1"; rows].join(",");
+        format!("{{\"id\":\"x\",\"a\":[{column}],\"b\":[[{row}]]}}")
+    };
+    let small = line(3);
+    let clean = model.batch_run().run(&small).expect_code(0).lines();
+    let input = format!("{small}\n{}\n{small}", line(1000));
+    let limits = ["--max-memory", "1000000"];
+    let outcome = model.batch_run().args(&limits).run(&input).expect_code(1);
+    let lines = outcome.lines();
+    assert_eq!([&lines[0], &lines[2]], [&clean[0]; 2]);
+    let record = Record::parse(&lines[1]).expect("a record");
+    let Err(error) = record.result else {
+        panic!("no error: {}", outcome.output)
+    };
+    assert_eq!(error.kind, "memory_limit");
+    for text in ["1000000 rows in one call", "--max-memory"] {
+        assert!(error.message.contains(text), "{}", error.message);
+    }
+}
