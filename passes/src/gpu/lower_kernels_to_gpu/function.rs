@@ -32,10 +32,14 @@ use crate::kernel_description::{ConstantDescription, GpuDescription};
 use crate::pass::error;
 
 /// Shared memory that a block may have without asking.
-const SHARED: i64 = 48 * 1024;
+pub const SHARED: i64 = 48 * 1024;
 
 /// Of it, what slots may take, so that a processor has room for several blocks.
 const SHARED_SLOTS: i64 = 16 * 1024;
+
+/// Blocks that a processor should hold at least: as many registers as that leaves are a thread's.
+/// Without saying so, the assembler may spill some to make room for more blocks.
+const BLOCKS: i64 = 2;
 
 /// Arguments' bytes that every GPU takes.
 const ARGUMENT_BYTES: usize = 4096;
@@ -380,6 +384,10 @@ impl<'c> FunctionWriter<'_, 'c> {
                 ),
                 ("function_type", TypeAttribute::new(ty).into()),
                 ("gpu.kernel", Attribute::unit(self.context)),
+                (
+                    "nvvm.minctasm",
+                    IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
+                ),
                 (
                     "known_block_size",
                     module.attr(&format!("array<i32: {THREADS}, 1, 1>")),

@@ -15,18 +15,23 @@ use std::collections::HashMap;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
+use super::function::SHARED;
 use super::ops::{THREADS, WARP, barrier, below, block, both, delinearise, divide, thread, when};
 use super::plan::{Chain, Segment, Tile};
 use super::rows::addresses;
 use super::site::{Address, Frame, Home, Row, Site, memory};
 use crate::cpu::lower_kernels::body::Body;
 use crate::cpu::lower_kernels::emit::{Emitter, Index, Width};
-use crate::cpu::lower_kernels::layout::Place;
+use crate::cpu::lower_kernels::layout::{Place, round_up};
 
 const WARPS: i64 = THREADS / WARP;
 
-/// How many k are in shared memory at once.
+/// How many k are in shared memory at once. With few rows there is little to compute while the next
+/// ones are on their way, so more of them are sent for at once.
 const DEPTH: i64 = 16;
+const SMALL_DEPTH: i64 = 32;
+/// The same where elements are loaded one by one.
+const NARROW_DEPTH: i64 = 8;
 
 /// Of these, how many multiply-adds are written one after another.
 const UNROLL: i64 = 4;
@@ -42,6 +47,8 @@ const PROCESSORS: i64 = 128;
 pub struct Size {
     pub rows: i64,
     pub columns: i64,
+    /// How many k are in shared memory at once.
+    pub depth: i64,
 }
 
 impl Size {
@@ -70,12 +77,38 @@ impl Size {
     }
 
     fn left_bytes(self) -> i64 {
-        DEPTH * self.left_stride() * 4
+        self.depth * self.left_stride() * 4
     }
 
     fn right_bytes(self, gates: i64) -> i64 {
-        DEPTH * gates * self.block_columns() * 4
+        self.depth * gates * self.block_columns() * 4
     }
+
+    /// The same with more k at once, if there is room, and if no sum is then padded with other zeros:
+    /// a zero that is added can change the sign of a zero.
+    fn deeper(self, tile: &Tile<'_>) -> Size {
+        let deeper = Size {
+            depth: SMALL_DEPTH,
+            ..self
+        };
+        let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+        let same = segments.all(|s| round_up(s.k, SMALL_DEPTH) == round_up(s.k, DEPTH));
+        if same && deeper.shared_bytes(tile) <= SHARED {
+            deeper
+        } else {
+            self
+        }
+    }
+}
+
+/// Whether rows and columns can be loaded by four. Loads of one element take four times the
+/// registers for addresses and values.
+fn is_wide(tile: &Tile<'_>) -> bool {
+    let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+    let mut gates = tile.chains.iter().flat_map(|chain| &chain.gates);
+    columns_of(tile) % 4 == 0
+        && segments.all(|segment| segment.k % 4 == 0)
+        && gates.all(|gate| gate.offset % 4 == 0)
 }
 
 /// The sizes of a tile, each with the number of rows from which on it is used.
@@ -92,11 +125,18 @@ pub fn sizes(tile: &Tile<'_>) -> Vec<(Size, i64)> {
         _ => 1,
     };
     let rows = if gates * columns <= 5 { 8 } else { 4 };
+    let wide = is_wide(tile);
+    let large = Size {
+        rows,
+        columns,
+        depth: if wide { DEPTH } else { NARROW_DEPTH },
+    };
     let small = Size {
         rows: 2,
         columns: if gates == 1 { columns.min(2) } else { 1 },
+        ..large
     };
-    let large = Size { rows, columns };
+    let small = if wide { small.deeper(tile) } else { small };
     let blocks = PROCESSORS / large.column_blocks(tile);
     let from = (blocks * large.block_rows() / matrix_rows(tile)).max(1);
     vec![(small, 0), (large, from)]
@@ -289,11 +329,13 @@ impl<'c> Writer<'_, '_, 'c> {
         let first = loader.load(e, e.int(0));
         loader.store(e, &first, e.int(0));
         barrier(e);
-        let steps = (segment.k + DEPTH - 1) / DEPTH;
+        let depth = self.size.depth;
+        let steps = (segment.k + depth - 1) / depth;
         let one = e.int(1);
-        e.for_loop(e.int(0), e.int(steps), 1, &sums, |e, step, sums| {
+        let steps = e.add(e.int(steps), self.unknown_zero(e));
+        e.for_loop(e.int(0), steps, 1, &sums, |e, step, sums| {
             let next = e.add(step, one);
-            let staged = loader.load(e, e.times(next, DEPTH));
+            let staged = loader.load(e, e.times(next, depth));
             let buffer = e.b.value("arith.andi", &[step, one], e.i64);
             let sums = self.multiply(e, chain.gates.len() as i64, buffer, sums);
             let other = e.b.value("arith.andi", &[next, one], e.i64);
@@ -301,6 +343,12 @@ impl<'c> Writer<'_, '_, 'c> {
             barrier(e);
             sums
         })
+    }
+
+    /// Zero, which LLVM cannot tell: there are never so many rows. It unrolls loops of few steps
+    /// otherwise, whatever a loop's attributes say, and has the addresses of all steps in registers.
+    fn unknown_zero(&self, e: &Emitter<'c>) -> Val<'c> {
+        e.b.value("arith.shrui", &[self.frame.rows, e.int(62)], e.i64)
     }
 
     /// Where a buffer of the left and of the right side begins in shared memory.
@@ -323,28 +371,34 @@ impl<'c> Writer<'_, '_, 'c> {
         let right = shared.offset(right, of_lane);
         let left_stride = self.size.left_stride() * 4;
         let right_stride = gates * self.size.block_columns() * 4;
-        e.for_loop(e.int(0), e.int(DEPTH), UNROLL, sums, |e, k, sums| {
-            let e = &memory(e, true);
-            let left = e.offset(left, e.times(k, left_stride));
-            let right = e.offset(right, e.times(k, right_stride));
-            let mut sums = sums.to_vec();
-            for step in 0..UNROLL {
-                let a = load_floats(e, e.offset_by(left, step * left_stride), self.size.rows);
-                let mut sum = 0;
-                for gate in 0..gates {
-                    let at = step * right_stride + gate * self.size.block_columns() * 4;
-                    let b = load_floats(e, e.offset_by(right, at), self.size.columns);
-                    for a in &a {
-                        for b in &b {
-                            let ty = e.elem_type(Elem::F32, Width::Scalar);
-                            sums[sum] = e.b.value("math.fma", &[*a, *b, sums[sum]], ty);
-                            sum += 1;
+        e.for_loop(
+            e.int(0),
+            e.int(self.size.depth),
+            UNROLL,
+            sums,
+            |e, k, sums| {
+                let e = &memory(e, true);
+                let left = e.offset(left, e.times(k, left_stride));
+                let right = e.offset(right, e.times(k, right_stride));
+                let mut sums = sums.to_vec();
+                for step in 0..UNROLL {
+                    let a = load_floats(e, e.offset_by(left, step * left_stride), self.size.rows);
+                    let mut sum = 0;
+                    for gate in 0..gates {
+                        let at = step * right_stride + gate * self.size.block_columns() * 4;
+                        let b = load_floats(e, e.offset_by(right, at), self.size.columns);
+                        for a in &a {
+                            for b in &b {
+                                let ty = e.elem_type(Elem::F32, Width::Scalar);
+                                sums[sum] = e.b.value("math.fma", &[*a, *b, sums[sum]], ty);
+                                sum += 1;
+                            }
                         }
                     }
                 }
-            }
-            sums
-        })
+                sums
+            },
+        )
     }
 
     // What is made of the sums.
@@ -456,11 +510,11 @@ impl<'a, 'w, 'f, 'c> Loader<'a, 'w, 'f, 'c> {
         let size = self.writer.size;
         let wide = self.left_is_wide(segment);
         let width = if wide { 4 } else { 1 };
-        let parts = self.deal(e, size.block_rows() * DEPTH / width);
+        let parts = self.deal(e, size.block_rows() * size.depth / width);
         parts
             .into_iter()
             .map(|(part, valid)| {
-                let (row, k) = divide(e, part, DEPTH / width);
+                let (row, k) = divide(e, part, size.depth / width);
                 let k = e.times(k, width);
                 let to = e.add(e.times(k, size.left_stride() * 4), e.times(row, 4));
                 let row = self.writer.row(e, e.add(self.writer.first_row, row));
@@ -534,7 +588,7 @@ impl<'a, 'w, 'f, 'c> Loader<'a, 'w, 'f, 'c> {
             .address(e, writer.frame.place_of(view.buffer), None)
             .at;
         let base = e.offset_by(base, (view.offset + offset * column_stride) * 4);
-        let parts = self.deal(e, DEPTH * block_columns / width);
+        let parts = self.deal(e, writer.size.depth * block_columns / width);
         parts
             .into_iter()
             .map(|(part, valid)| {

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Compiles the kernels of the examples for GPUs: each to PTX, and where there is NVIDIA's assembler to
+# CUBIN for every architecture, none of whose functions may spill registers or keep anything on a
+# stack. Says how many registers and how much shared memory they use. No GPU is needed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+readonly ARCHITECTURES=(sm_80 sm_90 sm_120)
+bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-target}/release}
+ptxas=${COHORT_PTXAS:-$(PATH=$PATH:$PWD/.tools/bin command -v ptxas)}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+result() {
+    if [[ $1 == ok ]]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    printf '%-5s %s\n' "$1" "$2"
+}
+
+# assemble NAME ARCHITECTURE: the PTX of the folder; one line of what its functions use.
+assemble() {
+    local log=$folder/log bad
+    if ! "$ptxas" "-arch=$2" -O3 -v "$folder/code.ptx" -o "$folder/code.cubin" >"$log" 2>&1; then
+        cat "$log"
+        result FAIL "$1, $2: ptxas refuses it"
+        return
+    fi
+    bad=$(grep 'bytes stack frame' "$log" |
+        grep -vc ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads')
+    local registers shared
+    registers=$(grep -o 'Used [0-9]* registers' "$log" | cut -d ' ' -f 2 | sort -n | tail -n 1)
+    shared=$(grep -o '[0-9]* bytes smem' "$log" | cut -d ' ' -f 1 | sort -n | tail -n 1)
+    local uses="at most ${registers:-?} registers, ${shared:-0} bytes of shared memory"
+    if ((bad == 0)) && [[ -n $registers ]]; then
+        result ok "$1, $2: $uses"
+    else
+        result FAIL "$1, $2: $bad functions spill; $uses"
+    fi
+}
+
+# compile NAME ARGUMENTS…
+compile() {
+    local name=$1 architecture
+    shift
+    for architecture in "${ARCHITECTURES[@]}"; do
+        if ! "$bin/batch-opt" --emit=ptx --gpu-arch="$architecture" "$@" -o "$folder/code.ptx" \
+            2>"$folder/errors" || ! grep -q '^\.visible \.entry' "$folder/code.ptx"; then
+            cat "$folder/errors"
+            result FAIL "$name, $architecture: no PTX"
+        elif grep -qE '\.local|call\.uni' "$folder/code.ptx"; then
+            result FAIL "$name, $architecture: local memory or calls"
+        elif [[ -x $ptxas ]]; then
+            assemble "$name" "$architecture"
+        else
+            result ok "$name, $architecture: PTX"
+        fi
+    done
+}
+
+[[ -x $ptxas ]] || echo "skipped: CUBIN, for there is no ptxas; \`make setup\` installs it"
+for example in examples/*/; do
+    name=$(basename "$example")
+    weights=()
+    [[ ! -e $example/weights.safetensors ]] || weights=(--weights "$example/weights.safetensors")
+    # What the compiler cannot compile for the host either is for other tests to say.
+    "$bin/batch-opt" --emit=target "$example/$name.coh" "${weights[@]}" >"$folder/host" \
+        2>"$folder/errors" || continue
+    grep -q 'func.func' "$folder/host" || continue
+    # Kernels that stay on the host are no code for a GPU.
+    "$bin/batch-opt" --emit=batched "$example/$name.coh" "${weights[@]}" 2>/dev/null |
+        "$bin/batch-opt" --lower-kernels-to-gpu >"$folder/kernels" 2>/dev/null
+    if ! grep -q 'gpu\.func' "$folder/kernels"; then
+        echo "      $name: no kernel for a GPU"
+        continue
+    fi
+    compile "$name" "$example/$name.coh" "${weights[@]}"
+done
+compile 'treelstm, H=256' examples/treelstm/treelstm.coh --dim V=100 --dim D=256 --dim H=256 --dim C=5
+echo "$passed passed, $failed failed"
+((failed == 0))
