@@ -14,6 +14,8 @@ pub struct ModelCase {
     pub inputs: Inputs,
     /// About how many nodes a large instance has; less where a node costs much.
     pub size: usize,
+    /// Whether the rows of an instance need each other, for which GPUs have no kernels.
+    pub calls: bool,
 }
 
 /// How instances are made.
@@ -25,6 +27,8 @@ pub enum Inputs {
     Dag,
     /// From the entry's types, but no array is empty.
     NoneEmpty,
+    /// From the entry's types; integers are columns of a table of this many.
+    Columns(usize),
 }
 
 const fn case(name: &'static str, dims: &'static [&'static str]) -> ModelCase {
@@ -33,6 +37,14 @@ const fn case(name: &'static str, dims: &'static [&'static str]) -> ModelCase {
         dims,
         inputs: Inputs::ByType,
         size: 12,
+        calls: false,
+    }
+}
+
+const fn over_calls(name: &'static str, dims: &'static [&'static str]) -> ModelCase {
+    ModelCase {
+        calls: true,
+        ..case(name, dims)
     }
 }
 
@@ -57,7 +69,19 @@ pub const MODELS: &[ModelCase] = &[
         ..case("stackrnn", &["V", "H", "C"])
     },
     case("act", &["D", "H", "C"]),
+    over_calls("encoder", &["L", "D", "F"]),
+    over_calls("masked_mha", &["D"]),
+    over_calls("berxit", &["D", "C"]),
+    over_calls("vgemm", &[]),
+    over_calls("trmm", &[]),
+    ModelCase {
+        inputs: Inputs::Columns(3),
+        ..case("exprtree", &[])
+    },
 ];
+
+/// A multiple of this is what a model with heads takes for D.
+const HEADS: u64 = 4;
 
 impl ModelCase {
     /// The example as it is shipped.
@@ -67,23 +91,32 @@ impl ModelCase {
         Model::with_weights_file(&paths::model_source(self.name), &golden.weights)
     }
 
-    /// The model with random weights of the given dims, which are those of V, D, H and C.
+    /// The model with random weights of the given dims, which are those of V, D, H and C. Of an
+    /// encoder's, F is H; with heads D is the next multiple of their number.
     #[track_caller]
     pub fn with_sizes(&self, sizes: [u64; 4], rng: &mut Rng) -> Model {
-        let named = ["V", "D", "H", "C"].into_iter().zip(sizes);
+        let [v, mut d, h, c] = sizes;
+        if ["encoder", "masked_mha", "berxit"].contains(&self.name) {
+            d = d.next_multiple_of(HEADS);
+        }
+        let sizes = [v, d, h, c, 2, h];
+        let named = ["V", "D", "H", "C", "L", "F"].into_iter().zip(sizes);
         let dims: Vec<(&str, u64)> = named.filter(|(name, _)| self.dims.contains(name)).collect();
         Model::with_random_weights(&paths::model_source(self.name), &dims, rng)
     }
 
     /// Random instances of every shape, with the ids `i0`, `i1`, …
     pub fn instances(&self, model: &Model, count: usize, rng: &mut Rng) -> Vec<Json> {
-        let words = model.vocabulary();
+        let words = match self.inputs {
+            Inputs::Columns(count) => count,
+            _ => model.vocabulary(),
+        };
         let mut instances = Instances::new(&model.program, words);
         (0..count)
             .map(|index| {
                 let id = format!("i{index}");
                 match self.inputs {
-                    Inputs::ByType => {
+                    Inputs::ByType | Inputs::Columns(_) => {
                         let shape = Shape::nth(index, self.size, rng);
                         instances.instance(&id, shape, rng)
                     }
