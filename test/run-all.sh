@@ -43,6 +43,7 @@ suite 'Rust tests' cargo test --release --workspace --no-fail-fast
 suite 'batch-run without the compiler' test/runner.sh
 suite 'the driver of a GPU, imitated' test/device/imitation.sh
 suite 'IR tests' bash test/run-lit.sh
+suite 'code for GPUs' test/gpu-code.sh
 suite 'generated documentation' test/check-docs.sh
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

@@ -26,7 +26,6 @@
 // CHECK: st.global.b32
 // CHECK: .visible .entry gates$0_large(
 // CHECK-NOT: .local
-// CHECK-NOT: call
 ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
 
 cfb.kernel @gates {
@@ -41,4 +40,15 @@ cfb.kernel @gates {
   %t = math.tanh %i : tensor<?x64xf32>
   %h = arith.mulf %t, %o : tensor<?x64xf32>
   cfb.yield %h : tensor<?x64xf32>
+}
+
+// The polynomial of a sine computes in f64.
+// CHECK: .visible .entry waves$0(
+// CHECK: cvt.rni.f64.f64
+// CHECK: fma.rn.f64
+// CHECK-NOT: call
+cfb.kernel @waves {
+^bb0(%rows: index, %x: tensor<?x3xf32>):
+  %s = math.sin %x : tensor<?x3xf32>
+  cfb.yield %s : tensor<?x3xf32>
 }

@@ -31,6 +31,8 @@ pub enum GpuError {
     Architecture(String),
     #[error("the module has no code for a GPU")]
     NoCode,
+    #[error("internal error: GPU code calls `{0}`, which nothing defines")]
+    Missing(String),
     #[error("the GPU code could not be lowered to PTX")]
     Lowering,
     #[error(
@@ -94,8 +96,9 @@ fn to_nvvm(architecture: &Architecture) -> String {
 const TO_PTX: &str =
     "builtin.module(gpu.module(canonicalize,cse),gpu-module-to-binary{format=isa})";
 
-/// Functions of NVIDIA's library that upstream calls although one instruction does it. Every other
-/// function is a polynomial by now, the same as on the CPU.
+/// Functions of NVIDIA's library that upstream calls although one instruction does it, of `f32`; those of
+/// `f64`, which the polynomials of sine and cosine use, are named without the `f`. Every other function
+/// is a polynomial by now, the same as on the CPU.
 const INSTRUCTIONS: &[(&str, &str)] = &[
     ("__nv_ceilf", "llvm.intr.ceil"),
     ("__nv_copysignf", "llvm.intr.copysign"),
@@ -120,11 +123,20 @@ pub const SUPPORTED_MATH: &[&str] = &[
     "math.trunc",
 ];
 
+/// A function that is called and not there.
+fn missing_function(module: OperationRef<'_, '_>) -> Option<String> {
+    nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "llvm.call")
+        .find_map(|op| name_attribute(op, "callee"))
+}
+
 /// Makes calls of the library's functions the instructions that they are.
 fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
     let instruction_of = |symbol: Option<String>| {
         let symbol = symbol?;
-        let known = INSTRUCTIONS.iter().find(|(name, _)| *name == symbol);
+        let of = |name: &str| symbol == name || Some(symbol.as_str()) == name.strip_suffix('f');
+        let known = INSTRUCTIONS.iter().find(|(name, _)| of(name));
         known.map(|(_, instruction)| *instruction)
     };
     let module = cohort_dialects::builder::extend_op(module);
@@ -164,6 +176,9 @@ pub fn ptx(
     alone.body().append_operation(clone_op(source));
     run_pipeline(context, &mut alone, &to_nvvm(architecture))?;
     use_instructions(context, alone.as_operation());
+    if let Some(name) = missing_function(alone.as_operation()) {
+        return Err(GpuError::Missing(name));
+    }
     run_pipeline(context, &mut alone, TO_PTX)?;
     let binary = top_level(alone.as_operation())
         .into_iter()
