@@ -5,6 +5,7 @@
 pub mod accumulate_products;
 pub mod balance_branches;
 pub mod batch_blocks;
+pub mod calls;
 pub mod cpu;
 pub mod explain_batching;
 pub mod extents;

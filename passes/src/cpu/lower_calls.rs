@@ -13,12 +13,9 @@
 //! call's lengths and on the program alone. So a call's bits do not depend on the calls around it.
 
 mod blocks;
-mod bounds;
 mod eval;
-mod graph;
 mod online;
 mod product;
-mod read;
 
 use std::collections::HashMap;
 
@@ -34,63 +31,19 @@ use melior::{
     },
 };
 
+use crate::calls::memory::{check, constants, extent, result_row_bytes, row_bytes};
+use crate::calls::parts::{check_parts, windows};
+use crate::calls::{bounds, graph, read};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
-use crate::cpu::lower_kernels::layout::elem_bytes;
 use crate::ir::name_attribute;
 use crate::kernel_description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
 };
-use crate::pass::{Failed, Outcome, error};
+use crate::pass::{Failed, error};
 use eval::{Call, Memory, Window};
-use graph::{Form, Graph, Index, Kind, NodeId, Size, identity};
+use graph::{Form, Graph, Kind, NodeId, Size};
 
 pub use blocks::module as blocks;
-pub use bounds::UNTIL;
-pub use online::ONLINE;
-
-/// The last operations of the chains that [`online`] can compute.
-pub fn online_chains<'c>(
-    kernel: OperationRef<'c, 'c>,
-) -> Result<Vec<OperationRef<'c, 'c>>, Failed> {
-    let graph = read::read(kernel, &[])?;
-    let ends = (0..graph.nodes.len()).filter(|node| online::find(&graph, *node).is_some());
-    Ok(ends.map(|node| graph.nodes[node].op).collect())
-}
-
-/// Whether a kernel's unit is the call.
-pub fn is_over_calls(kernel: OperationRef<'_, '_>) -> bool {
-    name_attribute(kernel, "unit").as_deref() == Some("calls")
-}
-
-/// A product that a mask makes a triangle.
-pub struct Bound<'c> {
-    pub operation: OperationRef<'c, 'c>,
-    /// The dim of its rows.
-    pub row: String,
-    /// How many terms more than its index a row has.
-    pub after: i64,
-}
-
-/// The products whose sums may end before their dim does. Of softmax-like folds, those that are
-/// computed online.
-pub fn bounded_folds<'c>(kernel: OperationRef<'c, 'c>) -> Result<Vec<Bound<'c>>, Failed> {
-    let graph = read::read(kernel, &[])?;
-    let mut found = vec![];
-    for (node, of) in graph.nodes.iter().enumerate() {
-        let Some((mask, length)) = bounds::of_product(&graph, node) else {
-            continue;
-        };
-        let is_online = of.op.attribute(ONLINE).is_ok();
-        if online::find(&graph, node).is_none() || is_online {
-            found.push(Bound {
-                operation: of.op,
-                row: read::length_names(kernel)[length].clone(),
-                after: mask.after,
-            });
-        }
-    }
-    Ok(found)
-}
 
 /// How a part of a result is computed, where not by loops over its dims.
 enum Plan {
@@ -168,178 +121,6 @@ pub fn lower<'c>(
     ];
     before.op("func.func", &[], &[], &attributes, vec![region]);
     Ok(pieces.iter().any(|piece| piece.plan.is_some()))
-}
-
-/// Results have the dims that the kernel says they have.
-fn check<'c>(kernel: OperationRef<'c, 'c>, graph: &Graph<'c>) -> Outcome {
-    for result in &graph.results {
-        let shape = &graph.nodes[*result].shape;
-        let lead = shape.len() - graph.row_shape(shape).len();
-        if !shape.starts_with(&graph.rows) || lead > graph.rows.len() {
-            return Err(error(
-                kernel,
-                "expected every result to begin with the dims of `rows`",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Where a result is cut so that each part reads one input of a concatenation only.
-fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
-    let rank = graph.nodes[root].shape.len();
-    let mut cuts: Vec<Vec<i64>> = vec![vec![0]; rank];
-    let mut stack = vec![(root, identity(rank))];
-    while let Some((node, at)) = stack.pop() {
-        let (node, at) = graph.resolve(node, &at);
-        match &graph.nodes[node].kind {
-            Kind::Pointwise { inputs, .. } => {
-                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
-            }
-            Kind::Concat { inputs, dim } => {
-                let mut start = 0;
-                for input in inputs {
-                    if let [(var, 1)] = at[*dim].terms[..] {
-                        cuts[var].push(start - at[*dim].constant);
-                    }
-                    let mut at = at.clone();
-                    at[*dim].constant -= start;
-                    stack.push((*input, at));
-                    if let Size::Known(size) = graph.nodes[*input].shape[*dim] {
-                        start += size;
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut all = vec![vec![]];
-    for (dim, size) in graph.nodes[root].shape.iter().enumerate() {
-        let parts: Vec<Window> = match size {
-            Size::Length(_) => vec![Window {
-                from: 0,
-                size: *size,
-            }],
-            Size::Known(size) => {
-                let mut cuts: Vec<i64> = cuts[dim]
-                    .iter()
-                    .copied()
-                    .filter(|cut| (0..*size).contains(cut))
-                    .collect();
-                cuts.sort_unstable();
-                cuts.dedup();
-                let ends = cuts.iter().skip(1).chain([size]);
-                cuts.iter()
-                    .zip(ends)
-                    .map(|(from, end)| Window {
-                        from: *from,
-                        size: Size::Known(end - from),
-                    })
-                    .collect()
-            }
-        };
-        all = all
-            .into_iter()
-            .flat_map(|windows: Vec<Window>| {
-                parts.iter().map(move |part| {
-                    let mut windows = windows.clone();
-                    windows.push(*part);
-                    windows
-                })
-            })
-            .collect();
-    }
-    all
-}
-
-/// Every concatenation is read in one of its inputs at a time.
-fn check_parts(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Outcome {
-    let mut below: Vec<Option<i64>> = vec![];
-    let mut at = vec![];
-    for (var, window) in windows.iter().enumerate() {
-        below.push(window.size.known());
-        at.push(Index::var(var).plus(&Index::constant(window.from)));
-    }
-    let mut seen = std::collections::HashSet::new();
-    let mut stack = vec![(root, at)];
-    while let Some((node, at)) = stack.pop() {
-        let (node, at) = graph.resolve(node, &at);
-        if !seen.insert((node, at.clone())) {
-            continue;
-        }
-        match &graph.nodes[node].kind {
-            Kind::Pointwise { inputs, .. } => {
-                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
-            }
-            Kind::Concat { inputs, dim } => {
-                let part = graph::part_of(graph, inputs, *dim, &at, |var| below[var]);
-                let Some(part) = part else {
-                    return Err(error(
-                        graph.nodes[node].op,
-                        "not supported yet: a concatenation that is read across its parts",
-                    ));
-                };
-                stack.push(part);
-            }
-            Kind::Reduce {
-                input, dims, init, ..
-            } => {
-                let mut kept = at.iter();
-                let mut domain = vec![];
-                for (dim, size) in graph.nodes[*input].shape.iter().enumerate() {
-                    if dims.contains(&dim) {
-                        domain.push(Index::var(below.len()));
-                        below.push(size.known());
-                    } else {
-                        domain.extend(kept.next().cloned());
-                    }
-                }
-                stack.push((*input, domain));
-                stack.push((*init, at.clone()));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// What lies in memory made at load, by node, in the order of the function's table.
-fn constants(graph: &Graph<'_>) -> Vec<(NodeId, ConstantDescription)> {
-    let nodes = graph.nodes.iter().enumerate();
-    nodes
-        .filter_map(|(id, node)| match &node.kind {
-            Kind::Param(param) => Some((
-                id,
-                ConstantDescription::Plain {
-                    param: param.clone(),
-                },
-            )),
-            Kind::Dense(bits) => Some((
-                id,
-                ConstantDescription::Dense {
-                    elem: node.elem,
-                    bits: bits.clone(),
-                },
-            )),
-            _ => None,
-        })
-        .collect()
-}
-
-/// Bytes of one row of the space that a value of this node lives in.
-fn row_bytes(graph: &Graph<'_>, node: NodeId) -> i64 {
-    let node = &graph.nodes[node];
-    graph.row_shape(&node.shape).iter().product::<u64>() as i64 * elem_bytes(node.elem)
-}
-
-/// Bytes of one row of a result's space: the dims behind those that count rows.
-fn result_row_bytes(graph: &Graph<'_>, node: NodeId) -> i64 {
-    let bytes = elem_bytes(graph.nodes[node].elem);
-    let behind = &graph.nodes[node].shape[graph.rows.len()..];
-    behind.iter().fold(bytes, |bytes, size| match size {
-        Size::Known(size) => bytes * size,
-        Size::Length(_) => bytes,
-    })
 }
 
 fn write<'c>(
@@ -510,21 +291,6 @@ fn describe(
         row_products: vec![],
         call,
     }
-}
-
-fn extent(sizes: &[Size], times: u64) -> Extent {
-    let mut extent = Extent {
-        lengths: vec![],
-        times,
-    };
-    for size in sizes {
-        match size {
-            Size::Known(size) => extent.times *= *size as u64,
-            Size::Length(length) => extent.lengths.push(*length),
-        }
-    }
-    extent.lengths.sort_unstable();
-    extent
 }
 
 /// Operations of the products that are needed, a call.

@@ -46,7 +46,7 @@
 pub(crate) mod body;
 mod call_shape;
 pub(crate) mod compute;
-pub(super) mod constants;
+pub(crate) mod constants;
 pub(crate) mod emit;
 mod fold;
 mod frame;
@@ -54,7 +54,7 @@ mod function;
 pub(crate) mod graph;
 pub(crate) mod layout;
 pub(crate) mod loops;
-pub(super) mod maps;
+pub(crate) mod maps;
 pub(crate) mod memory;
 mod micro_kernels;
 mod plan;
@@ -62,7 +62,7 @@ pub(super) mod product;
 pub(crate) mod read;
 pub(crate) mod reduce_rows;
 pub(crate) mod repetition;
-pub(super) mod scalar_body;
+pub(crate) mod scalar_body;
 mod scratch;
 mod stage;
 mod structured;
@@ -81,6 +81,7 @@ use melior::{
 };
 
 use super::lower_calls;
+use crate::calls;
 use crate::ir::{blocks_of, clone_op, erase, name_attribute, nested_ops, set_attribute, top_level};
 use crate::pass::{Failed, Outcome, PassInfo, error};
 
@@ -107,7 +108,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut has_blocks = false;
     for kernel in kernels {
         for (name, scalars) in variants(context, kernel, &records)? {
-            if lower_calls::is_over_calls(kernel) {
+            if calls::is_over_calls(kernel) {
                 has_blocks |= lower_calls::lower(context, kernel, &name, &scalars)?;
             } else {
                 has_products |= function::lower(context, kernel, &name, &scalars)?;

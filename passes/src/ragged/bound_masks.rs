@@ -28,7 +28,7 @@ use melior::{
     ir::{OperationRef, attribute::FlatSymbolRefAttribute},
 };
 
-use crate::cpu::lower_calls;
+use crate::calls;
 use crate::ir::{name_attribute, set_attribute, top_level};
 use crate::pass::{Outcome, PassInfo, error};
 
@@ -41,14 +41,14 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for kernel in top_level(module) {
-        if name_of(kernel) != "cfb.kernel" || !lower_calls::is_over_calls(kernel) {
+        if name_of(kernel) != "cfb.kernel" || !calls::is_over_calls(kernel) {
             continue;
         }
-        for bound in lower_calls::bounded_folds(kernel)? {
+        for bound in calls::bounded_folds(kernel)? {
             let name = format!("{}.until.{}", bound.row, bound.after);
             declare(context, module, kernel, &name, &bound)?;
             let symbol = FlatSymbolRefAttribute::new(context, &name).into();
-            set_attribute(bound.operation, lower_calls::UNTIL, symbol);
+            set_attribute(bound.operation, calls::UNTIL, symbol);
         }
     }
     Ok(())
@@ -59,7 +59,7 @@ fn declare<'c>(
     module: OperationRef<'c, 'c>,
     kernel: OperationRef<'c, 'c>,
     name: &str,
-    bound: &lower_calls::Bound<'c>,
+    bound: &calls::Bound<'c>,
 ) -> Outcome {
     let known = top_level(module)
         .into_iter()

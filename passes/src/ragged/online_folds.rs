@@ -31,7 +31,7 @@ use melior::{
     ir::{Attribute, OperationRef},
 };
 
-use crate::cpu::lower_calls;
+use crate::calls;
 use crate::ir::{set_attribute, top_level};
 use crate::pass::{Outcome, PassInfo};
 
@@ -44,11 +44,11 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for kernel in top_level(module) {
-        if name_of(kernel) != "cfb.kernel" || !lower_calls::is_over_calls(kernel) {
+        if name_of(kernel) != "cfb.kernel" || !calls::is_over_calls(kernel) {
             continue;
         }
-        for operation in lower_calls::online_chains(kernel)? {
-            set_attribute(operation, lower_calls::ONLINE, Attribute::unit(context));
+        for operation in calls::online_chains(kernel)? {
+            set_attribute(operation, calls::ONLINE, Attribute::unit(context));
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use cohort_dialects::builder::{Val, name_of};
 use melior::ir::{OperationRef, ValueLike};
 
 use super::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+pub use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::{
     compute::DIVISIONS,
     emit::{Emitter, Width},
@@ -70,13 +71,6 @@ pub struct Call<'a, 'c> {
     variables: Vec<Variable<'c>>,
     /// What is computed already, a map a scope.
     known: Vec<Known<'c>>,
-}
-
-/// A dim of what is written: the entries `from..from + size`.
-#[derive(Clone, Copy, Debug)]
-pub struct Window {
-    pub from: i64,
-    pub size: Size,
 }
 
 /// A range of a dim at run time: `count` entries from `first` on.

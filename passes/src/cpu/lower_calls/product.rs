@@ -13,7 +13,9 @@ use melior::ir::ValueLike;
 use super::blocks::{BLOCK, PANEL, TILE_ROWS};
 use super::bounds;
 use super::eval::{Call, Lanes, Memory, Range, Stride, Window};
-use super::graph::{self, Graph, Index, Kind, NodeId, Product, Size, Var};
+use super::graph::{Graph, Index, Kind, NodeId, Product, Size, Var};
+pub use crate::calls::parts::find_root;
+use crate::calls::parts::{index_of, is_plain};
 use crate::cpu::lower_kernels::{
     emit::{Emitter, Width},
     layout::LANES,
@@ -62,57 +64,6 @@ pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan>
             bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
         }),
     })
-}
-
-fn index_of(windows: &[Window]) -> Vec<Index> {
-    windows
-        .iter()
-        .enumerate()
-        .map(|(var, window)| Index::var(var).plus(&Index::constant(window.from)))
-        .collect()
-}
-
-/// A fold of which every element of a part of a result reads one: that of the same index plus a
-/// constant a dim.
-pub fn find_root(
-    graph: &Graph<'_>,
-    root: NodeId,
-    windows: &[Window],
-    fits: &dyn Fn(NodeId) -> bool,
-) -> Option<(NodeId, Vec<i64>)> {
-    if graph.nodes[root].elem != Elem::F32 || windows.len() < 2 {
-        return None;
-    }
-    let below = |var: Var| windows.get(var)?.size.known();
-    let reads = graph.reads(root, &index_of(windows), &below);
-    let is_whole = |index: (usize, &Index)| index.1.terms == [(index.0, 1)];
-    let (node, read) = reads.iter().find(|(node, at)| {
-        let once = reads.iter().filter(|(other, _)| other == node).count() == 1;
-        let same = at.len() == windows.len() && graph.nodes[*node].elem == Elem::F32;
-        same && once && at.iter().enumerate().all(is_whole) && fits(*node)
-    })?;
-    Some((*node, read.iter().map(|index| index.constant).collect()))
-}
-
-/// Whether a root only selects elements of a node.
-fn is_plain(
-    graph: &Graph<'_>,
-    root: NodeId,
-    at: Vec<Index>,
-    node: NodeId,
-    below: &dyn Fn(Var) -> Option<i64>,
-) -> bool {
-    let mut read = (root, at);
-    loop {
-        read = graph.resolve(read.0, &read.1);
-        let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind else {
-            return read.0 == node;
-        };
-        let Some(part) = graph::part_of(graph, inputs, *dim, &read.1, below) else {
-            return false;
-        };
-        read = part;
-    }
 }
 
 impl Plan {

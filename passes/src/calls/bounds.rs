@@ -6,8 +6,8 @@
 use cohort_dialects::builder::name_of;
 use melior::ir::{OperationRef, attribute::AttributeLike, operation::OperationLike};
 
+use super::chain;
 use super::graph::{Graph, Index, Kind, NodeId, Var};
-use super::online;
 use crate::ir::{integer_attribute, name_attribute, top_level};
 
 /// The attribute of a product that names the dim its fold runs over, for each row of its result.
@@ -102,7 +102,7 @@ pub fn of_product(graph: &Graph<'_>, node: NodeId) -> Option<(Mask, usize)> {
         super::graph::Size::Length(length) => length,
         super::graph::Size::Known(_) => return None,
     };
-    if let Some(chain) = online::find(graph, node) {
+    if let Some(chain) = chain::find(graph, node) {
         let (scores, at) = &chain.scores;
         return Some((mask_of(graph, (*scores, at), row, summed)?, length));
     }

@@ -1,0 +1,63 @@
+//! Kernels whose unit is the call, as every target reads them: a graph of the values of one call
+//! ([`graph`], made by [`read`]), what a mask leaves of its folds ([`bounds`]), the softmax-like
+//! chains in it ([`chain`]), the parts that a result is
+//! computed in ([`parts`]), and where values lie ([`memory`]).
+
+pub mod bounds;
+pub mod chain;
+pub mod graph;
+pub mod memory;
+pub mod parts;
+pub mod read;
+
+use melior::ir::{OperationRef, operation::OperationLike};
+
+use crate::ir::name_attribute;
+use crate::pass::Failed;
+
+pub use bounds::UNTIL;
+pub use chain::ONLINE;
+
+/// The last operations of the chains that [`online`] can compute.
+pub fn online_chains<'c>(
+    kernel: OperationRef<'c, 'c>,
+) -> Result<Vec<OperationRef<'c, 'c>>, Failed> {
+    let graph = read::read(kernel, &[])?;
+    let ends = (0..graph.nodes.len()).filter(|node| chain::find(&graph, *node).is_some());
+    Ok(ends.map(|node| graph.nodes[node].op).collect())
+}
+
+/// Whether a kernel's unit is the call.
+pub fn is_over_calls(kernel: OperationRef<'_, '_>) -> bool {
+    name_attribute(kernel, "unit").as_deref() == Some("calls")
+}
+
+/// A product that a mask makes a triangle.
+pub struct Bound<'c> {
+    pub operation: OperationRef<'c, 'c>,
+    /// The dim of its rows.
+    pub row: String,
+    /// How many terms more than its index a row has.
+    pub after: i64,
+}
+
+/// The products whose sums may end before their dim does. Of softmax-like folds, those that are
+/// computed online.
+pub fn bounded_folds<'c>(kernel: OperationRef<'c, 'c>) -> Result<Vec<Bound<'c>>, Failed> {
+    let graph = read::read(kernel, &[])?;
+    let mut found = vec![];
+    for (node, of) in graph.nodes.iter().enumerate() {
+        let Some((mask, length)) = bounds::of_product(&graph, node) else {
+            continue;
+        };
+        let is_online = of.op.attribute(ONLINE).is_ok();
+        if chain::find(&graph, node).is_none() || is_online {
+            found.push(Bound {
+                operation: of.op,
+                row: read::length_names(kernel)[length].clone(),
+                after: mask.after,
+            });
+        }
+    }
+    Ok(found)
+}

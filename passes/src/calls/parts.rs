@@ -1,0 +1,184 @@
+//! The parts of a result: cut where concatenations are, and what each is computed from.
+
+use std::collections::HashSet;
+
+use cohort_abi::manifest::Elem;
+
+use super::graph::{self, Graph, Index, Kind, NodeId, Size, Var, identity};
+use crate::pass::{Outcome, error};
+
+/// A dim of what is written: the entries `from..from + size`.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    pub from: i64,
+    pub size: Size,
+}
+
+/// Where a result is cut so that each part reads one input of a concatenation only.
+pub fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
+    let rank = graph.nodes[root].shape.len();
+    let mut cuts: Vec<Vec<i64>> = vec![vec![0]; rank];
+    let mut stack = vec![(root, identity(rank))];
+    while let Some((node, at)) = stack.pop() {
+        let (node, at) = graph.resolve(node, &at);
+        match &graph.nodes[node].kind {
+            Kind::Pointwise { inputs, .. } => {
+                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
+            }
+            Kind::Concat { inputs, dim } => {
+                let mut start = 0;
+                for input in inputs {
+                    if let [(var, 1)] = at[*dim].terms[..] {
+                        cuts[var].push(start - at[*dim].constant);
+                    }
+                    let mut at = at.clone();
+                    at[*dim].constant -= start;
+                    stack.push((*input, at));
+                    if let Size::Known(size) = graph.nodes[*input].shape[*dim] {
+                        start += size;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut all = vec![vec![]];
+    for (dim, size) in graph.nodes[root].shape.iter().enumerate() {
+        let parts: Vec<Window> = match size {
+            Size::Length(_) => vec![Window {
+                from: 0,
+                size: *size,
+            }],
+            Size::Known(size) => {
+                let mut cuts: Vec<i64> = cuts[dim]
+                    .iter()
+                    .copied()
+                    .filter(|cut| (0..*size).contains(cut))
+                    .collect();
+                cuts.sort_unstable();
+                cuts.dedup();
+                let ends = cuts.iter().skip(1).chain([size]);
+                cuts.iter()
+                    .zip(ends)
+                    .map(|(from, end)| Window {
+                        from: *from,
+                        size: Size::Known(end - from),
+                    })
+                    .collect()
+            }
+        };
+        all = all
+            .into_iter()
+            .flat_map(|windows: Vec<Window>| {
+                parts.iter().map(move |part| {
+                    let mut windows = windows.clone();
+                    windows.push(*part);
+                    windows
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+/// Every concatenation is read in one of its inputs at a time.
+pub fn check_parts(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Outcome {
+    let mut below: Vec<Option<i64>> = vec![];
+    let mut at = vec![];
+    for (var, window) in windows.iter().enumerate() {
+        below.push(window.size.known());
+        at.push(Index::var(var).plus(&Index::constant(window.from)));
+    }
+    let mut seen = HashSet::new();
+    let mut stack = vec![(root, at)];
+    while let Some((node, at)) = stack.pop() {
+        let (node, at) = graph.resolve(node, &at);
+        if !seen.insert((node, at.clone())) {
+            continue;
+        }
+        match &graph.nodes[node].kind {
+            Kind::Pointwise { inputs, .. } => {
+                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
+            }
+            Kind::Concat { inputs, dim } => {
+                let part = graph::part_of(graph, inputs, *dim, &at, |var| below[var]);
+                let Some(part) = part else {
+                    return Err(error(
+                        graph.nodes[node].op,
+                        "not supported yet: a concatenation that is read across its parts",
+                    ));
+                };
+                stack.push(part);
+            }
+            Kind::Reduce {
+                input, dims, init, ..
+            } => {
+                let mut kept = at.iter();
+                let mut domain = vec![];
+                for (dim, size) in graph.nodes[*input].shape.iter().enumerate() {
+                    if dims.contains(&dim) {
+                        domain.push(Index::var(below.len()));
+                        below.push(size.known());
+                    } else {
+                        domain.extend(kept.next().cloned());
+                    }
+                }
+                stack.push((*input, domain));
+                stack.push((*init, at.clone()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub fn index_of(windows: &[Window]) -> Vec<Index> {
+    windows
+        .iter()
+        .enumerate()
+        .map(|(var, window)| Index::var(var).plus(&Index::constant(window.from)))
+        .collect()
+}
+
+/// A fold of which every element of a part of a result reads one: that of the same index plus a
+/// constant a dim.
+pub fn find_root(
+    graph: &Graph<'_>,
+    root: NodeId,
+    windows: &[Window],
+    fits: &dyn Fn(NodeId) -> bool,
+) -> Option<(NodeId, Vec<i64>)> {
+    if graph.nodes[root].elem != Elem::F32 || windows.len() < 2 {
+        return None;
+    }
+    let below = |var: Var| windows.get(var)?.size.known();
+    let reads = graph.reads(root, &index_of(windows), &below);
+    let is_whole = |index: (usize, &Index)| index.1.terms == [(index.0, 1)];
+    let (node, read) = reads.iter().find(|(node, at)| {
+        let once = reads.iter().filter(|(other, _)| other == node).count() == 1;
+        let same = at.len() == windows.len() && graph.nodes[*node].elem == Elem::F32;
+        same && once && at.iter().enumerate().all(is_whole) && fits(*node)
+    })?;
+    Some((*node, read.iter().map(|index| index.constant).collect()))
+}
+
+/// Whether a root only selects elements of a node.
+pub fn is_plain(
+    graph: &Graph<'_>,
+    root: NodeId,
+    at: Vec<Index>,
+    node: NodeId,
+    below: &dyn Fn(Var) -> Option<i64>,
+) -> bool {
+    let mut read = (root, at);
+    loop {
+        read = graph.resolve(read.0, &read.1);
+        let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind else {
+            return read.0 == node;
+        };
+        let Some(part) = graph::part_of(graph, inputs, *dim, &read.1, below) else {
+            return false;
+        };
+        read = part;
+    }
+}
