@@ -247,7 +247,7 @@ impl Engine {
         report: &mut Report<'_, '_, W>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
-        if !machine.recorder.log().is_empty() || !machine.recorder.pending().is_empty() {
+        if !machine.recorder.log().is_empty() || !machine.recorder.buckets().pending().is_empty() {
             let mut generation = self.spare.pop().unwrap_or_default();
             machine.executor.flush(machine.recorder, &mut generation)?;
             if machine.recorder.tracer().is_some() {
@@ -259,7 +259,7 @@ impl Engine {
             report.stats.flushes += 1;
             let rows = machine.executor.arena().used_rows();
             report.stats.peak_rows = report.stats.peak_rows.max(rows);
-            let buckets = machine.recorder.used_buckets();
+            let buckets = machine.recorder.buckets().used();
             report.stats.peak_buckets = report.stats.peak_buckets.max(buckets);
         }
         report.times.execute += begin.elapsed();

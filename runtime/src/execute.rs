@@ -312,7 +312,9 @@ impl Executor {
     /// Computes everything that was recorded since the last flush; fills an empty generation.
     pub fn flush(&mut self, recorder: &Recorder, generation: &mut Generation) -> Result<(), Error> {
         let mut begin = Instant::now();
-        generation.buckets.extend_from_slice(recorder.pending());
+        generation
+            .buckets
+            .extend_from_slice(recorder.buckets().pending());
         self.collect(recorder);
         let recorded = Recorded {
             log: recorder.log(),
@@ -420,16 +422,17 @@ impl Executor {
     fn collect(&mut self, recorder: &Recorder) {
         self.order.clear();
         self.ghosts.clear();
-        self.make_room(recorder.buckets());
-        for bucket in recorder.pending() {
+        let buckets = recorder.buckets();
+        self.make_room(buckets.count());
+        for bucket in buckets.pending() {
             let number = *bucket as usize;
             let ready = Ready {
                 bucket: *bucket,
-                kernel: recorder.bucket_kernel(number),
-                phase: recorder.bucket_phase(number),
-                depth: recorder.bucket_depth(number),
+                kernel: buckets.kernel(number),
+                phase: buckets.phase(number),
+                depth: buckets.depth(number),
                 calls: recorder.bucket_calls(number),
-                rows: recorder.bucket_rows(number),
+                rows: buckets.rows(number),
             };
             self.plans[number] = Plan {
                 kernel: ready.kernel,

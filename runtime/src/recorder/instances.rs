@@ -1,0 +1,113 @@
+//! Instances begin, wait, go on, and end.
+
+use super::buckets::{MAX_PHASE, PHASE_SHIFT};
+use super::state::{Start, State};
+use super::{MAX_ROWS, Recorder, Stopped};
+use crate::failure::Stop;
+
+impl Recorder {
+    /// `input_bytes` are those that the instance's arguments occupy.
+    pub fn begin_instance(&mut self, input_bytes: u64) {
+        let state = &mut self.state;
+        state.context.depth = 0;
+        state.context.phase = 0;
+        state.context.max_depth = self.limits.max_depth;
+        state.nodes_left = self.limits.max_nodes;
+        state.rows_left = (MAX_ROWS / self.max_results) as i64;
+        state.memory_left = self.limits.max_memory.saturating_sub(input_bytes);
+        state.steps_left = self.limits.max_steps;
+        state.floor = 0;
+        state.first_epoch = self.epoch;
+        state.computed_rows = 0;
+        state.start = Start {
+            log: self.log.len(),
+            memory_left: state.memory_left,
+            memory: state.memory.mark(),
+        };
+        self.segments.push(self.log.len());
+        self.stopped = None;
+    }
+
+    /// The instance whose state was just swapped in begins or goes on; its calls count from that
+    /// depth, which shifts them against those of other instances and changes nothing else.
+    pub fn set_floor(&mut self, depth: u32) {
+        self.state.floor = self.phase_key() + u64::from(depth);
+    }
+
+    /// How many levels above the floor the bucket is, if it is pending and in the phase in which
+    /// the instance went on.
+    pub fn levels(&self, bucket: usize) -> Option<u32> {
+        let (key, floor) = (self.buckets.key(bucket), self.state.floor);
+        (key >> PHASE_SHIFT == floor >> PHASE_SHIFT && key > 0)
+            .then(|| (key as u32).saturating_sub(floor as u32))
+    }
+
+    /// The first key of the instance's phase.
+    #[inline]
+    pub(super) fn phase_key(&self) -> u64 {
+        self.state.context.phase.min(MAX_PHASE) << PHASE_SHIFT
+    }
+
+    /// The instance whose state was just swapped in goes on.
+    pub fn continue_instance(&mut self) {
+        self.state.start.log = self.log.len();
+        self.state.start.memory_left = self.state.memory_left;
+        self.state.computed_rows = self.instance_rows();
+        self.segments.push(self.log.len());
+        self.stopped = None;
+    }
+
+    /// The running instance waits, or is done and its calls stay.
+    pub fn pause_instance(&mut self) {
+        self.pending_bytes += self.state.start.memory_left - self.state.memory_left;
+        let rows = self
+            .instance_rows()
+            .saturating_sub(self.state.computed_rows);
+        self.pending_rows += rows.saturating_mul(self.max_results);
+    }
+
+    /// The running instance waited, and is given up without going on.
+    pub fn stop_waiting(&mut self, stop: Stop) {
+        self.stopped = Some(Stopped::Failure(stop));
+    }
+
+    /// Exchanges what belongs to the running instance.
+    pub fn swap_state(&mut self, state: &mut State) {
+        std::mem::swap(&mut self.state, state);
+    }
+
+    /// The instance's calls stay.
+    pub fn finish_instance(&mut self) {
+        self.used_rows += self.instance_rows();
+        self.used_bytes += self.limits.max_memory - self.state.memory_left;
+    }
+
+    /// Rows that the calls of the running instance make, equal calls counted each.
+    fn instance_rows(&self) -> u64 {
+        let calls = self.limits.max_nodes - self.state.nodes_left;
+        let most = (MAX_ROWS / self.max_results) as i64;
+        calls.saturating_add_signed(most - self.state.rows_left)
+    }
+
+    /// The instance's calls since the last flush and its memory are taken back; says why it was
+    /// stopped, and at what depth.
+    pub fn abandon_instance(&mut self) -> (Stopped, u64) {
+        let mut at = self.state.start.log;
+        while let Some(&bucket) = self.log.get(at) {
+            let bucket = bucket as usize;
+            let form = &self.kernels[self.buckets.kernel(bucket) as usize].form;
+            let entry = &self.log[at + 1..];
+            let rows = form.rows(entry) as u32;
+            self.buckets.take_back(bucket, rows, form.is_ragged);
+            at += 1 + form.entry_length(entry);
+        }
+        self.log.truncate(self.state.start.log);
+        self.forget_shared_calls();
+        self.state.memory.rollback(self.state.start.memory);
+        let stopped = self
+            .stopped
+            .take()
+            .unwrap_or_else(|| Stopped::Broken("an instance stopped without a reason".to_owned()));
+        (stopped, self.state.context.depth)
+    }
+}

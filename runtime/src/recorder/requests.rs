@@ -1,0 +1,118 @@
+//! What else compiled code asks for: memory, steps, decisions, and to be given up.
+
+use cohort_abi::{Failure, Handle};
+
+use super::{Recorder, Stopped};
+use crate::failure::{Place, Stop};
+use crate::fiber::{Event, Input};
+
+impl Recorder {
+    /// Memory of the instance; see [`cohort_abi::symbols::ALLOC`].
+    ///
+    /// # Safety
+    ///
+    /// An instance runs on this recorder.
+    #[inline]
+    pub(crate) unsafe fn alloc(&mut self, slots: u64) -> *mut u64 {
+        match slots.checked_mul(8) {
+            Some(bytes) if bytes <= self.state.memory_left => {
+                self.state.memory_left -= bytes;
+                self.state.memory.alloc(slots as usize)
+            }
+            _ => self.stop_because(Failure::MemoryLimit, Place::Unknown),
+        }
+    }
+
+    /// Counts iterations; see [`cohort_abi::symbols::STEP`].
+    ///
+    /// # Safety
+    ///
+    /// An instance runs on this recorder.
+    #[inline]
+    pub(crate) unsafe fn step(&mut self, steps: u64) {
+        match self.state.steps_left.checked_sub(steps) {
+            Some(left) => self.state.steps_left = left,
+            None => self.stop_because(Failure::StepLimit, Place::Unknown),
+        }
+    }
+
+    /// Waits until a row is computed; see [`cohort_abi::symbols::FORCE`].
+    ///
+    /// # Safety
+    ///
+    /// An instance runs on this recorder. While it waits, whoever owns the recorder uses it, so the
+    /// caller must hold no reference to it.
+    pub(crate) unsafe fn force(recorder: *mut Recorder, handle: u64, force: u32) -> u32 {
+        // SAFETY: the caller's promise.
+        let switch = unsafe { (*recorder).switch };
+        if !switch.is_null() {
+            let handle = Handle(handle);
+            // SAFETY: the fiber set the switch when it began or continued this instance, and it
+            // lives at the bottom of the stack that this code runs on.
+            let input = unsafe { (*switch).suspend(Event::Forced { handle, force }) };
+            if let Input::Decided(bits) = input {
+                // SAFETY: this instance runs again. The others have set their own switches.
+                unsafe { (*recorder).set_switch(switch) };
+                return bits;
+            }
+        }
+        // Reached only if compiled code runs outside a fiber.
+        std::process::abort()
+    }
+
+    /// Gives the instance up; see [`cohort_abi::symbols::FAIL`].
+    ///
+    /// # Safety
+    ///
+    /// An instance runs on this recorder.
+    #[cold]
+    pub(crate) unsafe fn fail(&mut self, code: u32, a: i64, b: i64, location: u32) -> ! {
+        let stopped = match Failure::from_code(code) {
+            Some(failure) => Stopped::Failure(Stop {
+                failure,
+                a,
+                b,
+                place: Place::Location(location),
+            }),
+            None => Stopped::Broken(format!("failure code {code}")),
+        };
+        self.stop(stopped)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop_at_limit(&mut self, kernel: u32) -> ! {
+        let failure = if self.state.nodes_left == 0 {
+            Failure::NodeLimit
+        } else {
+            Failure::MemoryLimit
+        };
+        self.stop_because(failure, Place::Kernel(kernel))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop_because(&mut self, failure: Failure, place: Place) -> ! {
+        self.stop(Stopped::Failure(Stop {
+            failure,
+            a: 0,
+            b: 0,
+            place,
+        }))
+    }
+
+    /// Leaves compiled code for good.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop(&mut self, stopped: Stopped) -> ! {
+        self.stopped = Some(stopped);
+        let switch = self.switch;
+        if !switch.is_null() {
+            // SAFETY: the fiber set the switch when it began this instance, and it lives at the
+            // bottom of the stack that this code runs on.
+            unsafe { (*switch).suspend(Event::Stopped) };
+        }
+        // Reached only if a stopped instance is resumed, or compiled code runs outside a fiber.
+        std::process::abort()
+    }
+}

@@ -1,0 +1,75 @@
+//! What belongs to one instance while it runs or waits.
+
+use cohort_abi::Context;
+
+use crate::bump::{Bump, Mark};
+
+/// Where what an instance recorded since the last flush begins, to cut it off.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub log: usize,
+    pub memory_left: u64,
+    pub memory: Mark,
+}
+
+/// What belongs to one instance while it runs or waits.
+#[repr(C)]
+#[derive(Debug)]
+pub struct State {
+    /// Must come first, see [`super::Recorder`].
+    pub(super) context: Context,
+    pub(super) nodes_left: u64,
+    /// Of those that calls of ragged kernels make beyond one each.
+    pub(super) rows_left: i64,
+    pub(super) memory_left: u64,
+    pub(super) steps_left: u64,
+    /// The order key from which its calls count.
+    pub(super) floor: u64,
+    /// The epoch in which it began; see [`crate::sharing`].
+    pub(super) first_epoch: u64,
+    /// Rows of calls that were recorded before the last flush.
+    pub(super) computed_rows: u64,
+    pub(super) memory: Bump,
+    pub(super) start: Start,
+}
+
+impl State {
+    /// For an instance on the fiber with that limit. The memory must be empty.
+    pub fn new(stack_limit: u64, memory: Bump) -> State {
+        State {
+            context: Context {
+                stack_limit,
+                ..Context::default()
+            },
+            nodes_left: 0,
+            rows_left: 0,
+            memory_left: 0,
+            steps_left: 0,
+            floor: 0,
+            first_epoch: 0,
+            computed_rows: 0,
+            start: Start {
+                log: 0,
+                memory_left: 0,
+                memory: memory.mark(),
+            },
+            memory,
+        }
+    }
+
+    /// Takes back the memory of an instance that is done.
+    pub fn clear(&mut self) {
+        self.memory.reset();
+        self.memory.shrink();
+    }
+
+    /// Rows of calls that cannot be taken back any more, equal calls counted each.
+    pub fn computed_rows(&self) -> u64 {
+        self.computed_rows
+    }
+
+    /// Bytes that the instance allocated, roughly.
+    pub fn held_bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+}
