@@ -172,7 +172,7 @@ def time_peer(run, batches, repetitions):
     return best
 
 
-def take_turns(options, cohort, peers, batches, threads):
+def take_turns(options, cohort, peers, batches, threads, repetitions):
     """Takes turns of the program, given as a function to run once, and of its peers."""
     torch.set_num_threads(threads)
     seconds = {column: [] for column in ("cohort", *peers)}
@@ -186,9 +186,7 @@ def take_turns(options, cohort, peers, batches, threads):
                     stats = cohort(threads)
                     seconds[column].append(least_seconds(stats))
                 else:
-                    seconds[column].append(
-                        time_peer(peers[column], batches, options.more_repetitions)
-                    )
+                    seconds[column].append(time_peer(peers[column], batches, repetitions))
             except Refused as error:
                 refused[column] = str(error)
             except (RuntimeError, NotImplementedError, ValueError) as error:
@@ -246,6 +244,17 @@ def check(program, options, peer, inputs, tensors):
 # --- What is measured -----------------------------------------------------------------------------
 
 
+def passes(options, flops):
+    """How many passes a turn: fewer over what takes long, as a pass then says more."""
+    return min(options.more_repetitions, max(2, round(2e11 / flops)))
+
+
+def layer_flops(lengths):
+    """About what an encoder layer computes of sequences."""
+    weights = 2 * SIZE * (4 * SIZE + 2 * INNER)
+    return sum(n * (weights + 4 * n * SIZE) for n in lengths)
+
+
 def measure_sequences(options, folder, name, kinds, sets, batches):
     """A model over sequences: a row for each data set, batch size and number of threads."""
     rng = np.random.default_rng(7)
@@ -259,11 +268,12 @@ def measure_sequences(options, folder, name, kinds, sets, batches):
         instances = write_instances(inputs, pool, [{"x": (n, SIZE)} for n in lengths])
         instances = [x for (x,) in instances]
         peers = {column: kind(weights) for column, kind in kinds.items()}
+        repetitions = passes(options, layer_flops(lengths))
         if not checked:
             checked = try_check(program, options, peers["packed"], inputs, instances[:3])
         for batch, threads in itertools.product(batches, THREADS):
 
-            def cohort(threads, batch=batch, inputs=inputs):
+            def cohort(threads, batch=batch, inputs=inputs, repetitions=repetitions):
                 return run_cohort(
                     options,
                     program,
@@ -271,12 +281,12 @@ def measure_sequences(options, folder, name, kinds, sets, batches):
                     "--batch",
                     batch,
                     threads=threads,
-                    repetitions=options.more_repetitions,
+                    repetitions=repetitions,
                 )
 
             parts = [instances[i : i + batch] for i in range(0, len(instances), batch)]
             runs = {column: peer.run for column, peer in peers.items()}
-            row = take_turns(options, cohort, runs, parts, threads)
+            row = take_turns(options, cohort, runs, parts, threads, repetitions)
             rows.append({"data": data, "batch": batch, "rows": sum(lengths), **row})
         inputs.unlink()
     return rows
@@ -304,8 +314,10 @@ def measure_products(options, folder):
     for size in sizes:
         inputs = folder / f"products-{size}.jsonl"
         pairs = write_instances(inputs, pool, shapes[:size])
+        flops = sum(2 * a.shape[0] * b.numel() for a, b in pairs)
+        repetitions = passes(options, flops)
 
-        def cohort(threads, inputs=inputs, size=size):
+        def cohort(threads, inputs=inputs, size=size, repetitions=repetitions):
             return run_cohort(
                 options,
                 program,
@@ -313,12 +325,12 @@ def measure_products(options, folder):
                 "--batch",
                 size,
                 threads=threads,
-                repetitions=options.more_repetitions,
+                repetitions=repetitions,
             )
 
         peers = {"loop": products, "padded": padded_products}
         for threads in THREADS:
-            row = take_turns(options, cohort, peers, [pairs], threads)
+            row = take_turns(options, cohort, peers, [pairs], threads, repetitions)
             rows.append({"data": "128 x 4..11", "batch": size, **row})
         inputs.unlink()
     return rows
@@ -336,14 +348,15 @@ def measure_triangles(options, folder):
         shape = {"a": (size, size), "b": (size, size)}
         pairs = write_instances(inputs, pool, [shape])
 
-        def cohort(threads, inputs=inputs):
-            repetitions = options.more_repetitions
+        repetitions = passes(options, size**3)
+
+        def cohort(threads, inputs=inputs, repetitions=repetitions):
             return run_cohort(options, program, inputs, threads=threads, repetitions=repetitions)
 
         peers = {"full": lambda pair: pair[0] @ pair[1]}
         for threads in THREADS:
-            row = take_turns(options, cohort, peers, pairs, threads)
-            row["seconds"]["BLAS trmm"] = time_trmm(pairs[0], threads, options.more_repetitions)
+            row = take_turns(options, cohort, peers, pairs, threads, repetitions)
+            row["seconds"]["BLAS trmm"] = time_trmm(pairs[0], threads, repetitions)
             rows.append({"data": "triangle", "batch": size, **row})
         inputs.unlink()
     return rows

@@ -60,7 +60,7 @@ def parse_options():
     options.batch_opt = options.batch_run.with_name("batch-opt")
     options.examples = options.batch_run.parent / "examples"
     # Where the fastest pass counts, one more pass tells more than compiling once more.
-    options.few_turns, options.more_repetitions = 2, 2 * options.repetitions
+    options.few_turns, options.more_repetitions = min(2, options.turns), 2 * options.repetitions
     if options.quick:
         options.few_turns, options.more_repetitions = 1, 2
         options.turns, options.repetitions, options.instances = 1, 1, 256

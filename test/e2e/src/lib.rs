@@ -13,6 +13,6 @@ pub mod rng;
 pub mod tools;
 pub mod weights;
 
-pub use model::Model;
+pub use model::{Compiled, Model};
 pub use rng::Rng;
 pub use tools::{BatchRun, Outcome};

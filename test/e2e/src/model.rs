@@ -1,6 +1,7 @@
 //! A program with its weights, as the oracle runs it and as files that the tools read.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::records;
 use crate::rng::Rng;
-use crate::tools::BatchRun;
+use crate::tools::{BatchRun, run};
 use crate::weights::{Weights, random_weights, write_weights};
 
 /// A program that is bound to weights.
@@ -31,7 +32,7 @@ impl Model {
     pub fn with_weights_file(source: &Path, weights_path: &Path) -> Model {
         let weights = read_weights(weights_path)
             .unwrap_or_else(|error| panic!("{}: {error}", weights_path.display()));
-        let program = compile(source, &weight_shapes(&weights), &BTreeMap::new());
+        let program = check_program(source, &weight_shapes(&weights), &BTreeMap::new());
         Model {
             source: source.to_path_buf(),
             weights_path: weights_path.to_path_buf(),
@@ -49,7 +50,7 @@ impl Model {
             .iter()
             .map(|&(name, size)| (name.to_string(), size))
             .collect();
-        let program = compile(source, &BTreeMap::new(), &dims);
+        let program = check_program(source, &BTreeMap::new(), &dims);
         let weights = random_weights(&program, rng);
         let weights_path = folder.path().join("weights.safetensors");
         write_weights(&weights_path, &weights);
@@ -83,6 +84,28 @@ impl Model {
         BatchRun::new(&self.source).weights(&self.weights_path)
     }
 
+    /// The model as an artifact, compiled in some way.
+    #[track_caller]
+    pub fn compile(&self, way: &[&str]) -> Compiled<'_> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let artifact = folder.path().join("model.cohort");
+        let mut arguments: Vec<OsString> = vec![
+            self.source.clone().into(),
+            "--weights".into(),
+            self.weights_path.clone().into(),
+            "--emit=artifact".into(),
+            "-o".into(),
+            artifact.clone().into(),
+        ];
+        arguments.extend(way.iter().map(OsString::from));
+        run("batch-opt", &arguments, "").expect_code(0);
+        Compiled {
+            model: self,
+            artifact,
+            _folder: folder,
+        }
+    }
+
     /// What the oracle makes of a text of input, as lines.
     #[track_caller]
     pub fn oracle_lines(&self, input: &str) -> Vec<String> {
@@ -101,8 +124,23 @@ impl Model {
     }
 }
 
+/// A model that is compiled once, to be run in many ways: compiling is what takes a run's time.
+#[derive(Debug)]
+pub struct Compiled<'a> {
+    model: &'a Model,
+    pub artifact: PathBuf,
+    _folder: TempDir,
+}
+
+impl Compiled<'_> {
+    /// A call of `batch-run` with this artifact and the model's weights.
+    pub fn batch_run(&self) -> BatchRun {
+        BatchRun::new(&self.artifact).weights(&self.model.weights_path)
+    }
+}
+
 #[track_caller]
-fn compile(
+fn check_program(
     source: &Path,
     shapes: &BTreeMap<String, (Elem, Vec<u64>)>,
     dims: &BTreeMap<String, u64>,

@@ -1,40 +1,11 @@
 //! Artifacts: the same bits as the program they were made of, and a refusal where they cannot run.
 
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use cohort_e2e::tools::run;
-use cohort_e2e::{BatchRun, Model, Outcome, Rng};
-use tempfile::TempDir;
+use cohort_e2e::{BatchRun, Rng};
 
 use crate::models::{MODELS, model_case, to_text};
-
-/// Compiles a model to an artifact.
-#[track_caller]
-fn emit(model: &Model, more: &[&str]) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("model.cohort");
-    let mut arguments: Vec<OsString> = vec![
-        model.source.clone().into(),
-        "--weights".into(),
-        model.weights_path.clone().into(),
-        "--emit=artifact".into(),
-        "-o".into(),
-        path.clone().into(),
-    ];
-    arguments.extend(more.iter().map(OsString::from));
-    run("batch-opt", &arguments, "").expect_code(0);
-    (folder, path)
-}
-
-#[track_caller]
-fn run_artifact(model: &Model, artifact: &Path, more: &[&str], input: &str) -> Outcome {
-    BatchRun::new(artifact)
-        .weights(&model.weights_path)
-        .args(more)
-        .run(input)
-}
 
 #[test]
 fn artifacts_give_the_bits_of_their_programs() {
@@ -43,7 +14,7 @@ fn artifacts_give_the_bits_of_their_programs() {
         let model = case.with_sizes([28, 13, 33, 5], &mut rng);
         let input = to_text(&case.instances(&model, 12, &mut rng));
         let expected = model.batch_run().run(&input).expect_code(0);
-        let (_folder, artifact) = emit(&model, &[]);
+        let compiled = model.compile(&[]);
         for way in [
             &[][..],
             &["--batch", "5", "--threads", "2"],
@@ -56,7 +27,7 @@ fn artifacts_give_the_bits_of_their_programs() {
                 "sharing,gather-fusion",
             ],
         ] {
-            let found = run_artifact(&model, &artifact, way, &input).expect_code(0);
+            let found = compiled.batch_run().args(way).run(&input).expect_code(0);
             assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
         }
     }
@@ -73,8 +44,8 @@ fn what_the_compiler_is_told_is_in_the_artifact() {
         &["--without", "hoist-operators"],
         &["--target-cpu", "x86-64-v3"],
     ] {
-        let (_folder, artifact) = emit(&model, way);
-        let found = run_artifact(&model, &artifact, &[], &input).expect_code(0);
+        let compiled = model.compile(way);
+        let found = compiled.batch_run().run(&input).expect_code(0);
         let told = match way[0] {
             // What it is compiled for changes no bit.
             "--target-cpu" => model.batch_run(),
@@ -88,26 +59,35 @@ fn what_the_compiler_is_told_is_in_the_artifact() {
 #[test]
 fn what_is_for_the_compiler_is_refused_with_an_artifact() {
     let model = model_case("treelstm").shipped();
-    let (_folder, artifact) = emit(&model, &[]);
+    let compiled = model.compile(&[]);
     for option in [
         &["--dim", "H=4"][..],
         &["--granularity", "block"],
         &["--without", "sharing,hoist-operators"],
     ] {
-        run_artifact(&model, &artifact, option, "")
+        compiled
+            .batch_run()
+            .args(option)
+            .run("")
             .expect_code(2)
             .expect_message(&[option[0], "is compiled already", "batch-opt"]);
     }
-    run_artifact(&model, &artifact, &["--oracle"], "")
+    compiled
+        .batch_run()
+        .arg("--oracle")
+        .run("")
         .expect_code(2)
         .expect_message(&["--oracle"]);
 }
 
 #[test]
 fn weights_are_checked_by_name_shape_and_type() {
-    let (_folder, artifact) = emit(&model_case("treelstm").shipped(), &[]);
+    let model = model_case("treelstm").shipped();
+    let compiled = model.compile(&[]);
     let other = model_case("treegru").shipped();
-    run_artifact(&other, &artifact, &[], "")
+    BatchRun::new(&compiled.artifact)
+        .weights(&other.weights_path)
+        .run("")
         .expect_code(2)
         .expect_message(&["the weights do not fit", "`wx`", "expected f32["]);
 }
@@ -115,11 +95,14 @@ fn weights_are_checked_by_name_shape_and_type() {
 #[test]
 fn a_bad_artifact_is_refused_with_the_reason() {
     let model = model_case("treelstm").shipped();
-    let (_folder, artifact) = emit(&model, &[]);
-    let good = fs::read(&artifact).expect("the artifact was written");
+    let compiled = model.compile(&[]);
+    let artifact = &compiled.artifact;
+    let good = fs::read(artifact).expect("the artifact was written");
     let check = |bytes: &[u8], words: &[&str]| {
-        fs::write(&artifact, bytes).expect("the temporary folder is writable");
-        run_artifact(&model, &artifact, &[], "")
+        fs::write(artifact, bytes).expect("the temporary folder is writable");
+        compiled
+            .batch_run()
+            .run("")
             .expect_code(2)
             .expect_message(&[&["model.cohort", "expected", "found"], words].concat());
     };

@@ -3,7 +3,7 @@
 
 use cohort_e2e::instances::{Instances, Shape};
 use cohort_e2e::records::{Closeness, compare_records};
-use cohort_e2e::{BatchRun, Model, Rng};
+use cohort_e2e::{Model, Rng};
 
 use crate::models::{MODELS, to_text};
 
@@ -31,8 +31,9 @@ fn optional_passes() -> Vec<String> {
 /// Compares a way to compile with the oracle, and with itself run in other batches.
 #[track_caller]
 fn check(model: &Model, input: &str, expected: &[String], way: &[&str]) {
+    let compiled = model.compile(way);
     let run = |more: &[&str]| {
-        let call: BatchRun = model.batch_run().args(way).args(more);
+        let call = compiled.batch_run().args(more);
         call.run(input).expect_code(0)
     };
     let batched = run(&["--batch", "all"]);

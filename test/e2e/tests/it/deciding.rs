@@ -38,8 +38,9 @@ impl Case {
             mixed.extend(self.bad.get(index));
         }
         let clean = model.batch_run().args(self.limit).run(&good).expect_code(0);
+        let compiled = model.compile(&[]);
         for mode in MODES {
-            let run = model.batch_run().args(self.limit).args(mode);
+            let run = compiled.batch_run().args(self.limit).args(mode);
             let outcome = run.run(&mixed.join("\n")).expect_code(1);
             let lines = outcome.lines();
             assert_eq!(lines.len(), mixed.len(), "{}", outcome.describe());

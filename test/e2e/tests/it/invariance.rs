@@ -1,6 +1,6 @@
 //! Batch invariance: an instance's text of output is the same whatever it is computed with.
 
-use cohort_e2e::{Model, Outcome, Rng};
+use cohort_e2e::{BatchRun, Model, Outcome, Rng};
 use serde_json::Value as Json;
 
 use crate::models::{MODELS, to_text};
@@ -25,12 +25,8 @@ const WAYS: &[&[&str]] = &[
 ];
 
 #[track_caller]
-fn run(model: &Model, instances: &[Json], arguments: &[&str]) -> (Vec<String>, Outcome) {
-    let outcome = model
-        .batch_run()
-        .args(arguments)
-        .run(&to_text(instances))
-        .expect_code(0);
+fn run(call: BatchRun, instances: &[Json]) -> (Vec<String>, Outcome) {
+    let outcome = call.run(&to_text(instances)).expect_code(0);
     let lines = outcome.lines();
     assert_eq!(
         lines.len(),
@@ -62,9 +58,10 @@ fn expect_same(expected: &[String], actual: &[String], instances: &[Json], outco
 
 #[track_caller]
 fn check_invariance(model: &Model, instances: &[Json], rng: &mut Rng) {
-    let (expected, _) = run(model, instances, &[]);
+    let (expected, _) = run(model.batch_run(), instances);
+    let compiled = model.compile(&[]);
     for way in WAYS {
-        let (actual, outcome) = run(model, instances, way);
+        let (actual, outcome) = run(compiled.batch_run().args(way), instances);
         expect_same(&expected, &actual, instances, &outcome);
     }
 
@@ -75,12 +72,12 @@ fn check_invariance(model: &Model, instances: &[Json], rng: &mut Rng) {
         .map(|&index| instances[index].clone())
         .collect();
     let of_permuted: Vec<String> = order.iter().map(|&index| expected[index].clone()).collect();
-    let (actual, outcome) = run(model, &permuted, &[]);
+    let (actual, outcome) = run(compiled.batch_run(), &permuted);
     expect_same(&of_permuted, &actual, &permuted, &outcome);
 
     let duplicated = [instances, instances, instances].concat();
     let of_duplicated = [&expected[..], &expected, &expected].concat();
-    let (actual, outcome) = run(model, &duplicated, &[]);
+    let (actual, outcome) = run(compiled.batch_run(), &duplicated);
     expect_same(&of_duplicated, &actual, &duplicated, &outcome);
 }
 
@@ -121,9 +118,11 @@ fn every_small_batch_gives_the_same_bits() {
     let mut rng = Rng::new(14);
     let model = case.with_sizes([28, 28, 61, 3], &mut rng);
     let instances = case.instances(&model, 35, &mut rng);
-    let (expected, _) = run(&model, &instances, &[]);
+    let (expected, _) = run(model.batch_run(), &instances);
+    let compiled = model.compile(&[]);
     for batch in [2, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 31, 32, 33] {
-        let (actual, outcome) = run(&model, &instances, &["--batch", &batch.to_string()]);
+        let call = compiled.batch_run().args(&["--batch", &batch.to_string()]);
+        let (actual, outcome) = run(call, &instances);
         expect_same(&expected, &actual, &instances, &outcome);
     }
 }

@@ -65,8 +65,9 @@ fn check_program(seed: u64) {
 
 /// Compares a program, compiled in one way, with the oracle and with itself unbatched.
 fn check_compiled(model: &Model, input: &str, way: &[&str], context: &str) {
+    let compiled = model.compile(way);
     let run = |arguments: &[&str]| {
-        let call = model.batch_run().args(way).args(arguments);
+        let call = compiled.batch_run().args(arguments);
         let outcome = call.run(input);
         assert_eq!(outcome.code, 0, "{}\n{context}", outcome.describe());
         outcome.lines()
