@@ -3,6 +3,7 @@
 //! ```text
 //! Executor ──► Runner      spaces, constants and index lists in the device's memory; one flush
 //!                ├ Pool    what is allocated, within a limit
+//!                ├ Queue   what a flush launches
 //!                └ Device  copies and launches
 //!                    ├ Cuda   the driver, loaded when it is asked for
 //!                    └ Sim    host memory; blocks and threads as loops and coroutines
@@ -14,10 +15,12 @@
 
 mod cuda;
 mod pool;
+pub mod queue;
 pub mod runner;
 mod sim;
 
 use std::fmt;
+use std::ops::Range;
 
 use cohort_abi::gpu::GpuFunction;
 
@@ -26,6 +29,8 @@ pub use sim::{Faults, Sim, cohort_sim_barrier};
 
 use crate::code::Program;
 use crate::error::Error;
+use crate::stats::{Copies, GraphStats};
+use queue::Queue;
 
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,20 +49,54 @@ pub fn probe(kind: DeviceKind) -> Result<(), Error> {
     }
 }
 
+/// How a device works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether a flush of a form that came before is launched as a graph, where there are graphs.
+    pub graphs: bool,
+    /// Whether each call is timed; they run one after another then.
+    pub times: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            graphs: true,
+            times: false,
+        }
+    }
+}
+
 /// The device of a kind for a program; none for the processor.
-pub fn open(kind: DeviceKind, program: &Program) -> Result<Option<Box<dyn Device>>, Error> {
+pub fn open(
+    kind: DeviceKind,
+    program: &Program,
+    options: Options,
+) -> Result<Option<Box<dyn Device>>, Error> {
     Ok(match kind {
         DeviceKind::Cpu => None,
-        DeviceKind::Cuda => Some(Box::new(Cuda::open(&program.device_code)?)),
-        DeviceKind::GpuSim => Some(Box::new(Sim::new(program, Faults::default()))),
+        DeviceKind::Cuda => Some(Box::new(Cuda::open(&program.device_code, options)?)),
+        DeviceKind::GpuSim => Some(Box::new(
+            Sim::new(program, Faults::default()).timed(options.times),
+        )),
     })
 }
 
-/// Streams that independent launches are spread over.
-pub const STREAMS: usize = 4;
+/// What a device did and how long it took, by its own clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// From [`Device::begin`] to the end of the launches, over all flushes.
+    pub seconds: f64,
+    /// Of these, until the first launch began; only where calls are timed.
+    pub list_seconds: f64,
+    /// Bringing rows together and to the host.
+    pub fetch_seconds: f64,
+    pub launches: u64,
+    pub copies: Copies,
+    pub graphs: GraphStats,
+}
 
-/// What a device can do. Addresses are of its memory; whatever is queued runs in order on stream 0
-/// but for launches between [`Device::fork`] and [`Device::join`].
+/// What a device can do. Addresses are of its memory; whatever is queued is done in that order.
 ///
 /// # Safety
 ///
@@ -74,23 +113,25 @@ pub trait Device {
     /// behind it.
     fn allocate(&mut self, bytes: u64) -> Result<u64, Problem>;
 
+    /// Gives memory back when what is queued is done.
+    ///
     /// # Safety
     ///
-    /// See [`Device`]; nothing that is queued uses the memory.
-    unsafe fn free(&mut self, address: u64, bytes: u64);
+    /// Nothing that is queued after this uses the memory.
+    unsafe fn free(&mut self, address: u64);
 
-    /// The number of a function, for [`Launch::function`].
+    /// The number of a function, for [`queue::Launch::function`].
     fn function(&mut self, function: &GpuFunction) -> Result<usize, Problem>;
 
-    /// Host memory that [`Device::send`] copies from; what was sent before has arrived.
+    /// Host memory that [`Device::send`] copies from. What was sent from it before has arrived.
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], Problem>;
 
-    /// Queues one copy of the first bytes of the staging memory.
+    /// Queues a copy of a part of the staging memory that was asked for last.
     ///
     /// # Safety
     ///
     /// See [`Device`].
-    unsafe fn send(&mut self, to: u64, bytes: usize) -> Result<(), Problem>;
+    unsafe fn send(&mut self, to: u64, part: Range<usize>) -> Result<(), Problem>;
 
     /// Copies from the host; returns when it is done.
     ///
@@ -106,56 +147,35 @@ pub trait Device {
     /// See [`Device`].
     unsafe fn copy(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), Problem>;
 
-    /// Nobody needs what is there any more: a simulator makes it unlike anything that was.
+    /// A flush begins: its time on the device counts from here to the end of its launches.
+    fn begin(&mut self) -> Result<(), Problem>;
+
+    /// Queues all launches of a flush. What is in a call's scratch nobody needs any more.
     ///
     /// # Safety
     ///
     /// See [`Device`].
-    unsafe fn forget(&mut self, address: u64, bytes: u64) {
-        let _ = (address, bytes);
-    }
-
-    /// Lets that many streams begin when all that is queued is done.
-    fn fork(&mut self, streams: usize) -> Result<(), Problem>;
-
-    /// Queues a launch.
-    ///
-    /// # Safety
-    ///
-    /// See [`Device`].
-    unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Problem>;
-
-    /// Lets what is queued after this wait for the streams of the last [`Device::fork`].
-    fn join(&mut self, streams: usize) -> Result<(), Problem>;
-
-    /// Notes the time on the device when all that is queued is done.
-    fn start_clock(&mut self) -> Result<(), Problem>;
-
-    /// Waits for all that is queued; gives the seconds since the clock was started.
-    fn stop_clock(&mut self) -> Result<f64, Problem>;
+    unsafe fn run(&mut self, queue: &Queue) -> Result<(), Problem>;
 
     /// Waits for all that is queued.
     fn finish(&mut self) -> Result<(), Problem>;
 
-    /// Brings pieces of memory to the host, one after another, in one copy.
+    /// Brings pieces of memory to the host, one after another, in one copy; they stay until the next
+    /// time.
     ///
     /// # Safety
     ///
-    /// See [`Device`]; `to` has as many bytes as the pieces.
-    unsafe fn gather(&mut self, pieces: &[Piece], to: &mut [u8]) -> Result<(), Problem>;
-}
+    /// See [`Device`].
+    unsafe fn gather(&mut self, pieces: &[Piece]) -> Result<&[u8], Problem>;
 
-/// One launch of a function.
-#[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
-    pub function: usize,
-    /// Blocks in the first and the second dim.
-    pub grid: (u32, u32),
-    /// Threads of a block.
-    pub threads: u32,
-    pub arguments: &'a [u64],
-    /// Below [`STREAMS`]; 0 outside of a fork.
-    pub stream: usize,
+    /// How long each call of the last [`Device::run`] took, in its order; empty unless calls are timed.
+    /// Waits for all that is queued.
+    fn call_seconds(&mut self) -> Result<&[f64], Problem>;
+
+    /// What was done since the last [`Device::clear_work`]; times are of what was waited for.
+    fn work(&self) -> Work;
+
+    fn clear_work(&mut self);
 }
 
 /// A piece of a device's memory.
@@ -174,6 +194,8 @@ pub enum Problem {
     NoCode(String),
     /// It has no room left for so many bytes.
     OutOfMemory { bytes: u64, room: u64 },
+    /// Nor for what was wanted, whose size it does not tell.
+    Full(String),
     /// A copy or a launch went wrong; nothing on the device can be relied on after it.
     Lost(String),
 }
@@ -187,6 +209,7 @@ impl fmt::Display for Problem {
                 "it has no memory left: {bytes} bytes are needed and {room} are free (try a smaller \
                  --batch, or a larger --device-memory)"
             ),
+            Problem::Full(why) => write!(f, "it has no memory left: {why}"),
             Problem::Lost(why) => write!(f, "it stopped working: {why}"),
         }
     }

@@ -295,7 +295,7 @@ impl Executor {
         self.schedule_nanoseconds = 0;
         self.prelude_nanoseconds = 0;
         if let Some(runner) = &mut self.device {
-            runner.clear_seconds();
+            runner.clear_stats();
         }
     }
 

@@ -66,6 +66,7 @@ pub struct Config {
     pub device: DeviceKind,
     /// Bytes of the device's memory that may be used; most of what is free, without.
     pub device_memory: Option<u64>,
+    pub device_options: device::Options,
 }
 
 impl Default for Config {
@@ -84,6 +85,7 @@ impl Default for Config {
             gather_fusion: true,
             device: DeviceKind::Cpu,
             device_memory: None,
+            device_options: device::Options::default(),
         }
     }
 }
@@ -126,7 +128,7 @@ const GROUP: usize = 1024;
 impl Session {
     /// Checks and packs the weights.
     pub fn new(program: Program, weights: &Weights, config: Config) -> Result<Session, Error> {
-        let device = device::open(config.device, &program)?;
+        let device = device::open(config.device, &program, config.device_options)?;
         Session::on(device, program, weights, config)
     }
 
@@ -576,6 +578,7 @@ impl Session {
                 rows: launches.rows,
                 seconds: launches.nanoseconds as f64 * 1e-9,
                 flops: launches.flops(kernel.flops_per_row),
+                bytes: launches.bytes(manifest, kernel),
                 ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
             });
         }

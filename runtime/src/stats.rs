@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cohort_abi::manifest::{Constant, Kernel, Manifest, Operand};
 use serde::Serialize;
 
 /// Where the time of a run goes, but for reading.
@@ -24,10 +25,51 @@ pub struct Repetition {
 pub struct DeviceStats {
     pub name: String,
     /// By the device's own clock: from the copy of a flush's index lists to the end of its last
-    /// launch, over all flushes. Times of single kernels are not taken.
+    /// launch, over all flushes.
     pub seconds: f64,
+    /// Of these, until the first launch began: copies to the device. Only where calls are timed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_seconds: Option<f64>,
+    /// Bringing decisions and results together and to the host.
+    pub fetch_seconds: f64,
     /// The most that was in use of its memory.
     pub peak_memory_bytes: u64,
+    /// Functions that were launched, those in graphs included; a call of a kernel may be several.
+    pub launches: u64,
+    pub copies: Copies,
+    pub graphs: GraphStats,
+}
+
+/// Copies between host and device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Copies {
+    pub to_device: u64,
+    pub bytes_to_device: u64,
+    pub to_host: u64,
+    pub bytes_to_host: u64,
+}
+
+impl Copies {
+    pub fn sent(&mut self, bytes: usize) {
+        self.to_device += 1;
+        self.bytes_to_device += bytes as u64;
+    }
+
+    pub fn fetched(&mut self, bytes: usize) {
+        self.to_host += 1;
+        self.bytes_to_host += bytes as u64;
+    }
+}
+
+/// Flushes that were launched as one graph, and what was done to make that possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GraphStats {
+    /// Graphs that were made, for a form of flush that came again.
+    pub made: u64,
+    /// Flushes that were launched as a graph made before,
+    pub replayed: u64,
+    /// and of their launches those that had other rows, arguments or functions than the time before.
+    pub changed_launches: u64,
 }
 
 /// What one kernel did in the whole run.
@@ -37,9 +79,12 @@ pub struct KernelStats {
     pub location: String,
     pub launches: u64,
     pub rows: u64,
+    /// On a device only where calls are timed.
     pub seconds: f64,
     /// Of products.
     pub flops: u64,
+    /// The least that its launches had to read and write: operands, results and constants, each once.
+    pub bytes: u64,
     /// Of a kernel whose calls have rows as their instances have lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ragged: Option<RaggedWork>,
@@ -117,6 +162,33 @@ impl Launches {
             0 => self.rows.saturating_mul(flops_per_row),
             _ => self.ragged.flops,
         }
+    }
+
+    /// The least that all its launches had to read and write: see [`KernelStats::bytes`].
+    pub fn bytes(&self, manifest: &Manifest, kernel: &Kernel) -> u64 {
+        let row = |space: usize| manifest.spaces[space].row_bytes();
+        let results: u64 = kernel.results.iter().map(|space| row(*space)).sum();
+        let operands = kernel.operands.iter().map(|operand| match operand {
+            Operand::Row { space }
+            | Operand::Rows { space }
+            | Operand::Ragged { space, .. }
+            | Operand::Stacked { space, .. } => row(*space),
+            Operand::Scalar(_) | Operand::Length => size_of::<u32>() as u64,
+        });
+        let constants = kernel.constants.iter().map(|constant| match constant {
+            Constant::Plain { param } | Constant::Panels { param, .. } => {
+                let weight = manifest.weight(*param);
+                weight.map_or(0, |weight| {
+                    weight.shape.iter().product::<u64>() * weight.elem.bytes() as u64
+                })
+            }
+            Constant::Dense { elem, bits } => (bits.len() * elem.bytes()) as u64,
+        });
+        let rows = match self.ragged.calls {
+            0 => (self.rows).saturating_mul(results + operands.sum::<u64>()),
+            _ => self.ragged.bytes,
+        };
+        rows.saturating_add(self.launches.saturating_mul(constants.sum()))
     }
 
     pub fn add(&mut self, rows: u32, nanoseconds: u64) {

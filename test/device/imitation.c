@@ -3,19 +3,30 @@
 // what happens when they fail. COHORT_IMITATION says how it behaves:
 //
 //   version=11040   the driver is of CUDA 11.4        none       there is no device
-//   memory=BYTES    the device has no more            dies=N     it dies at the Nth launch
+//   memory=BYTES    the device has no more            nopools    and allocates not in order of a stream
+//   dies=N          it dies at the Nth launch,        code=700   with that error (719 without)
+//   nojit           PTX is not compiled               nographs   there are no graphs
 //
-// At the end of the process it writes how often it did what to the file COHORT_IMITATION_LOG.
+// At the end of the process it writes how often it did what to the file COHORT_IMITATION_LOG. To
+// COHORT_IMITATION_TRACE it writes every copy to the device with a sum of its bytes, and every launch
+// with its arguments: memory lies at the same addresses in every run, so that two runs that should do
+// the same write the same.
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, NOT_FOUND = 500, LAUNCH_FAILED = 719 };
+enum {
+    OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, ECC = 214, NO_COMPILER = 221,
+    NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801,
+};
 
-static long launches, to_device, to_host, forks;
+static long launches, to_device, to_host, forks, made, graph_launches, changes;
 static int dead;
 static size_t used;
+static FILE *trace;
 
 static int option(const char *name, long *value) {
     const char *all = getenv("COHORT_IMITATION");
@@ -24,16 +35,22 @@ static int option(const char *name, long *value) {
     return found != NULL;
 }
 
+static void __attribute__((constructor)) begin(void) {
+    const char *path = getenv("COHORT_IMITATION_TRACE");
+    trace = path ? fopen(path, "w") : NULL;
+}
 static void __attribute__((destructor)) report(void) {
+    if (trace) fclose(trace);
     const char *path = getenv("COHORT_IMITATION_LOG");
     FILE *file = path ? fopen(path, "w") : NULL;
     if (!file) return;
     fprintf(file, "launches %ld\nto device %ld\nto host %ld\nforks %ld\nleft %zu\n", launches, to_device,
             to_host, forks, used);
+    fprintf(file, "graphs made %ld\ngraph launches %ld\nchanges %ld\n", made, graph_launches, changes);
     fclose(file);
 }
 
-#define ALIVE() do { if (dead) return LAUNCH_FAILED; } while (0)
+#define ALIVE() do { if (dead) return dead; } while (0)
 
 int cuDriverGetVersion(int *version) {
     long told = 12090;
@@ -48,8 +65,8 @@ int cuDeviceGetName(char *name, int length, int device) {
     return device ? INVALID : OK;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR: it is an sm_90.
-    *value = attribute == 75 ? 9 : 0;
+    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR: it is an sm_90. MEMORY_POOLS_SUPPORTED.
+    *value = attribute == 75 ? 9 : attribute == 115 ? !option("nopools", NULL) : 0;
     return device ? INVALID : OK;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
@@ -61,14 +78,17 @@ int cuCtxSetCurrent(void *context) { return context ? OK : INVALID; }
 int cuCtxSynchronize(void) { ALIVE(); return OK; }
 
 int cuModuleLoadData(void **module, const char *image) {
-    *module = (void *)image;
+    if (strncmp(image, "\x7f" "ELF", 4) == 0) return NO_BINARY;
+    if (option("nojit", NULL)) return NO_COMPILER;
     return strstr(image, ".entry") ? ((*module = strdup(image)) ? OK : OUT_OF_MEMORY) : INVALID;
 }
 int cuModuleUnload(void *module) { free(module); return OK; }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
     // The place of its name in the text tells which one it is.
-    char *found = strstr(module, name);
-    *function = found;
+    char pattern[512];
+    snprintf(pattern, sizeof pattern, ".entry %s(", name);
+    const char *found = strstr(module, pattern);
+    *function = found ? (void *)(found + strlen(".entry ")) : NULL;
     return found ? OK : NOT_FOUND;
 }
 
@@ -104,23 +124,42 @@ int cuMemGetInfo_v2(size_t *available, size_t *total) {
     return OK;
 }
 // The size is kept in front, so that what is given back is counted.
-int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+static int allocate(uint64_t *address, size_t bytes) {
+    static char *next;
     ALIVE();
+    size_t length = (bytes + 511) / 256 * 256;
     if (bytes > capacity() - used) return OUT_OF_MEMORY;
-    char *block = aligned_alloc(256, (bytes + 511) / 256 * 256);
-    if (!block) return OUT_OF_MEMORY;
-    memset(block, 0, (bytes + 511) / 256 * 256);
-    *(size_t *)block = bytes;
+    if (!next) {
+        void *base = (void *)0x300000000000;
+        next = mmap(base, 1L << 36, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (next != base) abort();
+    }
+    *(size_t *)next = bytes;
     used += bytes;
-    *address = (uint64_t)(block + 256);
+    *address = (uint64_t)(next + 256);
+    next += length;
     return OK;
 }
+int cuMemAlloc_v2(uint64_t *address, size_t bytes) { return allocate(address, bytes); }
 int cuMemFree_v2(uint64_t address) {
-    char *block = (char *)address - 256;
-    used -= *(size_t *)block;
-    free(block);
+    size_t *bytes = (size_t *)(address - 256);
+    if (!*bytes) return INVALID;
+    used -= *bytes;
+    *bytes = 0;
     return OK;
 }
+int cuMemPoolCreate(void **pool, const int *properties) {
+    // Pinned memory of a device, for this process.
+    if (properties[0] != 1 || properties[1] != 0 || properties[2] != 1 || properties[3] != 0) return INVALID;
+    *pool = malloc(1);
+    return option("nopools", NULL) ? NOT_SUPPORTED : OK;
+}
+int cuMemPoolDestroy(void *pool) { free(pool); return OK; }
+int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
+    return pool && stream ? allocate(address, bytes) : INVALID;
+}
+int cuMemFreeAsync(uint64_t address, void *stream) { return stream ? cuMemFree_v2(address) : INVALID; }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     *address = malloc(bytes);
     return flags ? INVALID : *address ? OK : OUT_OF_MEMORY;
@@ -129,6 +168,11 @@ int cuMemFreeHost(void *address) { free(address); return OK; }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
     ALIVE();
     to_device++;
+    if (trace) {
+        uint64_t sum = 0;
+        for (size_t at = 0; at < bytes; at++) sum = sum * 31 + ((const unsigned char *)from)[at];
+        fprintf(trace, "copy %lx %zu %lx\n", (long)to, bytes, (long)sum);
+    }
     memcpy((void *)to, from, bytes);
     return stream ? OK : INVALID;
 }
@@ -144,21 +188,158 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
     return stream ? OK : INVALID;
 }
 
-int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty,
-                   unsigned tz, unsigned shared, void *stream, void **arguments, void **extra) {
+int cuEventSynchronize(void *event) { ALIVE(); return event ? OK : INVALID; }
+
+enum { MOST_ARGUMENTS = 256 };
+typedef struct {
+    const char *function;
+    unsigned x, y, threads;
+    int count;
+    uint64_t arguments[MOST_ARGUMENTS];
+} Launch;
+
+// A launch as a function's text says how many arguments it has.
+static int read_launch(Launch *launch, const char *function, unsigned x, unsigned y, unsigned z,
+                       unsigned threads, unsigned ty, unsigned tz, unsigned shared, void **arguments,
+                       void **extra) {
+    if (!x || !y || z != 1 || !threads || threads % 32 || ty != 1 || tz != 1 || shared || extra) return INVALID;
+    *launch = (Launch){function, x, y, threads, 0, {0}};
+    const char *end = strchr(function, ')');
+    for (const char *at = function; (at = strstr(at, ".param")) && at < end; at++) {
+        if (launch->count == MOST_ARGUMENTS) return INVALID;
+        launch->arguments[launch->count] = *(uint64_t *)arguments[launch->count];
+        launch->count++;
+    }
+    return launch->count ? OK : INVALID;
+}
+
+static int run(const Launch *launch) {
     ALIVE();
-    long dies = -1;
+    long dies = -1, code = LAUNCH_FAILED;
     option("dies", &dies);
-    if (launches++ == dies) dead = 1;
+    option("code", &code);
+    if (launches++ == dies) dead = (int)code;
     ALIVE();
-    if (!x || !y || z != 1 || !threads || threads % 32 || ty != 1 || tz != 1 || shared || !stream || extra)
-        return INVALID;
-    if (strncmp(function, "cohort_gather", 13) == 0) {
-        uint64_t *table = *(uint64_t **)arguments[0];
-        char *to = *(char **)arguments[1];
-        for (unsigned block = 0; block < x; block++, table += 3)
+    if (trace) {
+        fprintf(trace, "%.*s %u %u %u", (int)strcspn(launch->function, "("), launch->function, launch->x,
+                launch->y, launch->threads);
+        for (int at = 0; at < launch->count; at++) fprintf(trace, " %lx", (long)launch->arguments[at]);
+        fputc('\n', trace);
+    }
+    if (strncmp(launch->function, "cohort_gather", 13) == 0) {
+        uint64_t *table = (uint64_t *)launch->arguments[0];
+        char *to = (char *)launch->arguments[1];
+        for (unsigned block = 0; block < launch->x; block++, table += 3)
             memcpy(to + table[2], (void *)table[0], table[1]);
     }
+    return OK;
+}
+
+int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty,
+                   unsigned tz, unsigned shared, void *stream, void **arguments, void **extra) {
+    Launch launch;
+    ALIVE();
+    int status = read_launch(&launch, function, x, y, z, threads, ty, tz, shared, arguments, extra);
+    return status ? status : stream ? run(&launch) : INVALID;
+}
+
+// A graph's nodes in the order in which they were added, which is one in which they may run. What is
+// made of it to be launched has copies of them.
+typedef struct Node {
+    struct Node *next;
+    int is_launch;
+    Launch launch;
+} Node;
+typedef struct { Node *first, *last; } Graph;
+typedef struct { Graph *graph; int count; Launch *launches; } Executable;
+typedef struct {
+    const char *function;
+    unsigned x, y, z, threads, ty, tz, shared;
+    void **arguments, **extra;
+    void *kernel, *context;
+} Parameters;
+
+int cuGraphCreate(Graph **graph, unsigned flags) {
+    ALIVE();
+    if (option("nographs", NULL)) return NOT_SUPPORTED;
+    *graph = calloc(1, sizeof **graph);
+    made++;
+    return flags ? INVALID : OK;
+}
+static int add(Node **added, Graph *graph, Node *const *behind, size_t count) {
+    ALIVE();
+    for (size_t at = 0; at < count; at++) {
+        Node *node = graph->first;
+        while (node && node != behind[at]) node = node->next;
+        if (!node) return INVALID;
+    }
+    // Nothing but the first level waits for nothing.
+    if (!graph->first && count) return INVALID;
+    Node *node = calloc(1, sizeof *node);
+    *(graph->first ? &graph->last->next : &graph->first) = node;
+    graph->last = node;
+    *added = node;
+    return OK;
+}
+int cuGraphAddEmptyNode(Node **node, Graph *graph, Node *const *behind, size_t count) {
+    return add(node, graph, behind, count);
+}
+static int read_parameters(Launch *launch, const Parameters *given) {
+    if (given->kernel || given->context) return INVALID;
+    return read_launch(launch, given->function, given->x, given->y, given->z, given->threads, given->ty,
+                       given->tz, given->shared, given->arguments, given->extra);
+}
+int cuGraphAddKernelNode_v2(Node **node, Graph *graph, Node *const *behind, size_t count,
+                            const Parameters *given) {
+    int status = add(node, graph, behind, count);
+    if (status) return status;
+    (*node)->is_launch = 1;
+    return read_parameters(&(*node)->launch, given);
+}
+int cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned long long flags) {
+    ALIVE();
+    Executable *new = calloc(1, sizeof *new);
+    new->graph = graph;
+    for (Node *node = graph->first; node; node = node->next) new->count += node->is_launch;
+    new->launches = calloc((size_t)new->count, sizeof *new->launches);
+    int at = 0;
+    for (Node *node = graph->first; node; node = node->next)
+        if (node->is_launch) new->launches[at++] = node->launch;
+    *executable = new;
+    return flags ? INVALID : OK;
+}
+int cuGraphExecKernelNodeSetParams_v2(Executable *executable, const Node *node, const Parameters *given) {
+    ALIVE();
+    int at = 0;
+    for (Node *other = executable->graph->first; other; other = other->next) {
+        if (other == node) {
+            changes++;
+            return node->is_launch ? read_parameters(&executable->launches[at], given) : INVALID;
+        }
+        at += other->is_launch;
+    }
+    return INVALID;
+}
+int cuGraphLaunch(const Executable *executable, void *stream) {
+    ALIVE();
+    graph_launches++;
+    for (int at = 0; at < executable->count; at++) {
+        int status = run(&executable->launches[at]);
+        if (status) return status;
+    }
+    return stream ? OK : INVALID;
+}
+int cuGraphExecDestroy(Executable *executable) {
+    free(executable->launches);
+    free(executable);
+    return OK;
+}
+int cuGraphDestroy(Graph *graph) {
+    for (Node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        free(node);
+    }
+    free(graph);
     return OK;
 }
 
@@ -167,11 +348,19 @@ static const char *say(int error) {
     case OUT_OF_MEMORY: return "out of memory";
     case NO_DEVICE: return "no CUDA-capable device is detected";
     case LAUNCH_FAILED: return "unspecified launch failure";
+    case ILLEGAL_ADDRESS: return "an illegal memory access was encountered";
+    case ECC: return "uncorrectable ECC error encountered";
+    case NO_COMPILER: return "PTX JIT compiler library not found";
+    case NO_BINARY: return "no kernel image is available for execution on the device";
     default: return "invalid argument";
     }
 }
 int cuGetErrorString(int error, const char **text) { *text = say(error); return OK; }
 int cuGetErrorName(int error, const char **text) {
-    *text = error == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : error == LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR";
+    *text = error == NO_DEVICE         ? "CUDA_ERROR_NO_DEVICE"
+            : error == LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
+            : error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : error == ECC             ? "CUDA_ERROR_ECC_UNCORRECTABLE"
+                                       : "CUDA_ERROR";
     return OK;
 }

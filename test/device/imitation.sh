@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What of the use of NVIDIA's driver can be tested without a GPU: against an imitation of it
 # (imitation.c) that computes nothing. That no call is wrong or left out, how many copies a flush
-# makes, and what is said when there is no driver, an old one, no device, no memory, or a device that
-# dies. Needs the small batch-run (`make runner`; test/runner.sh builds it too).
+# makes, that a graph launches what plain launches do, and what is said when there is no driver, an old
+# one, no device, no memory, no code that fits, or a device that dies. Needs the small batch-run (`make runner`; test/runner.sh builds it too).
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -31,6 +31,7 @@ run() {
     local behaviour=$1
     shift
     LD_LIBRARY_PATH=$folder/driver COHORT_IMITATION=$behaviour COHORT_IMITATION_LOG=$folder/log \
+        COHORT_IMITATION_TRACE=$folder/trace \
         "$runner" "$folder/model.cohort" --device cuda --weights "$example/weights.safetensors" --quiet \
         --input "$example/input.jsonl" --output "$folder/output" "$@" 2> "$folder/stderr"
     code=$?
@@ -69,22 +70,89 @@ copies_are_few() {
 
 streams_are_used() {
     prepare birnn
-    run '' --batch all
+    run '' --batch all --no-graphs
     (($(counted 'forks') > 0)) || echo 'no launches on several streams'
     prepare treelstm
 }
 
-gives_all_memory_back() {
-    run '' --batch 7
-    (($(counted left) == 0)) || echo "$(counted left) bytes were not given back"
+# Whether two runs launched the same and copied the same, in the same order.
+does_the_same() {
+    run '' "$@" --no-graphs
+    mv "$folder/trace" "$folder/plain"
+    (($(counted 'graphs made') == 0)) || echo 'graphs were made all the same'
+    run '' "$@"
+    cmp "$folder/plain" "$folder/trace"
+    (($(counted 'graph launches') > 0)) || echo 'no graph was launched'
 }
 
+graphs_do_what_launches_do() {
+    local name
+    for name in act birnn treelstm; do
+        prepare "$name"
+        does_the_same --batch 4 --benchmark-repetitions 2
+    done
+    # What repeats entirely is launched as it was.
+    does_the_same --batch all --benchmark-repetitions 5 --stats "$folder/stats"
+    tr -d ' \n' < "$folder/stats" | grep -qF '"graphs":{"made":0,"replayed":1,"changed_launches":0}' ||
+        grep '"graphs"' -A 4 "$folder/stats"
+}
+
+does_without_graphs() {
+    run '' --batch 4 --no-graphs
+    mv "$folder/trace" "$folder/plain"
+    run nographs --batch 4
+    ((code == 0)) || cat "$folder/stderr"
+    cmp "$folder/plain" "$folder/trace"
+}
+
+times_are_taken() {
+    run '' --batch 8 --device-times --stats "$folder/stats"
+    ((code == 0)) || cat "$folder/stderr"
+    python3 - "$folder/stats" << 'END'
+import json, sys
+
+stats = json.load(open(sys.argv[1]))
+# Every span of the imitation takes half a millisecond.
+for kernel in stats["kernels"]:
+    if abs(kernel["seconds"] - 0.0005 * kernel["launches"]) > 1e-9 or not kernel["bytes"]:
+        print("wrong:", kernel)
+device = stats["device"]
+for name in ("seconds", "list_seconds"):
+    if abs(device[name] - 0.0005 * stats["flushes"]) > 1e-9:
+        print(name, "is", device[name], "of", stats["flushes"], "flushes")
+if device["fetch_seconds"] <= 0 or not device["launches"] or not device["copies"]["bytes_to_host"]:
+    print("nothing was counted:", device)
+END
+}
+
+gives_all_memory_back() {
+    local behaviour
+    for behaviour in '' nopools; do
+        run "$behaviour" --batch 7
+        ((code == 0)) || cat "$folder/stderr"
+        (($(counted left) == 0)) || echo "$(counted left) bytes were not given back"
+    done
+}
+
+# keeps_what_was_finished ERROR TEXT: of a device that dies by that error.
 keeps_what_was_finished() {
-    refused 'dies=60' 'Imitation (cuda:0): it stopped working: unspecified launch failure' --batch 5
     local lines
+    refused "dies=60 code=$1" "Imitation (cuda:0): it stopped working: $2" --batch 5
     lines=$(wc -l < "$folder/output")
     ((lines >= 5 && lines % 5 == 0 && lines < $(wc -l < "$example/input.jsonl"))) ||
         echo "$lines lines were written"
+}
+
+# A driver that refuses machine code gets PTX, one that cannot compile PTX copies piece by piece.
+other_code_is_tried() {
+    printf '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nprintf "\\177ELF" > "$2"\n' > "$folder/ptxas"
+    chmod +x "$folder/ptxas"
+    COHORT_PTXAS=$folder/ptxas prepare treelstm sm_90,ptx
+    run '' --batch all
+    ((code == 0)) || cat "$folder/stderr"
+    refused nojit 'the machine code for sm_90 cannot be loaded: no kernel image' --batch all
+    grep -q 'the PTX for sm_[0-9]* cannot be loaded: PTX JIT compiler' "$folder/stderr" || cat "$folder/stderr"
+    prepare treelstm
 }
 
 no_driver() {
@@ -98,11 +166,11 @@ mkdir "$folder/driver"
 cc -std=gnu11 -O1 -Wall -Werror -shared -fPIC -o "$folder/driver/libcuda.so" test/device/imitation.c || exit 1
 ln -s libcuda.so "$folder/driver/libcuda.so.1"
 
-# prepare NAME: the example that is run.
+# prepare NAME [CODE]: the example that is run, with code for that GPU.
 prepare() {
     example=examples/$1
     "$bin/batch-opt" "$example/$1.coh" --weights "$example/weights.safetensors" --emit artifact \
-        --gpu-arch ptx -o "$folder/model.cohort" || exit 1
+        --gpu-arch "${2:-ptx}" -o "$folder/model.cohort" || exit 1
 }
 
 prepare treelstm
@@ -110,12 +178,25 @@ prepare treelstm
 check 'a program runs to its end' runs_to_the_end
 check 'a flush makes few copies' copies_are_few
 check 'independent launches go to several streams' streams_are_used
+check 'a graph does what plain launches do' graphs_do_what_launches_do
+check 'a driver without graphs does without' does_without_graphs
+check 'times are taken of each call' times_are_taken
 check 'all memory is given back' gives_all_memory_back
+check 'a driver that refuses code gets other code' other_code_is_tried
 check 'a missing driver is told' no_driver
 check 'an old driver is told' refused version=11040 'too old: it supports CUDA 11.4, and 12.0 is needed'
 check 'a missing device is told' refused none 'no usable device: no CUDA-capable device is detected'
 check 'too little memory is told' refused memory=1000000 'no memory left'
-check 'a device that dies leaves what was finished' keeps_what_was_finished
+check 'a limit that the weights are beyond is told' \
+    refused '' "the program's constants do not fit" --device-memory 1000
+check 'a limit that a batch is beyond is told' \
+    refused '' 'try a smaller --batch, or a larger --device-memory' --device-memory 300K
+check 'a kernel that fails leaves what was finished' \
+    keeps_what_was_finished 719 'unspecified launch failure (CUDA_ERROR_LAUNCH_FAILED); a kernel is wrong'
+check 'a wrong address leaves what was finished' keeps_what_was_finished 700 \
+    'an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS); a kernel is wrong'
+check 'faulty memory leaves what was finished' \
+    keeps_what_was_finished 214 'uncorrectable ECC error encountered (CUDA_ERROR_ECC_UNCORRECTABLE)'
 
 result=ok
 ((failed == 0)) || result=FAILED

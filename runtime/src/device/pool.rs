@@ -52,11 +52,11 @@ impl Pool {
 
     /// # Safety
     ///
-    /// The block is of this pool, and nothing that is queued on the device uses it.
+    /// The block is of this pool, and nothing that is queued on the device after this uses it.
     pub unsafe fn give(&mut self, device: &mut dyn Device, block: Block) {
         if block.bytes > 0 {
             // SAFETY: the caller's promise.
-            unsafe { device.free(block.address, block.bytes) };
+            unsafe { device.free(block.address) };
             self.used -= block.bytes;
         }
     }
@@ -80,13 +80,12 @@ impl Pool {
         };
         let old = std::mem::replace(block, larger);
         if old.bytes > 0 {
-            // SAFETY: both blocks are this pool's, and the old one is not used any more once the
-            // copy is done.
+            // SAFETY: both blocks are this pool's, and the old one is not used any more behind the
+            // copy.
             unsafe {
                 if kept > 0 {
                     device.copy(larger.address, old.address, kept.min(old.bytes))?;
                 }
-                device.finish()?;
                 self.give(device, old);
             }
         }

@@ -9,12 +9,14 @@
 mod block;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use cohort_abi::gpu::{GpuFunction, SimFn};
 
-use super::{Device, Launch, Piece, Problem};
+use super::queue::{Launch, Queue};
+use super::{Device, Piece, Problem, Work};
 use crate::code::{CompiledCode, Program};
 use crate::memory::{AlignedBuffer, SLACK};
 use block::Threads;
@@ -46,10 +48,14 @@ pub struct Sim {
     memory: BTreeMap<u64, Allocation>,
     used: u64,
     staging: Vec<u8>,
+    gathered: Vec<u8>,
     threads: Threads,
     faults: Faults,
     launches: u64,
-    clock: Instant,
+    begun: Instant,
+    is_timed: bool,
+    call_seconds: Vec<f64>,
+    work: Work,
 }
 
 struct Function {
@@ -72,11 +78,21 @@ impl Sim {
             memory: BTreeMap::new(),
             used: 0,
             staging: Vec::new(),
+            gathered: Vec::new(),
             threads: Threads::default(),
             faults,
             launches: 0,
-            clock: Instant::now(),
+            begun: Instant::now(),
+            is_timed: false,
+            call_seconds: Vec::new(),
+            work: Work::default(),
         }
+    }
+
+    /// Whether each call is timed.
+    pub fn timed(mut self, is_timed: bool) -> Sim {
+        self.is_timed = is_timed;
+        self
     }
 
     fn is_dead(&self) -> bool {
@@ -102,6 +118,23 @@ impl Sim {
                 "{bytes} bytes at {address:#x} are not the program's"
             ))),
         }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Device::run`].
+    unsafe fn launch(&mut self, launch: &Launch, arguments: &[u64]) -> Result<(), Problem> {
+        self.launches += 1;
+        self.work.launches += 1;
+        self.alive()?;
+        let function = &self.functions[launch.function];
+        let shared = function.shared_bytes as usize;
+        // SAFETY: the caller's promise.
+        let run = unsafe {
+            let threads = &mut self.threads;
+            threads.run(function.function, launch, arguments, shared, POISON)
+        };
+        run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", function.symbol)))
     }
 }
 
@@ -139,7 +172,7 @@ impl Device for Sim {
         Ok(address)
     }
 
-    unsafe fn free(&mut self, address: u64, _: u64) {
+    unsafe fn free(&mut self, address: u64) {
         if let Some(allocation) = self.memory.remove(&address) {
             self.used -= allocation.bytes as u64;
         }
@@ -182,11 +215,15 @@ impl Device for Sim {
         Ok(&mut self.staging[..bytes])
     }
 
-    unsafe fn send(&mut self, to: u64, bytes: usize) -> Result<(), Problem> {
+    unsafe fn send(&mut self, to: u64, part: Range<usize>) -> Result<(), Problem> {
         self.alive()?;
-        self.check(to, bytes as u64)?;
+        let Some(bytes) = self.staging.get(part) else {
+            return Err(Problem::Lost("more was sent than was staged".to_owned()));
+        };
+        self.check(to, bytes.len() as u64)?;
         // SAFETY: the range is this device's, and not of the staging memory.
-        unsafe { std::ptr::copy_nonoverlapping(self.staging.as_ptr(), to as *mut u8, bytes) };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+        self.work.copies.sent(bytes.len());
         Ok(())
     }
 
@@ -195,6 +232,7 @@ impl Device for Sim {
         self.check(to, bytes.len() as u64)?;
         // SAFETY: the range is this device's, and not of the host's rows.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+        self.work.copies.sent(bytes.len());
         Ok(())
     }
 
@@ -209,45 +247,30 @@ impl Device for Sim {
         Ok(())
     }
 
-    unsafe fn forget(&mut self, address: u64, bytes: u64) {
-        if self.check(address, bytes).is_ok() && bytes > 0 {
-            // SAFETY: the range is this device's.
-            unsafe { std::ptr::write_bytes(address as *mut u8, POISON, bytes as usize) };
+    fn begin(&mut self) -> Result<(), Problem> {
+        self.begun = Instant::now();
+        self.alive()
+    }
+
+    unsafe fn run(&mut self, queue: &Queue) -> Result<(), Problem> {
+        self.call_seconds.clear();
+        for (call, launches, arguments) in queue.levels().flatten() {
+            let begin = Instant::now();
+            let Piece { address, bytes } = call.scratch;
+            if self.check(address, bytes).is_ok() && bytes > 0 {
+                // SAFETY: the range is this device's, and nobody needs what is there.
+                unsafe { std::ptr::write_bytes(address as *mut u8, POISON, bytes as usize) };
+            }
+            for launch in launches {
+                // SAFETY: the caller's promise.
+                unsafe { self.launch(launch, arguments)? };
+            }
+            if self.is_timed {
+                self.call_seconds.push(begin.elapsed().as_secs_f64());
+            }
         }
-    }
-
-    fn fork(&mut self, _: usize) -> Result<(), Problem> {
-        self.alive()
-    }
-
-    unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Problem> {
-        self.launches += 1;
-        self.alive()?;
-        let function = &self.functions[launch.function];
-        // SAFETY: the caller's promise.
-        let run = unsafe {
-            self.threads.run(
-                function.function,
-                launch,
-                function.shared_bytes as usize,
-                POISON,
-            )
-        };
-        run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", function.symbol)))
-    }
-
-    fn start_clock(&mut self) -> Result<(), Problem> {
-        self.clock = Instant::now();
-        self.alive()
-    }
-
-    fn stop_clock(&mut self) -> Result<f64, Problem> {
-        self.finish()?;
-        Ok(self.clock.elapsed().as_secs_f64())
-    }
-
-    fn join(&mut self, _: usize) -> Result<(), Problem> {
-        self.alive()
+        self.work.seconds += self.begun.elapsed().as_secs_f64();
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), Problem> {
@@ -266,22 +289,33 @@ impl Device for Sim {
         Ok(())
     }
 
-    unsafe fn gather(&mut self, pieces: &[Piece], to: &mut [u8]) -> Result<(), Problem> {
-        self.alive()?;
-        let mut rest = to;
+    unsafe fn gather(&mut self, pieces: &[Piece]) -> Result<&[u8], Problem> {
+        self.finish()?;
+        let begin = Instant::now();
+        self.gathered.clear();
         for piece in pieces {
             self.check(piece.address, piece.bytes)?;
-            let (place, behind) = rest.split_at_mut(piece.bytes as usize);
-            // SAFETY: the range is this device's, and not the host's room for it.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    piece.address as *const u8,
-                    place.as_mut_ptr(),
-                    place.len(),
-                );
-            }
-            rest = behind;
+            // SAFETY: the range is this device's, and all of it was written, if only with what is no
+            // number.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(piece.address as *const u8, piece.bytes as usize)
+            };
+            self.gathered.extend_from_slice(bytes);
         }
-        Ok(())
+        self.work.copies.fetched(self.gathered.len());
+        self.work.fetch_seconds += begin.elapsed().as_secs_f64();
+        Ok(&self.gathered)
+    }
+
+    fn call_seconds(&mut self) -> Result<&[f64], Problem> {
+        Ok(&self.call_seconds)
+    }
+
+    fn work(&self) -> Work {
+        self.work
+    }
+
+    fn clear_work(&mut self) {
+        self.work = Work::default();
     }
 }

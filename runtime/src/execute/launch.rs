@@ -111,36 +111,41 @@ impl Flush<'_> {
             let after = Instant::now();
             launches.add(placed.rows, (after - before).as_nanos() as u64);
             if let Some(ragged) = placed.ragged {
-                launches
-                    .ragged
-                    .add(&self.ragged_work(kernel, placed, ragged));
+                let work = ragged_work(kernel, placed, self.ragged, ragged, self.bases);
+                launches.ragged.add(&work);
             }
             before = after;
         }
     }
+}
 
-    /// What a launch of a ragged kernel does, and what it would do if all its calls were as long as
-    /// the longest.
-    fn ragged_work(&self, kernel: &Kernel, placed: &Placed, ragged: usize) -> RaggedWork {
-        let launch = &self.ragged.launches[ragged];
-        let calls = u64::from(placed.calls);
-        let longest = |operand: usize| self.ragged.longest[launch.length_start + operand];
-        let form = &kernel.form;
-        let rows_work = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
-        let dense_rows = calls.saturating_mul(form.rows_of(longest));
-        let row_bytes = |space: usize| self.bases[space].row_bytes as u64;
-        let dense_bytes = calls.saturating_mul(super::ragged_bytes(kernel, row_bytes, longest));
-        let dense_flops = calls.saturating_mul(form.flops(longest));
-        RaggedWork {
-            calls,
-            flops: launch
-                .flops
-                .saturating_add(rows_work(u64::from(placed.rows))),
-            bytes: launch.bytes,
-            dense_rows,
-            dense_flops: dense_flops.saturating_add(rows_work(dense_rows)),
-            dense_bytes,
-        }
+/// What a launch of a ragged kernel does, and what it would do if all its calls were as long as the
+/// longest.
+pub(super) fn ragged_work(
+    kernel: &Kernel,
+    placed: &Placed,
+    ragged: &RaggedLaunches,
+    number: usize,
+    bases: &[SpaceBase],
+) -> RaggedWork {
+    let launch = &ragged.launches[number];
+    let calls = u64::from(placed.calls);
+    let longest = |operand: usize| ragged.longest[launch.length_start + operand];
+    let form = &kernel.form;
+    let rows_work = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
+    let dense_rows = calls.saturating_mul(form.rows_of(longest));
+    let row_bytes = |space: usize| bases[space].row_bytes as u64;
+    let dense_bytes = calls.saturating_mul(super::ragged_bytes(kernel, row_bytes, longest));
+    let dense_flops = calls.saturating_mul(form.flops(longest));
+    RaggedWork {
+        calls,
+        flops: launch
+            .flops
+            .saturating_add(rows_work(u64::from(placed.rows))),
+        bytes: launch.bytes,
+        dense_rows,
+        dense_flops: dense_flops.saturating_add(rows_work(dense_rows)),
+        dense_bytes,
     }
 }
 

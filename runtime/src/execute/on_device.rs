@@ -66,11 +66,7 @@ impl Executor {
     /// What the device did since the last [`Executor::clear_launches`].
     pub fn device_stats(&self) -> Option<DeviceStats> {
         let runner = self.device.as_ref()?;
-        Some(DeviceStats {
-            name: runner.device_name().to_owned(),
-            seconds: runner.seconds(),
-            peak_memory_bytes: runner.most_used_bytes(),
-        })
+        Some(runner.stats())
     }
 
     pub(super) fn launch_on_device(
@@ -102,7 +98,11 @@ impl Executor {
             if placed.rows == 0 {
                 continue;
             }
-            self.launches[placed.kernel as usize].add(placed.rows, 0);
+            if let Some(ragged) = placed.ragged {
+                let kernel = &self.kernels[placed.kernel as usize];
+                let work = launch::ragged_work(kernel, placed, &self.ragged, ragged, &self.bases);
+                self.launches[placed.kernel as usize].ragged.add(&work);
+            }
             launches.push(Placed {
                 kernel: placed.kernel,
                 rows: placed.rows,
@@ -121,11 +121,18 @@ impl Executor {
             offsets: &self.lists.offsets,
             lists: &lists,
         };
-        runner.flush(&self.arena, &work)
+        runner.flush(&self.arena, &work)?;
+        // Times are known of all calls, or of none.
+        let mut seconds = runner.call_seconds()?.iter();
+        for placed in &launches {
+            let nanoseconds = seconds.next().map_or(0, |seconds| (seconds * 1e9) as u64);
+            self.launches[placed.kernel as usize].add(placed.rows, nanoseconds);
+        }
+        Ok(())
     }
 
-    /// Brings everything to the host that can decide, of what a flush computed, in one copy: a
-    /// decision that is read later, or again, costs no other one.
+    /// Waits for a flush and brings everything to the host that can decide, in one copy: a decision
+    /// that is read later, or again, costs no other one.
     pub(super) fn fetch_deciding(&mut self, regions: &[Region]) -> Result<(), Error> {
         let Some(runner) = &mut self.device else {
             return Ok(());

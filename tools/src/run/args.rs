@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use cohort_runtime::device::DeviceKind;
+use cohort_runtime::device::{self, DeviceKind};
 use cohort_runtime::{Batch, Config, Limits, Policy};
 
 use super::explain::Format;
@@ -45,6 +45,14 @@ pub struct Arguments {
     /// How much memory of the GPU may be used, `8G`; without, most of what is free
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub device_memory: Option<u64>,
+    /// Launch every kernel by itself, also where a flush is like one before it and could be launched
+    /// as one graph
+    #[arg(long)]
+    pub no_graphs: bool,
+    /// Take the time of each kernel call on the GPU, for `--stats` and `--explain`; calls run one
+    /// after another then, and not as graphs
+    #[arg(long)]
+    pub device_times: bool,
     /// Instances in a batch, or `all`
     #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]
     pub batch: BatchSize,
@@ -181,10 +189,17 @@ impl Arguments {
                  where they lie",
             ));
         }
-        if self.device == Device::Cpu && self.device_memory.is_some() {
-            return Err(Stop::usage(
-                "`--device-memory` limits the memory of a GPU; say which by `--device`",
-            ));
+        let of_gpus = [
+            (self.device_memory.is_some(), "--device-memory"),
+            (self.no_graphs, "--no-graphs"),
+            (self.device_times, "--device-times"),
+        ];
+        if let Some((_, option)) = of_gpus.iter().find(|(is_given, _)| *is_given)
+            && self.device == Device::Cpu
+        {
+            return Err(Stop::usage(format!(
+                "`{option}` is for a GPU; say which by `--device`"
+            )));
         }
         if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Depth {
             return Err(Stop::usage(
@@ -283,6 +298,10 @@ impl Arguments {
                 Device::GpuSim => DeviceKind::GpuSim,
             },
             device_memory: self.device_memory,
+            device_options: device::Options {
+                graphs: !self.no_graphs,
+                times: self.device_times,
+            },
             ..Config::default()
         }
     }

@@ -3,9 +3,9 @@
 use super::Problem;
 use crate::artifact::{DeviceCode, DeviceFormat};
 
-/// The best code for a device of that compute capability: a CUBIN of its own generation, the closest
-/// one, or else PTX of the latest generation that it includes.
-pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<&DeviceCode, Problem> {
+/// The codes for a device of that compute capability, the best one first: CUBINs of its own
+/// generation, the closest one first, then PTX, that of the latest generation first.
+pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<Vec<&DeviceCode>, Problem> {
     let fitting = codes.iter().filter_map(|code| {
         let target = Target::parse(&code.target)?;
         let is_cubin = code.format == DeviceFormat::Cubin;
@@ -17,23 +17,28 @@ pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<&DeviceCod
         };
         fits.then_some(((is_cubin, target.capability), code))
     });
-    let best = fitting.max_by_key(|(rank, _)| *rank);
-    best.map(|(_, code)| code).ok_or_else(|| {
-        let (major, minor) = capability;
-        let listed: Vec<String> = codes
-            .iter()
-            .map(|code| match code.format {
-                DeviceFormat::Cubin => code.target.clone(),
-                DeviceFormat::Ptx => format!("{} and later", code.target),
-            })
-            .collect();
-        Problem::NoCode(match listed.is_empty() {
-            true => "the program has no code for GPUs".to_owned(),
-            false => format!(
-                "it is an sm_{major}{minor}, and the program has code for {}",
-                listed.join(", ")
-            ),
+    let mut fitting: Vec<_> = fitting.collect();
+    fitting.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+    match fitting.is_empty() {
+        true => Err(unfit(codes, capability)),
+        false => Ok(fitting.into_iter().map(|(_, code)| code).collect()),
+    }
+}
+
+fn unfit(codes: &[DeviceCode], (major, minor): (u32, u32)) -> Problem {
+    let listed: Vec<String> = codes
+        .iter()
+        .map(|code| match code.format {
+            DeviceFormat::Cubin => code.target.clone(),
+            DeviceFormat::Ptx => format!("{} and later", code.target),
         })
+        .collect();
+    Problem::NoCode(match listed.is_empty() {
+        true => "the program has no code for GPUs".to_owned(),
+        false => format!(
+            "it is an sm_{major}{minor}, and the program has code for {}",
+            listed.join(", ")
+        ),
     })
 }
 
@@ -97,7 +102,7 @@ mod tests {
             code("sm_x", Cubin),
         ];
         let chosen = |capability| {
-            let code = choose(&codes, capability).unwrap();
+            let code = choose(&codes, capability).unwrap()[0];
             (code.target.as_str(), code.format)
         };
         assert_eq!(chosen((8, 0)), ("sm_80", Cubin));
@@ -106,6 +111,13 @@ mod tests {
         assert_eq!(chosen((10, 0)), ("sm_90", Ptx));
         assert_eq!(chosen((12, 1)), ("sm_120f", Ptx));
         assert_eq!(chosen((13, 0)), ("sm_90", Ptx));
+        // What does not load may be compiled.
+        let all = choose(&codes, (8, 9)).unwrap();
+        let all: Vec<_> = all
+            .iter()
+            .map(|code| (code.target.as_str(), code.format))
+            .collect();
+        assert_eq!(all, [("sm_86", Cubin), ("sm_80", Cubin), ("sm_80", Ptx)]);
         assert_eq!(
             choose(&codes, (7, 5)).unwrap_err().to_string(),
             "it is an sm_75, and the program has code for sm_80, sm_90a, sm_80 and later, sm_86, \

@@ -11,7 +11,7 @@ use cohort_abi::gpu::SimFn;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::Launch;
+use crate::device::queue::Launch;
 use crate::memory::AlignedBuffer;
 
 /// Of a thread. Kernels keep their tiles in shared memory, and what they spill is little.
@@ -46,7 +46,8 @@ impl Threads {
     pub unsafe fn run(
         &mut self,
         function: SimFn,
-        launch: &Launch<'_>,
+        launch: &Launch,
+        arguments: &[u64],
         shared_bytes: usize,
         poison: u8,
     ) -> Result<(), String> {
@@ -59,7 +60,7 @@ impl Threads {
                 shared[..shared_bytes].fill(poison);
                 let call = Call {
                     function,
-                    arguments: launch.arguments.as_ptr(),
+                    arguments: arguments.as_ptr(),
                     block: (x, y),
                     thread: 0,
                     shared: shared.as_mut_ptr().cast(),

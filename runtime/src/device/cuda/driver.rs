@@ -1,0 +1,141 @@
+//! The driver as a whole: whether it is there, its first device, loading code, and its errors in words.
+
+use std::ffi::{CStr, CString};
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys::{self, CUresult};
+
+use crate::artifact::{DeviceCode, DeviceFormat};
+use crate::device::Problem;
+use crate::error::Error;
+
+/// The oldest driver: CUDA 12.0, as the driver counts.
+const OLDEST_DRIVER: i32 = 12_000;
+
+/// The driver's first device and its name.
+pub fn first_device() -> Result<(sys::CUdevice, String), Error> {
+    let absent = |why: String| Problem::Absent(why).on("an NVIDIA GPU");
+    // SAFETY: it only tries to load the library, and nothing of it is used.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(absent(
+            "there is no NVIDIA driver on this machine (its library libcuda.so.1 was not found)"
+                .to_owned(),
+        ));
+    }
+    let mut version = 0;
+    // SAFETY: the library is there, the function as old as the library, the number valid.
+    let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
+    asked.map_err(|error| absent(format!("the NVIDIA driver does not answer: {}", say(error))))?;
+    if version < OLDEST_DRIVER {
+        return Err(absent(format!(
+            "the NVIDIA driver is too old: it supports CUDA {}, and {} is needed",
+            cuda_version(version),
+            cuda_version(OLDEST_DRIVER)
+        )));
+    }
+    let no_device = |error| {
+        absent(format!(
+            "the NVIDIA driver has no usable device: {}",
+            say(error)
+        ))
+    };
+    result::init().map_err(no_device)?;
+    let device = result::device::get(0).map_err(no_device)?;
+    let name = result::device::get_name(device).map_err(no_device)?;
+    Ok((device, format!("{} (cuda:0)", name.trim())))
+}
+
+/// An attribute of a device.
+pub fn attribute(
+    device: sys::CUdevice,
+    attribute: sys::CUdevice_attribute,
+) -> Result<i32, Problem> {
+    // SAFETY: the device is one that the driver gave.
+    unsafe { result::device::get_attribute(device, attribute) }.map_err(problem)
+}
+
+/// Loads the first of the codes that the driver takes. A driver may refuse a CUBIN that is newer than
+/// itself, or PTX where it has no compiler; the other one helps then.
+pub fn load_first(codes: &[&DeviceCode]) -> Result<sys::CUmodule, Problem> {
+    let mut refusals = Vec::new();
+    for code in codes {
+        match load(&code.bytes) {
+            Ok(module) => return Ok(module),
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
+                return Err(Problem::Full("the program's code does not fit".to_owned()));
+            }
+            Err(error) => refusals.push(format!(
+                "the {} for {} cannot be loaded: {}",
+                match code.format {
+                    DeviceFormat::Cubin => "machine code",
+                    DeviceFormat::Ptx => "PTX",
+                },
+                code.target,
+                say(error)
+            )),
+        }
+    }
+    Err(Problem::NoCode(refusals.join("; ")))
+}
+
+/// Loads a CUBIN, or compiles PTX.
+pub fn load(code: &[u8]) -> Result<sys::CUmodule, DriverError> {
+    // The driver wants a NUL behind PTX.
+    let image = [code, &[0]].concat();
+    // SAFETY: the image is alive during the call.
+    unsafe { result::module::load_data(image.as_ptr().cast()) }
+}
+
+pub fn function(module: sys::CUmodule, symbol: &str) -> Result<sys::CUfunction, Problem> {
+    let missing =
+        |why: String| Problem::NoCode(format!("its code has no function `{symbol}`: {why}"));
+    let name = CString::new(symbol).map_err(|error| missing(error.to_string()))?;
+    // SAFETY: the module is loaded.
+    unsafe { result::module::get_function(module, name) }.map_err(|error| missing(say(error)))
+}
+
+/// What an error of a call means that is not expected to fail.
+pub fn problem(error: DriverError) -> Problem {
+    use CUresult::*;
+    let hint = match error.0 {
+        CUDA_ERROR_OUT_OF_MEMORY => {
+            let why = "for the driver's own use (try a smaller --batch or --device-memory)";
+            return Problem::Full(format!("{}, {why}", say(error)));
+        }
+        CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUDA_ERROR_INVALID_PC
+        | CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUDA_ERROR_LAUNCH_FAILED => {
+            "; a kernel is wrong: `--device gpu-sim` or NVIDIA's compute-sanitizer can tell where"
+        }
+        CUDA_ERROR_ECC_UNCORRECTABLE => "; the card's memory is faulty until it is reset",
+        CUDA_ERROR_LAUNCH_TIMEOUT => {
+            "; the system ends what holds a display's card too long: try a smaller --batch"
+        }
+        CUDA_ERROR_DEVICE_UNAVAILABLE => "; another program may have it for itself",
+        _ => "",
+    };
+    Problem::Lost(format!("{}{hint}", say(error)))
+}
+
+/// An error in the driver's words.
+pub fn say(error: DriverError) -> String {
+    let text = |text: Result<&CStr, DriverError>| {
+        text.map_or_else(
+            |_| format!("{:?}", error.0),
+            |text| text.to_string_lossy().into_owned(),
+        )
+    };
+    format!(
+        "{} ({})",
+        text(error.error_string()),
+        text(error.error_name())
+    )
+}
+
+fn cuda_version(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}

@@ -1,0 +1,116 @@
+//! Device memory, allocated in the order of a stream where the driver has pools for that: growing a
+//! block then waits for nothing.
+
+use std::collections::HashSet;
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+
+use super::driver::attribute;
+
+/// What was allocated and not freed.
+pub struct Memory {
+    pool: Option<sys::CUmemoryPool>,
+    blocks: HashSet<u64>,
+}
+
+impl Memory {
+    /// Of a device, which is this thread's.
+    pub fn new(device: sys::CUdevice) -> Memory {
+        let pools = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+        let has_pools = attribute(device, pools).is_ok_and(|answer| answer != 0);
+        let properties = sys::CUmemPoolProps {
+            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: device,
+            },
+            win32SecurityAttributes: std::ptr::null_mut(),
+            reserved: [0; 64],
+        };
+        // SAFETY: the properties are valid.
+        let pool = has_pools.then(|| unsafe { result::mem_pool::create(&raw const properties) });
+        Memory {
+            // A driver that says no has memory without pools.
+            pool: pool.and_then(Result::ok),
+            blocks: HashSet::new(),
+        }
+    }
+
+    /// Memory at a multiple of 256, not initialised; `None` if there is not as much.
+    ///
+    /// # Safety
+    ///
+    /// It is written before it is read, but for what may hold anything, and used in the order of the
+    /// stream.
+    pub unsafe fn allocate(
+        &mut self,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) -> Result<Option<u64>, DriverError> {
+        let again = |found: Result<u64, DriverError>| match found {
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
+            found => found.map(Some),
+        };
+        // SAFETY: the caller's promise, and the pool is this one's.
+        let address = unsafe {
+            match self.pool {
+                Some(pool) => {
+                    let take = || again(result::mem_pool::alloc_async(pool, bytes, stream));
+                    match take()? {
+                        Some(address) => Some(address),
+                        None => {
+                            // What was freed before is there once the stream got so far.
+                            result::stream::synchronize(stream)?;
+                            take()?
+                        }
+                    }
+                }
+                None => again(result::malloc_sync(bytes))?,
+            }
+        };
+        self.blocks.extend(address);
+        Ok(address)
+    }
+
+    /// Gives memory back when what is queued on the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Nothing that is queued later uses it.
+    pub unsafe fn free(&mut self, address: u64, stream: sys::CUstream) {
+        if !self.blocks.remove(&address) {
+            return;
+        }
+        // A device that does not take it back has died, which the next call tells.
+        // SAFETY: it was allocated here, and the caller promises that nothing uses it.
+        let _ = unsafe {
+            match self.pool {
+                Some(_) => result::free_async(address, stream),
+                None => {
+                    result::stream::synchronize(stream).and_then(|()| result::free_sync(address))
+                }
+            }
+        };
+    }
+
+    /// Gives everything back.
+    ///
+    /// # Safety
+    ///
+    /// Nothing is queued that uses it.
+    pub unsafe fn destroy(&mut self, stream: sys::CUstream) {
+        let blocks: Vec<u64> = self.blocks.iter().copied().collect();
+        // SAFETY: the caller's promise.
+        unsafe {
+            for address in blocks {
+                self.free(address, stream);
+            }
+            let _ = result::stream::synchronize(stream);
+            if let Some(pool) = self.pool.take() {
+                let _ = result::mem_pool::destroy(pool);
+            }
+        }
+    }
+}

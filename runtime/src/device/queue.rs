@@ -1,0 +1,155 @@
+//! What a flush launches, complete with arguments, before any of it is given to a device: so that a
+//! device can see whether it launched the like before.
+
+use super::Piece;
+
+/// Levels of calls; those of one level need nothing of each other, a call's launches follow one
+/// another.
+#[derive(Debug, Default)]
+pub struct Queue {
+    launches: Vec<Launch>,
+    arguments: Vec<u64>,
+    calls: Vec<Call>,
+    /// Of each level but the last, the calls up to its end.
+    levels: Vec<usize>,
+}
+
+/// A kernel's call for the rows of a bucket.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// What no other call of the level has.
+    pub scratch: Piece,
+    /// Where its launches and its arguments begin.
+    launches: usize,
+    arguments: usize,
+}
+
+/// One launch of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// As the device numbered it.
+    pub function: usize,
+    /// Blocks in the first and the second dim.
+    pub grid: (u32, u32),
+    /// Threads of a block.
+    pub threads: u32,
+}
+
+impl Queue {
+    pub fn clear(&mut self) {
+        self.launches.clear();
+        self.arguments.clear();
+        self.calls.clear();
+        self.levels.clear();
+    }
+
+    /// What is added from now on waits for everything before it.
+    pub fn end_level(&mut self) {
+        if self.calls.len() > self.levels.last().copied().unwrap_or(0) {
+            self.levels.push(self.calls.len());
+        }
+    }
+
+    /// Adds a call, whose arguments all its launches get; returns the list to add them to.
+    pub fn call(&mut self, scratch: Piece) -> &mut Vec<u64> {
+        self.calls.push(Call {
+            scratch,
+            launches: self.launches.len(),
+            arguments: self.arguments.len(),
+        });
+        &mut self.arguments
+    }
+
+    /// Adds a launch to the last call.
+    pub fn launch(&mut self, launch: Launch) {
+        self.launches.push(launch);
+    }
+
+    pub fn launch_count(&self) -> usize {
+        self.launches.len()
+    }
+
+    /// The launches and the arguments of a call, by its number.
+    fn call_at(&self, number: usize) -> (Call, &[Launch], &[u64]) {
+        let call = self.calls[number];
+        let (launches, arguments) = match self.calls.get(number + 1) {
+            Some(next) => (next.launches, next.arguments),
+            None => (self.launches.len(), self.arguments.len()),
+        };
+        (
+            call,
+            &self.launches[call.launches..launches],
+            &self.arguments[call.arguments..arguments],
+        )
+    }
+
+    /// Of each level, its calls: what they have for themselves, their launches, their arguments.
+    pub fn levels(
+        &self,
+    ) -> impl Iterator<Item = impl ExactSizeIterator<Item = (Call, &[Launch], &[u64])>> {
+        let ends = self.levels.iter().copied();
+        let last = self.levels.last().copied().unwrap_or(0);
+        let open = (last < self.calls.len()).then_some(self.calls.len());
+        let mut begin = 0;
+        ends.chain(open).map(move |end| {
+            let range = begin..end;
+            begin = end;
+            range.map(|number| self.call_at(number))
+        })
+    }
+
+    /// Its form: for each level, how many launches each call has, and a 0 at the end.
+    pub fn form(&self) -> Vec<u32> {
+        let mut form = Vec::with_capacity(self.calls.len() + self.levels.len() + 1);
+        for level in self.levels() {
+            form.extend(level.map(|(_, launches, _)| launches.len() as u32));
+            form.push(0);
+        }
+        form
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_calls_with_launches() {
+        let mut queue = Queue::default();
+        let launch = |function| Launch {
+            function,
+            grid: (1, 1),
+            threads: 32,
+        };
+        let scratch = Piece {
+            address: 0,
+            bytes: 0,
+        };
+        assert!(queue.form().is_empty());
+        queue.end_level();
+        queue.call(scratch).extend([1, 2]);
+        queue.launch(launch(7));
+        queue.launch(launch(8));
+        queue.call(scratch).push(3);
+        queue.launch(launch(9));
+        queue.end_level();
+        queue.end_level();
+        queue.call(scratch).push(4);
+        queue.launch(launch(7));
+        assert_eq!(queue.form(), [2, 1, 0, 1, 0]);
+        let levels: Vec<Vec<_>> = queue
+            .levels()
+            .map(|level| {
+                level
+                    .map(|(_, launches, arguments)| (launches.len(), arguments.to_vec()))
+                    .collect()
+            })
+            .collect();
+        assert_eq!(
+            levels,
+            [vec![(2, vec![1, 2]), (1, vec![3])], vec![(1, vec![4])]]
+        );
+        queue.end_level();
+        assert_eq!(queue.form(), [2, 1, 0, 1, 0]);
+    }
+}
