@@ -5,7 +5,7 @@ CARGO ?= cargo
 BENCH_ARGUMENTS ?=
 DEVICE ?= cuda
 
-.PHONY: all setup build runner demo test test-gpu bench lint docs help
+.PHONY: all setup build runner demo test test-gpu bench bench-gpu lint docs help
 
 all: build
 
@@ -35,6 +35,9 @@ bench: build ## Compares with PyTorch, switches each technique off; BENCH_ARGUME
 	$(CARGO) build --release --package cohort-runtime --examples
 	bench/setup.sh
 	.venv/bin/python bench/run.py $(BENCH_ARGUMENTS)
+
+bench-gpu: ## Compares with PyTorch on the GPU, or tests that on DEVICE=gpu-sim; says so where there is none
+	@bench/gpu.sh $(DEVICE) $(BENCH_ARGUMENTS)
 
 lint: setup ## Formatting and lints, without warnings
 	$(CARGO) fmt --all --check

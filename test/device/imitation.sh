@@ -125,6 +125,16 @@ if device["fetch_seconds"] <= 0 or not device["launches"] or not device["copies"
 END
 }
 
+# The benchmark's own use of the driver: every call is right.
+ceilings_are_measured() {
+    LD_LIBRARY_PATH=$folder/driver PYTHONPATH=bench python3 -c '
+import gpu_ceilings
+found = gpu_ceilings.measure(size=1 << 20, steps=2, launches=10)
+wrong = [name for name, value in found.items() if name != "card" and not value > 0]
+if wrong or found["card"] != "Imitation":
+    print("wrong:", found)'
+}
+
 gives_all_memory_back() {
     local behaviour
     for behaviour in '' nopools; do
@@ -181,6 +191,7 @@ check 'independent launches go to several streams' streams_are_used
 check 'a graph does what plain launches do' graphs_do_what_launches_do
 check 'a driver without graphs does without' does_without_graphs
 check 'times are taken of each call' times_are_taken
+check 'what a card can do is measured' ceilings_are_measured
 check 'all memory is given back' gives_all_memory_back
 check 'a driver that refuses code gets other code' other_code_is_tried
 check 'a missing driver is told' no_driver

@@ -4,21 +4,25 @@
 #     ./run.sh [cuda|gpu-sim|cpu]        (cuda)
 #
 # For each: the results against the f64 interpreter's, to a part in TOLERANCE of an instance's
-# largest number; every bit in COMPOSITIONS random batches; and, where there is a compute-sanitizer
-# and the device is a GPU, memcheck, racecheck, initcheck and synccheck. Prints one line a check and
-# the totals. Without a device it says so and succeeds, unless REQUIRE_DEVICE is set.
+# largest number; every bit in COMPOSITIONS random batches. On a GPU also: every bit without graphs and
+# with each call timed; a memory limit that the program is beyond; and, where there is a
+# compute-sanitizer that works, memcheck, racecheck, initcheck and synccheck, or those that SANITIZERS
+# names. Prints one line a check, the totals, and what failed. MODELS names those to run, without all.
+# Without a device it says so and succeeds, unless REQUIRE_DEVICE is set.
 set -uo pipefail
 cd "$(dirname "$0")"
 
 device=${1:-cuda}
 tolerance=${TOLERANCE:-1e-4}
 compositions=${COMPOSITIONS:-8}
+sanitizers=${SANITIZERS-memcheck racecheck initcheck synccheck}
 passed=0
-failed=0
+failures=()
 skipped=0
 log=$(mktemp)
 results=$(mktemp)
-trap 'rm -f "$log" "$results"' EXIT
+others=$(mktemp)
+trap 'rm -f "$log" "$results" "$others"' EXIT
 
 # check NAME COMMAND…: the command succeeds; its first line is shown, all of them when it fails.
 check() {
@@ -30,7 +34,7 @@ check() {
         passed=$((passed + 1))
         printf 'ok    %-28s %s\n' "$name" "$(head -n 1 "$log")"
     else
-        failed=$((failed + 1))
+        failures+=("$name")
         printf 'FAIL  %-28s exit code %d\n' "$name" "$status"
         sed 's/^/        /' "$log"
     fi
@@ -48,8 +52,41 @@ probe() {
         --input /dev/null --output /dev/null
 }
 
+# same_bits ARGUMENT…: the results of three runs in small batches, the last of which can use graphs that
+# the others made, are the same with these arguments.
+same_bits() {
+    local run=(./batch-run "${arguments[@]}" --batch 3 --benchmark-repetitions 2 --quiet)
+    "${run[@]}" --output "$results"
+    "${run[@]}" --output "$others" "$@"
+    cmp "$results" "$others"
+}
+
+refuses_a_limit() {
+    local status
+    ./batch-run "${arguments[@]}" --output "$results" --device-memory 64 > "$log.limit" 2>&1
+    status=$?
+    cat "$log.limit"
+    ((status == 2)) && grep -q 'no memory left' "$log.limit"
+    status=$?
+    rm -f "$log.limit"
+    return "$status"
+}
+
+# What keeps the sanitizer from working here, if anything does: it does not support every system.
+sanitizer_trouble() {
+    if ! command -v compute-sanitizer > /dev/null; then
+        echo 'no compute-sanitizer here'
+    elif ! compute-sanitizer --tool memcheck --error-exitcode 3 ./batch-run "$@" > "$log" 2>&1 &&
+        grep -q 'not supported' "$log"; then
+        printf 'compute-sanitizer does not work here: %s\n' "$(grep -m 1 'not supported' "$log")"
+    fi
+}
+
 models=(*/model.cohort)
 models=("${models[@]%/model.cohort}")
+if [[ -n ${MODELS:-} ]]; then
+    read -ra models <<< "$MODELS"
+fi
 if ! probe "${models[0]}" > "$log" 2>&1; then
     printf 'skip  every test: there is no device `%s` here: %s\n' "$device" "$(tail -n 1 "$log")"
     [[ -z ${REQUIRE_DEVICE:-} ]]
@@ -70,16 +107,25 @@ for model in "${models[@]}"; do
         --expect "$model/expected.jsonl" --tolerance "$tolerance"
     check "$model: every bit" ./batch-run "${arguments[@]}" --verify-batch-invariance "$compositions"
     [[ $device == cuda ]] || continue
-    if ! command -v compute-sanitizer > /dev/null; then
-        skip "$model: sanitizer" "no compute-sanitizer here"
+    check "$model: without graphs" same_bits --no-graphs
+    check "$model: timed" same_bits --device-times
+    check "$model: a limit" refuses_a_limit
+    if [[ -z ${trouble+known} ]]; then
+        trouble=$(sanitizer_trouble "${arguments[@]}" --output "$results")
+    fi
+    if [[ -n $trouble ]]; then
+        skip "$model: sanitizer" "$trouble"
         continue
     fi
-    for tool in memcheck racecheck initcheck synccheck; do
+    for tool in $sanitizers; do
         check "$model: $tool" compute-sanitizer --tool "$tool" --error-exitcode 3 --quiet \
             ./batch-run "${arguments[@]}" --output "$results" --expect "$model/expected.jsonl" \
             --tolerance "$tolerance"
     done
 done
 
-printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
-((failed == 0))
+printf '%d passed, %d failed, %d skipped\n' "$passed" "${#failures[@]}" "$skipped"
+if ((${#failures[@]})); then
+    printf 'failed: %s\n' "${failures[@]}"
+    exit 1
+fi
