@@ -3,6 +3,7 @@
 
 use cohort_e2e::instances::{Instances, Shape};
 use cohort_e2e::records::{Closeness, compare_records};
+use cohort_e2e::tools::run;
 use cohort_e2e::{Model, Rng};
 
 use crate::models::{MODELS, to_text};
@@ -12,8 +13,8 @@ const CLOSENESS: Closeness = Closeness::WholeOutput(1e-4);
 
 /// The passes that `--without` takes, as the tool itself lists them.
 fn optional_passes() -> Vec<String> {
-    let model = MODELS[0].shipped();
-    let refusal = model.batch_run().args(&["--without", "?"]).run("");
+    let program = MODELS[0].shipped().source;
+    let refusal = run("batch-opt", &[program.into(), "--without=?".into()], "");
     let listed: Vec<String> = refusal
         .stderr
         .lines()
@@ -39,7 +40,11 @@ fn check(model: &Model, input: &str, expected: &[String], way: &[&str]) {
     let batched = run(&["--batch", "all"]);
     compare_records(expected, &batched.lines(), CLOSENESS)
         .unwrap_or_else(|message| panic!("{message}\nfrom {}", batched.describe()));
-    for more in [&["--no-batch"][..], &["--batch", "3", "--threads", "2"]] {
+    for more in [
+        &["--no-batch"][..],
+        &["--batch", "3", "--threads", "2"],
+        &["--without", "gather-fusion,sharing"],
+    ] {
         let other = run(more);
         assert_eq!(batched.lines(), other.lines(), "{}", other.describe());
     }
