@@ -107,7 +107,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         };
         let mut session = Session::new(program, &Weights::none(), config)?;
         let input = "{}\n".repeat(INSTANCES);
-        let stats = session.benchmark(input.as_bytes(), std::io::sink(), 10, &mut |_| {})?;
+        let stats = session.benchmark(input.as_bytes(), std::io::sink(), 10, false, &mut |_| {})?;
         let best = |seconds: &dyn Fn(usize) -> f64| {
             let all = (0..stats.repetitions.len()).map(seconds);
             all.fold(f64::INFINITY, f64::min) * 1e9

@@ -108,7 +108,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         };
         let mut session = Session::new(program, &Weights::none(), config)?;
         let input = "{}\n".repeat(INSTANCES);
-        let stats = session.benchmark(input.as_bytes(), std::io::sink(), 5, &mut |_| {})?;
+        let stats = session.benchmark(input.as_bytes(), std::io::sink(), 5, false, &mut |_| {})?;
         let best = |seconds: &dyn Fn(usize) -> f64| {
             (0..stats.repetitions.len())
                 .map(seconds)

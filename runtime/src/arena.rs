@@ -1,7 +1,7 @@
 //! Rows: one growing block a space.
 //!
-//! The first rows of a space are those of the program's *sources*, which stay. After them, rows are
-//! taken and given back in [`Region`]s: for the *inputs* of a chunk of instances, and for the
+//! The first rows of a space are those of the program's *sources*, and then those of calls that are
+//! kept; both stay. After them, rows are taken and given back in [`Region`]s: for the *inputs* of a chunk of instances, and for the
 //! *results* of a flush. No block ever shrinks.
 
 use cohort_abi::manifest::Manifest;
@@ -14,6 +14,8 @@ struct SpaceRows {
     buffer: AlignedBuffer,
     row_bytes: usize,
     sources: u64,
+    /// Sources and what is kept.
+    fixed: u64,
     rows: Rows,
 }
 
@@ -61,22 +63,34 @@ impl Arena {
                 buffer: AlignedBuffer::default(),
                 row_bytes: space.row_bytes() as usize,
                 sources: 0,
+                fixed: 0,
                 rows: Rows::default(),
             })
             .collect();
         Arena { spaces }
     }
 
-    /// Makes room for rows that stay; only before the first inputs. Gives the first one's number
+    /// Makes room for the rows of a source; only before what is kept and the first inputs. Gives the first one's number
     /// and the bytes to fill.
     pub fn add_sources(&mut self, space: usize, rows: u64) -> Result<(u32, &mut [u8]), Error> {
         let first = self.take(space, rows)?.first;
         self.commit()?;
         let space = &mut self.spaces[space];
         space.sources = space.rows.end();
+        space.fixed = space.sources;
         let begin = first as usize * space.row_bytes;
         let end = space.sources as usize * space.row_bytes;
         Ok((first, &mut space.buffer.bytes_mut()[begin..end]))
+    }
+
+    /// Makes room for rows to be kept; only before the first inputs. Gives the first one's number.
+    /// Memory of the system is used as they are written.
+    pub fn add_kept(&mut self, space: usize, rows: u64) -> Result<u32, Error> {
+        let first = self.take(space, rows)?.first;
+        self.commit()?;
+        let space = &mut self.spaces[space];
+        space.fixed = space.rows.end();
+        Ok(first)
     }
 
     /// The rows of the sources, a region a space that has any.
@@ -91,10 +105,10 @@ impl Arena {
             })
     }
 
-    /// Gives back all rows but those of the sources.
+    /// Gives back all rows but those that stay.
     pub fn reset(&mut self) {
         for space in &mut self.spaces {
-            space.rows.truncate(space.sources);
+            space.rows.truncate(space.fixed);
         }
     }
 
@@ -149,16 +163,15 @@ impl Arena {
         Ok(())
     }
 
-    /// Bytes of all rows in use but the sources'.
+    /// Bytes of all rows in use but those that stay.
     pub fn used_bytes(&self) -> u64 {
-        let bytes =
-            |space: &SpaceRows| (space.rows.used() - space.sources) * space.row_bytes as u64;
+        let bytes = |space: &SpaceRows| (space.rows.used() - space.fixed) * space.row_bytes as u64;
         self.spaces.iter().map(bytes).sum()
     }
 
-    /// Rows in use but the sources', of all spaces.
+    /// Rows in use but those that stay, of all spaces.
     pub fn used_rows(&self) -> u64 {
-        let rows = |space: &SpaceRows| space.rows.used() - space.sources;
+        let rows = |space: &SpaceRows| space.rows.used() - space.fixed;
         self.spaces.iter().map(rows).sum()
     }
 
@@ -289,6 +302,12 @@ pub(crate) mod tests {
         );
         arena.reset();
         assert_eq!((arena.rows(0), arena.used_rows()), (1, 0));
+        assert_eq!(arena.add_kept(0, 4).unwrap(), 1);
+        arena.put_inputs(&inputs(4, 1), &mut regions).unwrap();
+        assert_eq!((regions[2].first, arena.used_rows()), (5, 1));
+        arena.reset();
+        assert_eq!((arena.rows(0), arena.used_rows()), (5, 0));
+        assert_eq!(arena.sources().map(|region| region.rows).sum::<u32>(), 1);
     }
 
     #[test]

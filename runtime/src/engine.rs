@@ -247,14 +247,13 @@ impl Engine {
         report: &mut Report<'_, '_, W>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
-        if !machine.recorder.log().is_empty() || !machine.recorder.buckets().pending().is_empty() {
+        if machine.recorder.has_calls() {
             let mut generation = self.spare.pop().unwrap_or_default();
             machine.executor.flush(machine.recorder, &mut generation)?;
             if machine.recorder.tracer().is_some() {
                 machine.executor.fetch_all(&generation)?;
             }
             self.generations.push_back(generation);
-            trace_flush(machine.manifest, machine.recorder, machine.executor);
             machine.recorder.flushed();
             report.stats.flushes += 1;
             let rows = machine.executor.arena().used_rows();
@@ -262,6 +261,8 @@ impl Engine {
             let buckets = machine.recorder.buckets().used();
             report.stats.peak_buckets = report.stats.peak_buckets.max(buckets);
         }
+        // Also when all that was recorded was known already.
+        trace_flush(machine.manifest, machine.recorder, machine.executor);
         report.times.execute += begin.elapsed();
         Ok(())
     }

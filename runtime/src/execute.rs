@@ -12,6 +12,7 @@
 //! flushes, and decisions, can read them ([`bucket_rows`]).
 
 mod bucket_rows;
+mod kept;
 mod launch;
 mod lists;
 mod on_device;
@@ -32,6 +33,7 @@ use crate::device::runner::Runner;
 use crate::error::Error;
 use crate::explain::Survey;
 use crate::memory::AlignedBuffer;
+use crate::numbering::Numbering;
 use crate::pack::{Constants, fill_sources, pack_constants};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
@@ -39,6 +41,7 @@ use crate::schedule::{Order, Ready, Recorded, Scheduler};
 use crate::stats::Launches;
 use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
+use kept::KeptRows;
 use launch::{Flush, Placed, copies_bytes};
 use lists::Lists;
 pub use on_device::Wanted;
@@ -94,6 +97,8 @@ pub struct Executor {
     workers: Workers,
     scheduler: Box<dyn Scheduler>,
     source_rows: Vec<u32>,
+    kept: KeptRows,
+    numbering: Numbering,
     /// For each chunk of inputs, its rows.
     chunks: Vec<Vec<Region>>,
     /// Of the flush at hand: rows of each space, then the next one.
@@ -135,7 +140,7 @@ pub struct Executor {
 
 impl Executor {
     /// `params` holds the bytes of each parameter; they are packed here and not needed later.
-    /// Without gather fusion, kernels read copies of their rows. With a device, and perhaps a limit
+    /// At most `kept` calls of each kernel are kept. Without gather fusion, kernels read copies of their rows. With a device, and perhaps a limit
     /// of the bytes of its memory, kernels run there.
     pub fn new(
         program: &Program,
@@ -143,6 +148,7 @@ impl Executor {
         threads: usize,
         scheduler: Box<dyn Scheduler>,
         gather_fusion: bool,
+        kept: &[u32],
         device: Option<(Box<dyn Device>, Option<u64>)>,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
@@ -171,6 +177,7 @@ impl Executor {
         let workers = Workers::new(threads, scratch_bytes.max().unwrap_or(0) as usize)?;
         let mut arena = Arena::new(manifest);
         let source_rows = fill_sources(manifest, params, &mut arena)?;
+        let kept = KeptRows::new(manifest, kept, &mut arena)?;
         let most_results = manifest.kernels.iter().map(|kernel| kernel.results.len());
         let launches = manifest
             .kernels
@@ -186,6 +193,8 @@ impl Executor {
             workers,
             scheduler,
             source_rows,
+            kept,
+            numbering: Numbering::of(manifest),
             chunks: Vec::new(),
             next_rows: Vec::new(),
             rows: BucketRows::new(most_results.max().unwrap_or(0)),
@@ -216,16 +225,17 @@ impl Executor {
         Ok(executor)
     }
 
-    /// Drops all inputs and all results, and makes place for that many chunks of inputs.
+    /// Drops all inputs and all results but those that are kept, and makes place for that many chunks of inputs.
     pub fn reset(&mut self, chunks: usize) {
         self.arena.reset();
         self.rows.reset();
         self.chunks.clear();
         self.chunks.resize_with(chunks, Vec::new);
-        self.make_room(self.source_rows.len() + chunks * self.arena.spaces());
+        self.make_room(self.numbering.first_call(chunks));
         for (source, row) in self.source_rows.iter().enumerate() {
             self.rows.set_first(source, 0, *row);
         }
+        self.show_kept();
     }
 
     /// Takes the rows of a chunk of inputs; drops those that it had.
@@ -238,7 +248,7 @@ impl Executor {
                 .for_each(|region| runner.put(*region));
         }
         for region in &self.chunks[chunk] {
-            let bucket = self.source_rows.len() + chunk * self.arena.spaces() + region.space;
+            let bucket = self.numbering.input(chunk, region.space);
             self.rows.set_first(bucket, 0, region.first);
         }
         Ok(())
@@ -248,7 +258,7 @@ impl Executor {
     pub fn drop_inputs(&mut self, chunk: usize) {
         for region in self.chunks[chunk].drain(..) {
             self.arena.give(region);
-            let bucket = self.source_rows.len() + chunk * self.arena.spaces() + region.space;
+            let bucket = self.numbering.input(chunk, region.space);
             self.rows.set_first(bucket, 0, NO_ROW);
         }
     }
@@ -337,6 +347,7 @@ impl Executor {
             Order::Buckets => self.place_buckets(),
             Order::Groups => self.place_groups(recorder.log())?,
         };
+        self.place_kept(recorder, &mut index_length);
         self.place_lists(recorder.log(), order, &mut index_length)?;
         self.arena.commit()?;
         self.arena.bases(&mut self.bases);
@@ -350,13 +361,15 @@ impl Executor {
             Order::Buckets => self.write_indices::<false>(recorder.log())?,
             Order::Groups => self.write_grouped_indices(recorder.log())?,
         }
+        all_inside(!self.write_kept_indices(recorder))?;
         let elapsed = begin.elapsed();
         self.schedule_nanoseconds += elapsed.as_nanos() as u64;
         if self.has_ragged {
             self.prelude_nanoseconds += elapsed.saturating_sub(ordered).as_nanos() as u64;
         }
         if let Some(survey) = &mut self.survey {
-            survey.launched(self.placed.len());
+            (self.kept.placed.iter()).for_each(|placed| survey.keeps(placed.kernel));
+            survey.launched(self.kept.placed.len() + self.placed.len());
         }
         match self.device {
             Some(_) => {
@@ -608,7 +621,7 @@ impl Executor {
 
     /// Makes the list 0, 1, 2, … as long as the longest launch, and room for copies.
     fn make_lists(&mut self) -> Result<(), Error> {
-        let longest = self.placed.iter().map(|placed| placed.entries).max();
+        let longest = self.all_placed().map(|placed| placed.entries).max();
         let longest = longest.unwrap_or(0) as usize;
         if self.identity_length < longest {
             let length = longest.next_power_of_two();
@@ -621,7 +634,7 @@ impl Executor {
             self.identity_length = length;
         }
         if !self.gather_fusion {
-            let bytes = self.placed.iter().map(|placed| {
+            let bytes = self.all_placed().map(|placed| {
                 let kernel = &self.kernels[placed.kernel as usize];
                 copies_bytes(kernel, placed.entries, &self.bases)
             });
@@ -707,9 +720,15 @@ impl Executor {
         all_inside(outside)
     }
 
+    /// The launches of the flush, in order.
+    fn all_placed(&self) -> impl Iterator<Item = &Placed> {
+        self.kept.placed.iter().chain(&self.placed)
+    }
+
     fn launch(&mut self) {
         let flush = Flush {
             kernels: &self.kernels,
+            kept: &self.kept.placed,
             placed: &self.placed,
             result_rows: &self.result_rows,
             index: self.index.words_mut(),

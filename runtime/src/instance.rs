@@ -200,7 +200,7 @@ impl Instance {
             match event {
                 Event::Forced { handle, force } => {
                     let bucket = handle.bucket() as usize;
-                    match machine.recorder.buckets().is_computed(bucket) {
+                    match machine.recorder.is_computed(handle) {
                         Some(false) => {
                             if let Some(levels) = machine.recorder.levels(bucket) {
                                 alignment.learn(self.is_new, levels);

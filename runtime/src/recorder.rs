@@ -40,10 +40,11 @@ mod calls;
 mod costs;
 mod ghosts;
 mod instances;
+mod keep;
 mod requests;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use cohort_abi::Handle;
 use cohort_abi::manifest::Manifest;
@@ -57,6 +58,7 @@ use crate::bump::Bump;
 use crate::failure::Stop;
 use crate::fiber::Switch;
 use crate::limits::Limits;
+use crate::numbering::Numbering;
 use crate::trace::Tracer;
 
 /// Rows that the calls of one batch may make in a space, so that row numbers fit 32 bits.
@@ -100,12 +102,16 @@ pub struct Recorder {
     /// what was remembered before `known_epoch` is forgotten.
     epoch: u64,
     known_epoch: u64,
+    /// The kernels of the kept calls that the next flush computes, in the order of recording.
+    new_kept: Vec<u32>,
+    /// Calls that were answered by equal ones.
+    shared_calls: u64,
     grouping: Grouping,
     switch: *const Switch,
     stopped: Option<Stopped>,
     limits: Limits,
-    sources: usize,
-    spaces: usize,
+    numbering: Numbering,
+    chunks: usize,
     /// Whether a space has rows of inputs that are parts of a ragged tensor.
     is_ragged_input: Vec<bool>,
     /// Rows and bytes of the instances that finished since the batch began.
@@ -132,10 +138,12 @@ impl Recorder {
         let mut kernels: Vec<KernelCalls> = manifest
             .kernels
             .iter()
-            .map(|kernel| KernelCalls::of(manifest, kernel, share))
+            .enumerate()
+            .map(|(number, _)| KernelCalls::of(manifest, number, share))
             .collect();
         kernels.push(KernelCalls::ghosts());
-        let first_bucket = manifest.sources.len() + manifest.spaces.len();
+        let numbering = Numbering::of(manifest);
+        let given = (numbering.sources + numbering.spaces) as u64;
         let max_results = manifest
             .kernels
             .iter()
@@ -144,8 +152,8 @@ impl Recorder {
             .unwrap_or(0)
             .max(1);
         let call_buckets = max_buckets
-            .min(Handle::MAX_BUCKETS - MAX_CHUNK_BUCKETS)
-            .saturating_sub(first_bucket as u64)
+            .min(Handle::MAX_BUCKETS - MAX_CHUNK_BUCKETS - numbering.kernels as u64)
+            .saturating_sub(given)
             .max(1);
         let mut max_nodes = limits.max_nodes.min(MAX_ROWS / max_results);
         if grouping == Grouping::Unbatched {
@@ -155,11 +163,13 @@ impl Recorder {
         let mut recorder = Box::new(Recorder {
             state: State::new(stack_limit, Bump::default()),
             log: Vec::new(),
-            buckets: Buckets::new(kernels.len(), first_bucket, call_buckets, is_alone),
+            buckets: Buckets::new(numbering, call_buckets, is_alone),
             segments: Vec::new(),
             kernels,
             epoch: 0,
             known_epoch: 0,
+            new_kept: Vec::new(),
+            shared_calls: 0,
             grouping,
             switch: std::ptr::null(),
             stopped: None,
@@ -167,8 +177,8 @@ impl Recorder {
                 max_nodes,
                 ..limits
             },
-            sources: manifest.sources.len(),
-            spaces: manifest.spaces.len(),
+            numbering,
+            chunks: 1,
             is_ragged_input: ragged_inputs(manifest),
             used_rows: 0,
             used_bytes: 0,
@@ -177,7 +187,7 @@ impl Recorder {
             max_results,
             tracer: None,
         });
-        recorder.set_chunks(1);
+        recorder.begin_batch();
         recorder
     }
 
@@ -186,21 +196,19 @@ impl Recorder {
         &self.limits
     }
 
-    /// Forgets all calls and buckets; keeps the memory.
+    /// Forgets all calls and buckets, but what is kept; the memory stays.
     pub fn begin_batch(&mut self) {
-        self.begin_buckets(self.buckets.first());
+        self.set_chunks(self.chunks);
     }
 
-    /// Forgets all calls and buckets; from now on, that many chunks of inputs have buckets of
-    /// their own, those of a chunk one after another.
+    /// As [`Recorder::begin_batch`]; from now on, that many chunks of inputs have buckets of their own.
     pub fn set_chunks(&mut self, chunks: usize) {
-        self.begin_buckets(self.sources + chunks * self.spaces);
-    }
-
-    fn begin_buckets(&mut self, first: usize) {
+        // Nobody computed these.
+        self.take_back_kept(0);
         self.flushed();
         self.forget_shared_calls();
-        self.buckets.reset(first);
+        self.chunks = chunks;
+        self.buckets.reset(chunks);
         self.state.memory.reset();
         self.used_rows = 0;
         self.used_bytes = 0;
@@ -212,9 +220,27 @@ impl Recorder {
         self.buckets.close_pending();
         self.log.clear();
         self.segments.clear();
+        self.kept_flushed();
         self.epoch += 1;
         self.pending_bytes = 0;
         self.pending_rows = 0;
+    }
+
+    /// Whether something waits for a flush.
+    pub fn has_calls(&self) -> bool {
+        !self.log.is_empty() || !self.buckets.pending().is_empty() || !self.new_kept.is_empty()
+    }
+
+    /// Whether the row of a handle can be read; `None` if it is in no bucket.
+    pub fn is_computed(&self, handle: Handle) -> Option<bool> {
+        let bucket = handle.bucket() as usize;
+        match self.numbering.kept_kernel(bucket) {
+            Some(kernel) => {
+                let shared = self.kernels[kernel].shared.as_ref()?;
+                Some((handle.position() as usize) < shared.kept.computed())
+            }
+            None => self.buckets.is_computed(bucket),
+        }
     }
 
     /// No handle into these buckets is left; their numbers are used again.

@@ -20,6 +20,7 @@ use crate::feed::Feed;
 use crate::fiber::{Event, Fiber, Job};
 use crate::input::{Inputs, Reader};
 use crate::instance::Machine;
+use crate::keeping::{call_bytes, most_kept};
 use crate::limits::Limits;
 use crate::output::slot_count;
 use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder, Stopped};
@@ -56,8 +57,11 @@ pub struct Config {
     /// A longer line of the input is an error record.
     pub max_line_bytes: usize,
     pub allow_unused_weights: bool,
-    /// Whether equal calls on a parameter's row are made once a batch.
+    /// Whether equal calls on a parameter's row are made once.
     pub share_calls: bool,
+    /// Bytes of the results of such calls that are kept for later batches; they count for no limit of
+    /// an instance or a batch. On a device, at most a part of its memory.
+    pub keep_memory: u64,
     /// How launches are found, but for [`Batch::Unbatched`].
     pub scheduler: Policy,
     /// Whether kernels read their operands where they lie, or get copies.
@@ -70,7 +74,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Batches of 256 instances and 4 GiB, one thread, lines of 256 MiB.
+    /// Batches of 256 instances and 4 GiB, one thread, lines of 256 MiB; 64 MiB are kept.
     fn default() -> Config {
         Config {
             batch: Batch::Count(256),
@@ -81,6 +85,7 @@ impl Default for Config {
             max_line_bytes: 256 << 20,
             allow_unused_weights: false,
             share_calls: true,
+            keep_memory: 64 << 20,
             scheduler: Policy::Depth,
             gather_fusion: true,
             device: DeviceKind::Cpu,
@@ -118,6 +123,8 @@ pub struct Session {
     result_slots: usize,
 }
 
+/// Of a device's memory, what may be kept at most: the rest is for batches.
+const KEPT_SHARE: u64 = 16;
 /// Instances decoded at once when they run in flight: few, since none is forgotten before all are.
 const CHUNK: usize = 64;
 /// Chunks of them that may be alive; when an instance holds up so many, the others wait for it.
@@ -134,7 +141,7 @@ impl Session {
 
     /// On this device, whatever the configuration says.
     pub fn on(
-        device: Option<Box<dyn Device>>,
+        mut device: Option<Box<dyn Device>>,
         program: Program,
         weights: &Weights,
         config: Config,
@@ -152,22 +159,29 @@ impl Session {
             let share = config.share_calls && config.scheduler != Policy::Instances;
             (config.scheduler.scheduler(), Grouping::ByDepth { share })
         };
+        let keep_memory = match grouping {
+            Grouping::ByDepth { share: true } => keep_memory(&config, device.as_deref_mut())?,
+            _ => 0,
+        };
+        let most_kept = most_kept(program.manifest(), keep_memory);
         let executor = Executor::new(
             &program,
             &params,
             config.threads,
             scheduler,
             config.gather_fusion,
+            &most_kept,
             device.map(|device| (device, config.device_memory)),
         )?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
-        let recorder = Recorder::new(
+        let mut recorder = Recorder::new(
             program.manifest(),
             config.limits,
             config.max_buckets,
             grouping,
             fiber.stack_limit(),
         );
+        recorder.keep(&most_kept);
         let result_slots = slot_count(&program.manifest().result);
         let engine = (!program.manifest().forces.is_empty())
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
@@ -210,7 +224,7 @@ impl Session {
         let mut stats = self.new_stats();
         let mut times = Times::default();
         let mut read = Duration::ZERO;
-        self.executor.clear_launches();
+        self.clear_counts();
         if self.engine.is_some() {
             let (count, slots) = self.chunks();
             let mut feed = Feed::stream(reader, count, config.batch_memory, slots);
@@ -284,12 +298,14 @@ impl Session {
 
     /// Reads and decodes all instances, runs them once to warm up and then `repetitions` times,
     /// and writes the results of the last time. But for their list, the statistics are those of
-    /// the last repetition.
+    /// the last repetition. Each begins with nothing kept, unless `is_warm`: then it begins with what
+    /// those before it kept.
     pub fn benchmark(
         &mut self,
         input: impl BufRead,
         output: impl Write,
         repetitions: usize,
+        is_warm: bool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Stats, Error> {
         let begin = Instant::now();
@@ -330,7 +346,10 @@ impl Session {
         let mut stats = self.new_stats();
         let mut times = Times::default();
         for repetition in 0..=repetitions {
-            self.executor.clear_launches();
+            self.clear_counts();
+            if !is_warm {
+                self.recorder.forget_kept();
+            }
             stats = self.new_stats();
             times = Times::default();
             let mut sink = (repetition == repetitions)
@@ -426,6 +445,7 @@ impl Session {
                 self.executor.fetch_all(&self.batch)?;
             }
             trace_flush(&self.program.manifest, &mut self.recorder, &self.executor);
+            self.recorder.flushed();
             let executed = Instant::now();
             stats.flushes += 1;
             let failed = self.outcomes.iter().filter(|outcome| outcome.is_err());
@@ -552,6 +572,11 @@ impl Session {
         self.executor.fetch(&wanted)
     }
 
+    fn clear_counts(&mut self) {
+        self.executor.clear_launches();
+        self.recorder.clear_counts();
+    }
+
     fn new_stats(&self) -> Stats {
         Stats {
             load_seconds: self.load_seconds,
@@ -582,6 +607,11 @@ impl Session {
                 ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
             });
         }
+        stats.shared_calls = self.recorder.shared_calls();
+        for (kernel, calls) in self.recorder.kept_calls().enumerate() {
+            stats.kept_calls += calls as u64;
+            stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
+        }
         let wasted = self.engine.as_ref().map_or(0, Engine::wasted_rows);
         stats.useful_rows_share = match stats.rows {
             0 => 1.0,
@@ -594,4 +624,19 @@ impl Session {
         stats.peak_memory_bytes = peak_memory_bytes();
         stats.wall_seconds = begin.elapsed().as_secs_f64();
     }
+}
+
+/// Bytes that may be kept.
+fn keep_memory(config: &Config, device: Option<&mut (dyn Device + 'static)>) -> Result<u64, Error> {
+    let Some(device) = device else {
+        return Ok(config.keep_memory);
+    };
+    let memory = match config.device_memory {
+        Some(limit) => limit,
+        None => {
+            let free = device.free_memory();
+            free.map_err(|problem| problem.on(device.name()))?
+        }
+    };
+    Ok(config.keep_memory.min(memory / KEPT_SHARE))
 }

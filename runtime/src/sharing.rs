@@ -6,15 +6,21 @@
 //! Kernels are pure and rows independent, so no bit changes; limits count a shared call like any
 //! other, so that an instance's failure never depends on its neighbours.
 //!
-//! What an earlier flush computed is kept for the instances that were alive then ([`crate::engine`]),
-//! so a call is remembered with the *epoch*, the number of flushes before it, and an instance takes
-//! the calls since its own first epoch.
+//! As far as there is room, such a call is *kept* ([`crate::keeping`]), and its handle holds for all
+//! instances to come. Otherwise it holds for a while: what an earlier flush computed stays for the
+//! instances that were alive then ([`crate::engine`]), so a call is remembered with the *epoch*, the
+//! number of flushes before it, and an instance takes the calls since its own first epoch.
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::{Kernel, Manifest, Operand, Source};
+use cohort_abi::manifest::{Manifest, Operand, Source};
+
+use crate::call_form::CallForm;
+use crate::keeping::KeptCalls;
 
 /// A larger table is not worth its memory.
 const MAX_ROWS: u64 = 1 << 22;
+/// Of what is kept: later than every other.
+const ALWAYS: u64 = u64::MAX;
 
 /// The calls of one kernel by the parameter's row, for the kernels where that is enough.
 pub struct SharedCalls {
@@ -23,14 +29,20 @@ pub struct SharedCalls {
     /// The bucket of the parameter, and its rows.
     source: u64,
     rows: u64,
+    pub kept: KeptCalls,
 }
 
 impl SharedCalls {
-    /// `None` when the kernel takes anything but one row, or no parameter has rows of that space.
-    pub fn of(manifest: &Manifest, kernel: &Kernel) -> Option<SharedCalls> {
-        let [Operand::Row { space }] = kernel.operands[..] else {
+    /// `None` when the kernel takes anything but one row, when no parameter has rows of that space,
+    /// and for what only the runtime calls. Nothing is kept so far.
+    pub fn of(manifest: &Manifest, kernel: usize) -> Option<SharedCalls> {
+        let of_manifest = &manifest.kernels[kernel];
+        let [Operand::Row { space }] = of_manifest.operands[..] else {
             return None;
         };
+        if manifest.is_load_time(kernel) || CallForm::of(of_manifest).is_ragged {
+            return None;
+        }
         let (source, rows) = manifest
             .sources
             .iter()
@@ -46,7 +58,18 @@ impl SharedCalls {
             entries: Vec::new(),
             source,
             rows,
+            kept: KeptCalls::new(0, 0),
         })
+    }
+
+    /// Rows of the parameter.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The bucket of the parameter.
+    pub fn source(&self) -> u32 {
+        self.source as u32
     }
 
     /// Where the call of an operand is remembered; `None` when it is no row of the parameter.
@@ -65,7 +88,7 @@ impl SharedCalls {
         Some(row as usize)
     }
 
-    /// The handle that is remembered there, if that is since the epoch `since`, at least 1.
+    /// The handle that is remembered there, if that is since the epoch `since`, at least 1, or kept.
     #[inline]
     pub fn get(&self, slot: usize, since: u64) -> Option<u64> {
         let (epoch, handle) = self.entries[slot];
@@ -75,5 +98,27 @@ impl SharedCalls {
     #[inline]
     pub fn set(&mut self, slot: usize, epoch: u64, handle: u64) {
         self.entries[slot] = (epoch, handle);
+    }
+
+    /// Keeps the call that is remembered there from now on; gives its handle, if there is room.
+    #[inline]
+    pub fn keep(&mut self, slot: usize) -> Option<u64> {
+        let handle = self.kept.keep(slot as u32)?.0;
+        self.entries[slot] = (ALWAYS, handle);
+        Some(handle)
+    }
+
+    /// Takes the call back that was kept last, and is not computed.
+    pub fn take_back_kept(&mut self) {
+        if let Some(row) = self.kept.take_back() {
+            self.entries[row as usize] = (0, 0);
+        }
+    }
+
+    /// Keeps nothing of what was kept.
+    pub fn forget_kept(&mut self) {
+        for row in self.kept.clear() {
+            self.entries[row as usize] = (0, 0);
+        }
     }
 }

@@ -244,6 +244,12 @@ pub struct Stats {
     pub peak_memory_bytes: u64,
     pub threads: usize,
     pub flushes: u64,
+    /// Calls on a parameter's row that were answered by an equal one.
+    pub shared_calls: u64,
+    /// Of those on a parameter's row, how many are computed and kept for later batches at the end,
+    /// and the bytes of their results.
+    pub kept_calls: u64,
+    pub kept_bytes: u64,
     /// Times that an instance waited for a decision.
     pub suspensions: u64,
     /// The most rows, inputs included, and the most buckets that were kept at once; only of

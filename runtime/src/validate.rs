@@ -9,6 +9,7 @@ use cohort_abi::manifest::{
 };
 
 use crate::error::Error;
+use crate::numbering::Numbering;
 
 /// No row, parameter or constant may be bigger: 1 TiB.
 const MAX_BYTES: u64 = 1 << 40;
@@ -23,10 +24,10 @@ pub fn validate(manifest: &Manifest) -> Result<(), Error> {
     for param in manifest.params.iter().chain(computed) {
         sized("a parameter", param.elem, &param.shape)?;
     }
-    let buckets = manifest.sources.len() as u64 + manifest.spaces.len() as u64;
+    let buckets = Numbering::of(manifest).first_call(1) as u64;
     if buckets >= Handle::MAX_BUCKETS / 2 {
         return Err(Error::Unsupported(format!(
-            "{buckets} sources and spaces in one program"
+            "{buckets} sources, kernels and spaces in one program"
         )));
     }
     types(manifest)?;

@@ -67,7 +67,10 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     let mut show = |progress| bar.show(progress);
     let mut compared = None;
     let result = match (arguments.benchmark_repetitions, &arguments.expect) {
-        (Some(repetitions), _) => session.benchmark(input, output, repetitions, &mut show),
+        (Some(repetitions), _) => {
+            let is_warm = arguments.benchmark_warm;
+            session.benchmark(input, output, repetitions, is_warm, &mut show)
+        }
         (None, None) => session.run_stream(input, output, &mut show),
         (None, Some(path)) => {
             let mut comparison = Comparison::new(output, path, arguments.tolerance)?;

@@ -43,6 +43,8 @@ pub(super) struct Placed {
 /// What a flush has to launch, in a form that may move to the pool's threads.
 pub(super) struct Flush<'a> {
     pub kernels: &'a [Kernel],
+    /// The launches, first those of kept calls.
+    pub kept: &'a [Placed],
     pub placed: &'a [Placed],
     pub result_rows: &'a [u32],
     pub index: &'a [u32],
@@ -66,7 +68,7 @@ impl Flush<'_> {
         let mut operands = Vec::new();
         let mut results = Vec::new();
         let mut before = Instant::now();
-        for placed in self.placed {
+        for placed in self.kept.iter().chain(self.placed) {
             if placed.rows == 0 {
                 // Of values without rows.
                 continue;

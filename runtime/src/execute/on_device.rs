@@ -41,6 +41,19 @@ fn write_runs(
     }
 }
 
+impl launch::Placed {
+    fn on_device(&self, level: u32) -> Placed {
+        Placed {
+            kernel: self.kernel,
+            rows: self.rows,
+            index_start: self.index_start,
+            result_start: self.result_start,
+            list_start: self.list_start,
+            level,
+        }
+    }
+}
+
 impl Executor {
     /// Moves all kernels to a device. `weights` is as for [`crate::pack::pack_constants`].
     pub(super) fn move_to(
@@ -90,7 +103,13 @@ impl Executor {
             (bucket.phase, bucket.depth)
         };
         let mut level = 0;
-        let mut launches = Vec::with_capacity(self.placed.len());
+        let mut launches = Vec::with_capacity(self.kept.placed.len() + self.placed.len());
+        launches.extend(
+            self.kept
+                .placed
+                .iter()
+                .map(|placed| placed.on_device(level)),
+        );
         for (number, placed) in self.placed.iter().enumerate() {
             let goes_on = number > 0 && is_by_bucket && place(number) == place(number - 1);
             level += u32::from(!goes_on);
@@ -103,14 +122,7 @@ impl Executor {
                 let work = launch::ragged_work(kernel, placed, &self.ragged, ragged, &self.bases);
                 self.launches[placed.kernel as usize].ragged.add(&work);
             }
-            launches.push(Placed {
-                kernel: placed.kernel,
-                rows: placed.rows,
-                index_start: placed.index_start,
-                result_start: placed.result_start,
-                list_start: placed.list_start,
-                level,
-            });
+            launches.push(placed.on_device(level));
         }
         let lists = self.lists.operands.iter();
         let lists: Vec<(usize, usize)> = lists.map(|list| (list.offsets, list.rows)).collect();
@@ -134,11 +146,13 @@ impl Executor {
     /// Waits for a flush and brings everything to the host that can decide, in one copy: a decision
     /// that is read later, or again, costs no other one.
     pub(super) fn fetch_deciding(&mut self, regions: &[Region]) -> Result<(), Error> {
+        let kept: Vec<Region> = self.new_kept_regions().collect();
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
         let decides = |region: &&Region| self.deciding.contains(&region.space);
         let mut rows: Vec<Region> = regions.iter().filter(decides).copied().collect();
+        rows.extend(kept.iter().filter(decides));
         runner.fetch(&mut self.arena, &mut rows)
     }
 
@@ -149,11 +163,14 @@ impl Executor {
             return Ok(());
         };
         // Sources and inputs never left the host.
-        let computed = (self.source_rows.len() + self.chunks.len() * self.arena.spaces()) as u32;
+        let (numbering, chunks) = (self.numbering, self.chunks.len());
+        let is_computed = |bucket: usize| {
+            numbering.kept_kernel(bucket).is_some() || bucket >= numbering.first_call(chunks)
+        };
         let mut rows = Vec::with_capacity(wanted.len());
         for want in wanted
             .iter()
-            .filter(|want| want.handle.bucket() >= computed)
+            .filter(|want| is_computed(want.handle.bucket() as usize))
         {
             let all = self.arena.rows(want.space);
             if let Some(first) = self.rows.find(want.handle.0, all)
@@ -171,9 +188,11 @@ impl Executor {
 
     /// Brings everything to the host that a flush computed, if it is on a device.
     pub fn fetch_all(&mut self, generation: &Generation) -> Result<(), Error> {
+        let kept: Vec<Region> = self.new_kept_regions().collect();
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
-        runner.fetch(&mut self.arena, &mut generation.regions.clone())
+        let mut rows = [&generation.regions[..], &kept].concat();
+        runner.fetch(&mut self.arena, &mut rows)
     }
 }

@@ -112,6 +112,11 @@ impl Survey {
         }
     }
 
+    /// The flush computes calls of the kernel to be kept, in a launch of their own.
+    pub(crate) fn keeps(&mut self, kernel: u32) {
+        self.fewest[kernel as usize] += 1;
+    }
+
     /// The flush took so many launches.
     pub(crate) fn launched(&mut self, launches: usize) {
         self.launches = launches as u64;

@@ -7,6 +7,7 @@ use super::Inputs;
 use super::cursor::{Cursor, Peek};
 use super::decode::Decoder;
 use super::message::{Problem, expected_scalar, too_many};
+use crate::numbering::Numbering;
 
 impl Decoder<'_> {
     /// The bits of a number or a truth value.
@@ -114,8 +115,7 @@ impl Decoder<'_> {
 
     /// The handle of a row of the inputs.
     pub(super) fn input_handle(&self, inputs: &Inputs, space: usize, position: u32) -> Handle {
-        let spaces = self.manifest.spaces.len();
-        let bucket = self.manifest.sources.len() + inputs.chunk * spaces + space;
+        let bucket = Numbering::of(self.manifest).input(inputs.chunk, space);
         Handle::new(bucket as u32, 0, position)
     }
 }

@@ -1,13 +1,19 @@
 //! The buckets of a batch, and the tables that find the one of a kernel and an order key.
 //!
-//! Buckets below [`Buckets::first`] hold sources and inputs and have key 0. The others are opened
-//! when a kernel is first called at a key, and are *pending* until a flush computes them; then their
-//! key is 0 too, and when nobody holds a handle into them any more, their numbers are used again.
+//! Buckets below the first of calls are those of sources, inputs and kept calls ([`Numbering`]). The
+//! others are opened when a kernel is first called at a key, and are *pending* until a flush computes
+//! them; then their key is 0, as it is of sources and inputs, and when nobody holds a handle into them
+//! any more, their numbers are used again.
+
+use crate::numbering::Numbering;
 
 /// Where the phase begins in an order key; its depth is below.
 pub(super) const PHASE_SHIFT: u32 = 32;
 /// Later phases count as this one: still correct, since depths go on growing in it.
 pub(super) const MAX_PHASE: u64 = (1 << 12) - 1;
+
+/// The key of kept calls, computed or not: the first phase, the first depth.
+const KEPT_KEY: u64 = 1;
 
 const NO_BUCKET: u32 = u32::MAX;
 
@@ -31,15 +37,17 @@ pub struct Buckets {
     parked: Vec<Vec<Vec<u32>>>,
     /// Whether every call has a bucket of its own.
     is_alone: bool,
+    numbering: Numbering,
     first: usize,
     most: u64,
 }
 
 impl Buckets {
-    /// For so many kernels. At most `most` buckets hold calls at once.
-    pub(super) fn new(kernels: usize, first: usize, most: u64, is_alone: bool) -> Buckets {
+    /// None. At most `most` buckets hold calls of batches at once.
+    pub(super) fn new(numbering: Numbering, most: u64, is_alone: bool) -> Buckets {
         let mut tables = Vec::new();
-        tables.resize_with(kernels, Vec::new);
+        // Ghosts are of a kernel of their own.
+        tables.resize_with(numbering.kernels + 1, Vec::new);
         Buckets {
             keys: Vec::new(),
             rows: Vec::new(),
@@ -51,14 +59,16 @@ impl Buckets {
             table_phase: 0,
             parked: Vec::new(),
             is_alone,
-            first,
+            numbering,
+            first: 0,
             most,
         }
     }
 
-    /// Forgets all but the first `first`.
-    pub(super) fn reset(&mut self, first: usize) {
+    /// Forgets all calls but those that are kept; from now on there are so many chunks of inputs.
+    pub(super) fn reset(&mut self, chunks: usize) {
         self.close_pending();
+        let first = self.numbering.first_call(chunks);
         self.first = first;
         self.free.clear();
         self.keys.clear();
@@ -68,6 +78,10 @@ impl Buckets {
         self.kernels.clear();
         self.kernels.resize(first, u32::MAX);
         self.calls.fill(0);
+        for kernel in 0..self.numbering.kernels {
+            let bucket = self.numbering.kept(kernel);
+            (self.keys[bucket], self.kernels[bucket]) = (KEPT_KEY, kernel as u32);
+        }
     }
 
     /// Nothing more joins the pending buckets: they are computed.
@@ -211,11 +225,6 @@ impl Buckets {
         self.keys.len()
     }
 
-    /// The number of the first bucket that kernels fill.
-    pub(super) fn first(&self) -> usize {
-        self.first
-    }
-
     /// Buckets of calls that are not recycled.
     pub fn used(&self) -> u64 {
         (self.keys.len() - self.first - self.free.len()) as u64
@@ -231,8 +240,9 @@ impl Buckets {
         &self.pending
     }
 
-    /// Whether rows of the bucket can be read; `None` if there is no such bucket.
-    pub fn is_computed(&self, bucket: usize) -> Option<bool> {
+    /// Whether rows of the bucket can be read, but for one of kept calls; `None` if there is no such
+    /// bucket.
+    pub(super) fn is_computed(&self, bucket: usize) -> Option<bool> {
         self.keys.get(bucket).map(|key| *key == 0)
     }
 

@@ -29,7 +29,14 @@ impl Recorder {
         if let Some(shared) = &mut calls.shared {
             // SAFETY: a kernel with shared calls has one operand.
             remember = shared.slot(unsafe { *operands });
-            if let Some(handle) = remember.and_then(|slot| shared.get(slot, since)) {
+            let known = remember.and_then(|slot| shared.get(slot, since));
+            self.shared_calls += u64::from(known.is_some());
+            let handle = known.or_else(|| {
+                let kept = shared.keep(remember?)?;
+                self.new_kept.push(kernel);
+                Some(kept)
+            });
+            if let Some(handle) = handle {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.call(kernel, handle, 1);
                 }

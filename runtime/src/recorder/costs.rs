@@ -1,7 +1,7 @@
 //! What a call of a kernel takes from its instance's limits.
 
 use cohort_abi::Failure;
-use cohort_abi::manifest::{Kernel, Manifest, Unit};
+use cohort_abi::manifest::{Manifest, Unit};
 
 use super::state::State;
 use crate::call_form::CallForm;
@@ -33,7 +33,8 @@ pub(super) struct KernelCalls {
 
 impl KernelCalls {
     /// Equal calls are shared where that is possible, if `share`.
-    pub fn of(manifest: &Manifest, kernel: &Kernel, share: bool) -> KernelCalls {
+    pub fn of(manifest: &Manifest, number: usize, share: bool) -> KernelCalls {
+        let kernel = &manifest.kernels[number];
         let form = CallForm::of(kernel);
         let operands = kernel.operands.len() as u64;
         let rows: u64 = kernel
@@ -52,9 +53,7 @@ impl KernelCalls {
             is_special: form.is_ragged || form.slots.contains(&Slot::List),
             call_bytes,
             row_bytes,
-            shared: (share && !form.is_ragged)
-                .then(|| SharedCalls::of(manifest, kernel))
-                .flatten(),
+            shared: share.then(|| SharedCalls::of(manifest, number)).flatten(),
             slots: form.slots.clone(),
             form: form.into(),
         }

@@ -36,8 +36,8 @@ impl Recorder {
         match self.kernels.get(self.buckets.kernel(bucket) as usize) {
             Some(calls) => calls.form.has_extent(),
             None => {
-                let input = bucket.checked_sub(self.sources);
-                input.is_some_and(|input| self.is_ragged_input[input % self.spaces.max(1)])
+                let space = self.numbering.input_space(bucket);
+                space.is_some_and(|space| self.is_ragged_input[space])
             }
         }
     }

@@ -21,6 +21,7 @@ impl Recorder {
         state.computed_rows = 0;
         state.start = Start {
             log: self.log.len(),
+            kept: self.new_kept.len(),
             memory_left: state.memory_left,
             memory: state.memory.mark(),
         };
@@ -51,6 +52,7 @@ impl Recorder {
     /// The instance whose state was just swapped in goes on.
     pub fn continue_instance(&mut self) {
         self.state.start.log = self.log.len();
+        self.state.start.kept = self.new_kept.len();
         self.state.start.memory_left = self.state.memory_left;
         self.state.computed_rows = self.instance_rows();
         self.segments.push(self.log.len());
@@ -102,6 +104,7 @@ impl Recorder {
             at += 1 + form.entry_length(entry);
         }
         self.log.truncate(self.state.start.log);
+        self.take_back_kept(self.state.start.kept);
         self.forget_shared_calls();
         self.state.memory.rollback(self.state.start.memory);
         let stopped = self

@@ -8,6 +8,8 @@ use crate::bump::{Bump, Mark};
 #[derive(Debug)]
 pub(super) struct Start {
     pub log: usize,
+    /// In [`super::Recorder`]'s list of new kept calls.
+    pub kept: usize,
     pub memory_left: u64,
     pub memory: Mark,
 }
@@ -50,6 +52,7 @@ impl State {
             computed_rows: 0,
             start: Start {
                 log: 0,
+                kept: 0,
                 memory_left: 0,
                 memory: memory.mark(),
             },

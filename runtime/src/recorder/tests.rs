@@ -1,4 +1,4 @@
-use cohort_abi::manifest::Operand;
+use cohort_abi::manifest::{Kernel, Operand};
 
 use super::buckets::MAX_PHASE;
 use super::*;
@@ -8,6 +8,24 @@ use crate::limits::Limits;
 fn the_context_comes_first() {
     assert_eq!(std::mem::offset_of!(Recorder, state), 0);
     assert_eq!(std::mem::offset_of!(State, context), 0);
+}
+
+/// A kernel of which nothing but this is known.
+pub(crate) fn kernel(operands: Vec<Operand>, results: Vec<usize>) -> Kernel {
+    Kernel {
+        name: String::new(),
+        symbol: String::new(),
+        location: String::new(),
+        operands,
+        results,
+        constants: vec![],
+        scratch_bytes: 0,
+        row_tile: 1,
+        flops_per_row: 0,
+        row_products: vec![],
+        call: Default::default(),
+        gpu: None,
+    }
 }
 
 /// A recorder for a kernel with one operand, on which calls are made as compiled code would.
@@ -33,20 +51,8 @@ impl Calls {
     }
 
     fn of(mut manifest: Manifest, share: bool) -> Calls {
-        manifest.kernels.push(cohort_abi::manifest::Kernel {
-            name: String::new(),
-            symbol: String::new(),
-            location: String::new(),
-            operands: vec![Operand::Row { space: 0 }],
-            results: vec![0],
-            constants: vec![],
-            scratch_bytes: 0,
-            row_tile: 1,
-            flops_per_row: 0,
-            row_products: vec![],
-            call: Default::default(),
-            gpu: None,
-        });
+        let row = Operand::Row { space: 0 };
+        manifest.kernels.push(kernel(vec![row], vec![0]));
         let grouping = Grouping::ByDepth { share };
         Calls(Recorder::new(
             &manifest,
@@ -57,9 +63,15 @@ impl Calls {
         ))
     }
 
+    /// Gives a handle of the table, if there is one, or of an input.
     fn begin(&mut self) -> Handle {
         self.0.begin_instance(0);
-        Handle::new(0, 0, 0)
+        let numbering = self.0.numbering;
+        let bucket = match numbering.sources {
+            0 => numbering.input(0, 0),
+            _ => 0,
+        };
+        Handle::new(bucket as u32, 0, 0)
     }
 
     fn call(&mut self, operand: Handle) -> Handle {
@@ -105,12 +117,9 @@ fn phases_count_their_own_depths_and_share_buckets() {
     let handle = calls.call(handle);
     assert_eq!(
         (calls.0.buckets().count(), calls.key(handle)),
-        (1 + pending + 1, (0, 1))
+        (2 + pending + 1, (0, 1))
     );
-    assert_eq!(
-        calls.0.buckets().is_computed(last[0].1.bucket() as usize),
-        Some(true)
-    );
+    assert_eq!(calls.0.is_computed(last[0].1), Some(true));
     let after = calls.call(last[0].1);
     assert_eq!(after.bucket(), handle.bucket());
 }
@@ -161,6 +170,54 @@ fn calls_are_shared_with_instances_that_were_alive_when_they_were_computed() {
 }
 
 #[test]
+fn kept_calls_are_for_all_instances_to_come_once_they_are_computed() {
+    let mut calls = Calls::sharing();
+    calls.0.keep(&[2]);
+    calls.begin();
+    let words = [5, 6, 7].map(|row| Handle::new(0, 0, row));
+    let kept = calls.call(words[0]);
+    assert_eq!((calls.call(words[0]), calls.0.log().len()), (kept, 0));
+    assert_eq!(calls.0.is_computed(kept), Some(false));
+    let known = |calls: &Calls| -> Vec<(u32, Vec<u32>)> {
+        let new = calls.0.new_kept_calls();
+        new.map(|new| (new.first, new.rows.to_vec())).collect()
+    };
+    // What reads it lies as deep, whether it is computed or not.
+    let reader = |calls: &mut Calls| {
+        let reader = calls.call(kept);
+        calls.key(reader)
+    };
+    assert_eq!(reader(&mut calls), (0, 2));
+    assert_eq!(known(&calls), [(0, vec![5])]);
+    calls.0.flushed();
+    assert_eq!(calls.0.is_computed(kept), Some(true));
+    // What an instance takes back was never computed, and its place is free.
+    calls.begin();
+    assert_eq!(calls.call(words[0]), kept);
+    let taken_back = calls.call(words[1]);
+    calls.0.abandon_instance();
+    assert_eq!(known(&calls), []);
+    calls.begin();
+    assert_eq!(reader(&mut calls), (0, 2));
+    assert_eq!(calls.call(words[2]), taken_back);
+    // There is no room for this one, so it is shared for a while.
+    let other = calls.call(words[1]);
+    assert_eq!(calls.call(words[1]), other);
+    assert_eq!(calls.0.is_computed(other), Some(false));
+    // Nobody flushed this batch.
+    calls.0.begin_batch();
+    calls.begin();
+    assert_eq!((calls.call(words[0]), calls.0.log().len()), (kept, 0));
+    assert_eq!(calls.call(words[1]), taken_back);
+    assert_eq!(known(&calls), [(1, vec![6])]);
+    calls.0.flushed();
+    calls.0.forget_kept();
+    calls.begin();
+    assert_eq!(calls.call(words[2]), kept);
+    assert_eq!(known(&calls), [(0, vec![7])]);
+}
+
+#[test]
 fn numbers_of_buckets_are_used_again() {
     let mut calls = Calls::new();
     for _ in 0..1000 {
@@ -173,6 +230,6 @@ fn numbers_of_buckets_are_used_again() {
     }
     assert_eq!(
         (calls.0.buckets().count(), calls.0.buckets().used()),
-        (3, 0)
+        (4, 0)
     );
 }

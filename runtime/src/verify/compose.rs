@@ -67,6 +67,10 @@ impl Composition {
             batch,
             threads: 1 + rng.usize(0..options.max_threads.max(1)),
             share_calls: rng.bool(),
+            // What is kept is all that may be, little or nothing.
+            keep_memory: base
+                .keep_memory
+                .min([u64::MAX, 1 << 10, 0][rng.usize(0..3)]),
             scheduler: SCHEDULERS[(number + number / 4) % SCHEDULERS.len()],
             gather_fusion: rng.u32(0..4) != 0,
             ..base
@@ -124,6 +128,7 @@ impl fmt::Display for Composition {
         if !self.config.share_calls {
             write!(f, ", --no-sharing")?;
         }
+        write!(f, ", --keep-memory {}", self.config.keep_memory)?;
         if !self.config.gather_fusion {
             write!(f, ", --without gather-fusion")?;
         }

@@ -28,6 +28,8 @@ pub struct Summary {
     pub all_at_once: u64,
     pub unbatched: u64,
     pub unshared: u64,
+    /// Compositions that kept nothing for later batches.
+    pub unkept: u64,
     pub copied: u64,
     /// By the agenda, looking ahead, by whole instances.
     pub agenda: u64,
@@ -56,6 +58,7 @@ impl Summary {
             Batch::Unbatched => self.unbatched += 1,
         }
         self.unshared += u64::from(!config.share_calls);
+        self.unkept += u64::from(config.keep_memory == 0);
         self.copied += u64::from(!config.gather_fusion);
         if config.batch != Batch::Unbatched {
             match config.scheduler {
@@ -82,6 +85,7 @@ impl fmt::Display for Summary {
         writeln!(f, "  all in one batch   {} times", self.all_at_once)?;
         writeln!(f, "  each call alone    {} times", self.unbatched)?;
         writeln!(f, "  no equal calls     {} times", self.unshared)?;
+        writeln!(f, "  nothing kept       {} times", self.unkept)?;
         writeln!(f, "  copied operands    {} times", self.copied)?;
         writeln!(f, "  agenda             {} times", self.agenda)?;
         writeln!(f, "  look-ahead         {} times", self.lookahead)?;

@@ -183,7 +183,7 @@ fn a_benchmark_repeats_and_writes_once() {
         let (reference, plain) = run(&mut session, &input);
         let mut output = Vec::new();
         let stats = session
-            .benchmark(input.as_bytes(), &mut output, 3, &mut |_| {})
+            .benchmark(input.as_bytes(), &mut output, 3, false, &mut |_| {})
             .unwrap();
         let output = String::from_utf8(output).unwrap();
         assert_eq!(output.lines().collect::<Vec<_>>(), reference);

@@ -9,6 +9,7 @@ mod devices;
 mod explain;
 mod failures;
 mod inputs;
+mod keeping;
 mod outputs;
 mod program;
 mod programs_and_weights;

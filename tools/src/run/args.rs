@@ -68,6 +68,10 @@ pub struct Arguments {
     /// Compute equal calls on a parameter's row each time they occur
     #[arg(long)]
     pub no_sharing: bool,
+    /// How much memory may be used to keep the results of calls on a parameter's row for later
+    /// batches, `512M`; on a GPU at most a sixteenth of its memory
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = parse_bytes)]
+    pub keep_memory: u64,
     /// Keep so many instances running, where tensors decide: as one is done, the next one begins
     #[arg(
         long, value_name = "N", conflicts_with_all = ["batch", "no_batch"],
@@ -108,6 +112,9 @@ pub struct Arguments {
     /// Read all instances first, then run them once to warm up and N times
     #[arg(long, value_name = "N", value_parser = parse_repetitions)]
     pub benchmark_repetitions: Option<usize>,
+    /// Let each repetition begin with what those before it kept, in place of nothing
+    #[arg(long, requires = "benchmark_repetitions")]
+    pub benchmark_warm: bool,
     /// Tell, a block, how it was batched, and where batching was lost, why and at what cost; as a
     /// table or as JSON
     #[arg(
@@ -290,6 +297,7 @@ impl Arguments {
             limits: self.limits(),
             allow_unused_weights: self.allow_unused_weights,
             share_calls: !self.no_sharing && !without.sharing,
+            keep_memory: self.keep_memory,
             scheduler,
             gather_fusion: !without.gather_fusion,
             device: match self.device {

@@ -91,3 +91,21 @@ fn equal_calls_on_a_parameters_row_are_made_once_a_batch() {
         number(&apart, "kernel_launches")
     );
 }
+
+#[test]
+fn equal_calls_on_a_parameters_row_are_kept_for_later_batches() {
+    let (_, kept) = stats_of(&["--batch", "3"]);
+    let (_, forgotten) = stats_of(&["--batch", "3", "--keep-memory", "0"]);
+    assert!(
+        number(&kept, "rows") < number(&forgotten, "rows"),
+        "words repeat: {kept} against {forgotten}"
+    );
+    assert!(number(&kept, "kept_bytes") > 0.0, "{kept}");
+    assert_eq!(number(&forgotten, "kept_calls"), 0.0);
+    let benchmark = ["--benchmark-repetitions", "2", "--batch", "3"];
+    let (_, cold) = stats_of(&benchmark);
+    let (_, warm) = stats_of(&[&benchmark[..], &["--benchmark-warm"]].concat());
+    let rows = number(&cold, "rows");
+    assert_eq!(rows, number(&kept, "rows"));
+    assert_eq!(rows - number(&cold, "kept_calls"), number(&warm, "rows"));
+}

@@ -1,0 +1,159 @@
+//! Calls that are kept: computed once while a program is loaded.
+//!
+//! A call that may be shared ([`crate::sharing`]) takes a row of a parameter and nothing else, and
+//! parameters never change. So what it computes is a constant, and the first batch that needs it
+//! computes it for all that follow. Each kernel has a bucket of its own for these calls and, in each
+//! space of its results, rows that nothing else is ever put into: as many as the parameter has, if
+//! all of them are within the limit. The call at position `p` of the bucket has row `p` of them.
+//!
+//! The order key of a kept call is always that of a first call, whether it is computed or about to
+//! be. So what reads it is launched with the same others, whatever earlier batches left behind.
+
+use cohort_abi::Handle;
+use cohort_abi::manifest::Manifest;
+
+use crate::sharing::SharedCalls;
+
+/// The kept calls of one kernel.
+#[derive(Debug)]
+pub struct KeptCalls {
+    bucket: u32,
+    most: usize,
+    /// The parameter's row that each call takes.
+    rows: Vec<u32>,
+    /// The first so many are computed.
+    computed: usize,
+}
+
+/// Calls that the next flush computes, to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct NewCalls<'a> {
+    pub kernel: usize,
+    /// The position of the first in the kernel's bucket of kept calls.
+    pub first: u32,
+    /// The source and its rows that they take.
+    pub source: u32,
+    pub rows: &'a [u32],
+}
+
+impl KeptCalls {
+    /// At most so many calls are kept, in that bucket.
+    pub fn new(bucket: u32, most: u32) -> KeptCalls {
+        KeptCalls {
+            bucket,
+            most: most as usize,
+            rows: Vec::new(),
+            computed: 0,
+        }
+    }
+
+    /// Keeps the call that takes the row; gives its handle, if there is room.
+    #[inline]
+    pub fn keep(&mut self, row: u32) -> Option<Handle> {
+        let position = self.rows.len();
+        if position == self.most {
+            return None;
+        }
+        self.rows.push(row);
+        Some(Handle::new(self.bucket, 0, position as u32))
+    }
+
+    /// Takes the last call back, which is not computed; gives its row.
+    pub fn take_back(&mut self) -> Option<u32> {
+        match self.rows.len() > self.computed {
+            true => self.rows.pop(),
+            false => None,
+        }
+    }
+
+    /// Takes all calls back; gives their rows.
+    pub fn clear(&mut self) -> Vec<u32> {
+        self.computed = 0;
+        std::mem::take(&mut self.rows)
+    }
+
+    /// All calls are computed.
+    pub fn flushed(&mut self) {
+        self.computed = self.rows.len();
+    }
+
+    /// The position of the first call that is not computed, and the rows of those.
+    pub fn new_calls(&self) -> (u32, &[u32]) {
+        (self.computed as u32, &self.rows[self.computed..])
+    }
+
+    /// Calls that are computed.
+    pub fn computed(&self) -> usize {
+        self.computed
+    }
+}
+
+/// How many calls of each kernel may be kept within so many bytes. When all that the parameters have
+/// rows for are too many, every kernel has the same share of its own.
+pub fn most_kept(manifest: &Manifest, bytes: u64) -> Vec<u32> {
+    let rows: Vec<u64> = (0..manifest.kernels.len())
+        .map(|kernel| SharedCalls::of(manifest, kernel).map_or(0, |shared| shared.rows()))
+        .collect();
+    let of_kernel = |(kernel, rows): (usize, &u64)| {
+        u128::from(*rows) * u128::from(call_bytes(manifest, kernel))
+    };
+    let all: u128 = rows.iter().enumerate().map(of_kernel).sum();
+    let most = |rows: &u64| match bytes {
+        // Not even rows without elements.
+        0 => 0,
+        _ if all <= u128::from(bytes) => *rows,
+        _ => (u128::from(*rows) * u128::from(bytes) / all) as u64,
+    };
+    rows.iter().map(|rows| most(rows) as u32).collect()
+}
+
+/// Bytes of the results of a call that makes one row.
+pub fn call_bytes(manifest: &Manifest, kernel: usize) -> u64 {
+    let spaces = manifest.kernels[kernel].results.iter();
+    spaces
+        .map(|space| manifest.spaces[*space].row_bytes())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use cohort_abi::manifest::{Elem, Operand, Param, Source};
+
+    use super::*;
+
+    #[test]
+    fn positions_are_rows_in_the_order_of_keeping() {
+        let mut kept = KeptCalls::new(7, 3);
+        let handle = |position| Some(Handle::new(7, 0, position));
+        assert_eq!((kept.keep(40), kept.keep(10)), (handle(0), handle(1)));
+        assert_eq!(kept.take_back(), Some(10));
+        kept.flushed();
+        // What is computed stays, also when a batch fails.
+        assert_eq!((kept.take_back(), kept.keep(20)), (None, handle(1)));
+        assert_eq!(kept.new_calls(), (1, &[20][..]));
+        assert_eq!((kept.keep(30), kept.keep(50)), (handle(2), None));
+        assert_eq!((kept.computed(), kept.clear()), (1, vec![40, 20, 30]));
+        assert_eq!(kept.keep(50), handle(0));
+    }
+
+    #[test]
+    fn kernels_share_the_bytes() {
+        let mut manifest = crate::arena::tests::manifest();
+        manifest.params.push(Param {
+            name: String::new(),
+            elem: Elem::I32,
+            shape: vec![10, 2],
+        });
+        manifest.sources.push(Source::Table { param: 0, space: 0 });
+        let row = Operand::Row { space: 0 };
+        for operands in [vec![row], vec![row, row], vec![row]] {
+            let kernel = crate::recorder::tests::kernel(operands, vec![0]);
+            manifest.kernels.push(kernel);
+        }
+        assert_eq!(call_bytes(&manifest, 0), 8);
+        assert_eq!(most_kept(&manifest, 160), [10, 0, 10]);
+        assert_eq!(most_kept(&manifest, 159), [9, 0, 9]);
+        assert_eq!(most_kept(&manifest, 15), [0, 0, 0]);
+        assert_eq!(most_kept(&manifest, 0), [0, 0, 0]);
+    }
+}
