@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes a folder with all that the GPU's benchmark needs on a machine without the compiler.
 
-    python3 bench/gpu_kit.py FOLDER [--batch-opt FILE] [--batch-run FILE] [--tiny]
+    python3 bench/gpu_kit.py FOLDER [--cases treelstm-256 act-256] [--tiny]
 
 For each model and size: its artifact, its weights and its inputs; besides them the small batch-run
 and the benchmark itself, `FOLDER/gpu.py`. Inputs that are large are made there, where they are read.
-`--tiny` makes models and inputs so small that the simulator runs them too.
+All of it is some 66 MB; `--cases` makes a part. `--tiny` makes models and inputs so small that the
+simulator runs them too.
 """
 
 import argparse
@@ -85,14 +86,17 @@ def make(options):
     for file in FILES.split():
         shutil.copy(BENCH / file, options.folder)
     shutil.copy(options.batch_run, options.folder / "batch-run")
-    for name, size in TINY if options.tiny else CASES:
+    cases = TINY if options.tiny else CASES
+    cases = [case for case in cases if not options.cases or "-".join(map(str, case)) in options.cases]
+    if not cases:
+        sys.exit(f"no such case: {' '.join(options.cases)}")
+    for name, size in cases:
         folder = options.folder / f"{name}-{size}"
         folder.mkdir()
         count = 12 if options.tiny else ENCODER_INSTANCES if name == "encoder" else INSTANCES
         make_inputs(folder, name, size, count)
         compile_model(options, folder, name)
     batches = [1, 5] if options.tiny else BATCHES
-    cases = TINY if options.tiny else CASES
     about = {"cases": cases, "batches": batches, "tiny": options.tiny, "heads": HEADS}
     (options.folder / "kit.json").write_text(json.dumps(about))
 
@@ -103,6 +107,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--batch-opt", type=Path, default=target / "release/batch-opt")
     parser.add_argument("--batch-run", type=Path, default=target / "runner/release/batch-run")
+    parser.add_argument("--cases", nargs="+", metavar="MODEL-SIZE", help="only these")
     parser.add_argument("--tiny", action="store_true", help="so small that the simulator runs it")
     make(parser.parse_args())
 

@@ -5,7 +5,8 @@
 //   version=11040   the driver is of CUDA 11.4        none       there is no device
 //   memory=BYTES    the device has no more            nopools    and allocates not in order of a stream
 //   dies=N          it dies at the Nth launch,        code=700   with that error (719 without)
-//   nojit           PTX is not compiled               nographs   there are no graphs
+//   nojit           PTX is not compiled               badpools   or says it can and cannot
+//   nographs        there are no graphs
 //
 // At the end of the process it writes how often it did what to the file COHORT_IMITATION_LOG. To
 // COHORT_IMITATION_TRACE it writes every copy to the device with a sum of its bytes, and every launch
@@ -23,7 +24,7 @@ enum {
     NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801,
 };
 
-static long launches, to_device, to_host, forks, made, graph_launches, changes;
+static long launches, to_device, to_host, forks, made, alive, most_alive, graph_launches, changes;
 static int dead;
 static size_t used;
 static FILE *trace;
@@ -46,7 +47,8 @@ static void __attribute__((destructor)) report(void) {
     if (!file) return;
     fprintf(file, "launches %ld\nto device %ld\nto host %ld\nforks %ld\nleft %zu\n", launches, to_device,
             to_host, forks, used);
-    fprintf(file, "graphs made %ld\ngraph launches %ld\nchanges %ld\n", made, graph_launches, changes);
+    fprintf(file, "graphs made %ld\ngraphs left %ld\nmost graphs %ld\n", made, alive, most_alive);
+    fprintf(file, "graph launches %ld\nchanges %ld\n", graph_launches, changes);
     fclose(file);
 }
 
@@ -157,6 +159,7 @@ int cuMemPoolCreate(void **pool, const int *properties) {
 }
 int cuMemPoolDestroy(void *pool) { free(pool); return OK; }
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
+    if (option("badpools", NULL)) return NOT_SUPPORTED;
     return pool && stream ? allocate(address, bytes) : INVALID;
 }
 int cuMemFreeAsync(uint64_t address, void *stream) { return stream ? cuMemFree_v2(address) : INVALID; }
@@ -264,6 +267,7 @@ int cuGraphCreate(Graph **graph, unsigned flags) {
     if (option("nographs", NULL)) return NOT_SUPPORTED;
     *graph = calloc(1, sizeof **graph);
     made++;
+    if (++alive > most_alive) most_alive = alive;
     return flags ? INVALID : OK;
 }
 static int add(Node **added, Graph *graph, Node *const *behind, size_t count) {
@@ -340,6 +344,7 @@ int cuGraphDestroy(Graph *graph) {
         free(node);
     }
     free(graph);
+    alive--;
     return OK;
 }
 

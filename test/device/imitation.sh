@@ -33,7 +33,7 @@ run() {
     LD_LIBRARY_PATH=$folder/driver COHORT_IMITATION=$behaviour COHORT_IMITATION_LOG=$folder/log \
         COHORT_IMITATION_TRACE=$folder/trace \
         "$runner" "$folder/model.cohort" --device cuda --weights "$example/weights.safetensors" --quiet \
-        --input "$example/input.jsonl" --output "$folder/output" "$@" 2> "$folder/stderr"
+        --input "${input:-$example/input.jsonl}" --output "$folder/output" "$@" 2> "$folder/stderr"
     code=$?
 }
 
@@ -97,6 +97,20 @@ graphs_do_what_launches_do() {
         grep '"graphs"' -A 4 "$folder/stats"
 }
 
+# Sentences of many lengths, each twice: more graphs than are kept.
+few_graphs_are_kept() {
+    local length input=$folder/lengths.jsonl
+    prepare birnn
+    for length in {2..90}; do
+        printf '{"words": [1%s]}\n' "$(printf ', 2%.0s' $(seq 2 "$length"))"{,}
+    done > "$input"
+    does_the_same --batch 1
+    (($(counted 'graphs made') == 89)) || echo "$(counted 'graphs made') graphs of 89 forms"
+    (($(counted 'most graphs') <= 65)) || echo "$(counted 'most graphs') graphs at a time"
+    (($(counted 'graphs left') == 0)) || echo "$(counted 'graphs left') graphs were not given back"
+    prepare treelstm
+}
+
 does_without_graphs() {
     run '' --batch 4 --no-graphs
     mv "$folder/trace" "$folder/plain"
@@ -137,7 +151,7 @@ if wrong or found["card"] != "Imitation":
 
 gives_all_memory_back() {
     local behaviour
-    for behaviour in '' nopools; do
+    for behaviour in '' nopools badpools; do
         run "$behaviour" --batch 7
         ((code == 0)) || cat "$folder/stderr"
         (($(counted left) == 0)) || echo "$(counted left) bytes were not given back"
@@ -189,6 +203,7 @@ check 'a program runs to its end' runs_to_the_end
 check 'a flush makes few copies' copies_are_few
 check 'independent launches go to several streams' streams_are_used
 check 'a graph does what plain launches do' graphs_do_what_launches_do
+check 'few graphs are kept at a time' few_graphs_are_kept
 check 'a driver without graphs does without' does_without_graphs
 check 'times are taken of each call' times_are_taken
 check 'what a card can do is measured' ceilings_are_measured

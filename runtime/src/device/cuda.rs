@@ -81,16 +81,17 @@ impl Cuda {
         // SAFETY: the context was just retained.
         unsafe { result::ctx::set_current(context) }.map_err(problem)?;
         let module = load_first(codes)?;
+        let streams = Streams::new().map_err(problem)?;
         Ok(Cuda {
             name,
             device,
             context,
             options,
-            streams: Streams::new().map_err(problem)?,
             clock: Clock::default(),
             module,
             functions: Vec::new(),
-            memory: Memory::new(device),
+            memory: Memory::new(device, streams.first()),
+            streams,
             staging: Staging::new().map_err(problem)?,
             gather: Gather::new(),
             graphs: Graphs::default(),

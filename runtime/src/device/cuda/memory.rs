@@ -15,27 +15,26 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of a device, which is this thread's.
-    pub fn new(device: sys::CUdevice) -> Memory {
-        let pools = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
-        let has_pools = attribute(device, pools).is_ok_and(|answer| answer != 0);
-        let properties = sys::CUmemPoolProps {
-            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: device,
-            },
-            win32SecurityAttributes: std::ptr::null_mut(),
-            reserved: [0; 64],
-        };
-        // SAFETY: the properties are valid.
-        let pool = has_pools.then(|| unsafe { result::mem_pool::create(&raw const properties) });
-        Memory {
-            // A driver that says no has memory without pools.
-            pool: pool.and_then(Result::ok),
+    /// Of a device, which is this thread's. Uses a pool if it works: not every system that says so has
+    /// them.
+    pub fn new(device: sys::CUdevice, stream: sys::CUstream) -> Memory {
+        let mut memory = Memory {
+            pool: new_pool(device),
             blocks: HashSet::new(),
+        };
+        // SAFETY: nothing uses the block.
+        let works = unsafe {
+            let tried = memory.allocate(1, stream);
+            if let Ok(Some(address)) = tried {
+                memory.free(address, stream);
+            }
+            tried.is_ok() && result::stream::synchronize(stream).is_ok()
+        };
+        if let Some(pool) = memory.pool.take_if(|_| !works) {
+            // SAFETY: nothing is left of it.
+            let _ = unsafe { result::mem_pool::destroy(pool) };
         }
+        memory
     }
 
     /// Memory at a multiple of 256, not initialised; `None` if there is not as much.
@@ -113,4 +112,24 @@ impl Memory {
             }
         }
     }
+}
+
+/// A pool, if the device and the driver have any.
+fn new_pool(device: sys::CUdevice) -> Option<sys::CUmemoryPool> {
+    let pools = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+    if !attribute(device, pools).is_ok_and(|answer| answer != 0) {
+        return None;
+    }
+    let properties = sys::CUmemPoolProps {
+        allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+        location: sys::CUmemLocation {
+            type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            id: device,
+        },
+        win32SecurityAttributes: std::ptr::null_mut(),
+        reserved: [0; 64],
+    };
+    // SAFETY: the properties are valid.
+    unsafe { result::mem_pool::create(&raw const properties) }.ok()
 }

@@ -9,9 +9,9 @@ use crate::device::pool::{Block, Pool};
 use crate::device::{Device, Piece, Problem};
 use crate::error::Error;
 
-/// Rows that are longer than this in one piece are copied from where they lie, and waited for: memory
-/// that does not move is too dear for them.
-const MOST_STAGED_BYTES: usize = 16 << 20;
+/// Of a flush's new rows; what is more is copied from where it lies, and waited for: memory that does
+/// not move is too dear for it.
+const MOST_STAGED_BYTES: usize = 64 << 20;
 
 pub struct Spaces {
     spaces: Vec<Space>,
@@ -92,7 +92,7 @@ impl Spaces {
                     continue;
                 };
                 let to = space.block.address + first * space.row_bytes;
-                if bytes.len() > MOST_STAGED_BYTES {
+                if length + bytes.len() > MOST_STAGED_BYTES {
                     // SAFETY: the space has these rows.
                     unsafe { device.upload(to, bytes)? };
                 } else if !bytes.is_empty() {

@@ -79,7 +79,13 @@ fn an_artifact_has_the_code_of_the_devices_that_were_named() {
     emit(&model, &artifact, &["--gpu-arch=ptx,sim"]).expect_code(0);
     let found = run_on("gpu-sim", &[]).expect_code(0);
     assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+    let other_ways = ["--device-times", "--no-graphs", "--batch", "4"];
+    let again = run_on("gpu-sim", &other_ways).expect_code(0);
+    assert_eq!(expected.lines(), again.lines(), "{}", again.describe());
     run_on("cpu", &[]).expect_code(0);
+    run_on("cpu", &["--no-graphs"])
+        .expect_code(2)
+        .expect_message(&["`--no-graphs` is for a GPU"]);
     run_on("gpu-sim", &["--device-memory", "1K"])
         .expect_code(2)
         .expect_message(&["simulated GPU", "no memory left", "--device-memory"]);
