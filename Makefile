@@ -5,7 +5,7 @@ CARGO ?= cargo
 BENCH_ARGUMENTS ?=
 DEVICE ?= cuda
 
-.PHONY: all setup build runner demo test test-gpu bench bench-gpu lint docs help
+.PHONY: all setup build runner demo test test-gpu bench bench-gpu gpu-kits lint docs help
 
 all: build
 
@@ -38,6 +38,10 @@ bench: build ## Compares with PyTorch, switches each technique off; BENCH_ARGUME
 
 bench-gpu: ## Compares with PyTorch on the GPU, or tests that on DEVICE=gpu-sim; says so where there is none
 	@bench/gpu.sh $(DEVICE) $(BENCH_ARGUMENTS)
+
+gpu-kits: build runner ## Makes the folders that test and measure on a machine that has a GPU and no compiler
+	test/device/make-kit.sh target/device-kit
+	bench/gpu.sh kit
 
 lint: setup ## Formatting and lints, without warnings
 	$(CARGO) fmt --all --check
