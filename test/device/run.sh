@@ -119,8 +119,8 @@ for model in "${models[@]}"; do
     fi
     for tool in $sanitizers; do
         check "$model: $tool" compute-sanitizer --tool "$tool" --error-exitcode 3 --quiet \
-            ./batch-run "${arguments[@]}" --output "$results" --expect "$model/expected.jsonl" \
-            --tolerance "$tolerance"
+            ./batch-run "${arguments[@]}" --batch 8 --output "$results" \
+            --expect "$model/expected.jsonl" --tolerance "$tolerance"
     done
 done
 
