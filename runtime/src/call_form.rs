@@ -72,7 +72,7 @@ impl CallForm {
     /// An extent of a call; as many as fit 64 bits when there are more.
     #[inline]
     pub fn extent(&self, extent: usize, entry: &[u64]) -> u64 {
-        evaluate(&self.extents[extent], |length| entry[length])
+        self.extents[extent].count(|length| entry[length])
     }
 
     /// Of the operands with an extent of their own: which, and their rows in a call.
@@ -90,13 +90,12 @@ impl CallForm {
 
     /// The rows that a call has when its lengths are these, given by operand.
     pub fn rows_of(&self, length: impl Fn(usize) -> u64) -> u64 {
-        self.rows
-            .map_or(1, |rows| evaluate(&self.extents[rows], length))
+        self.rows.map_or(1, |rows| self.extents[rows].count(length))
     }
 
     /// The rows of an operand in a call whose lengths are these.
     pub fn extent_of(&self, extent: usize, length: impl Fn(usize) -> u64) -> u64 {
-        evaluate(&self.extents[extent], length)
+        self.extents[extent].count(length)
     }
 
     /// Whether the results have an extent of their own.
@@ -111,7 +110,7 @@ impl CallForm {
 
     /// Operations of products of one call, with the lengths given by operand.
     pub fn flops(&self, length: impl Fn(usize) -> u64) -> u64 {
-        let each = self.flops.iter().map(|extent| evaluate(extent, &length));
+        let each = self.flops.iter().map(|extent| extent.count(&length));
         each.fold(0, u64::saturating_add)
     }
 
@@ -120,18 +119,4 @@ impl CallForm {
     pub fn entry_length(&self, entry: &[u64]) -> usize {
         self.slots.len() + listed(&self.slots, entry)
     }
-}
-
-#[inline]
-fn evaluate(extent: &Extent, length: impl Fn(usize) -> u64) -> u64 {
-    let lengths = extent.lengths.iter().map(|operand| length(*operand));
-    // A product with 0 is 0, however large the others are.
-    let mut product = extent.times;
-    for length in lengths {
-        if length == 0 {
-            return 0;
-        }
-        product = product.saturating_mul(length);
-    }
-    product
 }

@@ -13,6 +13,7 @@
 //! arena is a mirror of the device's, of which inputs are sent and results brought back.
 //! [`cohort_abi::gpu`] says what a launch is given.
 
+mod blocks;
 mod cuda;
 mod pool;
 pub mod queue;

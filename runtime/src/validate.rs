@@ -180,10 +180,10 @@ fn kernel(manifest: &Manifest, kernel: &Kernel) -> Result<(), String> {
     }
     constants(manifest, &kernel.constants)?;
     match &kernel.gpu {
-        Some(_) if kernel.call.unit == Unit::Calls => {
-            Err("on a GPU: calls as a whole, which no device runs".to_owned())
+        Some(gpu) => {
+            let valid = self::gpu(manifest, gpu).and_then(|()| call_tiles(kernel, gpu));
+            valid.map_err(|problem| format!("on a GPU: {problem}"))
         }
-        Some(gpu) => self::gpu(manifest, gpu).map_err(|problem| format!("on a GPU: {problem}")),
         None => Ok(()),
     }
 }
@@ -230,6 +230,36 @@ fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
                     "`{symbol}` has {tile_rows_per_row} tile rows a row"
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// That functions have tiles where the unit is the call, and only there, and that these are counted by
+/// lengths.
+fn call_tiles(kernel: &Kernel, gpu: &GpuKernel) -> Result<(), String> {
+    for function in gpu.launches.iter().flat_map(|launch| &launch.functions) {
+        let symbol = &function.symbol;
+        let Some(tiles) = &function.calls else {
+            if kernel.call.unit == Unit::Rows {
+                continue;
+            }
+            return Err(format!("`{symbol}` has no tiles of calls"));
+        };
+        if kernel.call.unit == Unit::Rows {
+            return Err(format!(
+                "`{symbol}` has tiles of calls, and its unit is the row"
+            ));
+        }
+        let lengths = tiles.dims.iter().map(|dim| &dim.length);
+        for length in lengths.chain([&tiles.work]).flat_map(|e| &e.lengths) {
+            if kernel.operands.get(*length) != Some(&Operand::Length) {
+                return Err(format!("operand {length} counts tiles and is no length"));
+            }
+        }
+        // An entry of the list has 32 bits for a tile's number.
+        if tiles.dims.iter().any(|dim| dim.tile == 0) {
+            return Err(format!("`{symbol}` has tiles without entries"));
         }
     }
     Ok(())

@@ -38,10 +38,15 @@
 //! The same row gives the same bits whatever other rows it is computed with, and in every size of
 //! tile: each sum has one order of k, and no value is added up by several threads in turn.
 //!
+//! A kernel whose unit is the call (docs/decisions/0005) is cut into tiles of calls: products and
+//! softmax-like folds of any lengths, in one launch for all calls; see
+//! `passes/src/gpu/lower_kernels_to_gpu/calls.rs`.
+//!
 //! Requires: level 2, `accumulate-products` for speed. Leaves: a `gpu.module` of `gpu`, `scf`, `arith`,
 //! `vector`, `llvm`, and of `math` what the stock conversions lower. Limits: those of `lower-kernels`;
-//! a kernel that has no plan, or whose unit is the call, stays on the CPU, with a remark.
+//! a kernel that has no plan stays on the CPU, with a remark.
 
+mod calls;
 mod function;
 mod ops;
 mod plan;
@@ -61,6 +66,7 @@ use melior::{
     },
 };
 
+use crate::calls::is_over_calls;
 use crate::cpu::lower_kernels::read::elem_of;
 use crate::gpu::lower_kernels_to_gpu::function::Lowered;
 use crate::ir::{
@@ -116,7 +122,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let Some(scalars) = host_scalars(kernel, &name, &records) else {
             continue;
         };
-        match function::lower(context, &inside, kernel, &name, &scalars)? {
+        let lowered = match is_over_calls(kernel) {
+            true => calls::lower(context, &inside, kernel, &name, &scalars)?,
+            false => function::lower(context, &inside, kernel, &name, &scalars)?,
+        };
+        match lowered {
             Lowered::Functions(description) => descriptions.push((
                 Identifier::new(context, &name),
                 StringAttribute::new(context, &description).into(),
@@ -180,14 +190,10 @@ fn host_scalars<'c>(
     name: &str,
     records: &[OperationRef<'c, 'c>],
 ) -> Option<Vec<bool>> {
-    if name_attribute(kernel, "unit").is_some_and(|unit| unit == "calls") {
-        refuse(kernel, "its unit is the call");
-        return None;
-    }
     let block = blocks_of(kernel).first().copied()?;
     for argument in arguments_of(block).into_iter().skip(1) {
         let dynamic = |ty: TensorType<'c>| ty.shape.iter().skip(1).any(Option::is_none);
-        if TensorType::of_value(argument).is_some_and(dynamic) {
+        if !is_over_calls(kernel) && TensorType::of_value(argument).is_some_and(dynamic) {
             refuse(kernel, "an operand whose rows differ in shape");
             return None;
         }

@@ -9,7 +9,10 @@ use cohort_abi::gpu::{BARRIER, GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
 use cohort_passes::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
 use cohort_passes::ir::{name_attribute, top_level};
-use cohort_passes::kernel_description::{ConstantDescription, GpuDescription};
+use cohort_passes::kernel_description::{
+    ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
+};
+use cohort_passes::ragged::{bound_masks, online_folds};
 use cohort_passes::{accumulate_products, pass, pipeline};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -49,6 +52,16 @@ pub struct Call<'a> {
     pub results: &'a [Row],
 }
 
+/// Calls of a kernel whose unit is the call.
+pub struct Calls<'a> {
+    pub kernel: &'a KernelDescription,
+    /// An entry of each index a call.
+    pub operands: &'a [Operand],
+    /// Where the results of each begin, and how many rows there are in all.
+    pub firsts: &'a [u32],
+    pub rows: usize,
+}
+
 pub struct Simulator {
     engine: ExecutionEngine,
     pub kernels: HashMap<String, GpuDescription>,
@@ -71,7 +84,12 @@ unsafe extern "C" fn wait_at_barrier(context: *mut c_void) {
 /// The GPU form of level-2 text; `None` when a pass failed.
 pub fn gpu_text(text: &str) -> Option<String> {
     let context = cohort_dialects::new_context();
-    let passes = [accumulate_products::PASS, lower_kernels_to_gpu::PASS];
+    let passes = [
+        accumulate_products::PASS,
+        online_folds::PASS,
+        bound_masks::PASS,
+        lower_kernels_to_gpu::PASS,
+    ];
     lower(&context, text, &passes)
 }
 
@@ -161,33 +179,104 @@ impl Simulator {
                 false => launch.function(rows as u64),
             };
             let function = function.expect("a function");
-            self.launch(function, &arguments, rows as u64, how.order);
+            self.launch(function, &arguments, function.grid(rows as u64), how.order);
         }
-        outputs
-            .iter_mut()
-            .map(|(memory, elements, elem)| {
-                let behind = &memory.bytes()[*elements * elem.bytes()..];
-                assert!(
-                    behind.iter().all(|byte| *byte == 0x5A),
-                    "a write behind the last row"
-                );
-                (0..*elements).map(|at| get(memory, *elem, at)).collect()
-            })
-            .collect()
+        read_outputs(&mut outputs)
     }
 
-    fn launch(&self, function: &GpuFunction, arguments: &[u64], rows: u64, order: Order) {
+    /// Runs a kernel for some calls; the results' bits. The blocks are in the order of the threads.
+    pub fn run_calls(&self, calls: &Calls<'_>, how: How) -> Vec<Bits> {
+        let kernel = &self.kernels[&calls.kernel.symbol];
+        let mut memories: Vec<Aligned> = Vec::new();
+        let mut arguments = vec![calls.firsts.len() as u64];
+        for (operand, description) in calls.operands.iter().zip(&calls.kernel.operands) {
+            let mut base = 0;
+            if let OperandDescription::Ragged { row, .. } | OperandDescription::Row(row) =
+                description
+            {
+                let mut memory = Aligned::new(operand.space.len() * row.elem.bytes());
+                for (at, bits) in operand.space.iter().enumerate() {
+                    put(&mut memory, row.elem, at, *bits);
+                }
+                base = memory.pointer() as u64;
+                memories.push(memory);
+            }
+            arguments.extend([base, operand.index.as_ptr() as u64, 0]);
+        }
+        arguments.push(calls.firsts.as_ptr() as u64);
+        let mut outputs: Vec<_> = calls
+            .kernel
+            .results
+            .iter()
+            .map(|row| {
+                let elements = calls.rows * row.shape.iter().product::<u64>() as usize;
+                let mut memory = Aligned::new((elements + 16) * row.elem.bytes());
+                memory.bytes().fill(0x5A);
+                arguments.push(memory.pointer() as u64);
+                (memory, elements, row.elem)
+            })
+            .collect();
+        for constant in &kernel.constants {
+            let mut memory = constant_memory(constant, &HashMap::new());
+            arguments.push(memory.pointer() as u64);
+            memories.push(memory);
+        }
+        arguments.push(0);
+        let length =
+            |operand: usize, call: u64| u64::from(calls.operands[operand].index[call as usize]);
+        let all = calls.firsts.len() as u64;
+        let mut lists: Vec<Vec<u32>> = Vec::new();
+        let mut chosen = Vec::new();
+        for launch in &kernel.launches {
+            let function = match how.largest {
+                true => launch.functions.last(),
+                false => launch.functions.first(),
+            };
+            let function = function.expect("a function");
+            let tiles = function.calls.as_ref().expect("tiles of calls");
+            let blocks = (0..all).flat_map(|call| {
+                let count = tiles.count(|operand| length(operand, call));
+                (0..count).map(move |tile| [call as u32, tile as u32])
+            });
+            let blocks: Vec<_> = blocks.collect();
+            let order = shuffled(blocks.len() as u64, how.order).into_iter();
+            lists.push(order.flat_map(|at| blocks[at as usize]).collect());
+            chosen.push(function);
+        }
+        arguments.extend(lists.iter().map(|list| list.as_ptr() as u64));
+        for (function, list) in chosen.into_iter().zip(&lists) {
+            let grid = (list.len() as u64 / 2, 1);
+            self.launch(function, &arguments, grid, how.order);
+        }
+        read_outputs(&mut outputs)
+    }
+
+    fn launch(&self, function: &GpuFunction, arguments: &[u64], (x, y): (u64, u32), order: Order) {
         let symbol = self.engine.lookup(&function.symbol);
         assert!(!symbol.is_null(), "no function `{}`", function.symbol);
         // SAFETY: the pass gives every function this signature.
         let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
-        let (x, y) = function.grid(rows);
         let mut stacks: Vec<DefaultStack> = Vec::new();
         for block in shuffled(x * u64::from(y), order) {
             let at = (block % x, block / x);
             run_block(code, function, arguments, at, order, &mut stacks);
         }
     }
+}
+
+/// The bits of results, behind which nothing was written.
+fn read_outputs(outputs: &mut [(Aligned, usize, Elem)]) -> Vec<Bits> {
+    outputs
+        .iter_mut()
+        .map(|(memory, elements, elem)| {
+            let behind = &memory.bytes()[*elements * elem.bytes()..];
+            assert!(
+                behind.iter().all(|byte| *byte == 0x5A),
+                "a write behind the last row"
+            );
+            (0..*elements).map(|at| get(memory, *elem, at)).collect()
+        })
+        .collect()
 }
 
 fn run_block(

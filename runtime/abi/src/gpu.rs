@@ -27,15 +27,31 @@
 //! results are as the rows happen to lie, and those of indices multiples of 4. Constants may be read
 //! up to 64 bytes behind their end, as on the CPU; nothing else is.
 //!
+//! Where the unit is the call ([`Unit::Calls`](crate::manifest::Unit::Calls)), two more are there, and
+//! others mean something else:
+//!
+//! | argument | count | |
+//! |---|---|---|
+//! | `rows` | 1 | calls of the bucket |
+//! | `base`, `index`, `offsets` | for each operand | `index` has an entry a call: of ragged operands their first row |
+//! | `firsts` | 1 | for each call the row of the bucket at which its results begin, `u32` |
+//! | `result`, `constant` | as above | |
+//! | `scratch` | 1 | as above; by calls, not rows |
+//! | `blocks` | for each launch | what each of its blocks computes: a call and the number of one of its tiles, both `u32` |
+//!
 //! # Grid
 //!
 //! `grid = (blocks(rows), column_blocks, 1)`, `block = (threads, 1, 1)`: [`GpuFunction::grid`].
 //! A bucket without rows is not launched. Shared memory is static, so a launch asks for none.
+//!
+//! Where the unit is the call, `grid = (entries of blocks, 1, 1)`: a block an entry, for each call as
+//! many as it has tiles ([`CallTiles`]), those that take longest first. A launch without blocks is left
+//! out.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
 
-use crate::manifest::Constant;
+use crate::manifest::{Constant, Extent};
 
 /// Bytes that the addresses of spaces, constants and scratch on the device are multiples of.
 pub const ALIGNMENT: u64 = 64;
@@ -81,7 +97,8 @@ impl GpuLaunch {
 pub struct GpuFunction {
     /// Its name in the PTX or CUBIN; for the host, that of a [`SimFn`].
     pub symbol: String,
-    /// The number of rows from which on it is the better choice.
+    /// The number of rows from which on it is the better choice; where the unit is the call, the
+    /// number of its own blocks.
     pub from_rows: u64,
     /// Threads of a block, a multiple of 32.
     pub threads: u32,
@@ -94,6 +111,36 @@ pub struct GpuFunction {
     pub column_blocks: u32,
     /// Static shared memory of a block.
     pub shared_bytes: u32,
+    /// What the blocks of a call are, where the unit is the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallTiles>,
+}
+
+/// How a call is cut into tiles, each of which a block computes. They are numbered row-major, and a
+/// tile at the end of a dim may have less.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTiles {
+    /// Outermost first.
+    pub dims: Vec<TiledDim>,
+    /// How much a tile takes, roughly.
+    pub work: Extent,
+}
+
+/// A dim that is cut into tiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TiledDim {
+    /// How long it is in a call.
+    pub length: Extent,
+    /// Entries of a tile, at least 1.
+    pub tile: u64,
+}
+
+impl CallTiles {
+    /// The tiles of a call whose lengths, given by operand, are these.
+    pub fn count(&self, length: impl Fn(usize) -> u64) -> u64 {
+        let tiles = |dim: &TiledDim| dim.length.count(&length).div_ceil(dim.tile.max(1));
+        self.dims.iter().map(tiles).fold(1, u64::saturating_mul)
+    }
 }
 
 impl GpuFunction {
@@ -142,7 +189,27 @@ mod tests {
             tile_rows,
             column_blocks: 2,
             shared_bytes: 0,
+            calls: None,
         }
+    }
+
+    #[test]
+    fn the_tiles_of_a_call_depend_on_its_lengths() {
+        let dim = |lengths: &[usize], times, tile| TiledDim {
+            length: Extent {
+                lengths: lengths.to_vec(),
+                times,
+            },
+            tile,
+        };
+        let tiles = CallTiles {
+            dims: vec![dim(&[], 3, 1), dim(&[1], 1, 64), dim(&[0], 2, 32)],
+            work: Extent::default(),
+        };
+        let count = |lengths: [u64; 2]| tiles.count(|operand| lengths[operand]);
+        assert_eq!(count([1, 65]), 6);
+        assert_eq!(count([17, 64]), 6);
+        assert_eq!((count([0, 64]), count([1, 0])), (0, 0));
     }
 
     #[test]

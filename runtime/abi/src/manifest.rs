@@ -242,11 +242,27 @@ pub struct CallShape {
 
 /// A number of rows, or of operations, that depends on the instance: `times` the product of the
 /// lengths.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// Operands of the kernel, each an [`Operand::Length`]; one may occur twice.
     pub lengths: Vec<usize>,
     pub times: u64,
+}
+
+impl Extent {
+    /// For lengths given by operand; the largest number where it is larger.
+    #[inline]
+    pub fn count(&self, length: impl Fn(usize) -> u64) -> u64 {
+        // A product with 0 is 0, however large the others are.
+        let mut product = self.times;
+        for operand in &self.lengths {
+            match length(*operand) {
+                0 => return 0,
+                length => product = product.saturating_mul(length),
+            }
+        }
+        product
+    }
 }
 
 /// What a kernel's function counts.

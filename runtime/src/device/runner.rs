@@ -10,9 +10,12 @@
 mod load;
 mod spaces;
 
-use cohort_abi::gpu::{ALIGNMENT, GpuFunction, GpuKernel};
-use cohort_abi::manifest::{Manifest, Operand};
+use std::ops::Range;
 
+use cohort_abi::gpu::{ALIGNMENT, GpuFunction, GpuKernel};
+use cohort_abi::manifest::{Manifest, Operand, Unit};
+
+use super::blocks::Blocks;
 use super::pool::{Block, Pool};
 use super::queue::{Launch, Queue};
 use super::{Device, Piece, Problem};
@@ -35,11 +38,15 @@ pub struct Runner {
     spaces: Spaces,
     index: Block,
     scratch: Block,
+    /// Of kernels over calls; and for each launch of the flush the number of its first list.
+    blocks: Blocks,
+    first_lists: Vec<usize>,
     queue: Queue,
 }
 
 struct Kernel {
     gpu: GpuKernel,
+    unit: Unit,
     operands: Vec<Operand>,
     results: Vec<usize>,
     /// Addresses.
@@ -65,8 +72,12 @@ pub struct Work<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
     pub kernel: u32,
+    /// Of the results.
     pub rows: u32,
-    /// Of the first operand's list in the index; the others follow, each as long as there are rows.
+    /// What the kernel counts: rows, or calls.
+    pub entries: u32,
+    /// Of the first operand's list in the index; the others follow, each as long as there are entries.
+    /// Behind them, where the unit is the call, is the list of the rows at which its results begin.
     pub index_start: usize,
     /// Of the first result's first row in the list of them; the others follow.
     pub result_start: usize,
@@ -96,6 +107,8 @@ impl Runner {
             spaces: Spaces::new(manifest),
             index: Block::default(),
             scratch: Block::default(),
+            blocks: Blocks::default(),
+            first_lists: Vec::new(),
             queue: Queue::default(),
         };
         let mut constants = Vec::new();
@@ -153,13 +166,14 @@ impl Runner {
     fn try_flush(&mut self, arena: &Arena, work: &Work<'_>) -> Result<(), Problem> {
         self.spaces.grow(&mut *self.device, &mut self.pool, arena)?;
         self.make_scratch(work)?;
+        self.list_blocks(work)?;
         self.send(arena, work)?;
         self.queue.clear();
         let mut begin = 0;
         while let Some(first) = work.launches.get(begin) {
             let same = |placed: &&Placed| placed.level == first.level;
             let end = begin + work.launches[begin..].iter().take_while(same).count();
-            self.queue_level(&work.launches[begin..end], work)?;
+            self.queue_level(begin..end, work)?;
             begin = end;
         }
         // SAFETY: the arguments are those that the ABI lists: spaces of the manifest, whose rows
@@ -168,15 +182,39 @@ impl Runner {
         unsafe { self.device.run(&self.queue) }
     }
 
+    /// Makes the lists of what the blocks of kernels over calls compute.
+    fn list_blocks(&mut self, work: &Work<'_>) -> Result<(), Problem> {
+        self.blocks.clear();
+        self.first_lists.clear();
+        for placed in work.launches {
+            self.first_lists.push(self.blocks.next());
+            let kernel = self.kernels.get(placed.kernel as usize);
+            let Some(kernel) = kernel.and_then(Option::as_ref) else {
+                continue;
+            };
+            if kernel.unit == Unit::Rows {
+                continue;
+            }
+            let length = |operand: usize, call: u32| {
+                let at = placed.index_start + operand * placed.entries as usize + call as usize;
+                work.index.get(at).copied().map_or(0, u64::from)
+            };
+            self.blocks.add(&kernel.gpu, placed.entries, &length)?;
+        }
+        Ok(())
+    }
+
     /// Sends new rows, and all index lists in one copy.
     fn send(&mut self, arena: &Arena, work: &Work<'_>) -> Result<(), Problem> {
         let device = &mut *self.device;
-        let words = work.index.len() + work.offsets.len();
+        let words = work.index.len() + work.offsets.len() + self.blocks.words.len();
         let bytes = words * size_of::<u32>();
         self.pool.grow(device, &mut self.index, bytes as u64, 0)?;
-        let lists = self
-            .spaces
-            .send(device, arena, [work.index, work.offsets])?;
+        let lists = self.spaces.send(
+            device,
+            arena,
+            [work.index, work.offsets, &self.blocks.words],
+        )?;
         device.begin()?;
         if words == 0 {
             return Ok(());
@@ -201,7 +239,7 @@ impl Runner {
 
     fn scratch_bytes(&self, placed: &Placed) -> Result<u64, Problem> {
         let kernel = self.kernel_of(placed)?;
-        let bytes = kernel.gpu.scratch(u64::from(placed.rows));
+        let bytes = kernel.gpu.scratch(u64::from(placed.entries));
         Ok(bytes.next_multiple_of(ALIGNMENT))
     }
 
@@ -212,13 +250,14 @@ impl Runner {
             .ok_or_else(|| Problem::NoCode("a kernel of load time was recorded".to_owned()))
     }
 
-    fn queue_level(&mut self, level: &[Placed], work: &Work<'_>) -> Result<(), Problem> {
+    /// Queues the launches of these numbers, which are of one level.
+    fn queue_level(&mut self, numbers: Range<usize>, work: &Work<'_>) -> Result<(), Problem> {
         let mut queue = std::mem::take(&mut self.queue);
         let mut scratch = self.scratch.address;
-        for placed in level {
-            let bytes = self.scratch_bytes(placed)?;
+        for number in numbers {
+            let bytes = self.scratch_bytes(&work.launches[number])?;
             self.queue_call(
-                placed,
+                number,
                 work,
                 Piece {
                     address: scratch,
@@ -235,16 +274,35 @@ impl Runner {
 
     fn queue_call(
         &self,
-        placed: &Placed,
+        number: usize,
         work: &Work<'_>,
         scratch: Piece,
         queue: &mut Queue,
     ) -> Result<(), Problem> {
+        let placed = &work.launches[number];
         let kernel = self.kernel_of(placed)?;
+        let lists = match kernel.unit {
+            Unit::Rows => &[],
+            Unit::Calls => self.blocks.of(self.first_lists[number], &kernel.gpu),
+        };
         let arguments = queue.call(scratch);
-        self.fill_arguments(kernel, placed, work, scratch.address, arguments);
-        let rows = u64::from(placed.rows);
-        for (launch, functions) in kernel.gpu.launches.iter().zip(&kernel.functions) {
+        self.fill_arguments(kernel, placed, work, arguments);
+        arguments.push(scratch.address);
+        let blocks = work.index.len() + work.offsets.len();
+        arguments.extend(lists.iter().map(|list| self.word(blocks + list.start)));
+        let rows = u64::from(placed.entries);
+        let launches = kernel.gpu.launches.iter().zip(&kernel.functions);
+        for (at, (launch, functions)) in launches.enumerate() {
+            if let Some(list) = lists.get(at) {
+                if list.blocks > 0 {
+                    queue.launch(Launch {
+                        function: functions[list.function],
+                        grid: (list.blocks, 1),
+                        threads: launch.functions[list.function].threads,
+                    });
+                }
+                continue;
+            }
             let mut pairs = launch.functions.iter().zip(functions).rev();
             let chosen = pairs.find(|(function, _)| function.from_rows <= rows);
             let Some((function, number)) = chosen else {
@@ -259,19 +317,24 @@ impl Runner {
         Ok(())
     }
 
+    /// The address of a word of the lists.
+    fn word(&self, at: usize) -> u64 {
+        self.index.address + (at * size_of::<u32>()) as u64
+    }
+
+    /// The arguments before the scratch.
     fn fill_arguments(
         &self,
         kernel: &Kernel,
         placed: &Placed,
         work: &Work<'_>,
-        scratch: u64,
         arguments: &mut Vec<u64>,
     ) {
-        let word = |at: usize| self.index.address + (at * size_of::<u32>()) as u64;
+        let word = |at: usize| self.word(at);
         let mut lists = work.lists[placed.list_start..].iter();
-        arguments.push(u64::from(placed.rows));
+        arguments.push(u64::from(placed.entries));
         for (position, operand) in kernel.operands.iter().enumerate() {
-            let index = placed.index_start + position * placed.rows as usize;
+            let index = placed.index_start + position * placed.entries as usize;
             let (base, index, offsets) = match operand {
                 Operand::Scalar(_) | Operand::Length => (0, word(index), 0),
                 Operand::Row { space }
@@ -285,13 +348,16 @@ impl Runner {
             };
             arguments.extend([base, index, offsets]);
         }
+        if kernel.unit == Unit::Calls {
+            let firsts = kernel.operands.len() * placed.entries as usize;
+            arguments.push(word(placed.index_start + firsts));
+        }
         for (result, space) in kernel.results.iter().enumerate() {
             let first = u64::from(work.result_rows[placed.result_start + result]);
             let (address, row_bytes) = self.spaces.place(*space);
             arguments.push(address + first * row_bytes);
         }
         arguments.extend(&kernel.constants);
-        arguments.push(scratch);
     }
 
     /// Brings rows of spaces to the arena, in one copy; all that is queued is done then. Each row was

@@ -46,6 +46,7 @@ impl launch::Placed {
         Placed {
             kernel: self.kernel,
             rows: self.rows,
+            entries: self.entries,
             index_start: self.index_start,
             result_start: self.result_start,
             list_start: self.list_start,

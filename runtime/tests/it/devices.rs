@@ -26,6 +26,7 @@ fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
         tile_rows,
         column_blocks: 1,
         shared_bytes,
+        calls: None,
     };
     GpuKernel {
         constants,

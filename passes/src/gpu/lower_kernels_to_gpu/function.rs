@@ -42,7 +42,7 @@ const SHARED_SLOTS: i64 = 16 * 1024;
 const BLOCKS: i64 = 2;
 
 /// Arguments' bytes that every GPU takes.
-const ARGUMENT_BYTES: usize = 4096;
+pub const ARGUMENT_BYTES: usize = 4096;
 
 pub enum Lowered<'c> {
     /// The description in JSON.
@@ -61,16 +61,19 @@ fn foreign<'c>(graph: &Graph<'c>) -> Option<(OperationRef<'c, 'c>, String)> {
         Kind::Loops(loops) => nested_ops(loops.op),
         _ => vec![],
     });
-    operations.into_iter().find_map(|op| {
-        let name = name_of(op);
-        let float = operands_of(op)
-            .first()
-            .is_some_and(|o| o.r#type().to_string().contains("f32"));
-        let known = EXPANDABLE.contains(&name.as_str())
-            || SUPPORTED_MATH.contains(&name.as_str())
-            || !name.starts_with("math.") && name != "arith.remf";
-        (!known && float).then(|| (op, format!("`{name}` is no operation of it")))
-    })
+    operations.into_iter().find_map(is_foreign)
+}
+
+/// The operation, and why, if no instruction or polynomial does it.
+pub fn is_foreign<'c>(op: OperationRef<'c, 'c>) -> Option<(OperationRef<'c, 'c>, String)> {
+    let name = name_of(op);
+    let float = operands_of(op)
+        .first()
+        .is_some_and(|o| o.r#type().to_string().contains("f32"));
+    let known = EXPANDABLE.contains(&name.as_str())
+        || SUPPORTED_MATH.contains(&name.as_str())
+        || !name.starts_with("math.") && name != "arith.remf";
+    (!known && float).then(|| (op, format!("`{name}` is no operation of it")))
 }
 
 /// Adds a kernel's functions at the end of the `gpu.module`.
@@ -309,6 +312,7 @@ impl<'c> FunctionWriter<'_, 'c> {
                 tile_rows: size.block_rows() as u64,
                 column_blocks: size.column_blocks(tile) as u32,
                 shared_bytes: shared as u32,
+                calls: None,
             }
         });
         GpuLaunch {
@@ -333,90 +337,21 @@ impl<'c> FunctionWriter<'_, 'c> {
                 tile_rows: block_rows as u64,
                 column_blocks: 1,
                 shared_bytes: shared as u32,
+                calls: None,
             }],
         }
     }
 
     /// Adds a function with so many bytes of shared memory.
     fn function(&self, symbol: &str, shared: i64, body: impl FnOnce(&Emitter<'c>, &Frame<'_, 'c>)) {
-        let module = &self.module;
-        let i64 = module.ty("i64");
-        let pointer = module.ty("!llvm.ptr<1>");
         let pointers = 3 * self.graph.operands.len()
             + self.graph.results.len()
             + self.constants.descriptions.len()
             + 1;
-        let mut arguments = vec![i64];
-        arguments.extend(vec![pointer; pointers]);
-
-        let memory = format!("{symbol}$shared");
-        if shared > 0 {
-            self.shared_memory(&memory, shared);
-        }
-        let (region, entry) = region_with_block(&arguments, module.location);
-        let inside = Builder::at_end(self.context, entry, module.location);
-        let e = Emitter {
-            pointer,
-            ..Emitter::new(inside)
-        };
-        let shared = (shared > 0).then(|| {
-            let name = module.attr(&format!("@{memory:?}"));
-            let pointer = module.ty("!llvm.ptr<3>");
-            e.b.value_with(
-                "llvm.mlir.addressof",
-                &[],
-                pointer,
-                &[("global_name", name)],
-            )
+        let module = (self.context, &self.module);
+        add_function(module, symbol, pointers, shared, |e, arguments, shared| {
+            body(e, &self.frame(arguments, shared));
         });
-        body(&e, &self.frame(&arguments_of(entry), shared));
-        e.b.op("gpu.return", &[], &[], &[], vec![]);
-
-        let ty: Type<'c> = FunctionType::new(self.context, &arguments, &[]).into();
-        module.op(
-            "gpu.func",
-            &[],
-            &[],
-            &[
-                (
-                    "sym_name",
-                    StringAttribute::new(self.context, symbol).into(),
-                ),
-                ("function_type", TypeAttribute::new(ty).into()),
-                ("gpu.kernel", Attribute::unit(self.context)),
-                (
-                    "nvvm.minctasm",
-                    IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
-                ),
-                (
-                    "known_block_size",
-                    module.attr(&format!("array<i32: {THREADS}, 1, 1>")),
-                ),
-            ],
-            vec![region],
-        );
-    }
-
-    fn shared_memory(&self, symbol: &str, bytes: i64) {
-        let module = &self.module;
-        let ty = module.ty(&format!("!llvm.array<{bytes} x i8>"));
-        let number = |value, ty: &str| IntegerAttribute::new(module.ty(ty), value).into();
-        module.op(
-            "llvm.mlir.global",
-            &[],
-            &[],
-            &[
-                (
-                    "sym_name",
-                    StringAttribute::new(self.context, symbol).into(),
-                ),
-                ("global_type", TypeAttribute::new(ty).into()),
-                ("linkage", module.attr("#llvm.linkage<internal>")),
-                ("addr_space", number(3, "i32")),
-                ("alignment", number(16, "i64")),
-            ],
-            vec![melior::ir::Region::new()],
-        );
     }
 
     fn frame(&self, arguments: &[Val<'c>], shared: Option<Val<'c>>) -> Frame<'_, 'c> {
@@ -440,4 +375,81 @@ impl<'c> FunctionWriter<'_, 'c> {
             shared,
         }
     }
+}
+
+/// Adds a function of an integer and so many pointers at the end of the `gpu.module`. Its body is given
+/// the arguments and, if there are bytes of it, shared memory.
+pub fn add_function<'c>(
+    (context, module): (&'c Context, &Builder<'c>),
+    symbol: &str,
+    pointers: usize,
+    shared: i64,
+    body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
+) {
+    let i64 = module.ty("i64");
+    let pointer = module.ty("!llvm.ptr<1>");
+    let mut arguments = vec![i64];
+    arguments.extend(vec![pointer; pointers]);
+
+    let memory = format!("{symbol}$shared");
+    if shared > 0 {
+        shared_memory((context, module), &memory, shared);
+    }
+    let (region, entry) = region_with_block(&arguments, module.location);
+    let inside = Builder::at_end(context, entry, module.location);
+    let e = Emitter {
+        pointer,
+        ..Emitter::new(inside)
+    };
+    let shared = (shared > 0).then(|| {
+        let name = module.attr(&format!("@{memory:?}"));
+        let pointer = module.ty("!llvm.ptr<3>");
+        e.b.value_with(
+            "llvm.mlir.addressof",
+            &[],
+            pointer,
+            &[("global_name", name)],
+        )
+    });
+    body(&e, &arguments_of(entry), shared);
+    e.b.op("gpu.return", &[], &[], &[], vec![]);
+
+    let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
+    module.op(
+        "gpu.func",
+        &[],
+        &[],
+        &[
+            ("sym_name", StringAttribute::new(context, symbol).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+            ("gpu.kernel", Attribute::unit(context)),
+            (
+                "nvvm.minctasm",
+                IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
+            ),
+            (
+                "known_block_size",
+                module.attr(&format!("array<i32: {THREADS}, 1, 1>")),
+            ),
+        ],
+        vec![region],
+    );
+}
+
+fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, bytes: i64) {
+    let ty = module.ty(&format!("!llvm.array<{bytes} x i8>"));
+    let number = |value, ty: &str| IntegerAttribute::new(module.ty(ty), value).into();
+    module.op(
+        "llvm.mlir.global",
+        &[],
+        &[],
+        &[
+            ("sym_name", StringAttribute::new(context, symbol).into()),
+            ("global_type", TypeAttribute::new(ty).into()),
+            ("linkage", module.attr("#llvm.linkage<internal>")),
+            ("addr_space", number(3, "i32")),
+            ("alignment", number(16, "i64")),
+        ],
+        vec![melior::ir::Region::new()],
+    );
 }

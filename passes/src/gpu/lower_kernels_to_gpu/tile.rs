@@ -688,7 +688,7 @@ fn element<'c>(e: &Emitter<'c>, vector: Val<'c>, at: i64) -> Val<'c> {
 }
 
 /// Neighbouring floats, aligned to as many bytes as are loaded at once.
-fn load_floats<'c>(e: &Emitter<'c>, at: Val<'c>, count: i64) -> Vec<Val<'c>> {
+pub fn load_floats<'c>(e: &Emitter<'c>, at: Val<'c>, count: i64) -> Vec<Val<'c>> {
     let width = count.min(4);
     let mut values = Vec::new();
     for first in (0..count).step_by(width as usize) {

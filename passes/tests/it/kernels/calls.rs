@@ -1,4 +1,5 @@
-//! Kernels over calls: one batch of calls of every length, and what has to hold of its results.
+//! Kernels over calls: one batch of calls of every length, and what has to hold of its results, on the
+//! processor and on the simulated GPU.
 
 use std::collections::HashMap;
 
@@ -7,6 +8,7 @@ use cohort_passes::kernel_description::OperandDescription;
 
 use super::check::{Random, f64s};
 use crate::jit::{Bits, Jit, Operand};
+use crate::simulator::{Calls, How, Order, Simulator, gpu_text};
 
 /// Awkward lengths.
 pub const LENGTHS: [u32; 7] = [28, 0, 1, 3, 61, 257, 600];
@@ -22,8 +24,20 @@ pub struct CallKernel<'a> {
     pub declarations: &'a str,
 }
 
+/// Where a kernel runs: on the processor in ranges of calls, or on a GPU. The description is the
+/// processor's.
+enum Machine<'a> {
+    Cpu(&'a [(usize, usize)]),
+    Gpu(&'a Simulator, How),
+}
+
+const FORWARD: How = How {
+    order: Order::Forward,
+    largest: false,
+};
+
 /// One batch: the lengths of each call, and its operands' values.
-struct Batch {
+pub struct Batch {
     lengths: Vec<Vec<u32>>,
     values: Vec<Vec<Bits>>,
 }
@@ -101,7 +115,31 @@ impl CallKernel<'_> {
         tolerance: f64,
         reference: impl Fn(&[usize], &[Vec<f64>]) -> Vec<Vec<f64>>,
     ) {
-        let description = jit.kernels["k"].clone();
+        let batch = Batch::new(jit, lengths);
+        let all: Vec<usize> = (0..lengths.len()).collect();
+        let whole = batch.run(jit, &all, &Machine::Cpu(&[(0, all.len())]));
+        batch.close(&whole, tolerance, &reference);
+        let one_by_one: Vec<_> = all.iter().map(|call| (*call, call + 1)).collect();
+        let one_by_one = batch.run(jit, &all, &Machine::Cpu(&one_by_one));
+        assert_eq!(one_by_one, whole, "one at a time");
+        batch.same_in_others(jit, &whole, |_| Machine::Cpu(&[]));
+
+        let gpu = Simulator::new(&gpu_text(&self.text()).expect("it lowers"));
+        let whole = batch.run(jit, &all, &Machine::Gpu(&gpu, FORWARD));
+        batch.close(&whole, tolerance, &reference);
+        batch.same_in_others(jit, &whole, |_| {
+            let how = How {
+                order: Order::Backward,
+                largest: true,
+            };
+            Machine::Gpu(&gpu, how)
+        });
+    }
+}
+
+impl Batch {
+    pub fn new(jit: &Jit, lengths: &[Vec<u32>]) -> Batch {
+        let description = &jit.kernels["k"];
         let mut random = Random(5);
         let values = lengths
             .iter()
@@ -122,15 +160,22 @@ impl CallKernel<'_> {
                     .collect()
             })
             .collect();
-        let batch = Batch {
+        Batch {
             lengths: lengths.to_vec(),
             values,
-        };
-        let all: Vec<usize> = (0..lengths.len()).collect();
-        let whole = batch.run(jit, &all, &[(0, all.len())]);
+        }
+    }
+
+    /// Whether all calls' results are those of the reference.
+    fn close(
+        &self,
+        whole: &[Vec<Bits>],
+        tolerance: f64,
+        reference: &impl Fn(&[usize], &[Vec<f64>]) -> Vec<Vec<f64>>,
+    ) {
         for (call, results) in whole.iter().enumerate() {
-            let sizes: Vec<usize> = lengths[call].iter().map(|n| *n as usize).collect();
-            let inputs: Vec<_> = batch.values[call][sizes.len()..]
+            let sizes: Vec<usize> = self.lengths[call].iter().map(|n| *n as usize).collect();
+            let inputs: Vec<_> = self.values[call][sizes.len()..]
                 .iter()
                 .map(|bits| f64s(bits))
                 .collect();
@@ -148,16 +193,23 @@ impl CallKernel<'_> {
                 }
             }
         }
+    }
 
-        let one_by_one: Vec<_> = all.iter().map(|call| (*call, call + 1)).collect();
-        assert_eq!(batch.run(jit, &all, &one_by_one), whole, "one at a time");
-        let turned: Vec<usize> = all.iter().rev().copied().collect();
-        let again = batch.run(jit, &turned, &[(0, all.len())]);
+    /// Whether the calls give the same bits in another order, and alone.
+    fn same_in_others<'m>(
+        &self,
+        jit: &Jit,
+        whole: &[Vec<Bits>],
+        machine: impl Fn(usize) -> Machine<'m>,
+    ) {
+        let count = whole.len();
+        let turned: Vec<usize> = (0..count).rev().collect();
+        let again = self.run(jit, &turned, &machine(count));
         for (results, call) in again.iter().zip(&turned) {
             assert_eq!(*results, whole[*call], "in another order");
         }
-        for call in [0, all.len() - 1] {
-            let alone = batch.run(jit, &[call], &[(0, 1)]);
+        for call in [0, count - 1] {
+            let alone = self.run(jit, &[call], &machine(1));
             assert_eq!(alone[0], whole[call], "alone");
         }
     }
@@ -169,8 +221,14 @@ fn rows_of(extent: &Extent, lengths: &[u32]) -> usize {
 }
 
 impl Batch {
+    /// The results' bits on a GPU of all calls in order, by call.
+    pub fn run_on_gpu(&self, jit: &Jit, gpu: &Simulator, how: How) -> Vec<Vec<Bits>> {
+        let all: Vec<usize> = (0..self.lengths.len()).collect();
+        self.run(jit, &all, &Machine::Gpu(gpu, how))
+    }
+
     /// The results' bits of the calls in this order, by call.
-    fn run(&self, jit: &Jit, calls: &[usize], ranges: &[(usize, usize)]) -> Vec<Vec<Bits>> {
+    fn run(&self, jit: &Jit, calls: &[usize], machine: &Machine<'_>) -> Vec<Vec<Bits>> {
         let description = &jit.kernels["k"];
         let shape = &description.call;
         let mut operands: Vec<Operand> = vec![];
@@ -214,14 +272,30 @@ impl Batch {
                 Some(first)
             })
             .collect();
-        if shape.rows.is_some() {
-            operands.push(Operand {
-                index: firsts.iter().map(|first| *first as u32).collect(),
-                ..Operand::default()
-            });
-        }
+        let starts: Vec<u32> = firsts.iter().map(|first| *first as u32).collect();
         let total = calls.iter().map(|call| rows(*call)).sum();
-        let results = jit.call("k", &HashMap::new(), &operands).run(total, ranges);
+        let results = match machine {
+            Machine::Cpu(ranges) => {
+                if shape.rows.is_some() {
+                    operands.push(Operand {
+                        index: starts,
+                        ..Operand::default()
+                    });
+                }
+                let whole = [(0, calls.len())];
+                let ranges = if ranges.is_empty() { &whole } else { *ranges };
+                jit.call("k", &HashMap::new(), &operands).run(total, ranges)
+            }
+            Machine::Gpu(gpu, how) => {
+                let of_calls = Calls {
+                    kernel: description,
+                    operands: &operands,
+                    firsts: &starts,
+                    rows: total,
+                };
+                gpu.run_calls(&of_calls, *how)
+            }
+        };
         calls
             .iter()
             .zip(&firsts)
@@ -387,7 +461,7 @@ fn transpositions_slices_and_indices() {
     });
 }
 
-const ZEROS: &str = "
+pub const ZEROS: &str = "
           %zero = arith.constant 0.0 : f32
           %c1 = arith.constant 1 : index
           %c2 = arith.constant 2 : index";
@@ -459,7 +533,7 @@ fn products_of_transposed_operands_with_a_start_and_what_follows() {
 }
 
 /// One head: `softmax(s(q · kᵀ)) · v`, with `%s` made of `%p` by the given lines.
-fn attention(heads: usize, d: usize, scores: &str) -> String {
+pub fn attention(heads: usize, d: usize, scores: &str) -> String {
     let whole = heads * d;
     let mut body = format!(
         "{ZEROS}
@@ -514,7 +588,7 @@ fn attention(heads: usize, d: usize, scores: &str) -> String {
     body + &format!("cfb.yield {result} : !(n, {whole})")
 }
 
-const SCALED: &str = "%s$ = arith.mulf %p$, %f : !(n, m)";
+pub const SCALED: &str = "%s$ = arith.mulf %p$, %f : !(n, m)";
 
 /// The scores of keys behind the query are masked.
 const CAUSAL: &str = "%h$ = arith.mulf %p$, %f : !(n, m)

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cohort_abi::manifest::Elem;
 
+use super::calls::{Batch, CallKernel, SCALED, ZEROS, attention};
 use super::check::{Random, f64s, sigmoid, vecmat};
-use crate::jit::{Bits, Operand};
+use crate::jit::{Bits, Jit, Operand};
 use crate::simulator::{Call, How, Order, Simulator, gpu_text};
 
 /// `sigmoid(i) * tanh(u)` of the halves of `x · w_N + b`.
@@ -172,6 +173,69 @@ fn a_missing_barrier_is_seen() {
                     .map_or(true, |bits| bits != right)
             });
             assert!(seen.contains(&true), "nothing misses the barrier at {at}");
+        }
+    }
+}
+
+/// The same of kernels over calls: products, softmax-like folds between two, and folds by warps.
+#[test]
+fn a_missing_barrier_of_a_kernel_over_calls_is_seen() {
+    let product = format!(
+        "{ZEROS}
+          %dn = tensor.dim %q, %c1 : !(n, 28)
+          %dm = tensor.dim %k, %c1 : !(m, 28)
+          %w = tensor.empty(%calls, %dm) : !(28, m)
+          %e = tensor.empty(%calls, %dn, %dm) : !(n, m)
+          %s = linalg.fill ins(%zero : f32) outs(%e : !(n, m)) -> !(n, m)
+          %kt = linalg.transpose ins(%k : !(m, 28)) outs(%w : !(28, m)) permutation = [0, 2, 1]
+          %o = linalg.batch_matmul ins(%q, %kt : !(n, 28), !(28, m)) outs(%s : !(n, m)) -> !(n, m)
+          cfb.yield %o : !(n, m)"
+    );
+    let sums = format!(
+        "{ZEROS}
+          %e = tensor.empty(%calls) : !(28)
+          %z = linalg.fill ins(%zero : f32) outs(%e : !(28)) -> !(28)
+          %s = linalg.reduce {{ arith.addf }} ins(%q : !(n, 28)) outs(%z : !(28)) dimensions = [1]
+          cfb.yield %s : !(28)"
+    );
+    let online = attention(1, 28, SCALED);
+    for (rows, body, least) in [
+        ("[@n, @m]", &product, 2),
+        ("[@n]", &online, 6),
+        ("[]", &sums, 1),
+    ] {
+        let kernel = CallKernel {
+            lengths: &["n", "m"],
+            rows,
+            operands: &[("q", "n, 28"), ("k", "m, 28"), ("v", "m, 28")],
+            declarations: "",
+            body,
+        };
+        let gpu = gpu_text(&kernel.text()).expect("it lowers");
+        let jit = Jit::new(&kernel.text());
+        let batch = Batch::new(&jit, &[vec![61, 97], vec![3, 61]]);
+        let right = batch.run_on_gpu(&jit, &Simulator::new(&gpu), FORWARD);
+        let small = gpu.split("_large(").next().unwrap_or(&gpu);
+        let barriers: Vec<usize> = small
+            .match_indices("gpu.barrier")
+            .map(|(at, _)| at)
+            .collect();
+        assert!(barriers.len() >= least, "{} barriers", barriers.len());
+        for (number, at) in barriers.into_iter().enumerate() {
+            let without = gpu[..at].to_owned() + &gpu[at + "gpu.barrier".len()..];
+            let simulator = Simulator::new(&without);
+            let seen = [Order::Forward, Order::Backward, Order::Shuffled].map(|order| {
+                let how = How {
+                    order,
+                    largest: false,
+                };
+                catch_unwind(AssertUnwindSafe(|| batch.run_on_gpu(&jit, &simulator, how)))
+                    .map_or(true, |bits| bits != right)
+            });
+            assert!(
+                seen.contains(&true),
+                "{rows}: nothing misses barrier {number}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a program needs on a device before its first flush: functions and constants.
 
-use cohort_abi::manifest::{Constant, Manifest, Unit};
+use cohort_abi::manifest::{Constant, Manifest};
 
 use super::{Kernel, Runner};
 use crate::device::Problem;
@@ -28,9 +28,6 @@ impl Runner {
                  run there",
             )));
         };
-        if kernel.call.unit == Unit::Calls {
-            return Err(self.error(no_code("computes whole calls, not supported on GPUs yet")));
-        }
         let mut constants = Vec::with_capacity(gpu.constants.len());
         for constant in &gpu.constants {
             let known = sent.iter().find(|(known, _)| *known == constant);
@@ -54,6 +51,7 @@ impl Runner {
         }
         Ok(Kernel {
             gpu: gpu.clone(),
+            unit: kernel.call.unit,
             operands: kernel.operands.clone(),
             results: kernel.results.clone(),
             constants,

@@ -77,7 +77,7 @@ impl Spaces {
         &mut self,
         device: &mut dyn Device,
         arena: &Arena,
-        lists: [&[u32]; 2],
+        lists: [&[u32]; 3],
     ) -> Result<Range<usize>, Problem> {
         let mut staged = Vec::new();
         let mut length = 0;

@@ -14,8 +14,6 @@ pub struct ModelCase {
     pub inputs: Inputs,
     /// About how many nodes a large instance has; less where a node costs much.
     pub size: usize,
-    /// Whether the rows of an instance need each other, for which GPUs have no kernels.
-    pub calls: bool,
 }
 
 /// How instances are made.
@@ -37,14 +35,6 @@ const fn case(name: &'static str, dims: &'static [&'static str]) -> ModelCase {
         dims,
         inputs: Inputs::ByType,
         size: 12,
-        calls: false,
-    }
-}
-
-const fn over_calls(name: &'static str, dims: &'static [&'static str]) -> ModelCase {
-    ModelCase {
-        calls: true,
-        ..case(name, dims)
     }
 }
 
@@ -69,11 +59,11 @@ pub const MODELS: &[ModelCase] = &[
         ..case("stackrnn", &["V", "H", "C"])
     },
     case("act", &["D", "H", "C"]),
-    over_calls("encoder", &["L", "D", "F"]),
-    over_calls("masked_mha", &["D"]),
-    over_calls("berxit", &["D", "C"]),
-    over_calls("vgemm", &[]),
-    over_calls("trmm", &[]),
+    case("encoder", &["L", "D", "F"]),
+    case("masked_mha", &["D"]),
+    case("berxit", &["D", "C"]),
+    case("vgemm", &[]),
+    case("trmm", &[]),
     ModelCase {
         inputs: Inputs::Columns(3),
         ..case("exprtree", &[])

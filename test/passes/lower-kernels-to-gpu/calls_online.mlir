@@ -1,0 +1,53 @@
+// A softmax between two products that is marked online is one launch: the scores of some rows and keys
+// are in shared memory, the largest score and the sums go from step to step in registers, and what is
+// stored to the device's memory is the result alone.
+// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+
+ragged.dim @batch
+ragged.dim @n(@batch)
+
+// CHECK: cfb.gpu_kernels = {attend = "{\22constants\22:[],\22scratch_bytes\22:0
+// CHECK-SAME: \22dims\22:[{\22length\22:{\22lengths\22:[0],\22times\22:1},\22tile\22:32},{\22length\22:{\22lengths\22:[],\22times\22:16},\22tile\22:16}]
+// CHECK-NOT: attend$1
+// CHECK: gpu.func @attend$0(
+// CHECK-NOT: llvm.store {{.*}} !llvm.ptr<1>
+// CHECK: scf.for %{{.*}} iter_args
+// CHECK: math.fma
+// CHECK-NOT: llvm.store {{.*}} !llvm.ptr<1>
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: arith.mulf
+// CHECK: math.fma
+// CHECK: gpu.barrier
+// CHECK: arith.divf
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// CHECK: gpu.return
+cfb.kernel @attend attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+^bb0(%calls: index, %ln: tensor<?xindex>,
+     %q: tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>,
+     %k: tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>,
+     %v: tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>):
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %c1 = arith.constant 1 : index
+  %d = tensor.dim %q, %c1 : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+  %ek = tensor.empty(%calls, %d) : tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
+  %e = tensor.empty(%calls, %d, %d) : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+  %en = tensor.empty(%calls, %d) : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+  %eo = tensor.empty(%calls, %d) : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) -> tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+  %zn = linalg.fill ins(%zero : f32) outs(%en : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) -> tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+  %l = linalg.fill ins(%low : f32) outs(%en : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) -> tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) -> tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+  %kt = linalg.transpose ins(%k : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) outs(%ek : tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>) permutation = [0, 2, 1]
+  %s = linalg.batch_matmul ins(%q, %kt : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>, tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>) outs(%z : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) -> tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+  %m = linalg.reduce { arith.maximumf } ins(%s : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) outs(%l : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) dimensions = [2]
+  %mb = linalg.broadcast ins(%m : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) outs(%e : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) dimensions = [2]
+  %x = arith.subf %s, %mb : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+  %w = math.exp %x : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+  %t = linalg.reduce { arith.addf } ins(%w : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) outs(%zn : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) dimensions = [2]
+  %tb = linalg.broadcast ins(%t : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) outs(%e : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) dimensions = [2]
+  %y = arith.divf %w, %tb : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
+  %o = linalg.batch_matmul {ragged.online} ins(%y, %v : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>, tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) outs(%zo : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) -> tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+  cfb.yield %o : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+}
