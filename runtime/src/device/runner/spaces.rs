@@ -9,9 +9,9 @@ use crate::device::pool::{Block, Pool};
 use crate::device::{Device, Piece, Problem};
 use crate::error::Error;
 
-/// Of a flush's new rows; what is more is copied from where it lies, and waited for: memory that does
-/// not move is too dear for it.
-const MOST_STAGED_BYTES: usize = 64 << 20;
+/// Of a flush's new rows. What is more is copied from where it lies, and waited for: the driver reads
+/// some of it while it sends the rest.
+const MOST_STAGED_BYTES: usize = 4 << 20;
 
 pub struct Spaces {
     spaces: Vec<Space>,
