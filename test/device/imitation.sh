@@ -87,7 +87,7 @@ does_the_same() {
 
 graphs_do_what_launches_do() {
     local name
-    for name in act birnn treelstm; do
+    for name in act birnn encoder treelstm; do
         prepare "$name"
         does_the_same --batch 4 --benchmark-repetitions 2
     done
