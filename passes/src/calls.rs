@@ -18,6 +18,16 @@ use crate::pass::Failed;
 pub use bounds::UNTIL;
 pub use chain::ONLINE;
 
+/// The attribute of a kernel over rows that runs over those of all calls at once.
+pub const FUSED: &str = "ragged.fused";
+
+/// The attribute of a kernel whose loops of unknown length have a main part of whole vectors of so many
+/// elements, and of whole tiles, and a tail.
+pub const SPLIT: &str = "ragged.split";
+
+/// The attribute of a kernel that reads a call's lengths and first rows once, before its loops.
+pub const HOISTED: &str = "ragged.hoisted";
+
 /// The last operations of the chains that [`online`] can compute.
 pub fn online_chains<'c>(
     kernel: OperationRef<'c, 'c>,

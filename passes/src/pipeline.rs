@@ -12,8 +12,8 @@ use melior::{
 
 use crate::pass::{PassInfo, create};
 use crate::ragged::{
-    bound_masks, online_folds, ragged_fuse_loops, ragged_lower_loops, ragged_lower_prelude,
-    ragged_split_loops,
+    bound_masks, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops, ragged_lower_loops,
+    ragged_lower_prelude, ragged_split_loops, split_tails,
 };
 use crate::{
     accumulate_products, batch_blocks, cpu::lower_kernels, explain_batching, form_blocks,
@@ -46,6 +46,9 @@ pub const PASSES: &[PassInfo] = &[
     fuse_products::PASS,
     online_folds::PASS,
     bound_masks::PASS,
+    fuse_rows::PASS,
+    split_tails::PASS,
+    hoist_lengths::PASS,
     crate::gpu::lower_kernels_to_gpu::PASS,
     crate::gpu::lower_gpu_to_host::PASS,
     lower_kernels::PASS,
@@ -189,6 +192,18 @@ const TO_BATCHED: &[Step] = &[
     Step::Optional(
         bound_masks::PASS,
         "what a triangular mask hides of a product or of scores is computed and thrown away",
+    ),
+    Step::Optional(
+        fuse_rows::PASS,
+        "work on each row of values of differing length is launched call by call",
+    ),
+    Step::Optional(
+        split_tails::PASS,
+        "loops over what differs in length have masks throughout, not at their end only",
+    ),
+    Step::Optional(
+        hoist_lengths::PASS,
+        "where a call's values begin, and how long they are, is read at each use",
     ),
 ];
 

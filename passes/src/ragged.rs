@@ -1,6 +1,8 @@
 //! Passes over the `ragged` dialect.
 
 pub mod bound_masks;
+pub mod fuse_rows;
+pub mod hoist_lengths;
 mod index;
 mod loops;
 pub mod online_folds;
@@ -9,3 +11,4 @@ pub mod ragged_lower_loops;
 pub mod ragged_lower_prelude;
 pub mod ragged_split_loops;
 mod rules;
+pub mod split_tails;

@@ -20,6 +20,8 @@ pub struct CallForm {
     rows: Option<usize>,
     flops: Box<[Extent]>,
     pub unit: Unit,
+    /// Whether the rows of several calls may be one range.
+    pub fused: bool,
     /// Whether its calls are anything but a row each.
     pub is_ragged: bool,
 }
@@ -45,6 +47,7 @@ impl CallForm {
             rows: kernel.call.rows,
             flops: kernel.call.flops.clone().into(),
             unit: kernel.call.unit,
+            fused: kernel.call.fused,
             is_ragged: kernel.call.rows.is_some() || kernel.call.unit == Unit::Calls,
         }
     }
@@ -59,6 +62,7 @@ impl CallForm {
             rows: None,
             flops: [].into(),
             unit: Unit::Rows,
+            fused: true,
             is_ragged: false,
         }
     }

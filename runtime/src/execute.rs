@@ -895,7 +895,9 @@ impl Writer<'_> {
         let launch = &mut self.ragged.launches[number];
         launch.flops = launch.flops.saturating_add(flops);
         launch.bytes = launch.bytes.saturating_add(bytes);
-        self.ragged.works[launch.work_start + spot.call] = flops.saturating_add(bytes);
+        let of_call = launch.work_start + spot.call;
+        self.ragged.works[of_call] = flops.saturating_add(bytes);
+        self.ragged.spans[of_call] = (spot.row as u32, form.rows(entry) as u32);
     }
 
     /// The first of `rows` rows from a handle on.

@@ -298,6 +298,7 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
         rows,
         unit,
         flops,
+        fused: _,
     } = &kernel.call;
     for length in extents.iter().chain(flops).flat_map(|e| &e.lengths) {
         if kernel.operands.get(*length) != Some(&Operand::Length) {

@@ -33,14 +33,15 @@ use melior::{
 
 use crate::calls::memory::{check, constants, extent, result_row_bytes, row_bytes};
 use crate::calls::parts::{check_parts, windows};
-use crate::calls::{bounds, graph, read};
+use crate::calls::{HOISTED, SPLIT, bounds, graph, read};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
-use crate::ir::name_attribute;
+use crate::cpu::lower_kernels::layout::LANES;
+use crate::ir::{integer_attribute, name_attribute};
 use crate::kernel_description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
 };
 use crate::pass::{Failed, error};
-use eval::{Call, Memory, Window};
+use eval::{Base, Call, Held, Memory, Window};
 use graph::{Form, Graph, Kind, NodeId, Size};
 
 pub use blocks::module as blocks;
@@ -106,7 +107,8 @@ pub fn lower<'c>(
     let (region, entry) = region_with_block(&arguments, kernel.location());
     let e = Emitter::new(Builder::at_end(context, entry, kernel.location()));
     let constants = constants(&graph);
-    write(&e, &graph, &pieces, &constants, &arguments_of(entry));
+    let how = How::of(kernel)?;
+    write(&e, &graph, &pieces, &constants, how, &arguments_of(entry));
     e.b.op("func.return", &[], &[], &[], vec![]);
 
     let description = describe(kernel, name, &graph, &constants, scratch.unwrap_or(0));
@@ -123,11 +125,35 @@ pub fn lower<'c>(
     Ok(pieces.iter().any(|piece| piece.plan.is_some()))
 }
 
+/// What passes before have asked for.
+#[derive(Clone, Copy)]
+struct How {
+    /// [`SPLIT`]
+    split: bool,
+    /// [`HOISTED`]
+    hoisted: bool,
+}
+
+impl How {
+    fn of(kernel: OperationRef<'_, '_>) -> Result<How, Failed> {
+        let split = kernel.attribute(SPLIT).ok();
+        if split.is_some() && integer_attribute(kernel, SPLIT) != Some(LANES) {
+            let message = format!("not supported yet: loops split at other than {LANES}");
+            return Err(error(kernel, &message));
+        }
+        Ok(How {
+            split: split.is_some(),
+            hoisted: kernel.attribute(HOISTED).is_ok(),
+        })
+    }
+}
+
 fn write<'c>(
     e: &Emitter<'c>,
     graph: &Graph<'c>,
     pieces: &[Piece],
     constants: &[(NodeId, ConstantDescription)],
+    how: How,
     arguments: &[Val<'c>],
 ) {
     let &[begin, end, operands, results, table, scratch] = arguments else {
@@ -153,16 +179,18 @@ fn write<'c>(
         product::start(e, scratch);
     }
     e.for_loop(begin, end, 1, &[], |e, number, _| {
-        let mut call = Call::new(graph);
+        let mut call = Call::new(graph, how.split);
         let entry = |at: usize| e.offset(indices[at], e.times(number, 4));
         for at in 0..graph.lengths {
-            call.lengths.push(e.load_u32(entry(at)));
+            call.lengths.push(Held::new(e, entry(at), how.hoisted));
         }
         for (at, (node, form)) in graph.operands.iter().enumerate() {
             match form {
                 Form::Length => {
-                    let value = e.b.value("arith.trunci", &[call.lengths[at]], e.i32);
-                    call.scalars.insert(*node, value);
+                    if let Held::Value(length) = call.lengths[at] {
+                        let value = e.b.value("arith.trunci", &[length], e.i32);
+                        call.scalars.insert(*node, value);
+                    }
                 }
                 Form::Scalar => {
                     let elem = graph.nodes[*node].elem;
@@ -171,24 +199,25 @@ fn write<'c>(
                 }
                 Form::Row | Form::Ragged => {
                     let bytes = row_bytes(graph, *node);
-                    let base = e.offset(bases[at], e.times(e.load_u32(entry(at)), bytes));
+                    let row = Held::new(e, entry(at), how.hoisted);
+                    let base = Base::of_row(e, bases[at], row, bytes);
                     let memory = call.dense(e, base, *node, false);
                     call.memory.insert(*node, memory);
                 }
             }
         }
         for (node, base) in &constants {
-            let memory = call.dense(e, *base, *node, true);
+            let memory = call.dense(e, Base::Address(*base), *node, true);
             call.memory.insert(*node, memory);
         }
         let first = match graph.rows.is_empty() {
-            true => number,
-            false => e.load_u32(entry(graph.operands.len())),
+            true => Held::Value(number),
+            false => Held::new(e, entry(graph.operands.len()), how.hoisted),
         };
         for piece in pieces {
             let node = graph.results[piece.result];
             let bytes = result_row_bytes(graph, node);
-            let base = e.offset(results[piece.result], e.times(first, bytes));
+            let base = Base::of_row(e, results[piece.result], first, bytes);
             let memory = call.dense(e, base, node, false);
             write_piece(e, &mut call, node, piece, &memory, scratch);
         }

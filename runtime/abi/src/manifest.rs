@@ -234,6 +234,10 @@ pub struct CallShape {
     pub rows: Option<usize>,
     #[serde(default)]
     pub unit: Unit,
+    /// Where the unit is the row: whether the rows of all calls may be one range. If not, a range never
+    /// has rows of two calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fused: bool,
     /// Floating-point operations of products a call, the sum of these, for reports; besides those a
     /// row.
     #[serde(default)]

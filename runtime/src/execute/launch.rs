@@ -100,13 +100,16 @@ impl Flush<'_> {
                     let works = &self.ragged.works[start..start + placed.calls as usize];
                     self.workers.each_call(works, &run);
                 }
-                _ => {
+                (_, ragged) => {
                     let shape = Shape {
                         rows: u64::from(placed.rows),
                         row_tile: kernel.row_tile,
                         row_work: kernel.row_work + listed / u64::from(placed.rows),
                     };
-                    self.workers.each_range(shape, &run);
+                    match ragged.filter(|_| !kernel.form.fused) {
+                        None => self.workers.each_range(shape, &run),
+                        Some(ragged) => self.each_span(ragged, placed.calls, shape, &run),
+                    }
                 }
             }
 
@@ -117,6 +120,25 @@ impl Flush<'_> {
                 launches.ragged.add(&work);
             }
             before = after;
+        }
+    }
+
+    /// Calls `run` for ranges of rows that are of one call each.
+    fn each_span(
+        &self,
+        ragged: usize,
+        calls: u32,
+        shape: Shape,
+        run: &(dyn Fn(u64, u64, *mut u8) + Sync),
+    ) {
+        let start = self.ragged.launches[ragged].work_start;
+        for (first, rows) in &self.ragged.spans[start..start + calls as usize] {
+            let (first, rows) = (u64::from(*first), u64::from(*rows));
+            if rows > 0 {
+                let of_call = Shape { rows, ..shape };
+                let run = |begin, end, scratch: *mut u8| run(first + begin, first + end, scratch);
+                self.workers.each_range(of_call, &run);
+            }
         }
     }
 }

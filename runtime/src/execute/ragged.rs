@@ -62,7 +62,7 @@ fn count_up(list: &mut [u32], first: u32) {
 pub(super) struct RaggedLaunch {
     /// Its first operand's run; the others follow.
     pub run_start: usize,
-    /// Its first call's place in `works`.
+    /// Its first call's place in `works` and `spans`.
     pub work_start: usize,
     /// Its first operand's place in `longest`.
     pub length_start: usize,
@@ -79,6 +79,8 @@ pub(super) struct RaggedLaunches {
     pub runs: Vec<Run>,
     /// Operations of each call, roughly, where the unit is the call.
     pub works: Vec<u64>,
+    /// The first row of each call in its launch, and how many it has.
+    pub spans: Vec<(u32, u32)>,
     /// The longest length of each operand that is one.
     pub longest: Vec<u64>,
     /// Of launches that are groups: where the starts of its calls begin, by launch; and for each
@@ -92,6 +94,7 @@ impl RaggedLaunches {
         self.launches.clear();
         self.runs.clear();
         self.works.clear();
+        self.spans.clear();
         self.longest.clear();
         self.group_starts.clear();
         self.starts.clear();
@@ -108,6 +111,7 @@ impl RaggedLaunches {
         });
         self.runs.resize(self.runs.len() + operands, Run::Unknown);
         self.works.resize(self.works.len() + calls as usize, 0);
+        self.spans.resize(self.works.len(), (0, 0));
         self.longest.resize(self.longest.len() + operands, 0);
         self.launches.len() - 1
     }

@@ -66,6 +66,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
     let by_row = |extents: Vec<Extent>| CallShape {
         extents,
         rows: Some(0),
+        fused: true,
         ..CallShape::default()
     };
     let by_call = |extents: Vec<Extent>, rows| CallShape {
@@ -73,6 +74,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         rows,
         unit: Unit::Calls,
         flops: vec![extent(&[0], 100_000)],
+        ..CallShape::default()
     };
     let length = Operand::Length;
     let named = |space| Type::Ragged {

@@ -1,6 +1,6 @@
 // A product over calls is packed and multiplied in blocks: the scratch that it needs is known although
 // the lengths are not, and what is elementwise around it is computed in the blocks.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --split-tails --hoist-lengths --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @m(@batch)

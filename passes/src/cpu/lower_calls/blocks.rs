@@ -18,6 +18,8 @@ pub const PANEL: i64 = 32;
 
 /// The symbol of the whole.
 pub const BLOCK: &str = "cohort_block";
+/// The symbol of the same with every tile treated as one at the edge, of loops that are not split.
+pub const CHECKED_BLOCK: &str = "cohort_block_checked";
 
 const ARGUMENTS: &str = "%a: !llvm.ptr, %a_row: i64, %b: !llvm.ptr, %k: i64, %c: !llvm.ptr, \
                          %c_row: i64, %s: !llvm.ptr, %s_row: i64";
@@ -37,7 +39,8 @@ pub fn module() -> String {
         }
     }
     text += COPY;
-    block(&mut text);
+    block(&mut text, BLOCK, true);
+    block(&mut text, CHECKED_BLOCK, false);
     text.push_str("}\n");
     text
 }
@@ -180,9 +183,11 @@ llvm.func internal @cohort_block_copy(%from: !llvm.ptr, %from_row: i64, %to: !ll
 }
 ";
 
-fn block(text: &mut String) {
+/// The loops over tiles; with `split`, those that are whole are written where the result lies.
+fn block(text: &mut String, symbol: &str, split: bool) {
+    line!(text, "llvm.func internal @{symbol}(");
     text.push_str(
-        "llvm.func internal @cohort_block(%a: !llvm.ptr, %a_row: i64, %b: !llvm.ptr, %panel: i64,
+        "%a: !llvm.ptr, %a_row: i64, %b: !llvm.ptr, %panel: i64,
     %k: i64, %c: !llvm.ptr, %c_row: i64, %s: !llvm.ptr, %s_row: i64, %rows: i64, %columns: i64,
     %bound: i64, %tile: !llvm.ptr) attributes {no_inline} {
   %zero = arith.constant 0 : i64
@@ -217,10 +222,13 @@ fn block(text: &mut String) {
       %c_i = llvm.getelementptr %c_j[%c_skip] : (!llvm.ptr, i64) -> !llvm.ptr, i8
       %s_rows = arith.muli %i, %s_row : i64
       %s_i = llvm.getelementptr %s_j[%s_rows] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-      %whole = arith.andi %all_rows, %all_columns : i1
-      scf.if %whole {
 ",
     );
+    match split {
+        true => text.push_str("%whole = arith.andi %all_rows, %all_columns : i1\n"),
+        false => text.push_str("%whole = arith.constant false\n"),
+    }
+    text.push_str("scf.if %whole {\n");
     line!(
         text,
         "llvm.call @{BLOCK}_r12_v2(%a_i, %a_row, %b_j, %depth, %c_i, %c_row, %s_i, %s_row) : {TYPES}"

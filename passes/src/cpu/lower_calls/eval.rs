@@ -22,12 +22,64 @@ use crate::cpu::lower_kernels::{
 pub enum Stride<'c> {
     Bytes(i64),
     Value(Val<'c>),
+    /// Those of what this many last dims of a node hold, found from the call's lengths at each use.
+    Within(NodeId, usize),
+}
+
+/// A length or a first row of a call.
+#[derive(Clone, Copy)]
+pub enum Held<'c> {
+    /// It was read before the call's loops.
+    Value(Val<'c>),
+    /// It is read from this address at each use.
+    At(Val<'c>),
+}
+
+impl<'c> Held<'c> {
+    /// Reads it now, or leaves it where it is.
+    pub fn new(e: &Emitter<'c>, address: Val<'c>, hoisted: bool) -> Held<'c> {
+        match hoisted {
+            true => Held::Value(e.load_u32(address)),
+            false => Held::At(address),
+        }
+    }
+
+    pub fn value(self, e: &Emitter<'c>) -> Val<'c> {
+        match self {
+            Held::Value(value) => value,
+            Held::At(address) => e.load_u32(address),
+        }
+    }
+}
+
+/// Where a value begins.
+#[derive(Clone, Copy)]
+pub enum Base<'c> {
+    Address(Val<'c>),
+    /// At a row of so many bytes from an address on.
+    Row(Val<'c>, Held<'c>, i64),
+}
+
+impl<'c> Base<'c> {
+    pub fn of_row(e: &Emitter<'c>, address: Val<'c>, row: Held<'c>, bytes: i64) -> Base<'c> {
+        match row {
+            Held::Value(row) => Base::Address(e.offset(address, e.times(row, bytes))),
+            Held::At(_) => Base::Row(address, row, bytes),
+        }
+    }
+
+    pub fn address(self, e: &Emitter<'c>) -> Val<'c> {
+        match self {
+            Base::Address(address) => address,
+            Base::Row(address, row, bytes) => e.offset(address, e.times(row.value(e), bytes)),
+        }
+    }
 }
 
 /// Where a node's elements lie.
 #[derive(Clone)]
 pub struct Memory<'c> {
-    pub base: Val<'c>,
+    pub base: Base<'c>,
     /// The index of each dim that lies at the base; 0 where there is none.
     pub origin: Vec<Option<Val<'c>>>,
     pub strides: Vec<Stride<'c>>,
@@ -63,8 +115,10 @@ type Known<'c> = HashMap<(NodeId, Vec<Index>, Option<Var>), Val<'c>>;
 /// One call, with what is known of it at the place that code is written to.
 pub struct Call<'a, 'c> {
     pub graph: &'a Graph<'c>,
-    pub lengths: Vec<Val<'c>>,
-    /// Host scalars and lengths.
+    pub lengths: Vec<Held<'c>>,
+    /// Loops of unknown length have a main part of whole vectors and tiles, and a tail.
+    pub split: bool,
+    /// Host scalars, and lengths that were read before the call's loops.
     pub scalars: HashMap<NodeId, Val<'c>>,
     /// What lies in memory: operands, parameters, and what stages have computed.
     pub memory: HashMap<NodeId, Memory<'c>>,
@@ -86,10 +140,11 @@ pub struct Range<'c> {
 }
 
 impl<'a, 'c> Call<'a, 'c> {
-    pub fn new(graph: &'a Graph<'c>) -> Self {
+    pub fn new(graph: &'a Graph<'c>, split: bool) -> Self {
         Call {
             graph,
             lengths: vec![],
+            split,
             scalars: HashMap::new(),
             memory: HashMap::new(),
             variables: vec![],
@@ -100,8 +155,47 @@ impl<'a, 'c> Call<'a, 'c> {
     pub fn size(&self, e: &Emitter<'c>, size: Size) -> Val<'c> {
         match size {
             Size::Known(size) => e.int(size),
-            Size::Length(length) => self.lengths[length],
+            Size::Length(length) => self.lengths[length].value(e),
         }
+    }
+
+    /// A loop over `0..count` by vectors: `body` is given an index, which of the lanes count, if not
+    /// all do, and what is carried. Where the loop is split, the mask is left to its last step.
+    pub fn lanes_loop(
+        &mut self,
+        e: &Emitter<'c>,
+        count: Val<'c>,
+        known: Option<i64>,
+        carried: &[Val<'c>],
+        mut body: impl FnMut(
+            &mut Self,
+            &Emitter<'c>,
+            Val<'c>,
+            Option<Val<'c>>,
+            &[Val<'c>],
+        ) -> Vec<Val<'c>>,
+    ) -> Vec<Val<'c>> {
+        let main = match (self.split, known) {
+            (false, _) => None,
+            (true, Some(known)) if known % LANES == 0 => {
+                return e.for_loop(e.int(0), count, LANES, carried, |e, value, carried| {
+                    body(self, e, value, None, carried)
+                });
+            }
+            (true, Some(known)) => (known > LANES).then(|| e.int(known - known % LANES)),
+            (true, None) => Some(e.and(count, -LANES)),
+        };
+        let mut carried = carried.to_vec();
+        if let Some(main) = main {
+            carried = e.for_loop(e.int(0), main, LANES, &carried, |e, value, carried| {
+                body(self, e, value, None, carried)
+            });
+        }
+        let first = main.unwrap_or_else(|| e.int(0));
+        e.for_loop(first, count, LANES, &carried, |e, value, carried| {
+            let mask = e.first_lanes(e.sub(count, value));
+            body(self, e, value, Some(mask), carried)
+        })
     }
 
     pub fn range(&self, e: &Emitter<'c>, window: Window) -> Range<'c> {
@@ -182,18 +276,20 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// Dense row-major memory.
-    pub fn dense(&self, e: &Emitter<'c>, base: Val<'c>, node: NodeId, padded: bool) -> Memory<'c> {
-        let node = &self.graph.nodes[node];
+    pub fn dense(&self, e: &Emitter<'c>, base: Base<'c>, id: NodeId, padded: bool) -> Memory<'c> {
+        let node = &self.graph.nodes[id];
         let mut strides = vec![];
         let mut stride = Stride::Bytes(elem_bytes(node.elem));
-        for size in node.shape.iter().rev() {
+        for (inner, size) in node.shape.iter().rev().enumerate() {
             strides.push(stride);
             stride = match (stride, size) {
                 (Stride::Bytes(bytes), Size::Known(size)) => Stride::Bytes(bytes * size),
-                (Stride::Bytes(bytes), Size::Length(length)) => {
-                    Stride::Value(e.times(self.lengths[*length], bytes))
-                }
+                (Stride::Bytes(bytes), Size::Length(length)) => match self.lengths[*length] {
+                    Held::Value(length) => Stride::Value(e.times(length, bytes)),
+                    Held::At(_) => Stride::Within(id, inner + 1),
+                },
                 (Stride::Value(value), size) => Stride::Value(e.mul(value, self.size(e, *size))),
+                (Stride::Within(id, inner), _) => Stride::Within(id, inner + 1),
             };
         }
         strides.reverse();
@@ -221,8 +317,23 @@ impl<'a, 'c> Call<'a, 'c> {
         }
     }
 
+    /// The bytes of a stride.
+    pub fn stride(&self, e: &Emitter<'c>, stride: Stride<'c>) -> Val<'c> {
+        match stride {
+            Stride::Bytes(bytes) => e.int(bytes),
+            Stride::Value(bytes) => bytes,
+            Stride::Within(node, inner) => {
+                let node = &self.graph.nodes[node];
+                let within = &node.shape[node.shape.len() - inner..];
+                let bytes = e.int(elem_bytes(node.elem));
+                let sizes = within.iter().map(|size| self.size(e, *size));
+                sizes.fold(bytes, |bytes, size| e.mul(bytes, size))
+            }
+        }
+    }
+
     pub fn address(&self, e: &Emitter<'c>, memory: &Memory<'c>, at: &[Index]) -> Val<'c> {
-        let mut address = memory.base;
+        let mut address = memory.base.address(e);
         for ((index, origin), stride) in at.iter().zip(&memory.origin).zip(&memory.strides) {
             let value = match (self.index(e, index), origin) {
                 (None, None) => continue,
@@ -232,7 +343,7 @@ impl<'a, 'c> Call<'a, 'c> {
             };
             let bytes = match stride {
                 Stride::Bytes(bytes) => e.times(value, *bytes),
-                Stride::Value(bytes) => e.mul(value, *bytes),
+                stride => e.mul(value, self.stride(e, *stride)),
             };
             address = e.offset(address, bytes);
         }
@@ -246,7 +357,7 @@ impl<'a, 'c> Call<'a, 'c> {
             match (index.coefficient(lane), stride) {
                 (0, _) => {}
                 (coefficient, Stride::Bytes(bytes)) => sum += coefficient * bytes,
-                (_, Stride::Value(_)) => return None,
+                (_, Stride::Value(_) | Stride::Within(..)) => return None,
             }
         }
         Some(sum)
@@ -285,10 +396,7 @@ impl<'a, 'c> Call<'a, 'c> {
                     offsets = e.b.attr(&format!("dense<[{}]> : {ty}", text.join(", ")));
                     let lanes =
                         e.b.value_with("arith.constant", &[], ty, &[("value", offsets)]);
-                    let bytes = match stride {
-                        Stride::Bytes(bytes) => e.int(*bytes),
-                        Stride::Value(bytes) => *bytes,
-                    };
+                    let bytes = self.stride(e, *stride);
                     let bytes = e.b.value("vector.broadcast", &[bytes], ty);
                     let product = e.b.value("arith.muli", &[lanes, bytes], ty);
                     sum = e.b.value("arith.addi", &[sum, product], ty);
@@ -357,7 +465,7 @@ impl<'a, 'c> Call<'a, 'c> {
         let graph = self.graph;
         match &graph.nodes[node].kind {
             Kind::Splat(bits) => e.bits(*bits, elem, lanes.width()),
-            Kind::Scalar | Kind::Length => self.scalars[&node],
+            Kind::Scalar | Kind::Length => self.scalar(e, node),
             Kind::Iota(dim) => self.iota(e, &at[*dim], lanes),
             Kind::Pointwise { op, inputs } => {
                 let mut inputs: Vec<_> = inputs
@@ -380,6 +488,16 @@ impl<'a, 'c> Call<'a, 'c> {
                 unreachable!("it lies in memory")
             }
         }
+    }
+
+    /// A host scalar or a length.
+    fn scalar(&self, e: &Emitter<'c>, node: NodeId) -> Val<'c> {
+        self.scalars.get(&node).copied().unwrap_or_else(|| {
+            let mut operands = self.graph.operands.iter();
+            let length = operands.position(|(operand, _)| *operand == node);
+            let length = length.unwrap_or_else(|| unreachable!("lengths are operands"));
+            e.b.value("arith.trunci", &[self.lengths[length].value(e)], e.i32)
+        })
     }
 
     fn part_of(&self, inputs: &[NodeId], dim: usize, at: &[Index]) -> Option<(NodeId, Vec<Index>)> {
@@ -484,10 +602,8 @@ impl<'a, 'c> Call<'a, 'c> {
         let elem = graph.nodes[node].elem;
         let (domain, inner) = self.domain(*input, dims, at);
         self.prepare(e, *input, &domain, lanes, &inner);
-        let sizes: Vec<Val<'c>> = dims
-            .iter()
-            .map(|dim| self.size(e, graph.nodes[*input].shape[*dim]))
-            .collect();
+        let sizes = dims.iter().map(|dim| graph.nodes[*input].shape[*dim]);
+        let sizes = sizes.collect();
         let fold = Fold {
             input: *input,
             domain,
@@ -520,24 +636,27 @@ impl<'a, 'c> Call<'a, 'c> {
         let Some(var) = fold.inner.get(dim).copied() else {
             return self.fold_step(e, fold, lanes, sum);
         };
-        let size = fold.sizes[dim];
-        let along = lanes.var.is_none() && dim + 1 == fold.inner.len();
-        let step = if along { LANES } else { 1 };
-        e.for_loop(e.int(0), size, step, &[sum], |e, value, sums| {
-            self.scope(|call| {
-                call.variables[var].value = Some(value);
-                if !along {
+        let size = self.size(e, fold.sizes[dim]);
+        if lanes.var.is_some() || dim + 1 < fold.inner.len() {
+            return e.for_loop(e.int(0), size, 1, &[sum], |e, value, sums| {
+                self.scope(|call| {
+                    call.variables[var].value = Some(value);
                     let blocked = &fold.inner[dim + 1..];
                     call.prepare(e, fold.input, &fold.domain, lanes, blocked);
-                    return vec![call.fold_loops(e, fold, dim + 1, lanes, sums[0])];
+                    vec![call.fold_loops(e, fold, dim + 1, lanes, sums[0])]
+                })
+            })[0];
+        }
+        let known = fold.sizes[dim].known();
+        self.lanes_loop(e, size, known, &[sum], |call, e, value, mask, sums| {
+            call.scope(|call| {
+                call.variables[var].value = Some(value);
+                let var = Some(var);
+                let next = call.fold_step(e, fold, Lanes { var, mask }, sums[0]);
+                match mask {
+                    Some(mask) => vec![e.select(mask, next, sums[0])],
+                    None => vec![next],
                 }
-                let mask = e.first_lanes(e.sub(size, value));
-                let lanes = Lanes {
-                    var: Some(var),
-                    mask: Some(mask),
-                };
-                let next = call.fold_step(e, fold, lanes, sums[0]);
-                vec![e.select(mask, next, sums[0])]
             })
         })[0]
     }
@@ -621,30 +740,40 @@ impl<'a, 'c> Call<'a, 'c> {
             );
             return;
         };
-        let along = lane == Some(dim);
-        let step = if along { LANES } else { 1 };
-        e.for_loop(e.int(0), range.count, step, &[], |e, value, _| {
-            self.scope(|call| {
-                let position = range.first.map_or(value, |first| e.add(first, value));
-                call.variables[vars[dim]].value = Some(position);
-                if !along {
+        if lane != Some(dim) {
+            e.for_loop(e.int(0), range.count, 1, &[], |e, value, _| {
+                self.scope(|call| {
+                    let position = range.first.map_or(value, |first| e.add(first, value));
+                    call.variables[vars[dim]].value = Some(position);
                     let blocked = &vars[dim + 1..];
                     call.prepare(e, node, &index, Lanes::default(), blocked);
                     call.store_loops(e, node, ranges, memory, vars, dim + 1, lane);
-                    return;
-                }
-                for rest in &vars[dim + 1..] {
-                    call.variables[*rest].value = Some(e.int(0));
-                }
-                let mask = Some(e.first_lanes(e.sub(range.count, value)));
-                let var = Some(vars[dim]);
-                let value = call.value(e, node, &index, Lanes { var, mask });
-                let address = call.address(e, memory, &index);
-                let elem = call.graph.nodes[node].elem;
-                e.store_elem(value, address, elem, Width::Vector, mask);
+                });
+                vec![]
             });
-            vec![]
-        });
+            return;
+        }
+        self.lanes_loop(
+            e,
+            range.count,
+            range.known,
+            &[],
+            |call, e, value, mask, _| {
+                call.scope(|call| {
+                    let position = range.first.map_or(value, |first| e.add(first, value));
+                    call.variables[vars[dim]].value = Some(position);
+                    for rest in &vars[dim + 1..] {
+                        call.variables[*rest].value = Some(e.int(0));
+                    }
+                    let var = Some(vars[dim]);
+                    let value = call.value(e, node, &index, Lanes { var, mask });
+                    let address = call.address(e, memory, &index);
+                    let elem = call.graph.nodes[node].elem;
+                    e.store_elem(value, address, elem, Width::Vector, mask);
+                });
+                vec![]
+            },
+        );
     }
 }
 
@@ -653,7 +782,7 @@ struct Fold<'c> {
     domain: Vec<Index>,
     combiner: OperationRef<'c, 'c>,
     inner: Vec<Var>,
-    sizes: Vec<Val<'c>>,
+    sizes: Vec<Size>,
 }
 
 /// What changes nothing when it is folded in.

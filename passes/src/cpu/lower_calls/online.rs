@@ -10,11 +10,11 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::{ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
-use super::blocks::{BLOCK, PANEL, TILE_ROWS};
+use super::blocks::{PANEL, TILE_ROWS};
 use super::bounds::{self, Mask};
-use super::eval::{Call, Lanes, Memory, Range, Stride, Window};
+use super::eval::{Base, Call, Lanes, Memory, Range, Stride, Window};
 use super::graph::{Graph, Index, NodeId, Product, Var};
-use super::product::{BLOCKS, Packing, TILE, ZEROS, find_root, round_up};
+use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of, find_root, round_up};
 pub use crate::calls::chain::{Chain, ONLINE, find};
 use crate::cpu::lower_kernels::{
     emit::{Emitter, Width},
@@ -417,7 +417,7 @@ impl<'c> Writer<'_, 'c> {
             all,
             tile,
         ];
-        call_shared(e, BLOCK, &arguments);
+        call_shared(e, block_of(call), &arguments);
         e.for_loop(e.int(0), rows, 1, &[], |e, in_tile, _| {
             call.scope(|call| self.scores(e, call, block, (row, in_tile), (j, count)));
             vec![]
@@ -443,7 +443,7 @@ impl<'c> Writer<'_, 'c> {
             all,
             tile,
         ];
-        call_shared(e, BLOCK, &arguments);
+        call_shared(e, block_of(call), &arguments);
     }
 
     /// Computes a row's scores from the first product's elements, in place, and the largest so far.
@@ -465,7 +465,7 @@ impl<'c> Writer<'_, 'c> {
         let scores = e.offset(self.at(e, layout.scores), e.times(in_tile, SCORE_ROW));
         let rank = self.chain.first.1.len();
         let mut memory = Memory {
-            base: scores,
+            base: Base::Address(scores),
             origin: vec![None; rank],
             strides: vec![Stride::Bytes(0); rank],
             padded: true,
@@ -476,16 +476,12 @@ impl<'c> Writer<'_, 'c> {
         let node = self.chain.scores.0;
         call.prepare(e, node, &at, Lanes::default(), &[j_var]);
         let low = e.bits(f32::NEG_INFINITY.to_bits(), Elem::F32, Width::Vector);
-        let most = e.for_loop(e.int(0), count, LANES, &[low], |e, k, most| {
+        let most = call.lanes_loop(e, count, None, &[low], |call, e, k, mask, most| {
             call.scope(|call| {
                 call.set(j_var, e.add(j, k));
-                let mask = e.first_lanes(e.sub(count, k));
-                let lanes = Lanes {
-                    var: Some(j_var),
-                    mask: Some(mask),
-                };
-                let score = call.value(e, node, &at, lanes);
-                let score = e.select(mask, score, low);
+                let var = Some(j_var);
+                let score = call.value(e, node, &at, Lanes { var, mask });
+                let score = mask.map_or(score, |mask| e.select(mask, score, low));
                 e.store(score, e.offset(scores, e.times(k, 4)), 4);
                 vec![larger(e, score, most[0], Width::Vector)]
             })
@@ -605,7 +601,7 @@ impl<'c> Writer<'_, 'c> {
         });
         let rank = self.windows.len();
         let mut memory = Memory {
-            base: sums,
+            base: Base::Address(sums),
             origin: vec![None; rank],
             strides: vec![Stride::Bytes(0); rank],
             padded: true,

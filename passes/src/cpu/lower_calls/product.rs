@@ -10,7 +10,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::ValueLike;
 
-use super::blocks::{BLOCK, PANEL, TILE_ROWS};
+use super::blocks::{BLOCK, CHECKED_BLOCK, PANEL, TILE_ROWS};
 use super::bounds;
 use super::eval::{Call, Lanes, Memory, Range, Stride, Window};
 use super::graph::{Graph, Index, Kind, NodeId, Product, Size, Var};
@@ -87,6 +87,14 @@ impl Plan {
 
 pub fn round_up(value: i64, multiple: i64) -> i64 {
     (value + multiple - 1) / multiple * multiple
+}
+
+/// The function that multiplies blocks.
+pub fn block_of(call: &Call<'_, '_>) -> &'static str {
+    match call.split {
+        true => BLOCK,
+        false => CHECKED_BLOCK,
+    }
 }
 
 /// Fills the scratch's zeros, once for all calls.
@@ -264,6 +272,7 @@ impl<'c> Writer<'_, 'c> {
                             let bound = until.unwrap_or_else(|| e.int(1 << 40));
                             self.multiply(
                                 e,
+                                call,
                                 rows,
                                 columns,
                                 outer,
@@ -317,6 +326,7 @@ impl<'c> Writer<'_, 'c> {
     fn multiply(
         &self,
         e: &Emitter<'c>,
+        call: &Call<'_, 'c>,
         rows: Range<'c>,
         columns: Range<'c>,
         outer: &[Val<'c>],
@@ -326,11 +336,8 @@ impl<'c> Writer<'_, 'c> {
         bound: Val<'c>,
     ) {
         let rank = outer.len() + 2;
-        let bytes = |stride: Stride<'c>| match stride {
-            Stride::Bytes(bytes) => e.int(bytes),
-            Stride::Value(value) => value,
-        };
-        let mut c = self.memory.base;
+        let bytes = |stride: Stride<'c>| call.stride(e, stride);
+        let mut c = self.memory.base.address(e);
         let firsts = outer
             .iter()
             .copied()
@@ -361,7 +368,7 @@ impl<'c> Writer<'_, 'c> {
             bound,
             e.offset_by(self.scratch, TILE),
         ];
-        call_shared(e, BLOCK, &arguments);
+        call_shared(e, block_of(call), &arguments);
     }
 
     /// What is computed from the product's elements.
@@ -427,12 +434,9 @@ impl<'c> Packing<'_, 'c> {
                     call.set(row_var, e.add(first, i));
                     call.prepare(e, node, &at, Lanes::default(), &[k_var]);
                     let to = e.offset(to, e.times(i, stride));
-                    e.for_loop(zero, self.k_count, LANES, &[], |e, k, _| {
-                        call.scope(|call| {
-                            let value = self.along_k(e, call, node, &at, k_var, k);
-                            e.store(value, e.offset(to, e.times(k, 4)), 4);
-                        });
-                        vec![]
+                    self.k_loop(e, call, |call, e, k, masked| {
+                        let value = self.along_k(e, call, node, &at, (k_var, k), masked);
+                        e.store(value, e.offset(to, e.times(k, 4)), 4);
                     });
                 });
                 vec![]
@@ -440,7 +444,7 @@ impl<'c> Packing<'_, 'c> {
             return;
         }
         // Lanes run along the rows, and squares of them are transposed.
-        e.for_loop(zero, rows.count, LANES, &[], |e, i, _| {
+        call.lanes_loop(e, rows.count, rows.known, &[], |call, e, i, mask, _| {
             let to = e.offset(to, e.times(i, stride));
             e.for_loop(zero, self.k_count, LANES, &[], |e, k, _| {
                 let square = (0..LANES).map(|lane| {
@@ -451,7 +455,7 @@ impl<'c> Packing<'_, 'c> {
                         call.set(row_var, row);
                         let lanes = Lanes {
                             var: Some(row_var),
-                            mask: Some(e.first_lanes(e.sub(all, row))),
+                            mask: mask.map(|_| e.first_lanes(e.sub(all, row))),
                         };
                         call.value(e, node, &at, lanes)
                     })
@@ -467,6 +471,19 @@ impl<'c> Packing<'_, 'c> {
         });
     }
 
+    /// A loop over the block's depth by vectors; the body is told whether some lanes may not count.
+    fn k_loop<'a>(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'a, 'c>,
+        mut body: impl FnMut(&mut Call<'a, 'c>, &Emitter<'c>, Val<'c>, bool),
+    ) {
+        call.lanes_loop(e, self.k_count, None, &[], |call, e, k, mask, _| {
+            call.scope(|call| body(call, e, k, mask.is_some()));
+            vec![]
+        });
+    }
+
     /// The left or right side at an index, with lanes along the depth from `k` of the block on.
     fn along_k(
         &self,
@@ -474,14 +491,14 @@ impl<'c> Packing<'_, 'c> {
         call: &mut Call<'_, 'c>,
         node: NodeId,
         at: &[Index],
-        k_var: Var,
-        k: Val<'c>,
+        (k_var, k): (Var, Val<'c>),
+        masked: bool,
     ) -> Val<'c> {
         let k = e.add(self.k, k);
         call.set(k_var, k);
         let lanes = Lanes {
             var: Some(k_var),
-            mask: Some(e.first_lanes(e.sub(self.depth, k))),
+            mask: masked.then(|| e.first_lanes(e.sub(self.depth, k))),
         };
         call.value(e, node, at, lanes)
     }
@@ -503,34 +520,44 @@ impl<'c> Packing<'_, 'c> {
         let at = self.at(1, var, k_var);
         let node = self.product.b;
         let straight = call.gathers(node, &at, var) <= call.gathers(node, &at, k_var);
-        e.for_loop(zero, columns.count, LANES, &[], |e, j, _| {
+        let place = |e: &Emitter<'c>, j: Val<'c>| {
             let panels = e.shift_right(j, 5);
             let half = e.and(e.times(j, 4), 64);
             let to = e.offset(to, e.add(e.times(panels, panel), half));
-            let column = e.add(first, j);
-            if straight {
-                let mask = e.first_lanes(e.sub(all, column));
-                e.for_loop(zero, self.k_count, 1, &[], |e, k, _| {
-                    call.scope(|call| {
-                        call.set(var, column);
-                        call.set(k_var, e.add(self.k, k));
-                        let lanes = Lanes {
-                            var: Some(var),
-                            mask: Some(mask),
-                        };
-                        let value = call.value(e, node, &at, lanes);
-                        e.store(value, e.offset(to, e.times(k, PANEL * 4)), 4);
+            (to, e.add(first, j))
+        };
+        if straight {
+            call.lanes_loop(
+                e,
+                columns.count,
+                columns.known,
+                &[],
+                |call, e, j, mask, _| {
+                    let (to, column) = place(e, j);
+                    let mask = mask.map(|_| e.first_lanes(e.sub(all, column)));
+                    e.for_loop(zero, self.k_count, 1, &[], |e, k, _| {
+                        call.scope(|call| {
+                            call.set(var, column);
+                            call.set(k_var, e.add(self.k, k));
+                            let var = Some(var);
+                            let value = call.value(e, node, &at, Lanes { var, mask });
+                            e.store(value, e.offset(to, e.times(k, PANEL * 4)), 4);
+                        });
+                        vec![]
                     });
                     vec![]
-                });
-                return vec![];
-            }
-            e.for_loop(zero, self.k_count, LANES, &[], |e, k, _| {
+                },
+            );
+            return;
+        }
+        e.for_loop(zero, columns.count, LANES, &[], |e, j, _| {
+            let (to, column) = place(e, j);
+            self.k_loop(e, call, |call, e, k, masked| {
                 let square = (0..LANES).map(|lane| {
                     call.scope(|call| {
                         let column = e.add(column, e.int(lane));
                         call.set(var, e.min(column, e.sub(all, e.int(1))));
-                        self.along_k(e, call, node, &at, k_var, k)
+                        self.along_k(e, call, node, &at, (k_var, k), masked)
                     })
                 });
                 let square = transpose(e, square.collect());
@@ -538,7 +565,6 @@ impl<'c> Packing<'_, 'c> {
                 for (lane, row) in square.into_iter().enumerate() {
                     e.store(row, e.offset_by(to, lane as i64 * PANEL * 4), 4);
                 }
-                vec![]
             });
             vec![]
         });

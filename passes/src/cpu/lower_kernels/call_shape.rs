@@ -8,6 +8,7 @@ use melior::ir::{
 };
 
 use super::read::elements_of;
+use crate::calls::FUSED;
 
 /// How a kernel takes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,7 @@ pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
             extents: vec![extent],
             rows: Some(0),
             unit: Unit::Rows,
+            fused: kernel.attribute(FUSED).is_ok(),
             flops: vec![],
         },
         lengths: names.len(),

@@ -1,0 +1,18 @@
+// A kernel over calls has loops that need a call's rows together, and one without lengths has no rows
+// but its calls: neither is marked.
+// RUN: %batch-opt %s --fuse-rows | %FileCheck %s
+
+ragged.dim @batch
+ragged.dim @n(@batch)
+
+!x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+
+// CHECK-NOT: ragged.fused
+cfb.kernel @calls attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
+  cfb.yield %x : !x
+}
+cfb.kernel @plain {
+^bb0(%rows: index, %x: tensor<?x8xf32>):
+  cfb.yield %x : tensor<?x8xf32>
+}

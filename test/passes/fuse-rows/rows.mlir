@@ -1,0 +1,19 @@
+// A kernel over rows is launched over the rows of all calls at once, and its description says so; without
+// the pass each call's rows are a range of their own.
+// RUN: %batch-opt %s --fuse-rows | %FileCheck %s
+// RUN: %batch-opt %s --fuse-rows --lower-kernels | %FileCheck --check-prefix=FUSED %s
+// RUN: %batch-opt %s --lower-kernels | %FileCheck --check-prefix=APART %s
+
+ragged.dim @batch
+ragged.dim @n(@batch)
+
+// CHECK: cfb.kernel @twice attributes {lengths = [@n], operands = ["ragged"], ragged.fused, rows = [@n], unit = "rows"}
+// FUSED: \22unit\22:\22rows\22
+// FUSED-SAME: \22fused\22:true
+// APART: \22unit\22:\22rows\22
+// APART-NOT: fused
+cfb.kernel @twice attributes {unit = "rows", lengths = [@n], rows = [@n], operands = ["ragged"]} {
+^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
+  %y = arith.addf %x, %x : tensor<?x8xf32>
+  cfb.yield %y : tensor<?x8xf32>
+}

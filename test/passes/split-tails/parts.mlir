@@ -1,0 +1,31 @@
+// Loops over a length are written twice: whole vectors without masks up to a multiple of 16, then the
+// rest with masks. Without the mark there is one loop, and every load and store of it has a mask.
+// RUN: %batch-opt %s --split-tails | %FileCheck %s
+// RUN: %batch-opt %s --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=SPLIT %s
+// RUN: %batch-opt %s --hoist-lengths --lower-kernels | %FileCheck --check-prefix=WHOLE %s
+
+ragged.dim @batch
+ragged.dim @n(@batch)
+
+!x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
+
+// CHECK: cfb.kernel @twice attributes {lengths = [@n], ragged.split = 16 : i64, rows = [@n], unit = "calls"}
+// SPLIT-LABEL: func.func @twice
+// SPLIT: %[[MAIN:.*]] = arith.andi
+// SPLIT: scf.for %{{.*}} = %{{.*}} to %[[MAIN]]
+// SPLIT-NOT: masked
+// SPLIT: llvm.load {{.*}} -> vector<16xf32>
+// SPLIT: llvm.store %{{.*}} : vector<16xf32>
+// SPLIT: scf.for %{{.*}} = %[[MAIN]] to
+// SPLIT: llvm.intr.masked.load
+// SPLIT: llvm.intr.masked.store
+// WHOLE-LABEL: func.func @twice
+// WHOLE-NOT: -> vector<16xf32>
+// WHOLE: llvm.intr.masked.load
+// WHOLE: llvm.intr.masked.store
+// WHOLE-NOT: scf.for
+cfb.kernel @twice attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
+  %y = arith.addf %x, %x : !x
+  cfb.yield %y : !x
+}
