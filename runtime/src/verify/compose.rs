@@ -5,6 +5,7 @@ use std::fmt;
 use fastrand::Rng;
 
 use super::Options;
+use crate::device::DeviceKind;
 use crate::schedule::Policy;
 use crate::session::{Batch, Config};
 
@@ -63,7 +64,7 @@ impl Composition {
             3 => Batch::Count(1 + rng.usize(0..8)),
             _ => Batch::InFlight(random_size(order.len(), rng)),
         };
-        let config = Config {
+        let mut config = Config {
             batch,
             threads: 1 + rng.usize(0..options.max_threads.max(1)),
             share_calls: rng.bool(),
@@ -75,6 +76,9 @@ impl Composition {
             gather_fusion: rng.u32(0..4) != 0,
             ..base
         };
+        if config.device == DeviceKind::Cuda {
+            config.device_options.graphs &= rng.bool();
+        }
         Composition {
             config,
             order,
@@ -131,6 +135,9 @@ impl fmt::Display for Composition {
         write!(f, ", --keep-memory {}", self.config.keep_memory)?;
         if !self.config.gather_fusion {
             write!(f, ", --without gather-fusion")?;
+        }
+        if !self.config.device_options.graphs {
+            write!(f, ", --no-graphs")?;
         }
         Ok(())
     }
