@@ -24,7 +24,7 @@ pub struct Repetition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceStats {
     pub name: String,
-    /// By the device's own clock: from the copy of a flush's index lists to the end of its last
+    /// By the device's own clock: from a flush's first copy to the device to the end of its last
     /// launch, over all flushes.
     pub seconds: f64,
     /// Of these, until the first launch began: copies to the device. Only where calls are timed.

@@ -210,12 +210,12 @@ impl Runner {
         let words = work.index.len() + work.offsets.len() + self.blocks.words.len();
         let bytes = words * size_of::<u32>();
         self.pool.grow(device, &mut self.index, bytes as u64, 0)?;
+        device.begin()?;
         let lists = self.spaces.send(
             device,
             arena,
             [work.index, work.offsets, &self.blocks.words],
         )?;
-        device.begin()?;
         if words == 0 {
             return Ok(());
         }

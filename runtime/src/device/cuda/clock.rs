@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 /// What takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// From a flush's lists to the end of its launches.
+    /// From a flush's first copy to the end of its launches.
     Flush,
     /// Of a flush, until its first launch.
     Lists,
@@ -99,7 +99,11 @@ impl Clock {
             self.calls.push(elapsed(pair[0], pair[1])?);
         }
         self.marks.clear();
-        self.spare.append(&mut self.used);
+        // What is being timed goes on.
+        let (begun, used) = (self.begun, std::mem::take(&mut self.used));
+        let (kept, done) = used.into_iter().partition(|event| Some(*event) == begun);
+        self.used = kept;
+        self.spare.extend::<Vec<_>>(done);
         Ok(())
     }
 
