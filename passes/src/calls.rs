@@ -10,6 +10,7 @@ pub mod memory;
 pub mod parts;
 pub mod read;
 
+use cohort_dialects::builder::name_of;
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use crate::ir::name_attribute;
@@ -70,4 +71,19 @@ pub fn bounded_folds<'c>(kernel: OperationRef<'c, 'c>) -> Result<Vec<Bound<'c>>,
         }
     }
     Ok(found)
+}
+
+/// The bits of what changes nothing when it is folded in.
+pub fn neutral(combiner: OperationRef<'_, '_>) -> u32 {
+    match name_of(combiner).as_str() {
+        "arith.addf" => (-0.0_f32).to_bits(),
+        "arith.mulf" => 1.0_f32.to_bits(),
+        "arith.maximumf" | "arith.maxnumf" => f32::NEG_INFINITY.to_bits(),
+        "arith.minimumf" | "arith.minnumf" => f32::INFINITY.to_bits(),
+        "arith.muli" => 1,
+        "arith.maxsi" => i32::MIN as u32,
+        "arith.minsi" => i32::MAX as u32,
+        "arith.minui" | "arith.andi" => u32::MAX,
+        _ => 0,
+    }
 }

@@ -1,5 +1,6 @@
 //! Tensors whose lengths differ: the same bits whatever the batch, and errors of one instance only.
 
+use cohort_runtime::abi::gpu::{CallTiles, GpuFunction, GpuKernel, GpuLaunch, TiledDim};
 use cohort_runtime::abi::manifest::*;
 use cohort_runtime::verify::{Options, Verdict, verify};
 use cohort_runtime::{Batch, Config, Error, Limits, Policy, Program, Session, Weights};
@@ -323,7 +324,7 @@ fn a_dim_that_one_argument_cannot_show_is_taken_from_another() {
 #[test]
 fn broken_manifests_of_ragged_kernels_are_refused() {
     type Break = fn(&mut Manifest);
-    let broken: [(&str, Break); 5] = [
+    let broken: [(&str, Break); 8] = [
         ("operand 1 counts rows and is no length", |manifest| {
             manifest.kernels[1].call.extents[0].lengths[0] = 1;
         }),
@@ -336,6 +337,18 @@ fn broken_manifests_of_ragged_kernels_are_refused() {
         ("operand 1 is stacked, in a call of a whole", |manifest| {
             manifest.kernels[3].call.unit = Unit::Calls;
         }),
+        ("`f` has no tiles of calls", |manifest| {
+            manifest.kernels[0].gpu = Some(on_gpu(None));
+        }),
+        ("operand 1 counts tiles and is no length", |manifest| {
+            manifest.kernels[0].gpu = Some(on_gpu(Some(1)));
+        }),
+        (
+            "`f` has tiles of calls, and its unit is the row",
+            |manifest| {
+                manifest.kernels[1].gpu = Some(on_gpu(Some(0)));
+            },
+        ),
         ("no instance dim 3", |manifest| {
             manifest.arguments[0].ty = Type::Ragged {
                 space: 0,
@@ -351,5 +364,34 @@ fn broken_manifests_of_ragged_kernels_are_refused() {
             Some(Error::Internal(found)) => assert!(found.contains(message), "{found}"),
             other => panic!("{message}: {other:?}"),
         }
+    }
+}
+
+/// A function, whose tiles are counted by an operand if there is one.
+fn on_gpu(operand: Option<usize>) -> GpuKernel {
+    let tiles = |operand| CallTiles {
+        dims: vec![TiledDim {
+            length: Extent {
+                lengths: vec![operand],
+                times: 1,
+            },
+            tile: 4,
+        }],
+        work: Extent::default(),
+    };
+    GpuKernel {
+        launches: vec![GpuLaunch {
+            functions: vec![GpuFunction {
+                symbol: "f".to_owned(),
+                from_rows: 0,
+                threads: 32,
+                tile_rows_per_row: 0,
+                tile_rows: 1,
+                column_blocks: 1,
+                shared_bytes: 0,
+                calls: operand.map(tiles),
+            }],
+        }],
+        ..GpuKernel::default()
     }
 }

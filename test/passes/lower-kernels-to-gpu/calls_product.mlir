@@ -1,6 +1,7 @@
 // A product over calls of any lengths is one launch in two sizes of tile. A block reads from a list
-// which tile of which call is its own, and both sides go through shared memory, a mask computed while
-// its side is loaded. Nothing but the result is written to the device's memory.
+// which tile of which call is its own, and both sides go through shared memory, in two buffers, and
+// what is elementwise before the product is computed while a side is loaded. Nothing but the result is
+// written to the device's memory.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
@@ -17,11 +18,14 @@ ragged.dim @n(@batch)
 // CHECK: gpu.func @product$0_small(%[[CALLS:.*]]: i64,
 // CHECK: gpu.block_id
 // CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
-// CHECK: scf.for
+// CHECK: scf.if
 // CHECK: arith.negf
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
 // CHECK: gpu.barrier
+// CHECK: scf.for
+// CHECK: arith.negf
 // CHECK: math.fma
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
 // CHECK: gpu.barrier
 // CHECK: scf.if
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>

@@ -10,6 +10,7 @@ use cohort_dialects::builder::{Val, name_of};
 use melior::ir::{OperationRef, ValueLike};
 
 use super::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+use crate::calls;
 pub use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::{
     compute::DIVISIONS,
@@ -615,7 +616,7 @@ impl<'a, 'c> Call<'a, 'c> {
         if lanes.var.is_some() {
             return self.fold_loops(e, &fold, 0, lanes, start);
         }
-        let neutral = e.bits(neutral(*combiner), elem, Width::Vector);
+        let neutral = e.bits(calls::neutral(*combiner), elem, Width::Vector);
         let mut all = self.fold_loops(e, &fold, 0, lanes, neutral);
         for by in [8, 4, 2, 1] {
             all = e.copy(*combiner, &[all, e.rotate(all, by)], all.r#type());
@@ -783,19 +784,4 @@ struct Fold<'c> {
     combiner: OperationRef<'c, 'c>,
     inner: Vec<Var>,
     sizes: Vec<Size>,
-}
-
-/// What changes nothing when it is folded in.
-fn neutral(combiner: OperationRef<'_, '_>) -> u32 {
-    match name_of(combiner).as_str() {
-        "arith.addf" => (-0.0_f32).to_bits(),
-        "arith.mulf" => 1.0_f32.to_bits(),
-        "arith.maximumf" | "arith.maxnumf" => f32::NEG_INFINITY.to_bits(),
-        "arith.minimumf" | "arith.minnumf" => f32::INFINITY.to_bits(),
-        "arith.muli" => 1,
-        "arith.maxsi" => i32::MIN as u32,
-        "arith.minsi" => i32::MAX as u32,
-        "arith.minui" | "arith.andi" => u32::MAX,
-        _ => 0,
-    }
 }

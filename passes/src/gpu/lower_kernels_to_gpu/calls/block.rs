@@ -3,6 +3,8 @@
 //! A tile of `k` by `columns` has a column's neighbours next to each other. Threads are in eight groups
 //! of rows by sixteen of columns; each has some neighbouring rows and columns of the result.
 
+use std::ops::Range;
+
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
@@ -18,6 +20,10 @@ pub const COLUMN_GROUPS: i64 = 16;
 
 /// Floats behind each k's rows, so that neighbouring k lie in other banks.
 const PADDING: i64 = 4;
+
+/// Elements of a tile that a thread loads before it puts any into shared memory: more would be on their
+/// way at once, and take more registers.
+const AT_ONCE: usize = 8;
 
 /// Multiply-adds of one sum that are written one after another; tiles have a multiple of them.
 pub const UNROLL: i64 = 4;
@@ -115,6 +121,22 @@ impl<'c> Source<'_, 'c> {
         place: &Place<'c>,
         first_k: Val<'c>,
     ) -> Loaded<'c> {
+        self.load_some(e, call, place, first_k, 0..self.loads())
+    }
+
+    /// How many elements a thread has; every thread has as many as all others.
+    fn loads(&self) -> i64 {
+        self.tile.depth * self.tile.width / THREADS
+    }
+
+    fn load_some(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        place: &Place<'c>,
+        first_k: Val<'c>,
+        which: Range<i64>,
+    ) -> Loaded<'c> {
         let Source {
             tile, at, k, other, ..
         } = *self;
@@ -123,11 +145,9 @@ impl<'c> Source<'_, 'c> {
         let one = e.int(1);
         let (last_k, last) = (e.sub(k.end, one), e.sub(other.end, one));
         let zero = e.bits(0, Elem::F32, Width::Scalar);
-        // Every thread has as many elements as all others.
-        (0..tile.depth * tile.width)
-            .step_by(THREADS as usize)
-            .map(|first| {
-                let piece = e.add(place.thread, e.int(first));
+        which
+            .map(|number| {
+                let piece = e.add(place.thread, e.int(number * THREADS));
                 let (in_k, in_other) = match along_k {
                     true => {
                         let (other, k) = divide(e, piece, tile.depth);
@@ -159,8 +179,11 @@ impl<'c> Source<'_, 'c> {
 
     /// Fills the tile from its first k on.
     pub fn fill(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, place: &Place<'c>) {
-        let loaded = self.load(e, call, place, self.k.first);
-        self.put(e, place, &loaded, e.int(0));
+        for first in (0..self.loads()).step_by(AT_ONCE) {
+            let some = first..self.loads().min(first + AT_ONCE as i64);
+            let loaded = self.load_some(e, call, place, self.k.first, some);
+            self.put(e, place, &loaded, e.int(0));
+        }
     }
 }
 

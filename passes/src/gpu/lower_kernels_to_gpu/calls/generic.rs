@@ -7,13 +7,13 @@
 
 use cohort_abi::gpu::{CallTiles, TiledDim};
 use cohort_abi::manifest::Extent;
-use cohort_dialects::builder::{Val, name_of};
-use melior::ir::OperationRef;
+use cohort_dialects::builder::Val;
 
 use super::super::ops::{THREADS, WARP, barrier, below, divide, thread, when};
 use super::super::site::memory as space;
 use super::eval::{Call, Fold, Memory};
 use super::{Tile, size_of, split};
+use crate::calls;
 use crate::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
 use crate::calls::memory::extent;
 use crate::calls::parts::Window;
@@ -230,7 +230,7 @@ impl<'c> Warps<'c> {
         number: i64,
     ) -> Val<'c> {
         let elem = call.graph.nodes[node].elem;
-        let neutral = e.bits(neutral(fold.combiner), elem, Width::Scalar);
+        let neutral = e.bits(calls::neutral(fold.combiner), elem, Width::Scalar);
         let of_lane = self.lane(e, call, fold, 0, neutral);
         // Two buffers take turns, so that one barrier is enough.
         let s = &space(e, true);
@@ -277,19 +277,4 @@ impl<'c> Warps<'c> {
 
 fn value_type<'c>(e: &Emitter<'c>, elem: cohort_abi::manifest::Elem) -> melior::ir::Type<'c> {
     e.elem_type(elem, Width::Scalar)
-}
-
-/// What changes nothing when it is folded in.
-fn neutral(combiner: OperationRef<'_, '_>) -> u32 {
-    match name_of(combiner).as_str() {
-        "arith.addf" => (-0.0_f32).to_bits(),
-        "arith.mulf" => 1.0_f32.to_bits(),
-        "arith.maximumf" | "arith.maxnumf" => f32::NEG_INFINITY.to_bits(),
-        "arith.minimumf" | "arith.minnumf" => f32::INFINITY.to_bits(),
-        "arith.muli" => 1,
-        "arith.maxsi" => i32::MIN as u32,
-        "arith.minsi" => i32::MAX as u32,
-        "arith.minui" | "arith.andi" => u32::MAX,
-        _ => 0,
-    }
 }

@@ -9,142 +9,27 @@
 //! Keys behind a mask are left out, unless a row's largest score is so low that they have weight: then
 //! the block begins again with all of them.
 
-use cohort_abi::gpu::CallTiles;
+mod plan;
+mod weights;
+
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
-use melior::ir::{Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
+use melior::ir::{ValueLike, attribute::IntegerAttribute};
 
-use super::super::ops::{THREADS, barrier, below, both, divide, when};
+use super::super::ops::{barrier, below, both, divide, when};
 use super::super::site::memory as space;
-use super::block::{
-    COLUMN_GROUPS, Loaded, Place, ROW_GROUPS, Shared, Source, Span, multiply, whole_steps, zeros,
-};
+use super::block::{Loaded, Place, Source, Span, multiply, whole_steps, zeros};
 use super::eval::{Call, Memory};
 use super::product::shifted;
-use super::{Tile, size_of, tiled};
-use crate::calls::bounds::{self, Mask};
-use crate::calls::chain::{self, Chain, ONLINE};
-use crate::calls::graph::{Graph, Index, NodeId, Product, Size, Var};
-use crate::calls::memory::extent;
-use crate::calls::parts::{Window, find_root};
+use super::{Tile, size_of};
+use crate::calls::bounds::Mask;
+use crate::calls::chain::{self, Chain};
+use crate::calls::graph::{Index, NodeId, Product, Var};
+use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
-use crate::cpu::lower_kernels::layout::round_up;
+use plan::{BLOCK_KEYS, BLOCK_ROWS, DEPTH, KEYS, Layout, NOTHING, PARTS, ROWS};
 
-/// Rows of a thread and of a block.
-const ROWS: i64 = 4;
-const BLOCK_ROWS: i64 = ROW_GROUPS * ROWS;
-
-/// Keys of a thread and of a step.
-const KEYS: i64 = 2;
-const BLOCK_KEYS: i64 = COLUMN_GROUPS * KEYS;
-
-/// Where maxima and sums are found, this many threads have a row.
-const PARTS: i64 = THREADS / BLOCK_ROWS;
-const PART_KEYS: i64 = BLOCK_KEYS / PARTS;
-
-/// The most of the first product's depth that is in shared memory at once.
-const DEPTH: i64 = 64;
-
-/// Where an exponential of so much less than another is zero beside it.
-const NOTHING: f32 = 110.0;
-
-/// A part of a result that is computed from such a chain.
-pub struct Plan {
-    node: NodeId,
-    shift: Vec<i64>,
-    /// Depth of the first product.
-    depth: i64,
-    /// Columns of a thread.
-    columns: i64,
-    /// The mask behind which scores need not be looked at.
-    until: Option<Mask>,
-}
-
-/// Finds the chain that a part of a result ends in, where its operation asks for it.
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
-    let (node, shift) = find_root(graph, root, windows, &|node| {
-        graph.nodes[node].op.attribute(ONLINE).is_ok() && chain::find(graph, node).is_some()
-    })?;
-    let chain = chain::find(graph, node)?;
-    let columns = match windows.last()?.size {
-        Size::Known(..=16) => 1,
-        Size::Known(..=32) => 2,
-        _ => 4,
-    };
-    Some(Plan {
-        node,
-        shift,
-        depth: graph.product(chain.first.0)?.depth.known()?,
-        columns,
-        until: bounds::after(graph, node).and_then(|after| {
-            let (mask, _) = bounds::of_product(graph, node)?;
-            (mask.after == after).then_some(mask)
-        }),
-    })
-}
-
-/// What is in shared memory. The second product's right side takes the place of the first one's.
-struct Layout {
-    rows: Shared,
-    keys: Shared,
-    values: Shared,
-    weights: Shared,
-    /// Of each row a number a part, what its sums are multiplied by, the sum of its weights, and
-    /// whether it needs what is masked.
-    parts: i64,
-    scales: i64,
-    totals: i64,
-    needs: i64,
-    bytes: i64,
-}
-
-impl Plan {
-    fn layout(&self) -> Layout {
-        let depth = round_up(self.depth, 4).clamp(4, DEPTH);
-        let tile = |from: i64, depth: i64, width: i64| Shared { from, depth, width };
-        let rows = tile(0, depth, BLOCK_ROWS);
-        let keys = tile(rows.end(), depth, BLOCK_KEYS);
-        let values = tile(rows.end(), BLOCK_KEYS, COLUMN_GROUPS * self.columns);
-        let weights = tile(keys.end().max(values.end()), BLOCK_KEYS, BLOCK_ROWS);
-        let parts = weights.end();
-        let scales = parts + 2 * BLOCK_ROWS * PARTS * 4;
-        let totals = scales + BLOCK_ROWS * 4;
-        let needs = totals + BLOCK_ROWS * 4;
-        Layout {
-            rows,
-            keys,
-            values,
-            weights,
-            parts,
-            scales,
-            totals,
-            needs,
-            bytes: needs + BLOCK_ROWS * 4,
-        }
-    }
-
-    pub fn shared_bytes(&self) -> i64 {
-        self.layout().bytes
-    }
-
-    /// Entries of a tile, by dim.
-    pub fn sizes(&self, rank: usize) -> Vec<i64> {
-        let mut sizes = vec![1; rank];
-        sizes[rank - 2] = BLOCK_ROWS;
-        sizes[rank - 1] = COLUMN_GROUPS * self.columns;
-        sizes
-    }
-
-    pub fn tiles(&self, graph: &Graph<'_>, windows: &[Window]) -> CallTiles {
-        let sizes = self.sizes(windows.len());
-        let keys = graph.product(self.node).map(|product| product.depth);
-        let dims = windows.iter().zip(sizes);
-        CallTiles {
-            dims: dims.map(|(window, tile)| tiled(window, tile)).collect(),
-            work: extent(keys.as_slice(), 1),
-        }
-    }
-}
+pub use plan::{Plan, plan};
 
 struct Writer<'a, 'c> {
     plan: &'a Plan,
@@ -458,88 +343,6 @@ impl<'c> Writer<'_, 'c> {
             let to = self.layout.weights.address(e, &self.place, in_step, row);
             space(e, true).store(score, to, 4);
         }
-    }
-
-    // Weights.
-
-    /// Where a row's numbers of its parts are: `which` is 0 for maxima, 1 for sums.
-    fn parts_of(&self, e: &Emitter<'c>, which: i64) -> Val<'c> {
-        let from = self.layout.parts + which * BLOCK_ROWS * PARTS * 4;
-        let parts = self.place.at(e, from);
-        space(e, true).offset(parts, e.times(self.own_row, PARTS * 4))
-    }
-
-    /// Leaves a number of the thread's part; gives all parts' once all are there.
-    fn exchange(&self, e: &Emitter<'c>, which: i64, value: Val<'c>) -> Vec<Val<'c>> {
-        let s = &space(e, true);
-        let parts = self.parts_of(e, which);
-        s.store(value, s.offset(parts, e.times(self.own_part, 4)), 4);
-        barrier(e);
-        (0..PARTS)
-            .map(|part| s.load(s.offset_by(parts, part * 4), value.r#type(), 4))
-            .collect()
-    }
-
-    /// Where the thread's part of its row's scores is.
-    fn own(&self, e: &Emitter<'c>, key: Val<'c>) -> Val<'c> {
-        let first = e.times(self.own_part, PART_KEYS);
-        let weights = self.layout.weights;
-        weights.address(e, &self.place, e.add(first, key), self.own_row)
-    }
-
-    /// Makes scores weights, which all threads may read then. The thread's sums are not rescaled yet.
-    fn weigh(&self, e: &Emitter<'c>, before: State<'c>) -> State<'c> {
-        let float: Type<'c> = before.most.r#type();
-        let low = self.float(e, f32::NEG_INFINITY);
-        let most = e.for_loop(e.int(0), e.int(PART_KEYS), 1, &[low], |e, key, most| {
-            let score = space(e, true).load(self.own(e, key), float, 4);
-            vec![larger(e, score, most[0])]
-        })[0];
-        let parts = self.exchange(e, 0, most).into_iter();
-        let most = parts.fold(before.most, |most, part| larger(e, part, most));
-        // Where no score is over minus infinity, weights are zero rather than undefined.
-        let none = compare(e, 1, most, low);
-        let base = e.select(none, self.float(e, 0.0), most);
-        let shifted = e.b.value("arith.subf", &[before.most, base], float);
-        let scale = e.b.value("math.exp", &[shifted], float);
-        let zero = self.float(e, 0.0);
-        let sum = e.for_loop(e.int(0), e.int(PART_KEYS), 1, &[zero], |e, key, sum| {
-            let s = &space(e, true);
-            let at = self.own(e, key);
-            let shifted =
-                e.b.value("arith.subf", &[s.load(at, float, 4), base], float);
-            let weight = e.b.value("math.exp", &[shifted], float);
-            s.store(weight, at, 4);
-            vec![e.b.value("arith.addf", &[sum[0], weight], float)]
-        })[0];
-        self.leave(e, self.layout.scales, scale);
-        let parts = self.exchange(e, 1, sum).into_iter();
-        let sum = parts.reduce(|sum, part| e.b.value("arith.addf", &[sum, part], float));
-        let sum = sum.unwrap_or(zero);
-        let total = e.b.value("math.fma", &[before.total, scale, sum], float);
-        State {
-            most,
-            total,
-            ..before
-        }
-    }
-
-    /// Leaves a number of the thread's row for all threads; those of one row have the same.
-    fn leave(&self, e: &Emitter<'c>, at: i64, value: Val<'c>) {
-        let s = &space(e, true);
-        let to = s.offset(self.place.at(e, at), e.times(self.own_row, 4));
-        when(e, below(e, self.own_part, e.int(1)), |e| {
-            space(e, true).store(value, to, 4);
-        });
-    }
-
-    /// The numbers that were left for the rows of the thread's sums.
-    fn of_rows(&self, e: &Emitter<'c>, at: i64, ty: Type<'c>) -> Vec<Val<'c>> {
-        let s = &space(e, true);
-        let first = e.times(self.place.row_group, ROWS * 4);
-        let first = s.offset(self.place.at(e, at), first);
-        let row = |row: i64| s.load(s.offset_by(first, row * 4), ty, 4);
-        (0..ROWS).map(row).collect()
     }
 
     // The second product.
