@@ -85,7 +85,7 @@ def least_seconds_of(turns):
 def flops_of(stats):
     """Floating-point operations of the products in one pass, two a multiply-add.
 
-    Equal calls of a batch are computed once, so this can be less than the model's own count.
+    Equal calls are computed once, so this can be less than the model's own count.
     """
     return sum(kernel["flops"] for kernel in stats["kernels"])
 

@@ -21,6 +21,9 @@ pub struct KeptCalls {
     most: usize,
     /// The parameter's row that each call takes.
     rows: Vec<u32>,
+    /// By the parameter's row: one more than the position of its call; 0 where there is none. Small,
+    /// since it is looked at here and there.
+    places: Vec<u32>,
     /// The first so many are computed.
     computed: usize,
 }
@@ -37,39 +40,51 @@ pub struct NewCalls<'a> {
 }
 
 impl KeptCalls {
-    /// At most so many calls are kept, in that bucket.
-    pub fn new(bucket: u32, most: u32) -> KeptCalls {
+    /// At most `most` calls are kept in that bucket, of a parameter with so many rows.
+    pub fn new(bucket: u32, most: u32, rows: u64) -> KeptCalls {
         KeptCalls {
             bucket,
             most: most as usize,
             rows: Vec::new(),
+            places: vec![0; if most == 0 { 0 } else { rows as usize }],
             computed: 0,
         }
     }
 
-    /// Keeps the call that takes the row; gives its handle, if there is room.
+    /// The handle of the call that takes the row, if it is kept.
     #[inline]
-    pub fn keep(&mut self, row: u32) -> Option<Handle> {
+    pub fn get(&self, row: usize) -> Option<Handle> {
+        let position = self.places.get(row)?.checked_sub(1)?;
+        Some(Handle::new(self.bucket, 0, position))
+    }
+
+    /// Keeps the call that takes the row, which is not kept; gives its handle, if there is room.
+    #[inline]
+    pub fn keep(&mut self, row: usize) -> Option<Handle> {
         let position = self.rows.len();
         if position == self.most {
             return None;
         }
-        self.rows.push(row);
+        self.rows.push(row as u32);
+        self.places[row] = self.rows.len() as u32;
         Some(Handle::new(self.bucket, 0, position as u32))
     }
 
-    /// Takes the last call back, which is not computed; gives its row.
-    pub fn take_back(&mut self) -> Option<u32> {
-        match self.rows.len() > self.computed {
-            true => self.rows.pop(),
-            false => None,
+    /// Takes the last call back, which is not computed.
+    pub fn take_back(&mut self) {
+        if self.rows.len() > self.computed
+            && let Some(row) = self.rows.pop()
+        {
+            self.places[row as usize] = 0;
         }
     }
 
-    /// Takes all calls back; gives their rows.
-    pub fn clear(&mut self) -> Vec<u32> {
+    /// Takes all calls back.
+    pub fn clear(&mut self) {
         self.computed = 0;
-        std::mem::take(&mut self.rows)
+        for row in self.rows.drain(..) {
+            self.places[row as usize] = 0;
+        }
     }
 
     /// All calls are computed.
@@ -123,17 +138,26 @@ mod tests {
 
     #[test]
     fn positions_are_rows_in_the_order_of_keeping() {
-        let mut kept = KeptCalls::new(7, 3);
+        let mut kept = KeptCalls::new(7, 3, 60);
         let handle = |position| Some(Handle::new(7, 0, position));
         assert_eq!((kept.keep(40), kept.keep(10)), (handle(0), handle(1)));
-        assert_eq!(kept.take_back(), Some(10));
+        kept.take_back();
         kept.flushed();
         // What is computed stays, also when a batch fails.
-        assert_eq!((kept.take_back(), kept.keep(20)), (None, handle(1)));
+        kept.take_back();
+        assert_eq!((kept.get(40), kept.get(10)), (handle(0), None));
+        assert_eq!(kept.keep(20), handle(1));
         assert_eq!(kept.new_calls(), (1, &[20][..]));
         assert_eq!((kept.keep(30), kept.keep(50)), (handle(2), None));
-        assert_eq!((kept.computed(), kept.clear()), (1, vec![40, 20, 30]));
-        assert_eq!(kept.keep(50), handle(0));
+        assert_eq!(
+            (kept.get(30), kept.get(59), kept.get(60)),
+            (handle(2), None, None)
+        );
+        kept.clear();
+        assert_eq!(
+            (kept.computed(), kept.get(40), kept.keep(50)),
+            (0, None, handle(0))
+        );
     }
 
     #[test]

@@ -19,12 +19,10 @@ use crate::keeping::KeptCalls;
 
 /// A larger table is not worth its memory.
 const MAX_ROWS: u64 = 1 << 22;
-/// Of what is kept: later than every other.
-const ALWAYS: u64 = u64::MAX;
 
 /// The calls of one kernel by the parameter's row, for the kernels where that is enough.
 pub struct SharedCalls {
-    /// Made by the first call of each row: the epoch, from 1, and the handle.
+    /// Of the calls that are not kept: the epoch, from 1, and the handle. Made by the first of them.
     entries: Vec<(u64, u64)>,
     /// The bucket of the parameter, and its rows.
     source: u64,
@@ -58,7 +56,7 @@ impl SharedCalls {
             entries: Vec::new(),
             source,
             rows,
-            kept: KeptCalls::new(0, 0),
+            kept: KeptCalls::new(0, 0, 0),
         })
     }
 
@@ -72,53 +70,29 @@ impl SharedCalls {
         self.source as u32
     }
 
-    /// Where the call of an operand is remembered; `None` when it is no row of the parameter.
+    /// The parameter's row that is the operand, if it is one.
     #[inline]
-    pub fn slot(&mut self, operand: u64) -> Option<usize> {
+    pub fn row(&self, operand: u64) -> Option<usize> {
         let row = operand & u64::from(u32::MAX);
-        if operand >> Handle::RESULT_SHIFT
-            != self.source << (Handle::BUCKET_SHIFT - Handle::RESULT_SHIFT)
-            || row >= self.rows
-        {
-            return None;
-        }
-        if self.entries.is_empty() {
-            self.entries.resize(self.rows as usize, (0, 0));
-        }
-        Some(row as usize)
+        let source = self.source << (Handle::BUCKET_SHIFT - Handle::RESULT_SHIFT);
+        (operand >> Handle::RESULT_SHIFT == source && row < self.rows).then_some(row as usize)
     }
 
-    /// The handle that is remembered there, if that is since the epoch `since`, at least 1, or kept.
+    /// The handle of the row's call, if it is kept, or was made since the epoch `since`, at least 1.
     #[inline]
-    pub fn get(&self, slot: usize, since: u64) -> Option<u64> {
-        let (epoch, handle) = self.entries[slot];
+    pub fn get(&self, row: usize, since: u64) -> Option<u64> {
+        if let Some(handle) = self.kept.get(row) {
+            return Some(handle.0);
+        }
+        let (epoch, handle) = *self.entries.get(row)?;
         (epoch >= since).then_some(handle)
     }
 
     #[inline]
-    pub fn set(&mut self, slot: usize, epoch: u64, handle: u64) {
-        self.entries[slot] = (epoch, handle);
-    }
-
-    /// Keeps the call that is remembered there from now on; gives its handle, if there is room.
-    #[inline]
-    pub fn keep(&mut self, slot: usize) -> Option<u64> {
-        let handle = self.kept.keep(slot as u32)?.0;
-        self.entries[slot] = (ALWAYS, handle);
-        Some(handle)
-    }
-
-    /// Takes the call back that was kept last, and is not computed.
-    pub fn take_back_kept(&mut self) {
-        if let Some(row) = self.kept.take_back() {
-            self.entries[row as usize] = (0, 0);
+    pub fn set(&mut self, row: usize, epoch: u64, handle: u64) {
+        if self.entries.is_empty() {
+            self.entries.resize(self.rows as usize, (0, 0));
         }
-    }
-
-    /// Keeps nothing of what was kept.
-    pub fn forget_kept(&mut self) {
-        for row in self.kept.clear() {
-            self.entries[row as usize] = (0, 0);
-        }
+        self.entries[row] = (epoch, handle);
     }
 }

@@ -28,13 +28,13 @@ impl Recorder {
         let since = self.state.first_epoch.max(self.known_epoch);
         if let Some(shared) = &mut calls.shared {
             // SAFETY: a kernel with shared calls has one operand.
-            remember = shared.slot(unsafe { *operands });
-            let known = remember.and_then(|slot| shared.get(slot, since));
+            remember = shared.row(unsafe { *operands });
+            let known = remember.and_then(|row| shared.get(row, since));
             self.shared_calls += u64::from(known.is_some());
             let handle = known.or_else(|| {
-                let kept = shared.keep(remember?)?;
+                let kept = shared.kept.keep(remember?)?;
                 self.new_kept.push(kernel);
-                Some(kept)
+                Some(kept.0)
             });
             if let Some(handle) = handle {
                 if let Some(tracer) = &mut self.tracer {
@@ -50,10 +50,10 @@ impl Recorder {
                 true => self.append_special(kernel, operands),
             }
         };
-        if let Some(slot) = remember
+        if let Some(row) = remember
             && let Some(shared) = &mut self.kernels[kernel as usize].shared
         {
-            shared.set(slot, self.epoch, handle);
+            shared.set(row, self.epoch, handle);
         }
         if self.tracer.is_some() {
             // SAFETY: the caller's promise.

@@ -9,7 +9,8 @@ impl Recorder {
         self.forget_kept();
         for (number, (kernel, most)) in self.kernels.iter_mut().zip(most).enumerate() {
             if let Some(shared) = &mut kernel.shared {
-                shared.kept = KeptCalls::new(self.numbering.kept(number) as u32, *most);
+                shared.kept =
+                    KeptCalls::new(self.numbering.kept(number) as u32, *most, shared.rows());
             }
         }
     }
@@ -19,7 +20,7 @@ impl Recorder {
         self.new_kept.clear();
         for kernel in &mut self.kernels {
             if let Some(shared) = &mut kernel.shared {
-                shared.forget_kept();
+                shared.kept.clear();
             }
         }
     }
@@ -56,7 +57,7 @@ impl Recorder {
     pub(super) fn take_back_kept(&mut self, count: usize) {
         for kernel in self.new_kept.drain(count..).rev() {
             if let Some(shared) = &mut self.kernels[kernel as usize].shared {
-                shared.take_back_kept();
+                shared.kept.take_back();
             }
         }
     }
