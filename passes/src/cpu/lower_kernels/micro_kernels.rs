@@ -8,7 +8,8 @@
 //!
 //! With many rows, the loop over column panels is outside and the rows' tiles inside, and a panel
 //! stays in the first-level cache; with few, wide micro-kernels keep enough accumulators to hide
-//! the latency of the multiply-add. Rows that do not fill a tile repeat the table's last entries.
+//! the latency of the multiply-add. The last tile is the smallest that holds the rows left; where there
+//! is none of their number, they repeat the table's last entries.
 //!
 //! A product of few columns (`cohort_narrow_product`) would leave most lanes of such a vector
 //! unused. It takes panels of one column, `[k][1]`, and has its lanes along `k`: every lane adds up
@@ -336,7 +337,8 @@ fn tiles(text: &mut String, vectors: usize) {
     line!(text, "%s_skip = arith.muli %row, %s_row : i64");
     gep(text, "%s_t", "%s", "%s_skip");
     line!(text, "%rest = arith.subi %rows, %row : i64");
-    for rows in [4, 6, 8] {
+    let fewer = [2, 4, 6, 8];
+    for rows in fewer {
         line!(text, "%limit{rows} = arith.constant {rows} : i64");
         line!(
             text,
@@ -347,7 +349,7 @@ fn tiles(text: &mut String, vectors: usize) {
         line!(text, "}} else {{");
     }
     call(text, 12, vectors, "%a_t", "%c_t", "%s_t");
-    line!(text, "}}\n}}\n}}\n}}");
+    line!(text, "}}{}", "}".repeat(fewer.len()));
 }
 
 /// All rows, column by column, with the lanes along `k`.
