@@ -223,7 +223,7 @@ def ceiling_table(rows, ceilings):
 def loss_table(rows, ceilings):
     """Where the time of a pass goes, in milliseconds."""
     heads = ["model", "size", "batch", "end to end", "recording", "scheduling", "on card", "kernels"]
-    heads += ["lists", "results", "between", "gathers", "launches", "no graphs", "graphs", "changed"]
+    heads += ["copies", "results", "between", "gathers", "launches", "no graphs", "graphs", "changed"]
     slower = 1 / ceilings["gather_bytes"] - 1 / ceilings["copy_bytes"]
     lines = []
     for row in rows:
@@ -279,7 +279,8 @@ def report(figures):
         "the card; `in kernels`, over the time in kernels alone.\n\n"
         f"{ceiling_table(rows, ceilings)}\n"
         "## What is lost\n\nMilliseconds of a pass over all instances. `kernels` is their sum one after "
-        "another; `between` is the rest of the time on the card, lost to launches; `gathers` is what "
+        "another; `copies` are those of inputs and lists to the card, `results` those of decisions and "
+        "results back; `between` is the rest of the time on the card, lost to launches; `gathers` is what "
         "reading and writing all rows from anywhere would cost over copying them in order, at most.\n\n"
         f"{loss_table(rows, ceilings)}"
     )
