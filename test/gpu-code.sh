@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Compiles the kernels of the examples for GPUs: each to PTX, and where there is NVIDIA's assembler to
-# CUBIN for every architecture, none of whose functions may spill registers or keep anything on a
-# stack. Says how many registers and how much shared memory they use. No GPU is needed.
+# CUBIN for every architecture, and for some in every precision; no function may spill registers or keep
+# anything on a stack. Says how many registers and how much shared memory they use. No GPU is needed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly ARCHITECTURES=(sm_80 sm_90 sm_120)
+readonly TARGETS=(sm_80:f32 sm_90:f32 sm_120:f32 sm_80:tf32 sm_90:tf32 sm_80:bf16 sm_90:bf16)
 bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-target}/release}
 ptxas=${COHORT_PTXAS:-$(PATH=$PATH:$PWD/.tools/bin command -v ptxas)}
 folder=$(mktemp -d)
@@ -18,10 +18,10 @@ result() {
     printf '%-5s %s\n' "$1" "$2"
 }
 
-# assemble NAME ARCHITECTURE: the PTX of the folder; one line of what its functions use.
+# assemble NAME TARGET: the PTX of the folder; one line of what its functions use.
 assemble() {
     local log=$folder/log bad
-    if ! "$ptxas" "-arch=$2" -O3 -v "$folder/code.ptx" -o "$folder/code.cubin" >"$log" 2>&1; then
+    if ! "$ptxas" "-arch=${2%:*}" -O3 -v "$folder/code.ptx" -o "$folder/code.cubin" >"$log" 2>&1; then
         cat "$log"
         result FAIL "$1, $2: ptxas refuses it"
         return
@@ -41,19 +41,20 @@ assemble() {
 
 # compile NAME ARGUMENTS…
 compile() {
-    local name=$1 architecture
+    local name=$1 target
     shift
-    for architecture in "${ARCHITECTURES[@]}"; do
-        if ! "$bin/batch-opt" --emit=ptx --gpu-arch="$architecture" "$@" -o "$folder/code.ptx" \
-            2>"$folder/errors" || ! grep -q '^\.visible \.entry' "$folder/code.ptx"; then
+    for target in "${TARGETS[@]}"; do
+        if ! "$bin/batch-opt" --emit=ptx --gpu-arch="${target%:*}" --precision="${target#*:}" "$@" \
+            -o "$folder/code.ptx" 2>"$folder/errors" ||
+            ! grep -q '^\.visible \.entry' "$folder/code.ptx"; then
             cat "$folder/errors"
-            result FAIL "$name, $architecture: no PTX"
+            result FAIL "$name, $target: no PTX"
         elif grep -qE '\.local|call\.uni' "$folder/code.ptx"; then
-            result FAIL "$name, $architecture: local memory or calls"
+            result FAIL "$name, $target: local memory or calls"
         elif [[ -x $ptxas ]]; then
-            assemble "$name" "$architecture"
+            assemble "$name" "$target"
         else
-            result ok "$name, $architecture: PTX"
+            result ok "$name, $target: PTX"
         fi
     done
 }

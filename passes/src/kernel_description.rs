@@ -6,7 +6,7 @@
 //! in JSON; `lower-control` reads it with [`KernelDescription::parse`], gives every [`RowType`] a
 //! space and every name its parameter, and removes the attribute.
 
-use cohort_abi::gpu::GpuLaunch;
+use cohort_abi::gpu::{GpuLaunch, Precision};
 use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +93,8 @@ pub struct GpuDescription {
     pub constants: Vec<ConstantDescription>,
     pub scratch_bytes: u64,
     pub scratch_bytes_per_row: u64,
+    #[serde(default, skip_serializing_if = "Precision::is_f32")]
+    pub precision: Precision,
     pub launches: Vec<GpuLaunch>,
 }
 

@@ -25,6 +25,10 @@ pub const HOISTED: &str = "cfb.hoisted";
 /// The module's unit of scheduling, `operator`, `block` or `function`; `block` when it is not there.
 pub const GRANULARITY: &str = "cfb.granularity";
 
+/// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
+/// when it is not there.
+pub const PRECISION: &str = "cfb.precision";
+
 /// What an operation is to the control program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {

@@ -3,6 +3,7 @@
 //! [`run`] takes a module from level 0 to any later level. Each step is also a flag of `batch-opt`,
 //! so that what a stage does can be repeated by hand from its printed input.
 
+use cohort_abi::gpu::Precision;
 use melior::{
     Context,
     ir::{Module, operation::OperationPrintingFlags},
@@ -49,6 +50,8 @@ pub const PASSES: &[PassInfo] = &[
     fuse_rows::PASS,
     split_tails::PASS,
     hoist_lengths::PASS,
+    crate::gpu::round_products_tf32::PASS,
+    crate::gpu::round_products_bf16::PASS,
     crate::gpu::lower_kernels_to_gpu::PASS,
     crate::gpu::lower_gpu_to_host::PASS,
     lower_kernels::PASS,
@@ -106,6 +109,8 @@ pub enum Step {
     Optional(PassInfo, &'static str),
     /// A pass that runs where code for a GPU is wanted.
     Gpu(PassInfo),
+    /// A pass that runs where code for a GPU is wanted in this precision.
+    In(Precision, PassInfo),
     /// A pass that runs at one granularity only.
     At(Granularity, PassInfo),
     /// A textual pipeline of upstream passes.
@@ -208,6 +213,8 @@ const TO_BATCHED: &[Step] = &[
 ];
 
 const TO_TARGET: &[Step] = &[
+    Step::In(Precision::Tf32, crate::gpu::round_products_tf32::PASS),
+    Step::In(Precision::Bf16, crate::gpu::round_products_bf16::PASS),
     Step::Gpu(crate::gpu::lower_kernels_to_gpu::PASS),
     Step::Ours(lower_kernels::PASS),
     Step::Ours(lower_control::PASS),
@@ -257,6 +264,8 @@ pub struct Options {
     /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
     /// ([`crate::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
     pub gpu: bool,
+    /// Of products in that code.
+    pub precision: Precision,
     without: Vec<String>,
 }
 
@@ -300,6 +309,7 @@ impl Options {
             Step::Optional(pass, _) => self.without.iter().all(|name| name != pass.name),
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Gpu(_) => self.gpu,
+            Step::In(precision, _) => self.gpu && *precision == self.precision,
             _ => true,
         })
     }
@@ -350,9 +360,11 @@ pub fn run_stage(
             });
         }
         match step {
-            Step::Ours(pass) | Step::Optional(pass, _) | Step::At(_, pass) | Step::Gpu(pass) => {
-                manager.add_pass(create(*pass))
-            }
+            Step::Ours(pass)
+            | Step::Optional(pass, _)
+            | Step::At(_, pass)
+            | Step::In(_, pass)
+            | Step::Gpu(pass) => manager.add_pass(create(*pass)),
             Step::Upstream(text) => {
                 let text = format!("builtin.module({text})");
                 parse_pass_pipeline(manager.as_operation_pass_manager(), &text).map_err(failed)?;

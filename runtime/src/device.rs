@@ -18,7 +18,7 @@ mod cuda;
 mod pool;
 pub mod queue;
 pub mod runner;
-mod sim;
+pub mod sim;
 
 use std::fmt;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use std::ops::Range;
 use cohort_abi::gpu::GpuFunction;
 
 pub use cuda::Cuda;
-pub use sim::{Faults, Sim, cohort_sim_barrier};
+pub use sim::{Faults, Sim};
 
 use crate::code::Program;
 use crate::error::Error;

@@ -8,6 +8,7 @@ use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
 use cohort_abi::Handle;
+use cohort_abi::gpu::Precision;
 
 use crate::code::Program;
 use crate::device::{self, Device, DeviceKind};
@@ -147,6 +148,13 @@ impl Session {
         config: Config,
     ) -> Result<Session, Error> {
         let begin = Instant::now();
+        let precision = program.manifest().precision();
+        if device.is_none() && precision != Precision::F32 {
+            return Err(Error::Usage(format!(
+                "the program was compiled with `--precision {precision}`, which is of GPUs, and the \
+                 processor computes in f32: run it with `--device cuda` or `--device gpu-sim`"
+            )));
+        }
         if matches!(config.batch, Batch::Count(0) | Batch::InFlight(0)) {
             return Err(Error::Usage("a batch of 0 instances".to_owned()));
         }

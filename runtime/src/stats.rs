@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::{Constant, Kernel, Manifest, Operand};
 use serde::Serialize;
 
@@ -24,6 +25,8 @@ pub struct Repetition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceStats {
     pub name: String,
+    /// What the factors of products were rounded to at most; `f32` is not at all.
+    pub precision: Precision,
     /// By the device's own clock: from a flush's first copy to the device to the end of its last
     /// launch, over all flushes.
     pub seconds: f64,

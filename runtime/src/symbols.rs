@@ -3,23 +3,23 @@
 //! Each gets the context, which is the start of the [`Recorder`] that began the instance, so each
 //! may only be called while [`crate::fiber::Fiber::run`] runs that instance.
 
-use cohort_abi::gpu::BARRIER;
 use cohort_abi::{Context, symbols};
 
-use crate::device::cohort_sim_barrier;
+use crate::device::sim;
 use crate::recorder::Recorder;
 
 /// The names and addresses to register with a JIT or to link an artifact against.
 pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
-    vec![
+    let mut all = vec![
         (symbols::RECORD, cohort_record as *const ()),
         (symbols::ALLOC, cohort_alloc as *const ()),
         (symbols::FAIL, cohort_fail as *const ()),
         (symbols::STEP, cohort_step as *const ()),
         (symbols::FORCE, cohort_force as *const ()),
         (symbols::GHOST, cohort_ghost as *const ()),
-        (BARRIER, cohort_sim_barrier as *const ()),
-    ]
+    ];
+    all.extend(sim::symbols());
+    all
 }
 
 /// See [`symbols::RECORD`].

@@ -1,8 +1,10 @@
-// `--emit=ptx` gives the code of a GPU as text, for the architecture that was asked for: loads of 16
-// bytes, shared memory, barriers, multiply-adds in the order of the program, nothing in local memory,
-// and no function of a library.
+// `--emit=ptx` gives the code of a GPU as text, for the architecture that was asked for: asynchronous
+// copies of 16 bytes to shared memory, barriers, multiply-adds in the order of the program or, in the
+// precision that was asked for, products of a warp; nothing in local memory, and no function of a library.
 // RUN: %batch-opt %s --emit=ptx --gpu-arch=sm_90 | %FileCheck %s
 // RUN: %batch-opt %s --emit=ptx | %FileCheck --check-prefix=OLDEST %s
+// RUN: %batch-opt %s --emit=ptx --precision=tf32 | %FileCheck --check-prefix=TF32 %s
+// RUN: %batch-opt %s --emit=ptx --precision=bf16 | %FileCheck --check-prefix=BF16 %s
 // RUN: %batch-opt %s --emit=ptx --gpu-arch=sm_35 > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck --check-prefix=UNKNOWN --input-file %t %s
 // RUN: COHORT_PTXAS=/nowhere/ptxas %batch-opt %s --emit=cubin > %t.missing 2>&1; test $? -eq 2
@@ -12,18 +14,29 @@
 // UNKNOWN: error: unknown GPU architecture `sm_35`; it is `sm_80`, `sm_90` or a later one
 // MISSING: error: /nowhere/ptxas could not be run
 
+// TF32: .visible .entry gates$0_small(
+// TF32-NOT: .local
+// TF32: cp.async.cg.shared.global
+// TF32: ld.shared.v2.b32
+// TF32: cvt.rna.tf32.f32
+// TF32: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+// TF32: st.global.b32
+// BF16: cvt.rn.bf16x2.f32
+// BF16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+
 // CHECK: .target sm_90
 // CHECK: .visible .entry gates$0_small(
 // CHECK: .maxntid 128
 // CHECK: .shared .align 16 .b8 gates$0_small$shared
 // CHECK-NOT: .local
-// CHECK: ld.global.v4.b32
-// CHECK: st.shared.v4.b32
-// CHECK: bar.sync
-// CHECK: ld.shared
-// CHECK: fma.rn.f32
-// CHECK: mul.rn.f32
-// CHECK: st.global.b32
+// CHECK-DAG: cp.async.cg.shared.global {{.*}}, 16
+// CHECK-DAG: cp.async.commit_group
+// CHECK-DAG: cp.async.wait_group
+// CHECK-DAG: bar.sync
+// CHECK-DAG: ld.shared
+// CHECK-DAG: fma.rn.f32
+// CHECK-DAG: mul.rn.f32
+// CHECK-DAG: st.global.b32
 // CHECK: .visible .entry gates$0_large(
 // CHECK-NOT: .local
 ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>

@@ -10,6 +10,10 @@
 // RUN: %FileCheck %s --check-prefix=ARCH < %t
 // RUN: %batch-opt %s --emit=batched --target-cpu=native > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=CPU < %t
+// RUN: %batch-opt %s --emit=artifact --precision=tf32 > %t 2>&1; test $? -eq 2
+// RUN: %FileCheck %s --check-prefix=PRECISION < %t
+// RUN: %batch-opt %s --emit=ptx --precision=f16 > %t 2>&1; test $? -eq 2
+// RUN: %FileCheck %s --check-prefix=UNKNOWN < %t
 // RUN: %batch-opt %s --input-format=toml > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=FORMAT < %t
 // RUN: %batch-opt %s -o /no/such/folder/x > %t 2>&1; test $? -eq 2
@@ -22,6 +26,8 @@
 // LEVEL: error: unknown level `nonsense`
 // ARCH: error: `--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for
 // CPU: error: `--target-cpu` is what `--emit=object` and `--emit=artifact` compile for
+// PRECISION: error: `--precision` is of products on a GPU
+// UNKNOWN: error: unknown precision `f16`; a GPU knows f32, tf32 and bf16
 // FORMAT: error: unknown input format `toml`
 // OUTPUT: error: cannot write `/no/such/folder/x`
 // PASS: error: no function has the attribute `cfb.entry`

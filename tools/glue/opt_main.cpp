@@ -64,6 +64,11 @@ struct Options {
       llvm::cl::desc("The GPU that --emit=ptx and --emit=cubin are for: sm_80, sm_90 or a later one; "
                      "of an artifact, a list of them, with ptx for all and sim for the simulator"),
       llvm::cl::value_desc("architecture"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> precision{
+      "precision",
+      llvm::cl::desc("What the factors of products are rounded to on a GPU: f32 (not at all, the "
+                     "default), tf32 or bf16"),
+      llvm::cl::value_desc("format"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> listPassesMarkdown{
       "list-passes-markdown", llvm::cl::desc("Print the reference of Cohort's passes"),
       llvm::cl::cat(category)};
@@ -98,6 +103,7 @@ struct CohortOptOptions {
   MlirStringRef granularity;
   MlirStringRef targetCpu;
   MlirStringRef gpuArch;
+  MlirStringRef precision;
   bool listPassesMarkdown;
 };
 
@@ -136,6 +142,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->granularity = toRef(options().granularity.getValue());
   parsed->targetCpu = toRef(options().targetCpu.getValue());
   parsed->gpuArch = toRef(options().gpuArch.getValue());
+  parsed->precision = toRef(options().precision.getValue());
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;
 }

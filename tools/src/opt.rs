@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use cohort_abi::gpu::Precision;
 use cohort_passes::pipeline::{self, PASSES};
 
 use self::emit::{Format, Level};
@@ -53,6 +54,17 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     {
         return Err(Stop::usage(
             "`--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for",
+        ));
+    }
+    let has_gpu_code = match level {
+        Some(Level::Ptx | Level::Cubin) => true,
+        Some(Level::Artifact) => options.gpu_arch.is_some(),
+        _ => false,
+    };
+    if pipeline_options.precision != Precision::F32 && !has_gpu_code {
+        return Err(Stop::usage(
+            "`--precision` is of products on a GPU: it is for `--emit=ptx`, `--emit=cubin`, and \
+             `--emit=artifact` with `--gpu-arch`",
         ));
     }
     let pipeline = match level {

@@ -19,8 +19,9 @@
 //! gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {cell = "{…}"}} {
 //!   llvm.mlir.global internal @cell$0_small$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
 //!   gpu.func @cell$0_small(%rows: i64, %base: !llvm.ptr<1>, %index: !llvm.ptr<1>, …) kernel {
-//!     // rows of %x, gathered through their index, and columns of %w, by 16 bytes: to registers,
-//!     // then to shared memory, while the ones before are multiplied
+//!     // rows of %x, gathered through their index, and columns of %w: to shared memory, while the
+//!     // ones before are multiplied
+//!     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
 //!     // the two sums of a row and a column stay in registers, as does what is made of them
 //!     llvm.store %h, %result : f32, !llvm.ptr<1>
 //!     gpu.return
@@ -34,6 +35,19 @@
 //! whole rows for everything else, with barriers in between (Cortex §4 calls it fusion of operators;
 //! the shared iteration space of gates is ACRoBat's horizontal fusion, §5). Sums of products never
 //! lie in device memory, unless what reads them needs more than one column.
+//!
+//! Copies to shared memory are asynchronous (`cp.async`, sm_80), of two buffers in turn: the next k of
+//! both sides are on their way while the last ones are multiplied. They take no registers for data, so a
+//! tile may be larger. A copy has 16 bytes where rows and widths are multiples of four floats, and 4
+//! elsewhere. Lanes of a warp read one element or neighbours of the buffers, or, for tensor cores, from
+//! rows that are padded so that 32 lanes read from 32 banks.
+//!
+//! With the module's attribute `cfb.precision = "tf32"` or `"bf16"` (`round-products-tf32`,
+//! `round-products-bf16`) tiles are computed by tensor cores: factors are rounded as they are read from
+//! shared memory (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`), `mma.sync` adds their products to sums of `f32`
+//! in registers, and the pointwise values read the sums there. All else stays `f32`: folds, products of
+//! at most four columns, which are folds, and kernels on the CPU. Numbers are within about 1e-3 (tf32)
+//! or 1e-2 (bf16) of an instance's largest; where tensors decide, a decision can fall otherwise.
 //!
 //! The same row gives the same bits whatever other rows it is computed with, and in every size of
 //! tile: each sum has one order of k, and no value is added up by several threads in turn.
@@ -54,6 +68,7 @@ mod rows;
 mod site;
 mod tile;
 
+use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{
     Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
 };
@@ -69,6 +84,7 @@ use melior::{
 use crate::calls::is_over_calls;
 use crate::cpu::lower_kernels::read::elem_of;
 use crate::gpu::lower_kernels_to_gpu::function::Lowered;
+use crate::gpu::precision;
 use crate::ir::{
     COMPUTED, TensorType, blocks_of, erase, name_attribute, nested_ops, replace_uses,
     set_attribute, top_level,
@@ -107,6 +123,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .filter(|op| name_of(*op) == "cfb.record")
         .collect();
 
+    let precision = precision::of(module)?;
     let builder = Builder::before(context, *first)
         .ok_or_else(|| error(*first, "expected a kernel in a module"))?
         .at(module.location());
@@ -123,8 +140,15 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             continue;
         };
         let lowered = match is_over_calls(kernel) {
-            true => calls::lower(context, &inside, kernel, &name, &scalars)?,
-            false => function::lower(context, &inside, kernel, &name, &scalars)?,
+            true => {
+                if precision != Precision::F32 {
+                    let message =
+                        format!("its products are of f32, not {precision}: its unit is the call");
+                    remark(kernel, &message);
+                }
+                calls::lower(context, &inside, kernel, &name, &scalars)?
+            }
+            false => function::lower(context, &inside, kernel, &name, &scalars, precision)?,
         };
         match lowered {
             Lowered::Functions(description) => descriptions.push((

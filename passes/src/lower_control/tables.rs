@@ -423,6 +423,7 @@ impl Tables {
                         constants: self.constants_of(description.constants)?,
                         scratch_bytes: description.scratch_bytes,
                         scratch_bytes_per_row: description.scratch_bytes_per_row,
+                        precision: description.precision,
                         launches: description.launches,
                     })
                 })

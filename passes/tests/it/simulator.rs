@@ -1,11 +1,9 @@
-//! Runs the functions of a `gpu.module` on the host: every thread of a block on a fiber of its own,
-//! in any order between two barriers, over shared memory that is poisoned with NaNs.
+//! Runs the functions of a `gpu.module` on the host, by the threads of the runtime's simulator, in any
+//! order between two barriers, over shared memory that is poisoned with NaNs.
 
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_void;
 
-use cohort_abi::gpu::{BARRIER, GpuFunction, SimFn};
+use cohort_abi::gpu::{GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
 use cohort_passes::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
 use cohort_passes::ir::{name_attribute, top_level};
@@ -14,8 +12,8 @@ use cohort_passes::kernel_description::{
 };
 use cohort_passes::ragged::{bound_masks, online_folds};
 use cohort_passes::{accumulate_products, pass, pipeline};
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use cohort_runtime::device::queue::Launch;
+use cohort_runtime::device::sim::{self, Threads};
 use melior::{
     ExecutionEngine,
     ir::{Module, attribute::StringAttribute, operation::OperationLike},
@@ -23,15 +21,9 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use crate::jit::{Aligned, Bits, Operand, constant_memory, get, lower, put};
+pub use cohort_runtime::device::sim::Order;
 
-/// In which order the threads of a block run, and the blocks of a grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    Forward,
-    Backward,
-    Shuffled,
-}
+use crate::jit::{Aligned, Bits, Operand, constant_memory, get, lower, put};
 
 #[derive(Clone, Copy, Debug)]
 pub struct How {
@@ -65,20 +57,6 @@ pub struct Calls<'a> {
 pub struct Simulator {
     engine: ExecutionEngine,
     pub kernels: HashMap<String, GpuDescription>,
-}
-
-type Thread = Coroutine<(), (), (), DefaultStack>;
-
-const STACK_BYTES: usize = 64 << 10;
-
-/// What a barrier's context points to.
-struct Fiber {
-    yielder: Cell<*const Yielder<(), ()>>,
-}
-
-unsafe extern "C" fn wait_at_barrier(context: *mut c_void) {
-    // SAFETY: the context is the fiber that runs now, and its yielder lives as long as that runs.
-    unsafe { (*(*context.cast::<Fiber>()).yielder.get()).suspend(()) }
 }
 
 /// The GPU form of level-2 text; `None` when a pass failed.
@@ -126,13 +104,15 @@ impl Simulator {
             }
         }
         let engine = ExecutionEngine::new(&module, 1, &[], false, false);
-        // SAFETY: the function has the signature of the symbol.
-        unsafe { engine.register_symbol(BARRIER, wait_at_barrier as *mut ()) };
+        for (name, function) in sim::symbols() {
+            // SAFETY: the function has the signature of the symbol.
+            unsafe { engine.register_symbol(name, function.cast_mut()) };
+        }
         Simulator { engine, kernels }
     }
 
     /// Runs a kernel for so many rows; the results' bits. Panics where threads of a block meet
-    /// another number of barriers.
+    /// another number of barriers, or those of a warp another number of products.
     pub fn run(&self, call: &Call<'_>, rows: usize, how: How) -> Vec<Bits> {
         let kernel = &self.kernels[call.kernel];
         let mut memories: Vec<Aligned> = Vec::new();
@@ -239,8 +219,8 @@ impl Simulator {
                 (0..count).map(move |tile| [call as u32, tile as u32])
             });
             let blocks: Vec<_> = blocks.collect();
-            let order = shuffled(blocks.len() as u64, how.order).into_iter();
-            lists.push(order.flat_map(|at| blocks[at as usize]).collect());
+            let order = how.order.numbers(blocks.len(), false).into_iter();
+            lists.push(order.flat_map(|at| blocks[at]).collect());
             chosen.push(function);
         }
         arguments.extend(lists.iter().map(|list| list.as_ptr() as u64));
@@ -256,11 +236,19 @@ impl Simulator {
         assert!(!symbol.is_null(), "no function `{}`", function.symbol);
         // SAFETY: the pass gives every function this signature.
         let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
-        let mut stacks: Vec<DefaultStack> = Vec::new();
-        for block in shuffled(x * u64::from(y), order) {
-            let at = (block % x, block / x);
-            run_block(code, function, arguments, at, order, &mut stacks);
-        }
+        let mut threads = Threads::default();
+        threads.order = order;
+        let launch = Launch {
+            function: 0,
+            grid: (x as u32, y),
+            threads: function.threads,
+        };
+        // SAFETY: the arguments are those of the kernel. Bits of a NaN fill the shared memory.
+        let ended = unsafe {
+            let shared_bytes = function.shared_bytes as usize;
+            threads.run(code, &launch, arguments, shared_bytes, 0xFF)
+        };
+        ended.unwrap_or_else(|problem| panic!("`{}`: {problem}", function.symbol));
     }
 }
 
@@ -277,88 +265,4 @@ fn read_outputs(outputs: &mut [(Aligned, usize, Elem)]) -> Vec<Bits> {
             (0..*elements).map(|at| get(memory, *elem, at)).collect()
         })
         .collect()
-}
-
-fn run_block(
-    code: SimFn,
-    function: &GpuFunction,
-    arguments: &[u64],
-    (x, y): (u64, u64),
-    order: Order,
-    stacks: &mut Vec<DefaultStack>,
-) {
-    let mut shared = Aligned::new(function.shared_bytes as usize + 16);
-    // Bits of a NaN.
-    shared.bytes().fill(0xFF);
-    let shared = shared.pointer() as u64;
-    let arguments = arguments.as_ptr() as u64;
-    let fibers: Vec<Fiber> = (0..function.threads)
-        .map(|_| Fiber {
-            yielder: Cell::new(std::ptr::null()),
-        })
-        .collect();
-    let mut threads: Vec<Option<Thread>> = (0..u64::from(function.threads))
-        .map(|thread| {
-            let fiber = (&raw const fibers[thread as usize]) as u64;
-            let stack = stacks
-                .pop()
-                .unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("a stack"));
-            Some(Coroutine::with_stack(
-                stack,
-                move |yielder: &Yielder<(), ()>, ()| {
-                    let context = fiber as *mut c_void;
-                    // SAFETY: the fiber, the shared memory and the arguments outlive the thread, and
-                    // all of them are used by one thread of this process.
-                    unsafe {
-                        (*context.cast::<Fiber>()).yielder.set(yielder);
-                        code(
-                            arguments as *const u64,
-                            x,
-                            y,
-                            thread,
-                            shared as *mut c_void,
-                            context,
-                        );
-                    }
-                },
-            ))
-        })
-        .collect();
-    loop {
-        let mut waiting = 0;
-        let all = threads.len();
-        for thread in shuffled(all as u64, order) {
-            let slot = &mut threads[thread as usize];
-            let Some(fiber) = slot else { continue };
-            match fiber.resume(()) {
-                CoroutineResult::Yield(()) => waiting += 1,
-                CoroutineResult::Return(()) => {
-                    stacks.extend(slot.take().map(Coroutine::into_stack));
-                }
-            }
-        }
-        if waiting == 0 {
-            return;
-        }
-        assert_eq!(
-            waiting, all,
-            "a barrier that not all threads of a block meet"
-        );
-    }
-}
-
-fn shuffled(count: u64, order: Order) -> Vec<u64> {
-    let mut all: Vec<u64> = (0..count).collect();
-    match order {
-        Order::Forward => {}
-        Order::Backward => all.reverse(),
-        Order::Shuffled => {
-            let mut state = 0x2545_F491_4F6C_DD1D_u64;
-            for at in (1..all.len()).rev() {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-                all.swap(at, (state >> 33) as usize % (at + 1));
-            }
-        }
-    }
-    all
 }

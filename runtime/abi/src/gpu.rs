@@ -66,8 +66,54 @@ pub struct GpuKernel {
     pub scratch_bytes: u64,
     /// Bytes of scratch a row; a multiple of [`ALIGNMENT`].
     pub scratch_bytes_per_row: u64,
+    /// Of its products.
+    #[serde(default, skip_serializing_if = "Precision::is_f32")]
+    pub precision: Precision,
     /// In order; at least one.
     pub launches: Vec<GpuLaunch>,
+}
+
+/// What the factors of products are rounded to. Sums are of `f32`, and so is all else.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Not rounded.
+    #[default]
+    F32,
+    /// 11 bits, with the exponents of `f32`, on tensor cores.
+    Tf32,
+    /// 8 bits, with the exponents of `f32`, on tensor cores.
+    Bf16,
+}
+
+impl Precision {
+    /// For messages.
+    pub const NAMES: &'static str = "f32, tf32 and bf16";
+
+    pub fn parse(name: &str) -> Option<Precision> {
+        let all = [Precision::F32, Precision::Tf32, Precision::Bf16];
+        all.into_iter().find(|precision| precision.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        }
+    }
+
+    pub fn is_f32(&self) -> bool {
+        *self == Precision::F32
+    }
+}
+
+impl std::fmt::Display for Precision {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
 }
 
 impl GpuKernel {
@@ -175,6 +221,29 @@ pub type SimFn = unsafe extern "C" fn(
 
 /// The symbol that a [`SimFn`] calls at a barrier, with its `context`.
 pub const BARRIER: &str = "cohort_sim_barrier";
+
+/// `fn(context, to: *mut u8, from: *const u8, bytes: i64, copied: i64)`, called to begin a copy to
+/// shared memory: of `bytes` bytes, all but the first `copied` are zeros. They are there when the thread
+/// has waited for the group of the copy, and nothing may be read there before.
+pub const COPY: &str = "cohort_sim_copy";
+
+/// `fn(context)`, called to make one group of the copies that the thread began since the last one.
+pub const COMMIT: &str = "cohort_sim_commit";
+
+/// `fn(context, pending: i64)`, called to wait for all groups of the thread but the last `pending`.
+pub const WAIT: &str = "cohort_sim_wait";
+
+/// `fn(context, k: i64, registers: *mut u32)`, called where a warp multiplies matrices of 16 rows and
+/// 8 columns: with `k` 8 of tf32, with 16 of bf16. The thread's 4 registers of the left side, 2 of the
+/// right side and 4 sums are as the instruction `mma.sync` has them; the sums are replaced when all 32
+/// threads of the warp have called it.
+pub const MULTIPLY: &str = "cohort_sim_multiply";
+
+/// `fn(value: f32) -> u32`: the value rounded to tf32, `cvt.rna.tf32.f32`.
+pub const TO_TF32: &str = "cohort_sim_to_tf32";
+
+/// `fn(high: f32, low: f32) -> u32`: both rounded to bf16, `cvt.rn.bf16x2.f32`.
+pub const TO_BF16_PAIR: &str = "cohort_sim_to_bf16_pair";
 
 #[cfg(test)]
 mod tests {

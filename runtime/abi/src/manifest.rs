@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::gpu::Precision;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`crate::VERSION`] of the compiler.
@@ -34,6 +36,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The lowest precision that a kernel's products have on a GPU. Code for the host has `f32`.
+    pub fn precision(&self) -> Precision {
+        let kernels = self.kernels.iter().filter_map(|kernel| kernel.gpu.as_ref());
+        kernels.map(|gpu| gpu.precision).max().unwrap_or_default()
+    }
+
     /// A parameter or, from `params.len()` on, what is computed from them at load. Wherever the
     /// manifest has the number of a `param`, it may be either.
     pub fn weight(&self, number: usize) -> Option<&Param> {

@@ -12,7 +12,7 @@ mod spaces;
 
 use std::ops::Range;
 
-use cohort_abi::gpu::{ALIGNMENT, GpuFunction, GpuKernel};
+use cohort_abi::gpu::{ALIGNMENT, GpuFunction, GpuKernel, Precision};
 use cohort_abi::manifest::{Manifest, Operand, Unit};
 
 use super::blocks::Blocks;
@@ -122,11 +122,19 @@ impl Runner {
         Ok(runner)
     }
 
+    /// The lowest of the kernels' products.
+    fn precision(&self) -> Precision {
+        let kernels = self.kernels.iter().flatten();
+        let precisions = kernels.map(|kernel| kernel.gpu.precision);
+        precisions.max().unwrap_or_default()
+    }
+
     /// What the device did since the last [`Runner::clear_stats`].
     pub fn stats(&self) -> DeviceStats {
         let work = self.device.work();
         DeviceStats {
             name: self.device.name().to_owned(),
+            precision: self.precision(),
             seconds: work.seconds,
             list_seconds: (work.list_seconds > 0.0).then_some(work.list_seconds),
             fetch_seconds: work.fetch_seconds,

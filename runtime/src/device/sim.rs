@@ -7,21 +7,39 @@
 //! and not, by luck, the right thing.
 
 mod block;
+mod copies;
+mod warp;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cohort_abi::gpu::{GpuFunction, SimFn};
+use cohort_abi::gpu::{
+    BARRIER, COMMIT, COPY, GpuFunction, MULTIPLY, SimFn, TO_BF16_PAIR, TO_TF32, WAIT,
+};
 
 use super::queue::{Launch, Queue};
 use super::{Device, Piece, Problem, Work};
 use crate::code::{CompiledCode, Program};
 use crate::memory::{AlignedBuffer, SLACK};
-use block::Threads;
+use block::{cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_wait};
 
-pub use block::cohort_sim_barrier;
+pub use block::{Order, Threads, cohort_sim_barrier};
+pub use warp::{cohort_sim_to_bf16_pair, cohort_sim_to_tf32};
+
+/// The functions that kernels call where they run on the simulator.
+pub fn symbols() -> Vec<(&'static str, *const ())> {
+    vec![
+        (BARRIER, cohort_sim_barrier as *const ()),
+        (COPY, cohort_sim_copy as *const ()),
+        (COMMIT, cohort_sim_commit as *const ()),
+        (WAIT, cohort_sim_wait as *const ()),
+        (MULTIPLY, cohort_sim_multiply as *const ()),
+        (TO_TF32, cohort_sim_to_tf32 as *const ()),
+        (TO_BF16_PAIR, cohort_sim_to_bf16_pair as *const ()),
+    ]
+}
 
 /// What memory holds before it is written; as `f32`, not a number.
 const POISON: u8 = 0xff;

@@ -4,9 +4,10 @@
 use std::ffi::c_void;
 
 use cohort_runtime::abi::OperandRef;
-use cohort_runtime::abi::gpu::{GpuFunction, GpuKernel, GpuLaunch};
+use cohort_runtime::abi::gpu::{GpuFunction, GpuKernel, GpuLaunch, Precision};
 use cohort_runtime::abi::manifest::*;
-use cohort_runtime::device::{DeviceKind, Faults, Sim, cohort_sim_barrier};
+use cohort_runtime::device::sim::cohort_sim_barrier;
+use cohort_runtime::device::{DeviceKind, Faults, Sim};
 use cohort_runtime::{Batch, Config, Error, Fault, Policy, Program, Session, Weights};
 
 use crate::program::*;
@@ -32,6 +33,7 @@ fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
         constants,
         scratch_bytes: 64,
         scratch_bytes_per_row: 64,
+        precision: Precision::F32,
         launches: vec![GpuLaunch {
             functions: vec![function(symbol.to_owned(), 0, TILE)],
         }],

@@ -1,6 +1,7 @@
 // Slices of one product that meet in pointwise arithmetic are sums over one iteration space: one
 // launch in two sizes of tile, no scratch, and what is stored is the result alone. The rows are
-// gathered through their index while they are loaded, by 16 bytes, like the weight's columns.
+// gathered through their index while they are copied, by 16 bytes, like the weight's columns; the
+// copies of the next step go on while the last one is multiplied.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
@@ -14,12 +15,15 @@ ml_program.global private @b(#ml_program.extern<tensor<128xf32>>) : tensor<128xf
 // CHECK: llvm.mlir.global internal @gates$0_small$shared() {addr_space = 3 : i32
 // CHECK: gpu.func @gates$0_small(%[[ROWS:.*]]: i64, %[[BASE:[^:]*]]: !llvm.ptr<1>, %[[INDEX:[^:]*]]: !llvm.ptr<1>
 // CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
-// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
-// CHECK: gpu.barrier
+// CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache {{.*}}cg : !llvm.ptr<3>, !llvm.ptr<1>
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: scf.for
-// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: gpu.barrier
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: math.fma
-// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
 // CHECK: arith.mulf
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
 // CHECK: gpu.return

@@ -1,8 +1,9 @@
 //! `--emit` and `.coh` inputs: the compiler's own way down the levels.
 
+use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Manifest;
 use cohort_passes::gpu::binary::{self, Architecture, GpuError};
-use cohort_passes::gpu::lower_kernels_to_gpu;
+use cohort_passes::gpu::{lower_kernels_to_gpu, round_products_bf16, round_products_tf32};
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::artifact::{DeviceCode, LoadedObject};
@@ -138,13 +139,18 @@ pub fn gpu(
     let architecture = Architecture::parse(architecture).map_err(usage)?;
     let context = cohort_dialects::new_context();
     let mut module = lowered(&context, options, pipeline, format, input, Stage::Batched)?;
-    if !binary::is_there(module.as_operation()) {
-        let manager = PassManager::new(&context);
-        manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
-        manager
-            .run(&mut module)
-            .map_err(|_| Stop::reported(USAGE))?;
+    let manager = PassManager::new(&context);
+    match pipeline.precision {
+        Precision::F32 => {}
+        Precision::Tf32 => manager.add_pass(pass::create(round_products_tf32::PASS)),
+        Precision::Bf16 => manager.add_pass(pass::create(round_products_bf16::PASS)),
     }
+    if !binary::is_there(module.as_operation()) {
+        manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
+    }
+    manager
+        .run(&mut module)
+        .map_err(|_| Stop::reported(USAGE))?;
     let ptx = binary::ptx(&context, module.as_operation(), &architecture).map_err(usage)?;
     if level == Level::Ptx {
         return Ok(ptx.into_bytes());

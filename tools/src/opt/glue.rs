@@ -4,6 +4,7 @@ use std::ffi::{CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use cohort_abi::gpu::Precision;
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Granularity, PASSES};
 use melior::{StringRef, dialect::DialectRegistry};
@@ -36,6 +37,7 @@ pub struct Options {
     pub granularity: Option<String>,
     pub target_cpu: Option<String>,
     pub gpu_arch: Option<String>,
+    pub precision: Option<String>,
     pub list_passes_markdown: bool,
 }
 
@@ -64,15 +66,25 @@ impl Options {
                 ))
             })?;
         }
+        if let Some(name) = &self.precision {
+            options.precision = Precision::parse(name).ok_or_else(|| {
+                Stop::usage(format!(
+                    "unknown precision `{name}`; a GPU knows {}",
+                    Precision::NAMES
+                ))
+            })?;
+        }
         Ok(options)
     }
 
     /// How the pipeline behind `--emit` was changed, for people.
     pub fn described(&self) -> Vec<String> {
         let granularity = self.granularity.iter();
+        let precision = self.precision.iter();
         let without = self.without.iter();
         granularity
             .map(|unit| format!("--granularity {unit}"))
+            .chain(precision.map(|name| format!("--precision {name}")))
             .chain(without.map(|pass| format!("--without {pass}")))
             .collect()
     }
@@ -135,6 +147,7 @@ pub fn parse(
             granularity: non_empty(text(parsed.granularity)),
             target_cpu: non_empty(text(parsed.target_cpu)),
             gpu_arch: non_empty(text(parsed.gpu_arch)),
+            precision: non_empty(text(parsed.precision)),
             without: (0..cohort_opt_without_count())
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
@@ -246,6 +259,7 @@ struct RawOptions {
     granularity: MlirStringRef,
     target_cpu: MlirStringRef,
     gpu_arch: MlirStringRef,
+    precision: MlirStringRef,
     list_passes_markdown: bool,
 }
 
@@ -264,6 +278,7 @@ impl Default for RawOptions {
             granularity: empty,
             target_cpu: empty,
             gpu_arch: empty,
+            precision: empty,
             list_passes_markdown: false,
         }
     }

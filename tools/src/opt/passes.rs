@@ -11,9 +11,11 @@ pub fn pipeline(upto: Stage, options: &Options) -> String {
         .filter(|stage| *stage <= upto)
         .flat_map(|stage| options.steps(stage))
         .map(|step| match step {
-            Step::Ours(pass) | Step::Optional(pass, _) | Step::At(_, pass) | Step::Gpu(pass) => {
-                pass.name
-            }
+            Step::Ours(pass)
+            | Step::Optional(pass, _)
+            | Step::At(_, pass)
+            | Step::In(_, pass)
+            | Step::Gpu(pass) => pass.name,
             Step::Upstream(text) => text,
         })
         .collect();

@@ -42,6 +42,10 @@ pub struct Arguments {
     /// in a simulator of one
     #[arg(long, value_enum, default_value_t = Device::Cpu)]
     pub device: Device,
+    /// What the factors of products are rounded to on a GPU, whose tensor cores multiply them; sums are
+    /// of f32 in any, and f32 rounds nothing
+    #[arg(long, value_enum)]
+    pub precision: Option<Precision>,
     /// How much memory of the GPU may be used, `8G`; without, most of what is free
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub device_memory: Option<u64>,
@@ -163,6 +167,13 @@ pub enum Device {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Precision {
+    F32,
+    Tf32,
+    Bf16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scheduler {
     /// All calls of a kernel at one depth; the least deep first
     Depth,
@@ -208,6 +219,13 @@ impl Arguments {
                 "`{option}` is for a GPU; say which by `--device`"
             )));
         }
+        let rounds = !matches!(self.precision, None | Some(Precision::F32));
+        if rounds && (self.device == Device::Cpu || self.oracle) {
+            return Err(Stop::usage(
+                "`--precision` rounds products on a GPU: the processor computes in f32, the oracle in \
+                 f64; it needs `--device cuda` or `--device gpu-sim`",
+            ));
+        }
         if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Depth {
             return Err(Stop::usage(
                 "`--granularity instance` leaves nothing to order: it needs no `--scheduler`",
@@ -229,6 +247,8 @@ impl Arguments {
             "--dim".to_owned()
         } else if self.granularity.is_some_and(compiles) {
             "--granularity".to_owned()
+        } else if self.precision.is_some() {
+            "--precision".to_owned()
         } else if let Some(pass) = passes.first() {
             format!("--without {pass}")
         } else {
@@ -255,6 +275,11 @@ impl Arguments {
             Granularity::Function => pipeline::Granularity::Function,
         };
         options.gpu = self.gpu_code().is_wanted();
+        options.precision = match self.precision.unwrap_or(Precision::F32) {
+            Precision::F32 => cohort_abi::gpu::Precision::F32,
+            Precision::Tf32 => cohort_abi::gpu::Precision::Tf32,
+            Precision::Bf16 => cohort_abi::gpu::Precision::Bf16,
+        };
         Ok(options)
     }
 

@@ -19,7 +19,7 @@ mod generic;
 mod online;
 mod product;
 
-use cohort_abi::gpu::{CallTiles, GpuFunction, GpuLaunch, TiledDim};
+use cohort_abi::gpu::{CallTiles, GpuFunction, GpuLaunch, Precision, TiledDim};
 use cohort_dialects::builder::{Builder, Val};
 use melior::{
     Context,
@@ -105,6 +105,7 @@ pub fn lower<'c>(
     let launches =
         launches.map(|(number, part)| writer.launch(&format!("{name}${number}"), number, part));
     let description = GpuDescription {
+        precision: Precision::F32,
         launches: launches.collect(),
         constants: constants
             .iter()

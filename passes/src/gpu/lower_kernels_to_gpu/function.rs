@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cohort_abi::gpu::{GpuFunction, GpuLaunch};
+use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, region_with_block,
 };
@@ -83,6 +83,7 @@ pub fn lower<'c>(
     kernel: OperationRef<'c, 'c>,
     name: &str,
     scalars: &[bool],
+    precision: Precision,
 ) -> Result<Lowered<'c>> {
     let block = blocks_of(kernel).first().copied();
     let block = block.ok_or_else(|| error(kernel, "expected a kernel with a body"))?;
@@ -125,6 +126,7 @@ pub fn lower<'c>(
         plan: &plan,
         memory: &memory,
         constants: &constants,
+        precision,
     };
     let launches = plan
         .launches
@@ -139,6 +141,10 @@ pub fn lower<'c>(
         constants: constants.descriptions,
         scratch_bytes: memory.once_bytes as u64,
         scratch_bytes_per_row: memory.row_bytes as u64,
+        precision: match plan.launches.iter().any(Launch::multiplies) {
+            true => precision,
+            false => Precision::F32,
+        },
         launches,
     };
     Ok(Lowered::Functions(description.to_json()))
@@ -291,11 +297,12 @@ struct FunctionWriter<'a, 'c> {
     plan: &'a Plan<'c>,
     memory: &'a Memory,
     constants: &'a Constants,
+    precision: Precision,
 }
 
 impl<'c> FunctionWriter<'_, 'c> {
     fn tile(&self, name: &str, tile: &Tile<'c>) -> GpuLaunch {
-        let sizes = tile::sizes(tile);
+        let sizes = tile::sizes(tile, self.precision);
         let functions = sizes.into_iter().zip(["small", "large"]);
         let functions = functions.map(|((size, from_rows), suffix)| {
             let symbol = format!("{name}_{suffix}");

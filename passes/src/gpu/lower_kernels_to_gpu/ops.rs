@@ -1,7 +1,8 @@
 //! The operations of a GPU thread that the emitter of loops and vectors lacks.
 
+use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Val, region_with_block, results_of};
-use melior::ir::{Type, ValueLike, attribute::IntegerAttribute};
+use melior::ir::{Attribute, Type, ValueLike, attribute::IntegerAttribute};
 
 use crate::cpu::lower_kernels::emit::{Emitter, Index};
 
@@ -28,6 +29,98 @@ pub fn block<'c>(e: &Emitter<'c>, dim: &str) -> Val<'c> {
 
 pub fn barrier(e: &Emitter<'_>) {
     e.b.op("gpu.barrier", &[], &[], &[], vec![]);
+}
+
+/// Which copies are made; the others fill with zeros what they would write.
+#[derive(Clone, Copy)]
+pub enum Copied<'c> {
+    All,
+    If(Val<'c>),
+}
+
+/// Begins a copy of 4 or 16 bytes from global to shared memory, aligned to as many.
+pub fn copy_async<'c>(e: &Emitter<'c>, to: Val<'c>, from: Val<'c>, bytes: i64, copied: Copied<'c>) {
+    let number = |value| e.b.integer(value, e.i32);
+    let mut operands = vec![to, from];
+    if let Copied::If(condition) = copied {
+        operands.push(e.select(condition, number(bytes), number(0)));
+    }
+    // Only copies of 16 bytes can leave the first level of the cache alone.
+    let cache = if bytes == 16 { "cg" } else { "ca" };
+    let attributes = [
+        ("size", IntegerAttribute::new(e.i32, bytes).into()),
+        (
+            "modifier",
+            e.b.attr(&format!("#nvvm<load_cache_modifier {cache}>")),
+        ),
+    ];
+    let name = "nvvm.cp.async.shared.global";
+    e.b.op(name, &operands, &[], &attributes, vec![]);
+}
+
+/// Ends a group of copies.
+pub fn commit_copies(e: &Emitter<'_>) {
+    e.b.op("nvvm.cp.async.commit.group", &[], &[], &[], vec![]);
+}
+
+/// Waits until all groups of copies that this thread began are done.
+pub fn wait_for_copies(e: &Emitter<'_>) {
+    let none = [("n", IntegerAttribute::new(e.i32, 0).into())];
+    e.b.op("nvvm.cp.async.wait.group", &[], &[], &none, vec![]);
+}
+
+fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(&'static str, Attribute<'c>); 3] {
+    let mode = e.b.attr(&format!("#nvvm.fp_rnd_mode<{mode}>"));
+    [
+        ("rnd", mode),
+        ("sat", e.b.attr("#nvvm.sat_mode<none>")),
+        ("relu", e.b.attr("false")),
+    ]
+}
+
+/// A float rounded to tf32, to the nearest, halves away from zero.
+pub fn to_tf32<'c>(e: &Emitter<'c>, value: Val<'c>) -> Val<'c> {
+    let rounding = rounding(e, "rna");
+    e.b.value_with("nvvm.convert.float.to.tf32", &[value], e.i32, &rounding)
+}
+
+/// Two floats rounded to bf16, to the nearest, halves to even: the first in the lower half.
+pub fn to_bf16_pair<'c>(e: &Emitter<'c>, first: Val<'c>, second: Val<'c>) -> Val<'c> {
+    let rounding = rounding(e, "rn");
+    let pair = e.b.ty("vector<2xbf16>");
+    let name = "nvvm.convert.f32x2.to.bf16x2";
+    let pair = e.b.value_with(name, &[second, first], pair, &rounding);
+    e.b.value("llvm.bitcast", &[pair], e.i32)
+}
+
+/// `c + a · b` of a warp, of 16 rows, 8 columns, and 8 k in tf32 or 16 in bf16. Which elements each
+/// lane has, the instruction set says (`mma.sync.aligned.m16n8k8`, `m16n8k16`).
+pub fn multiply_matrices<'c>(
+    e: &Emitter<'c>,
+    precision: Precision,
+    a: [Val<'c>; 4],
+    b: [Val<'c>; 2],
+    c: [Val<'c>; 4],
+) -> [Val<'c>; 4] {
+    let k = if precision == Precision::Bf16 { 16 } else { 8 };
+    let of_type = e.b.attr(&format!("#nvvm.mma_type<{precision}>"));
+    let shape = e.b.attr(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"));
+    let attributes = [
+        ("shape", shape),
+        ("layoutA", e.b.attr("#nvvm.mma_layout<row>")),
+        ("layoutB", e.b.attr("#nvvm.mma_layout<col>")),
+        ("multiplicandAPtxType", of_type),
+        ("multiplicandBPtxType", of_type),
+        ("operandSegmentSizes", e.b.attr("array<i32: 4, 2, 4>")),
+    ];
+    let operands = [&a[..], &b[..], &c[..]].concat();
+    let result = e.b.ty("!llvm.struct<(f32, f32, f32, f32)>");
+    let sums =
+        e.b.value_with("nvvm.mma.sync", &operands, result, &attributes);
+    [0, 1, 2, 3].map(|at| {
+        let position = [("position", e.b.attr(&format!("array<i64: {at}>")))];
+        e.b.value_with("llvm.extractvalue", &[sums], e.b.ty("f32"), &position)
+    })
 }
 
 /// `a < b` of numbers that are not negative.

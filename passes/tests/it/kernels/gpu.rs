@@ -1,9 +1,12 @@
-//! What only GPU code can get wrong: tiles of any size, and barriers.
+//! What only GPU code can get wrong: tiles of any size, barriers, copies that are not waited for, and
+//! factors that are rounded.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
+use cohort_runtime::device::sim;
 
 use super::calls::{Batch, CallKernel, SCALED, ZEROS, attention};
 use super::check::{Random, f64s, sigmoid, vecmat};
@@ -78,10 +81,11 @@ impl Case {
         simulator.run(&call, rows, how).remove(0)
     }
 
-    fn reference(&self, row: usize) -> Vec<f64> {
+    fn reference(&self, row: usize, precision: Precision) -> Vec<f64> {
         let from = self.operand.index[row] as usize * self.k;
-        let x = f64s(&self.operand.space[from..from + self.k]);
-        let mut sums = vecmat(&x, &f64s(&self.w), 2 * self.h);
+        let x = rounded(&self.operand.space[from..from + self.k], precision);
+        let w = rounded(&self.w, precision);
+        let mut sums = vecmat(&f64s(&x), &f64s(&w), 2 * self.h);
         for (sum, b) in sums.iter_mut().zip(f64s(&self.b)) {
             *sum += b;
         }
@@ -98,6 +102,20 @@ const FORWARD: How = How {
     largest: false,
 };
 
+/// The bits that the factors of products are rounded to.
+fn rounded(bits: &[u32], precision: Precision) -> Bits {
+    let round = |bits: &u32| match precision {
+        Precision::F32 => *bits,
+        Precision::Tf32 => sim::cohort_sim_to_tf32(f32::from_bits(*bits)),
+        Precision::Bf16 => sim::cohort_sim_to_bf16_pair(f32::from_bits(*bits), 0.0),
+    };
+    bits.iter().map(round).collect()
+}
+
+fn with_precision(text: &str, precision: Precision) -> String {
+    format!("module attributes {{cfb.precision = \"{precision}\"}} {{ {text} }}")
+}
+
 #[test]
 fn gates_of_any_size_in_tiles_of_both_sizes() {
     for (k, h) in [
@@ -109,36 +127,89 @@ fn gates_of_any_size_in_tiles_of_both_sizes() {
         (28, 1),
         (256, 40),
     ] {
-        let simulator = Simulator::new(&gpu_text(&gates(k, h)).expect("it lowers"));
-        let case = Case::new(k, h, 257);
-        let all = case.run(&simulator, 257, FORWARD);
-        for row in 0..257 {
-            let got = f64s(&all[row * h..(row + 1) * h]);
-            for (got, wanted) in got.iter().zip(case.reference(row)) {
-                assert!(
-                    (got - wanted).abs() <= 2e-5,
-                    "k={k} h={h}: {got}, not {wanted}"
-                );
-            }
-        }
-        for rows in [1, 3, 28, 61] {
-            let largest = How {
-                order: Order::Backward,
-                largest: true,
-            };
-            for how in [FORWARD, largest] {
-                let some = case.run(&simulator, rows, how);
-                assert_eq!(some, all[..rows * h], "k={k} h={h} rows={rows} {how:?}");
-            }
+        check_gates(k, h, Precision::F32);
+    }
+}
+
+/// The factors are rounded, and nothing else: against a reference that rounds them, too.
+#[test]
+fn tensor_cores_multiply_rounded_factors() {
+    for precision in [Precision::Tf32, Precision::Bf16] {
+        for (k, h) in [(1, 96), (3, 61), (28, 28), (64, 128)] {
+            check_gates(k, h, precision);
         }
     }
 }
 
-/// Every barrier is needed: without any one of them, some order of the threads gives other bits, for
-/// shared memory begins as NaNs and is then written for another step.
+/// The same bits of a row whatever the tile, the other rows and the order of threads.
+fn check_gates(k: usize, h: usize, precision: Precision) {
+    let text = with_precision(&gates(k, h), precision);
+    let simulator = Simulator::new(&gpu_text(&text).expect("it lowers"));
+    // Sums of one column are folds, not tiles.
+    let of_tiles = if h > 1 { precision } else { Precision::F32 };
+    assert_eq!(simulator.kernels["k"].precision, of_tiles);
+    let case = Case::new(k, h, 257);
+    let all = case.run(&simulator, 257, FORWARD);
+    for row in 0..257 {
+        let got = f64s(&all[row * h..(row + 1) * h]);
+        for (got, wanted) in got.iter().zip(case.reference(row, precision)) {
+            assert!(
+                (got - wanted).abs() <= 2e-5,
+                "k={k} h={h} {precision}: {got}, not {wanted}"
+            );
+        }
+    }
+    for rows in [1, 3, 28, 61] {
+        let largest = How {
+            order: Order::Backward,
+            largest: true,
+        };
+        for how in [FORWARD, largest] {
+            let some = case.run(&simulator, rows, how);
+            assert_eq!(
+                some,
+                all[..rows * h],
+                "k={k} h={h} {precision} rows={rows} {how:?}"
+            );
+        }
+    }
+}
+
+/// A sum of two products of the same rows, in halves that are added.
+fn two_products(k: usize, h: usize) -> String {
+    let n = 2 * h;
+    gates(k, h).replace(
+        "%i = tensor.extract_slice %p",
+        &format!(
+            "%p2 = linalg.matmul ins(%x, %w : tensor<?x{k}xf32>, tensor<{k}x{n}xf32>) outs(%p : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+             %i = tensor.extract_slice %p2"
+        ),
+    ).replace("%u = tensor.extract_slice %p[", "%u = tensor.extract_slice %p2[")
+}
+
+/// Whether some order of the threads gives other bits, or an error, where the code lacks what is at
+/// `at`.
+fn is_missed(gpu: &str, (at, operation): (usize, &str), case: &Case, right: &[u32]) -> bool {
+    let without = gpu[..at].to_owned() + &gpu[at + operation.len()..];
+    let simulator = Simulator::new(&without);
+    [Order::Forward, Order::Backward, Order::Shuffled]
+        .into_iter()
+        .any(|order| {
+            let how = How {
+                order,
+                largest: false,
+            };
+            catch_unwind(AssertUnwindSafe(|| case.run(&simulator, 29, how)))
+                .map_or(true, |bits| bits != right)
+        })
+}
+
+/// Every barrier and every wait for copies is needed: without any one of them, some order of the threads
+/// gives other bits, for shared memory begins as NaNs and is then written for another step, and what
+/// is being copied is NaNs until it is waited for.
 #[test]
-fn a_missing_barrier_is_seen() {
-    // A product, and a fold by warps whose result is used by another stage.
+fn a_missing_barrier_or_wait_is_seen() {
+    // A fold by warps whose result is used by another stage.
     let fold = "cfb.kernel @k {
       ^bb0(%rows: index, %x: tensor<?x100xf32>):
         %zero = arith.constant 0.0 : f32
@@ -150,29 +221,28 @@ fn a_missing_barrier_is_seen() {
         %y = arith.subf %x, %m : tensor<?x100xf32>
         cfb.yield %y : tensor<?x100xf32>
       }";
-    for (text, k, h) in [(gates(61, 40), 61, 40), (fold.to_owned(), 100, 100)] {
+    // Of an odd number of steps each, so that the second begins with a buffer that is in use.
+    let products = two_products(37, 40);
+    let on_tensor_cores = with_precision(&products, Precision::Tf32);
+    for (text, k, h, waits) in [
+        (products, 37, 40, 2),
+        (on_tensor_cores, 37, 40, 2),
+        (fold.to_owned(), 100, 100, 0),
+    ] {
         let gpu = gpu_text(&text).expect("it lowers");
         let case = Case::new(k, h, 29);
         let right = case.run(&Simulator::new(&gpu), 29, FORWARD);
-        // The large tile's barriers come last and are not run here.
+        // What the large tile lacks comes last and is not run here.
         let small = gpu.split("_large(").next().unwrap_or(&gpu);
-        let barriers: Vec<usize> = small
-            .match_indices("gpu.barrier")
-            .map(|(at, _)| at)
-            .collect();
+        let found = |operation: &'static str| -> Vec<(usize, &str)> {
+            small.match_indices(operation).collect()
+        };
+        let (barriers, of_copies) = (found("gpu.barrier"), found("nvvm.cp.async.wait.group 0"));
         assert!(barriers.len() >= 2, "{} barriers", barriers.len());
-        for at in barriers {
-            let without = gpu[..at].to_owned() + &gpu[at + "gpu.barrier".len()..];
-            let simulator = Simulator::new(&without);
-            let seen = [Order::Forward, Order::Backward, Order::Shuffled].map(|order| {
-                let how = How {
-                    order,
-                    largest: false,
-                };
-                catch_unwind(AssertUnwindSafe(|| case.run(&simulator, 29, how)))
-                    .map_or(true, |bits| bits != right)
-            });
-            assert!(seen.contains(&true), "nothing misses the barrier at {at}");
+        assert_eq!(of_copies.len(), waits);
+        for operation in barriers.into_iter().chain(of_copies) {
+            let missed = is_missed(&gpu, operation, &case, &right);
+            assert!(missed, "nothing misses {operation:?}");
         }
     }
 }

@@ -56,6 +56,45 @@ fn the_simulated_gpu_is_close_to_the_oracle_and_batches_change_no_bit() {
     }
 }
 
+/// Products of rounded factors, and what the option does to artifacts: their numbers are those of tensor
+/// cores, and no processor runs them in another precision.
+#[test]
+fn tensor_cores_are_close_to_the_oracle_and_batches_change_no_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    for (precision, part) in [("tf32", 2e-3), ("bf16", 2e-2)] {
+        for name in ["treelstm", "birnn", "act"] {
+            let case = model_case(name);
+            let mut rng = Rng::new(63);
+            let model = case.with_sizes([28, 13, 33, 5], &mut rng);
+            let input = to_text(&case.instances(&model, 10, &mut rng));
+            let codes = ["--gpu-arch=sim", "--precision", precision];
+            emit(&model, &artifact, &codes).expect_code(0);
+            let call = |device: &str, way: &[&str]| {
+                let call = BatchRun::new(&artifact).weights(&model.weights_path);
+                call.args(&["--device", device]).args(way).run(&input)
+            };
+            let batched = call("gpu-sim", &[]).expect_code(0);
+            let closeness = Closeness::WholeOutput(part);
+            compare_records(&model.oracle_lines(&input), &batched.lines(), closeness)
+                .unwrap_or_else(|message| panic!("{message}\nfrom {}", batched.describe()));
+            let in_f32 = model.batch_run().args(&["--device", "gpu-sim"]).run(&input);
+            assert_ne!(batched.lines(), in_f32.expect_code(0).lines(), "{name}");
+            for way in [
+                &["--no-batch"][..],
+                &["--batch", "3"],
+                &["--in-flight", "4"],
+            ] {
+                let other = call("gpu-sim", way).expect_code(0);
+                assert_eq!(batched.lines(), other.lines(), "{}", other.describe());
+            }
+            call("cpu", &[])
+                .expect_code(2)
+                .expect_message(&["--precision", precision, "gpu-sim"]);
+        }
+    }
+}
+
 #[test]
 fn an_artifact_has_the_code_of_the_devices_that_were_named() {
     let case = model_case("treelstm");

@@ -1,0 +1,180 @@
+//! What the threads of a warp compute together: `mma.sync` of 16 rows, 8 columns and 8 or 16 k.
+//!
+//! Lane `4g + t` has rows `g` and `g + 8` of the left side, column `g` of the right side, and of the sums
+//! rows `g` and `g + 8` at columns `2t` and `2t + 1`; of k, `t` and `t + 4` in tf32, and in bf16 two
+//! neighbours a register, `2t` and `2t + 8` the first of them. The products are exact, and their sum with
+//! what was there before is rounded once, from `f64`. In which order hardware adds them is not
+//! specified.
+
+/// Threads of a warp.
+pub const WARP: usize = 32;
+
+const ROWS: usize = 16;
+const COLUMNS: usize = 8;
+
+/// What a thread gives: see [`cohort_abi::gpu::MULTIPLY`].
+pub struct Product {
+    pub k: i64,
+    pub registers: *mut u32,
+}
+
+/// The digits of tf32, of which the hardware reads no more.
+fn from_tf32(bits: u32) -> f64 {
+    f64::from(f32::from_bits(bits & !0x1fff))
+}
+
+/// Two of bf16, the first in the lower half.
+fn from_bf16_pair(bits: u32) -> [f64; 2] {
+    [bits << 16, bits & 0xffff_0000].map(|bits| f64::from(f32::from_bits(bits)))
+}
+
+/// Where the elements of a lane's registers are: of k, the first and the second of the right side's two.
+fn elements(k: i64, lane: usize, register: u32, which: usize) -> Vec<(usize, f64)> {
+    let t = lane % 4;
+    match k {
+        8 => vec![(t + 4 * which, from_tf32(register))],
+        _ => {
+            let first = 2 * t + 8 * which;
+            let [low, high] = from_bf16_pair(register);
+            vec![(first, low), (first + 1, high)]
+        }
+    }
+}
+
+/// Multiplies what the lanes of a warp give, in the order of the lanes.
+///
+/// # Safety
+///
+/// Each lane's registers are its own.
+pub unsafe fn multiply(products: &[Product]) -> Result<(), String> {
+    let k = products.first().map_or(0, |product| product.k);
+    if products.iter().any(|product| product.k != k) || !matches!(k, 8 | 16) {
+        return Err("the threads of a warp multiply different matrices".to_owned());
+    }
+    let mut left = [[0.0_f64; 16]; ROWS];
+    let mut right = [[0.0_f64; 16]; COLUMNS];
+    for (lane, product) in products.iter().enumerate() {
+        let group = lane / 4;
+        // SAFETY: the caller's promise.
+        let register = |number: usize| unsafe { product.registers.add(number).read() };
+        for number in 0..4 {
+            let row = group + number % 2 * 8;
+            for (k, value) in elements(k, lane, register(number), number / 2) {
+                left[row][k] = value;
+            }
+        }
+        for number in 0..2 {
+            for (k, value) in elements(k, lane, register(4 + number), number) {
+                right[group][k] = value;
+            }
+        }
+    }
+    for (lane, product) in products.iter().enumerate() {
+        for number in 0..4 {
+            let (row, column) = (lane / 4 + number / 2 * 8, lane % 4 * 2 + number % 2);
+            // SAFETY: the caller's promise.
+            let place = unsafe { product.registers.add(6 + number) };
+            // SAFETY: as above.
+            let before = f64::from(f32::from_bits(unsafe { place.read() }));
+            let factors = left[row].iter().zip(&right[column]);
+            let sum = factors.fold(before, |sum, (a, b)| sum + a * b) as f32;
+            // SAFETY: as above.
+            unsafe { place.write(sum.to_bits()) };
+        }
+    }
+    Ok(())
+}
+
+/// See [`cohort_abi::gpu::TO_TF32`].
+pub extern "C" fn cohort_sim_to_tf32(value: f32) -> u32 {
+    if value.is_nan() {
+        return 0x7fff_ffff;
+    }
+    // Halves away from zero; what overflows is infinite.
+    (value.to_bits() + 0x1000) & !0x1fff
+}
+
+/// See [`cohort_abi::gpu::TO_BF16_PAIR`].
+pub extern "C" fn cohort_sim_to_bf16_pair(high: f32, low: f32) -> u32 {
+    let [high, low] = [high, low].map(|value| {
+        if value.is_nan() {
+            return 0x7fff;
+        }
+        let bits = value.to_bits();
+        // Halves to even.
+        (bits + 0x7fff + (bits >> 16 & 1)) >> 16
+    });
+    high << 16 | low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roundings_are_those_of_the_instructions() {
+        let tf32 = |value: f32| f32::from_bits(cohort_sim_to_tf32(value));
+        let ulp = 2.0_f32.powi(-10);
+        assert_eq!(tf32(1.0 + ulp * 0.49), 1.0);
+        assert_eq!(tf32(1.0 + ulp * 0.5), 1.0 + ulp);
+        assert_eq!(tf32(-1.0 - ulp * 0.5), -1.0 - ulp);
+        assert_eq!(tf32(f32::MAX), f32::INFINITY);
+        assert_eq!(tf32(f32::NEG_INFINITY), f32::NEG_INFINITY);
+        assert!(tf32(f32::NAN).is_nan());
+        let bf16 = |value: f32| f32::from_bits(cohort_sim_to_bf16_pair(value, 0.0));
+        let ulp = 2.0_f32.powi(-7);
+        assert_eq!(bf16(1.0 + ulp * 0.5), 1.0);
+        assert_eq!(bf16(1.0 + ulp * 1.5), 1.0 + ulp * 2.0);
+        assert_eq!(bf16(f32::MAX), f32::INFINITY);
+        assert!(bf16(f32::NAN).is_nan());
+        assert_eq!(cohort_sim_to_bf16_pair(1.0, 2.0), 0x3f80_4000);
+    }
+
+    /// The registers of each lane as the instruction set lists them, for tf32.
+    #[test]
+    fn a_warp_multiplies() {
+        let a = |row: usize, k: usize| (row * 3 + k) as f32;
+        let b = |k: usize, column: usize| (k as f32 - 2.0) * (column + 1) as f32;
+        let mut registers = [[0_u32; 10]; WARP];
+        for (lane, registers) in registers.iter_mut().enumerate() {
+            let (g, t) = (lane / 4, lane % 4);
+            let floats = [
+                a(g, t),
+                a(g + 8, t),
+                a(g, t + 4),
+                a(g + 8, t + 4),
+                b(t, g),
+                b(t + 4, g),
+                1.0,
+                1.0,
+                1.0,
+                1.0,
+            ];
+            *registers = floats.map(f32::to_bits);
+        }
+        let products: Vec<Product> = registers
+            .iter_mut()
+            .map(|registers| Product {
+                k: 8,
+                registers: registers.as_mut_ptr(),
+            })
+            .collect();
+        // SAFETY: each lane has registers of its own.
+        unsafe { multiply(&products).unwrap() };
+        for (lane, registers) in registers.iter().enumerate() {
+            let (g, t) = (lane / 4, lane % 4);
+            for (number, (row, column)) in [
+                (g, 2 * t),
+                (g, 2 * t + 1),
+                (g + 8, 2 * t),
+                (g + 8, 2 * t + 1),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let sum: f32 = (0..8).map(|k| a(row, k) * b(k, column)).sum();
+                assert_eq!(f32::from_bits(registers[6 + number]), 1.0 + sum);
+            }
+        }
+    }
+}
