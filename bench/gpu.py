@@ -269,7 +269,7 @@ def report(figures):
         f"write {ceilings['copy_bytes'] / 1e9:,.0f} GB/s, gathers of rows of 1 KiB "
         f"{ceilings['gather_bytes'] / 1e9:,.0f} GB/s; float32 multiply-adds "
         f"{ceilings['multiply_add_flops'] / 1e12:.1f} TFLOP/s"
-        f"{f', a large product {peak / 1e12:.1f} TFLOP/s' if peak else ''}; a queued launch takes "
+        f"{f', a large product in PyTorch {peak / 1e12:.1f} TFLOP/s' if peak else ''}; a queued launch takes "
         f"{ceilings['queued_launch_seconds'] * 1e6:.1f} µs, one from the host and back "
         f"{ceilings['launch_seconds'] * 1e6:.1f} µs, a small copy to the card and back "
         f"{ceilings['to_device_seconds'] * 1e6:.1f} and {ceilings['to_host_seconds'] * 1e6:.1f} µs.\n\n"
@@ -286,7 +286,7 @@ def report(figures):
     )
 
 
-def find_card(device):
+def find_card(device, precision):
     """The card for PyTorch, and what to say about it."""
     try:
         import gpu_torch
@@ -294,10 +294,11 @@ def find_card(device):
     except ImportError as why:
         return None, f"skip: the peers, since PyTorch cannot be used here: {why}"
     if device != "cuda":
-        return gpu_torch.Card("cpu"), f"PyTorch {torch.__version__} on the processor."
+        return gpu_torch.Card("cpu", precision), f"PyTorch {torch.__version__} on the processor."
     if not torch.cuda.is_available():
         return None, f"skip: the peers, since PyTorch {torch.__version__} sees no GPU"
-    return gpu_torch.Card("cuda"), f"Peers are PyTorch {torch.__version__}, float32 without TF32."
+    about = f"Peers are PyTorch {torch.__version__}; products of all sides are {precision}."
+    return gpu_torch.Card("cuda", precision), about
 
 
 def parse_options():
@@ -325,7 +326,7 @@ def main():
             return
     elif not about["tiny"]:
         sys.exit("the simulator takes hours for this kit: make one with gpu_kit.py --tiny")
-    card, peers = find_card(options.device)
+    card, peers = find_card(options.device, about["precision"])
     print(peers, file=sys.stderr)
     if card and card.is_gpu:
         import gpu_torch

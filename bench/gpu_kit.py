@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a folder with all that the GPU's benchmark needs on a machine without the compiler.
 
-    python3 bench/gpu_kit.py FOLDER [--cases treelstm-256 act-256] [--tiny]
+    python3 bench/gpu_kit.py FOLDER [--cases treelstm-256 act-256] [--precision f32] [--tiny]
 
 For each model and size: its artifact, its weights and its inputs; besides them the small batch-run
 and the benchmark itself, `FOLDER/gpu.py`. Inputs that are large are made there, where they are read.
@@ -75,6 +75,8 @@ def compile_model(options, folder, name):
     command = [options.batch_opt, program, "--weights", folder / "weights.safetensors"]
     command += ["--emit", "artifact", "--gpu-arch", f"{codes},sim" if options.tiny else codes]
     command += ["--target-cpu", "x86-64-v3", "-o", folder / "model.cohort"]
+    if options.precision != "f32":
+        command += ["--precision", options.precision]
     subprocess.run(command, check=True)
     program.unlink()
 
@@ -97,7 +99,8 @@ def make(options):
         make_inputs(folder, name, size, count)
         compile_model(options, folder, name)
     batches = [1, 5] if options.tiny else BATCHES
-    about = {"cases": cases, "batches": batches, "tiny": options.tiny, "heads": HEADS}
+    about = {"cases": cases, "batches": batches, "tiny": options.tiny}
+    about |= {"precision": options.precision}
     (options.folder / "kit.json").write_text(json.dumps(about))
 
 
@@ -108,6 +111,7 @@ def main():
     parser.add_argument("--batch-opt", type=Path, default=target / "release/batch-opt")
     parser.add_argument("--batch-run", type=Path, default=target / "runner/release/batch-run")
     parser.add_argument("--cases", nargs="+", metavar="MODEL-SIZE", help="only these")
+    parser.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32")
     parser.add_argument("--tiny", action="store_true", help="so small that the simulator runs it")
     make(parser.parse_args())
 

@@ -5,6 +5,8 @@ operation for (trees into levels, sentences by length) and gives tensors, which 
 `compute` is tensor operations alone. So each but `Eager` and `Halting` can also be launched as CUDA
 graphs: one was captured for every batch before the time is taken, which is the best that graphs can
 do for a peer, since other batches would need other graphs.
+
+Products are as exact as the program's: `highest` is float32, `high` may use TF32, `medium` bfloat16.
 """
 
 import time
@@ -16,12 +18,18 @@ from control_torch import ACT_STEPS, act_step
 from ragged_torch import PaddedEncoder, attend, linear_weights
 
 
+# Of a program's precision: PyTorch's, and how far outputs may be apart.
+PRECISIONS = {"f32": ("highest", 2e-3), "tf32": ("high", 2e-2), "bf16": ("medium", 1e-1)}
+
+
 class Card:
     """Where tensors are: a card, or the processor where a run only tests the benchmark itself."""
 
-    def __init__(self, name):
+    def __init__(self, name, precision):
         self.name = name
         self.is_gpu = name == "cuda"
+        in_torch, self.tolerance = PRECISIONS[precision]
+        torch.set_float32_matmul_precision(in_torch)
 
     def put(self, tensors):
         return [tensor.to(self.name, non_blocking=True) for tensor in tensors]
@@ -321,7 +329,7 @@ def time_passes(card, run, batches, passes):
 
 
 def product_flops(card, size=8192):
-    """The best float32 operations a second of a large product."""
+    """The best operations a second of a large product, as exact as the peers'."""
     if not card.is_gpu:
         return None
     a = torch.rand(size, size, device="cuda")
@@ -370,11 +378,11 @@ def check(card, name, weights, instances, expected):
         with torch.inference_mode():
             outputs = kind(weights, card).outputs(instances)
         pairs = zip(outputs, expected, strict=True)
-        otherwise[column] = sum(not is_close(ours, theirs) for ours, theirs in pairs)
+        otherwise[column] = sum(not is_close(*pair, card.tolerance) for pair in pairs)
     return otherwise
 
 
-def is_close(a, b, tolerance=2e-3):
+def is_close(a, b, tolerance):
     """Whether two outputs are alike; numbers up to a part of the largest."""
     flat_a, flat_b = list(numbers(a)), list(numbers(b))
     largest = max([1.0, *(abs(value) for value in flat_b)])
