@@ -143,6 +143,11 @@ fn speed(jit: &Jit, lengths: &[usize], rows: usize, spaces: &[usize], flops: f64
     let mut operands: Vec<_> = lengths.iter().map(|n| of(vec![], *n as u32)).collect();
     operands.extend(spaces.iter().map(|count| of(floats(*count), 0)));
     operands.push(of(vec![], 0));
+    // One piece, all of the call.
+    operands.push(Operand {
+        index: vec![0, 0, lengths[0] as u32],
+        ..Operand::default()
+    });
     let mut call = jit.call("k", &HashMap::new(), &operands);
     let repeat = (1e8 / flops).ceil() as usize;
     let runs = (0..7).map(|_| {

@@ -4,7 +4,7 @@
 //! lengths say, one behind another in its bucket, perhaps none; or it is a kernel whose unit is the
 //! call, see [`cohort_abi::manifest::CallShape`].
 
-use cohort_abi::manifest::{Extent, Kernel, Operand, Unit};
+use cohort_abi::manifest::{Division, Extent, Kernel, Operand, Unit};
 
 use crate::slot::{Slot, listed};
 
@@ -22,6 +22,8 @@ pub struct CallForm {
     pub unit: Unit,
     /// Whether the rows of several calls may be one range.
     pub fused: bool,
+    /// How a call may be divided between threads.
+    pub division: Option<Division>,
     /// Whether its calls are anything but a row each.
     pub is_ragged: bool,
 }
@@ -48,6 +50,7 @@ impl CallForm {
             flops: kernel.call.flops.clone().into(),
             unit: kernel.call.unit,
             fused: kernel.call.fused,
+            division: kernel.call.division.clone(),
             is_ragged: kernel.call.rows.is_some() || kernel.call.unit == Unit::Calls,
         }
     }
@@ -63,6 +66,7 @@ impl CallForm {
             flops: [].into(),
             unit: Unit::Rows,
             fused: true,
+            division: None,
             is_ragged: false,
         }
     }
@@ -115,6 +119,13 @@ impl CallForm {
     /// Operations of products of one call, with the lengths given by operand.
     pub fn flops(&self, length: impl Fn(usize) -> u64) -> u64 {
         let each = self.flops.iter().map(|extent| extent.count(&length));
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// Of these, those that grow along the dim that may be divided, as if they did not.
+    pub fn rising_flops(&self, length: impl Fn(usize) -> u64) -> u64 {
+        let rising = self.division.iter().flat_map(|division| &division.rising);
+        let each = rising.map(|at| self.flops[*at].count(&length));
         each.fold(0, u64::saturating_add)
     }
 

@@ -14,7 +14,7 @@ use crate::code::Program;
 use crate::device::{self, Device, DeviceKind};
 use crate::engine::{Engine, Report, Window};
 use crate::error::Error;
-use crate::execute::{Executor, Generation};
+use crate::execute::{Executor, Generation, Settings};
 use crate::explain::{Explanation, Survey};
 use crate::failure::{InstanceError, Stop};
 use crate::feed::Feed;
@@ -67,6 +67,8 @@ pub struct Config {
     pub scheduler: Policy,
     /// Whether kernels read their operands where they lie, or get copies.
     pub gather_fusion: bool,
+    /// Whether a call may be divided between threads, and the heaviest work begins first.
+    pub remapping: bool,
     /// Where kernels run.
     pub device: DeviceKind,
     /// Bytes of the device's memory that may be used; most of what is free, without.
@@ -89,6 +91,7 @@ impl Default for Config {
             keep_memory: 64 << 20,
             scheduler: Policy::Depth,
             gather_fusion: true,
+            remapping: true,
             device: DeviceKind::Cpu,
             device_memory: None,
             device_options: device::Options::default(),
@@ -175,9 +178,12 @@ impl Session {
         let executor = Executor::new(
             &program,
             &params,
-            config.threads,
+            Settings {
+                threads: config.threads,
+                gather_fusion: config.gather_fusion,
+                remapping: config.remapping,
+            },
             scheduler,
-            config.gather_fusion,
             &most_kept,
             device.map(|device| (device, config.device_memory)),
         )?;

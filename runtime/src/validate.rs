@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use cohort_abi::Handle;
 use cohort_abi::gpu::{GpuFunction, GpuKernel};
 use cohort_abi::manifest::{
-    CallShape, Constant, Elem, Extent, Kernel, LeadingDim, Manifest, Operand, Source, Type, Unit,
+    CallShape, Constant, Division, Elem, Extent, Kernel, LeadingDim, Manifest, Operand, Source,
+    Type, Unit,
 };
 
 use crate::error::Error;
@@ -299,6 +300,7 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
         unit,
         flops,
         fused: _,
+        division,
     } = &kernel.call;
     for length in extents.iter().chain(flops).flat_map(|e| &e.lengths) {
         if kernel.operands.get(*length) != Some(&Operand::Length) {
@@ -310,6 +312,9 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
         extent.ok_or_else(|| format!("no extent {index}"))
     };
     let rows = rows.map(extent).transpose()?;
+    if let Some(division) = division {
+        self::division(kernel, division, rows)?;
+    }
     for (index, operand) in kernel.operands.iter().enumerate() {
         let (Operand::Ragged { extent: own, .. } | Operand::Stacked { extent: own, .. }) = operand
         else {
@@ -327,6 +332,30 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// That a call's pieces are made of its rows.
+fn division(kernel: &Kernel, division: &Division, rows: Option<&Extent>) -> Result<(), String> {
+    if kernel.call.unit != Unit::Calls {
+        return Err("divided, where the unit is the row".to_owned());
+    }
+    if !rows.is_some_and(|rows| rows.lengths.contains(&division.length)) {
+        return Err(format!("divided along operand {}", division.length));
+    }
+    if division.tile == 0 || division.tile > 1 << 20 || division.shared > 1 << 20 {
+        return Err(format!(
+            "pieces of {} and {}",
+            division.tile, division.shared
+        ));
+    }
+    match division
+        .rising
+        .iter()
+        .find(|at| **at >= kernel.call.flops.len())
+    {
+        Some(at) => Err(format!("no operations {at}")),
+        None => Ok(()),
+    }
 }
 
 /// Whether two extents are equal, whatever the lengths.

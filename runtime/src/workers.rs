@@ -1,4 +1,4 @@
-//! Threads: the rows of a launch are split into ranges of whole tiles.
+//! Threads: the rows of a launch are split into ranges of whole tiles, or it comes in tasks.
 //!
 //! A kernel computes each row independently of which other rows are in its range, so the split has
 //! no influence on any bit of the results.
@@ -8,15 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Error;
+use crate::execute::Task;
 use crate::memory::AlignedBuffer;
 
 /// Work below which a range is not worth handing to another thread, in operations (see
 /// [`Shape::row_work`]); a few microseconds.
-const MIN_WORK: u64 = 400_000;
+pub const MIN_WORK: u64 = 400_000;
 /// Ranges a thread, so that a thread that is held up does not hold up the launch.
 const RANGES_A_THREAD: u64 = 3;
-/// The same of calls of different length, which need finer ranges to come out even.
-const CALL_RANGES_A_THREAD: u64 = 12;
 
 /// How a launch may be split.
 #[derive(Clone, Copy, Debug)]
@@ -99,30 +98,28 @@ impl Workers {
         });
     }
 
-    /// Calls `run(begin, end, scratch)` for ranges that cover all calls, whose work in operations is
-    /// given, and returns when all are done. The longest ranges begin first, so that what is left at
-    /// the end is short.
-    pub fn each_call(&self, works: &[u64], run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
-        let all = works.iter().copied().fold(0, u64::saturating_add);
-        let threads = self.scratch.len() as u64;
-        if self.pool.is_none() || works.len() == 1 || all < 2 * MIN_WORK {
-            run(0, works.len() as u64, self.scratch());
-            return;
-        }
-        let least = MIN_WORK.max(all / (threads * CALL_RANGES_A_THREAD));
-        let ranges = call_ranges(works, least);
+    /// Calls `run(begin, end, scratch)` for each task, and returns when all are done. A thread that is
+    /// done with one takes the next, in their order.
+    pub fn each_task(&self, tasks: &[Task], run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
         let next = AtomicUsize::new(0);
         let take = || {
-            while let Some((begin, end)) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
-                run(*begin, *end, self.scratch());
+            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                run(task.begin, task.end, self.scratch());
             }
         };
+        if self.pool.is_none() || tasks.len() <= 1 {
+            return take();
+        }
         rayon::scope(|scope| {
-            for _ in 1..threads.min(ranges.len() as u64) {
+            for _ in 1..self.threads().min(tasks.len()) {
                 scope.spawn(|_| take());
             }
             take();
         });
+    }
+
+    pub fn threads(&self) -> usize {
+        self.scratch.len()
     }
 
     fn ranges(&self, shape: Shape) -> u64 {
@@ -143,22 +140,6 @@ impl Workers {
         let index = if self.pool.is_some() { index } else { 0 };
         self.scratch[index].address
     }
-}
-
-/// Ranges of calls that have at least that much work each, the last excepted; those with most work
-/// first.
-fn call_ranges(works: &[u64], least: u64) -> Vec<(u64, u64)> {
-    let mut ranges = Vec::new();
-    let (mut begin, mut work) = (0, 0_u64);
-    for (call, of_call) in (0..).zip(works) {
-        work = work.saturating_add(*of_call);
-        if work >= least || call + 1 == works.len() as u64 {
-            ranges.push((work, (begin, call + 1)));
-            (begin, work) = (call + 1, 0);
-        }
-    }
-    ranges.sort_by_key(|(work, _)| std::cmp::Reverse(*work));
-    ranges.into_iter().map(|(_, range)| range).collect()
 }
 
 #[cfg(test)]
@@ -192,24 +173,6 @@ mod tests {
                 assert!(pair[1].0 < pair[1].1);
             }
         }
-    }
-
-    #[test]
-    fn calls_are_split_by_work_and_the_longest_go_first() {
-        let works = [3, 9, 1, 1, 1, 1, 20, 0, 2];
-        let ranges = call_ranges(&works, 4);
-        assert_eq!(ranges, [(6, 7), (0, 2), (2, 6), (7, 9)]);
-        let workers = Workers::new(2, 0).unwrap();
-        let works = [MIN_WORK; 9];
-        let seen = Mutex::new(Vec::new());
-        workers.enter(|| {
-            workers.each_call(&works, &|begin, end, _| {
-                seen.lock().unwrap().extend(begin..end);
-            });
-        });
-        let mut seen = seen.into_inner().unwrap();
-        seen.sort_unstable();
-        assert_eq!(seen, (0..9).collect::<Vec<_>>());
     }
 
     #[test]

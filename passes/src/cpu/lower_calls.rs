@@ -11,15 +11,19 @@
 //!
 //! A call's loops begin at the call's own first row, and the order of every fold depends on the
 //! call's lengths and on the program alone. So a call's bits do not depend on the calls around it.
+//!
+//! Where a call can be computed in pieces ([`division`]), the function is a loop over pieces: each
+//! is a call and a range of the first of the dims that count its rows.
 
 mod blocks;
+mod division;
 mod eval;
 mod online;
 mod product;
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{CallShape, Extent, Unit};
+use cohort_abi::manifest::{CallShape, Division, Extent, Unit};
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use melior::{
     Context,
@@ -42,7 +46,7 @@ use crate::kernel_description::{
 };
 use crate::pass::{Failed, error};
 use eval::{Base, Call, Held, Memory, Window};
-use graph::{Form, Graph, Kind, NodeId, Size};
+use graph::{Form, Graph, NodeId, Size};
 
 pub use blocks::module as blocks;
 
@@ -67,7 +71,7 @@ impl Plan {
 }
 
 /// A part of a result, and how it is computed.
-struct Piece {
+struct Part {
     result: usize,
     windows: Vec<Window>,
     plan: Option<Plan>,
@@ -82,21 +86,21 @@ pub fn lower<'c>(
 ) -> Result<bool, Failed> {
     let graph = read::read(kernel, scalars)?;
     check(kernel, &graph)?;
-    let mut pieces = vec![];
+    let mut parts = vec![];
     for (result, node) in graph.results.iter().enumerate() {
         for windows in windows(&graph, *node) {
             check_parts(&graph, *node, &windows)?;
             let plan = Plan::new(&graph, *node, &windows);
-            pieces.push(Piece {
+            parts.push(Part {
                 result,
                 windows,
                 plan,
             });
         }
     }
-    let scratch = pieces
+    let scratch = parts
         .iter()
-        .filter_map(|piece| piece.plan.as_ref())
+        .filter_map(|part| part.plan.as_ref())
         .map(Plan::scratch_bytes)
         .max();
 
@@ -108,10 +112,19 @@ pub fn lower<'c>(
     let e = Emitter::new(Builder::at_end(context, entry, kernel.location()));
     let constants = constants(&graph);
     let how = How::of(kernel)?;
-    write(&e, &graph, &pieces, &constants, how, &arguments_of(entry));
+    let flops = division::flops(&graph);
+    let division = division::of(&graph, &parts, &flops);
+    let is_divided = division.is_some();
+    let given = arguments_of(entry);
+    write(&e, &graph, &parts, is_divided, &constants, how, &given);
     e.b.op("func.return", &[], &[], &[], vec![]);
 
-    let description = describe(kernel, name, &graph, &constants, scratch.unwrap_or(0));
+    let work = Work {
+        flops: flops.into_iter().map(|(_, flops)| flops).collect(),
+        division,
+        scratch_bytes: scratch.unwrap_or(0),
+    };
+    let description = describe(kernel, name, &graph, &constants, work);
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
     let attributes = [
         ("sym_name", StringAttribute::new(context, name).into()),
@@ -122,7 +135,7 @@ pub fn lower<'c>(
         ),
     ];
     before.op("func.func", &[], &[], &attributes, vec![region]);
-    Ok(pieces.iter().any(|piece| piece.plan.is_some()))
+    Ok(parts.iter().any(|part| part.plan.is_some()))
 }
 
 /// What passes before have asked for.
@@ -151,7 +164,8 @@ impl How {
 fn write<'c>(
     e: &Emitter<'c>,
     graph: &Graph<'c>,
-    pieces: &[Piece],
+    parts: &[Part],
+    is_divided: bool,
     constants: &[(NodeId, ConstantDescription)],
     how: How,
     arguments: &[Val<'c>],
@@ -165,7 +179,7 @@ fn write<'c>(
         .map(|(at, (node, _))| (*node, e.load_pointer(table, at as i64)))
         .collect();
     let count = graph.operands.len() as i64;
-    let extra = i64::from(!graph.rows.is_empty());
+    let extra = i64::from(!graph.rows.is_empty()) + i64::from(is_divided);
     let bases: Vec<_> = (0..count)
         .map(|i| e.load_pointer(operands, 3 * i))
         .collect();
@@ -175,11 +189,20 @@ fn write<'c>(
     let results: Vec<_> = (0..graph.results.len() as i64)
         .map(|i| e.load_pointer(results, i))
         .collect();
-    if pieces.iter().any(|piece| piece.plan.is_some()) {
+    if parts.iter().any(|part| part.plan.is_some()) {
         product::start(e, scratch);
     }
     e.for_loop(begin, end, 1, &[], |e, number, _| {
         let mut call = Call::new(graph, how.split);
+        let number = match indices.last() {
+            Some(pieces) if is_divided => {
+                let piece = e.offset(*pieces, e.times(number, 12));
+                let [number, from, to] = [0, 4, 8].map(|at| e.load_u32(e.offset_by(piece, at)));
+                call.piece = Some([from, to]);
+                number
+            }
+            _ => number,
+        };
         let entry = |at: usize| e.offset(indices[at], e.times(number, 4));
         for at in 0..graph.lengths {
             call.lengths.push(Held::new(e, entry(at), how.hoisted));
@@ -214,41 +237,44 @@ fn write<'c>(
             true => Held::Value(number),
             false => Held::new(e, entry(graph.operands.len()), how.hoisted),
         };
-        for piece in pieces {
-            let node = graph.results[piece.result];
+        for part in parts {
+            let node = graph.results[part.result];
             let bytes = result_row_bytes(graph, node);
-            let base = Base::of_row(e, results[piece.result], first, bytes);
+            let base = Base::of_row(e, results[part.result], first, bytes);
             let memory = call.dense(e, base, node, false);
-            write_piece(e, &mut call, node, piece, &memory, scratch);
+            write_part(e, &mut call, node, part, &memory, scratch);
         }
         vec![]
     });
 }
 
-fn write_piece<'c>(
+fn write_part<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
     node: NodeId,
-    piece: &Piece,
+    part: &Part,
     memory: &Memory<'c>,
     scratch: Val<'c>,
 ) {
-    call.scope(|call| match &piece.plan {
+    call.scope(|call| match &part.plan {
         Some(Plan::Product(plan)) => {
-            product::write(e, call, node, &piece.windows, plan, memory, scratch);
+            product::write(e, call, node, &part.windows, plan, memory, scratch);
         }
         Some(Plan::Online(plan)) => {
-            online::write(e, call, node, &piece.windows, plan, memory, scratch);
+            online::write(e, call, node, &part.windows, plan, memory, scratch);
         }
         None => {
-            let ranges: Vec<_> = piece
-                .windows
-                .iter()
-                .map(|window| call.range(e, *window))
-                .collect();
+            let ranges = call.ranges(e, &part.windows);
             call.store_all(e, node, &ranges, memory);
         }
     });
+}
+
+/// What a call takes.
+struct Work {
+    flops: Vec<Extent>,
+    division: Option<Division>,
+    scratch_bytes: i64,
 }
 
 fn describe(
@@ -256,7 +282,7 @@ fn describe(
     name: &str,
     graph: &Graph<'_>,
     constants: &[(NodeId, ConstantDescription)],
-    scratch: i64,
+    work: Work,
 ) -> KernelDescription {
     let mut call = CallShape {
         unit: Unit::Calls,
@@ -296,7 +322,8 @@ fn describe(
     });
     let operands = operands.collect();
     call.rows = rows;
-    call.flops = flops(graph);
+    call.flops = work.flops;
+    call.division = work.division;
     let results = graph
         .results
         .iter()
@@ -314,32 +341,10 @@ fn describe(
             .iter()
             .map(|(_, description)| description.clone())
             .collect(),
-        scratch_bytes: scratch as u64,
+        scratch_bytes: work.scratch_bytes as u64,
         row_tile: 1,
         flops_per_row: 0,
         row_products: vec![],
         call,
     }
-}
-
-/// Operations of the products that are needed, a call.
-fn flops(graph: &Graph<'_>) -> Vec<Extent> {
-    let mut found = vec![];
-    let mut all: Vec<NodeId> = vec![];
-    let mut roots = graph.results.clone();
-    while let Some(root) = roots.pop() {
-        for fold in graph.folds(root, &[]) {
-            if all.contains(&fold) {
-                continue;
-            }
-            all.push(fold);
-            if let Kind::Reduce { input, init, .. } = &graph.nodes[fold].kind {
-                if graph.product(fold).is_some() {
-                    found.push(extent(&graph.nodes[*input].shape, 2));
-                }
-                roots.extend([*input, *init]);
-            }
-        }
-    }
-    found
 }

@@ -151,7 +151,7 @@ impl Jit {
                 };
                 (rows, operand.clone())
             });
-        // What a kernel over calls gets besides: the first row of each call.
+        // What a kernel over calls gets besides: the first row of each call, and pieces.
         let extra = operands.iter().skip(kernel.operands.len());
         let inputs = inputs.chain(extra.map(|operand| (Aligned::new(0), operand.clone())));
         Call {

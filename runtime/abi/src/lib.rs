@@ -41,17 +41,20 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
 
 /// `kernel(begin, end, operands, results, constants, scratch)`: computes rows `begin..end` of a
-/// bucket, or calls, where the manifest's [`manifest::Unit`] says so.
+/// bucket, or calls, where the manifest's [`manifest::Unit`] says so, or pieces of calls, where it
+/// has a [`manifest::Division`].
 ///
 /// * `operands`: one [`OperandRef`] for each of the manifest's operands; of a kernel whose unit is
 ///   the call and whose calls have an extent of rows, one more, a scalar operand: `index[i]` is the
-///   row of the bucket at which call `i` begins;
+///   row of the bucket at which call `i` begins; of one whose calls can be divided, one more behind
+///   it: `index[3 * i..3 * i + 3]` is the call of piece `i` and its range, `from` and `to`, of the
+///   first of the dims that count the call's rows;
 /// * `results`: for each result, the address of the row of the bucket's row 0; rows are dense;
 /// * `constants`: for each of the manifest's constants, its address;
 /// * `scratch`: at least the manifest's `scratch_bytes`, 64-byte aligned, private to the caller.

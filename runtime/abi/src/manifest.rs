@@ -250,6 +250,27 @@ pub struct CallShape {
     /// row.
     #[serde(default)]
     pub flops: Vec<Extent>,
+    /// How one call may be divided between threads, where the unit is the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
+}
+
+/// A call can be computed in *pieces*: ranges of the first of the dims that count its rows. What is
+/// computed of a piece does not depend on the others.
+///
+/// The function counts pieces then, see [`crate::KernelFn`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Division {
+    /// The operand that is the dim's length.
+    pub length: usize,
+    /// A piece begins at a multiple of this, which keeps every bit where it is.
+    pub tile: u64,
+    /// What a piece costs besides, as if its range were so much longer: what all of a call's rows
+    /// share is made for each piece.
+    pub shared: u64,
+    /// Those of the call's `flops` that are triangles: what they cost at an index grows with it, from
+    /// nothing to twice the mean.
+    pub rising: Vec<usize>,
 }
 
 /// A number of rows, or of operations, that depends on the instance: `times` the product of the

@@ -1,4 +1,4 @@
-//! Step 4 of a flush: kernels over ranges of rows.
+//! Step 5 of a flush: kernels over ranges of rows.
 //!
 //! An operand of a launch is read in one of three *modes*. What lies in consecutive rows is
 //! *contiguous*: the kernel gets the first row as its base and the list 0, 1, 2, …, which all launches
@@ -14,8 +14,9 @@ use std::time::Instant;
 use cohort_abi::manifest::{Operand, Unit};
 use cohort_abi::{KernelFn, OperandRef};
 
-use super::Kernel;
+use super::kernel::Kernel;
 use super::lists::Lists;
+use super::pieces::Pieces;
 use super::ragged::{RaggedLaunches, Run};
 use crate::arena::SpaceBase;
 use crate::stats::{Launches, Modes, RaggedWork};
@@ -50,6 +51,7 @@ pub(super) struct Flush<'a> {
     pub index: &'a [u32],
     pub lists: &'a Lists,
     pub ragged: &'a RaggedLaunches,
+    pub pieces: &'a Pieces,
     /// 0, 1, 2, … as long as any list.
     pub identity: &'a [u32],
     pub bases: &'a [SpaceBase],
@@ -96,9 +98,7 @@ impl Flush<'_> {
             let run = |begin, end, scratch| launch.run(begin, end, scratch);
             match (kernel.form.unit, placed.ragged) {
                 (Unit::Calls, Some(ragged)) => {
-                    let start = self.ragged.launches[ragged].work_start;
-                    let works = &self.ragged.works[start..start + placed.calls as usize];
-                    self.workers.each_call(works, &run);
+                    self.workers.each_task(self.pieces.tasks(ragged), &run);
                 }
                 (_, ragged) => {
                     let shape = Shape {
@@ -159,7 +159,7 @@ pub(super) fn ragged_work(
     let rows_work = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
     let dense_rows = calls.saturating_mul(form.rows_of(longest));
     let row_bytes = |space: usize| bases[space].row_bytes as u64;
-    let dense_bytes = calls.saturating_mul(super::ragged_bytes(kernel, row_bytes, longest));
+    let dense_bytes = calls.saturating_mul(kernel.ragged_bytes(row_bytes, longest));
     let dense_flops = calls.saturating_mul(form.flops(longest));
     RaggedWork {
         calls,
@@ -262,6 +262,13 @@ fn operands(
         operands.push(OperandRef {
             base: std::ptr::null(),
             index: flush.index[start..start + entries].as_ptr(),
+            offsets: std::ptr::null(),
+        });
+    }
+    if let (Some(_), Some(ragged)) = (&kernel.form.division, placed.ragged) {
+        operands.push(OperandRef {
+            base: std::ptr::null(),
+            index: flush.pieces.list(ragged).as_ptr().cast(),
             offsets: std::ptr::null(),
         });
     }
@@ -386,7 +393,7 @@ impl Launch<'_> {
     fn run(&self, begin: u64, end: u64, scratch: *mut u8) {
         // SAFETY: the kernel's ABI. Operands, results and constants are those that the manifest
         // lists; index lists hold rows of their spaces (checked when they were written) for every
-        // row of the launch, or count up from a base that has as many rows; the results' rows were
+        // row of the launch, pieces are within their calls, or indices count up from a base that has as many rows; the results' rows were
         // reserved and committed; the scratch has the size that the largest kernel asks for and
         // belongs to this thread.
         unsafe {

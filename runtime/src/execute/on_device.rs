@@ -1,10 +1,11 @@
-//! Step 4 of a flush where the kernels are on a device, and the rows that come back from there.
+//! Step 5 of a flush where the kernels are on a device, and the rows that come back from there.
 
 use cohort_abi::Handle;
 use cohort_abi::manifest::Manifest;
 
+use super::kernel::Kernel;
 use super::ragged::RaggedLaunches;
-use super::{Executor, Generation, Kernel, launch};
+use super::{Executor, Generation, launch};
 use crate::arena::Region;
 use crate::device::Device;
 use crate::device::runner::{Placed, Runner, Work};

@@ -5,6 +5,8 @@
 //! computed, the next reads, in the same order. An operand of which that is true needs no index list,
 //! and none is written ([`Run`]).
 
+use super::launch::Placed;
+use super::pieces::CallWork;
 use crate::call_form::CallForm;
 
 /// How the rows that a launch reads of one operand lie.
@@ -77,8 +79,8 @@ pub(super) struct RaggedLaunch {
 pub(super) struct RaggedLaunches {
     pub launches: Vec<RaggedLaunch>,
     pub runs: Vec<Run>,
-    /// Operations of each call, roughly, where the unit is the call.
-    pub works: Vec<u64>,
+    /// What each call costs, where the unit is the call.
+    pub works: Vec<CallWork>,
     /// The first row of each call in its launch, and how many it has.
     pub spans: Vec<(u32, u32)>,
     /// The longest length of each operand that is one.
@@ -110,10 +112,19 @@ impl RaggedLaunches {
             ..RaggedLaunch::default()
         });
         self.runs.resize(self.runs.len() + operands, Run::Unknown);
-        self.works.resize(self.works.len() + calls as usize, 0);
-        self.spans.resize(self.works.len(), (0, 0));
+        let works = self.works.len() + calls as usize;
+        self.works.resize(works, CallWork::default());
+        self.spans.resize(works, (0, 0));
         self.longest.resize(self.longest.len() + operands, 0);
         self.launches.len() - 1
+    }
+
+    /// What the calls of a launch cost.
+    pub fn works(&self, placed: &Placed) -> &[CallWork] {
+        let launch = placed.ragged.map(|ragged| self.launches[ragged].work_start);
+        launch.map_or(&[], |start| {
+            &self.works[start..start + placed.calls as usize]
+        })
     }
 
     /// Notes the lengths of a call.

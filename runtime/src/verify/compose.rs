@@ -74,6 +74,7 @@ impl Composition {
                 .min([u64::MAX, 1 << 10, 0][rng.usize(0..3)]),
             scheduler: SCHEDULERS[(number + number / 4) % SCHEDULERS.len()],
             gather_fusion: rng.u32(0..4) != 0,
+            remapping: rng.u32(0..4) != 0,
             ..base
         };
         if config.device == DeviceKind::Cuda {
@@ -138,6 +139,9 @@ impl fmt::Display for Composition {
         }
         if !self.config.device_options.graphs {
             write!(f, ", --no-graphs")?;
+        }
+        if !self.config.remapping {
+            write!(f, ", --without remapping")?;
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ fn results_are_those_of_the_program_whatever_the_batch() {
             let expected = serde_json::to_value(instance.expected()).unwrap();
             assert_eq!(bits(&found["output"]), bits(&expected), "{line}");
         }
-        for threads in [1, 2] {
+        for (threads, remapping) in [(1, true), (2, true), (2, false), (5, true)] {
             for batch in [
                 Batch::Count(1),
                 Batch::Count(7),
@@ -62,10 +62,11 @@ fn results_are_those_of_the_program_whatever_the_batch() {
                         threads,
                         scheduler,
                         gather_fusion: threads == 1,
+                        remapping,
                         ..Config::default()
                     };
                     let (output, _) = run(&mut ragged_session(decides, config), &input);
-                    assert!(output == reference, "{batch:?} {scheduler:?}");
+                    assert!(output == reference, "{batch:?} {scheduler:?} {threads}");
                 }
             }
         }
@@ -324,7 +325,7 @@ fn a_dim_that_one_argument_cannot_show_is_taken_from_another() {
 #[test]
 fn broken_manifests_of_ragged_kernels_are_refused() {
     type Break = fn(&mut Manifest);
-    let broken: [(&str, Break); 8] = [
+    let broken: [(&str, Break); 11] = [
         ("operand 1 counts rows and is no length", |manifest| {
             manifest.kernels[1].call.extents[0].lengths[0] = 1;
         }),
@@ -349,6 +350,15 @@ fn broken_manifests_of_ragged_kernels_are_refused() {
                 manifest.kernels[1].gpu = Some(on_gpu(Some(0)));
             },
         ),
+        ("divided along operand 1", |manifest| {
+            manifest.kernels[2].call.division.as_mut().unwrap().length = 1;
+        }),
+        ("no operations 1", |manifest| {
+            manifest.kernels[2].call.division.as_mut().unwrap().rising = vec![1];
+        }),
+        ("divided, where the unit is the row", |manifest| {
+            manifest.kernels[1].call.division = manifest.kernels[2].call.division.clone();
+        }),
         ("no instance dim 3", |manifest| {
             manifest.arguments[0].ty = Type::Ragged {
                 space: 0,

@@ -76,6 +76,16 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         flops: vec![extent(&[0], 100_000)],
         ..CallShape::default()
     };
+    // Its calls can be computed from any even row on.
+    let divided = |call: CallShape| CallShape {
+        division: Some(Division {
+            length: 0,
+            tile: 2,
+            shared: 0,
+            rising: vec![0],
+        }),
+        ..call
+    };
     let length = Operand::Length;
     let named = |space| Type::Ragged {
         space,
@@ -122,7 +132,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
                 "running",
                 &[length, row, rows(0)],
                 0,
-                by_call(vec![n()], Some(0)),
+                divided(by_call(vec![n()], Some(0))),
             ),
             kernel(
                 "stacked",
@@ -410,10 +420,14 @@ kernel!(scale, |operands, results, row| {
     );
     *results.cast::<Row>().add(row) = scale_of(&x, y, &sum, by);
 });
-kernel!(running, |operands, results, call| {
+kernel!(running, |operands, results, piece| {
+    let [call, from, to] = *operands(4).index.cast::<[u32; 3]>().add(piece);
+    let call = call as usize;
     let x = values(operands(0), operands(2), call);
     let first = *operands(3).index.add(call) as usize;
-    for (row, value) in running_of(x, &read(operands(1), call)).iter().enumerate() {
+    let values = running_of(x, &read(operands(1), call));
+    let rows = values.iter().enumerate().take(to as usize);
+    for (row, value) in rows.skip(from as usize) {
         *results.cast::<Row>().add(first + row) = *value;
     }
 });

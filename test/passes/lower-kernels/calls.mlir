@@ -1,6 +1,6 @@
 // A kernel over calls: its function loops over calls, reads each call's lengths and the first row of
-// its ragged operands and results, and its loops end at the lengths. What the runtime must know of
-// the rows that a call has is in its description.
+// its ragged operands and results, and its loops end at the lengths, or where its piece of the rows
+// does. What the runtime must know of the rows that a call has is in its description.
 // RUN: %batch-opt %s --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
@@ -13,8 +13,11 @@ ragged.dim @n(@batch)
 // CHECK-SAME: \22extents\22:[{\22lengths\22:[0],\22times\22:1}]
 // CHECK-SAME: \22rows\22:0,\22unit\22:\22calls\22
 // CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[END]]
-// CHECK: %[[N:.*]] = arith.extui
-// CHECK: scf.for %{{.*}} to %[[N]]
+// CHECK: arith.extui
+// CHECK: %[[FROM:.*]] = arith.extui
+// CHECK: %[[TO:.*]] = arith.extui
+// CHECK: %[[COUNT:.*]] = arith.subi %[[TO]], %[[FROM]]
+// CHECK: scf.for %{{.*}} to %[[COUNT]]
 // CHECK-NOT: cfb.kernel
 cfb.kernel @sums attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):

@@ -325,6 +325,7 @@ impl Arguments {
             keep_memory: self.keep_memory,
             scheduler,
             gather_fusion: !without.gather_fusion,
+            remapping: !without.remapping,
             device: match self.device {
                 Device::Cpu => DeviceKind::Cpu,
                 Device::Cuda => DeviceKind::Cuda,

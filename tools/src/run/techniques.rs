@@ -1,10 +1,14 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-const TECHNIQUES: [(&str, &str); 2] = [
+const TECHNIQUES: [(&str, &str); 3] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
+    ),
+    (
+        REMAPPING,
+        "no call is divided between threads, and calls begin in the order in which they were recorded",
     ),
     (
         SHARING,
@@ -13,6 +17,7 @@ const TECHNIQUES: [(&str, &str); 2] = [
 ];
 
 const GATHER_FUSION: &str = "gather-fusion";
+const REMAPPING: &str = "remapping";
 const SHARING: &str = "sharing";
 
 /// What `--without` leaves out.
@@ -21,6 +26,7 @@ pub struct Without {
     /// Passes, if they are known to the compiler.
     pub passes: Vec<String>,
     pub gather_fusion: bool,
+    pub remapping: bool,
     pub sharing: bool,
 }
 
@@ -31,6 +37,7 @@ impl Without {
         Without {
             passes: names.iter().filter(is_pass).cloned().collect(),
             gather_fusion: has(GATHER_FUSION),
+            remapping: has(REMAPPING),
             sharing: has(SHARING),
         }
     }
@@ -57,6 +64,7 @@ mod tests {
             Without {
                 passes: vec!["hoist-operators".to_owned()],
                 gather_fusion: false,
+                remapping: false,
                 sharing: true,
             }
         );

@@ -123,6 +123,8 @@ pub struct Call<'a, 'c> {
     pub scalars: HashMap<NodeId, Val<'c>>,
     /// What lies in memory: operands, parameters, and what stages have computed.
     pub memory: HashMap<NodeId, Memory<'c>>,
+    /// What is computed of the results' first dim, where not all of it is: from and to.
+    pub piece: Option<[Val<'c>; 2]>,
     variables: Vec<Variable<'c>>,
     /// What is computed already, a map a scope.
     known: Vec<Known<'c>>,
@@ -140,6 +142,16 @@ pub struct Range<'c> {
     pub below: Option<i64>,
 }
 
+impl<'c> Range<'c> {
+    /// The first entry, and the one behind the last.
+    pub fn ends(&self, e: &Emitter<'c>) -> [Val<'c>; 2] {
+        match self.first {
+            None => [e.int(0), self.count],
+            Some(first) => [first, e.add(first, self.count)],
+        }
+    }
+}
+
 impl<'a, 'c> Call<'a, 'c> {
     pub fn new(graph: &'a Graph<'c>, split: bool) -> Self {
         Call {
@@ -148,6 +160,7 @@ impl<'a, 'c> Call<'a, 'c> {
             split,
             scalars: HashMap::new(),
             memory: HashMap::new(),
+            piece: None,
             variables: vec![],
             known: vec![HashMap::new()],
         }
@@ -199,14 +212,23 @@ impl<'a, 'c> Call<'a, 'c> {
         })
     }
 
-    pub fn range(&self, e: &Emitter<'c>, window: Window) -> Range<'c> {
-        Range {
-            first: None,
-            from: window.from,
-            count: self.size(e, window.size),
-            known: window.size.known(),
-            below: window.size.known(),
+    /// The ranges of a part of a result, of this piece of it.
+    pub fn ranges(&self, e: &Emitter<'c>, windows: &[Window]) -> Vec<Range<'c>> {
+        let mut ranges: Vec<_> = windows
+            .iter()
+            .map(|window| Range {
+                first: None,
+                from: window.from,
+                count: self.size(e, window.size),
+                known: window.size.known(),
+                below: window.size.known(),
+            })
+            .collect();
+        if let (Some([from, to]), Some(range)) = (self.piece, ranges.first_mut()) {
+            range.first = Some(from);
+            range.count = e.sub(to, from);
         }
+        ranges
     }
 
     /// A variable of a value that is known here.

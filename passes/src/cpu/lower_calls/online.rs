@@ -23,7 +23,7 @@ use crate::cpu::lower_kernels::{
 };
 
 /// Rows whose sums are kept, and entries of `j`, in a block.
-const ROWS: i64 = 96;
+pub const ROWS: i64 = 96;
 const KEYS: i64 = 256;
 
 /// Bytes between rows of scores.
@@ -82,6 +82,17 @@ struct Layout {
 }
 
 impl Plan {
+    /// Whether a row's cost grows with its index.
+    pub fn is_triangle(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// The two products of the chain.
+    pub fn products(&self, graph: &Graph<'_>) -> Vec<NodeId> {
+        let first = find(graph, self.node).map(|chain| chain.first.0);
+        first.into_iter().chain([self.node]).collect()
+    }
+
     fn layout(&self) -> Layout {
         let row_bytes = (round_up(self.depth, LANES) + LANES) * 4;
         let key_panel = round_up(self.depth, LANES) * PANEL * 4;
@@ -175,9 +186,9 @@ impl<'c> Writer<'_, 'c> {
     /// Loops over the dims before rows and columns, then over blocks of rows.
     fn outer(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, outer: &mut Vec<Var>) {
         let dim = outer.len();
-        let size = call.size(e, self.windows[dim].size);
+        let [from, to] = call.ranges(e, self.windows)[dim].ends(e);
         if dim + 2 < self.windows.len() {
-            e.for_loop(e.int(0), size, 1, &[], |e, value, _| {
+            e.for_loop(from, to, 1, &[], |e, value, _| {
                 call.scope(|call| {
                     outer.push(call.variable(value, self.windows[dim].size.known()));
                     self.outer(e, call, outer);
@@ -188,8 +199,8 @@ impl<'c> Writer<'_, 'c> {
             return;
         }
         let keys = call.size(e, self.chain.second.depth);
-        e.for_loop(e.int(0), size, ROWS, &[], |e, row, _| {
-            let rows = e.min(e.sub(size, row), e.int(ROWS));
+        e.for_loop(from, to, ROWS, &[], |e, row, _| {
+            let rows = e.min(e.sub(to, row), e.int(ROWS));
             let block = Block {
                 outer,
                 row,
@@ -611,11 +622,7 @@ impl<'c> Writer<'_, 'c> {
         memory.strides[rank - 2] = Stride::Bytes(layout.sum_row);
         memory.strides[rank - 1] = Stride::Bytes(4);
         call.memory.insert(self.plan.node, memory);
-        let mut ranges: Vec<Range<'c>> = self
-            .windows
-            .iter()
-            .map(|window| call.range(e, *window))
-            .collect();
+        let mut ranges = call.ranges(e, self.windows);
         for (range, var) in ranges.iter_mut().zip(block.outer) {
             range.first = call.value_of(*var);
             range.count = e.int(1);

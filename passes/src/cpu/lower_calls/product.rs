@@ -67,6 +67,15 @@ pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan>
 }
 
 impl Plan {
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Whether a row's cost grows with its index.
+    pub fn is_triangle(&self) -> bool {
+        self.until.is_some()
+    }
+
     /// Bytes between rows of a packed left side; whole vectors are stored behind its last column.
     fn a_row(&self) -> i64 {
         (round_up(self.depth, LANES) + LANES) * 4
@@ -128,10 +137,7 @@ pub fn write<'c>(
         sums: &sums,
         scratch,
     };
-    let ranges: Vec<_> = windows
-        .iter()
-        .map(|window| call.range(e, *window))
-        .collect();
+    let ranges = call.ranges(e, windows);
     writer.outer(e, call, &mut vec![], &ranges);
 }
 
@@ -158,7 +164,8 @@ impl<'c> Writer<'_, 'c> {
         if dim + 2 == ranges.len() {
             return self.product(e, call, self.plan.node, outer, ranges, true);
         }
-        e.for_loop(e.int(0), ranges[dim].count, 1, &[], |e, value, _| {
+        let [from, to] = ranges[dim].ends(e);
+        e.for_loop(from, to, 1, &[], |e, value, _| {
             call.scope(|call| {
                 outer.push(value);
                 self.outer(e, call, outer, ranges);
@@ -218,7 +225,15 @@ impl<'c> Writer<'_, 'c> {
             self.init(e, call, &product, outer, ranges);
         }
         let depth = call.size(e, product.depth);
-        let steps = e.max(depth, e.int(1));
+        let [row_from, row_to] = rows.ends(e);
+        let until = self.plan.until.filter(|_| node == self.plan.node);
+        // How many terms more than its index the last row of a tile has, counted from its first.
+        let more = until.map(|after| self.plan.shift[rank - 2] + after + TILE_ROWS - 1);
+        let needed = match more {
+            None => depth,
+            Some(more) => e.min(depth, e.add(row_to, e.int(more))),
+        };
+        let steps = e.max(needed, e.int(1));
         let outer_index: Vec<Index> = outer
             .iter()
             .enumerate()
@@ -234,7 +249,7 @@ impl<'c> Writer<'_, 'c> {
         let block = |e: &Emitter<'c>, range: Range<'c>, first: Val<'c>, most: i64| Range {
             first: Some(first),
             from: 0,
-            count: e.min(e.sub(range.count, first), e.int(most)),
+            count: e.min(e.sub(range.ends(e)[1], first), e.int(most)),
             known: None,
             below: range.below,
         };
@@ -259,16 +274,12 @@ impl<'c> Writer<'_, 'c> {
                     call.scope(|call| {
                         packing.right(e, call, columns, ranges[rank - 1].count, b, plan.panel());
                     });
-                    e.for_loop(e.int(0), rows.count, ROWS, &[], |e, row, _| {
+                    e.for_loop(row_from, row_to, ROWS, &[], |e, row, _| {
                         let rows = block(e, rows, row, ROWS);
                         // The terms that the first tile of the block has left; tiles below have more.
-                        let until = plan.until.filter(|_| node == plan.node).map(|after| {
-                            let more = plan.shift[rank - 2] + after + TILE_ROWS - 1;
-                            e.sub(e.add(row, e.int(more)), k)
-                        });
+                        let until = more.map(|more| e.sub(e.add(row, e.int(more)), k));
                         let mut write = |e: &Emitter<'c>| {
-                            let all = ranges[rank - 2].count;
-                            call.scope(|call| packing.left(e, call, rows, all, a, plan.a_row()));
+                            call.scope(|call| packing.left(e, call, rows, row_to, a, plan.a_row()));
                             let bound = until.unwrap_or_else(|| e.int(1 << 40));
                             self.multiply(
                                 e,
@@ -286,7 +297,7 @@ impl<'c> Writer<'_, 'c> {
                             None => write(e),
                             Some(until) => e.if_then(e.at_least(until, e.int(1 - ROWS)), write),
                         }
-                        let done = e.at_least(e.add(k, e.int(plan.depth)), depth);
+                        let done = e.at_least(e.add(k, e.int(plan.depth)), needed);
                         if last && !plan.plain {
                             e.if_then(done, |e| {
                                 call.scope(|call| self.finish(e, call, outer, [rows, columns]));

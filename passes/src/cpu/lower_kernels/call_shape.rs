@@ -62,6 +62,7 @@ pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
             unit: Unit::Rows,
             fused: kernel.attribute(FUSED).is_ok(),
             flops: vec![],
+            division: None,
         },
         lengths: names.len(),
         kinds: kinds.map(|kind| kind.value().to_owned()).collect(),

@@ -24,10 +24,11 @@ pub struct CallKernel<'a> {
     pub declarations: &'a str,
 }
 
-/// Where a kernel runs: on the processor in ranges of calls, or on a GPU. The description is the
-/// processor's.
+/// Where a kernel runs: on the processor in ranges of calls or in pieces of them, or on a GPU.
+/// The description is the processor's.
 enum Machine<'a> {
     Cpu(&'a [(usize, usize)]),
+    Pieces(&'a [[u32; 3]]),
     Gpu(&'a Simulator, How),
 }
 
@@ -134,6 +135,7 @@ impl CallKernel<'_> {
         let one_by_one = batch.run(jit, &all, &Machine::Cpu(&one_by_one));
         assert_eq!(one_by_one, whole, "one at a time");
         batch.same_in_others(jit, &whole, |_| Machine::Cpu(&[]));
+        batch.same_in_pieces(jit, &whole);
 
         let gpu = Simulator::new(&gpu_text(&self.text()).expect("it lowers"));
         let whole = batch.run(jit, &all, &Machine::Gpu(&gpu, FORWARD));
@@ -224,6 +226,25 @@ impl Batch {
             assert_eq!(alone[0], whole[call], "alone");
         }
     }
+
+    /// Whether calls give the same bits when they are cut into pieces, if they can be.
+    fn same_in_pieces(&self, jit: &Jit, whole: &[Vec<Bits>]) {
+        let Some(division) = &jit.kernels["k"].call.division else {
+            return;
+        };
+        let all: Vec<usize> = (0..whole.len()).collect();
+        for tiles in [1, 3] {
+            let step = tiles * division.tile as u32;
+            let pieces = (0..).zip(&self.lengths).flat_map(|(call, lengths)| {
+                let length = lengths[division.length];
+                let froms = (0..length.max(1)).step_by(step as usize);
+                froms.map(move |from| [call, from, (from + step).min(length)])
+            });
+            let backwards: Vec<_> = pieces.collect::<Vec<_>>().into_iter().rev().collect();
+            let cut = self.run(jit, &all, &Machine::Pieces(&backwards));
+            assert_eq!(cut, whole, "in pieces of {tiles} tiles");
+        }
+    }
 }
 
 fn rows_of(extent: &Extent, lengths: &[u32]) -> usize {
@@ -286,15 +307,30 @@ impl Batch {
         let starts: Vec<u32> = firsts.iter().map(|first| *first as u32).collect();
         let total = calls.iter().map(|call| rows(*call)).sum();
         let results = match machine {
-            Machine::Cpu(ranges) => {
+            Machine::Cpu(_) | Machine::Pieces(_) => {
                 if shape.rows.is_some() {
                     operands.push(Operand {
                         index: starts,
                         ..Operand::default()
                     });
                 }
-                let whole = [(0, calls.len())];
-                let ranges = if ranges.is_empty() { &whole } else { *ranges };
+                let whole = calls.iter().zip(0..).map(|(call, at)| {
+                    let division = shape.division.as_ref();
+                    [at, 0, division.map_or(0, |d| self.lengths[*call][d.length])]
+                });
+                let (pieces, ranges) = match machine {
+                    Machine::Pieces(pieces) => (pieces.to_vec(), &[][..]),
+                    Machine::Cpu(ranges) => (whole.collect(), *ranges),
+                    Machine::Gpu(..) => unreachable!("it has no pieces"),
+                };
+                let all = [(0, pieces.len())];
+                let ranges = if ranges.is_empty() { &all } else { ranges };
+                if shape.division.is_some() {
+                    operands.push(Operand {
+                        index: pieces.concat(),
+                        ..Operand::default()
+                    });
+                }
                 jit.call("k", &HashMap::new(), &operands).run(total, ranges)
             }
             Machine::Gpu(gpu, how) => {

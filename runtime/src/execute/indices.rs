@@ -1,0 +1,265 @@
+//! Step 3 of a flush: one pass over the log turns handles into rows, and into index lists.
+
+use cohort_abi::manifest::{Operand, Unit};
+
+use super::Executor;
+use super::bucket_rows::{BucketRows, NO_ROW};
+use super::kernel::Kernel;
+use super::launch::Placed;
+use super::lists::Lists;
+use super::pieces::CallWork;
+use super::place::{Spot, spot_in_group};
+use super::ragged::RaggedLaunches;
+use crate::arena::Arena;
+use crate::error::Error;
+
+impl Executor {
+    /// Turns the log into the index lists of buckets. Every row is checked against its space, so that
+    /// whatever compiled code recorded, no kernel reads outside of an arena.
+    pub(super) fn write_indices<const HAS_RAGGED: bool>(
+        &mut self,
+        log: &[u64],
+    ) -> Result<(), Error> {
+        let index = self.index.words_mut();
+        let mut outside = false;
+        let mut at = 0;
+        while let Some(bucket) = log.get(at) {
+            let plan = &mut self.plans[*bucket as usize];
+            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
+                outside |= !write_ghost(&mut self.rows, *bucket as usize, log[at + 1]);
+                at += 2;
+                continue;
+            };
+            let mut writer = Writer {
+                rows: &self.rows,
+                arena: &self.arena,
+                lists: &self.lists,
+                ragged: &mut self.ragged,
+                index,
+                outside: &mut outside,
+            };
+            let placed = &self.placed[plan.placed];
+            let entry = &log[at + 1..];
+            at += 1 + if HAS_RAGGED && placed.ragged.is_some() {
+                let spot = plan.take(kernel.form.rows(entry));
+                writer.ragged_call(kernel, placed, spot, entry)
+            } else {
+                plan.next += 1;
+                writer.call(kernel, placed, plan.next as usize - 1, entry)
+            };
+        }
+        all_inside(outside)
+    }
+
+    /// Turns the log into the index lists of groups, and notes the rows of every call.
+    pub(super) fn write_grouped_indices(&mut self, log: &[u64]) -> Result<(), Error> {
+        let index = self.index.words_mut();
+        let mut outside = false;
+        let mut places = self.groups.places.iter();
+        let mut at = 0;
+        while let Some(bucket) = log.get(at) {
+            let bucket = *bucket as usize;
+            let Some(kernel) = self.kernels.get(self.plans[bucket].kernel as usize) else {
+                outside |= !write_ghost(&mut self.rows, bucket, log[at + 1]);
+                at += 2;
+                continue;
+            };
+            let Some(place) = places.next() else {
+                return all_inside(true);
+            };
+            let spot = spot_in_group(*place, &kernel.form, &self.ragged);
+            let placed = &self.placed[spot.launch];
+            let mut writer = Writer {
+                rows: &self.rows,
+                arena: &self.arena,
+                lists: &self.lists,
+                ragged: &mut self.ragged,
+                index,
+                outside: &mut outside,
+            };
+            let entry = &log[at + 1..];
+            let rows = kernel.form.rows(entry) as u32;
+            at += 1 + match kernel.form.is_ragged {
+                true => writer.ragged_call(kernel, placed, spot, entry),
+                false => writer.call(kernel, placed, spot.row, entry),
+            };
+            for result in 0..kernel.results.len() {
+                let first = self.result_rows[placed.result_start + result] + spot.row as u32;
+                for row in 0..rows {
+                    self.rows.push(bucket, result, first + row);
+                }
+            }
+        }
+        all_inside(outside)
+    }
+}
+
+/// Writes the index lists of launches.
+struct Writer<'a> {
+    rows: &'a BucketRows,
+    arena: &'a Arena,
+    lists: &'a Lists,
+    ragged: &'a mut RaggedLaunches,
+    index: &'a mut [u32],
+    /// Whether some handle has no row.
+    outside: &'a mut bool,
+}
+
+impl Writer<'_> {
+    /// Writes row `row` of a launch from the entry that begins with a call's slots; returns the
+    /// length of the entry.
+    #[inline(always)]
+    fn call(&mut self, kernel: &Kernel, placed: &Placed, row: usize, entry: &[u64]) -> usize {
+        let (operands, mut handles) = entry.split_at(kernel.operands.len());
+        let mut slot = placed.index_start + row;
+        let mut list = placed.list_start;
+        for (operand, value) in kernel.operands.iter().zip(operands) {
+            match operand {
+                Operand::Scalar(_) | Operand::Length => self.index[slot] = *value as u32,
+                Operand::Row { space } | Operand::Ragged { space, .. } => {
+                    self.index[slot] = self.row(*value, *space)
+                }
+                Operand::Rows { space } | Operand::Stacked { space, .. } => {
+                    let (listed, rest) = handles.split_at(*value as usize);
+                    handles = rest;
+                    let start = self.lists.start(list, row);
+                    for (at, handle) in listed.iter().enumerate() {
+                        self.index[start + at] = self.row(*handle, *space);
+                    }
+                    list += 1;
+                }
+            }
+            slot += placed.calls as usize;
+        }
+        entry.len() - handles.len()
+    }
+
+    /// As [`Writer::call`], for a call of a ragged kernel.
+    #[inline(never)]
+    fn ragged_call(
+        &mut self,
+        kernel: &Kernel,
+        placed: &Placed,
+        spot: Spot,
+        entry: &[u64],
+    ) -> usize {
+        let form = &kernel.form;
+        let length = form.entry_length(entry);
+        let rows = form.rows(entry);
+        self.count(kernel, placed, spot, entry);
+        let (operands, mut handles) = entry[..length].split_at(kernel.operands.len());
+        // The lists' entries that are this call's.
+        let (first, count) = match form.unit {
+            Unit::Rows => (spot.row, rows as usize),
+            Unit::Calls => (spot.call, 1),
+        };
+        let entries = placed.entries as usize;
+        let mut list = placed.list_start;
+        for (position, (operand, value)) in kernel.operands.iter().zip(operands).enumerate() {
+            let start = placed.index_start + position * entries;
+            let own = start + first..start + first + count;
+            match operand {
+                Operand::Scalar(_) | Operand::Length => self.index[own].fill(*value as u32),
+                Operand::Row { space } => {
+                    let row = self.row(*value, *space);
+                    self.index[own].fill(row);
+                }
+                Operand::Rows { space } => {
+                    let (listed, rest) = handles.split_at(*value as usize);
+                    handles = rest;
+                    for row in first..first + count {
+                        let start = self.lists.start(list, row);
+                        for (at, handle) in listed.iter().enumerate() {
+                            self.index[start + at] = self.row(*handle, *space);
+                        }
+                    }
+                    list += 1;
+                }
+                Operand::Stacked { space, .. } => {
+                    let (listed, rest) = handles.split_at(*value as usize);
+                    handles = rest;
+                    for (at, handle) in own.zip(listed) {
+                        self.index[at] = self.row(*handle, *space);
+                    }
+                }
+                Operand::Ragged { space, extent } => {
+                    let of_operand = form.extent(*extent, entry);
+                    let row = self.first_row(*value, *space, of_operand);
+                    match (form.unit, placed.ragged) {
+                        (Unit::Rows, Some(launch)) => {
+                            let run = self.ragged.launches[launch].run_start + position;
+                            let index = &mut self.index[start..start + entries];
+                            self.ragged.runs[run].add(index, first, count, row);
+                        }
+                        _ => self.index[own].fill(row),
+                    }
+                }
+            }
+        }
+        if form.unit == Unit::Calls {
+            let start = placed.index_start + kernel.operands.len() * entries;
+            self.index[start + spot.call] = spot.row as u32;
+        }
+        length
+    }
+
+    /// Notes how much work a call is.
+    fn count(&mut self, kernel: &Kernel, placed: &Placed, spot: Spot, entry: &[u64]) {
+        let Some(number) = placed.ragged else {
+            return;
+        };
+        let form = &kernel.form;
+        self.ragged.note_lengths(number, form, entry);
+        let flops = form.flops(|operand| entry[operand]);
+        let row_bytes = |space: usize| self.arena.row_bytes(space);
+        let bytes = kernel.ragged_bytes(row_bytes, |operand| entry[operand]);
+        let launch = &mut self.ragged.launches[number];
+        launch.flops = launch.flops.saturating_add(flops);
+        launch.bytes = launch.bytes.saturating_add(bytes);
+        // A triangle is half of its square.
+        let rising = form.rising_flops(|operand| entry[operand]);
+        let of_call = launch.work_start + spot.call;
+        self.ragged.spans[of_call] = (spot.row as u32, form.rows(entry) as u32);
+        self.ragged.works[of_call] = CallWork {
+            even: (flops - rising).saturating_add(bytes),
+            rising: rising / 2,
+            length: (form.division.as_ref()).map_or(0, |division| entry[division.length]),
+        };
+    }
+
+    /// The first of `rows` rows from a handle on.
+    fn first_row(&mut self, handle: u64, space: usize, rows: u64) -> u32 {
+        if rows == 0 {
+            // It may be behind the last, and nobody reads it.
+            return 0;
+        }
+        let all = self.arena.rows(space);
+        let row = self.rows.find(handle, all);
+        let row = row.filter(|row| row + rows <= all);
+        *self.outside |= row.is_none();
+        row.unwrap_or(0) as u32
+    }
+
+    #[inline]
+    fn row(&mut self, handle: u64, space: usize) -> u32 {
+        let row = self.rows.find(handle, self.arena.rows(space));
+        *self.outside |= row.is_none();
+        row.unwrap_or(0) as u32
+    }
+}
+
+/// Gives a ghost the row that it stands for. Of what space it is, is checked where it is read.
+fn write_ghost(rows: &mut BucketRows, bucket: usize, of: u64) -> bool {
+    let row = rows.find(of, u64::from(NO_ROW));
+    rows.push(bucket, 0, row.unwrap_or(u64::from(NO_ROW)) as u32);
+    row.is_some()
+}
+
+pub(super) fn all_inside(outside: bool) -> Result<(), Error> {
+    if outside {
+        return Err(Error::Internal(
+            "a call was recorded with a handle of no row".to_owned(),
+        ));
+    }
+    Ok(())
+}

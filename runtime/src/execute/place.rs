@@ -1,0 +1,283 @@
+//! Steps 1 and 2 of a flush: buckets or groups become launches, and results get rows.
+
+use cohort_abi::manifest::{Operand, Unit};
+
+use super::Executor;
+use super::indices::all_inside;
+use super::launch::{Placed, copies_bytes};
+use super::ragged::RaggedLaunches;
+use crate::arena::Region;
+use crate::call_form::CallForm;
+use crate::error::Error;
+use crate::recorder::Recorder;
+use crate::schedule::{Order, Ready};
+
+/// Where the calls of a bucket go.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Plan {
+    /// Behind the last: a bucket of ghosts.
+    pub kernel: u32,
+    /// The launch, if the bucket is one.
+    pub placed: usize,
+    /// Calls already converted, and their rows.
+    pub next: u32,
+    pub next_row: u32,
+}
+
+/// Where a call is in its launch.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    pub launch: usize,
+    /// How many calls are before it, and how many rows they make.
+    pub call: usize,
+    pub row: usize,
+}
+
+impl Executor {
+    /// Lists the buckets of the flush.
+    pub(super) fn collect(&mut self, recorder: &Recorder) {
+        self.order.clear();
+        self.ghosts.clear();
+        let buckets = recorder.buckets();
+        self.make_room(buckets.count());
+        for bucket in buckets.pending() {
+            let number = *bucket as usize;
+            let ready = Ready {
+                bucket: *bucket,
+                kernel: buckets.kernel(number),
+                phase: buckets.phase(number),
+                depth: buckets.depth(number),
+                calls: recorder.bucket_calls(number),
+                rows: buckets.rows(number),
+            };
+            self.plans[number] = Plan {
+                kernel: ready.kernel,
+                ..Plan::default()
+            };
+            if ready.kernel as usize == self.kernels.len() {
+                self.ghosts.push(ready);
+            } else if ready.calls > 0 {
+                self.order.push(ready);
+            }
+        }
+        self.placed.clear();
+        self.result_rows.clear();
+        self.lists.clear();
+        self.ragged.clear();
+        self.pieces.clear();
+    }
+
+    /// Takes rows for all results, one region a space: as many as calls of the buckets make, however
+    /// these are launched.
+    pub(super) fn take_rows(&mut self, regions: &mut Vec<Region>) -> Result<(), Error> {
+        self.next_rows.clear();
+        self.next_rows.resize(self.arena.spaces(), 0);
+        for ready in &self.order {
+            for space in &self.kernels[ready.kernel as usize].results {
+                self.next_rows[*space] += u64::from(ready.rows);
+            }
+        }
+        for (space, next) in self.next_rows.iter_mut().enumerate() {
+            if *next > 0 {
+                let region = self.arena.take(space, *next)?;
+                regions.push(region);
+                *next = u64::from(region.first);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes each bucket a launch; returns the length of the index.
+    pub(super) fn place_buckets(&mut self) -> usize {
+        let mut index_length = 0;
+        for index in 0..self.order.len() {
+            let ready = self.order[index];
+            let bucket = ready.bucket as usize;
+            let first_result = self.result_rows.len();
+            self.plans[bucket].placed = self.placed.len();
+            self.place(ready.kernel, ready.calls, ready.rows, &mut index_length);
+            for (result, row) in self.result_rows[first_result..].iter().enumerate() {
+                self.rows.set_first(bucket, result, *row);
+            }
+        }
+        index_length
+    }
+
+    /// Takes the launches from the groups; returns the length of the index.
+    pub(super) fn place_groups(&mut self, log: &[u64]) -> Result<usize, Error> {
+        if self.has_ragged {
+            self.measure_groups(log)?;
+        }
+        let mut index_length = 0;
+        for index in 0..self.groups.launches.len() {
+            let (kernel, calls) = self.groups.launches[index];
+            let rows = match self.forms[kernel as usize].is_ragged {
+                true => self.ragged.place_group(index, calls),
+                false => calls,
+            };
+            self.place(kernel, calls, rows, &mut index_length);
+        }
+        Ok(index_length)
+    }
+
+    /// Finds how many rows each call of a group makes.
+    fn measure_groups(&mut self, log: &[u64]) -> Result<(), Error> {
+        let launches = self.groups.launches.iter();
+        self.ragged.begin_groups(launches.map(|(_, calls)| *calls));
+        let mut places = self.groups.places.iter();
+        let mut at = 0;
+        while let Some(bucket) = log.get(at) {
+            let Some(form) = (self.forms).get(self.plans[*bucket as usize].kernel as usize) else {
+                at += 2;
+                continue;
+            };
+            let Some((launch, call)) = places.next() else {
+                return all_inside(true);
+            };
+            let entry = &log[at + 1..];
+            if form.is_ragged {
+                self.ragged.set_rows(*launch, *call, form.rows(entry));
+            }
+            at += 1 + form.entry_length(entry);
+        }
+        Ok(())
+    }
+
+    /// Gives a launch rows for its results and a place for its index lists.
+    fn place(&mut self, kernel: u32, calls: u32, rows: u32, index_length: &mut usize) {
+        let of_kernel = &self.kernels[kernel as usize];
+        let form = &of_kernel.form;
+        let entries = match form.unit {
+            Unit::Rows => rows,
+            Unit::Calls => calls,
+        };
+        self.placed.push(Placed {
+            kernel,
+            calls,
+            rows,
+            entries,
+            index_start: *index_length,
+            result_start: self.result_rows.len(),
+            list_start: self.lists.add(of_kernel.lists, entries),
+            ragged: match form.is_ragged {
+                true => Some(self.ragged.add(form, calls)),
+                false => None,
+            },
+        });
+        for space in &of_kernel.results {
+            let next = &mut self.next_rows[*space];
+            self.result_rows.push(*next as u32);
+            *next += u64::from(rows);
+        }
+        // Where the unit is the call, one list more may tell where results begin.
+        let lists = of_kernel.operands.len() + usize::from(form.unit == Unit::Calls);
+        *index_length += lists * entries as usize;
+    }
+
+    /// Reads the lengths of all lists, and gives them a place in the index behind everything else.
+    pub(super) fn place_lists(
+        &mut self,
+        log: &[u64],
+        order: Order,
+        index_length: &mut usize,
+    ) -> Result<(), Error> {
+        if self.lists.operands.is_empty() {
+            return Ok(());
+        }
+        let mut places = self.groups.places.iter();
+        let mut at = 0;
+        while let Some(bucket) = log.get(at) {
+            let plan = &mut self.plans[*bucket as usize];
+            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
+                at += 2;
+                continue;
+            };
+            let (form, entry) = (&kernel.form, &log[at + 1..]);
+            let rows = form.rows(entry);
+            let spot = match order {
+                Order::Buckets => plan.take(rows),
+                Order::Groups => match places.next() {
+                    Some(place) => spot_in_group(*place, form, &self.ragged),
+                    None => return all_inside(true),
+                },
+            };
+            let lists = kernel.operands.iter().zip(entry);
+            let lists = lists.filter(|(operand, _)| matches!(operand, Operand::Rows { .. }));
+            for ((_, length), list) in lists.zip(self.placed[spot.launch].list_start..) {
+                match form.unit {
+                    // Every row of a call has the list.
+                    Unit::Rows => {
+                        for row in spot.row..spot.row + rows as usize {
+                            self.lists.set_length(list, row, *length);
+                        }
+                    }
+                    Unit::Calls => self.lists.set_length(list, spot.call, *length),
+                }
+            }
+            at += 1 + form.entry_length(entry);
+        }
+        for ready in &self.order {
+            let plan = &mut self.plans[ready.bucket as usize];
+            (plan.next, plan.next_row) = (0, 0);
+        }
+        self.lists.place(index_length)
+    }
+
+    /// Makes the list 0, 1, 2, … as long as the longest launch, and room for copies.
+    pub(super) fn make_lists(&mut self) -> Result<(), Error> {
+        let longest = self.all_placed().map(|placed| placed.entries).max();
+        let longest = longest.unwrap_or(0) as usize;
+        if self.identity_length < longest {
+            let length = longest.next_power_of_two();
+            self.identity
+                .ensure(length * size_of::<u32>(), "the index lists of a batch")?;
+            let list = &mut self.identity.words_mut()[..length];
+            for (entry, row) in list.iter_mut().zip(0..) {
+                *entry = row;
+            }
+            self.identity_length = length;
+        }
+        if !self.gather_fusion {
+            let bytes = self.all_placed().map(|placed| {
+                let kernel = &self.kernels[placed.kernel as usize];
+                copies_bytes(kernel, placed.entries, &self.bases)
+            });
+            let bytes = bytes.max().unwrap_or(0);
+            self.copies.ensure(bytes, "copies of operands")?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The place of the bucket's next call, which makes so many rows.
+    #[inline]
+    pub fn take(&mut self, rows: u64) -> Spot {
+        let spot = Spot {
+            launch: self.placed,
+            call: self.next as usize,
+            row: self.next_row as usize,
+        };
+        self.next += 1;
+        self.next_row += rows as u32;
+        spot
+    }
+}
+
+/// The place of a call, given as its launch and its number in it.
+#[inline]
+pub(super) fn spot_in_group(
+    (launch, call): (u32, u32),
+    form: &CallForm,
+    ragged: &RaggedLaunches,
+) -> Spot {
+    let row = match form.is_ragged {
+        true => ragged.start(launch, call),
+        false => call,
+    };
+    Spot {
+        launch: launch as usize,
+        call: call as usize,
+        row: row as usize,
+    }
+}
