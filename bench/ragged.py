@@ -25,7 +25,24 @@ SIZE, INNER, HEADS = 512, 2048, 8
 BATCHES = (32, 128)
 THREADS = (1, 2)
 TOLERANCE = 2e-3
-RAGGED_PASSES = ("unroll-loops", "online-folds", "bound-masks")
+RAGGED_PASSES = (
+    "unroll-loops",
+    "online-folds",
+    "bound-masks",
+    "fuse-rows",
+    "split-tails",
+    "hoist-lengths",
+    "ragged-storage",
+    "remapping",
+)
+# What CoRa's ablation adds to ragged loops, one after another.
+STEPS = (
+    ("ragged storage", "ragged-storage"),
+    ("hoisted lengths and first rows", "hoist-lengths"),
+    ("split loops", "split-tails"),
+    ("fused rows", "fuse-rows"),
+    ("remapped work", "remapping"),
+)
 # Longer than other programs take: their inputs are text of some hundred MB.
 LONGEST_READ = 5 * LONGEST
 TARGETS = {
@@ -390,29 +407,50 @@ def measure_ablation(options, folder):
     ragged, dense = folder / "ragged.jsonl", folder / "dense.jsonl"
     write_instances(ragged, pool, [{"x": (n, SIZE)} for n in lengths])
     write_instances(dense, pool, [{"x": (max(lengths), SIZE)} for _ in lengths])
+    known = switches(options)
     columns = {"all techniques": (ragged, ())}
     columns["dense: all as long as the longest"] = (dense, ())
-    for name in switches(options):
+    for name in known:
         columns[f"without {name}"] = (ragged, ("--without", name))
     columns["without gather fusion"] = (ragged, ("--without", "gather-fusion"))
-    seconds, refused = {column: [] for column in columns}, {}
+    steps = measured_steps(known, dense, ragged)
+    seconds = {(column, 1): [] for column in columns}
+    seconds |= {(column, threads): [] for column in steps for threads in THREADS}
+    refused = {}
     for _ in range(options.few_turns):
-        for column, (inputs, arguments) in columns.items():
+        for column, threads in seconds:
+            inputs, arguments = (columns | steps)[column]
             if column in refused:
                 continue
             try:
                 arguments = ("--batch", batch, *arguments)
                 repetitions = options.more_repetitions
                 stats = run_cohort(
-                    options, program, inputs, *arguments, threads=1, repetitions=repetitions
+                    options, program, inputs, *arguments, threads=threads, repetitions=repetitions
                 )
-                seconds[column].append(least_seconds(stats))
+                seconds[column, threads].append(least_seconds(stats))
             except Refused as error:
                 refused[column] = str(error)
+    medians = {c: statistics.median(s) if s else None for c, s in seconds.items()}
     return {
-        "seconds": {c: statistics.median(s) if s else None for c, s in seconds.items()},
+        "seconds": {column: medians[column, 1] for column in columns},
+        "steps": {c: {str(t): medians[c, t] for t in THREADS} for c in steps},
         "refused": refused,
     }
+
+
+def measured_steps(known, dense, ragged):
+    """From dense loops to all techniques: the input and what is left out, a step."""
+    steps = [(what, name) for what, name in STEPS if name in known]
+    off = [name for _, name in steps]
+
+    def without(names):
+        return ("--without", ",".join(names)) if names else ()
+
+    columns = {"dense": (dense, without(off)), "ragged loops": (ragged, without(off))}
+    for at, (what, _) in enumerate(steps, start=1):
+        columns[f"and {what}"] = (ragged, without(off[at:]))
+    return columns
 
 
 def measure_prelude(options, folder):
@@ -567,5 +605,12 @@ def ablation_table(ablation):
     text = "### Techniques of ragged tensors switched off\n\n"
     text += "One encoder layer, mnli, one thread: how many times as long it takes.\n\n"
     text += markdown(["switched off", "ms", "times as long"], cells)
+    text += "\nThe same layer from dense loops over padded storage on, technique by technique:\n\n"
+    heads = ["with", *(f"ms, {threads} thread{'s'[: threads - 1]}" for threads in THREADS)]
+    rows = [
+        [column, *(number(seconds and seconds * 1e3) for seconds in times.values())]
+        for column, times in ablation["steps"].items()
+    ]
+    text += markdown(heads, rows)
     said = sorted(set(ablation["refused"].items()))
     return text + "".join(f"\n- {column}: {why}" for column, why in said)

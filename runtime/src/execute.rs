@@ -20,6 +20,7 @@ mod kernel;
 mod launch;
 mod lists;
 mod on_device;
+mod padded;
 mod pieces;
 mod place;
 mod ragged;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub gather_fusion: bool,
     /// Without, calls are not divided between threads.
     pub remapping: bool,
+    /// Without, every call of a launch has as many rows as the longest of them.
+    pub ragged_storage: bool,
 }
 
 /// Memory, weights and threads of a program that runs on the CPU.
@@ -91,6 +94,7 @@ pub struct Executor {
     next_rows: Vec<u64>,
     forms: Vec<CallForm>,
     has_ragged: bool,
+    ragged_storage: bool,
     rows: BucketRows,
     /// By bucket.
     plans: Vec<Plan>,
@@ -188,6 +192,7 @@ impl Executor {
             ragged: RaggedLaunches::default(),
             pieces: Pieces::default(),
             remapping: settings.remapping,
+            ragged_storage: settings.ragged_storage,
             identity: AlignedBuffer::default(),
             identity_length: 0,
             copies: AlignedBuffer::default(),
@@ -323,7 +328,16 @@ impl Executor {
             .scheduler
             .schedule(recorded, &mut self.order, &mut self.groups);
         let ordered = begin.elapsed();
-        self.take_rows(&mut generation.regions)?;
+        let order = match self.is_padded() {
+            true => {
+                self.pad(recorder.log(), order, &mut generation.regions)?;
+                Order::Groups
+            }
+            false => {
+                self.take_rows(&mut generation.regions)?;
+                order
+            }
+        };
         let mut index_length = match order {
             Order::Buckets => self.place_buckets(),
             Order::Groups => self.place_groups(recorder.log())?,
@@ -442,6 +456,7 @@ impl Executor {
             kept: &self.kept.placed,
             placed: &self.placed,
             result_rows: &self.result_rows,
+            is_padded: self.is_padded(),
             index: self.index.words_mut(),
             lists: &self.lists,
             ragged: &self.ragged,

@@ -69,6 +69,9 @@ pub struct Config {
     pub gather_fusion: bool,
     /// Whether a call may be divided between threads, and the heaviest work begins first.
     pub remapping: bool,
+    /// Whether a call gets no more rows than it has, or, for comparison, as many as the longest of its
+    /// launch.
+    pub ragged_storage: bool,
     /// Where kernels run.
     pub device: DeviceKind,
     /// Bytes of the device's memory that may be used; most of what is free, without.
@@ -92,6 +95,7 @@ impl Default for Config {
             scheduler: Policy::Depth,
             gather_fusion: true,
             remapping: true,
+            ragged_storage: true,
             device: DeviceKind::Cpu,
             device_memory: None,
             device_options: device::Options::default(),
@@ -182,6 +186,7 @@ impl Session {
                 threads: config.threads,
                 gather_fusion: config.gather_fusion,
                 remapping: config.remapping,
+                ragged_storage: config.ragged_storage,
             },
             scheduler,
             &most_kept,

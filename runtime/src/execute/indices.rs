@@ -219,7 +219,8 @@ impl Writer<'_> {
         // A triangle is half of its square.
         let rising = form.rising_flops(|operand| entry[operand]);
         let of_call = launch.work_start + spot.call;
-        self.ragged.spans[of_call] = (spot.row as u32, form.rows(entry) as u32);
+        self.ragged
+            .set_span(number, spot.call, spot.row, form.rows(entry));
         self.ragged.works[of_call] = CallWork {
             even: (flops - rising).saturating_add(bytes),
             rising: rising / 2,

@@ -48,6 +48,8 @@ pub(super) struct Flush<'a> {
     pub kept: &'a [Placed],
     pub placed: &'a [Placed],
     pub result_rows: &'a [u32],
+    /// Between the rows of calls are others.
+    pub is_padded: bool,
     pub index: &'a [u32],
     pub lists: &'a Lists,
     pub ragged: &'a RaggedLaunches,
@@ -106,17 +108,28 @@ impl Flush<'_> {
                         row_tile: kernel.row_tile,
                         row_work: kernel.row_work + listed / u64::from(placed.rows),
                     };
-                    match ragged.filter(|_| !kernel.form.fused) {
+                    match ragged.filter(|_| self.is_padded || !kernel.form.fused) {
                         None => self.workers.each_range(shape, &run),
-                        Some(ragged) => self.each_span(ragged, placed.calls, shape, &run),
+                        Some(ragged) => {
+                            let spans = self.ragged.spans(ragged, placed.calls);
+                            self.each_span(spans, shape, &run);
+                        }
                     }
                 }
             }
 
             let after = Instant::now();
-            launches.add(placed.rows, (after - before).as_nanos() as u64);
+            let rows = match placed.ragged.filter(|_| self.is_padded) {
+                None => placed.rows,
+                Some(ragged) => {
+                    let spans = self.ragged.spans(ragged, placed.calls).iter();
+                    spans.map(|(_, rows)| rows).sum()
+                }
+            };
+            launches.add(rows, (after - before).as_nanos() as u64);
             if let Some(ragged) = placed.ragged {
-                let work = ragged_work(kernel, placed, self.ragged, ragged, self.bases);
+                let computed = Placed { rows, ..*placed };
+                let work = ragged_work(kernel, &computed, self.ragged, ragged, self.bases);
                 launches.ragged.add(&work);
             }
             before = after;
@@ -126,13 +139,11 @@ impl Flush<'_> {
     /// Calls `run` for ranges of rows that are of one call each.
     fn each_span(
         &self,
-        ragged: usize,
-        calls: u32,
+        spans: &[(u32, u32)],
         shape: Shape,
         run: &(dyn Fn(u64, u64, *mut u8) + Sync),
     ) {
-        let start = self.ragged.launches[ragged].work_start;
-        for (first, rows) in &self.ragged.spans[start..start + calls as usize] {
+        for (first, rows) in spans {
             let (first, rows) = (u64::from(*first), u64::from(*rows));
             if rows > 0 {
                 let of_call = Shape { rows, ..shape };
@@ -297,6 +308,8 @@ fn copy_operands(
     operands: &mut [OperandRef],
     copies: *mut u8,
 ) -> u64 {
+    let padded = placed.ragged.filter(|_| flush.is_padded);
+    let padded = padded.filter(|_| kernel.form.unit == Unit::Rows);
     let mut rows = 0;
     let mut to = copies;
     for (operand, given) in kernel.operands.iter().zip(operands) {
@@ -320,9 +333,15 @@ fn copy_operands(
             row_tile: 1,
             row_work: row_bytes as u64,
         };
-        flush
-            .workers
-            .each_range(shape, &|begin, end, _| copy.run(begin, end));
+        let run = |begin, end, _: *mut u8| copy.run(begin, end);
+        match padded {
+            // What is between the rows of calls names no row.
+            Some(ragged) => {
+                let spans = flush.ragged.spans(ragged, placed.calls);
+                flush.each_span(spans, shape, &run);
+            }
+            None => flush.workers.each_range(shape, &run),
+        }
         *given = OperandRef {
             base: to.cast_const().cast(),
             index: flush.identity.as_ptr(),

@@ -77,6 +77,11 @@ impl Executor {
                 self.next_rows[*space] += u64::from(ready.rows);
             }
         }
+        self.take_next_rows(regions)
+    }
+
+    /// Takes as many rows of each space as `next_rows` says, which becomes the first of each.
+    pub(super) fn take_next_rows(&mut self, regions: &mut Vec<Region>) -> Result<(), Error> {
         for (space, next) in self.next_rows.iter_mut().enumerate() {
             if *next > 0 {
                 let region = self.arena.take(space, *next)?;
@@ -105,7 +110,7 @@ impl Executor {
 
     /// Takes the launches from the groups; returns the length of the index.
     pub(super) fn place_groups(&mut self, log: &[u64]) -> Result<usize, Error> {
-        if self.has_ragged {
+        if self.has_ragged && !self.is_padded() {
             self.measure_groups(log)?;
         }
         let mut index_length = 0;
@@ -121,7 +126,7 @@ impl Executor {
     }
 
     /// Finds how many rows each call of a group makes.
-    fn measure_groups(&mut self, log: &[u64]) -> Result<(), Error> {
+    pub(super) fn measure_groups(&mut self, log: &[u64]) -> Result<(), Error> {
         let launches = self.groups.launches.iter();
         self.ragged.begin_groups(launches.map(|(_, calls)| *calls));
         let mut places = self.groups.places.iter();

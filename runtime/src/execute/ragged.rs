@@ -82,7 +82,7 @@ pub(super) struct RaggedLaunches {
     /// What each call costs, where the unit is the call.
     pub works: Vec<CallWork>,
     /// The first row of each call in its launch, and how many it has.
-    pub spans: Vec<(u32, u32)>,
+    spans: Vec<(u32, u32)>,
     /// The longest length of each operand that is one.
     pub longest: Vec<u64>,
     /// Of launches that are groups: where the starts of its calls begin, by launch; and for each
@@ -100,6 +100,12 @@ impl RaggedLaunches {
         self.longest.clear();
         self.group_starts.clear();
         self.starts.clear();
+    }
+
+    /// Where the calls of a launch have their rows.
+    pub fn spans(&self, launch: usize, calls: u32) -> &[(u32, u32)] {
+        let start = self.launches[launch].work_start;
+        &self.spans[start..start + calls as usize]
     }
 
     /// Makes room for a launch; gives its number.
@@ -127,6 +133,12 @@ impl RaggedLaunches {
         })
     }
 
+    /// Notes where a call has its rows.
+    pub fn set_span(&mut self, launch: usize, call: usize, row: usize, rows: u64) {
+        let start = self.launches[launch].work_start;
+        self.spans[start + call] = (row as u32, rows as u32);
+    }
+
     /// Notes the lengths of a call.
     pub fn note_lengths(&mut self, launch: usize, form: &CallForm, entry: &[u64]) {
         let start = self.launches[launch].length_start;
@@ -149,6 +161,24 @@ impl RaggedLaunches {
     /// A call of a group makes so many rows.
     pub fn set_rows(&mut self, group: u32, call: u32, rows: u64) {
         self.starts[self.group_starts[group as usize] + call as usize] = rows as u32;
+    }
+
+    /// Gives every call of a group the rows of the longest of them.
+    pub fn pad(&mut self) {
+        for (group, begin) in self.group_starts.iter().enumerate() {
+            let all = self.starts.len();
+            let end = self.group_starts.get(group + 1).copied().unwrap_or(all);
+            let rows = &mut self.starts[*begin..end];
+            let longest = rows.iter().copied().max().unwrap_or(0);
+            rows.fill(longest);
+        }
+    }
+
+    /// The rows of all calls of a group.
+    pub fn group_rows(&self, group: usize, calls: u32) -> u64 {
+        let begin = self.group_starts[group];
+        let rows = &self.starts[begin..begin + calls as usize];
+        rows.iter().copied().map(u64::from).sum()
     }
 
     /// Makes the rows of a group's calls the places where they begin; gives how many there are.
@@ -202,5 +232,21 @@ mod tests {
         );
         let starts = [0, 1, 2].map(|call| launches.start(1, call));
         assert_eq!((launches.start(0, 1), starts), (7, [0, 0, 5]));
+    }
+
+    #[test]
+    fn padded_calls_have_the_rows_of_the_longest_of_their_group() {
+        let mut launches = RaggedLaunches::default();
+        launches.begin_groups([2, 3].into_iter());
+        for (group, call, rows) in [(0, 0, 7), (0, 1, 1), (1, 1, 5), (1, 2, 4)] {
+            launches.set_rows(group, call, rows);
+        }
+        launches.pad();
+        assert_eq!(
+            [launches.group_rows(0, 2), launches.group_rows(1, 3)],
+            [14, 15]
+        );
+        assert_eq!(launches.place_group(1, 3), 15);
+        assert_eq!([0, 1, 2].map(|call| launches.start(1, call)), [0, 5, 10]);
     }
 }

@@ -74,6 +74,7 @@ impl Composition {
                 .min([u64::MAX, 1 << 10, 0][rng.usize(0..3)]),
             scheduler: SCHEDULERS[(number + number / 4) % SCHEDULERS.len()],
             gather_fusion: rng.u32(0..4) != 0,
+            ragged_storage: rng.u32(0..4) != 0,
             remapping: rng.u32(0..4) != 0,
             ..base
         };
@@ -136,6 +137,9 @@ impl fmt::Display for Composition {
         write!(f, ", --keep-memory {}", self.config.keep_memory)?;
         if !self.config.gather_fusion {
             write!(f, ", --without gather-fusion")?;
+        }
+        if !self.config.ragged_storage {
+            write!(f, ", --without ragged-storage")?;
         }
         if !self.config.device_options.graphs {
             write!(f, ", --no-graphs")?;

@@ -207,6 +207,12 @@ impl Arguments {
                  where they lie",
             ));
         }
+        if self.device != Device::Cpu && without.ragged_storage {
+            return Err(Stop::usage(
+                "`--without ragged-storage` is for `--device cpu`: on a GPU calls have no more rows \
+                 than they need",
+            ));
+        }
         let of_gpus = [
             (self.device_memory.is_some(), "--device-memory"),
             (self.no_graphs, "--no-graphs"),
@@ -325,6 +331,7 @@ impl Arguments {
             keep_memory: self.keep_memory,
             scheduler,
             gather_fusion: !without.gather_fusion,
+            ragged_storage: !without.ragged_storage,
             remapping: !without.remapping,
             device: match self.device {
                 Device::Cpu => DeviceKind::Cpu,

@@ -1,7 +1,7 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-const TECHNIQUES: [(&str, &str); 3] = [
+const TECHNIQUES: [(&str, &str); 4] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
@@ -11,6 +11,10 @@ const TECHNIQUES: [(&str, &str); 3] = [
         "no call is divided between threads, and calls begin in the order in which they were recorded",
     ),
     (
+        RAGGED_STORAGE,
+        "every call of a launch gets as many rows of memory as the longest of them",
+    ),
+    (
         SHARING,
         "equal calls on a parameter's row are computed each time they occur",
     ),
@@ -18,6 +22,7 @@ const TECHNIQUES: [(&str, &str); 3] = [
 
 const GATHER_FUSION: &str = "gather-fusion";
 const REMAPPING: &str = "remapping";
+const RAGGED_STORAGE: &str = "ragged-storage";
 const SHARING: &str = "sharing";
 
 /// What `--without` leaves out.
@@ -26,6 +31,7 @@ pub struct Without {
     /// Passes, if they are known to the compiler.
     pub passes: Vec<String>,
     pub gather_fusion: bool,
+    pub ragged_storage: bool,
     pub remapping: bool,
     pub sharing: bool,
 }
@@ -37,6 +43,7 @@ impl Without {
         Without {
             passes: names.iter().filter(is_pass).cloned().collect(),
             gather_fusion: has(GATHER_FUSION),
+            ragged_storage: has(RAGGED_STORAGE),
             remapping: has(REMAPPING),
             sharing: has(SHARING),
         }
@@ -64,6 +71,7 @@ mod tests {
             Without {
                 passes: vec!["hoist-operators".to_owned()],
                 gather_fusion: false,
+                ragged_storage: false,
                 remapping: false,
                 sharing: true,
             }

@@ -1,0 +1,71 @@
+//! Padded storage, for comparison: every call of a launch gets as many rows as the longest of it.
+//!
+//! Loops are as ragged as ever: what is behind a call's own rows is neither computed nor read. But
+//! rows of several calls no longer lie one behind another, so no loop runs over all of them at once,
+//! and memory grows with the longest call (CoRa §4.1 and §7, ragged storage).
+
+use super::Executor;
+use super::indices::all_inside;
+use crate::arena::Region;
+use crate::error::Error;
+use crate::schedule::Order;
+
+impl Executor {
+    /// On a device storage is ragged whatever the settings say.
+    pub(super) fn is_padded(&self) -> bool {
+        !self.ragged_storage && self.has_ragged && self.device.is_none()
+    }
+
+    /// Makes the launches groups, whose calls begin wherever they are told to, pads their calls, and
+    /// takes rows for all results.
+    pub(super) fn pad(
+        &mut self,
+        log: &[u64],
+        order: Order,
+        regions: &mut Vec<Region>,
+    ) -> Result<(), Error> {
+        if matches!(order, Order::Buckets) {
+            self.group_buckets(log)?;
+        }
+        self.measure_groups(log)?;
+        self.ragged.pad();
+        self.next_rows.clear();
+        self.next_rows.resize(self.arena.spaces(), 0);
+        for (index, (kernel, calls)) in self.groups.launches.iter().enumerate() {
+            let rows = match self.forms[*kernel as usize].is_ragged {
+                true => self.ragged.group_rows(index, *calls),
+                false => u64::from(*calls),
+            };
+            for space in &self.kernels[*kernel as usize].results {
+                self.next_rows[*space] += rows;
+            }
+        }
+        self.take_next_rows(regions)
+    }
+
+    /// Each bucket is a group, its calls in the order of recording.
+    fn group_buckets(&mut self, log: &[u64]) -> Result<(), Error> {
+        self.groups.clear(0);
+        for (launch, ready) in self.order.iter().enumerate() {
+            self.plans[ready.bucket as usize].placed = launch;
+            self.groups.launches.push((ready.kernel, ready.calls));
+        }
+        let mut at = 0;
+        while let Some(bucket) = log.get(at) {
+            let plan = &mut self.plans[*bucket as usize];
+            let Some(form) = self.forms.get(plan.kernel as usize) else {
+                at += 2;
+                continue;
+            };
+            self.groups.places.push((plan.placed as u32, plan.next));
+            plan.next += 1;
+            at += 1 + form.entry_length(&log[at + 1..]);
+        }
+        for (ready, (_, calls)) in self.order.iter().zip(&self.groups.launches) {
+            let plan = &mut self.plans[ready.bucket as usize];
+            all_inside(plan.next != *calls)?;
+            plan.next = 0;
+        }
+        Ok(())
+    }
+}
