@@ -19,7 +19,7 @@ import torch
 from safetensors.numpy import save_file
 
 from common import LONGEST, ROOT, Refused, markdown, number, ratio, read_lines, share
-from ragged_torch import CAUSAL, ENCODERS, linear_weights, padded_products, products
+from ragged_torch import ATTENTION, CAUSAL, ENCODERS, linear_weights, padded_products, products
 
 SIZE, INNER, HEADS = 512, 2048, 8
 BATCHES = (32, 128)
@@ -142,8 +142,10 @@ def make_weights(name, folder, rng, layers=1):
 
 
 def program_of(name, folder):
-    """A copy of an example with as many heads as the benchmark's."""
-    source = (ROOT / "examples" / name / f"{name}.coh").read_text(encoding="utf-8")
+    """A copy of an example, or of a program of the benchmark, with as many heads as its peers."""
+    own = ROOT / "bench" / "programs" / f"{name}.coh"
+    example = ROOT / "examples" / name / f"{name}.coh"
+    source = (own if own.exists() else example).read_text(encoding="utf-8")
     path = folder / f"{name}.coh"
     path.write_text(source.replace("let heads = 4", f"let heads = {HEADS}"), encoding="utf-8")
     return path
@@ -241,14 +243,15 @@ def prelude_of(stats):
     return stats["prelude_seconds"] / execute if execute else None
 
 
-def check(program, options, peer, inputs, tensors):
+def check(program, options, peer, inputs, tensors, *arguments):
     """Stops unless the program's outputs of a few instances are a peer's."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as few:
         with open(inputs, encoding="utf-8") as lines:
             few.writelines(itertools.islice(lines, len(tensors)))
         few.flush()
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as output:
-            run_cohort(options, program, few.name, threads=1, repetitions=1, output=output.name)
+            once = {"threads": 1, "repetitions": 1, "output": output.name}
+            run_cohort(options, program, few.name, *arguments, **once)
             outputs = [line["output"] for line in read_lines(output.name)]
     with torch.inference_mode():
         expected = peer(tensors)
@@ -309,10 +312,39 @@ def measure_sequences(options, folder, name, kinds, sets, batches):
     return rows
 
 
-def try_check(program, options, peer, inputs, instances):
+def measure_attention(options, folder, sets):
+    """Causal attention alone, of queries, keys and values that are the input."""
+    program = program_of("attention", folder)
+    pool = Pool(SIZE, np.random.default_rng(17))
+    rows = []
+    for data in sets:
+        inputs = folder / f"{data}.jsonl"
+        lengths = lengths_of(data, max(BATCHES))
+        shapes = [{name: (n, SIZE) for name in "qkv"} for n in lengths]
+        instances = write_instances(inputs, pool, shapes)
+        peers = {column: kind() for column, kind in ATTENTION.items()}
+        sized = ("--dim", f"D={SIZE}")
+        try_check(program, options, peers["packed"], inputs, instances[:3], *sized)
+        for batch, threads in itertools.product(BATCHES, THREADS):
+
+            def cohort(threads, batch=batch, inputs=inputs):
+                arguments = ("--batch", batch, *sized)
+                return run_cohort(
+                    options, program, inputs, *arguments, threads=threads, repetitions=3
+                )
+
+            parts = [instances[i : i + batch] for i in range(0, len(instances), batch)]
+            runs = {column: peer.run for column, peer in peers.items()}
+            row = take_turns(options, cohort, runs, parts, threads, 3)
+            rows.append({"data": data, "batch": batch, "rows": sum(lengths), **row})
+        inputs.unlink()
+    return rows
+
+
+def try_check(program, options, peer, inputs, instances, *arguments):
     """Whether outputs were compared; a program that is refused has none."""
     try:
-        check(program, options, peer.run, inputs, instances)
+        check(program, options, peer.run, inputs, instances, *arguments)
         return True
     except Refused:
         return False
@@ -494,6 +526,7 @@ def measure(options):
             "masked attention": measure_sequences(
                 options, folder, "masked_mha", CAUSAL, masked, batches
             ),
+            "attention": measure_attention(options, folder, masked),
             "vgemm": measure_products(options, folder),
             "trmm": measure_triangles(options, folder),
             "ablation": measure_ablation(options, folder),
@@ -552,20 +585,22 @@ def goal(name, value):
 def report(figures):
     """The part of the page."""
     encoder, masked = figures["encoder"], figures["masked attention"]
+    attention = figures["attention"]
     vgemm, trmm = figures["vgemm"], figures["trmm"]
     single = [row for row in trmm if row["batch"] == 4096]
     text = (
-        f"One encoder layer ({SIZE} wide, {HEADS} heads, {INNER} inside), masked attention, and "
-        "products, where every instance has its own lengths. `padded` is PyTorch with masks, `packed` "
-        "is PyTorch with rows packed by hand and attention a sequence at a time, `nested` its nested "
-        "tensors. Ratios above 1 favour Cohort. *Padding spared* is the share of a padded launch's "
-        "FLOPs and bytes that is padding; Cohort computes none of it. *Prelude* is the share of the "
-        "time that goes into where rows are and how long calls are, once for all layers of a batch.\n\n"
+        f"One encoder layer ({SIZE} wide, {HEADS} heads, {INNER} inside), causal attention alone and "
+        "between its projections, and products, where every instance has its own lengths. `padded` is "
+        "PyTorch with masks, `packed` is PyTorch with rows packed by hand and attention a sequence at a "
+        "time, `nested` its nested tensors. Ratios above 1 favour Cohort. *Padding spared* is the share "
+        "of a padded launch's FLOPs and bytes that is padding; Cohort computes none of it. *Prelude* is "
+        "the share of the time that goes into where rows are and how long calls are.\n\n"
     )
     goals = [
         goal("encoder padded", mean_ratio(encoder, "padded")),
         goal("encoder packed", mean_ratio(encoder, "packed")),
-        goal("masked attention padded", mean_ratio(masked, "padded")),
+        goal("masked attention padded", mean_ratio(attention, "padded")),
+        f"- the same between projections: {ratio(mean_ratio(masked, 'padded'))}\n",
         goal("vgemm loop", mean_ratio(vgemm, "loop")),
         goal("vgemm padded", mean_ratio(vgemm, "padded")),
         goal("trmm full at 4096", mean_ratio(single, "full")),
@@ -573,7 +608,8 @@ def report(figures):
     text += "Geometric means over all rows:\n\n" + "".join(goals) + "\n"
     parts = [
         ("Encoder layer", encoder, "batch"),
-        ("Masked attention", masked, "batch"),
+        ("Masked attention", attention, "batch"),
+        ("Masked attention between projections", masked, "batch"),
         ("Products of differing lengths", vgemm, "batch"),
         ("Triangular products", trmm, "size"),
     ]

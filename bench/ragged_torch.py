@@ -59,6 +59,14 @@ def padded(instances):
     return x, torch.arange(x.shape[1]) < lengths[:, None]
 
 
+def causal_mask(is_row):
+    """Where rows may look: at those before them that are no padding."""
+    n = is_row.shape[1]
+    causal = torch.ones(n, n, dtype=torch.bool).tril()
+    # A row of padding that sees nothing would not be a number.
+    return (causal & is_row[:, None, None, :]) | torch.eye(n, dtype=torch.bool)
+
+
 class PaddedEncoder(Peer):
     def run(self, instances):
         x, is_row = padded(instances)
@@ -101,12 +109,8 @@ class PaddedCausal(CausalPeer):
 
     def run(self, instances):
         x, is_row = padded(instances)
-        n = x.shape[1]
-        causal = torch.ones(n, n, dtype=torch.bool).tril()
-        mask = causal & is_row[:, None, None, :]
-        # A row of padding that sees nothing would not be a number.
-        mask = mask | torch.eye(n, dtype=torch.bool)
-        return list(self.project(attend(*self.qkv(x), attn_mask=mask)).unbind())
+        attended = attend(*self.qkv(x), attn_mask=causal_mask(is_row))
+        return list(self.project(attended).unbind())
 
 
 class PackedCausal(CausalPeer):
@@ -117,8 +121,22 @@ class PackedCausal(CausalPeer):
         return list(self.project(torch.cat(attended)).split(lengths))
 
 
+class PaddedAttention:
+    """Causal attention of queries, keys and values that are there, with a mask as above."""
+
+    def run(self, instances):
+        (q, is_row), (k, _), (v, _) = (padded(part) for part in zip(*instances))
+        return list(attend(q, k, v, attn_mask=causal_mask(is_row)).unbind())
+
+
+class PackedAttention:
+    def run(self, instances):
+        return [attend(*(t[None] for t in three), is_causal=True)[0] for three in instances]
+
+
 ENCODERS = {"padded": PaddedEncoder, "packed": PackedEncoder, "nested": NestedEncoder}
 CAUSAL = {"padded": PaddedCausal, "packed": PackedCausal}
+ATTENTION = {"padded": PaddedAttention, "packed": PackedAttention}
 
 
 def products(pairs):
