@@ -27,6 +27,8 @@ from make_models import MODELS
 SIZES = (256, 64)
 # Whole batches instead of instances in flight.
 WHOLE = "--batch"
+# What the runtime does for tensors of differing lengths, which these models have none of: ragged.py.
+RAGGED = ("remapping", "ragged-storage")
 # Not techniques but ways to do entirely without batching; shown as a scale for the others.
 UNBATCHED = "--no-batch"
 
@@ -54,6 +56,8 @@ def variants_of(options, data, name):
     variants = {"": batch}
     passes = list_techniques(options.batch_opt)
     for technique in list_techniques(options.batch_run):
+        if technique in RAGGED:
+            continue
         without = "--without", technique
         if technique not in passes or compiled(options, data, name, *without) != whole:
             variants[technique] = (*batch, *without)
