@@ -62,7 +62,8 @@ pub fn result_row_bytes(graph: &Graph<'_>, node: NodeId) -> i64 {
     })
 }
 
-/// How many entries dims have, times a number.
+/// How many entries dims have, times a number. Lengths stay in the order of the dims: those of a
+/// call's rows are the shape of its result.
 pub fn extent(sizes: &[Size], times: u64) -> Extent {
     let mut extent = Extent {
         lengths: vec![],
@@ -74,6 +75,5 @@ pub fn extent(sizes: &[Size], times: u64) -> Extent {
             Size::Length(length) => extent.lengths.push(*length),
         }
     }
-    extent.lengths.sort_unstable();
     extent
 }

@@ -364,3 +364,23 @@ fn layers_with_weights_of_their_own() {
         ],
     );
 }
+
+#[test]
+fn results_with_two_instance_dims() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn scores(x: f32[n, D], y: f32[k, D]) -> f32[n, k] { x @ w @ transpose(y) }
+        fn main(y: f32[k, D], x: f32[n, D]) -> (f32[n, k], f32[k, n], f32[k], f32[k, D]) {
+          let s = scores(x, y);
+          (exp(s), transpose(s), sum(s, axis = 0), transpose(s) @ x)
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"y":[[1,2],[3,4],[5,6]],"x":[[0.5,-0.25]]}"#,
+            r#"{"y":[[1,2]],"x":[[0.5,-0.25],[0.25,1]]}"#,
+            r#"{"y":[],"x":[[0.5,-0.25],[0.25,1]]}"#,
+            r#"{"y":[[1,2],[0,1]],"x":[]}"#,
+        ],
+    );
+}
