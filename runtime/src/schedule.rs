@@ -59,9 +59,9 @@ impl Policy {
     pub fn scheduler(self) -> Box<dyn Scheduler> {
         match self {
             Policy::Depth => Box::new(DepthScheduler),
-            Policy::Agenda => Box::new(AgendaScheduler::default()),
-            Policy::Lookahead => Box::new(LookaheadScheduler::default()),
-            Policy::Instances => Box::new(InstanceScheduler::default()),
+            Policy::Agenda => Box::new(Grouped::<Agenda>::default()),
+            Policy::Lookahead => Box::new(Grouped::<Lookahead>::default()),
+            Policy::Instances => Box::new(Grouped::<Instances>::default()),
         }
     }
 }
@@ -123,13 +123,19 @@ impl Scheduler for RecordedOrder {
     }
 }
 
-#[derive(Debug, Default)]
-struct AgendaScheduler {
-    graph: CallGraph,
-    agenda: Agenda,
+/// A policy that looks at every call.
+trait Grouping {
+    /// Fills `groups` with launches of all calls of the graph, in an order that [`Scheduler`] asks for.
+    fn run(&mut self, graph: &CallGraph, groups: &mut Groups);
 }
 
-impl Scheduler for AgendaScheduler {
+#[derive(Debug, Default)]
+struct Grouped<P> {
+    graph: CallGraph,
+    policy: P,
+}
+
+impl<P: Grouping> Scheduler for Grouped<P> {
     fn schedule(
         &mut self,
         recorded: Recorded<'_>,
@@ -137,45 +143,7 @@ impl Scheduler for AgendaScheduler {
         groups: &mut Groups,
     ) -> Order {
         self.graph.build(recorded, buckets);
-        self.agenda.run(&self.graph, groups);
-        Order::Groups
-    }
-}
-
-#[derive(Debug, Default)]
-struct LookaheadScheduler {
-    graph: CallGraph,
-    lookahead: Lookahead,
-}
-
-impl Scheduler for LookaheadScheduler {
-    fn schedule(
-        &mut self,
-        recorded: Recorded<'_>,
-        buckets: &mut [Ready],
-        groups: &mut Groups,
-    ) -> Order {
-        self.graph.build(recorded, buckets);
-        self.lookahead.run(&self.graph, groups);
-        Order::Groups
-    }
-}
-
-#[derive(Debug, Default)]
-struct InstanceScheduler {
-    graph: CallGraph,
-    instances: Instances,
-}
-
-impl Scheduler for InstanceScheduler {
-    fn schedule(
-        &mut self,
-        recorded: Recorded<'_>,
-        buckets: &mut [Ready],
-        groups: &mut Groups,
-    ) -> Order {
-        self.graph.build(recorded, buckets);
-        self.instances.run(&self.graph, groups);
+        self.policy.run(&self.graph, groups);
         Order::Groups
     }
 }

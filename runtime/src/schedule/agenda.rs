@@ -8,6 +8,7 @@
 //! Neubig, Goldberg, Dyer: On-the-fly operation batching in dynamic computation graphs, 2017,
 //! section 3.2; ACRoBat and just-in-time dynamic batching compare against it.
 
+use super::Grouping;
 use super::frontier::{Frontier, Policy};
 use super::graph::{CallGraph, Kind};
 use super::groups::Groups;
@@ -17,8 +18,8 @@ pub struct Agenda {
     frontier: Frontier,
 }
 
-impl Agenda {
-    pub fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
+impl Grouping for Agenda {
+    fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
         self.frontier.run(graph, groups, &mut LeastDeep { graph });
     }
 }

@@ -2,14 +2,16 @@
 //! call.
 //!
 //! Two instances are alike when they recorded the same kernels in the same order, each call reading
-//! the same earlier calls; which rows of parameters and inputs they read does not matter. Finding that takes one look at each call, and no order has to be found at all; but instances
-//! of different shape share no launch.
+//! the same earlier calls; which rows of parameters and inputs they read does not matter. Finding that
+//! takes one look at each call, and no order has to be found at all; but instances of different shape
+//! share no launch.
 //!
 //! Zha et al.: Just-in-time dynamic batching, 2019: the coarsest granularity of its analysis.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
+use super::Grouping;
 use super::graph::CallGraph;
 use super::groups::Groups;
 
@@ -21,9 +23,9 @@ pub struct Instances {
     launch: Vec<u32>,
 }
 
-impl Instances {
+impl Grouping for Instances {
     /// Calls must read only those of their own instance.
-    pub fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
+    fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
         groups.clear(graph.len());
         let segments = &graph.segments;
         let bounds = |index: usize| {
@@ -79,7 +81,9 @@ impl Instances {
             }
         }
     }
+}
 
+impl Instances {
     /// For each call its kind and its inputs, relative to the instance's first call.
     fn write_shape(&mut self, graph: &CallGraph, calls: std::ops::Range<usize>) {
         const END: u64 = u64::MAX;

@@ -9,6 +9,7 @@
 //! After the sufficient condition of ED-Batch (Chen et al., 2023), which compares the ready calls of a
 //! kernel with those that would be ready if only calls of that kernel depended on each other.
 
+use super::Grouping;
 use super::agenda::{Agenda, by_average_depth};
 use super::frontier::{Frontier, Policy};
 use super::graph::CallGraph;
@@ -21,8 +22,8 @@ pub struct Lookahead {
     agenda: Agenda,
 }
 
-impl Lookahead {
-    pub fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
+impl Grouping for Lookahead {
+    fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
         match graph.levels() {
             Some(levels) => {
                 let mut policy = NothingLeftBehind::new(graph, &levels);
