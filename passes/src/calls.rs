@@ -1,7 +1,7 @@
 //! Kernels whose unit is the call, as every target reads them: a graph of the values of one call
 //! ([`graph`], made by [`read`]), what a mask leaves of its folds ([`bounds`]), the softmax-like
-//! chains in it ([`chain`]), the parts that a result is
-//! computed in ([`parts`]), and where values lie ([`memory`]).
+//! chains in it ([`chain`]), the parts that a result is computed in ([`parts`]), where values lie
+//! ([`memory`]), and the loops that code for them is in ([`variables`]).
 
 pub mod bounds;
 pub mod chain;
@@ -9,6 +9,7 @@ pub mod graph;
 pub mod memory;
 pub mod parts;
 pub mod read;
+pub mod variables;
 
 use cohort_dialects::builder::name_of;
 use melior::ir::{OperationRef, operation::OperationLike};

@@ -4,8 +4,43 @@ use std::collections::HashSet;
 
 use cohort_abi::manifest::Elem;
 
+use melior::ir::OperationRef;
+
 use super::graph::{self, Graph, Index, Kind, NodeId, Size, Var, identity};
-use crate::pass::{Outcome, error};
+use super::{memory, read};
+use crate::pass::{Failed, Outcome, error};
+
+/// A part of a result, and how a target computes it.
+pub struct Part<Plan> {
+    /// The number of the result.
+    pub result: usize,
+    pub windows: Vec<Window>,
+    pub plan: Plan,
+}
+
+/// Reads a kernel, and plans each part of its results; `scalars` tells which of its records' operands
+/// are host scalars.
+pub fn plan<'c, Plan>(
+    kernel: OperationRef<'c, 'c>,
+    scalars: &[bool],
+    plan: impl Fn(&Graph<'c>, NodeId, &[Window]) -> Plan,
+) -> Result<(Graph<'c>, Vec<Part<Plan>>), Failed> {
+    let graph = read::read(kernel, scalars)?;
+    memory::check(kernel, &graph)?;
+    let mut parts = vec![];
+    for (result, node) in graph.results.iter().enumerate() {
+        for windows in windows(&graph, *node) {
+            check_parts(&graph, *node, &windows)?;
+            let plan = plan(&graph, *node, &windows);
+            parts.push(Part {
+                result,
+                windows,
+                plan,
+            });
+        }
+    }
+    Ok((graph, parts))
+}
 
 /// A dim of what is written: the entries `from..from + size`.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +50,7 @@ pub struct Window {
 }
 
 /// Where a result is cut so that each part reads one input of a concatenation only.
-pub fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
+fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
     let rank = graph.nodes[root].shape.len();
     let mut cuts: Vec<Vec<i64>> = vec![vec![0]; rank];
     let mut stack = vec![(root, identity(rank))];
@@ -82,7 +117,7 @@ pub fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
 }
 
 /// Every concatenation is read in one of its inputs at a time.
-pub fn check_parts(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Outcome {
+fn check_parts(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Outcome {
     let mut below: Vec<Option<i64>> = vec![];
     let mut at = vec![];
     for (var, window) in windows.iter().enumerate() {

@@ -35,9 +35,9 @@ use melior::{
     },
 };
 
-use crate::calls::memory::{check, constants, extent, result_row_bytes, row_bytes};
-use crate::calls::parts::{check_parts, windows};
-use crate::calls::{HOISTED, SPLIT, bounds, graph, read};
+use crate::calls::memory::{constants, extent, result_row_bytes, row_bytes};
+use crate::calls::parts::{self, Window};
+use crate::calls::{HOISTED, SPLIT, bounds, graph};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 use crate::cpu::lower_kernels::layout::LANES;
 use crate::ir::{integer_attribute, name_attribute};
@@ -45,7 +45,7 @@ use crate::kernel_description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
 };
 use crate::pass::{Failed, error};
-use eval::{Base, Call, Held, Memory, Window};
+use eval::{Base, Call, Held, Memory};
 use graph::{Form, Graph, NodeId, Size};
 
 pub use blocks::module as blocks;
@@ -70,12 +70,8 @@ impl Plan {
     }
 }
 
-/// A part of a result, and how it is computed.
-struct Part {
-    result: usize,
-    windows: Vec<Window>,
-    plan: Option<Plan>,
-}
+/// A part of a result, and how it is computed where not by loops.
+type Part = parts::Part<Option<Plan>>;
 
 /// Adds the function before the kernel; tells whether it calls what [`blocks`] has.
 pub fn lower<'c>(
@@ -84,20 +80,7 @@ pub fn lower<'c>(
     name: &str,
     scalars: &[bool],
 ) -> Result<bool, Failed> {
-    let graph = read::read(kernel, scalars)?;
-    check(kernel, &graph)?;
-    let mut parts = vec![];
-    for (result, node) in graph.results.iter().enumerate() {
-        for windows in windows(&graph, *node) {
-            check_parts(&graph, *node, &windows)?;
-            let plan = Plan::new(&graph, *node, &windows);
-            parts.push(Part {
-                result,
-                windows,
-                plan,
-            });
-        }
-    }
+    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
     let scratch = parts
         .iter()
         .filter_map(|part| part.plan.as_ref())

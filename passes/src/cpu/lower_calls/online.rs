@@ -12,10 +12,11 @@ use melior::ir::{ValueLike, attribute::IntegerAttribute, operation::OperationLik
 
 use super::blocks::{PANEL, TILE_ROWS};
 use super::bounds::{self, Mask};
-use super::eval::{Base, Call, Lanes, Memory, Range, Stride, Window};
+use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
 use super::graph::{Graph, Index, NodeId, Product, Var};
 use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of, find_root, round_up};
 pub use crate::calls::chain::{Chain, ONLINE, find};
+use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::{
     emit::{Emitter, Width},
     layout::LANES,

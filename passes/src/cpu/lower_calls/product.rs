@@ -12,8 +12,9 @@ use melior::ir::ValueLike;
 
 use super::blocks::{BLOCK, CHECKED_BLOCK, PANEL, TILE_ROWS};
 use super::bounds;
-use super::eval::{Call, Lanes, Memory, Range, Stride, Window};
+use super::eval::{Call, Lanes, Memory, Range, Stride};
 use super::graph::{Graph, Index, Kind, NodeId, Product, Size, Var};
+use crate::calls::parts::Window;
 pub use crate::calls::parts::find_root;
 use crate::calls::parts::{index_of, is_plain};
 use crate::cpu::lower_kernels::{

@@ -30,9 +30,8 @@ use super::Result;
 use super::function::{ARGUMENT_BYTES, Lowered, SHARED, add_function, is_foreign};
 use super::ops::{THREADS, block as block_id};
 use crate::calls::graph::{Form, Graph, Index, Kind, NodeId, Var};
-use crate::calls::memory::{check, constants, extent, result_row_bytes, row_bytes};
-use crate::calls::parts::{Window, check_parts, windows};
-use crate::calls::read;
+use crate::calls::memory::{constants, extent, result_row_bytes, row_bytes};
+use crate::calls::parts::{self, Window};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 use crate::kernel_description::{ConstantDescription, GpuDescription};
 use eval::{Call, Memory};
@@ -44,12 +43,7 @@ enum Plan {
     Generic(generic::Plan),
 }
 
-/// A part of a result.
-struct Part {
-    result: usize,
-    windows: Vec<Window>,
-    plan: Plan,
-}
+type Part = parts::Part<Plan>;
 
 /// What a block computes: from where on in each dim of a plan's tiles. And its shared memory.
 struct Tile<'c> {
@@ -65,26 +59,13 @@ pub fn lower<'c>(
     name: &str,
     scalars: &[bool],
 ) -> Result<Lowered<'c>> {
-    let graph = read::read(kernel, scalars)?;
-    check(kernel, &graph)?;
+    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
     let operations = graph.nodes.iter().filter_map(|node| match &node.kind {
         Kind::Pointwise { op, .. } => Some(*op),
         _ => None,
     });
     if let Some((op, reason)) = operations.into_iter().find_map(is_foreign) {
         return Ok(Lowered::Refused { op, reason });
-    }
-    let mut parts = vec![];
-    for (result, node) in graph.results.iter().enumerate() {
-        for windows in windows(&graph, *node) {
-            check_parts(&graph, *node, &windows)?;
-            let plan = Plan::new(&graph, *node, &windows);
-            parts.push(Part {
-                result,
-                windows,
-                plan,
-            });
-        }
     }
     let constants = constants(&graph);
     let arguments = 3 + 3 * graph.operands.len() + graph.results.len() + parts.len();

@@ -7,9 +7,10 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Val, name_of};
-use melior::ir::{OperationRef, ValueLike};
+use melior::ir::ValueLike;
 
-use crate::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+use crate::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
+use crate::calls::variables::{Fold, Variables};
 use crate::cpu::lower_kernels::compute::DIVISIONS;
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 use crate::cpu::lower_kernels::layout::elem_bytes;
@@ -28,13 +29,6 @@ pub struct Memory<'c> {
     strides: Vec<Stride<'c>>,
 }
 
-#[derive(Clone, Copy)]
-struct Variable<'c> {
-    value: Option<Val<'c>>,
-    /// Values are below this.
-    below: Option<i64>,
-}
-
 type Known<'c> = HashMap<(NodeId, Vec<Index>), Val<'c>>;
 
 /// One call, with what is known of it at the place that code is written to.
@@ -45,19 +39,9 @@ pub struct Call<'a, 'c> {
     pub scalars: HashMap<NodeId, Val<'c>>,
     /// Operands and constants.
     pub memory: HashMap<NodeId, Memory<'c>>,
-    variables: Vec<Variable<'c>>,
+    variables: Variables<'c>,
     /// What is computed already, a map a scope.
     known: Vec<Known<'c>>,
-}
-
-/// A fold at an index, with variables for the dims that it folds.
-pub struct Fold<'c> {
-    pub input: NodeId,
-    pub domain: Vec<Index>,
-    pub combiner: OperationRef<'c, 'c>,
-    pub inner: Vec<Var>,
-    pub sizes: Vec<Val<'c>>,
-    pub init: NodeId,
 }
 
 impl<'a, 'c> Call<'a, 'c> {
@@ -67,7 +51,7 @@ impl<'a, 'c> Call<'a, 'c> {
             lengths: vec![],
             scalars: HashMap::new(),
             memory: HashMap::new(),
-            variables: vec![],
+            variables: Variables::default(),
             known: vec![HashMap::new()],
         }
     }
@@ -81,20 +65,12 @@ impl<'a, 'c> Call<'a, 'c> {
 
     /// A variable of a value that is known here.
     pub fn variable(&mut self, value: Val<'c>, below: Option<i64>) -> Var {
-        let value = Some(value);
-        self.variables.push(Variable { value, below });
-        self.variables.len() - 1
-    }
-
-    fn unknown(&mut self, below: Option<i64>) -> Var {
-        let value = None;
-        self.variables.push(Variable { value, below });
-        self.variables.len() - 1
+        self.variables.add(Some(value), below)
     }
 
     /// Gives a variable its value, where nothing is known of it yet.
     pub fn set(&mut self, var: Var, value: Val<'c>) {
-        self.variables[var].value = Some(value);
+        self.variables.set(var, value);
     }
 
     /// Writes with what is known here, and forgets what the body has learnt.
@@ -113,13 +89,7 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     pub fn is_known(&self, node: NodeId, at: &[Index]) -> bool {
-        self.look_up(node, at).is_some()
-    }
-
-    fn look_up(&self, node: NodeId, at: &[Index]) -> Option<Val<'c>> {
-        let key = (node, at.to_vec());
-        let mut known = self.known.iter().rev();
-        known.find_map(|known| known.get(&key)).copied()
+        look_up(&self.known, node, at).is_some()
     }
 
     pub fn dense(&self, e: &Emitter<'c>, base: Val<'c>, node: NodeId) -> Memory<'c> {
@@ -140,25 +110,10 @@ impl<'a, 'c> Call<'a, 'c> {
         Memory { base, strides }
     }
 
-    fn index(&self, e: &Emitter<'c>, index: &Index) -> Option<Val<'c>> {
-        let terms = index.terms.iter().map(|(var, coefficient)| {
-            let value = self.variables[*var].value;
-            let value = value.unwrap_or_else(|| unreachable!("a variable has its loop"));
-            e.times(value, *coefficient)
-        });
-        let sum = terms.reduce(|a, b| e.add(a, b));
-        match (sum, index.constant) {
-            (Some(sum), 0) => Some(sum),
-            (Some(sum), constant) => Some(e.add(sum, e.int(constant))),
-            (None, 0) => None,
-            (None, constant) => Some(e.int(constant)),
-        }
-    }
-
     pub fn address(&self, e: &Emitter<'c>, memory: &Memory<'c>, at: &[Index]) -> Val<'c> {
         let mut address = memory.base;
         for (index, stride) in at.iter().zip(&memory.strides) {
-            let Some(value) = self.index(e, index) else {
+            let Some(value) = self.variables.index(e, index) else {
                 continue;
             };
             let bytes = match stride {
@@ -193,7 +148,9 @@ impl<'a, 'c> Call<'a, 'c> {
                 Kind::Pointwise { inputs, .. } => {
                     stack.extend(inputs.iter().map(|input| (*input, at.clone())));
                 }
-                Kind::Concat { inputs, dim } => stack.extend(self.part_of(inputs, *dim, &at)),
+                Kind::Concat { inputs, dim } => {
+                    stack.extend(self.variables.part_of(self.graph, inputs, *dim, &at));
+                }
                 _ => {}
             }
         }
@@ -203,7 +160,7 @@ impl<'a, 'c> Call<'a, 'c> {
     /// The value of a node at an index.
     pub fn value(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index]) -> Val<'c> {
         let (node, at) = self.graph.resolve(node, at);
-        if let Some(value) = self.look_up(node, &at) {
+        if let Some(value) = look_up(&self.known, node, &at) {
             return value;
         }
         let value = self.compute(e, node, &at);
@@ -222,7 +179,8 @@ impl<'a, 'c> Call<'a, 'c> {
             Kind::Splat(bits) => e.bits(*bits, elem, Width::Scalar),
             Kind::Scalar | Kind::Length => self.scalars[&node],
             Kind::Iota(dim) => {
-                let value = self.index(e, &at[*dim]).unwrap_or_else(|| e.int(0));
+                let value = self.variables.index(e, &at[*dim]);
+                let value = value.unwrap_or_else(|| e.int(0));
                 e.b.value("arith.trunci", &[value], e.i32)
             }
             Kind::Pointwise { op, inputs } => {
@@ -236,12 +194,12 @@ impl<'a, 'c> Call<'a, 'c> {
                 e.copy(*op, &inputs, e.elem_type(elem, Width::Scalar))
             }
             Kind::Concat { inputs, dim } => {
-                let part = self.part_of(inputs, *dim, at);
+                let part = self.variables.part_of(graph, inputs, *dim, at);
                 let (input, at) = part.unwrap_or_else(|| unreachable!("checked before"));
                 self.value(e, input, &at)
             }
             Kind::Reduce { .. } => {
-                let fold = self.fold_of(e, node, at);
+                let fold = self.fold_of(node, at);
                 self.prepare(e, fold.input, &fold.domain, &fold.inner);
                 let start = self.value(e, fold.init, at);
                 self.fold_loops(e, &fold, 0, start)
@@ -252,101 +210,24 @@ impl<'a, 'c> Call<'a, 'c> {
         }
     }
 
-    fn part_of(&self, inputs: &[NodeId], dim: usize, at: &[Index]) -> Option<(NodeId, Vec<Index>)> {
-        part_of(self.graph, inputs, dim, at, |var| self.variables[var].below)
-    }
-
     // Folds.
 
-    pub fn fold_of(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index]) -> Fold<'c> {
-        let graph = self.graph;
-        let Kind::Reduce {
-            input,
-            dims,
-            combiner,
-            init,
-        } = &graph.nodes[node].kind
-        else {
-            unreachable!("it is a fold");
-        };
-        let (domain, inner) = self.domain(*input, dims, at);
-        let sizes = dims
-            .iter()
-            .map(|dim| self.size(e, graph.nodes[*input].shape[*dim]))
-            .collect();
-        Fold {
-            input: *input,
-            domain,
-            combiner: *combiner,
-            inner,
-            sizes,
-            init: *init,
-        }
+    pub fn fold_of(&mut self, node: NodeId, at: &[Index]) -> Fold<'c> {
+        self.variables.fold_of(self.graph, node, at)
     }
 
-    /// The index of a fold's domain, with new variables for the dims that it folds.
-    fn domain(&mut self, input: NodeId, dims: &[usize], at: &[Index]) -> (Vec<Index>, Vec<Var>) {
-        let graph = self.graph;
-        let mut kept = at.iter();
-        let mut inner = vec![];
-        let mut domain = vec![];
-        for (dim, size) in graph.nodes[input].shape.iter().enumerate() {
-            if dims.contains(&dim) {
-                let var = self.unknown(size.known());
-                inner.push(var);
-                domain.push(Index::var(var));
-            } else {
-                domain.push(kept.next().cloned().unwrap_or_default());
-            }
-        }
-        (domain, inner)
-    }
-
-    /// The folds that a node needs, that are not known, and that do not depend on `blocked` variables;
-    /// those that others may need last.
+    /// The folds that a node needs, that are not known, and that do not depend on `blocked` variables.
     pub fn ready(
         &mut self,
         node: NodeId,
         at: &[Index],
         blocked: &[Var],
     ) -> Vec<(NodeId, Vec<Index>)> {
-        let graph = self.graph;
-        let mut stack = vec![(node, at.to_vec(), blocked.to_vec())];
-        let (mut seen, mut ready) = (HashSet::new(), vec![]);
-        while let Some((node, at, blocked)) = stack.pop() {
-            let (node, at) = graph.resolve(node, &at);
-            let done = self.memory.contains_key(&node) || self.is_known(node, &at);
-            if done || !seen.insert((node, at.clone())) {
-                continue;
-            }
-            match &graph.nodes[node].kind {
-                Kind::Pointwise { inputs, .. } => {
-                    stack.extend(inputs.iter().map(|i| (*i, at.clone(), blocked.clone())));
-                }
-                Kind::Concat { inputs, dim } => {
-                    if let Some((input, at)) = self.part_of(inputs, *dim, &at) {
-                        stack.push((input, at, blocked));
-                    }
-                }
-                Kind::Reduce {
-                    input, dims, init, ..
-                } => {
-                    let vars = graph.depends(node, &at);
-                    if vars.iter().all(|var| !blocked.contains(var)) {
-                        ready.push((node, at));
-                        continue;
-                    }
-                    let (domain, inner) = self.domain(*input, dims, &at);
-                    let mut more = blocked.clone();
-                    more.extend(inner);
-                    stack.push((*input, domain, more));
-                    stack.push((*init, at, blocked));
-                }
-                _ => {}
-            }
-        }
-        ready.reverse();
-        ready
+        let (memory, known) = (&self.memory, &self.known);
+        let done = |node: NodeId, at: &[Index]| {
+            memory.contains_key(&node) || look_up(known, node, at).is_some()
+        };
+        self.variables.ready(self.graph, (node, at), blocked, &done)
     }
 
     fn prepare(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index], blocked: &[Var]) {
@@ -366,7 +247,8 @@ impl<'a, 'c> Call<'a, 'c> {
         let Some(var) = fold.inner.get(dim).copied() else {
             return self.fold_step(e, fold, sum);
         };
-        e.for_loop(e.int(0), fold.sizes[dim], 1, &[sum], |e, value, sums| {
+        let size = self.size(e, fold.sizes[dim]);
+        e.for_loop(e.int(0), size, 1, &[sum], |e, value, sums| {
             self.scope(|call| {
                 call.set(var, value);
                 call.prepare(e, fold.input, &fold.domain, &fold.inner[dim + 1..]);
@@ -390,4 +272,10 @@ impl<'a, 'c> Call<'a, 'c> {
         let value = self.value(e, input, &at);
         e.copy(fold.combiner, &[sum, value], sum.r#type())
     }
+}
+
+fn look_up<'c>(known: &[Known<'c>], node: NodeId, at: &[Index]) -> Option<Val<'c>> {
+    let key = (node, at.to_vec());
+    let mut known = known.iter().rev();
+    known.find_map(|known| known.get(&key)).copied()
 }

@@ -11,12 +11,13 @@ use cohort_dialects::builder::Val;
 
 use super::super::ops::{THREADS, WARP, barrier, below, divide, thread, when};
 use super::super::site::memory as space;
-use super::eval::{Call, Fold, Memory};
+use super::eval::{Call, Memory};
 use super::{Tile, size_of, split};
 use crate::calls;
 use crate::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
 use crate::calls::memory::extent;
 use crate::calls::parts::Window;
+use crate::calls::variables::Fold;
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 
 /// Elements of a thread, where it computes some each for itself.
@@ -213,7 +214,7 @@ impl<'c> Warps<'c> {
             if call.is_known(node, &at) {
                 continue;
             }
-            let fold = call.fold_of(e, node, &at);
+            let fold = call.fold_of(node, &at);
             self.prepare(e, call, (fold.input, &fold.domain), &fold.inner, folds);
             let value = self.fold(e, call, (node, &at), &fold, *folds);
             *folds += 1;
@@ -266,7 +267,8 @@ impl<'c> Warps<'c> {
         } else {
             (e.int(0), 1)
         };
-        e.for_loop(first, fold.sizes[dim], step, &[sum], |e, at, sums| {
+        let size = call.size(e, fold.sizes[dim]);
+        e.for_loop(first, size, step, &[sum], |e, at, sums| {
             call.scope(|call| {
                 call.set(var, at);
                 vec![self.lane(e, call, fold, dim + 1, sums[0])]

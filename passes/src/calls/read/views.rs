@@ -1,0 +1,132 @@
+//! Slices, concatenations and reshapes: what is read elsewhere, and computes nothing.
+
+use cohort_dialects::builder::{operands_of, result_of};
+use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
+
+use super::super::graph::{Index, Kind, Size};
+use super::Reader;
+use crate::cpu::lower_kernels::read::integers;
+use crate::ir::key;
+use crate::pass::{Outcome, error};
+
+impl<'c> Reader<'c> {
+    pub(super) fn slice(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let operand = operands_of(op)[0];
+        let source = self.node(operand, op)?;
+        let from = self.typed(operand.r#type(), op)?;
+        let to = self.typed(result_of(op, 0).r#type(), op)?;
+        let lead = usize::from(from.batched);
+        let offsets = integers(op, "static_offsets");
+        let strides = integers(op, "static_strides");
+        let sizes = integers(op, "static_sizes");
+        let computed = offsets.iter().chain(&strides).any(|n| *n == i64::MIN);
+        let rows = !from.batched || offsets[0] == 0 && strides[0] == 1;
+        let refuse = || error(op, "not supported yet: a slice whose bounds are computed");
+        if computed || !rows || from.batched != to.batched {
+            return Err(refuse());
+        }
+        // A dim of size 1 that the result has no place for is dropped.
+        let mut dim = 0;
+        let mut index = Vec::new();
+        for axis in lead..from.shape.len() + lead {
+            let size = sizes[axis];
+            let left = from.shape.len() + lead - axis;
+            let fits = to.shape.get(dim).is_some_and(|to| match *to {
+                Size::Known(known) => known == size,
+                length => {
+                    size == i64::MIN && offsets[axis] == 0 && length == from.shape[axis - lead]
+                }
+            });
+            let kept = fits && (size != 1 || left <= to.shape.len() - dim);
+            if !kept && size != 1 {
+                return Err(refuse());
+            }
+            let mut linear = Index::constant(offsets[axis]);
+            if kept {
+                linear = linear.plus(&Index::var(dim).times(strides[axis]));
+                dim += 1;
+            }
+            index.push(linear);
+        }
+        let node = self.access(source, index, &to.shape, op);
+        self.values.insert(key(result_of(op, 0)), node);
+        Ok(())
+    }
+
+    pub(super) fn concat(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let to = self.typed(result_of(op, 0).r#type(), op)?;
+        let axis = op
+            .attribute("dim")
+            .ok()
+            .and_then(|dim| IntegerAttribute::try_from(dim).ok())
+            .map_or(0, |dim| dim.value() as usize);
+        let dim = axis.checked_sub(usize::from(to.batched));
+        let Some(dim) = dim.filter(|dim| matches!(to.shape[*dim], Size::Known(_))) else {
+            return Err(error(
+                op,
+                "not supported yet: a concatenation along a dim of unknown size",
+            ));
+        };
+        let inputs = operands_of(op)
+            .into_iter()
+            .map(|operand| self.node(operand, op))
+            .collect::<Result<_, _>>()?;
+        self.define(op, Kind::Concat { inputs, dim })?;
+        Ok(())
+    }
+
+    /// Dims of one entry come and go, and a dim of known size becomes several; so a dim of the
+    /// source is a sum of the result's.
+    pub(super) fn reshape(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let operand = operands_of(op)[0];
+        let source = self.node(operand, op)?;
+        let from = self.typed(operand.r#type(), op)?;
+        let to = self.typed(result_of(op, 0).r#type(), op)?;
+        let refuse = || error(op, "not supported yet: this reshape in a kernel over calls");
+        let mut index = vec![];
+        let mut dim = 0;
+        let last = from.shape.len();
+        for (axis, size) in from.shape.iter().enumerate() {
+            let mut linear = Index::constant(0);
+            // Dims of the result whose sizes multiply to this one's.
+            let mut group = vec![];
+            let mut known = 1;
+            loop {
+                let done = match size {
+                    Size::Known(size) => known == *size,
+                    length => group.iter().any(|dim: &usize| to.shape[*dim] == *length),
+                };
+                match to.shape.get(dim) {
+                    Some(Size::Known(1)) => {}
+                    Some(next) if !done => {
+                        if let Size::Known(next) = next {
+                            known *= next;
+                        }
+                    }
+                    _ if done => break,
+                    _ => return Err(refuse()),
+                }
+                if done && axis + 1 < last && from.shape[axis + 1] == Size::Known(1) {
+                    break;
+                }
+                group.push(dim);
+                dim += 1;
+            }
+            let mut stride = 1;
+            for dim in group.iter().rev() {
+                linear = linear.plus(&Index::var(*dim).times(stride));
+                stride *= match to.shape[*dim] {
+                    Size::Known(size) => size,
+                    Size::Length(_) => 1,
+                };
+            }
+            index.push(linear);
+        }
+        if dim < to.shape.len() && to.shape[dim..].iter().any(|size| *size != Size::Known(1)) {
+            return Err(refuse());
+        }
+        let node = self.access(source, index, &to.shape, op);
+        self.values.insert(key(result_of(op, 0)), node);
+        Ok(())
+    }
+}
