@@ -228,11 +228,13 @@ impl Engine {
         instance.ticket = ticket;
         instance.is_alone = is_alone;
         instance.generation = self.first_generation + self.generations.len() as u64;
-        match feed.inputs(ticket.chunk)?.arguments(ticket.index) {
+        let inputs = feed.inputs(ticket.chunk)?;
+        match inputs.arguments(ticket.index) {
             // SAFETY: the arguments were decoded for this program, and the feed keeps the chunk
             // until this instance is done.
             Ok((arguments, bytes)) => unsafe {
-                instance.start(machine, arguments, bytes, &mut self.alignment)?;
+                let key = inputs.key(ticket.index);
+                instance.start(machine, key, arguments, bytes, &mut self.alignment)?;
             },
             Err(error) => instance.status = Status::Failed(error.clone()),
         }

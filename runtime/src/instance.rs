@@ -112,6 +112,7 @@ impl Instance {
     pub unsafe fn start(
         &mut self,
         machine: &mut Machine<'_>,
+        key: u64,
         arguments: &[u64],
         input_bytes: u64,
         alignment: &mut Alignment,
@@ -119,7 +120,7 @@ impl Instance {
         self.results.fill(0);
         self.is_new = true;
         machine.recorder.swap_state(&mut self.state);
-        machine.recorder.begin_instance(input_bytes);
+        machine.recorder.begin_instance(key, input_bytes);
         machine.recorder.set_floor(alignment.floor(self.is_new));
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.begin(self.ticket.number);

@@ -502,7 +502,7 @@ impl Session {
                     continue;
                 }
             };
-            self.recorder.begin_instance(bytes);
+            self.recorder.begin_instance(inputs.key(instance), bytes);
             if let Some(tracer) = self.recorder.tracer() {
                 tracer.begin(number + (instance - first) as u64);
             }

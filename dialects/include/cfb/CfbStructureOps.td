@@ -169,4 +169,19 @@ def Cfb_ForceOp : Cfb_Op<"force", [Cfb_MayFail]> {
   let hasVerifier = 1;
 }
 
+def Cfb_InstanceKeyOp : Cfb_Op<"instance_key", [Pure]> {
+  let summary = "a hash of the instance's id";
+  let description = [{
+    64 bits in two words. Two instances of one id have the same key, whatever they are batched with,
+    so numbers that are drawn from it do not depend on the batch. No instance is known where a
+    parameter is prepared, so an operation like this is never moved there.
+
+    ```mlir
+    %low, %high = cfb.instance_key
+    ```
+  }];
+  let results = (outs I32:$low, I32:$high);
+  let assemblyFormat = "attr-dict";
+}
+
 #endif // COHORT_CFB_STRUCTURE_OPS_TD

@@ -130,6 +130,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             | ExprKind::Cast(_)
             | ExprKind::Fill(_)
             | ExprKind::Iota { .. }
+            | ExprKind::Random { .. }
             | ExprKind::MatMul { .. }
             | ExprKind::Reduce { .. }
             | ExprKind::ArgMax { .. }
@@ -141,7 +142,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             | ExprKind::Reshape(_)
             | ExprKind::Transpose { .. } => vec![self.shaped(at, expr)],
 
-            ExprKind::Gather { .. } | ExprKind::Random { .. } => {
+            ExprKind::Gather { .. } => {
                 unreachable!("refused before lowering: {:?}", expr.kind)
             }
         }

@@ -14,6 +14,7 @@ mod linalg;
 mod locations;
 mod module;
 mod numbers;
+mod random;
 mod scalars;
 mod shapes;
 mod support;

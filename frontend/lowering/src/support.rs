@@ -77,9 +77,6 @@ impl<'p> Refusals<'p> {
 
     fn operation(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Random { .. } => {
-                self.refuse("random numbers", &expr.span, "these are drawn here");
-            }
             ExprKind::Gather { .. } => {
                 let label = "the rows are chosen here";
                 self.refuse("rows chosen by a tensor of indices", &expr.span, label);

@@ -54,6 +54,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 numbers::cast(at, elem_of(&value.ty), elem, operand, ty)
             }
             ExprKind::Iota { axis } => self.iota(at, &shape, *axis),
+            ExprKind::Random { counter } => self.random(at, counter, &shape),
             ExprKind::MatMul { lhs, rhs } => {
                 let name = match (shape_of(&lhs.ty).len(), shape_of(&rhs.ty).len()) {
                     (1, 1) => "dot",
@@ -138,7 +139,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     }
 
     /// A host scalar as a tensor of `shape`.
-    fn spread(&self, at: Builder<'c>, elem: Elem, scalar: Val<'c>, shape: &[Dim]) -> Val<'c> {
+    pub fn spread(&self, at: Builder<'c>, elem: Elem, scalar: Val<'c>, shape: &[Dim]) -> Val<'c> {
         if let Some(element) = constant_of(scalar) {
             return self.tensors(at, elem).splat(shape, element);
         }
@@ -288,7 +289,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     }
 
     /// `0, 1, …` along one axis: a constant of that axis alone, repeated along the others.
-    fn iota(&self, at: Builder<'c>, shape: &[Dim], axis: usize) -> Val<'c> {
+    pub fn iota(&self, at: Builder<'c>, shape: &[Dim], axis: usize) -> Val<'c> {
         let Some(length) = known(&shape[axis]) else {
             return self.tensors(at, Elem::I32).indices(shape, axis);
         };

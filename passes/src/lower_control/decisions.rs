@@ -14,6 +14,9 @@ use crate::pass::{Failed, Outcome, error};
 /// Where the phase is in the context, in slots.
 const PHASE_SLOT: i32 = (std::mem::offset_of!(Context, phase) / size_of::<u64>()) as i32;
 
+/// Where the instance's key is.
+const KEY_SLOT: i32 = (std::mem::offset_of!(Context, key) / size_of::<u64>()) as i32;
+
 impl<'c> Lowering<'c, '_> {
     pub fn force(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let operands = operands_of(source);
@@ -64,6 +67,16 @@ impl<'c> Lowering<'c, '_> {
         let later = b.value("arith.maxui", &[now, i64_constant(b, number)], i64_type(b));
         b.op("llvm.store", &[later, address], &[], &[], vec![]);
         Ok(())
+    }
+
+    /// The words of the instance's key.
+    pub fn instance_key(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) {
+        let address = slot_address(b, self.runtime, KEY_SLOT);
+        let key = b.value("llvm.load", &[address], i64_type(b));
+        let half = i64_constant(b, i64::from(u32::BITS));
+        let upper = b.value("arith.shrui", &[key, half], i64_type(b));
+        let words = [key, upper].map(|word| b.value("arith.trunci", &[word], b.ty("i32")));
+        self.bind_results(source, &words);
     }
 
     pub fn ghost(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {

@@ -268,6 +268,10 @@ impl<'c> Lowering<'c, '_> {
             "cfb.array_range" => self.array_range(b, source),
             "cfb.force" => self.force(b, source),
             "cfb.phase" => self.phase(b, source),
+            "cfb.instance_key" => {
+                self.instance_key(b, source);
+                Ok(())
+            }
             "cfb.ghost" => self.ghost(b, source),
             "cfb.stack" => self.stack(b, source),
             "cfb.map" => self.map(b, source),

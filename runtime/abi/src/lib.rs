@@ -41,7 +41,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -98,6 +98,8 @@ pub struct Context {
     /// The phase that the instance is in, from 0. Compiled code only ever raises it; calls of a
     /// later phase run after all those of an earlier one, whatever their depths.
     pub phase: u64,
+    /// A hash of the instance's id, which keys its random numbers.
+    pub key: u64,
 }
 
 /// Why compiled code gives an instance up; the number is what it passes to `cohort_fail`.

@@ -10,11 +10,13 @@
 //! * `instance` takes a line as a whole: keys, id, all or nothing;
 //! * [`decode`] puts values where they belong, `tensor` their numbers, `ragged` those of tensors with
 //!   instance dims;
+//! * `key` hashes ids;
 //! * `message` says what is wrong.
 
 pub mod cursor;
 pub mod decode;
 mod instance;
+mod key;
 pub mod lines;
 mod message;
 mod ragged;
@@ -73,6 +75,11 @@ impl Inputs {
             None => 0,
         };
         &self.ids[begin..self.instances[instance].id_end]
+    }
+
+    /// What keys the instance's random numbers: a hash of its id.
+    pub fn key(&self, instance: usize) -> u64 {
+        key::of(self.id(instance))
     }
 
     /// The slots of the instance's arguments and the bytes that they occupy with all they point to.

@@ -6,11 +6,12 @@ use super::{MAX_ROWS, Recorder, Stopped};
 use crate::failure::Stop;
 
 impl Recorder {
-    /// `input_bytes` are those that the instance's arguments occupy.
-    pub fn begin_instance(&mut self, input_bytes: u64) {
+    /// `key` is that of its id; `input_bytes` are those that the instance's arguments occupy.
+    pub fn begin_instance(&mut self, key: u64, input_bytes: u64) {
         let state = &mut self.state;
         state.context.depth = 0;
         state.context.phase = 0;
+        state.context.key = key;
         state.context.max_depth = self.limits.max_depth;
         state.nodes_left = self.limits.max_nodes;
         state.rows_left = (MAX_ROWS / self.max_results) as i64;

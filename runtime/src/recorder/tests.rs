@@ -65,7 +65,7 @@ impl Calls {
 
     /// Gives a handle of the table, if there is one, or of an input.
     fn begin(&mut self) -> Handle {
-        self.0.begin_instance(0);
+        self.0.begin_instance(0, 0);
         let numbering = self.0.numbering;
         let bucket = match numbering.sources {
             0 => numbering.input(0, 0),

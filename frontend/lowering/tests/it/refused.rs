@@ -22,28 +22,19 @@ const STACK: &str = "not supported yet: computing with a tensor made by `stack`"
 #[test]
 fn several_things_at_once() {
     let mut test = Test::new();
-    let table = test.argument("t", tensor(&[7, 3]));
-    let indices = test.argument("i", tensor_of(Elem::I32, &[2]));
-    let rows = ExprKind::Gather {
-        table: boxed(table),
-        indices: boxed(indices),
-    };
-    let noise = expr(
-        ExprKind::Random {
-            counter: boxed(i32(0)),
-        },
-        tensor(&[2, 3]),
+    let a = test.argument("a", tensor_of(Elem::I32, &[2]));
+    let b = test.argument("b", tensor_of(Elem::I32, &[2]));
+    let power = binary(
+        Binary::Pow,
+        a.clone(),
+        b.clone(),
+        tensor_of(Elem::I32, &[2]),
     );
-    let body = binary(
-        Binary::Add,
-        expr(rows, tensor(&[2, 3])),
-        noise,
-        tensor(&[2, 3]),
-    );
+    let body = binary(Binary::Div, b, power, tensor_of(Elem::I32, &[2]));
     let refused = test.try_lower(body).expect_err("is refused");
     let expected = [
-        "not supported yet: rows chosen by a tensor of indices",
-        "not supported yet: random numbers",
+        "not supported yet: division of integer tensors by a tensor",
+        "not supported yet: powers of integers",
     ];
     assert_eq!(messages(&refused), expected);
 }

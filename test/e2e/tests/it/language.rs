@@ -384,3 +384,26 @@ fn results_with_two_instance_dims() {
         ],
     );
 }
+
+/// The reference draws them by code of its own: a function of the id, the counter and the position.
+#[test]
+fn random_numbers_of_an_instance() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn walk(x: f32[D], k: i32) -> (f32[D], i32) {
+          if k < 8 && random(k) < 0.7 { walk(tanh(x @ w) + random(k, [D]), k + 1) } else { (x, k) }
+        }
+        fn main(x: f32[D]) -> (f32[D], i32, f32[3, 2]) {
+          let (h, k) = walk(x, 0);
+          (h, k, random(-1, [3, 2]))
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"x":[1,2,3]}"#,
+            r#"{"id":"other","x":[1,2,3]}"#,
+            r#"{"id":"\u00fcber \"a\"","x":[1,2,3]}"#,
+            r#"{"id":17,"x":[1,2,3]}"#,
+        ],
+    );
+}
