@@ -28,7 +28,7 @@ SIZES = (256, 64)
 # Whole batches instead of instances in flight.
 WHOLE = "--batch"
 # What the runtime does for tensors of differing lengths, which these models have none of: ragged.py.
-RAGGED = ("remapping", "ragged-storage")
+RAGGED = ("remapping", "ragged-storage", "shared-prelude")
 # Not techniques but ways to do entirely without batching; shown as a scale for the others.
 UNBATCHED = "--no-batch"
 

@@ -34,6 +34,7 @@ RAGGED_PASSES = (
     "hoist-lengths",
     "ragged-storage",
     "remapping",
+    "shared-prelude",
 )
 # What CoRa's ablation adds to ragged loops, one after another.
 STEPS = (
@@ -42,6 +43,7 @@ STEPS = (
     ("split loops", "split-tails"),
     ("fused rows", "fuse-rows"),
     ("remapped work", "remapping"),
+    ("shared prelude", "shared-prelude"),
 )
 # Longer than other programs take: their inputs are text of some hundred MB.
 LONGEST_READ = 5 * LONGEST
@@ -57,6 +59,8 @@ TARGETS = {
 SHARED_LENGTHS = ROOT.parent / "shared" / "data" / "lengths"
 LENGTHS = ROOT / "bench" / "lengths"
 SETS = ("mnli", "wiki512", "race")
+# Of the encoder whose prelude is measured.
+LAYERS = (1, 6)
 
 
 def lengths_of(name, count):
@@ -236,10 +240,10 @@ def padding_of(stats):
 
 
 def prelude_of(stats):
-    """The share of the passes' time that went into where rows are and how long calls are."""
+    """The share of the last pass's time that went into where rows are and how long calls are."""
     if stats is None:
         return None
-    execute = sum(repetition["execute_seconds"] for repetition in stats["repetitions"])
+    execute = stats["repetitions"][-1]["execute_seconds"]
     return stats["prelude_seconds"] / execute if execute else None
 
 
@@ -486,22 +490,34 @@ def measured_steps(known, dense, ragged):
 
 
 def measure_prelude(options, folder):
-    """The share of the prelude in the time of one layer, and of six that share it."""
+    """The prelude of one layer, and of several that share it or do not."""
     rng = np.random.default_rng(7)
     program, inputs = program_of("encoder", folder), folder / "prelude.jsonl"
     lengths = lengths_of("mnli", min(BATCHES))
     write_instances(inputs, Pool(SIZE, rng), [{"x": (n, SIZE)} for n in lengths])
-    figures = {}
-    for layers in (1, 6):
+    known = [("shared", ())]
+    if "shared-prelude" in switches(options):
+        known.append(("a launch", ("--without", "shared-prelude")))
+    figures = []
+    for layers in LAYERS:
         make_weights("encoder", folder, np.random.default_rng(7), layers)
-        try:
-            repetitions = options.more_repetitions
-            stats = run_cohort(options, program, inputs, threads=1, repetitions=repetitions)
-            passes = len(stats["repetitions"])
-            seconds = stats["prelude_seconds"] / passes
-            figures[layers] = {"seconds": seconds, "share": prelude_of(stats)}
-        except Refused as error:
-            figures[layers] = {"refused": str(error)}
+        for tables, arguments in known:
+            try:
+                turns = [
+                    run_cohort(options, program, inputs, *arguments, threads=1, repetitions=2)
+                    for _ in range(options.few_turns)
+                ]
+            except Refused:
+                continue
+            figures.append(
+                {
+                    "layers": layers,
+                    "tables": tables,
+                    "seconds": statistics.median(stats["prelude_seconds"] for stats in turns),
+                    "share": statistics.median(prelude_of(stats) for stats in turns),
+                    "counts": turns[-1].get("prelude_tables"),
+                }
+            )
     return figures
 
 
@@ -620,15 +636,18 @@ def report(figures):
 
 def prelude_table(figures):
     """The prelude of one layer and of several, as Markdown."""
-    cells = [
-        [layers, number(row["seconds"] * 1e6), f"{row['share']:.3%}"]
-        for layers, row in figures.items()
-        if "seconds" in row
-    ]
-    if not cells:
+    if not figures:
         return ""
-    text = "\n### Prelude, by number of layers\n\nmnli, one batch of 32, one thread.\n\n"
-    return text + markdown(["layers", "microseconds", "share of the time"], cells)
+    cells = []
+    for row in figures:
+        counts = row["counts"] or {"made": None, "shared": None}
+        microseconds = row["seconds"] * 1e6
+        each = [number(microseconds), number(microseconds / row["layers"])]
+        cells.append([row["layers"], row["tables"], *each, f"{row['share']:.3%}", *counts.values()])
+    text = "\n### Prelude, by number of layers\n\nmnli, one batch of 32, one thread. *Shared* tables "
+    text += "are made once a batch for all launches of equal lengths; or each launch has its own.\n\n"
+    heads = ["layers", "tables", "microseconds", "a layer", "share of the time", "made", "shared"]
+    return text + markdown(heads, cells)
 
 
 def ablation_table(ablation):

@@ -116,6 +116,22 @@ impl CallForm {
         self.lengths.iter().copied()
     }
 
+    /// Which of the lengths an operand is.
+    #[inline]
+    pub fn column(&self, operand: usize) -> usize {
+        let mut lengths = self.lengths.iter();
+        lengths.position(|length| *length == operand).unwrap_or(0)
+    }
+
+    /// What the rows of a call are the product of: a number, and some of the lengths.
+    pub fn row_columns(&self) -> (u64, Vec<usize>) {
+        self.rows.map_or((1, Vec::new()), |rows| {
+            let extent = &self.extents[rows];
+            let columns = extent.lengths.iter().map(|operand| self.column(*operand));
+            (extent.times, columns.collect())
+        })
+    }
+
     /// Operations of products of one call, with the lengths given by operand.
     pub fn flops(&self, length: impl Fn(usize) -> u64) -> u64 {
         let each = self.flops.iter().map(|extent| extent.count(&length));

@@ -7,7 +7,8 @@
 //! 3. One pass over the log turns handles into rows. The index lists of a launch lie one after
 //!    another, one list an operand ([`indices`]); the rows that list operands name lie behind those
 //!    ([`lists`]).
-//! 4. Each launch over calls is made tasks of threads ([`pieces`]).
+//! 4. The lengths of ragged launches become tables, which launches of equal lengths share ([`tables`]);
+//!    launches over calls become tasks of threads ([`pieces`]).
 //! 5. Each launch runs its kernel, split over the threads ([`launch`]).
 //!
 //! What a flush computed is a [`Generation`]. Its rows stay until it is released, so that later
@@ -24,11 +25,12 @@ mod padded;
 mod pieces;
 mod place;
 mod ragged;
+mod tables;
 
 use std::time::Instant;
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::Unit;
+use cohort_abi::manifest::{Operand, Unit};
 
 use crate::arena::{Arena, InputRows, Region, SpaceBase};
 use crate::call_form::CallForm;
@@ -44,7 +46,7 @@ use crate::pack::{Constants, fill_sources, pack_constants};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
-use crate::stats::Launches;
+use crate::stats::{Launches, TableCounts};
 use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
 use indices::all_inside;
@@ -53,10 +55,11 @@ use kernel::Kernel;
 use launch::{Flush, Placed};
 use lists::Lists;
 pub use on_device::Wanted;
+use pieces::Rule;
 pub use pieces::Task;
-use pieces::{Pieces, Rule};
 use place::Plan;
 use ragged::RaggedLaunches;
+use tables::{TableRule, Tables};
 
 /// What one flush computed. Nobody holds a handle into it when it is released.
 #[derive(Debug, Default)]
@@ -76,6 +79,8 @@ pub struct Settings {
     pub remapping: bool,
     /// Without, every call of a launch has as many rows as the longest of them.
     pub ragged_storage: bool,
+    /// Without, what lengths make is made for each launch.
+    pub shared_prelude: bool,
 }
 
 /// Memory, weights and threads of a program that runs on the CPU.
@@ -108,8 +113,7 @@ pub struct Executor {
     index: AlignedBuffer,
     lists: Lists,
     ragged: RaggedLaunches,
-    pieces: Pieces,
-    remapping: bool,
+    tables: Tables,
     /// 0, 1, 2, …
     identity: AlignedBuffer,
     identity_length: usize,
@@ -146,15 +150,7 @@ impl Executor {
         let computed = ComputedWeights::new(program, params)?;
         let params = &computed.behind(params)[..];
         let constants = pack_constants(manifest, params)?;
-        let kernels = manifest
-            .kernels
-            .iter()
-            .zip(&program.kernels)
-            .enumerate()
-            .map(|(index, (kernel, function))| {
-                Kernel::new(manifest, kernel, *function, constants.addresses(index))
-            })
-            .collect();
+        let kernels = Kernel::all(manifest, &program.kernels, &constants);
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let scratch_bytes = manifest.kernels.iter().map(|kernel| kernel.scratch_bytes);
         let workers = Workers::new(settings.threads, scratch_bytes.max().unwrap_or(0) as usize)?;
@@ -190,8 +186,14 @@ impl Executor {
             index: AlignedBuffer::default(),
             lists: Lists::default(),
             ragged: RaggedLaunches::default(),
-            pieces: Pieces::default(),
-            remapping: settings.remapping,
+            tables: Tables::new(TableRule {
+                pieces: Rule {
+                    threads: settings.threads,
+                    remapping: settings.remapping,
+                },
+                is_padded: !settings.ragged_storage && device.is_none(),
+                is_shared: settings.shared_prelude,
+            }),
             ragged_storage: settings.ragged_storage,
             identity: AlignedBuffer::default(),
             identity_length: 0,
@@ -215,6 +217,7 @@ impl Executor {
     pub fn reset(&mut self, chunks: usize) {
         self.arena.reset();
         self.rows.reset();
+        self.tables.clear();
         self.chunks.clear();
         self.chunks.resize_with(chunks, Vec::new);
         self.make_room(self.numbering.first_call(chunks));
@@ -269,6 +272,11 @@ impl Executor {
         self.prelude_nanoseconds
     }
 
+    /// Tables of lengths, made and shared, since the last [`Executor::clear_launches`].
+    pub fn tables(&self) -> TableCounts {
+        self.tables.counts()
+    }
+
     /// From now on every flush is looked at for an explanation.
     pub fn set_survey(&mut self, survey: Survey) {
         self.survey = Some(Box::new(survey));
@@ -290,6 +298,7 @@ impl Executor {
         }
         self.schedule_nanoseconds = 0;
         self.prelude_nanoseconds = 0;
+        self.tables.clear_counts();
         if let Some(runner) = &mut self.device {
             runner.clear_stats();
         }
@@ -358,7 +367,7 @@ impl Executor {
         }
         all_inside(!self.write_kept_indices(recorder))?;
         if self.has_ragged {
-            self.make_pieces();
+            self.find_tables()?;
         }
         let elapsed = begin.elapsed();
         self.schedule_nanoseconds += elapsed.as_nanos() as u64;
@@ -429,20 +438,34 @@ impl Executor {
         }
     }
 
-    /// Divides the launches over calls between threads.
-    fn make_pieces(&mut self) {
-        let rule = Rule {
-            threads: self.workers.threads(),
-            remapping: self.remapping,
-        };
-        for placed in self.placed.iter().filter(|placed| placed.ragged.is_some()) {
-            let form = &self.kernels[placed.kernel as usize].form;
-            let works = match form.unit {
-                Unit::Rows => &[][..],
-                Unit::Calls => self.ragged.works(placed),
+    /// Finds what the lengths of ragged launches make, or makes it.
+    fn find_tables(&mut self) -> Result<(), Error> {
+        for placed in self.placed.iter().filter(|placed| placed.rows > 0) {
+            let Some(launch) = placed.ragged else {
+                continue;
             };
-            self.pieces.add(works, form.division.as_ref(), rule);
+            let kernel = &self.kernels[placed.kernel as usize];
+            let row_bytes = |space| self.arena.row_bytes(space);
+            let lengths = self.ragged.lengths(launch);
+            let Some(found) = (self.tables).find(kernel, lengths, placed.rows, row_bytes) else {
+                return all_inside(true);
+            };
+            self.ragged.launches[launch].tables = found;
+            if kernel.form.unit == Unit::Rows {
+                let runs = self.ragged.launches[launch].run_start;
+                for (position, operand) in kernel.operands.iter().enumerate() {
+                    let firsts = self.ragged.firsts(launch, position);
+                    self.ragged.runs[runs + position] = match operand {
+                        Operand::Row { .. } => self.tables.repeat(kernel, position, found, firsts),
+                        Operand::Ragged { .. } => {
+                            self.tables.expand(kernel, position, found, firsts)
+                        }
+                        _ => continue,
+                    };
+                }
+            }
         }
+        Ok(())
     }
 
     /// The launches of the flush, in order.
@@ -456,11 +479,10 @@ impl Executor {
             kept: &self.kept.placed,
             placed: &self.placed,
             result_rows: &self.result_rows,
-            is_padded: self.is_padded(),
             index: self.index.words_mut(),
             lists: &self.lists,
             ragged: &self.ragged,
-            pieces: &self.pieces,
+            tables: &self.tables,
             identity: self.identity.words_mut(),
             bases: &self.bases,
             workers: &self.workers,

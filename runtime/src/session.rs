@@ -72,6 +72,9 @@ pub struct Config {
     /// Whether a call gets no more rows than it has, or, for comparison, as many as the longest of its
     /// launch.
     pub ragged_storage: bool,
+    /// Whether what the lengths of calls make is made once a batch for all launches of equal lengths, or,
+    /// for comparison, for each.
+    pub shared_prelude: bool,
     /// Where kernels run.
     pub device: DeviceKind,
     /// Bytes of the device's memory that may be used; most of what is free, without.
@@ -96,6 +99,7 @@ impl Default for Config {
             gather_fusion: true,
             remapping: true,
             ragged_storage: true,
+            shared_prelude: true,
             device: DeviceKind::Cpu,
             device_memory: None,
             device_options: device::Options::default(),
@@ -187,6 +191,7 @@ impl Session {
                 gather_fusion: config.gather_fusion,
                 remapping: config.remapping,
                 ragged_storage: config.ragged_storage,
+                shared_prelude: config.shared_prelude,
             },
             scheduler,
             &most_kept,
@@ -610,6 +615,7 @@ impl Session {
         stats.execute_seconds = times.execute.as_secs_f64();
         stats.schedule_seconds = self.executor.schedule_nanoseconds() as f64 * 1e-9;
         stats.prelude_seconds = self.executor.prelude_nanoseconds() as f64 * 1e-9;
+        stats.prelude_tables = self.executor.tables();
         stats.write_seconds = times.write.as_secs_f64();
         let manifest = self.program.manifest();
         for (kernel, launches) in manifest.kernels.iter().zip(self.executor.launches()) {

@@ -218,6 +218,14 @@ impl Launches {
     }
 }
 
+/// Tables that the lengths of calls make, each time that a launch of a ragged kernel asks for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TableCounts {
+    pub made: u64,
+    /// Made before, for another launch of the batch with the same lengths.
+    pub shared: u64,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stats {
     pub instances: u64,
@@ -228,7 +236,7 @@ pub struct Stats {
     pub load_seconds: f64,
     /// Reading and decoding instances.
     pub read_seconds: f64,
-    /// Running the control program. In a benchmark, of all repetitions, as is what follows.
+    /// Running the control program. In a benchmark, of the last repetition, as is what follows.
     pub record_seconds: f64,
     /// Placing rows, converting handles, kernels.
     pub execute_seconds: f64,
@@ -237,6 +245,8 @@ pub struct Stats {
     /// Of these, finding out where the rows of calls are and how long they are; 0 when no kernel is
     /// ragged.
     pub prelude_seconds: f64,
+    /// What lengths make, see [`TableCounts`].
+    pub prelude_tables: TableCounts,
     pub write_seconds: f64,
     /// Of the whole run; filled in by [`crate::Session`] for its own part, to be extended by who
     /// compiled the program.

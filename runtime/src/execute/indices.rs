@@ -7,7 +7,6 @@ use super::bucket_rows::{BucketRows, NO_ROW};
 use super::kernel::Kernel;
 use super::launch::Placed;
 use super::lists::Lists;
-use super::pieces::CallWork;
 use super::place::{Spot, spot_in_group};
 use super::ragged::RaggedLaunches;
 use crate::arena::Arena;
@@ -146,7 +145,11 @@ impl Writer<'_> {
         let form = &kernel.form;
         let length = form.entry_length(entry);
         let rows = form.rows(entry);
-        self.count(kernel, placed, spot, entry);
+        let Some(launch) = placed.ragged else {
+            *self.outside = true;
+            return length;
+        };
+        *self.outside |= !(self.ragged).note_lengths(launch, spot.call, form, entry);
         let (operands, mut handles) = entry[..length].split_at(kernel.operands.len());
         // The lists' entries that are this call's.
         let (first, count) = match form.unit {
@@ -154,15 +157,23 @@ impl Writer<'_> {
             Unit::Calls => (spot.call, 1),
         };
         let entries = placed.entries as usize;
+        let own = |position: usize| {
+            let start = placed.index_start + position * entries + first;
+            start..start + count
+        };
         let mut list = placed.list_start;
         for (position, (operand, value)) in kernel.operands.iter().zip(operands).enumerate() {
-            let start = placed.index_start + position * entries;
-            let own = start + first..start + first + count;
             match operand {
-                Operand::Scalar(_) | Operand::Length => self.index[own].fill(*value as u32),
+                Operand::Scalar(_) => self.index[own(position)].fill(*value as u32),
+                Operand::Length => {}
                 Operand::Row { space } => {
                     let row = self.row(*value, *space);
-                    self.index[own].fill(row);
+                    (self.ragged).note_first(launch, position, spot.call, row);
+                }
+                Operand::Ragged { space, extent } => {
+                    let of_operand = form.extent(*extent, entry);
+                    let row = self.first_row(*value, *space, of_operand);
+                    (self.ragged).note_first(launch, position, spot.call, row);
                 }
                 Operand::Rows { space } => {
                     let (listed, rest) = handles.split_at(*value as usize);
@@ -178,54 +189,13 @@ impl Writer<'_> {
                 Operand::Stacked { space, .. } => {
                     let (listed, rest) = handles.split_at(*value as usize);
                     handles = rest;
-                    for (at, handle) in own.zip(listed) {
+                    for (at, handle) in own(position).zip(listed) {
                         self.index[at] = self.row(*handle, *space);
-                    }
-                }
-                Operand::Ragged { space, extent } => {
-                    let of_operand = form.extent(*extent, entry);
-                    let row = self.first_row(*value, *space, of_operand);
-                    match (form.unit, placed.ragged) {
-                        (Unit::Rows, Some(launch)) => {
-                            let run = self.ragged.launches[launch].run_start + position;
-                            let index = &mut self.index[start..start + entries];
-                            self.ragged.runs[run].add(index, first, count, row);
-                        }
-                        _ => self.index[own].fill(row),
                     }
                 }
             }
         }
-        if form.unit == Unit::Calls {
-            let start = placed.index_start + kernel.operands.len() * entries;
-            self.index[start + spot.call] = spot.row as u32;
-        }
         length
-    }
-
-    /// Notes how much work a call is.
-    fn count(&mut self, kernel: &Kernel, placed: &Placed, spot: Spot, entry: &[u64]) {
-        let Some(number) = placed.ragged else {
-            return;
-        };
-        let form = &kernel.form;
-        self.ragged.note_lengths(number, form, entry);
-        let flops = form.flops(|operand| entry[operand]);
-        let row_bytes = |space: usize| self.arena.row_bytes(space);
-        let bytes = kernel.ragged_bytes(row_bytes, |operand| entry[operand]);
-        let launch = &mut self.ragged.launches[number];
-        launch.flops = launch.flops.saturating_add(flops);
-        launch.bytes = launch.bytes.saturating_add(bytes);
-        // A triangle is half of its square.
-        let rising = form.rising_flops(|operand| entry[operand]);
-        let of_call = launch.work_start + spot.call;
-        self.ragged
-            .set_span(number, spot.call, spot.row, form.rows(entry));
-        self.ragged.works[of_call] = CallWork {
-            even: (flops - rising).saturating_add(bytes),
-            rising: rising / 2,
-            length: (form.division.as_ref()).map_or(0, |division| entry[division.length]),
-        };
     }
 
     /// The first of `rows` rows from a handle on.

@@ -6,6 +6,7 @@ use cohort_abi::KernelFn;
 use cohort_abi::manifest::{self, Manifest, Operand};
 
 use crate::call_form::CallForm;
+use crate::pack::Constants;
 
 /// A kernel with everything about it that does not change.
 pub(super) struct Kernel {
@@ -18,27 +19,42 @@ pub(super) struct Kernel {
     pub row_work: u64,
     pub flops_per_row: u64,
     pub form: CallForm,
+    /// Kernels of one number do as much in calls of equal lengths.
+    pub form_number: usize,
+    /// Kernels of one number make as many rows of equal lengths.
+    pub extent: usize,
+    /// The first of as many numbers as its operands are and one more; kernels of one form have the same.
+    pub hints: usize,
 }
 
 impl Kernel {
-    /// A kernel of the manifest, with its function and the addresses of its constants.
-    pub fn new(
-        manifest: &Manifest,
-        kernel: &manifest::Kernel,
-        function: KernelFn,
-        constants: Vec<*const c_void>,
-    ) -> Kernel {
-        Kernel {
-            function,
-            operands: kernel.operands.clone(),
-            lists: kernel.lists(),
-            results: kernel.results.clone(),
-            constants,
-            row_tile: kernel.row_tile,
-            row_work: row_work(manifest, kernel),
-            flops_per_row: kernel.flops_per_row,
-            form: CallForm::of(kernel),
+    /// The kernels of the manifest, with their functions and the addresses of their constants.
+    pub fn all(manifest: &Manifest, functions: &[KernelFn], constants: &Constants) -> Vec<Kernel> {
+        let kernels = &manifest.kernels;
+        let forms: Vec<CallForm> = kernels.iter().map(CallForm::of).collect();
+        let extents: Vec<_> = forms.iter().map(CallForm::row_columns).collect();
+        let mut all: Vec<Kernel> = Vec::with_capacity(kernels.len());
+        let mut hints = 0;
+        for (index, (kernel, form)) in kernels.iter().zip(forms).enumerate() {
+            let form_number = first_alike(kernels, index, does_as_much);
+            let of_form = all.get(form_number).map_or(hints, |first| first.hints);
+            hints = hints.max(of_form + 1 + kernel.operands.len());
+            all.push(Kernel {
+                function: functions[index],
+                operands: kernel.operands.clone(),
+                lists: kernel.lists(),
+                results: kernel.results.clone(),
+                constants: constants.addresses(index),
+                row_tile: kernel.row_tile,
+                row_work: row_work(manifest, kernel),
+                flops_per_row: kernel.flops_per_row,
+                form,
+                form_number,
+                hints: of_form,
+                extent: first_alike(&extents, index, PartialEq::eq),
+            });
         }
+        all
     }
 
     /// Bytes of the ragged operands and of the results of a call with these lengths.
@@ -58,6 +74,21 @@ impl Kernel {
         let results = self.results.iter().map(|space| bytes(rows, *space));
         operands.chain(results).fold(0, u64::saturating_add)
     }
+}
+
+/// The first of all that is like this one.
+fn first_alike<T>(all: &[T], index: usize, are_alike: impl Fn(&T, &T) -> bool) -> usize {
+    let mut before = all[..index].iter();
+    let found = before.position(|other| are_alike(other, &all[index]));
+    found.unwrap_or(index)
+}
+
+/// Whether calls of equal lengths are as much work for both kernels.
+fn does_as_much(one: &manifest::Kernel, other: &manifest::Kernel) -> bool {
+    one.call == other.call
+        && one.operands == other.operands
+        && one.results == other.results
+        && one.flops_per_row == other.flops_per_row
 }
 
 /// Operations a row: those of products, and one for each element that is read or written.

@@ -16,10 +16,10 @@ use cohort_abi::{KernelFn, OperandRef};
 
 use super::kernel::Kernel;
 use super::lists::Lists;
-use super::pieces::Pieces;
 use super::ragged::{RaggedLaunches, Run};
+use super::tables::Tables;
 use crate::arena::SpaceBase;
-use crate::stats::{Launches, Modes, RaggedWork};
+use crate::stats::{Launches, Modes};
 use crate::workers::{Shape, Workers};
 
 /// A launch with its rows placed.
@@ -48,12 +48,10 @@ pub(super) struct Flush<'a> {
     pub kept: &'a [Placed],
     pub placed: &'a [Placed],
     pub result_rows: &'a [u32],
-    /// Between the rows of calls are others.
-    pub is_padded: bool,
     pub index: &'a [u32],
     pub lists: &'a Lists,
     pub ragged: &'a RaggedLaunches,
-    pub pieces: &'a Pieces,
+    pub tables: &'a Tables,
     /// 0, 1, 2, … as long as any list.
     pub identity: &'a [u32],
     pub bases: &'a [SpaceBase],
@@ -98,39 +96,28 @@ impl Flush<'_> {
                 constants: &kernel.constants,
             };
             let run = |begin, end, scratch| launch.run(begin, end, scratch);
-            match (kernel.form.unit, placed.ragged) {
-                (Unit::Calls, Some(ragged)) => {
-                    self.workers.each_task(self.pieces.tasks(ragged), &run);
-                }
-                (_, ragged) => {
-                    let shape = Shape {
-                        rows: u64::from(placed.rows),
-                        row_tile: kernel.row_tile,
-                        row_work: kernel.row_work + listed / u64::from(placed.rows),
-                    };
-                    match ragged.filter(|_| self.is_padded || !kernel.form.fused) {
-                        None => self.workers.each_range(shape, &run),
-                        Some(ragged) => {
-                            let spans = self.ragged.spans(ragged, placed.calls);
-                            self.each_span(spans, shape, &run);
-                        }
-                    }
+            let tables = placed
+                .ragged
+                .map(|ragged| self.ragged.launches[ragged].tables);
+            if let Some((tasks, _)) = tables.and_then(|tables| self.tables.tasks(tables)) {
+                self.workers.each_task(tasks, &run);
+            } else {
+                let shape = Shape {
+                    rows: u64::from(placed.rows),
+                    row_tile: kernel.row_tile,
+                    row_work: kernel.row_work + listed / u64::from(placed.rows),
+                };
+                match tables.and_then(|tables| self.tables.spans(kernel, tables)) {
+                    None => self.workers.each_range(shape, &run),
+                    Some(spans) => self.each_span(spans, shape, &run),
                 }
             }
-
             let after = Instant::now();
-            let rows = match placed.ragged.filter(|_| self.is_padded) {
-                None => placed.rows,
-                Some(ragged) => {
-                    let spans = self.ragged.spans(ragged, placed.calls).iter();
-                    spans.map(|(_, rows)| rows).sum()
-                }
-            };
+            let work = tables.map(|tables| self.tables.work(tables));
+            let rows = work.map_or(placed.rows, |(_, rows)| rows as u32);
             launches.add(rows, (after - before).as_nanos() as u64);
-            if let Some(ragged) = placed.ragged {
-                let computed = Placed { rows, ..*placed };
-                let work = ragged_work(kernel, &computed, self.ragged, ragged, self.bases);
-                launches.ragged.add(&work);
+            if let Some((work, _)) = work {
+                launches.ragged.add(work);
             }
             before = after;
         }
@@ -154,36 +141,6 @@ impl Flush<'_> {
     }
 }
 
-/// What a launch of a ragged kernel does, and what it would do if all its calls were as long as the
-/// longest.
-pub(super) fn ragged_work(
-    kernel: &Kernel,
-    placed: &Placed,
-    ragged: &RaggedLaunches,
-    number: usize,
-    bases: &[SpaceBase],
-) -> RaggedWork {
-    let launch = &ragged.launches[number];
-    let calls = u64::from(placed.calls);
-    let longest = |operand: usize| ragged.longest[launch.length_start + operand];
-    let form = &kernel.form;
-    let rows_work = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
-    let dense_rows = calls.saturating_mul(form.rows_of(longest));
-    let row_bytes = |space: usize| bases[space].row_bytes as u64;
-    let dense_bytes = calls.saturating_mul(kernel.ragged_bytes(row_bytes, longest));
-    let dense_flops = calls.saturating_mul(form.flops(longest));
-    RaggedWork {
-        calls,
-        flops: launch
-            .flops
-            .saturating_add(rows_work(u64::from(placed.rows))),
-        bytes: launch.bytes,
-        dense_rows,
-        dense_flops: dense_flops.saturating_add(rows_work(dense_rows)),
-        dense_bytes,
-    }
-}
-
 /// Finds the mode of each operand and what the kernel is given for it; returns the work that lists
 /// take.
 fn operands(
@@ -195,40 +152,40 @@ fn operands(
 ) -> u64 {
     let entries = placed.entries as usize;
     let mut lists = flush.lists.operands[placed.list_start..].iter();
+    let tables = placed
+        .ragged
+        .map(|ragged| flush.ragged.launches[ragged].tables);
     let mut work = 0;
     operands.clear();
     for (position, (operand, modes)) in kernel.operands.iter().zip(modes).enumerate() {
         let start = placed.index_start + position * entries;
         let index = &flush.index[start..start + entries];
         operands.push(match operand {
-            Operand::Scalar(_) | Operand::Length => OperandRef {
-                base: std::ptr::null(),
-                index: index.as_ptr(),
-                offsets: std::ptr::null(),
-            },
-            Operand::Ragged { space, .. } => {
+            Operand::Scalar(_) => list_only(index),
+            Operand::Length => list_only(tables.map_or(index, |tables| {
+                (flush.tables).lengths(tables, kernel.form.column(position))
+            })),
+            Operand::Ragged { space, .. } | Operand::Row { space } if placed.ragged.is_some() => {
                 let base = &flush.bases[*space];
-                let run = match (kernel.form.unit, placed.ragged) {
-                    (Unit::Rows, Some(ragged)) => {
-                        flush.ragged.runs[flush.ragged.launches[ragged].run_start + position]
+                let launch = placed.ragged.unwrap_or(0);
+                match flush.ragged.run(launch, position) {
+                    Run::ByCall => {
+                        modes.gathered += 1;
+                        let firsts = flush.ragged.firsts(launch, position);
+                        rows_from(base, 0, firsts)
                     }
-                    // Of each call a first row.
-                    _ => Run::Scattered,
-                };
-                let first = match run {
                     Run::OnePiece { first } => {
                         modes.contiguous += 1;
-                        Some(first as usize * base.row_bytes)
+                        rows_from(base, first, &flush.identity[..entries])
                     }
-                    Run::Unknown | Run::Scattered => {
-                        modes.gathered += 1;
-                        None
+                    Run::Listed { first, list } => {
+                        let list = flush.tables.list(list);
+                        match is_identical(list) {
+                            true => modes.identical += 1,
+                            false => modes.gathered += 1,
+                        }
+                        rows_from(base, first, list)
                     }
-                };
-                OperandRef {
-                    base: base.address.wrapping_add(first.unwrap_or(0)).cast(),
-                    index: first.map_or(index.as_ptr(), |_| flush.identity.as_ptr()),
-                    offsets: std::ptr::null(),
                 }
             }
             Operand::Rows { space } => {
@@ -244,46 +201,50 @@ fn operands(
                     offsets: offsets.as_ptr(),
                 }
             }
-            Operand::Row { space } | Operand::Stacked { space, .. } => {
+            Operand::Row { space }
+            | Operand::Ragged { space, .. }
+            | Operand::Stacked { space, .. } => {
                 let base = &flush.bases[*space];
                 if is_contiguous(index) {
                     modes.contiguous += 1;
-                    let first = index[0] as usize * base.row_bytes;
-                    OperandRef {
-                        base: base.address.wrapping_add(first).cast(),
-                        index: flush.identity.as_ptr(),
-                        offsets: std::ptr::null(),
-                    }
+                    rows_from(base, index[0], &flush.identity[..entries])
                 } else {
                     match is_identical(index) {
                         true => modes.identical += 1,
                         false => modes.gathered += 1,
                     }
-                    OperandRef {
-                        base: base.address.cast(),
-                        index: index.as_ptr(),
-                        offsets: std::ptr::null(),
-                    }
+                    rows_from(base, 0, index)
                 }
             }
         });
     }
-    if kernel.form.unit == Unit::Calls && kernel.form.has_extent() {
-        let start = placed.index_start + kernel.operands.len() * entries;
-        operands.push(OperandRef {
-            base: std::ptr::null(),
-            index: flush.index[start..start + entries].as_ptr(),
-            offsets: std::ptr::null(),
-        });
-    }
-    if let (Some(_), Some(ragged)) = (&kernel.form.division, placed.ragged) {
-        operands.push(OperandRef {
-            base: std::ptr::null(),
-            index: flush.pieces.list(ragged).as_ptr().cast(),
-            offsets: std::ptr::null(),
-        });
+    if let Some(tables) = tables {
+        operands.extend(flush.tables.starts(tables).map(list_only));
+        let pieces = flush.tables.tasks(tables).map(|(_, pieces)| pieces);
+        let pieces = pieces.filter(|_| kernel.form.division.is_some());
+        operands.extend(pieces.map(|pieces| list_only(pieces.as_flattened())));
     }
     work
+}
+
+/// What the kernel is given for rows: those that a list counts from a row of a space.
+fn rows_from(base: &SpaceBase, first: u32, list: &[u32]) -> OperandRef {
+    OperandRef {
+        base: (base.address)
+            .wrapping_add(first as usize * base.row_bytes)
+            .cast(),
+        index: list.as_ptr(),
+        offsets: std::ptr::null(),
+    }
+}
+
+/// What the kernel is given for numbers that are no rows.
+fn list_only(list: &[u32]) -> OperandRef {
+    OperandRef {
+        base: std::ptr::null(),
+        index: list.as_ptr(),
+        offsets: std::ptr::null(),
+    }
 }
 
 /// Most lists that are not end at their second element, so asking costs little.
@@ -308,8 +269,10 @@ fn copy_operands(
     operands: &mut [OperandRef],
     copies: *mut u8,
 ) -> u64 {
-    let padded = placed.ragged.filter(|_| flush.is_padded);
-    let padded = padded.filter(|_| kernel.form.unit == Unit::Rows);
+    let tables = placed
+        .ragged
+        .map(|ragged| flush.ragged.launches[ragged].tables);
+    let spans = tables.and_then(|tables| flush.tables.spans(kernel, tables));
     let mut rows = 0;
     let mut to = copies;
     for (operand, given) in kernel.operands.iter().zip(operands) {
@@ -334,12 +297,9 @@ fn copy_operands(
             row_work: row_bytes as u64,
         };
         let run = |begin, end, _: *mut u8| copy.run(begin, end);
-        match padded {
+        match spans {
             // What is between the rows of calls names no row.
-            Some(ragged) => {
-                let spans = flush.ragged.spans(ragged, placed.calls);
-                flush.each_span(spans, shape, &run);
-            }
+            Some(spans) => flush.each_span(spans, shape, &run),
             None => flush.workers.each_range(shape, &run),
         }
         *given = OperandRef {

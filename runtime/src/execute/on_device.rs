@@ -1,10 +1,11 @@
 //! Step 5 of a flush where the kernels are on a device, and the rows that come back from there.
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::Manifest;
+use cohort_abi::manifest::{Manifest, Operand};
 
 use super::kernel::Kernel;
-use super::ragged::RaggedLaunches;
+use super::ragged::{RaggedLaunches, Run};
+use super::tables::Tables;
 use super::{Executor, Generation, launch};
 use crate::arena::Region;
 use crate::device::Device;
@@ -21,24 +22,53 @@ pub struct Wanted {
     pub rows: u64,
 }
 
-/// Writes the index lists of operands that lie in one piece, which kernels on a device read too.
-fn write_runs(
+/// Writes what kernels on a device read among the index lists: lists of operands that lie in one piece,
+/// and tables of lengths.
+fn write_lists(
     placed: &[launch::Placed],
     kernels: &[Kernel],
     ragged: &RaggedLaunches,
+    tables: &Tables,
     index: &mut [u32],
 ) {
     for placed in placed {
-        let Some(number) = placed.ragged else {
+        let Some(number) = placed.ragged.filter(|_| placed.rows > 0) else {
             continue;
         };
-        let runs = &ragged.runs[ragged.launches[number].run_start..];
-        let operands = kernels[placed.kernel as usize].operands.len();
+        let launch = &ragged.launches[number];
+        let kernel = &kernels[placed.kernel as usize];
         let entries = placed.entries as usize;
-        for (position, run) in runs[..operands].iter().enumerate() {
+        let list = |position: usize| {
             let start = placed.index_start + position * entries;
-            run.write(&mut index[start..start + entries]);
+            start..start + entries
+        };
+        for (position, operand) in kernel.operands.iter().enumerate() {
+            let index = &mut index[list(position)];
+            match (operand, ragged.run(number, position)) {
+                (Operand::Length, _) => {
+                    let column = kernel.form.column(position);
+                    index.copy_from_slice(tables.lengths(launch.tables, column));
+                }
+                (Operand::Row { .. } | Operand::Ragged { .. }, run) => match run {
+                    Run::ByCall => index.copy_from_slice(ragged.firsts(number, position)),
+                    Run::OnePiece { first } => count(index, first, 0..),
+                    Run::Listed { first, list } => {
+                        count(index, first, tables.list(list).iter().copied());
+                    }
+                },
+                _ => {}
+            }
         }
+        if let Some(starts) = tables.starts(launch.tables) {
+            index[list(kernel.operands.len())].copy_from_slice(starts);
+        }
+    }
+}
+
+/// Writes rows that are counted from a first one.
+fn count(index: &mut [u32], first: u32, offsets: impl Iterator<Item = u32>) {
+    for (entry, offset) in index.iter_mut().zip(offsets) {
+        *entry = first.wrapping_add(offset);
     }
 }
 
@@ -92,10 +122,11 @@ impl Executor {
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
-        write_runs(
+        write_lists(
             &self.placed,
             &self.kernels,
             &self.ragged,
+            &self.tables,
             self.index.words_mut(),
         );
         // By depth a launch is a bucket, and those of equal depth need nothing of each other.
@@ -120,9 +151,8 @@ impl Executor {
                 continue;
             }
             if let Some(ragged) = placed.ragged {
-                let kernel = &self.kernels[placed.kernel as usize];
-                let work = launch::ragged_work(kernel, placed, &self.ragged, ragged, &self.bases);
-                self.launches[placed.kernel as usize].ragged.add(&work);
+                let (work, _) = self.tables.work(self.ragged.launches[ragged].tables);
+                self.launches[placed.kernel as usize].ragged.add(work);
             }
             launches.push(placed.on_device(level));
         }

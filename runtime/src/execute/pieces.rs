@@ -103,11 +103,11 @@ pub struct Task {
 /// A launch's part of the lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Launch {
-    pieces: usize,
+    pieces: (usize, usize),
     tasks: (usize, usize),
 }
 
-/// The tasks of a flush's launches.
+/// The tasks of some launches.
 #[derive(Debug, Default)]
 pub struct Pieces {
     /// As kernels read them: call, from, to.
@@ -129,17 +129,21 @@ impl Pieces {
         &self.tasks[begin..end]
     }
 
-    /// The pieces that a launch's tasks count.
+    /// The pieces that a launch's tasks count; none without a division.
     pub fn list(&self, launch: usize) -> &[[u32; 3]] {
-        &self.pieces[self.launches[launch].pieces..]
+        let (begin, end) = self.launches[launch].pieces;
+        &self.pieces[begin..end]
     }
 
-    /// Adds a launch of calls. Without a division its tasks count calls.
-    pub fn add(&mut self, works: &[CallWork], division: Option<&Division>, rule: Rule) {
-        let first = Launch {
-            pieces: self.pieces.len(),
-            tasks: (self.tasks.len(), self.tasks.len()),
-        };
+    /// The words that a launch takes here.
+    pub fn words(&self, launch: usize) -> usize {
+        let words = size_of::<Task>() / size_of::<u32>();
+        3 * self.list(launch).len() + words * self.tasks(launch).len()
+    }
+
+    /// Adds a launch of calls; gives its number. Without a division its tasks count calls.
+    pub fn add(&mut self, works: &[CallWork], division: Option<&Division>, rule: Rule) -> usize {
+        let begin = (self.pieces.len(), self.tasks.len());
         let all = works
             .iter()
             .fold(0, |sum: u64, work| sum.saturating_add(work.total()));
@@ -154,13 +158,13 @@ impl Pieces {
             self.divide(works, division, all, threads);
         }
         if rule.remapping {
-            self.tasks[first.tasks.0..].sort_by_key(|task| Reverse(task.work));
+            self.tasks[begin.1..].sort_by_key(|task| Reverse(task.work));
         }
-        let end = self.tasks.len();
         self.launches.push(Launch {
-            tasks: (first.tasks.0, end),
-            ..first
+            pieces: (begin.0, self.pieces.len()),
+            tasks: (begin.1, self.tasks.len()),
         });
+        self.launches.len() - 1
     }
 
     /// Takes as many tasks a thread as come out best; many rather than few, if they do as well.

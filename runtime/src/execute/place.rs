@@ -64,7 +64,7 @@ impl Executor {
         self.result_rows.clear();
         self.lists.clear();
         self.ragged.clear();
-        self.pieces.clear();
+        self.tables.begin_flush();
     }
 
     /// Takes rows for all results, one region a space: as many as calls of the buckets make, however

@@ -1,62 +1,23 @@
-//! What a flush knows of the launches of ragged kernels: where each call's rows begin, which operands
-//! lie in one piece, and how much work each call is.
+//! What a flush knows of the launches of ragged kernels: the lengths of their calls, and the first row of
+//! each operand of each call. Everything else is made of these ([`super::tables`]).
 //!
 //! Values of one instance lie in one piece, and so do mostly those of a whole launch: what one bucket
 //! computed, the next reads, in the same order. An operand of which that is true needs no index list,
-//! and none is written ([`Run`]).
+//! and none is made ([`Run`]).
 
-use super::launch::Placed;
-use super::pieces::CallWork;
+use super::tables::Found;
 use crate::call_form::CallForm;
 
 /// How the rows that a launch reads of one operand lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Run {
-    /// No row is known so far.
-    Unknown,
-    /// Row `i` of the launch reads row `first + i`, for all calls so far. Nothing is written.
+    /// The list of the first rows of calls tells them.
+    #[default]
+    ByCall,
+    /// Row `i` of the launch reads row `first + i`.
     OnePiece { first: u32 },
-    /// The index list is written.
-    Scattered,
-}
-
-impl Run {
-    /// A call reads `rows` rows from `first` on as the launch's rows from `row` on; `index` is the
-    /// operand's list.
-    #[inline]
-    pub fn add(&mut self, index: &mut [u32], row: usize, rows: usize, first: u32) {
-        if rows == 0 {
-            return;
-        }
-        // Calls may come in any order, so what counts is the row at which the piece would begin.
-        let begin = first.wrapping_sub(row as u32);
-        match *self {
-            Run::Unknown => *self = Run::OnePiece { first: begin },
-            Run::OnePiece { first } if first == begin => {}
-            Run::OnePiece { first } => {
-                // What is not that piece is overwritten, by this call and by those that follow.
-                count_up(index, first);
-                *self = Run::Scattered;
-                count_up(&mut index[row..row + rows], begin.wrapping_add(row as u32));
-            }
-            Run::Scattered => count_up(&mut index[row..row + rows], first),
-        }
-    }
-}
-
-impl Run {
-    /// Writes the list of an operand that lies in one piece, for those who must have one.
-    pub fn write(self, index: &mut [u32]) {
-        if let Run::OnePiece { first } = self {
-            count_up(index, first);
-        }
-    }
-}
-
-fn count_up(list: &mut [u32], first: u32) {
-    for (entry, offset) in list.iter_mut().zip(0..) {
-        *entry = first.wrapping_add(offset);
-    }
+    /// Row `i` of the launch reads row `first` and as many more as entry `i` of a list.
+    Listed { first: u32, list: usize },
 }
 
 /// A launch of a ragged kernel.
@@ -64,14 +25,12 @@ fn count_up(list: &mut [u32], first: u32) {
 pub(super) struct RaggedLaunch {
     /// Its first operand's run; the others follow.
     pub run_start: usize,
-    /// Its first call's place in `works` and `spans`.
-    pub work_start: usize,
-    /// Its first operand's place in `longest`.
-    pub length_start: usize,
-    /// Of products, besides those a row.
-    pub flops: u64,
-    /// Of ragged operands and results.
-    pub bytes: u64,
+    /// Its part of `lengths`.
+    lengths: (usize, usize),
+    /// The first row of its first operand's first call.
+    first_start: usize,
+    /// Its tables, when all its calls are known.
+    pub tables: Found,
 }
 
 /// All launches of ragged kernels of a flush.
@@ -79,12 +38,10 @@ pub(super) struct RaggedLaunch {
 pub(super) struct RaggedLaunches {
     pub launches: Vec<RaggedLaunch>,
     pub runs: Vec<Run>,
-    /// What each call costs, where the unit is the call.
-    pub works: Vec<CallWork>,
-    /// The first row of each call in its launch, and how many it has.
-    spans: Vec<(u32, u32)>,
-    /// The longest length of each operand that is one.
-    pub longest: Vec<u64>,
+    /// Of each launch the number of its calls, then each length of all calls.
+    lengths: Vec<u32>,
+    /// Of each operand the first row of each call, one operand after another.
+    firsts: Vec<u32>,
     /// Of launches that are groups: where the starts of its calls begin, by launch; and for each
     /// call the row of the launch at which it begins.
     group_starts: Vec<usize>,
@@ -95,57 +52,74 @@ impl RaggedLaunches {
     pub fn clear(&mut self) {
         self.launches.clear();
         self.runs.clear();
-        self.works.clear();
-        self.spans.clear();
-        self.longest.clear();
+        self.lengths.clear();
+        self.firsts.clear();
         self.group_starts.clear();
         self.starts.clear();
     }
 
-    /// Where the calls of a launch have their rows.
-    pub fn spans(&self, launch: usize, calls: u32) -> &[(u32, u32)] {
-        let start = self.launches[launch].work_start;
-        &self.spans[start..start + calls as usize]
-    }
-
     /// Makes room for a launch; gives its number.
     pub fn add(&mut self, form: &CallForm, calls: u32) -> usize {
-        let operands = form.slots.len();
+        let begin = self.lengths.len();
+        self.lengths.push(calls);
+        let end = begin + 1 + form.lengths().count() * calls as usize;
+        self.lengths.resize(end, 0);
         self.launches.push(RaggedLaunch {
             run_start: self.runs.len(),
-            work_start: self.works.len(),
-            length_start: self.longest.len(),
-            ..RaggedLaunch::default()
+            lengths: (begin, end),
+            first_start: self.firsts.len(),
+            tables: Found::default(),
         });
-        self.runs.resize(self.runs.len() + operands, Run::Unknown);
-        let works = self.works.len() + calls as usize;
-        self.works.resize(works, CallWork::default());
-        self.spans.resize(works, (0, 0));
-        self.longest.resize(self.longest.len() + operands, 0);
+        let operands = form.slots.len();
+        self.runs.resize(self.runs.len() + operands, Run::ByCall);
+        let firsts = self.firsts.len() + operands * calls as usize;
+        self.firsts.resize(firsts, 0);
         self.launches.len() - 1
     }
 
-    /// What the calls of a launch cost.
-    pub fn works(&self, placed: &Placed) -> &[CallWork] {
-        let launch = placed.ragged.map(|ragged| self.launches[ragged].work_start);
-        launch.map_or(&[], |start| {
-            &self.works[start..start + placed.calls as usize]
-        })
-    }
-
-    /// Notes where a call has its rows.
-    pub fn set_span(&mut self, launch: usize, call: usize, row: usize, rows: u64) {
-        let start = self.launches[launch].work_start;
-        self.spans[start + call] = (row as u32, rows as u32);
-    }
-
-    /// Notes the lengths of a call.
-    pub fn note_lengths(&mut self, launch: usize, form: &CallForm, entry: &[u64]) {
-        let start = self.launches[launch].length_start;
-        for operand in form.lengths() {
-            let longest = &mut self.longest[start + operand];
-            *longest = (*longest).max(entry[operand]);
+    /// Notes the lengths of a call; whether kernels can be told them.
+    #[inline]
+    pub fn note_lengths(
+        &mut self,
+        launch: usize,
+        call: usize,
+        form: &CallForm,
+        entry: &[u64],
+    ) -> bool {
+        let begin = self.launches[launch].lengths.0;
+        let calls = self.lengths[begin] as usize;
+        let mut fit = true;
+        for (column, operand) in form.lengths().enumerate() {
+            fit &= entry[operand] <= u64::from(u32::MAX);
+            self.lengths[begin + 1 + column * calls + call] = entry[operand] as u32;
         }
+        fit
+    }
+
+    /// Notes the first row of an operand of a call.
+    #[inline]
+    pub fn note_first(&mut self, launch: usize, operand: usize, call: usize, row: u32) {
+        let launch = &self.launches[launch];
+        let calls = self.lengths[launch.lengths.0] as usize;
+        self.firsts[launch.first_start + operand * calls + call] = row;
+    }
+
+    /// The first row of an operand in each call of a launch.
+    pub fn firsts(&self, launch: usize, operand: usize) -> &[u32] {
+        let launch = &self.launches[launch];
+        let calls = self.lengths[launch.lengths.0] as usize;
+        &self.firsts[launch.first_start + operand * calls..][..calls]
+    }
+
+    /// How the rows lie that a launch reads of an operand.
+    pub fn run(&self, launch: usize, operand: usize) -> Run {
+        self.runs[self.launches[launch].run_start + operand]
+    }
+
+    /// The number of a launch's calls, then each length of all calls.
+    pub fn lengths(&self, launch: usize) -> &[u32] {
+        let (begin, end) = self.launches[launch].lengths;
+        &self.lengths[begin..end]
     }
 
     /// Begins with groups of so many calls each.
@@ -202,22 +176,6 @@ impl RaggedLaunches {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_are_written_only_where_rows_do_not_lie_in_one_piece() {
-        let mut index = [9; 7];
-        let mut run = Run::Unknown;
-        run.add(&mut index, 0, 0, 77);
-        assert_eq!(run, Run::Unknown);
-        // Out of order, as groups are.
-        run.add(&mut index, 2, 2, 12);
-        run.add(&mut index, 0, 2, 10);
-        run.add(&mut index, 4, 0, 3);
-        assert_eq!((run, index), (Run::OnePiece { first: 10 }, [9; 7]));
-        run.add(&mut index, 5, 2, 30);
-        run.add(&mut index, 4, 1, 2);
-        assert_eq!((run, index), (Run::Scattered, [10, 11, 12, 13, 2, 30, 31]));
-    }
 
     #[test]
     fn calls_of_groups_begin_where_those_before_them_end() {

@@ -76,6 +76,7 @@ impl Composition {
             gather_fusion: rng.u32(0..4) != 0,
             ragged_storage: rng.u32(0..4) != 0,
             remapping: rng.u32(0..4) != 0,
+            shared_prelude: rng.u32(0..4) != 0,
             ..base
         };
         if config.device == DeviceKind::Cuda {
@@ -146,6 +147,9 @@ impl fmt::Display for Composition {
         }
         if !self.config.remapping {
             write!(f, ", --without remapping")?;
+        }
+        if !self.config.shared_prelude {
+            write!(f, ", --without shared-prelude")?;
         }
         Ok(())
     }

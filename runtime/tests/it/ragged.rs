@@ -63,6 +63,7 @@ fn results_are_those_of_the_program_whatever_the_batch() {
                         scheduler,
                         gather_fusion: threads == 1,
                         remapping,
+                        shared_prelude: remapping,
                         ..Config::default()
                     };
                     let (output, _) = run(&mut ragged_session(decides, config), &input);
@@ -168,6 +169,7 @@ fn rows_and_padding_that_was_not_computed_are_counted() {
     assert_eq!(explanation.blocks[1].ragged, Some(work));
     assert_eq!(explanation.blocks[1].flops, work.flops);
     assert_eq!(explanation.losses, []);
+    assert!(stats.prelude_tables.made > 0 && stats.prelude_tables.shared > 0);
     assert!(stats.prelude_seconds > 0.0 && stats.prelude_seconds <= stats.schedule_seconds);
 }
 

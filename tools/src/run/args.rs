@@ -333,6 +333,7 @@ impl Arguments {
             gather_fusion: !without.gather_fusion,
             ragged_storage: !without.ragged_storage,
             remapping: !without.remapping,
+            shared_prelude: !without.shared_prelude,
             device: match self.device {
                 Device::Cpu => DeviceKind::Cpu,
                 Device::Cuda => DeviceKind::Cuda,

@@ -1,7 +1,7 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-const TECHNIQUES: [(&str, &str); 4] = [
+const TECHNIQUES: [(&str, &str); 5] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
@@ -15,6 +15,10 @@ const TECHNIQUES: [(&str, &str); 4] = [
         "every call of a launch gets as many rows of memory as the longest of them",
     ),
     (
+        SHARED_PRELUDE,
+        "what the lengths of calls make is made for each launch, and not once a batch",
+    ),
+    (
         SHARING,
         "equal calls on a parameter's row are computed each time they occur",
     ),
@@ -23,6 +27,7 @@ const TECHNIQUES: [(&str, &str); 4] = [
 const GATHER_FUSION: &str = "gather-fusion";
 const REMAPPING: &str = "remapping";
 const RAGGED_STORAGE: &str = "ragged-storage";
+const SHARED_PRELUDE: &str = "shared-prelude";
 const SHARING: &str = "sharing";
 
 /// What `--without` leaves out.
@@ -33,6 +38,7 @@ pub struct Without {
     pub gather_fusion: bool,
     pub ragged_storage: bool,
     pub remapping: bool,
+    pub shared_prelude: bool,
     pub sharing: bool,
 }
 
@@ -45,6 +51,7 @@ impl Without {
             gather_fusion: has(GATHER_FUSION),
             ragged_storage: has(RAGGED_STORAGE),
             remapping: has(REMAPPING),
+            shared_prelude: has(SHARED_PRELUDE),
             sharing: has(SHARING),
         }
     }
@@ -73,6 +80,7 @@ mod tests {
                 gather_fusion: false,
                 ragged_storage: false,
                 remapping: false,
+                shared_prelude: false,
                 sharing: true,
             }
         );

@@ -44,7 +44,7 @@ fn check(model: &Model, input: &str, expected: &[String], way: &[&str]) {
         &["--no-batch"][..],
         &["--batch", "3", "--threads", "2"],
         &["--without", "gather-fusion,sharing"],
-        &["--without", "ragged-storage"],
+        &["--without", "ragged-storage,shared-prelude"],
     ] {
         let other = run(more);
         assert_eq!(batched.lines(), other.lines(), "{}", other.describe());
