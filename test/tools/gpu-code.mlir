@@ -1,5 +1,5 @@
 // `--emit=ptx` gives the code of a GPU as text, for the architecture that was asked for: asynchronous
-// copies of 16 bytes to shared memory, barriers, multiply-adds in the order of the program or, in the
+// copies of 16 bytes to shared memory, loads and stores of 16 bytes, barriers, multiply-adds in the order of the program or, in the
 // precision that was asked for, products of a warp; nothing in local memory, and no function of a library.
 // RUN: %batch-opt %s --emit=ptx --gpu-arch=sm_90 | %FileCheck %s
 // RUN: %batch-opt %s --emit=ptx | %FileCheck --check-prefix=OLDEST %s
@@ -20,7 +20,8 @@
 // TF32: ld.shared.v2.b32
 // TF32: cvt.rna.tf32.f32
 // TF32: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
-// TF32: st.global.b32
+// TF32: st.shared.v2.b32
+// TF32: st.global.v4.b32
 // BF16: cvt.rn.bf16x2.f32
 // BF16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 
@@ -36,7 +37,7 @@
 // CHECK-DAG: ld.shared
 // CHECK-DAG: fma.rn.f32
 // CHECK-DAG: mul.rn.f32
-// CHECK-DAG: st.global.b32
+// CHECK-DAG: st.global.v4.b32
 // CHECK: .visible .entry gates$0_large(
 // CHECK-NOT: .local
 ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
@@ -64,4 +65,15 @@ cfb.kernel @waves {
 ^bb0(%rows: index, %x: tensor<?x3xf32>):
   %s = math.sin %x : tensor<?x3xf32>
   cfb.yield %s : tensor<?x3xf32>
+}
+
+// CHECK: .visible .entry blend$0(
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.v4.b32
+// CHECK-NOT: st.global.b32
+// CHECK: st.global.v4.b32
+cfb.kernel @blend {
+^bb0(%rows: index, %x: tensor<?x96xf32>, %y: tensor<?x96xf32>):
+  %s = arith.mulf %x, %y : tensor<?x96xf32>
+  cfb.yield %s : tensor<?x96xf32>
 }

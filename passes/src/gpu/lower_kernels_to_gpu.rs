@@ -22,8 +22,9 @@
 //!     // rows of %x, gathered through their index, and columns of %w: to shared memory, while the
 //!     // ones before are multiplied
 //!     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
-//!     // the two sums of a row and a column stay in registers, as does what is made of them
-//!     llvm.store %h, %result : f32, !llvm.ptr<1>
+//!     // the sums of a thread stay in registers until the last step; then each thread takes four
+//!     // neighbouring columns of a row, of both gates
+//!     llvm.store %h, %result {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
 //!     gpu.return
 //!   }
 //!   gpu.func @cell$0_large(…) kernel { … }
@@ -38,16 +39,47 @@
 //!
 //! Copies to shared memory are asynchronous (`cp.async`, sm_80), of two buffers in turn: the next k of
 //! both sides are on their way while the last ones are multiplied. They take no registers for data, so a
-//! tile may be larger. A copy has 16 bytes where rows and widths are multiples of four floats, and 4
-//! elsewhere. Lanes of a warp read one element or neighbours of the buffers, or, for tensor cores, from
-//! rows that are padded so that 32 lanes read from 32 banks.
+//! tile may be larger.
+//!
+//! # Accesses of 16 bytes, and banks
+//!
+//! A thread takes at most 16 bytes of memory at once, so four neighbouring floats are one copy, load or
+//! store wherever they begin at a multiple of 16 bytes: where the rows of what is read or written, and the
+//! offsets and strides of its slices, are multiples of four floats. Neighbouring threads take neighbouring
+//! fours, so that a warp's 512 bytes are whole sectors. This holds of
+//!
+//! - the rows and the weights that are copied to shared memory for a product;
+//! - what pointwise work after a product reads and stores: its sums are dealt anew for that (below);
+//! - pointwise stages, what folds along the last dim of a row read, and the rows of a list.
+//!
+//! What a sum starts from, such as a bias, is read where the sum is: as many neighbours as a thread has
+//! columns. Elsewhere - an odd width, a transposed operand, booleans - elements are taken one by one, by
+//! neighbouring threads.
+//!
+//! Shared memory has 32 banks of 4 bytes, and what a warp reads from different rows of one bank comes one
+//! after another; of accesses of 8 and 16 bytes that counts for each half and each quarter of the warp.
+//! So:
+//!
+//! | access | a warp's lanes | in |
+//! |---|---|---|
+//! | left side, `f32` | the same 16 bytes of a row: one broadcast | `tile/lanes.rs` |
+//! | right side, `f32` | neighbouring columns of one k | `tile/lanes.rs` |
+//! | both sides, tensor cores | 8 rows and 4 pairs of k; 8 columns of 4 pairs of k. Rows are padded by 8 floats, each k by 4, so that all are in different banks | `tile/tensor.rs` |
+//! | sums, written | neighbouring columns of a row, 4, 8 or 16 bytes a lane; from tensor cores 8 rows of 8 columns, which lie 8 banks apart by padding | `tile/tail.rs` |
+//! | sums, read | a quarter of the warp reads 32 neighbouring floats of a row of one gate | `tile/tail.rs` |
+//! | lanes of a fold | 33 floats apart for each result | `rows/folds.rs` |
+//!
+//! Sums are not computed by the thread that needs them: a thread that has five gates of eight rows has no
+//! registers for four columns of them, and with fewer rows each element of the right side would be read
+//! more often. So they go through shared memory once, in the place of the buffers, which nobody needs any
+//! more; that is `gates` writes and a quarter as many reads for each column, against K multiply-adds.
 //!
 //! With the module's attribute `cfb.precision = "tf32"` or `"bf16"` (`round-products-tf32`,
 //! `round-products-bf16`) tiles are computed by tensor cores: factors are rounded as they are read from
 //! shared memory (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`), `mma.sync` adds their products to sums of `f32`
-//! in registers, and the pointwise values read the sums there. All else stays `f32`: folds, products of
-//! at most four columns, which are folds, and kernels on the CPU. Numbers are within about 1e-3 (tf32)
-//! or 1e-2 (bf16) of an instance's largest; where tensors decide, a decision can fall otherwise.
+//! in registers. All else stays `f32`: folds, products of at most four columns, which are folds and of
+//! which a remark tells, and kernels on the CPU. Numbers are within about 1e-3 (tf32) or 1e-2 (bf16) of an
+//! instance's largest; where tensors decide, a decision can fall otherwise.
 //!
 //! The same row gives the same bits whatever other rows it is computed with, and in every size of
 //! tile: each sum has one order of k, and no value is added up by several threads in turn.

@@ -23,8 +23,9 @@
 //! | `scratch` | 1 | [`GpuKernel::scratch`] bytes, uninitialised, private to this call of the kernel |
 //!
 //! A scalar operand's values are in `index`, as for the CPU; what an operand does not use is 0. The
-//! addresses of spaces (`base`), of constants and of scratch are multiples of [`ALIGNMENT`]. Those of
-//! results are as the rows happen to lie, and those of indices multiples of 4. Constants may be read
+//! addresses of spaces (`base`), of constants and of scratch are multiples of [`ALIGNMENT`]. Results are
+//! rows of spaces too, so those whose rows have a multiple of 16 bytes begin at one. Addresses of
+//! indices are multiples of 4. Constants may be read
 //! up to 64 bytes behind their end, as on the CPU; nothing else is.
 //!
 //! Where the unit is the call ([`Unit::Calls`](crate::manifest::Unit::Calls)), two more are there, and
@@ -59,8 +60,7 @@ pub const ALIGNMENT: u64 = 64;
 /// How a kernel runs on a GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuKernel {
-    /// What the functions' `constant` arguments point to. Only [`Constant::Plain`] and
-    /// [`Constant::Dense`].
+    /// What the functions' `constant` arguments point to; none is [`Constant::Panels`].
     pub constants: Vec<Constant>,
     /// Bytes of scratch whatever the number of rows; a multiple of [`ALIGNMENT`].
     pub scratch_bytes: u64,
@@ -102,6 +102,14 @@ impl Precision {
             Precision::F32 => "f32",
             Precision::Tf32 => "tf32",
             Precision::Bf16 => "bf16",
+        }
+    }
+
+    /// How many elements of a rounded matrix have a word of 4 bytes together.
+    pub fn per_word(self) -> u64 {
+        match self {
+            Precision::F32 | Precision::Tf32 => 1,
+            Precision::Bf16 => 2,
         }
     }
 

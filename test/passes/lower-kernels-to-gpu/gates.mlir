@@ -1,7 +1,9 @@
 // Slices of one product that meet in pointwise arithmetic are sums over one iteration space: one
 // launch in two sizes of tile, no scratch, and what is stored is the result alone. The rows are
 // gathered through their index while they are copied, by 16 bytes, like the weight's columns; the
-// copies of the next step go on while the last one is multiplied.
+// copies of the next step go on while the last one is multiplied. The sums then go through shared memory,
+// so that each thread computes and stores four neighbouring columns of a row; the large tile, whose
+// threads have two columns, writes them there by two.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
@@ -23,10 +25,18 @@ ml_program.global private @b(#ml_program.extern<tensor<128xf32>>) : tensor<128xf
 // CHECK: nvvm.cp.async.shared.global
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: math.fma
-// CHECK-NOT: gpu.barrier
-// CHECK: arith.mulf
-// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// CHECK: gpu.barrier
+// CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK-COUNT-4: arith.mulf
+// CHECK: %[[FOUR:.*]] = vector.from_elements
+// CHECK: llvm.store %[[FOUR]], %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
 // CHECK: gpu.return
+// CHECK: gpu.func @gates$0_large(
+// CHECK: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
 // CHECK: cfb.kernel @gates
 cfb.kernel @gates {
 ^bb0(%rows: index, %x: tensor<?x64xf32>):

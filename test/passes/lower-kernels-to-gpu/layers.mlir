@@ -9,7 +9,7 @@ ml_program.global private @v(#ml_program.extern<tensor<40x24xf32>>) : tensor<40x
 // CHECK: \22scratch_bytes_per_row\22:192,
 // CHECK: gpu.func @layers$0_small
 // CHECK: arith.negf
-// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// CHECK: llvm.store %{{.*}} : vector<4xf32>, !llvm.ptr<1>
 // CHECK: gpu.func @layers$0_large
 // CHECK: gpu.func @layers$1_small
 // CHECK: gpu.func @layers$1_large

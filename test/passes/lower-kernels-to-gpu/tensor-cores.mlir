@@ -1,13 +1,20 @@
 // With a precision that the module names, products are those of a warp: both factors are rounded
 // explicitly, sums stay in registers over all steps and are what pointwise work reads. What is no tile
-// of products, like the fold of few columns, is not rounded, and the description tells of the precision
-// where there is one.
+// of products, like the fold of few columns, is not rounded, which a remark says, and the description
+// tells of the precision where there is one.
 // RUN: %batch-opt %s --round-products-tf32 --lower-kernels-to-gpu | %FileCheck %s --check-prefix=TF32
+// RUN: %batch-opt %s --round-products-tf32 --lower-kernels-to-gpu > %t.out 2> %t
+// RUN: %FileCheck --check-prefix=REMARK --input-file %t %s
+// RUN: %batch-opt %s --lower-kernels-to-gpu > %t.out 2> %t; test ! -s %t
 // RUN: %batch-opt %s --round-products-bf16 --lower-kernels-to-gpu | %FileCheck %s --check-prefix=BF16
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s --check-prefix=F32
 
 ml_program.global private @w(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 ml_program.global private @v(#ml_program.extern<tensor<64x3xf32>>) : tensor<64x3xf32>
+
+// REMARK-NOT: remark
+// REMARK: tensor-cores.mlir:[[#@LINE+50]]:8: remark: this product is of f32, not tf32: it has 3 columns, too few for tensor cores
+// REMARK-NOT: remark
 
 // TF32: cfb.precision = "tf32"
 // TF32: narrow = "{
@@ -21,8 +28,12 @@ ml_program.global private @v(#ml_program.extern<tensor<64x3xf32>>) : tensor<64x3
 // TF32: nvvm.convert.float.to.tf32 %{{.*}} {rnd = #nvvm.fp_rnd_mode<rna>}
 // TF32: %[[SUMS:.*]] = nvvm.mma.sync A{{.*}}type<tf32>{{.*}}k = 8>
 // TF32: %[[SUM:.*]] = llvm.extractvalue %[[SUMS]][0]
+// TF32: gpu.barrier
+// TF32: llvm.store %{{.*}} : vector<2xf32>, !llvm.ptr<3>
+// TF32: gpu.barrier
+// TF32: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
 // TF32: arith.negf
-// TF32: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// TF32: llvm.store %{{.*}} : vector<4xf32>, !llvm.ptr<1>
 // TF32: gpu.func @wide$0_large
 // TF32: gpu.func @narrow$0
 // TF32-NOT: nvvm.mma

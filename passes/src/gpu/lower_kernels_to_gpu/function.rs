@@ -29,7 +29,7 @@ use crate::cpu::lower_kernels::{loops, read};
 use crate::gpu::binary::SUPPORTED_MATH;
 use crate::ir::{blocks_of, nested_ops};
 use crate::kernel_description::{ConstantDescription, GpuDescription};
-use crate::pass::error;
+use crate::pass::{error, remark};
 
 /// Shared memory that a block may have without asking.
 pub const SHARED: i64 = 48 * 1024;
@@ -105,6 +105,9 @@ pub fn lower<'c>(
             });
         }
     };
+    if precision != Precision::F32 {
+        tell_of_folds(&graph, &plan, precision);
+    }
     let mut constants = Constants::default();
     for launch in &plan.launches {
         for place in places_of(&graph, &plan.layouts, launch) {
@@ -148,6 +151,25 @@ pub fn lower<'c>(
         launches,
     };
     Ok(Lowered::Functions(description.to_json()))
+}
+
+/// Says which products keep `f32` although the module asks for less.
+fn tell_of_folds(graph: &Graph<'_>, plan: &Plan<'_>, precision: Precision) {
+    let stages = plan.launches.iter().flat_map(|launch| match launch {
+        Launch::Rows(rows) => &rows.stages[..],
+        Launch::Tile(_) => &[],
+    });
+    for stage in stages {
+        let Stage::Fold(fold) = stage else { continue };
+        let node = &graph.nodes[fold.node];
+        if let Kind::Product { .. } = node.kind {
+            let message = format!(
+                "this product is of f32, not {precision}: it has {} columns, too few for tensor cores",
+                node.shape.last().copied().unwrap_or(1)
+            );
+            remark(node.op, &message);
+        }
+    }
 }
 
 /// The memory that a launch reads or writes.
@@ -273,7 +295,7 @@ impl Memory {
         if let (Launch::Rows(of_launch), [_]) = (&plan.launches[first], users) {
             // Rows need no padding to whole cache lines there.
             let bytes = round_up(slot.bytes, 4);
-            let all = bytes * rows::block_rows(graph, of_launch);
+            let all = round_up(bytes * rows::block_rows(graph, of_launch), 16);
             if self.shared[first] + all <= SHARED_SLOTS {
                 self.shared[first] += all;
                 return Home::Shared {

@@ -1,15 +1,19 @@
 //! The operations of a GPU thread that the emitter of loops and vectors lacks.
 
 use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, region_with_block, results_of};
 use melior::ir::{Attribute, Type, ValueLike, attribute::IntegerAttribute};
 
-use crate::cpu::lower_kernels::emit::{Emitter, Index};
+use crate::cpu::lower_kernels::emit::{Emitter, Index, Width};
 
 /// Threads of a block.
 pub const THREADS: i64 = 128;
 
 pub const WARP: i64 = 32;
+
+/// Neighbouring elements that a thread loads or stores at once, of 4 bytes each.
+pub const WIDE: i64 = 4;
 
 fn position<'c>(e: &Emitter<'c>, op: &str, dim: &str) -> Val<'c> {
     let dim = e.b.attr(&format!("#gpu<dim {dim}>"));
@@ -121,6 +125,34 @@ pub fn multiply_matrices<'c>(
         let position = [("position", e.b.attr(&format!("array<i64: {at}>")))];
         e.b.value_with("llvm.extractvalue", &[sums], e.b.ty("f32"), &position)
     })
+}
+
+/// Neighbouring elements of 4 bytes, loaded at once; their address is a multiple of all their bytes.
+pub fn load_neighbours<'c>(e: &Emitter<'c>, at: Val<'c>, elem: Elem, count: i64) -> Vec<Val<'c>> {
+    let ty = e.elem_type(elem, Width::Scalar);
+    if count == 1 {
+        return vec![e.load_elem(at, elem, Width::Scalar, None)];
+    }
+    let vector = e.load(at, e.b.ty(&format!("vector<{count}x{ty}>")), count * 4);
+    (0..count)
+        .map(|lane| {
+            let position = e.b.attr(&format!("array<i64: {lane}>"));
+            let attributes = [("static_position", position)];
+            e.b.value_with("vector.extract", &[vector], ty, &attributes)
+        })
+        .collect()
+}
+
+/// Stores neighbouring elements of 4 bytes at once, as [`load_neighbours`] loads them.
+pub fn store_neighbours<'c>(e: &Emitter<'c>, values: &[Val<'c>], at: Val<'c>, elem: Elem) {
+    if let [value] = values {
+        return e.store_elem(*value, at, elem, Width::Scalar, None);
+    }
+    let count = values.len() as i64;
+    let ty = e.elem_type(elem, Width::Scalar);
+    let ty = e.b.ty(&format!("vector<{count}x{ty}>"));
+    let vector = e.b.value("vector.from_elements", values, ty);
+    e.store(vector, at, count * 4);
 }
 
 /// `a < b` of numbers that are not negative.

@@ -4,7 +4,8 @@
 //! weights, of the next few k into one buffer of shared memory ([`copies`]) while they multiply those
 //! of the last few k, which are in the other ([`lanes`], [`tensor`]): one barrier a step. Every sum
 //! starts from its start and takes the products in the order of k, whatever the tile: so tiles of
-//! different sizes give the same bits.
+//! different sizes give the same bits. What is made of the sums is dealt to the threads anew, so that
+//! each loads and stores 16 bytes at once ([`tail`]).
 //!
 //! Rows behind the last are computed as the last and not stored; of columns likewise. What lies
 //! behind the last k is zero.
@@ -12,6 +13,7 @@
 mod copies;
 mod lanes;
 mod size;
+mod tail;
 mod tensor;
 
 use std::cell::Cell;
@@ -19,12 +21,10 @@ use std::collections::HashMap;
 
 use cohort_dialects::builder::Val;
 
-use super::ops::{
-    WARP, barrier, below, block, both, delinearise, divide, thread, wait_for_copies, when,
-};
+use super::ops::{WARP, barrier, below, block, delinearise, divide, thread, wait_for_copies, when};
 use super::plan::{Chain, Segment, Tile};
 use super::rows::addresses;
-use super::site::{Address, Frame, Row, Site, memory};
+use super::site::{Address, Frame, Known, Row, Site, memory};
 use crate::cpu::lower_kernels::body::{Body, Instruction};
 use crate::cpu::lower_kernels::emit::{Emitter, Index};
 use crate::cpu::lower_kernels::layout::Place;
@@ -130,16 +130,28 @@ fn first_of_thread<'c>(
 impl<'c> Writer<'_, '_, 'c> {
     /// The rows of the thread.
     fn rows(&self, e: &Emitter<'c>) -> Vec<(Val<'c>, TileRow<'c>)> {
-        let apart = match self.size.unit {
-            Unit::Lanes => 1,
-            Unit::Tensor { .. } => 8,
-        };
         (0..self.size.rows)
             .map(|number| {
-                let at = e.add(self.own_row, e.int(number * apart));
+                let at = e.add(self.own_row, e.int(self.row_place(number)));
                 (at, self.row(e, at))
             })
             .collect()
+    }
+
+    /// Where a row of the thread is, from its first one on.
+    fn row_place(&self, number: i64) -> i64 {
+        match self.size.unit {
+            Unit::Lanes => number,
+            Unit::Tensor { .. } => number * 8,
+        }
+    }
+
+    /// The same of a column.
+    fn column_place(&self, number: i64) -> i64 {
+        match self.size.unit {
+            Unit::Lanes => number,
+            Unit::Tensor { .. } => number / 2 * 8 + number % 2,
+        }
     }
 
     /// A row of the space, or the last one for those behind it.
@@ -155,14 +167,22 @@ impl<'c> Writer<'_, '_, 'c> {
         }
     }
 
-    /// A column of the thread, as it is and not behind the last.
-    fn column(&self, e: &Emitter<'c>, number: i64) -> (Val<'c>, Val<'c>) {
-        let place = match self.size.unit {
-            Unit::Lanes => number,
-            Unit::Tensor { .. } => number / 2 * 8 + number % 2,
+    /// A column of the thread, as it is and so that as many as are taken together are not behind the last.
+    fn column(&self, e: &Emitter<'c>, number: i64, together: i64) -> (Val<'c>, Val<'c>) {
+        let at = e.add(self.own_column, e.int(self.column_place(number)));
+        (at, e.min(at, e.int(columns_of(self.tile) - together)))
+    }
+
+    /// How many of a thread's columns are neighbours, and all of them or none columns of the tile.
+    fn together(&self) -> i64 {
+        let neighbours = match self.size.unit {
+            Unit::Lanes => self.size.columns,
+            Unit::Tensor { .. } => 2,
         };
-        let at = e.add(self.own_column, e.int(place));
-        (at, e.min(at, e.int(columns_of(self.tile) - 1)))
+        match columns_of(self.tile) % neighbours {
+            0 => neighbours,
+            _ => 1,
+        }
     }
 
     fn index(&self, row: &TileRow<'c>, column: Val<'c>) -> Vec<Index<'c>> {
@@ -218,31 +238,28 @@ impl<'c> Writer<'_, '_, 'c> {
         chain: &Chain<'c>,
         rows: &[(Val<'c>, TileRow<'c>)],
     ) -> Sums<'c> {
-        let mut by_row = Vec::new();
+        let together = self.together();
+        let mut by_row = vec![Vec::new(); chain.gates.len()];
         for (_, row) in rows {
             let mut touched = self.addresses(e, row, &chain.init, false);
-            for column in 0..self.size.columns {
-                let (_, column) = self.column(e, column);
+            for column in (0..self.size.columns).step_by(together as usize) {
+                let (_, column) = self.column(e, column, together);
                 let index = self.index(row, column);
                 let mut site = Site {
                     frame: self.frame,
                     row: Some(row.row),
                     index: &index,
+                    count: together,
                     addresses: &mut touched,
                     gates: None,
                 };
-                let mut known = HashMap::new();
-                let starts: Vec<_> = chain
-                    .gates
-                    .iter()
-                    .map(|gate| site.value(e, &chain.init, gate.init, &mut known))
-                    .collect();
-                by_row.push(starts);
+                let mut known = Known::new();
+                for (gate, starts) in chain.gates.iter().zip(&mut by_row) {
+                    starts.extend(site.values(e, &chain.init, gate.init, &mut known));
+                }
             }
         }
-        (0..chain.gates.len())
-            .flat_map(|gate| by_row.iter().map(move |starts| starts[gate]))
-            .collect()
+        by_row.concat()
     }
 
     fn segment(
@@ -295,47 +312,5 @@ impl<'c> Writer<'_, '_, 'c> {
         let right = e.offset_by(start, 2 * self.size.left_bytes());
         let right = e.offset(right, e.times(buffer, self.size.right_bytes(gates)));
         (left, right)
-    }
-
-    // What is made of the sums.
-
-    fn tail(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
-        let body = &self.tile.body;
-        for (number, (at, row)) in rows.iter().enumerate() {
-            let touched = self.addresses(e, row, body, true);
-            let valid_row = below(e, *at, self.total);
-            for column in 0..self.size.columns {
-                let (of_thread, clamped) = self.column(e, column);
-                let valid_column = below(e, of_thread, e.int(columns_of(self.tile)));
-                let per_gate = (self.size.rows * self.size.columns) as usize;
-                let of_gate = number * self.size.columns as usize + column as usize;
-                let sums: Vec<Vec<Val<'c>>> = sums
-                    .iter()
-                    .map(|sums| {
-                        sums.iter()
-                            .skip(of_gate)
-                            .step_by(per_gate)
-                            .copied()
-                            .collect()
-                    })
-                    .collect();
-                let index = self.index(row, clamped);
-                when(e, both(e, valid_row, valid_column), |e| {
-                    let mut touched = touched.clone();
-                    let mut site = Site {
-                        frame: self.frame,
-                        row: Some(row.row),
-                        index: &index,
-                        addresses: &mut touched,
-                        gates: Some((self.tile, &sums)),
-                    };
-                    let mut known = HashMap::new();
-                    for store in &body.stores {
-                        let value = site.value(e, body, store.value, &mut known);
-                        site.store(e, store, value, body.values[store.value].1);
-                    }
-                });
-            }
-        }
     }
 }

@@ -9,10 +9,9 @@ use cohort_dialects::builder::Val;
 
 use super::super::ops::{Copied, THREADS, below, commit_copies, copy_async, divide, when};
 use super::super::plan::{Chain, Segment};
-use super::super::site::{Home, memory};
+use super::super::site::memory;
 use super::{TileRow, Writer, columns_of};
 use crate::cpu::lower_kernels::emit::Emitter;
-use crate::cpu::lower_kernels::layout::Place;
 
 /// What a thread copies of one step: elements of the left side, then of each gate's columns.
 pub struct Copies<'a, 'w, 'f, 'c> {
@@ -147,14 +146,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
     fn left_is_wide(&self, segment: &Segment) -> bool {
         let frame = self.writer.frame;
         let view = &segment.a;
-        let rows_aligned = match frame.place_of(view.buffer) {
-            Place::Operand(_) => frame.graph.nodes[view.buffer].elements() % 4 == 0,
-            Place::Slot(slot) => {
-                matches!(frame.homes[slot], Home::Rows { bytes, .. } if bytes % 16 == 0)
-            }
-            // Where the rows of a result begin is not known.
-            Place::Result(_) | Place::Constant(_) => false,
-        };
+        let rows_aligned = frame.rows_are_aligned(frame.place_of(view.buffer), 16);
         let (_, outer) = view.strides.split_last().unwrap_or((&1, &[]));
         rows_aligned
             && segment.k % 4 == 0

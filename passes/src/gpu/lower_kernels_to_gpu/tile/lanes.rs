@@ -7,6 +7,7 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
+use super::super::ops::load_neighbours;
 use super::super::site::memory;
 use super::{Sums, Writer};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
@@ -63,23 +64,7 @@ pub fn load_floats<'c>(e: &Emitter<'c>, at: Val<'c>, count: i64) -> Vec<Val<'c>>
     let mut values = Vec::new();
     for first in (0..count).step_by(width as usize) {
         let at = e.offset_by(at, first * 4);
-        values.extend(load_vector(e, at, width));
+        values.extend(load_neighbours(e, at, Elem::F32, width));
     }
     values
-}
-
-/// Neighbouring floats, loaded at once.
-pub fn load_vector<'c>(e: &Emitter<'c>, at: Val<'c>, width: i64) -> Vec<Val<'c>> {
-    let float = e.b.ty("f32");
-    if width == 1 {
-        return vec![e.load(at, float, 4)];
-    }
-    let vector = e.load(at, e.b.ty(&format!("vector<{width}xf32>")), width * 4);
-    (0..width)
-        .map(|lane| {
-            let position = e.b.attr(&format!("array<i64: {lane}>"));
-            let attributes = [("static_position", position)];
-            e.b.value_with("vector.extract", &[vector], float, &attributes)
-        })
-        .collect()
 }

@@ -3,7 +3,7 @@
 use cohort_abi::gpu::Precision;
 
 use super::super::function::SHARED;
-use super::super::ops::{THREADS, WARP};
+use super::super::ops::{THREADS, WARP, WIDE};
 use super::super::plan::Tile;
 use super::{columns_of, matrix_rows};
 use crate::cpu::lower_kernels::layout::round_up;
@@ -25,6 +25,9 @@ const PROCESSORS: i64 = 128;
 /// element of the left side, and neighbours of the right side.
 const LEFT_PADDING: i64 = 8;
 const RIGHT_PADDING: i64 = 4;
+
+/// The same behind each row of sums: eight lanes' neighbouring rows of eight columns each.
+const SUMS_PADDING: i64 = 8;
 
 /// What multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +83,32 @@ impl Size {
         (columns_of(tile) + self.block_columns() - 1) / self.block_columns()
     }
 
-    /// Bytes of shared memory: two buffers of each side.
+    /// Bytes of shared memory: two buffers of each side, and later in their place the sums that are dealt
+    /// anew.
     pub fn shared_bytes(self, tile: &Tile<'_>) -> i64 {
         let gates = tile.chains.iter().map(|chain| chain.gates.len() as i64);
         let gates = gates.max().unwrap_or(1);
-        2 * (self.left_bytes() + self.right_bytes(gates))
+        let buffers = 2 * (self.left_bytes() + self.right_bytes(gates));
+        let sums = match self.deals_anew(tile) {
+            true => tile.gates() as i64 * self.block_rows() * self.sums_stride() * 4,
+            false => 0,
+        };
+        buffers.max(sums)
+    }
+
+    /// Whether threads get other columns than those of their sums, four neighbours each.
+    pub fn deals_anew(self, tile: &Tile<'_>) -> bool {
+        let has_four = self.unit == Unit::Lanes && self.columns == WIDE;
+        columns_of(tile) % WIDE == 0 && !has_four
+    }
+
+    /// Floats from a row of sums in shared memory to the next.
+    pub fn sums_stride(self) -> i64 {
+        let columns = self.block_columns();
+        match self.unit {
+            Unit::Tensor { .. } if columns % 32 == 0 => columns + SUMS_PADDING,
+            _ => columns,
+        }
     }
 
     /// Floats from a row of the left side to the next.

@@ -12,11 +12,11 @@
 //! column or the tile: so the same row gives the same bits here too.
 
 use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::super::ops::{divide, multiply_matrices, to_bf16_pair, to_tf32};
+use super::super::ops::{divide, load_neighbours, multiply_matrices, to_bf16_pair, to_tf32};
 use super::super::site::memory;
-use super::lanes::load_vector;
 use super::{Sums, Writer};
 use crate::cpu::lower_kernels::emit::Emitter;
 
@@ -50,7 +50,7 @@ pub fn multiply<'c>(
             .map(|row| {
                 let at = e.offset_by(left, row * 8 * left_stride);
                 factors(e, precision, |e, k| {
-                    load_vector(e, e.offset_by(at, k * 4), 2)
+                    load_neighbours(e, e.offset_by(at, k * 4), Elem::F32, 2)
                 })
             })
             .collect();
@@ -61,7 +61,7 @@ pub fn multiply<'c>(
                 let b = factors(e, precision, |e, k| {
                     let at = |k: i64| e.offset_by(right, at + k * right_stride);
                     [at(k), at(k + 1)]
-                        .map(|at| load_vector(e, at, 1)[0])
+                        .map(|at| load_neighbours(e, at, Elem::F32, 1)[0])
                         .to_vec()
                 });
                 for rows in (0..size.rows).step_by(2) {
