@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,24 @@ def write_sequences(folder):
         for instance, length in enumerate(about["lengths"], start=1):
             picked = ",".join(rng.choice(rows) for _ in range(length))
             lines.write(f'{{"id": {instance}, "x": [{picked}]}}\n')
+
+
+def write_weights(folder):
+    """The weights as floats, from the halves of the kit; safetensors as the format is, without a library."""
+    data = (folder / "halves.safetensors").read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, begin = json.loads(data[8 : 8 + length]), 8 + length
+    halves = struct.unpack(f"<{(len(data) - begin) // 2}e", data[begin:])
+    for name, tensor in header.items():
+        if name != "__metadata__":
+            assert tensor["dtype"] == "F16"
+            tensor["dtype"] = "F32"
+            tensor["data_offsets"] = [2 * offset for offset in tensor["data_offsets"]]
+    about = json.dumps(header).encode()
+    about += b" " * (-len(about) % 8)
+    floats = struct.pack(f"<{len(halves)}f", *halves)
+    path = folder / "weights.safetensors"
+    path.write_bytes(len(about).to_bytes(8, "little") + about + floats)
 
 
 def run_ours(options, folder, batch, *arguments, output=os.devnull):
@@ -118,6 +137,8 @@ def measure_case(options, name, size, batches, card):
     folder = KIT / f"{name}-{size}"
     if not (folder / "input.jsonl").exists():
         write_sequences(folder)
+    if not (folder / "weights.safetensors").exists():
+        write_weights(folder)
     rows, checked, weights, instances = [], "not compared", None, None
     if card:
         import gpu_torch

@@ -4,9 +4,9 @@
     python3 bench/gpu_kit.py FOLDER [--cases treelstm-256 act-256] [--precision f32] [--tiny]
 
 For each model and size: its artifact, its weights and its inputs; besides them the small batch-run
-and the benchmark itself, `FOLDER/gpu.py`. Inputs that are large are made there, where they are read.
-All of it is some 66 MB; `--cases` makes a part. `--tiny` makes models and inputs so small that the
-simulator runs them too.
+and the benchmark itself, `FOLDER/gpu.py`. To be carried to another machine it is small: weights have
+16 bits each, of which those of 32 are made there, and so are inputs that are large. `--cases` makes a
+part of it. `--tiny` makes models and inputs so small that the simulator runs them too.
 """
 
 import argparse
@@ -45,6 +45,21 @@ def encoder_weights(path, size):
         values = values / shape[0] ** 0.5 if len(shape) == 2 else 0.1 * values
         weights[name] = (values + name.startswith("g")).astype(np.float32)
     save_file(weights, path)
+
+
+def halve(folder):
+    """Keeps the weights as halves, from which gpu.py makes the very floats that the program is made for."""
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    path = folder / "weights.safetensors"
+    weights = load_file(path)
+    assert all(values.dtype == np.float32 for values in weights.values())
+    save_file(
+        {name: values.astype(np.float16) for name, values in weights.items()},
+        folder / "halves.safetensors",
+    )
+    path.unlink()
 
 
 def make_inputs(folder, name, size, count):
@@ -98,6 +113,7 @@ def make(options):
         count = 12 if options.tiny else ENCODER_INSTANCES if name == "encoder" else INSTANCES
         make_inputs(folder, name, size, count)
         compile_model(options, folder, name)
+        halve(folder)
     batches = [1, 5] if options.tiny else BATCHES
     about = {"cases": cases, "batches": batches, "tiny": options.tiny}
     about |= {"precision": options.precision}

@@ -73,6 +73,14 @@ pub enum ConstantDescription {
         elem: Elem,
         bits: Vec<u32>,
     },
+    Rounded {
+        precision: Precision,
+        param: String,
+        offset: u64,
+        strides: [u64; 2],
+        k: u64,
+        columns: u64,
+    },
 }
 
 impl KernelDescription {

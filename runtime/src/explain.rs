@@ -14,7 +14,7 @@
 
 mod survey;
 
-use cohort_abi::manifest::{Constant, Elem, Kernel, Manifest, Operand};
+use cohort_abi::manifest::{Elem, Kernel, Manifest, Operand};
 use serde::Serialize;
 
 pub use survey::Survey;
@@ -169,12 +169,7 @@ fn block(
     let params = kernel
         .constants
         .iter()
-        .filter_map(|constant| match constant {
-            Constant::Plain { param } | Constant::Panels { param, .. } => {
-                manifest.params.get(*param)
-            }
-            Constant::Dense { .. } => None,
-        });
+        .filter_map(|constant| manifest.params.get(constant.param()?));
     let mut shared: Vec<String> = params.map(|param| param.name.clone()).collect();
     shared.sort();
     shared.dedup();

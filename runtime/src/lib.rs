@@ -52,6 +52,7 @@ pub mod output;
 pub mod pack;
 pub mod recorder;
 pub mod reorder;
+pub mod rounding;
 mod rows;
 pub mod schedule;
 pub mod session;

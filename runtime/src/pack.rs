@@ -7,6 +7,7 @@ use cohort_abi::manifest::{Constant, Elem, Manifest, Source};
 use crate::arena::Arena;
 use crate::error::Error;
 use crate::memory::AlignedBuffer;
+use crate::rounding;
 
 const PURPOSE: &str = "the packed weights";
 
@@ -82,6 +83,29 @@ pub fn pack_constant(
                 *columns as usize,
                 *width as usize,
             )
+        }
+        Constant::Rounded {
+            precision,
+            param,
+            offset,
+            strides,
+            k,
+            columns,
+        } => {
+            let [offset, k, columns] = [*offset, *k, *columns].map(|number| number as usize);
+            let [k_stride, column_stride] = strides.map(|stride| stride as usize);
+            let bytes = weights[*param];
+            let element = |row: usize, column: usize| {
+                let at = (offset + row * k_stride + column * column_stride) * size_of::<f32>();
+                f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+            };
+            let length = k.div_ceil(precision.per_word() as usize) * columns * size_of::<u32>();
+            let mut buffer = AlignedBuffer::zeroed(length, PURPOSE)?;
+            let places = buffer.bytes_mut()[..length].chunks_exact_mut(size_of::<u32>());
+            for (place, word) in places.zip(rounding::words(*precision, (k, columns), element)) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+            Ok(buffer)
         }
         Constant::Dense { elem, bits } => {
             let length = bits.len() * elem.bytes();

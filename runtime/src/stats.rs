@@ -179,7 +179,9 @@ impl Launches {
             Operand::Scalar(_) | Operand::Length => size_of::<u32>() as u64,
         });
         let constants = kernel.constants.iter().map(|constant| match constant {
-            Constant::Plain { param } | Constant::Panels { param, .. } => {
+            Constant::Plain { param }
+            | Constant::Panels { param, .. }
+            | Constant::Rounded { param, .. } => {
                 let weight = manifest.weight(*param);
                 weight.map_or(0, |weight| {
                     weight.shape.iter().product::<u64>() * weight.elem.bytes() as u64

@@ -286,6 +286,30 @@ fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> 
                     return Err(format!("panels of width {width}"));
                 }
             }
+            Constant::Rounded {
+                precision,
+                offset,
+                strides: [k_stride, column_stride],
+                k,
+                columns,
+                ..
+            } => {
+                let elements = param
+                    .shape
+                    .iter()
+                    .try_fold(1_u64, |all, n| all.checked_mul(*n));
+                let along = |count: u64, stride: u64| count.checked_sub(1)?.checked_mul(stride);
+                let last = along(*k, *k_stride)
+                    .and_then(|rows| rows.checked_add(along(*columns, *column_stride)?))
+                    .and_then(|inside| inside.checked_add(*offset));
+                let inside = last.is_some_and(|last| elements.is_some_and(|all| last < all));
+                let words = k
+                    .checked_mul(*columns)
+                    .filter(|words| *words <= MAX_BYTES / 4);
+                if param.elem != Elem::F32 || precision.is_f32() || !inside || words.is_none() {
+                    return Err(format!("a rounded matrix that `{}` has not", param.name));
+                }
+            }
             Constant::Plain { .. } | Constant::Dense { .. } => {}
         }
     }

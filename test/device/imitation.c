@@ -6,12 +6,13 @@
 //   memory=BYTES    the device has no more            nopools    and allocates not in order of a stream
 //   dies=N          it dies at the Nth launch,        code=700   with that error (719 without)
 //   nojit           PTX is not compiled               badpools   or says it can and cannot
-//   nographs        there are no graphs
+//   nographs        there are no graphs               nowaits    streams do not wait for events
 //
 // At the end of the process it writes how often it did what to the file COHORT_IMITATION_LOG. To
 // COHORT_IMITATION_TRACE it writes every copy to the device with a sum of its bytes, and every launch
 // with its arguments: memory lies at the same addresses in every run, so that two runs that should do
-// the same write the same.
+// the same write the same. To COHORT_IMITATION_ORDER it writes for each launch its stream and how many of
+// the launches so far streams and events put before it.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -25,9 +26,25 @@ enum {
 };
 
 static long launches, to_device, to_host, forks, made, alive, most_alive, graph_launches, changes;
+static long pageable, early;
 static int dead;
 static size_t used;
-static FILE *trace;
+static FILE *trace, *order;
+
+// For each stream, how many of its launches are done before what is queued next, or what an event stands
+// for.
+enum { MOST_STREAMS = 16 };
+typedef struct { long of[MOST_STREAMS]; } Clock;
+typedef struct { int number; Clock before; } Stream;
+static int streams;
+
+static long all(const Clock *clock) {
+    long sum = 0;
+    for (int at = 0; at < MOST_STREAMS; at++) sum += clock->of[at];
+    return sum;
+}
+// A copy would be early if some launch were not before it.
+static void order_copy(const Stream *stream) { early += all(&stream->before) != launches; }
 
 static int option(const char *name, long *value) {
     const char *all = getenv("COHORT_IMITATION");
@@ -39,9 +56,12 @@ static int option(const char *name, long *value) {
 static void __attribute__((constructor)) begin(void) {
     const char *path = getenv("COHORT_IMITATION_TRACE");
     trace = path ? fopen(path, "w") : NULL;
+    path = getenv("COHORT_IMITATION_ORDER");
+    order = path ? fopen(path, "w") : NULL;
 }
 static void __attribute__((destructor)) report(void) {
     if (trace) fclose(trace);
+    if (order) fclose(order);
     const char *path = getenv("COHORT_IMITATION_LOG");
     FILE *file = path ? fopen(path, "w") : NULL;
     if (!file) return;
@@ -49,6 +69,7 @@ static void __attribute__((destructor)) report(void) {
             to_host, forks, used);
     fprintf(file, "graphs made %ld\ngraphs left %ld\nmost graphs %ld\n", made, alive, most_alive);
     fprintf(file, "graph launches %ld\nchanges %ld\n", graph_launches, changes);
+    fprintf(file, "streams %d\npageable %ld\nearly %ld\n", streams, pageable, early);
     fclose(file);
 }
 
@@ -94,17 +115,33 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
     return found ? OK : NOT_FOUND;
 }
 
-int cuStreamCreate(void **stream, unsigned flags) { *stream = malloc(1); return flags == 1 ? OK : INVALID; }
+int cuStreamCreate(Stream **stream, unsigned flags) {
+    *stream = calloc(1, sizeof **stream);
+    (*stream)->number = streams++;
+    return flags == 1 && streams <= MOST_STREAMS ? OK : INVALID;
+}
 int cuStreamDestroy_v2(void *stream) { free(stream); return OK; }
 int cuStreamSynchronize(void *stream) { ALIVE(); return stream ? OK : INVALID; }
-int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+int cuStreamWaitEvent(Stream *stream, const Clock *event, unsigned flags) {
     ALIVE();
     forks++;
-    return stream && event && !flags ? OK : INVALID;
+    if (!stream || !event || flags) return INVALID;
+    if (option("nowaits", NULL)) return OK;
+    for (int at = 0; at < MOST_STREAMS; at++)
+        if (event->of[at] > stream->before.of[at]) stream->before.of[at] = event->of[at];
+    return OK;
 }
-int cuEventCreate(void **event, unsigned flags) { *event = malloc(1 + flags); return OK; }
+int cuEventCreate(Clock **event, unsigned flags) {
+    *event = calloc(1, sizeof **event);
+    return flags & ~2u ? INVALID : OK;
+}
 int cuEventDestroy_v2(void *event) { free(event); return OK; }
-int cuEventRecord(void *event, void *stream) { ALIVE(); return event && stream ? OK : INVALID; }
+int cuEventRecord(Clock *event, const Stream *stream) {
+    ALIVE();
+    if (!event || !stream) return INVALID;
+    *event = stream->before;
+    return OK;
+}
 int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
     ALIVE();
     *milliseconds = 0.5f;
@@ -163,27 +200,55 @@ int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *s
     return pool && stream ? allocate(address, bytes) : INVALID;
 }
 int cuMemFreeAsync(uint64_t address, void *stream) { return stream ? cuMemFree_v2(address) : INVALID; }
-int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
-    *address = malloc(bytes);
-    return flags ? INVALID : *address ? OK : OUT_OF_MEMORY;
+// Pinned memory has an address and a length of its own, and begins at a page.
+enum { MOST_PINNED = 64 };
+static struct { char *address; size_t bytes; } pinned[MOST_PINNED];
+
+static int is_pinned(const void *address, size_t bytes) {
+    for (int at = 0; at < MOST_PINNED; at++) {
+        const char *begin = pinned[at].address, *first = address;
+        if (begin && first >= begin && first + bytes <= begin + pinned[at].bytes) return 1;
+    }
+    return 0;
 }
-int cuMemFreeHost(void *address) { free(address); return OK; }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    int at = 0;
+    while (at < MOST_PINNED && pinned[at].address) at++;
+    if (flags || at == MOST_PINNED) return INVALID;
+    *address = pinned[at].address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    pinned[at].bytes = bytes;
+    return *address ? OK : OUT_OF_MEMORY;
+}
+int cuMemFreeHost(void *address) {
+    int at = 0;
+    while (at < MOST_PINNED && pinned[at].address != address) at++;
+    if (at == MOST_PINNED) return INVALID;
+    pinned[at].address = NULL;
+    free(address);
+    return OK;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, const Stream *stream) {
     ALIVE();
+    if (!stream) return INVALID;
     to_device++;
+    pageable += !is_pinned(from, bytes);
+    order_copy(stream);
     if (trace) {
         uint64_t sum = 0;
         for (size_t at = 0; at < bytes; at++) sum = sum * 31 + ((const unsigned char *)from)[at];
         fprintf(trace, "copy %lx %zu %lx\n", (long)to, bytes, (long)sum);
     }
     memcpy((void *)to, from, bytes);
-    return stream ? OK : INVALID;
+    return OK;
 }
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, const Stream *stream) {
     ALIVE();
+    if (!stream) return INVALID;
     to_host++;
+    pageable += !is_pinned(to, bytes);
+    order_copy(stream);
     memcpy(to, (void *)from, bytes);
-    return stream ? OK : INVALID;
+    return OK;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
     ALIVE();
@@ -216,8 +281,11 @@ static int read_launch(Launch *launch, const char *function, unsigned x, unsigne
     return launch->count ? OK : INVALID;
 }
 
-static int run(const Launch *launch) {
+// `before` is how many launches are.
+static int run(const Launch *launch, Stream *stream, long before) {
     ALIVE();
+    if (order) fprintf(order, "%d %ld\n", stream->number, before);
+    stream->before.of[stream->number]++;
     long dies = -1, code = LAUNCH_FAILED;
     option("dies", &dies);
     option("code", &code);
@@ -239,22 +307,25 @@ static int run(const Launch *launch) {
 }
 
 int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty,
-                   unsigned tz, unsigned shared, void *stream, void **arguments, void **extra) {
+                   unsigned tz, unsigned shared, Stream *stream, void **arguments, void **extra) {
     Launch launch;
     ALIVE();
     int status = read_launch(&launch, function, x, y, z, threads, ty, tz, shared, arguments, extra);
-    return status ? status : stream ? run(&launch) : INVALID;
+    return status ? status : stream ? run(&launch, stream, all(&stream->before)) : INVALID;
 }
 
 // A graph's nodes in the order in which they were added, which is one in which they may run. What is
 // made of it to be launched has copies of them.
+enum { MOST_LAUNCHES = 4096 };
 typedef struct Node {
     struct Node *next;
-    int is_launch;
+    int is_launch, number;
     Launch launch;
+    // By number, the launches before it.
+    char before[MOST_LAUNCHES];
 } Node;
-typedef struct { Node *first, *last; } Graph;
-typedef struct { Graph *graph; int count; Launch *launches; } Executable;
+typedef struct { Node *first, *last; int launches; } Graph;
+typedef struct { Graph *graph; int count; Launch *launches; long *before; } Executable;
 typedef struct {
     const char *function;
     unsigned x, y, z, threads, ty, tz, shared;
@@ -280,6 +351,10 @@ static int add(Node **added, Graph *graph, Node *const *behind, size_t count) {
     // Nothing but the first level waits for nothing.
     if (!graph->first && count) return INVALID;
     Node *node = calloc(1, sizeof *node);
+    for (size_t at = 0; at < count; at++) {
+        for (int other = 0; other < MOST_LAUNCHES; other++) node->before[other] |= behind[at]->before[other];
+        if (behind[at]->is_launch) node->before[behind[at]->number] = 1;
+    }
     *(graph->first ? &graph->last->next : &graph->first) = node;
     graph->last = node;
     *added = node;
@@ -298,6 +373,8 @@ int cuGraphAddKernelNode_v2(Node **node, Graph *graph, Node *const *behind, size
     int status = add(node, graph, behind, count);
     if (status) return status;
     (*node)->is_launch = 1;
+    (*node)->number = graph->launches++;
+    if (graph->launches > MOST_LAUNCHES) return INVALID;
     return read_parameters(&(*node)->launch, given);
 }
 int cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned long long flags) {
@@ -306,9 +383,13 @@ int cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned 
     new->graph = graph;
     for (Node *node = graph->first; node; node = node->next) new->count += node->is_launch;
     new->launches = calloc((size_t)new->count, sizeof *new->launches);
+    new->before = calloc((size_t)new->count, sizeof *new->before);
     int at = 0;
-    for (Node *node = graph->first; node; node = node->next)
-        if (node->is_launch) new->launches[at++] = node->launch;
+    for (Node *node = graph->first; node; node = node->next) {
+        if (!node->is_launch) continue;
+        for (int other = 0; other < MOST_LAUNCHES; other++) new->before[at] += node->before[other];
+        new->launches[at++] = node->launch;
+    }
     *executable = new;
     return flags ? INVALID : OK;
 }
@@ -324,17 +405,20 @@ int cuGraphExecKernelNodeSetParams_v2(Executable *executable, const Node *node, 
     }
     return INVALID;
 }
-int cuGraphLaunch(const Executable *executable, void *stream) {
+int cuGraphLaunch(const Executable *executable, Stream *stream) {
     ALIVE();
+    if (!stream) return INVALID;
     graph_launches++;
+    long first = all(&stream->before);
     for (int at = 0; at < executable->count; at++) {
-        int status = run(&executable->launches[at]);
+        int status = run(&executable->launches[at], stream, first + executable->before[at]);
         if (status) return status;
     }
-    return stream ? OK : INVALID;
+    return OK;
 }
 int cuGraphExecDestroy(Executable *executable) {
     free(executable->launches);
+    free(executable->before);
     free(executable);
     return OK;
 }

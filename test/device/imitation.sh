@@ -31,7 +31,7 @@ run() {
     local behaviour=$1
     shift
     LD_LIBRARY_PATH=$folder/driver COHORT_IMITATION=$behaviour COHORT_IMITATION_LOG=$folder/log \
-        COHORT_IMITATION_TRACE=$folder/trace \
+        COHORT_IMITATION_TRACE=$folder/trace COHORT_IMITATION_ORDER=$folder/order \
         "$runner" "$folder/model.cohort" --device cuda --weights "$example/weights.safetensors" --quiet \
         --input "${input:-$example/input.jsonl}" --output "$folder/output" "$@" 2> "$folder/stderr"
     code=$?
@@ -68,11 +68,62 @@ copies_are_few() {
     (($(counted 'to host') == 3)) || echo "$(counted 'to host') copies to the host for three batches"
 }
 
-streams_are_used() {
-    prepare birnn
-    run '' --batch all --no-graphs
-    (($(counted 'forks') > 0)) || echo 'no launches on several streams'
+# What decides comes in one copy a flush, the results of those that finish in one more.
+decisions_are_one_copy() {
+    prepare act
+    local copies flushes
+    for window in '--batch all' '--in-flight 3'; do
+        # shellcheck disable=SC2086
+        run '' $window --stats "$folder/stats"
+        copies=$(counted 'to host')
+        flushes=$(tr -d ' \n' < "$folder/stats" | sed -nE 's/.*"flushes":([0-9]+).*/\1/p')
+        ((flushes > 1 && copies >= flushes && copies <= 2 * flushes)) ||
+            echo "$window: $copies copies to the host for $flushes flushes"
+        # All take their last step together, after which nothing is decided.
+        [[ $window != --batch* ]] || ((copies == flushes)) ||
+            echo "$copies copies for $flushes flushes, the last of which decides nothing"
+    done
     prepare treelstm
+}
+
+# Lists and results come from pinned memory and go there; only weights do not, which are copied once.
+lists_are_pinned() {
+    run '' --batch all
+    local weights=$(counted pageable)
+    ((weights > 0 && weights < $(counted 'to device'))) || echo "$weights copies from other memory"
+    run '' --batch 5
+    (($(counted pageable) == weights)) || echo "$(counted pageable) copies of other memory, not $weights"
+}
+
+# Calls of one depth lie on several streams, in no order; what a graph's edges put before a launch, events
+# do as well, and before the copies behind them everything.
+streams_are_used() {
+    local plain=(--batch 8 --benchmark-repetitions 2 --no-graphs)
+    prepare birnn
+    run '' --batch 8 --benchmark-repetitions 2
+    (($(counted 'graph launches') > 0)) || echo 'no graph was launched'
+    mv "$folder/order" "$folder/edges"
+    run '' "${plain[@]}"
+    (($(counted early) == 0)) || echo "$(counted early) copies do not wait for all launches"
+    compare_orders
+    run nowaits "${plain[@]}"
+    (($(counted early) > 0)) || echo 'a copy that does not wait goes unnoticed'
+    compare_orders | grep -q 'do not wait' || echo 'launches that do not wait go unnoticed'
+    prepare treelstm
+}
+
+compare_orders() {
+    python3 - "$folder/order" "$folder/edges" << 'END'
+import sys
+
+plain, edges = ([tuple(map(int, line.split())) for line in open(path)] for path in sys.argv[1:])
+beside = sum(before < number for number, (_, before) in enumerate(plain))
+if not beside or len({stream for stream, _ in plain}) < 2:
+    print("no launches beside each other")
+late = sum(before < wanted for (_, before), (_, wanted) in zip(plain, edges, strict=True))
+if late:
+    print(late, "of", len(plain), "launches do not wait for what a graph would let them wait for")
+END
 }
 
 # Whether two runs launched the same and copied the same, in the same order.
@@ -201,7 +252,9 @@ prepare treelstm
 
 check 'a program runs to its end' runs_to_the_end
 check 'a flush makes few copies' copies_are_few
-check 'independent launches go to several streams' streams_are_used
+check 'decisions come back in one copy a flush' decisions_are_one_copy
+check 'lists and results are in pinned memory' lists_are_pinned
+check 'calls of one depth go to several streams' streams_are_used
 check 'a graph does what plain launches do' graphs_do_what_launches_do
 check 'few graphs are kept at a time' few_graphs_are_kept
 check 'a driver without graphs does without' does_without_graphs

@@ -23,6 +23,7 @@
 // TF32: st.shared.v2.b32
 // TF32: st.global.v4.b32
 // BF16: cvt.rn.bf16x2.f32
+// BF16: ld.shared.b32
 // BF16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 
 // CHECK: .target sm_90

@@ -403,6 +403,21 @@ impl Tables {
                         width,
                     },
                     ConstantDescription::Dense { elem, bits } => Constant::Dense { elem, bits },
+                    ConstantDescription::Rounded {
+                        precision,
+                        param: name,
+                        offset,
+                        strides,
+                        k,
+                        columns,
+                    } => Constant::Rounded {
+                        precision,
+                        param: param(&name)?,
+                        offset,
+                        strides,
+                        k,
+                        columns,
+                    },
                 })
             })
             .collect()

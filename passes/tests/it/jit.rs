@@ -11,6 +11,7 @@ use cohort_passes::{
     accumulate_products, cpu::lower_kernels, pass, pipeline, ragged::bound_masks,
     ragged::online_folds,
 };
+use cohort_runtime::rounding;
 use melior::{
     Context, ExecutionEngine,
     ir::{Module, attribute::StringAttribute, operation::OperationLike},
@@ -257,6 +258,23 @@ pub fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bi
     match constant {
         ConstantDescription::Dense { elem, bits } => plain(*elem, bits),
         ConstantDescription::Plain { param } => plain(Elem::F32, &params[param.as_str()]),
+        ConstantDescription::Rounded {
+            precision,
+            param,
+            offset,
+            strides: [down, across],
+            k,
+            columns,
+        } => {
+            let bits = &params[param.as_str()];
+            let element = |row: usize, column: usize| {
+                let at = *offset as usize + row * *down as usize + column * *across as usize;
+                f32::from_bits(bits[at])
+            };
+            let size = (*k as usize, *columns as usize);
+            let words: Vec<u32> = rounding::words(*precision, size, element).collect();
+            plain(Elem::I32, &words)
+        }
         ConstantDescription::Panels { param, width } => {
             let (bits, width) = (&params[param.as_str()], *width as usize);
             // The tests name a matrix for its columns: `w_28`.

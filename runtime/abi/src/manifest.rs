@@ -356,13 +356,28 @@ pub enum Constant {
     Panels { param: usize, width: u64 },
     /// Elements' bits known to the compiler, 64-byte aligned, followed by at least 64 zero bytes.
     Dense { elem: Elem, bits: Vec<u32> },
+    /// `[k, columns]` elements of an `f32` parameter, rounded as tensor cores want them, which is not
+    /// `f32`. Row-major words of 4 bytes, 64-byte aligned, followed by at least 64 zero bytes: in `tf32`
+    /// a word is an element, in `bf16` those of two neighbouring `k` of a column, the first in the lower
+    /// half, and a zero behind the last of an odd number.
+    Rounded {
+        precision: Precision,
+        param: usize,
+        /// In elements: where the first is, and from one `k` and one column to the next.
+        offset: u64,
+        strides: [u64; 2],
+        k: u64,
+        columns: u64,
+    },
 }
 
 impl Constant {
     /// The number of the parameter that it is made of.
     pub fn param(&self) -> Option<usize> {
         match self {
-            Constant::Plain { param } | Constant::Panels { param, .. } => Some(*param),
+            Constant::Plain { param }
+            | Constant::Panels { param, .. }
+            | Constant::Rounded { param, .. } => Some(*param),
             Constant::Dense { .. } => None,
         }
     }

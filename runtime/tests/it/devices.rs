@@ -520,13 +520,24 @@ fn a_program_without_code_for_gpus_is_refused() {
 #[test]
 fn impossible_launches_are_refused() {
     type Change = fn(&mut GpuKernel);
-    let broken: [Change; 6] = [
+    let broken: [Change; 7] = [
         |gpu| gpu.launches.clear(),
         |gpu| gpu.launches[0].functions.clear(),
         |gpu| gpu.launches[0].functions[0].from_rows = 1,
         |gpu| gpu.launches[0].functions[0].threads = 33,
         |gpu| gpu.constants[0] = Constant::Plain { param: 9 },
         |gpu| gpu.constants[0] = Constant::Panels { param: 1, width: 3 },
+        // One row behind the last.
+        |gpu| {
+            gpu.constants[0] = Constant::Rounded {
+                precision: Precision::Bf16,
+                param: 1,
+                offset: 1,
+                strides: [1, 1],
+                k: 1 << 20,
+                columns: 1,
+            }
+        },
     ];
     for change in broken {
         let (mut manifest, functions) = tree_program("node_sim");

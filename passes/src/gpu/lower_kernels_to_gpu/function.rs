@@ -110,8 +110,13 @@ pub fn lower<'c>(
     }
     let mut constants = Constants::default();
     for launch in &plan.launches {
-        for place in places_of(&graph, &plan.layouts, launch) {
+        for place in places_of(&graph, &plan.layouts, launch, precision) {
             constants.touch(&graph, place);
+        }
+        if let Launch::Tile(tile) = launch
+            && tile.is_rounded(&graph, precision)
+        {
+            constants.round(&graph, tile, precision);
         }
     }
     let arguments = 2 + 3 * graph.operands.len() + graph.results.len();
@@ -121,7 +126,7 @@ pub fn lower<'c>(
             reason: "it has too many arguments".to_owned(),
         });
     }
-    let memory = Memory::new(&graph, &plan);
+    let memory = Memory::new(&graph, &plan, precision);
     let writer = FunctionWriter {
         context,
         module: module.at(kernel.location()),
@@ -172,8 +177,13 @@ fn tell_of_folds(graph: &Graph<'_>, plan: &Plan<'_>, precision: Precision) {
     }
 }
 
-/// The memory that a launch reads or writes.
-fn places_of(graph: &Graph<'_>, layouts: &Layouts, launch: &Launch<'_>) -> Vec<Place> {
+/// The memory that a launch reads or writes, without rounded weights.
+fn places_of(
+    graph: &Graph<'_>,
+    layouts: &Layouts,
+    launch: &Launch<'_>,
+    precision: Precision,
+) -> Vec<Place> {
     let of_node = |id: NodeId| layouts.of_node[id].as_ref().map(|layout| layout.place);
     let mut places = Vec::new();
     let mut of_body = |body: &Body<'_>, tile: Option<&Tile<'_>>| {
@@ -192,7 +202,9 @@ fn places_of(graph: &Graph<'_>, layouts: &Layouts, launch: &Launch<'_>) -> Vec<P
             }
             for segment in tile.chains.iter().flat_map(|chain| &chain.segments) {
                 places.extend(of_node(segment.a.buffer));
-                places.extend(of_node(segment.weight.buffer));
+                if !tile.is_rounded(graph, precision) {
+                    places.extend(of_node(segment.weight.buffer));
+                }
             }
         }
         Launch::Rows(rows) => {
@@ -224,6 +236,8 @@ fn places_of(graph: &Graph<'_>, layouts: &Layouts, launch: &Launch<'_>) -> Vec<P
 struct Constants {
     descriptions: Vec<ConstantDescription>,
     of_node: BTreeMap<NodeId, usize>,
+    /// Rounded weights of products, by the product.
+    of_product: BTreeMap<NodeId, usize>,
 }
 
 impl Constants {
@@ -239,12 +253,38 @@ impl Constants {
             },
             _ => return,
         };
+        let number = self.number(description);
+        self.of_node.insert(node, number);
+    }
+
+    /// The weights of a tile's products, rounded.
+    fn round(&mut self, graph: &Graph<'_>, tile: &Tile<'_>, precision: Precision) {
+        for segment in tile.chains.iter().flat_map(|chain| &chain.segments) {
+            let view = &segment.weight;
+            let (Kind::Param(name), [down, across]) =
+                (&graph.nodes[view.buffer].kind, &view.strides[..])
+            else {
+                continue;
+            };
+            let columns = graph.nodes[segment.product].shape.last();
+            let number = self.number(ConstantDescription::Rounded {
+                precision,
+                param: name.clone(),
+                offset: view.offset as u64,
+                strides: [*down as u64, *across as u64],
+                k: segment.k as u64,
+                columns: columns.copied().unwrap_or(1) as u64,
+            });
+            self.of_product.insert(segment.product, number);
+        }
+    }
+
+    fn number(&mut self, description: ConstantDescription) -> usize {
         let known = self.descriptions.iter().position(|d| *d == description);
-        let number = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.descriptions.push(description);
             self.descriptions.len() - 1
-        });
-        self.of_node.insert(node, number);
+        })
     }
 }
 
@@ -258,11 +298,11 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(graph: &Graph<'_>, plan: &Plan<'_>) -> Memory {
+    fn new(graph: &Graph<'_>, plan: &Plan<'_>, precision: Precision) -> Memory {
         let slots = &plan.layouts.slots;
         let mut users: Vec<Vec<usize>> = vec![vec![]; slots.len()];
         for (number, launch) in plan.launches.iter().enumerate() {
-            for place in places_of(graph, &plan.layouts, launch) {
+            for place in places_of(graph, &plan.layouts, launch, precision) {
                 if let Place::Slot(slot) = place
                     && users[slot].last() != Some(&number)
                 {
@@ -324,7 +364,8 @@ struct FunctionWriter<'a, 'c> {
 
 impl<'c> FunctionWriter<'_, 'c> {
     fn tile(&self, name: &str, tile: &Tile<'c>) -> GpuLaunch {
-        let sizes = tile::sizes(tile, self.precision);
+        let is_rounded = tile.is_rounded(self.graph, self.precision);
+        let sizes = tile::sizes(tile, self.precision, is_rounded);
         let functions = sizes.into_iter().zip(["small", "large"]);
         let functions = functions.map(|((size, from_rows), suffix)| {
             let symbol = format!("{name}_{suffix}");
@@ -388,7 +429,12 @@ impl<'c> FunctionWriter<'_, 'c> {
         let (operands, rest) = rest.split_at(3 * self.graph.operands.len());
         let (results, rest) = rest.split_at(self.graph.results.len());
         let (constants, scratch) = rest.split_at(self.constants.descriptions.len());
-        let of_node = self.constants.of_node.iter();
+        let by_node = |numbers: &BTreeMap<NodeId, usize>| -> HashMap<NodeId, Val<'c>> {
+            let pairs = numbers.iter();
+            pairs
+                .map(|(node, number)| (*node, constants[*number]))
+                .collect()
+        };
         Frame {
             graph: self.graph,
             layouts: &self.plan.layouts,
@@ -397,9 +443,8 @@ impl<'c> FunctionWriter<'_, 'c> {
             rows: rows[0],
             operands: operands.chunks(3).map(|o| [o[0], o[1], o[2]]).collect(),
             results: results.to_vec(),
-            constants: of_node
-                .map(|(node, number)| (*node, constants[*number]))
-                .collect::<HashMap<_, _>>(),
+            constants: by_node(&self.constants.of_node),
+            weights: by_node(&self.constants.of_product),
             scratch: scratch[0],
             shared,
         }

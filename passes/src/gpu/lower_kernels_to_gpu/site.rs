@@ -42,6 +42,8 @@ pub struct Frame<'a, 'c> {
     pub operands: Vec<[Val<'c>; 3]>,
     pub results: Vec<Val<'c>>,
     pub constants: HashMap<NodeId, Val<'c>>,
+    /// Rounded weights of products.
+    pub weights: HashMap<NodeId, Val<'c>>,
     pub scratch: Val<'c>,
     /// The block's shared memory, where the function has some.
     pub shared: Option<Val<'c>>,

@@ -286,13 +286,18 @@ impl<'c> Writer<'_, '_, 'c> {
             barrier(e);
             let next = e.add(step, one);
             when(e, below(e, next, steps), |e| {
-                copies.begin(e, e.times(next, depth), e.and(next, 1));
+                copies.begin(e, next, e.and(next, 1));
             });
             let buffer = e.and(step, 1);
             match self.size.unit {
                 Unit::Lanes => lanes::multiply(self, e, gates, buffer, sums),
-                Unit::Tensor { precision, across } => {
-                    tensor::multiply(self, e, (precision, across), gates, buffer, sums)
+                Unit::Tensor {
+                    precision,
+                    across,
+                    is_rounded,
+                } => {
+                    let unit = (precision, across, is_rounded);
+                    tensor::multiply(self, e, unit, gates, buffer, sums)
                 }
             }
         })

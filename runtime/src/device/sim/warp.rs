@@ -6,6 +6,8 @@
 //! what was there before is rounded once, from `f64`. In which order hardware adds them is not
 //! specified.
 
+use crate::rounding;
+
 /// Threads of a warp.
 pub const WARP: usize = 32;
 
@@ -87,24 +89,12 @@ pub unsafe fn multiply(products: &[Product]) -> Result<(), String> {
 
 /// See [`cohort_abi::gpu::TO_TF32`].
 pub extern "C" fn cohort_sim_to_tf32(value: f32) -> u32 {
-    if value.is_nan() {
-        return 0x7fff_ffff;
-    }
-    // Halves away from zero; what overflows is infinite.
-    (value.to_bits() + 0x1000) & !0x1fff
+    rounding::tf32(value)
 }
 
 /// See [`cohort_abi::gpu::TO_BF16_PAIR`].
 pub extern "C" fn cohort_sim_to_bf16_pair(high: f32, low: f32) -> u32 {
-    let [high, low] = [high, low].map(|value| {
-        if value.is_nan() {
-            return 0x7fff;
-        }
-        let bits = value.to_bits();
-        // Halves to even.
-        (bits + 0x7fff + (bits >> 16 & 1)) >> 16
-    });
-    high << 16 | low
+    rounding::bf16_pair(high, low)
 }
 
 #[cfg(test)]

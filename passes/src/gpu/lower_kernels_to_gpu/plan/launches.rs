@@ -1,9 +1,11 @@
 //! What a plan is made of: launches, their tiles and stages, and the values that they compute.
 
+use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Elem;
 use melior::ir::OperationRef;
 
 use crate::cpu::lower_kernels::body::{Body, Instruction, ValueId};
-use crate::cpu::lower_kernels::graph::{Linear, NodeId};
+use crate::cpu::lower_kernels::graph::{Graph, Kind, Linear, NodeId};
 use crate::cpu::lower_kernels::layout::{Layouts, View};
 
 pub struct Plan<'c> {
@@ -48,6 +50,7 @@ pub struct Gate {
 
 #[derive(Clone)]
 pub struct Segment {
+    pub product: NodeId,
     pub a: View,
     pub weight: View,
     pub k: i64,
@@ -135,6 +138,17 @@ impl<'c> Tile<'c> {
         let gates = &self.chains[chain].gates;
         let gate = gates.iter().position(|g| g.offset == address.constant)?;
         Some((chain, gate))
+    }
+
+    /// Whether its weights are rounded when they are loaded: they are parameters, all of them.
+    pub fn is_rounded(&self, graph: &Graph<'_>, precision: Precision) -> bool {
+        let mut segments = self.chains.iter().flat_map(|chain| &chain.segments);
+        precision != Precision::F32
+            && segments.all(|segment| {
+                let node = &graph.nodes[segment.weight.buffer];
+                let two = segment.weight.strides.len() == 2;
+                two && node.elem == Elem::F32 && matches!(node.kind, Kind::Param(_))
+            })
     }
 
     pub fn gates(&self) -> usize {

@@ -131,7 +131,12 @@ impl<'c> Planner<'_, 'c> {
             .layouts
             .view(self.graph, weight)
             .ok_or(Stop::Store(weight))?;
-        Ok(Segment { a: view, weight, k })
+        Ok(Segment {
+            product,
+            a: view,
+            weight,
+            k,
+        })
     }
 
     /// The columns' offset of a gate, where a load reads one.

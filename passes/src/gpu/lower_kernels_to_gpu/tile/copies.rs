@@ -2,8 +2,9 @@
 //!
 //! They are asynchronous (`cp.async`): the data goes past the registers, and a thread waits for its
 //! own copies when it needs them, then at a barrier for those of others. Four neighbouring floats are
-//! one copy of 16 bytes where rows and widths allow it, and each float one of 4 bytes elsewhere. What
-//! lies behind the last k is filled with zeros by the copy itself.
+//! one copy of 16 bytes where rows and widths allow it, and each float one of 4 bytes elsewhere; of
+//! weights that were rounded and put two in a word, words are copied. What lies behind the last k is
+//! filled with zeros by the copy itself.
 
 use cohort_dialects::builder::Val;
 
@@ -60,26 +61,37 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         copies
     }
 
-    /// Begins the copies of the step that begins with a k, to a buffer; they are one group.
-    pub fn begin(&self, e: &Emitter<'c>, first: Val<'c>, buffer: Val<'c>) {
+    /// Begins the copies of a step to a buffer; they are one group.
+    pub fn begin(&self, e: &Emitter<'c>, step: Val<'c>, buffer: Val<'c>) {
         let (left, right) = self.writer.buffers(e, buffer, self.gates);
+        let size = self.writer.size;
         for part in &self.left {
             let along_k = if part.wide { 4 } else { 1 };
-            self.copy(e, part, along_k, first, left);
+            self.copy(e, part, (self.k, size.depth, along_k), step, left);
         }
+        let per_word = size.per_word();
+        let words = (self.k + per_word - 1) / per_word;
         for part in &self.right {
-            self.copy(e, part, 1, first, right);
+            self.copy(e, part, (words, size.depth / per_word, 1), step, right);
         }
         commit_copies(e);
     }
 
-    fn copy(&self, e: &Emitter<'c>, part: &Part<'c>, along_k: i64, first: Val<'c>, to: Val<'c>) {
+    /// A part of a side that has so many k or words of them, in all, a step and a part.
+    fn copy(
+        &self,
+        e: &Emitter<'c>,
+        part: &Part<'c>,
+        (all, depth, along): (i64, i64, i64),
+        step: Val<'c>,
+        to: Val<'c>,
+    ) {
         let bytes = if part.wide { 16 } else { 4 };
-        let mut k = e.add(first, part.k);
+        let mut k = e.add(e.times(step, depth), part.k);
         let mut copied = Copied::All;
-        if self.k % self.writer.size.depth != 0 {
-            copied = Copied::If(below(e, k, e.int(self.k)));
-            k = e.min(k, e.int(self.k - along_k));
+        if all % depth != 0 {
+            copied = Copied::If(below(e, k, e.int(all)));
+            k = e.min(k, e.int(all - along));
         }
         guarded(e, part.valid, |e| {
             let from = e.offset(part.base, e.times(k, part.stride));
@@ -154,6 +166,25 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
             && outer.iter().all(|stride| stride % 4 == 0)
     }
 
+    /// Where a segment's weight is, and in words its first and from one k and one column to the next. One
+    /// that was rounded is dense.
+    fn weight(&self, e: &Emitter<'c>, segment: &Segment) -> (Val<'c>, i64, [i64; 2]) {
+        let frame = self.writer.frame;
+        if self.writer.size.is_rounded()
+            && let Some(weight) = frame.weights.get(&segment.product)
+        {
+            let columns = frame.graph.nodes[segment.product].shape.last();
+            return (*weight, 0, [columns.copied().unwrap_or(1), 1]);
+        }
+        let view = &segment.weight;
+        let [k_stride, column_stride] = view.strides[..] else {
+            unreachable!("a weight has two dims")
+        };
+        let place = frame.place_of(view.buffer);
+        let base = frame.address(e, place, None).at;
+        (base, view.offset, [k_stride, column_stride])
+    }
+
     fn right_parts(
         &self,
         e: &Emitter<'c>,
@@ -164,19 +195,17 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let writer = self.writer;
         let size = writer.size;
         let columns = columns_of(writer.tile);
-        let view = &segment.weight;
-        let [k_stride, column_stride] = view.strides[..] else {
-            unreachable!("a weight has two dims")
-        };
+        let (base, first, [k_stride, column_stride]) = self.weight(e, segment);
         let wide = column_stride == 1
             && k_stride % 4 == 0
-            && (view.offset + offset) % 4 == 0
+            && (first + offset) % 4 == 0
             && columns % 4 == 0;
         let width = if wide { 4 } else { 1 };
-        let place = writer.frame.place_of(view.buffer);
-        let base = writer.frame.address(e, place, None).at;
-        let base = e.offset_by(base, (view.offset + offset * column_stride) * 4);
-        let parts = self.deal(e, size.depth * size.block_columns() / width);
+        let base = e.offset_by(base, (first + offset * column_stride) * 4);
+        let parts = self.deal(
+            e,
+            size.depth / size.per_word() * size.block_columns() / width,
+        );
         parts
             .into_iter()
             .map(|(part, valid)| {

@@ -21,10 +21,12 @@ const NARROW_DEPTH: i64 = 8;
 const PROCESSORS: i64 = 128;
 
 /// Floats behind each row of the left side, and behind each k of the right side, where tensor cores
-/// multiply: the lanes of a warp then read from 32 different banks. Elsewhere lanes read the same
-/// element of the left side, and neighbours of the right side.
+/// multiply: the lanes of a warp then read from 32 different banks. With two k in a word they read from
+/// four neighbouring rows of the right side instead of from every other. Elsewhere lanes read the same element of the
+/// left side, and neighbours of the right side.
 const LEFT_PADDING: i64 = 8;
 const RIGHT_PADDING: i64 = 4;
+const PAIRED_PADDING: i64 = 8;
 
 /// The same behind each row of sums: eight lanes' neighbouring rows of eight columns each.
 const SUMS_PADDING: i64 = 8;
@@ -34,8 +36,12 @@ const SUMS_PADDING: i64 = 8;
 pub enum Unit {
     /// Each lane its own sums, in `f32`.
     Lanes,
-    /// The warp as a whole; so many warps lie side by side.
-    Tensor { precision: Precision, across: i64 },
+    /// The warp as a whole; so many warps lie side by side. The right side may be rounded already.
+    Tensor {
+        precision: Precision,
+        across: i64,
+        is_rounded: bool,
+    },
 }
 
 /// What one thread computes: rows and columns of each gate.
@@ -119,12 +125,32 @@ impl Size {
         }
     }
 
-    /// Floats from a k of the right side, all gates, to the next.
+    /// Whether the right side is of rounded weights.
+    pub fn is_rounded(self) -> bool {
+        matches!(
+            self.unit,
+            Unit::Tensor {
+                is_rounded: true,
+                ..
+            }
+        )
+    }
+
+    /// How many k of a column share a word of the right side.
+    pub fn per_word(self) -> i64 {
+        match self.unit {
+            Unit::Tensor { precision, .. } if self.is_rounded() => precision.per_word() as i64,
+            _ => 1,
+        }
+    }
+
+    /// Words from a k of the right side, or a few that share words, all gates, to the next.
     pub fn right_stride(self, gates: i64) -> i64 {
         let columns = gates * self.block_columns();
         match self.unit {
             Unit::Lanes => columns,
-            Unit::Tensor { .. } => columns + RIGHT_PADDING,
+            Unit::Tensor { .. } if self.per_word() == 1 => columns + RIGHT_PADDING,
+            Unit::Tensor { .. } => columns + PAIRED_PADDING,
         }
     }
 
@@ -133,7 +159,7 @@ impl Size {
     }
 
     pub fn right_bytes(self, gates: i64) -> i64 {
-        self.depth * self.right_stride(gates) * 4
+        self.depth / self.per_word() * self.right_stride(gates) * 4
     }
 
     /// The same with more k at once, if there is room, and if no sum is then padded with other zeros:
@@ -163,7 +189,7 @@ fn is_wide(tile: &Tile<'_>) -> bool {
 }
 
 /// The sizes of a tile, each with the number of rows from which on it is used. All of them pad k alike.
-pub fn sizes(tile: &Tile<'_>, precision: Precision) -> Vec<(Size, i64)> {
+pub fn sizes(tile: &Tile<'_>, precision: Precision, is_rounded: bool) -> Vec<(Size, i64)> {
     let gates: i64 = tile
         .chains
         .iter()
@@ -171,7 +197,7 @@ pub fn sizes(tile: &Tile<'_>, precision: Precision) -> Vec<(Size, i64)> {
         .sum();
     let (small, large) = match precision {
         Precision::F32 => of_lanes(tile, gates),
-        _ => of_tensor_cores(tile, gates, precision),
+        _ => of_tensor_cores(tile, gates, (precision, is_rounded)),
     };
     let blocks = PROCESSORS / large.column_blocks(tile);
     let from = (blocks * large.block_rows() / matrix_rows(tile)).max(1);
@@ -203,8 +229,16 @@ fn of_lanes(tile: &Tile<'_>, gates: i64) -> (Size, Size) {
 }
 
 /// A warp multiplies 16 rows and 8 columns at a time, of which a thread has two and two.
-fn of_tensor_cores(tile: &Tile<'_>, gates: i64, precision: Precision) -> (Size, Size) {
-    let unit = |across| Unit::Tensor { precision, across };
+fn of_tensor_cores(
+    tile: &Tile<'_>,
+    gates: i64,
+    (precision, is_rounded): (Precision, bool),
+) -> (Size, Size) {
+    let unit = |across| Unit::Tensor {
+        precision,
+        across,
+        is_rounded,
+    };
     let large = Size {
         unit: unit(2),
         rows: 4,

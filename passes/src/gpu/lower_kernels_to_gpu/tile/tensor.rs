@@ -4,9 +4,14 @@
 //! One operation of a warp adds to 16 rows and 8 columns the products of 8 or 16 k. Lane `4g + t` has
 //! rows `g` and `g + 8` and columns `2t` and `2t + 1` of the sums, in registers from the start of the sum
 //! to the pointwise values that read it. Which k of the step a lane holds is free, as long as both
-//! sides agree, so it takes pairs of neighbours, which are read from shared memory at once. They are
-//! rounded as they are read, to the nearest (`cvt.rna.tf32`, `cvt.rn.bf16x2`): what an operation would do
-//! with more digits than its format has is not defined.
+//! sides agree, so it takes pairs of neighbours, which are read from shared memory at once.
+//!
+//! Factors are rounded to the nearest: what an operation would do with more digits than its format has is
+//! not defined. Those of the left side are rounded as they are read (`cvt.rna.tf32`, `cvt.rn.bf16x2`).
+//! Weights that are parameters were rounded when they were loaded, each once instead of for every tile of
+//! rows, and in bf16 two neighbouring k of a column share a word: half the bytes to copy and to keep, and
+//! one load where there were two and a conversion. A weight that a launch computes is rounded as it is
+//! read.
 //!
 //! Steps follow in the order of k, and how the hardware adds within one does not depend on the row, the
 //! column or the tile: so the same row gives the same bits here too.
@@ -24,7 +29,7 @@ use crate::cpu::lower_kernels::emit::Emitter;
 pub fn multiply<'c>(
     writer: &Writer<'_, '_, 'c>,
     e: &Emitter<'c>,
-    (precision, across): (Precision, i64),
+    (precision, across, is_rounded): (Precision, i64, bool),
     gates: i64,
     buffer: Val<'c>,
     sums: &[Val<'c>],
@@ -40,12 +45,12 @@ pub fn multiply<'c>(
     let left = shared.offset(left, e.times(pair, 8));
     let column = e.add(e.times(across, size.warp_columns()), group);
     let right = shared.offset(right, e.times(column, 4));
-    let right = shared.offset(right, e.times(pair, 2 * right_stride));
+    let right = shared.offset(right, e.times(pair, 2 / size.per_word() * right_stride));
     let step = if precision == Precision::Bf16 { 16 } else { 8 };
     e.for_loop(e.int(0), e.int(size.depth), step, sums, |e, k, sums| {
         let e = &memory(e, true);
         let left = e.offset(left, e.times(k, 4));
-        let right = e.offset(right, e.times(k, right_stride));
+        let right = e.offset(right, e.times(k, right_stride / size.per_word()));
         let of_rows: Vec<_> = (0..size.rows)
             .map(|row| {
                 let at = e.offset_by(left, row * 8 * left_stride);
@@ -58,12 +63,17 @@ pub fn multiply<'c>(
         for gate in 0..gates {
             for columns in (0..size.columns).step_by(2) {
                 let at = (gate * size.block_columns() + columns * 4) * 4;
-                let b = factors(e, precision, |e, k| {
-                    let at = |k: i64| e.offset_by(right, at + k * right_stride);
-                    [at(k), at(k + 1)]
-                        .map(|at| load_neighbours(e, at, Elem::F32, 1)[0])
-                        .to_vec()
-                });
+                let word = |e: &Emitter<'c>, elem, number: i64| {
+                    let at = e.offset_by(right, at + number * right_stride);
+                    load_neighbours(e, at, elem, 1)[0]
+                };
+                let b = match (is_rounded, precision) {
+                    (false, _) => factors(e, precision, |e, k| {
+                        vec![word(e, Elem::F32, k), word(e, Elem::F32, k + 1)]
+                    }),
+                    (true, Precision::Bf16) => [0, 4].map(|number| word(e, Elem::I32, number)),
+                    (true, _) => [0, 1].map(|number| word(e, Elem::I32, number)),
+                };
                 for rows in (0..size.rows).step_by(2) {
                     let [upper, lower] = [rows, rows + 1].map(|row| &of_rows[row as usize]);
                     let a = [upper[0], lower[0], upper[1], lower[1]];
