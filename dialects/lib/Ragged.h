@@ -28,6 +28,9 @@
 
 namespace cohort::ragged {
 
+/// No padding is rounded up to more: extents and their sums stay far from the largest integer.
+constexpr int64_t maxPad = (int64_t(1) << 31) - 1;
+
 /// The shape in a tensor's encoding; null for every other type.
 ShapeAttr getShape(mlir::Type type);
 

@@ -93,9 +93,10 @@ static DimAttr parseDim(AsmParser &parser) {
     SMLoc place = parser.getCurrentLocation();
     if (parser.parseInteger(*value))
       return {};
-    if (*value < 1) {
-      parser.emitError(place) << "ragged_shape_c4: expected `" << keyword
-                              << "` to be at least 1, but got " << *value;
+    if (*value < 1 || (keyword != "max" && *value > maxPad)) {
+      parser.emitError(place) << "ragged_shape_c4: expected `" << keyword << "` to be at least 1"
+                              << (keyword == "max" ? "" : " and below 2^31") << ", but got "
+                              << *value;
       return {};
     }
   }
@@ -160,8 +161,9 @@ void ShapeAttr::print(AsmPrinter &printer) const {
 LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr name,
                               ArrayRef<FlatSymbolRefAttr> outer, int64_t max, int64_t pad,
                               int64_t bulk) {
-  if (max < 0 || pad < 1 || bulk < 1)
-    return emitError() << "ragged_shape_c4: expected `max`, `pad` and `bulk` to be at least 1";
+  if (max < 0 || pad < 1 || bulk < 1 || pad > maxPad || bulk > maxPad)
+    return emitError() << "ragged_shape_c4: expected `max`, `pad` and `bulk` to be at least 1, and "
+                          "`pad` and `bulk` below 2^31";
   if (bulk != 1 && outer.empty())
     return emitError() << "ragged_shape_c5: expected `bulk` on a ragged dim only";
   llvm::SmallDenseSet<Attribute> seen;
@@ -171,6 +173,8 @@ LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError, Flat
                          << name;
   if (!name && !outer.empty())
     return emitError() << "ragged_shape_c8: expected no outer dims of a dim without a name";
+  if (name && name.getValue().empty())
+    return emitError() << "ragged_shape_c8: expected `_` for a dim without a name";
   return success();
 }
 
@@ -205,6 +209,8 @@ LogicalResult ShapeAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
     if (dim.getMax() != 0 && !ShapedType::isDynamic(size) && size > dim.getMax())
       return emitError() << "ragged_shape_c9: expected at most " << dim.getMax() << ", but got "
                          << size;
+    if (!ShapedType::isDynamic(size) && size > std::numeric_limits<int64_t>::max() - dim.getPad())
+      return emitError() << "ragged_shape_c10: expected a size that can be padded, but got " << size;
   }
   return success();
 }

@@ -182,13 +182,15 @@ static LogicalResult verifyLoop(LoopOp loop) {
   if (loop.getRows() && (!loop.getOuter().empty() || loop.getFrom() || loop.getTo()))
     return loop.emitOpError() << constraint(loop, "c6")
                               << ": expected `rows` only for a dim of one length, and no bounds";
-  if (static_cast<int64_t>(loop.getPad()) < 1)
-    return loop.emitOpError() << constraint(loop, "c7") << ": expected `pad` to be at least 1, but got "
-                              << static_cast<int64_t>(loop.getPad());
-  if (std::optional<uint64_t> split = loop.getSplit(); split && static_cast<int64_t>(*split) < 2)
+  int64_t pad = static_cast<int64_t>(loop.getPad());
+  if (pad < 1 || pad > maxPad)
+    return loop.emitOpError() << constraint(loop, "c7")
+                              << ": expected `pad` to be at least 1 and below 2^31, but got " << pad;
+  int64_t split = static_cast<int64_t>(loop.getSplit().value_or(2));
+  if (split < 2 || split > maxPad)
     return loop.emitOpError() << constraint(loop, "c9")
-                              << ": expected `split` to be at least 2, but got "
-                              << static_cast<int64_t>(*split);
+                              << ": expected `split` to be at least 2 and below 2^31, but got "
+                              << split;
   return success();
 }
 

@@ -6,6 +6,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace cohort::ragged;
@@ -107,6 +108,9 @@ static bool dividesByConstants(AffineMap rule) {
 }
 
 LogicalResult DimOp::verify() {
+  // MLIR prints such a symbol in a way that it does not read.
+  if (getSymName().empty())
+    return emitOpError() << "ragged_dim_c10: expected a name that is not empty";
   SmallVector<FlatSymbolRefAttr> outer = outerDims(*this);
   llvm::SmallDenseSet<Attribute> seen;
   for (FlatSymbolRefAttr dim : outer)
@@ -130,19 +134,24 @@ LogicalResult DimOp::verify() {
   return success();
 }
 
-/// Whether following outer dims and factors from `from` leads to `target`.
-static bool leadsTo(SymbolTableCollection &symbols, DimOp from, DimOp target,
-                    llvm::SmallPtrSetImpl<Operation *> &visited) {
-  SmallVector<FlatSymbolRefAttr> next = outerDims(from);
-  llvm::append_range(next, factorDims(from));
-  for (FlatSymbolRefAttr name : next) {
-    DimOp dim = lookupDim(symbols, from, name);
-    if (!dim)
-      continue;
-    if (dim == target)
-      return true;
-    if (visited.insert(dim).second && leadsTo(symbols, dim, target, visited))
-      return true;
+/// Whether following outer dims and factors leads from a dim back to it. Chains can be long, so the
+/// walk keeps its own stack.
+static bool dependsOnItself(SymbolTableCollection &symbols, DimOp start) {
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  SmallVector<DimOp> waiting{start};
+  while (!waiting.empty()) {
+    DimOp from = waiting.pop_back_val();
+    SmallVector<FlatSymbolRefAttr> next = outerDims(from);
+    llvm::append_range(next, factorDims(from));
+    for (FlatSymbolRefAttr name : next) {
+      DimOp dim = lookupDim(symbols, from, name);
+      if (!dim)
+        continue;
+      if (dim == start)
+        return true;
+      if (visited.insert(dim).second)
+        waiting.push_back(dim);
+    }
   }
   return false;
 }
@@ -171,8 +180,7 @@ LogicalResult DimOp::verifySymbolUses(SymbolTableCollection &symbols) {
                              << " among the outer dims, because the length of " << name
                              << " depends on it";
   }
-  llvm::SmallPtrSet<Operation *, 8> visited;
-  if (leadsTo(symbols, *this, *this, visited))
+  if (dependsOnItself(symbols, *this))
     return emitOpError() << "ragged_dim_c7: the dim depends on itself";
   return success();
 }
@@ -287,16 +295,17 @@ LogicalResult OffsetsOp::verify() {
   auto result = cast<RankedTensorType>(getResult().getType());
   // Rows of several dims are counted together, and only their number at run time is known.
   int64_t rows = lengths.getRank() == 1 ? lengths.getDimSize(0) : ShapedType::kDynamic;
-  int64_t entries = ShapedType::isDynamic(rows) ? rows : rows + 1;
+  bool countable = ShapedType::isDynamic(rows) || rows < std::numeric_limits<int64_t>::max();
+  int64_t entries = ShapedType::isDynamic(rows) || !countable ? ShapedType::kDynamic : rows + 1;
   if (result.getElementType() != lengths.getElementType() || result.getDimSize(0) != entries ||
       result.getEncoding())
     return emitOpError() << "ragged_offsets_c3: expected a result of type "
                          << RankedTensorType::get({entries}, lengths.getElementType())
                          << ", but got " << result;
   for (auto [keyword, value] : {std::pair<StringRef, int64_t>{"pad", getPad()}, {"bulk", getBulk()}})
-    if (value < 1)
+    if (value < 1 || value > maxPad)
       return emitOpError() << "ragged_offsets_c4: expected `" << keyword
-                           << "` to be at least 1, but got " << value;
+                           << "` to be at least 1 and below 2^31, but got " << value;
   return success();
 }
 
@@ -342,9 +351,10 @@ LogicalResult FuseOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult SplitOp::verify() {
-  if (static_cast<int64_t>(getMultiple()) < 2)
-    return emitOpError() << "ragged_split_c1: expected a multiple of at least 2, but got "
-                         << static_cast<int64_t>(getMultiple());
+  int64_t multiple = static_cast<int64_t>(getMultiple());
+  if (multiple < 2 || multiple > maxPad)
+    return emitOpError() << "ragged_split_c1: expected a multiple of at least 2 and below 2^31, but got "
+                         << multiple;
   return success();
 }
 
@@ -373,8 +383,10 @@ LogicalResult MergeOp::verify() {
     if (part.getElementType() != result.getElementType())
       return emitOpError() << "ragged_merge_c2: expected lists of " << result.getElementType()
                            << ", but got " << part;
-    bool dynamic = ShapedType::isDynamic(together) || part.isDynamicDim(0);
-    together = dynamic ? ShapedType::kDynamic : together + part.getDimSize(0);
+    // Lists too long to be counted are as long as only the run knows.
+    bool dynamic = ShapedType::isDynamic(together) || part.isDynamicDim(0) ||
+                   llvm::AddOverflow(together, part.getDimSize(0), together);
+    together = dynamic ? ShapedType::kDynamic : together;
   }
   if (!result.isDynamicDim(0) && result.getDimSize(0) != together)
     return emitOpError() << "ragged_merge_c3: expected a dynamic result, but got " << result;
@@ -391,7 +403,8 @@ OpFoldResult MergeOp::fold(FoldAdaptor) {
 // Storage
 //===----------------------------------------------------------------------===//
 
-/// The type of a ragged tensor's storage; null when the tensor is not ragged.
+/// The type of a ragged tensor's storage; null when the tensor is not ragged. The dims behind the last
+/// ragged one have their padding.
 static RankedTensorType storageOf(Type type) {
   ShapeAttr shape = getShape(type);
   std::optional<unsigned> last = shape ? shape.getLastRagged() : std::nullopt;
@@ -399,7 +412,9 @@ static RankedTensorType storageOf(Type type) {
     return {};
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> dims{ShapedType::kDynamic};
-  llvm::append_range(dims, tensor.getShape().drop_front(*last + 1));
+  for (auto [size, dim] : llvm::zip(tensor.getShape().drop_front(*last + 1),
+                                    shape.getDims().drop_front(*last + 1)))
+    dims.push_back(ShapedType::isDynamic(size) ? size : llvm::alignTo(size, dim.getPad()));
   return RankedTensorType::get(dims, tensor.getElementType());
 }
 
@@ -424,10 +439,22 @@ static LogicalResult verifyLengths(Operation *op, ValueRange lengths, Type tenso
     return op->emitOpError() << constraint << ": expected " << dims.size()
                              << " tables of lengths, one for each ragged dim, but got "
                              << lengths.size();
-  for (auto [table, dim] : llvm::zip(lengths.getTypes(), dims))
+  for (auto [table, dim] : llvm::zip(lengths.getTypes(), dims)) {
     if (cast<RankedTensorType>(table).getRank() != static_cast<int64_t>(dim.getOuter().size()))
       return op->emitOpError() << constraint << ": expected the lengths of " << dim.getName()
                                << " to have one dim for each outer dim, but got " << table;
+    ShapeAttr own = getShape(table);
+    for (auto [index, name] : llvm::enumerate(dim.getOuter())) {
+      FlatSymbolRefAttr said = own ? own.getDims()[index].getName() : FlatSymbolRefAttr();
+      bool isRagged = llvm::any_of(dims, [&](DimAttr other) { return other.getName() == name; });
+      // A table over a single ragged dim is one over the indices in it, whatever the row.
+      bool mustSay = isRagged && dim.getOuter().size() > 1;
+      if (said ? said != name : mustSay)
+        return op->emitOpError() << constraint << ": expected the type of the lengths of "
+                                 << dim.getName() << " to say that dim " << index << " is " << name
+                                 << ", but got " << table;
+    }
+  }
   return success();
 }
 

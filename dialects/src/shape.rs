@@ -61,13 +61,13 @@ impl Display for Dim {
         // A name that is no plain word is written in quotes, as every symbol can be.
         match &self.name {
             None => write!(formatter, "_")?,
-            Some(name) => write!(formatter, "@{name:?}")?,
+            Some(name) => write!(formatter, "@{}", quoted(name))?,
         }
         if self.is_ragged() {
             let outer: Vec<_> = self
                 .outer
                 .iter()
-                .map(|outer| format!("@{outer:?}"))
+                .map(|outer| format!("@{}", quoted(outer)))
                 .collect();
             write!(formatter, "({})", outer.join(", "))?;
         }
@@ -76,6 +76,16 @@ impl Display for Dim {
         }
         write!(formatter, " pad {} bulk {}", self.pad, self.bulk)
     }
+}
+
+/// A name in quotes, as MLIR reads it back.
+pub fn quoted(name: &str) -> String {
+    let letters = name.bytes().map(|byte| match byte {
+        b'"' | b'\\' => format!("\\{byte:02X}"),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\{byte:02X}"),
+    });
+    format!("\"{}\"", letters.collect::<String>())
 }
 
 /// What the encoding of a tensor says of each of its dims.

@@ -13,8 +13,9 @@ use melior::{
 
 use crate::pass::{PassInfo, create};
 use crate::ragged::{
-    bound_masks, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops, ragged_lower_loops,
-    ragged_lower_prelude, ragged_split_loops, split_tails,
+    bound_masks, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops, ragged_hfuse_loops,
+    ragged_lower_loops, ragged_lower_prelude, ragged_lower_storage, ragged_remap_loops,
+    ragged_split_loops, split_tails,
 };
 use crate::{
     accumulate_products, batch_blocks, cpu::lower_kernels, explain_batching, form_blocks,
@@ -58,9 +59,12 @@ pub const PASSES: &[PassInfo] = &[
     lower_control::PASS,
     explain_batching::PASS,
     ragged_fuse_loops::PASS,
+    ragged_remap_loops::PASS,
     ragged_split_loops::PASS,
+    ragged_hfuse_loops::PASS,
     ragged_lower_prelude::PASS,
     ragged_lower_loops::PASS,
+    ragged_lower_storage::PASS,
 ];
 
 /// How far down a module is taken; see `docs/ir.md`.

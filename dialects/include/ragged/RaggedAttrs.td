@@ -63,21 +63,25 @@ def Ragged_ShapeAttr : Ragged_Attr<"Shape", "shape", [
     ```
 
     Storage is row-major over the extents: `_` and named dims have one extent, a ragged dim that of
-    the row. Rows lie one after another. All dims up to the last ragged one are one dim of storage
-    (`ragged.to_storage`), where a row starts is given by offsets of rows + 1 entries
-    (`ragged.offsets`). This is also how IREE's ragged shapes are stored, which have one ragged dim
+    the row, each rounded up to its padding. All dims up to the last ragged one are one dim of storage
+    (`ragged.to_storage`). The dims up to the last one on which another's length depends number its
+    *rows*, which lie one after another, and where one starts is given by offsets of rows + 1 entries
+    (`ragged.offsets`): a row of `!Hidden` is a sentence, one of `!Scores` all scores of a sentence, one
+    of `!Text` a sentence of a document, so offsets never take more than the real sizes do. Within a row
+    the dims behind have one extent each. This is also how IREE's ragged shapes are stored, which have one ragged dim
     and no padding: `#ragged.shape<@batch, @seq(@batch), _>` with its storage and offsets is IREE's
     cast of the storage to a ragged shape with the offsets as column lengths, and back.
 
     - `ragged_shape_c1`: there is one entry for each dim of the tensor.
     - `ragged_shape_c2`: the outer dims of an entry come before it.
     - `ragged_shape_c3`: a ragged dim is dynamic in the tensor's type.
-    - `ragged_shape_c4`: `max`, `pad` and `bulk` are at least one.
+    - `ragged_shape_c4`: `max`, `pad` and `bulk` are at least one, `pad` and `bulk` below 2^31.
     - `ragged_shape_c5`: `bulk` is said of a ragged dim only; no other has a total over rows.
     - `ragged_shape_c6`: the outer dims of an entry differ.
     - `ragged_shape_c7`: entries of one dim have the same outer dims and the same `max`.
-    - `ragged_shape_c8`: a dim without a name has no outer dims.
+    - `ragged_shape_c8`: a dim without a name is `_` and has no outer dims.
     - `ragged_shape_c9`: a static size is within the dim's `max`.
+    - `ragged_shape_c10`: a static size, rounded up to its padding, is an integer of 64 bits.
 
     **Bad cases.** A type is checked alone, without the module: that its dims are declared, and
     declared like this, is checked where an operation of this dialect uses the type. Upstream

@@ -50,10 +50,10 @@ def Ragged_ForOp : Ragged_Loop<"for", [
       other dim.
     - `ragged_for_c5`: `from` has the type of `to`.
     - `ragged_for_c6`: `rows` is given for a dim of one length, without `from` and `to`.
-    - `ragged_for_c7`: `pad` is at least one.
+    - `ragged_for_c7`: `pad` is at least one and below 2^31.
     - `ragged_for_c8`: the region takes the index and the carried values, and yields the next ones; the
       results have their types.
-    - `ragged_for_c9`: `split` is at least two.
+    - `ragged_for_c9`: `split` is at least two and below 2^31.
     - `ragged_for_c10`: with `fuse`, the body is one loop whose last outer index is this loop's.
 
     ```mlir
@@ -98,9 +98,9 @@ def Ragged_ForallOp : Ragged_Loop<"forall", [
       no other dim.
     - `ragged_forall_c5`: `from` has the type of `to`.
     - `ragged_forall_c6`: `rows` is given for a dim of one length, without `from` and `to`.
-    - `ragged_forall_c7`: `pad` is at least one.
+    - `ragged_forall_c7`: `pad` is at least one and below 2^31.
     - `ragged_forall_c8`: the region takes the index and yields nothing.
-    - `ragged_forall_c9`: `split` is at least two.
+    - `ragged_forall_c9`: `split` is at least two and below 2^31.
     - `ragged_forall_c10`: with `fuse`, the body is one loop whose last outer index is this loop's.
 
     ```mlir

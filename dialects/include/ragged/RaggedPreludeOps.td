@@ -25,6 +25,7 @@ def Ragged_DimOp : Ragged_Op<"dim", [
     - `ragged_dim_c7`: no dim depends on itself.
     - `ragged_dim_c8`: `max` is at least one.
     - `ragged_dim_c9`: the rule divides by positive constants only.
+    - `ragged_dim_c10`: the name is not empty.
 
     ```mlir
     ragged.dim @batch
@@ -133,14 +134,15 @@ def Ragged_OffsetsOp : Ragged_Op<"offsets", [
   let description = [{
     Sums the extents of the rows before each row; the last entry is the sum of all. `pad` rounds every
     row's extent up to a multiple, `bulk` the total. There is one entry more than there are rows, none
-    of them included: no rows have the one offset 0. Rows of several outer dims are counted in their
-    order in storage.
+    of them included: no rows have the one offset 0. Rows of several outer dims are the entries of the
+    table of lengths, counted in their order in storage; where the table itself is padded, its padding
+    counts, with the lengths that stand there.
 
     - `ragged_offsets_c1`: the dim is declared and ragged.
     - `ragged_offsets_c2`: the lengths have one dim for each outer dim.
     - `ragged_offsets_c3`: the result has one dim, of one entry more than there are rows where that is
       static, and the lengths' element type.
-    - `ragged_offsets_c4`: `pad` and `bulk` are at least one.
+    - `ragged_offsets_c4`: `pad` and `bulk` are at least one and below 2^31.
     - `ragged_offsets_c5`: where an outer dim is ragged, the lengths' type says so.
 
     ```mlir
@@ -196,7 +198,7 @@ def Ragged_SplitOp : Ragged_Op<"split", [
     The first result is each length rounded down to a multiple, the second what remains. A loop to the
     first needs no bounds check in tiles of that size; a loop from the first does the rest.
 
-    - `ragged_split_c1`: the multiple is at least two.
+    - `ragged_split_c1`: the multiple is at least two and below 2^31.
 
     ```mlir
     // Lengths 3, 0, 70 by 32: 0, 0, 64 and 3, 0, 6.

@@ -9,15 +9,16 @@ def Ragged_FromStorageOp : Ragged_Op<"from_storage", [
     Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "storage seen as a ragged tensor";
   let description = [{
-    Moves nothing. All dims up to the last ragged one are the first dim of storage; the others stay.
-    There is one table of lengths for each ragged dim of the shape, in the order in which they first
-    appear, and the offsets of the rows of the last ragged dim.
+    Moves nothing. All dims up to the last ragged one are the first dim of storage; the others stay,
+    with their padding. There is one table of lengths for each ragged dim of the shape, in the order in
+    which they first appear, and the offsets of its rows (see `#ragged.shape`), padded as the shape says.
 
     - `ragged_from_storage_c1`: the dims of the result's shape are declared as it says.
     - `ragged_from_storage_c2`: the result is ragged.
     - `ragged_from_storage_c3`: the storage has one dynamic dim for all up to the last ragged one, then
       the dims behind it, and the same element type; it has no encoding.
-    - `ragged_from_storage_c4`: there is one table of lengths for each ragged dim.
+    - `ragged_from_storage_c4`: there is one table of lengths for each ragged dim, of one dim for each of its
+      outer dims; the type of one over several dims says which of them are ragged.
 
     ```mlir
     %x = ragged.from_storage %rows lengths(%n) offsets(%o)
@@ -77,7 +78,8 @@ def Ragged_PackOp : Ragged_Op<"pack", [
     - `ragged_pack_c4`: without `starts`, the source has the result's rank and element type, dims that
       agree with its, and no encoding.
     - `ragged_pack_c5`: with `starts`, the source is of the type of the result's storage.
-    - `ragged_pack_c6`: there is one table of lengths for each ragged dim.
+    - `ragged_pack_c6`: there is one table of lengths for each ragged dim, of one dim for each of its
+      outer dims; the type of one over several dims says which of them are ragged.
 
     ```mlir
     %x = ragged.pack %dense lengths(%n) into(%e)
@@ -114,7 +116,8 @@ def Ragged_UnpackOp : Ragged_Op<"unpack", [
     - `ragged_unpack_c2`: the source is ragged.
     - `ragged_unpack_c3`: the result has the destination's type: the source's rank and element type,
       dims that agree with its, and no encoding.
-    - `ragged_unpack_c4`: there is one table of lengths for each ragged dim.
+    - `ragged_unpack_c4`: there is one table of lengths for each ragged dim, of one dim for each of its
+      outer dims; the type of one over several dims says which of them are ragged.
 
     ```mlir
     %dense = ragged.unpack %x lengths(%n) into(%zeros)

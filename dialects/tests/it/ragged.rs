@@ -203,6 +203,16 @@ fn shapes_from_rust_are_those_of_the_text() {
 }
 
 #[test]
+fn shapes_keep_names_of_any_letters() {
+    let context = new_context();
+    let shape = Shape {
+        dims: vec![Dim::named("a\0b"), Dim::ragged("\"é\\\t", &["a\0b"])],
+    };
+    let attribute = shape.to_attribute(&context).expect("a shape");
+    assert_eq!(Shape::from_attribute(attribute), Some(shape));
+}
+
+#[test]
 fn other_attributes_and_types_have_no_shape() {
     let context = new_context();
     let attribute = Attribute::parse(&context, "3 : i64").expect("an attribute");

@@ -23,6 +23,7 @@
 //! of the row. Requires: level 2, after `online-folds`. Leaves: level 2.
 
 use cohort_dialects::builder::{Builder, name_of};
+use cohort_dialects::shape::quoted;
 use melior::{
     Context,
     ir::{OperationRef, attribute::FlatSymbolRefAttribute},
@@ -71,8 +72,8 @@ fn declare<'c>(
         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
     let rule = format!("affine_map<(d0) -> (d0 + {})>", bound.after);
     let attributes = [
-        ("sym_name", top.attr(&format!("{name:?}"))),
-        ("outer", top.attr(&format!("[@{:?}]", bound.row))),
+        ("sym_name", top.attr(&quoted(name))),
+        ("outer", top.attr(&format!("[@{}]", quoted(&bound.row)))),
         ("rule", top.attr(&rule)),
     ];
     top.op("ragged.dim", &[], &[], &attributes, vec![]);

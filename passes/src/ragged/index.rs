@@ -20,7 +20,7 @@ pub enum Compare {
 #[derive(Clone, Copy)]
 pub struct Indices<'c> {
     pub b: Builder<'c>,
-    index: Type<'c>,
+    pub index: Type<'c>,
 }
 
 impl<'c> Indices<'c> {
@@ -105,25 +105,39 @@ impl<'c> Indices<'c> {
 
     /// How many entries a table of one dim has.
     pub fn size(&self, table: Val<'c>) -> Val<'c> {
-        self.b
-            .value("tensor.dim", &[table, self.constant(0)], self.index)
+        self.size_of(table, 0)
+    }
+
+    /// The size of one dim of a tensor.
+    pub fn size_of(&self, tensor: Val<'c>, axis: usize) -> Val<'c> {
+        let axis = self.constant(axis as i64);
+        self.b.value("tensor.dim", &[tensor, axis], self.index)
     }
 
     /// A table's entry.
     pub fn get(&self, table: Val<'c>, at: &[Val<'c>]) -> Val<'c> {
-        let mut operands = vec![table];
-        operands.extend(at);
-        let element = TensorType::of_value(table).map_or(self.index, |ty| ty.element);
-        let entry = self.b.value("tensor.extract", &operands, element);
-        self.cast(entry, self.index)
+        self.cast(self.extract(table, at), self.index)
     }
 
     /// The table with another entry.
     pub fn put(&self, table: Val<'c>, at: Val<'c>, value: Val<'c>) -> Val<'c> {
         let element = TensorType::of_value(table).map_or(self.index, |ty| ty.element);
-        let entry = self.cast(value, element);
-        self.b
-            .value("tensor.insert", &[entry, table, at], table.r#type())
+        self.insert(self.cast(value, element), table, &[at])
+    }
+
+    /// A tensor's element, of its own type.
+    pub fn extract(&self, tensor: Val<'c>, at: &[Val<'c>]) -> Val<'c> {
+        let mut operands = vec![tensor];
+        operands.extend(at);
+        let element = TensorType::of_value(tensor).map_or(self.index, |ty| ty.element);
+        self.b.value("tensor.extract", &operands, element)
+    }
+
+    /// The tensor with another element.
+    pub fn insert(&self, element: Val<'c>, tensor: Val<'c>, at: &[Val<'c>]) -> Val<'c> {
+        let mut operands = vec![element, tensor];
+        operands.extend(at);
+        self.b.value("tensor.insert", &operands, tensor.r#type())
     }
 
     /// A table of so many entries, to be filled.

@@ -5,7 +5,7 @@ use melior::ir::{
     Attribute, BlockRef, OperationRef, attribute::DenseI32ArrayAttribute, operation::OperationLike,
 };
 
-use crate::ir::{blocks_of, integer_attribute, name_attribute};
+use crate::ir::{blocks_of, defining_op, integer_attribute, name_attribute, op_key};
 
 /// How many operands each group of an operation has.
 pub fn segments(operation: OperationRef<'_, '_>) -> Vec<usize> {
@@ -89,4 +89,10 @@ impl<'c> Loop<'c> {
     pub fn terminator(&self) -> Option<OperationRef<'c, 'c>> {
         operations_of(self.block).last().copied()
     }
+}
+
+/// Whether a value is computed in a loop's body.
+pub fn is_within<'c>(value: Val<'c>, ragged: &Loop<'c>) -> bool {
+    let body = operations_of(ragged.block);
+    defining_op(value).is_some_and(|op| body.iter().any(|other| op_key(*other) == op_key(op)))
 }

@@ -47,11 +47,11 @@ use melior::{
 };
 
 use super::index::Indices;
-use super::loops::{Loop, copy_attributes};
+use super::loops::{Loop, copy_attributes, is_within};
 use super::rules::declaration_of;
 use crate::ir::{
-    TensorType, defining_op, erase, key, name_attribute, nested_ops, op_key, remove_attribute,
-    replace_uses, replace_uses_except, top_level, users_of,
+    TensorType, erase, key, name_attribute, nested_ops, remove_attribute, replace_uses,
+    replace_uses_except, top_level, users_of,
 };
 use crate::pass::{Failed, Outcome, PassInfo, remark};
 
@@ -108,12 +108,6 @@ fn refusal<'c>(
     } else {
         None
     }
-}
-
-/// Whether a value is computed in a loop's body.
-fn is_within<'c>(value: Val<'c>, ragged: &Loop<'c>) -> bool {
-    let body = operations_of(ragged.block);
-    defining_op(value).is_some_and(|op| body.iter().any(|other| op_key(*other) == op_key(op)))
 }
 
 /// Whether a row starts from what the row before it has left, and nothing else sees it.

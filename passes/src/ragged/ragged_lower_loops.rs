@@ -1,8 +1,9 @@
 //! `ragged-lower-loops`: loops over dims become loops of `scf`.
 //!
 //! A loop reads its length where it stands, from a table or by the dim's rule, and rounds the number
-//! of its iterations up to its padding. A loop over a list reads its index from it. The parts of a
-//! `ragged.hfuse` run one after another.
+//! of its iterations up to its padding. A loop over a list reads its index from it. A `ragged.hfuse` of
+//! one loop a part is one loop over the iterations of all of them, of which each does what its part
+//! says; other parts run one after another.
 //!
 //! ```mlir
 //! ragged.forall %b in @batch rows %list : tensor<?xi32> {
@@ -24,8 +25,9 @@
 //! ```
 //!
 //! Requires: nothing; requests that no pass has granted get a remark and are dropped. Leaves: no
-//! `ragged.for`, `ragged.forall`, `ragged.hfuse`. Limits: one thread; a table over several dims of
-//! which one is ragged is an error at the loop, and so is a rule declared in another symbol table.
+//! `ragged.for`, `ragged.forall`, `ragged.hfuse`; a table over ragged dims is read by the same indices,
+//! which `ragged-lower-storage` makes a place in its storage. Limits: one thread; a rule declared in
+//! another symbol table is an error at the loop.
 
 use cohort_dialects::builder::{
     Builder, Val, extend_block, extend_op, name_of, operands_of, operations_of, results_of,
@@ -36,10 +38,12 @@ use melior::{
 };
 
 use super::index::Indices;
+use super::launches::{self, Part};
 use super::loops::Loop;
 use super::rules::{apply_rule, declaration_of};
 use crate::ir::{
-    blocks_of, defining_op, erase, move_before, nested_ops, replace_uses, replace_uses_except,
+    blocks_of, defining_op, erase, move_before, nested_ops, op_key, replace_uses,
+    replace_uses_except,
 };
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 
@@ -57,11 +61,12 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         ["ragged.for", "ragged.forall", "ragged.hfuse"].contains(&name.as_str())
     };
     let chosen: Vec<_> = nested_ops(module).into_iter().filter(is_lowered).collect();
+    let mut joined = Vec::new();
     for op in chosen {
         if name_of(op) == "ragged.hfuse" {
-            for part in blocks_of(op).into_iter().flat_map(operations_of) {
-                move_before(part, op);
-            }
+            dissolve(context, module, op, &mut joined)?;
+        } else if joined.contains(&op_key(op)) {
+            // It is part of a launch.
             erase(op);
         } else if let Some(ragged) = Loop::of(op) {
             lower(context, module, &ragged)?;
@@ -70,8 +75,44 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
-fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'c>) -> Outcome {
-    let op = ragged.op;
+/// Makes parts one loop where each has one, and puts what is in them in the operation's place. The loops
+/// that are left without a body are added to `joined`.
+fn dissolve<'c>(
+    context: &'c Context,
+    module: OperationRef<'c, 'c>,
+    op: OperationRef<'c, 'c>,
+    joined: &mut Vec<usize>,
+) -> Outcome {
+    let parts = blocks_of(op).into_iter().map(operations_of);
+    let parts: Vec<Vec<_>> = parts.collect();
+    let loops: Vec<Vec<_>> = parts
+        .iter()
+        .map(|part| part.iter().copied().filter_map(Loop::of).collect())
+        .collect();
+    for part in parts.into_iter().flatten() {
+        move_before(part, op);
+    }
+    if loops.iter().all(|part| part.len() == 1) {
+        let e = Indices::new(Builder::before(context, op).ok_or(Failed)?);
+        let mut launch = Vec::new();
+        for ragged in loops.into_iter().flatten() {
+            report_requests(ragged.op);
+            let (from, to) = bounds(&e, module, &ragged)?;
+            let count = e.max(e.sub(to, from), e.constant(0));
+            joined.push(op_key(ragged.op));
+            launch.push(Part {
+                ragged,
+                from,
+                count,
+            });
+        }
+        launches::emit(&e, &launch);
+    }
+    erase(op);
+    Ok(())
+}
+
+fn report_requests(op: OperationRef<'_, '_>) {
     for request in ["fuse", "split", "remap", "hfuse"] {
         if op.has_attribute(request) {
             remark(
@@ -80,6 +121,11 @@ fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'
             );
         }
     }
+}
+
+fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'c>) -> Outcome {
+    let op = ragged.op;
+    report_requests(op);
     let Some(builder) = Builder::before(context, op) else {
         return Err(Failed);
     };
@@ -141,22 +187,14 @@ fn bounds<'c>(
     let zero = emitter.constant(0);
     let at_row = |bound: Val<'c>| {
         if bound.r#type().is_index() {
-            return Ok(bound);
+            return bound;
         }
-        // An encoded table is stored otherwise than its indices say.
-        if bound.r#type().to_string().contains("#ragged.shape") {
-            let message = "tables over ragged dims are not supported yet";
-            return Err(error(op, message));
-        }
-        Ok(emitter.get(bound, &ragged.outer))
+        emitter.get(bound, &ragged.outer)
     };
-    let from = match ragged.from {
-        None => zero,
-        Some(from) => at_row(from)?,
-    };
+    let from = ragged.from.map_or(zero, at_row);
     let to = match (ragged.rows, ragged.to) {
         (Some(list), _) => emitter.size(list),
-        (None, Some(to)) => at_row(to)?,
+        (None, Some(to)) => at_row(to),
         (None, None) => declaration_of(module, &ragged.dim)
             .and_then(|dim| apply_rule(emitter, dim, &ragged.outer, &[]))
             .ok_or_else(|| {

@@ -21,9 +21,13 @@
 //! and `ragged.merge` count, for every row, the rows before it: time in the order of the square of
 //! the number of rows, and no memory but the result.
 //!
+//! A table over several dims is one list of its entries in order of storage: one over ragged dims is
+//! taken as its storage (`ragged.to_storage`), a dense one collapsed.
+//!
 //! Requires: lengths are not negative. Leaves: `scf`, `arith` and `tensor` operations, ready for
-//! bufferization; loops and storage are untouched. Limits: tables have one dim; a table over
-//! several dims is an error at its operation. After Fegade et al., "The CoRa Tensor Compiler"
+//! bufferization once `ragged-lower-storage` has run; loops and storage are untouched. Limits: where a
+//! result is a table over ragged dims, what it is computed of comes from a `ragged.from_storage` in the
+//! function. After Fegade et al., "The CoRa Tensor Compiler"
 //! (MLSys 2022), section 5, whose prelude this is.
 
 use cohort_dialects::builder::{
@@ -39,9 +43,9 @@ use melior::{
 use super::index::{Compare, Indices};
 use super::loops::segments;
 use super::rules::{apply_rule, declaration_of};
+use super::tables::{flat_type, flatten, unflatten};
 use crate::ir::{
-    TensorType, blocks_of, erase, integer_attribute, key, move_before, name_attribute, nested_ops,
-    replace_uses,
+    blocks_of, erase, integer_attribute, key, move_before, name_attribute, nested_ops, replace_uses,
 };
 use crate::pass::{Failed, Outcome, PassInfo, error};
 
@@ -101,29 +105,36 @@ fn lower<'c>(
         "ragged.merge" => Lowering::merge,
         _ => return Ok(()),
     };
-    let operands = operands_of(op);
-    let is_list =
-        |value: &Val<'c>| TensorType::of_value(*value).is_some_and(|table| table.rank() == 1);
-    if !operands.iter().all(is_list) {
-        let message = "tables over several dims are not supported yet";
-        return Err(error(op, message));
-    }
     let Some(builder) = Builder::before(context, op) else {
         return Err(Failed);
     };
+    let emitter = Indices::new(builder);
+    let operands = operands_of(op);
     let lowering_of = Lowering {
-        emitter: Indices::new(builder),
+        emitter,
         module,
         op,
-        types: results_of(op).iter().map(|value| value.r#type()).collect(),
-        operands,
+        types: results_of(op)
+            .iter()
+            .map(|value| flat_type(value.r#type()))
+            .collect(),
+        operands: operands
+            .iter()
+            .map(|table| flatten(&emitter, *table))
+            .collect(),
     };
     let Some(values) = lowering(&lowering_of) else {
         let message = "the rule of a dim in another symbol table is not supported yet";
         return Err(error(op, message));
     };
     for (result, value) in results_of(op).into_iter().zip(values) {
-        replace_uses(result, value);
+        let like = operands.first().copied().unwrap_or(value);
+        let Some(table) = unflatten(&emitter, value, result.r#type(), like) else {
+            let message = "not supported yet: a table over ragged dims whose storage is not given by \
+                `ragged.from_storage`";
+            return Err(error(op, message));
+        };
+        replace_uses(result, table);
     }
     erase(op);
     Ok(())

@@ -3,4 +3,5 @@
 mod jit;
 mod kernels;
 mod ragged;
+mod ragged_storage;
 mod simulator;

@@ -6,7 +6,8 @@ use cohort_dialects::builder::{extend_op, name_of};
 use cohort_passes::ir::{erase, top_level};
 use cohort_passes::pass::{self, PassInfo};
 use cohort_passes::ragged::{
-    ragged_fuse_loops, ragged_lower_loops, ragged_lower_prelude, ragged_split_loops,
+    ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
+    ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
 };
 use melior::{ExecutionEngine, ir::Module, pass::PassManager, utility::parse_pass_pipeline};
 
@@ -14,7 +15,13 @@ const DIMS: &str = "
   ragged.dim @batch
   ragged.dim @seq(@batch)
   ragged.dim @until(@seq) lengths (i) -> (i floordiv 2 + i mod 3 + 1)
-  ragged.dim @pairs(@batch) lengths (b)[n, m] -> (n * m + b) of [@seq, @seq]";
+  ragged.dim @pairs(@batch) lengths (b)[n, m] -> (n * m + b) of [@seq, @seq]
+  ragged.dim @word(@batch, @seq)
+  ragged.dim @triangle(@batch, @seq) lengths (b, i) -> (i + 1)
+  ragged.dim @scores(@batch) lengths (b)[n] -> (2 * n * n) of [@seq]
+  ragged.dim @column
+  ragged.dim @cell(@batch, @column)
+  ragged.dim @both lengths ()[n] -> (2 * n) of [@column]";
 
 /// What bufferizes and translates what our passes leave.
 const TO_LLVM: &str = "builtin.module(canonicalize,cse,\
@@ -22,20 +29,26 @@ const TO_LLVM: &str = "builtin.module(canonicalize,cse,\
     lower-affine,arith-expand,convert-scf-to-cf,convert-cf-to-llvm,finalize-memref-to-llvm,\
     convert-arith-to-llvm,convert-index-to-llvm,convert-func-to-llvm,reconcile-unrealized-casts)";
 
-const LOWER: &[PassInfo] = &[ragged_lower_prelude::PASS, ragged_lower_loops::PASS];
+pub const LOWER: &[PassInfo] = &[
+    ragged_lower_prelude::PASS,
+    ragged_lower_loops::PASS,
+    ragged_lower_storage::PASS,
+];
 const TRANSFORM: &[PassInfo] = &[
     ragged_fuse_loops::PASS,
+    ragged_remap_loops::PASS,
     ragged_split_loops::PASS,
+    ragged_hfuse_loops::PASS,
     ragged_lower_prelude::PASS,
     ragged_lower_loops::PASS,
 ];
 
 /// Lengths of so many rows, some of them empty.
-fn lengths(rows: usize) -> Vec<i64> {
+pub fn lengths(rows: usize) -> Vec<i64> {
     (0..rows as i64).map(|row| row * row * 7 % 13).collect()
 }
 
-const ROWS: [usize; 6] = [0, 1, 3, 28, 61, 257];
+pub const ROWS: [usize; 6] = [0, 1, 3, 28, 61, 257];
 
 /// A memref of one dim, as compiled code takes it.
 #[repr(C)]
@@ -47,13 +60,13 @@ struct MemRef {
     stride: i64,
 }
 
-struct Compiled {
+pub struct Compiled {
     engine: ExecutionEngine,
 }
 
 impl Compiled {
     /// Compiles `@f`, which takes four tables of `index`; panics when that fails.
-    fn new(function: &str, passes: &[PassInfo]) -> Self {
+    pub fn new(function: &str, passes: &[PassInfo]) -> Self {
         let context = cohort_dialects::new_context();
         let text = format!("{DIMS}\n{function}");
         let mut module = Module::parse(&context, &text).expect("parses");
@@ -77,7 +90,7 @@ impl Compiled {
     }
 
     /// Calls `@f` on the tables, which it may write.
-    fn call(&self, tables: [&mut Vec<i64>; 4]) {
+    pub fn call(&self, tables: [&mut Vec<i64>; 4]) {
         let symbol = self.engine.lookup("_mlir_ciface_f");
         assert!(!symbol.is_null());
         let [mut a, mut b, mut c, mut d] = tables.map(|table| MemRef {
@@ -140,11 +153,11 @@ fn check(function: &str, expected: impl Fn(&[i64]) -> Vec<Vec<i64>>) {
     }
 }
 
-fn round_up(value: i64, multiple: i64) -> i64 {
+pub fn round_up(value: i64, multiple: i64) -> i64 {
     (value + multiple - 1) / multiple * multiple
 }
 
-fn offsets(lengths: &[i64], pad: i64) -> Vec<i64> {
+pub fn offsets(lengths: &[i64], pad: i64) -> Vec<i64> {
     let mut offsets = vec![0];
     for length in lengths {
         offsets.push(offsets[offsets.len() - 1] + round_up(*length, pad));
@@ -330,6 +343,22 @@ fn split_loops_do_the_same() {
 #[test]
 fn fused_and_split_loops_do_the_same() {
     check_marks(&marks("fuse", "split = 32", ""), TRANSFORM, 1);
+}
+
+#[test]
+fn remapped_loops_do_the_same() {
+    let remap = "remap = #ragged.order<longest_first>";
+    check_marks(&marks(remap, "", "pad 4"), TRANSFORM, 4);
+}
+
+#[test]
+fn aligned_parts_and_tails_in_one_launch_do_the_same() {
+    let parts = "split = 4, hfuse = \"parts\"";
+    check_marks(&marks("", parts, ""), TRANSFORM, 1);
+    check_marks(&marks("", parts, "pad 2"), TRANSFORM, 2);
+    let remap = "remap = #ragged.order<shortest_first>";
+    check_marks(&marks(remap, parts, ""), TRANSFORM, 1);
+    check_marks(&marks("fuse", parts, ""), TRANSFORM, 1);
 }
 
 #[test]

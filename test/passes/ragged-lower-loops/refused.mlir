@@ -1,14 +1,17 @@
 // What cannot be lowered is an error at the loop; a request that nobody granted is a remark.
 // RUN: %batch-opt %s --ragged-lower-loops --split-input-file --verify-diagnostics
 
-ragged.dim @doc
-ragged.dim @sent(@doc)
-ragged.dim @word(@doc, @sent)
-func.func @f(%d: index, %s: index, %n: tensor<?x?xindex, #ragged.shape<@doc, @sent(@doc)>>) {
-  // expected-error@+1 {{tables over ragged dims are not supported yet}}
-  ragged.forall %w in @word(%d, %s) to %n : tensor<?x?xindex, #ragged.shape<@doc, @sent(@doc)>> {
+module {
+  module {
+    ragged.dim @row
+    ragged.dim @until(@row) lengths (i) -> (i + 1)
+    func.func @f(%i: index) {
+      // expected-error@+1 {{the rule of a dim in another symbol table is not supported yet}}
+      ragged.forall %j in @until(%i) {
+      }
+      return
+    }
   }
-  return
 }
 
 // -----

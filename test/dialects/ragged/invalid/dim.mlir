@@ -78,3 +78,8 @@ ragged.dim @batch
 ragged.dim @seq(@batch)
 // expected-error@+1 {{ragged_dim_c9: expected divisions by positive constants only}}
 ragged.dim @share(@batch) lengths (b)[n, m] -> (n floordiv m) of [@seq, @seq]
+
+// -----
+
+// expected-error@+1 {{ragged_dim_c10: expected a name that is not empty}}
+ragged.dim @""

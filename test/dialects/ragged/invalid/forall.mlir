@@ -88,7 +88,7 @@ func.func @f(%b: index, %l: tensor<?xindex>) {
 
 ragged.dim @batch
 func.func @f(%r: index) {
-  // expected-error@+1 {{ragged_forall_c7: expected `pad` to be at least 1, but got 0}}
+  // expected-error@+1 {{ragged_forall_c7: expected `pad` to be at least 1 and below 2^31, but got 0}}
   ragged.forall %b in @batch to %r : index pad 0 {
   }
   return
@@ -132,7 +132,7 @@ func.func @f(%r: index) {
 
 ragged.dim @batch
 func.func @f(%r: index) {
-  // expected-error@+1 {{ragged_forall_c9: expected `split` to be at least 2, but got 1}}
+  // expected-error@+1 {{ragged_forall_c9: expected `split` to be at least 2 and below 2^31, but got 1}}
   ragged.forall %b in @batch to %r : index attributes {split = 1} {
   }
   return

@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%n: tensor<?xindex>) {
-  // expected-error@+1 {{ragged_split_c1: expected a multiple of at least 2, but got 1}}
+  // expected-error@+1 {{ragged_split_c1: expected a multiple of at least 2 and below 2^31, but got 1}}
   %main, %tail = ragged.split %n by 1 : tensor<?xindex>
   return
 }

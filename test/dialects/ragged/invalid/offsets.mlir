@@ -51,7 +51,7 @@ func.func @f(%n: tensor<?xindex>) {
 ragged.dim @batch
 ragged.dim @seq(@batch)
 func.func @f(%n: tensor<?xindex>) {
-  // expected-error@+1 {{ragged_offsets_c4: expected `pad` to be at least 1, but got 0}}
+  // expected-error@+1 {{ragged_offsets_c4: expected `pad` to be at least 1 and below 2^31, but got 0}}
   %o = ragged.offsets @seq(%n) pad 0 : tensor<?xindex> -> tensor<?xindex>
   return
 }

@@ -22,12 +22,12 @@ func.func private @f(tensor<?x28xf32, #ragged.shape<@batch, @seq(@batch)>>)
 
 // -----
 
-// expected-error@+1 {{ragged_shape_c4: expected `pad` to be at least 1, but got 0}}
+// expected-error@+1 {{ragged_shape_c4: expected `pad` to be at least 1 and below 2^31, but got 0}}
 func.func private @f(tensor<?x?xf32, #ragged.shape<@batch, @seq(@batch) pad 0>>)
 
 // -----
 
-// expected-error@+1 {{ragged_shape_c4: expected `bulk` to be at least 1, but got -64}}
+// expected-error@+1 {{ragged_shape_c4: expected `bulk` to be at least 1 and below 2^31, but got -64}}
 func.func private @f(tensor<?x?xf32, #ragged.shape<@batch, @seq(@batch) bulk -64>>)
 
 // -----
@@ -64,3 +64,19 @@ func.func private @f(tensor<?x?xf32, #ragged.shape<@batch, _(@batch)>>)
 
 // expected-error@+1 {{ragged_shape_c9: expected at most 64, but got 65}}
 func.func private @f(tensor<65x?xf32, #ragged.shape<@batch max 64, @seq(@batch)>>)
+
+// -----
+
+// Extents stay integers, whatever the padding.
+// expected-error@+1 {{ragged_shape_c4: expected `pad` to be at least 1 and below 2^31, but got 2147483648}}
+func.func private @f(tensor<?x?xf32, #ragged.shape<@batch, @seq(@batch) pad 2147483648>>)
+
+// -----
+
+// expected-error@+1 {{ragged_shape_c10: expected a size that can be padded, but got 9223372036854775806}}
+func.func private @f(tensor<?x?x9223372036854775806xf32, #ragged.shape<@batch, @seq(@batch), _ pad 16>>)
+
+// -----
+
+// expected-error@+1 {{ragged_shape_c8: expected `_` for a dim without a name}}
+func.func private @f(tensor<?xf32, #ragged.shape<@"">>)

@@ -85,3 +85,26 @@ func.func @f(%x: tensor<?x?x28xf32, #ragged.shape<@batch, @seq(@batch), _>>) {
   %r = ragged.to_storage %x : tensor<?x?x28xf32, #ragged.shape<@batch, @seq(@batch), _>> -> tensor<?x28xf64>
   return
 }
+
+// -----
+
+// The last dim is padded in storage, too.
+ragged.dim @batch
+ragged.dim @seq(@batch)
+func.func @f(%x: tensor<?x?x13xf32, #ragged.shape<@batch, @seq(@batch), _ pad 16>>) {
+  // expected-error@+1 {{ragged_to_storage_c3: expected storage of type 'tensor<?x16xf32>', but got 'tensor<?x13xf32>'}}
+  %r = ragged.to_storage %x : tensor<?x?x13xf32, #ragged.shape<@batch, @seq(@batch), _ pad 16>> -> tensor<?x13xf32>
+  return
+}
+
+// -----
+
+// A table over a ragged dim would otherwise be read as a dense one.
+ragged.dim @doc
+ragged.dim @sent(@doc)
+ragged.dim @word(@doc, @sent)
+func.func @f(%x: tensor<?xf32>, %n: tensor<?xindex>, %w: tensor<?x?xindex>, %o: tensor<?xindex>) {
+  // expected-error@+1 {{ragged_from_storage_c4: expected the type of the lengths of @word to say that dim 1 is @sent, but got 'tensor<?x?xindex>'}}
+  %r = ragged.from_storage %x lengths(%n, %w) offsets(%o) : tensor<?xf32>, (tensor<?xindex>, tensor<?x?xindex>), tensor<?xindex> -> tensor<?x?x?xf32, #ragged.shape<@doc, @sent(@doc), @word(@doc, @sent)>>
+  return
+}
