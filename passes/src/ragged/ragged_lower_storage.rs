@@ -109,7 +109,7 @@ impl<'c> Lowering<'c> {
         let ragged = self.ragged.get(&op_key(op)).cloned();
         let concerned = ragged.is_some();
         match name.as_str() {
-            "ragged.from_storage" => self.from_storage(op)?,
+            "ragged.from_storage" => self.locate(op)?,
             "ragged.to_storage" => {
                 let storage = self.of(operands[0], op)?.storage;
                 self.replace(op, storage);
@@ -231,7 +231,8 @@ impl<'c> Lowering<'c> {
         Ok(())
     }
 
-    fn from_storage(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+    /// Notes where a ragged tensor lies.
+    fn locate(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let operands = operands_of(op);
         let [storage, lengths @ .., offsets] = &operands[..] else {
             return Err(Failed);
