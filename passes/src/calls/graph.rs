@@ -217,6 +217,23 @@ impl<'c> Graph<'c> {
         shape[lead..].iter().filter_map(known).collect()
     }
 
+    /// Whether a node adds up products.
+    pub fn is_sum_of_products(&self, node: NodeId) -> bool {
+        let Kind::Reduce {
+            input, combiner, ..
+        } = &self.nodes[node].kind
+        else {
+            return false;
+        };
+        let rank = self.nodes[*input].shape.len();
+        let (input, _) = self.resolve(*input, &identity(rank));
+        let product = match &self.nodes[input].kind {
+            Kind::Pointwise { op, .. } => name_of(*op) == "arith.mulf",
+            _ => false,
+        };
+        product && name_of(*combiner) == "arith.addf"
+    }
+
     /// The two factors of a sum of products, each over the domain of kept dims, then the summed.
     pub fn product(&self, node: NodeId) -> Option<Product> {
         let Kind::Reduce {

@@ -77,9 +77,10 @@
 //! With the module's attribute `cfb.precision = "tf32"` or `"bf16"` (`round-products-tf32`,
 //! `round-products-bf16`) tiles are computed by tensor cores: factors are rounded as they are read from
 //! shared memory (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`), `mma.sync` adds their products to sums of `f32`
-//! in registers. All else stays `f32`: folds, products of at most four columns, which are folds and of
-//! which a remark tells, and kernels on the CPU. Numbers are within about 1e-3 (tf32) or 1e-2 (bf16) of an
-//! instance's largest; where tensors decide, a decision can fall otherwise.
+//! in registers. All else stays `f32`: folds, products of at most four columns, which are folds, products
+//! of a kernel over calls that are no tile of a result, of all of which a remark tells, and kernels on the
+//! CPU. Numbers are within about 1e-3 (tf32) or 1e-2 (bf16) of an instance's largest; where tensors decide,
+//! a decision can fall otherwise.
 //!
 //! The same row gives the same bits whatever other rows it is computed with, and in every size of
 //! tile: each sum has one order of k, and no value is added up by several threads in turn.
@@ -100,7 +101,6 @@ mod rows;
 mod site;
 mod tile;
 
-use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{
     Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
 };
@@ -172,14 +172,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             continue;
         };
         let lowered = match is_over_calls(kernel) {
-            true => {
-                if precision != Precision::F32 {
-                    let message =
-                        format!("its products are of f32, not {precision}: its unit is the call");
-                    remark(kernel, &message);
-                }
-                calls::lower(context, &inside, kernel, &name, &scalars)?
-            }
+            true => calls::lower(context, &inside, kernel, &name, &scalars, precision)?,
             false => function::lower(context, &inside, kernel, &name, &scalars, precision)?,
         };
         match lowered {

@@ -1,6 +1,8 @@
 // A softmax between two products that is marked online is one launch: the scores of some rows and keys
 // are in shared memory, the largest score and the sums go from step to step in registers, and what is
-// stored to the device's memory is the result alone.
+// stored to the device's memory is the result alone. The second product's right side is copied while the
+// first product is computed, and the next keys while scores become weights; the last wait leaves these
+// on their way.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
@@ -12,9 +14,18 @@ ragged.dim @n(@batch)
 // CHECK: gpu.func @attend$0(
 // CHECK-NOT: llvm.store {{.*}} !llvm.ptr<1>
 // CHECK: scf.for %{{.*}} iter_args
+// CHECK-NEXT: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: gpu.barrier
+// CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = {{ *}}cg
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: math.fma
 // CHECK-NOT: llvm.store {{.*}} !llvm.ptr<1>
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = {{ *}}cg
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: gpu.barrier
+// CHECK: nvvm.cp.async.wait.group 1
 // CHECK: gpu.barrier
 // CHECK: arith.mulf
 // CHECK: math.fma

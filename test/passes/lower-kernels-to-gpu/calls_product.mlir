@@ -1,7 +1,7 @@
 // A product over calls of any lengths is one launch in two sizes of tile. A block reads from a list
-// which tile of which call is its own, and both sides go through shared memory, in two buffers, and
-// what is elementwise before the product is computed while a side is loaded. Nothing but the result is
-// written to the device's memory.
+// which tile of which call is its own, and both sides go through shared memory, in two buffers: what lies
+// in the device's memory is copied asynchronously, the next k while the last are multiplied, and what is
+// elementwise before the product is computed. Nothing but the result is written to the device's memory.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
@@ -21,12 +21,18 @@ ragged.dim @n(@batch)
 // CHECK: scf.if
 // CHECK: arith.negf
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
-// CHECK: gpu.barrier
+// CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4, cache = {{ *}}ca
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: scf.for
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: gpu.barrier
+// CHECK: scf.if
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: arith.negf
 // CHECK: math.fma
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
-// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
 // CHECK: scf.if
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
 // CHECK: gpu.return

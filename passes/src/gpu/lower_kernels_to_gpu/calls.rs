@@ -8,6 +8,10 @@
 //! * a product, with what is elementwise before and behind it: tiles in shared memory ([`product`]);
 //! * anything else: a thread an element, or a warp a row ([`generic`]).
 //!
+//! A factor of a product comes to shared memory in tiles ([`block`]). Whether it can be copied there
+//! asynchronously, and in which layout, its type says ([`side`]); all else is computed by the thread that
+//! stores it ([`source`]). With a precision that the module names, products are computed by tensor cores.
+//!
 //! A block has one tile of one call. Which, it reads from a list that the host makes of the calls'
 //! lengths (`runtime/abi/src/gpu.rs`); so calls of any lengths, none included, are one launch. Tiles
 //! and the order of every fold are counted from the call's own first row, so a call's bits do not
@@ -18,6 +22,10 @@ mod eval;
 mod generic;
 mod online;
 mod product;
+mod side;
+mod source;
+
+use std::collections::HashSet;
 
 use cohort_abi::gpu::{CallTiles, GpuFunction, GpuLaunch, Precision, TiledDim};
 use cohort_dialects::builder::{Builder, Val};
@@ -34,6 +42,7 @@ use crate::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use crate::calls::parts::{self, Window};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 use crate::kernel_description::{ConstantDescription, GpuDescription};
+use crate::pass::remark;
 use eval::{Call, Memory};
 
 /// How a part of a result is computed.
@@ -49,6 +58,9 @@ type Part = parts::Part<Plan>;
 struct Tile<'c> {
     first: Vec<Val<'c>>,
     shared: Val<'c>,
+    /// Zero, which LLVM cannot tell: it unrolls loops of few steps otherwise, and has the addresses of
+    /// all steps in registers.
+    zero: Val<'c>,
 }
 
 /// Adds a kernel's functions at the end of the `gpu.module`.
@@ -58,8 +70,11 @@ pub fn lower<'c>(
     kernel: OperationRef<'c, 'c>,
     name: &str,
     scalars: &[bool],
+    precision: Precision,
 ) -> Result<Lowered<'c>> {
-    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
+    let (graph, parts) = parts::plan(kernel, scalars, |graph, node, windows| {
+        Plan::new(graph, node, windows, precision)
+    })?;
     let operations = graph.nodes.iter().filter_map(|node| match &node.kind {
         Kind::Pointwise { op, .. } => Some(*op),
         _ => None,
@@ -85,8 +100,21 @@ pub fn lower<'c>(
     let launches = parts.iter().enumerate();
     let launches =
         launches.map(|(number, part)| writer.launch(&format!("{name}${number}"), number, part));
+    let multiplied: Vec<NodeId> = parts.iter().flat_map(|part| part.plan.products()).collect();
+    if precision != Precision::F32 {
+        for node in products(&graph) {
+            if !multiplied.contains(&node) {
+                let message =
+                    format!("a product of f32, not {precision}: it is no tile of a result");
+                remark(graph.nodes[node].op, &message);
+            }
+        }
+    }
     let description = GpuDescription {
-        precision: Precision::F32,
+        precision: match multiplied.is_empty() {
+            true => Precision::F32,
+            false => precision,
+        },
         launches: launches.collect(),
         constants: constants
             .iter()
@@ -99,13 +127,42 @@ pub fn lower<'c>(
 }
 
 impl Plan {
-    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window]) -> Plan {
-        let online = online::plan(graph, node, windows).map(Plan::Online);
-        let product = || product::plan(graph, node, windows).map(Plan::Product);
+    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window], precision: Precision) -> Plan {
+        let online = online::plan(graph, node, windows, precision).map(Plan::Online);
+        let product = || product::plan(graph, node, windows, precision).map(Plan::Product);
         online
             .or_else(product)
             .unwrap_or_else(|| Plan::Generic(generic::plan(graph, node, windows)))
     }
+
+    /// The products that are tiles.
+    fn products(&self) -> Vec<NodeId> {
+        match self {
+            Plan::Online(plan) => plan.nodes(),
+            Plan::Product(plan) => plan.nodes(),
+            Plan::Generic(_) => vec![],
+        }
+    }
+}
+
+/// The sums of products that results are made of.
+fn products(graph: &Graph<'_>) -> Vec<NodeId> {
+    let (mut found, mut seen) = (vec![], HashSet::new());
+    let mut roots = graph.results.clone();
+    while let Some(root) = roots.pop() {
+        for fold in graph.folds(root, &[]) {
+            if !seen.insert(fold) {
+                continue;
+            }
+            if let Kind::Reduce { input, init, .. } = &graph.nodes[fold].kind {
+                roots.extend([*input, *init]);
+            }
+            if graph.is_sum_of_products(fold) {
+                found.push(fold);
+            }
+        }
+    }
+    found
 }
 
 /// A part's dim, cut into tiles.
@@ -299,6 +356,8 @@ impl<'c> Writer<'_, 'c> {
         let tile = Tile {
             first: firsts_of(e, &call, &function.tiles, tile),
             shared,
+            // There are never so many calls.
+            zero: e.shift_right(arguments[0], 62),
         };
         body(e, &mut call, (root, &part.windows), &tile, &memory);
     }

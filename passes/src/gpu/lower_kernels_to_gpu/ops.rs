@@ -40,14 +40,18 @@ pub fn barrier(e: &Emitter<'_>) {
 pub enum Copied<'c> {
     All,
     If(Val<'c>),
+    /// So many bytes of each, an `i32`; the rest is zeros.
+    Bytes(Val<'c>),
 }
 
 /// Begins a copy of 4 or 16 bytes from global to shared memory, aligned to as many.
 pub fn copy_async<'c>(e: &Emitter<'c>, to: Val<'c>, from: Val<'c>, bytes: i64, copied: Copied<'c>) {
     let number = |value| e.b.integer(value, e.i32);
     let mut operands = vec![to, from];
-    if let Copied::If(condition) = copied {
-        operands.push(e.select(condition, number(bytes), number(0)));
+    match copied {
+        Copied::All => {}
+        Copied::If(condition) => operands.push(e.select(condition, number(bytes), number(0))),
+        Copied::Bytes(bytes) => operands.push(bytes),
     }
     // Only copies of 16 bytes can leave the first level of the cache alone.
     let cache = if bytes == 16 { "cg" } else { "ca" };
@@ -69,8 +73,13 @@ pub fn commit_copies(e: &Emitter<'_>) {
 
 /// Waits until all groups of copies that this thread began are done.
 pub fn wait_for_copies(e: &Emitter<'_>) {
-    let none = [("n", IntegerAttribute::new(e.i32, 0).into())];
-    e.b.op("nvvm.cp.async.wait.group", &[], &[], &none, vec![]);
+    wait_for_copies_but(e, 0);
+}
+
+/// The same of all groups but the last few.
+pub fn wait_for_copies_but(e: &Emitter<'_>, groups: i64) {
+    let groups = [("n", IntegerAttribute::new(e.i32, groups).into())];
+    e.b.op("nvvm.cp.async.wait.group", &[], &[], &groups, vec![]);
 }
 
 fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(&'static str, Attribute<'c>); 3] {

@@ -33,6 +33,7 @@ use size::Unit;
 
 pub use lanes::load_floats;
 pub use size::{Size, sizes};
+pub use tensor::factors;
 
 fn columns_of(tile: &Tile<'_>) -> i64 {
     tile.domain.last().copied().unwrap_or(1)

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 
+use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Extent;
 use cohort_passes::kernel_description::OperandDescription;
 
 use super::check::{Random, f64s};
+use super::gpu::with_precision;
 use crate::jit::{Bits, Jit, Operand};
 use crate::simulator::{Calls, How, Order, Simulator, gpu_text};
 
@@ -136,9 +138,22 @@ impl CallKernel<'_> {
         assert_eq!(one_by_one, whole, "one at a time");
         batch.same_in_others(jit, &whole, |_| Machine::Cpu(&[]));
         batch.same_in_pieces(jit, &whole);
+        self.check_on_gpu(jit, Precision::F32, lengths, tolerance, reference);
+    }
 
-        let gpu = Simulator::new(&gpu_text(&self.text()).expect("it lowers"));
-        let whole = batch.run(jit, &all, &Machine::Gpu(&gpu, FORWARD));
+    /// The same on the simulated GPU, in a precision.
+    pub fn check_on_gpu(
+        &self,
+        jit: &Jit,
+        precision: Precision,
+        lengths: &[Vec<u32>],
+        tolerance: f64,
+        reference: impl Fn(&[usize], &[Vec<f64>]) -> Vec<Vec<f64>>,
+    ) {
+        let batch = Batch::new(jit, lengths);
+        let text = with_precision(&self.text(), precision);
+        let gpu = Simulator::new(&gpu_text(&text).expect("it lowers"));
+        let whole = batch.run_on_gpu(jit, &gpu, FORWARD);
         batch.close(&whole, tolerance, &reference);
         batch.same_in_others(jit, &whole, |_| {
             let how = How {
@@ -697,20 +712,34 @@ fn check_attention(
         declarations: "#map = affine_map<(b, i, j) -> (b, i, j)>",
         body: &attention(heads, d, scores),
     };
-    kernel.check(lengths, 2e-5, |lengths, inputs| {
-        vec![attended(
-            (lengths[0], lengths[1]),
-            inputs,
-            (heads, d),
-            masked,
-        )]
-    });
+    let reference = |lengths: &[usize], inputs: &[Vec<f64>]| {
+        let sizes = (lengths[0], lengths[1]);
+        vec![attended(sizes, inputs, (heads, d), masked)]
+    };
+    kernel.check(lengths, 2e-5, reference);
+    let jit = Jit::new(&kernel.text());
+    let short: Vec<_> = lengths
+        .iter()
+        .filter(|lengths| lengths.iter().product::<u32>() < 20_000)
+        .cloned()
+        .collect();
+    for (precision, tolerance) in [(Precision::Tf32, 2e-3), (Precision::Bf16, 2e-2)] {
+        kernel.check_on_gpu(&jit, precision, &short, tolerance, reference);
+    }
 }
 
 #[test]
 fn attention_of_one_head_and_of_several() {
     check_attention(1, 64, SCALED, None, &several(2));
     check_attention(3, 28, SCALED, None, &several(2));
+    // Deeper than what has room in shared memory.
+    check_attention(
+        1,
+        160,
+        SCALED,
+        None,
+        &[vec![33, 61], vec![0, 3], vec![28, 1]],
+    );
     check_attention(
         2,
         5,

@@ -112,8 +112,15 @@ fn rounded(bits: &[u32], precision: Precision) -> Bits {
     bits.iter().map(round).collect()
 }
 
-fn with_precision(text: &str, precision: Precision) -> String {
-    format!("module attributes {{cfb.precision = \"{precision}\"}} {{ {text} }}")
+pub fn with_precision(text: &str, precision: Precision) -> String {
+    if precision == Precision::F32 {
+        return text.to_owned();
+    }
+    // Aliases stand before the module.
+    let (aliases, rest): (Vec<_>, Vec<_>) =
+        text.lines().partition(|line| line.starts_with("#map = "));
+    let (aliases, rest) = (aliases.join("\n"), rest.join("\n"));
+    format!("{aliases}\nmodule attributes {{cfb.precision = \"{precision}\"}} {{ {rest} }}")
 }
 
 #[test]
@@ -247,10 +254,9 @@ fn a_missing_barrier_or_wait_is_seen() {
     }
 }
 
-/// The same of kernels over calls: products, softmax-like folds between two, and folds by warps.
-#[test]
-fn a_missing_barrier_of_a_kernel_over_calls_is_seen() {
-    let product = format!(
+/// `q · kᵀ` of two lengths.
+fn product() -> String {
+    format!(
         "{ZEROS}
           %dn = tensor.dim %q, %c1 : !(n, 28)
           %dm = tensor.dim %k, %c1 : !(m, 28)
@@ -260,7 +266,69 @@ fn a_missing_barrier_of_a_kernel_over_calls_is_seen() {
           %kt = linalg.transpose ins(%k : !(m, 28)) outs(%w : !(28, m)) permutation = [0, 2, 1]
           %o = linalg.batch_matmul ins(%q, %kt : !(n, 28), !(28, m)) outs(%s : !(n, m)) -> !(n, m)
           cfb.yield %o : !(n, m)"
-    );
+    )
+}
+
+fn of_three<'a>(rows: &'a str, body: &'a str) -> CallKernel<'a> {
+    CallKernel {
+        lengths: &["n", "m"],
+        rows,
+        operands: &[("q", "n, 28"), ("k", "m, 28"), ("v", "m, 28")],
+        declarations: "",
+        body,
+    }
+}
+
+/// The factors of products over calls are rounded, too, and nothing else: here both are copied.
+#[test]
+fn tensor_cores_multiply_rounded_factors_of_calls() {
+    let body = product();
+    let kernel = of_three("[@n, @m]", &body);
+    let jit = Jit::new(&kernel.text());
+    let lengths = [vec![61, 97], vec![0, 3], vec![1, 257], vec![130, 28]];
+    for precision in [Precision::Tf32, Precision::Bf16] {
+        let round = |values: &[f64]| {
+            let bits: Bits = values.iter().map(|v| (*v as f32).to_bits()).collect();
+            f64s(&rounded(&bits, precision))
+        };
+        kernel.check_on_gpu(&jit, precision, &lengths, 2e-5, |lengths, inputs| {
+            let (q, k) = (round(&inputs[0]), round(&inputs[1]));
+            let at = |i: usize, j: usize| -> f64 {
+                (0..28).map(|c| q[i * 28 + c] * k[j * 28 + c]).sum()
+            };
+            let (n, m) = (lengths[0], lengths[1]);
+            vec![(0..n * m).map(|to| at(to / m, to % m)).collect()]
+        });
+    }
+}
+
+/// A copy of 16 bytes from or to an address that is no multiple of 16 ends the program, as on a card.
+#[test]
+fn a_misaligned_copy_is_seen() {
+    // Rows of 27 floats begin anywhere, so they are copied one by one.
+    let body = product().replace("28", "27");
+    let kernel = CallKernel {
+        operands: &[("q", "n, 27"), ("k", "m, 27")],
+        ..of_three("[@n, @m]", &body)
+    };
+    let gpu = gpu_text(&kernel.text()).expect("it lowers");
+    assert!(!gpu.contains(", 16, cache"));
+    let jit = Jit::new(&kernel.text());
+    let batch = Batch::new(&jit, &[vec![3, 61]]);
+    let ends = |gpu: &str| {
+        let simulator = Simulator::new(gpu);
+        catch_unwind(AssertUnwindSafe(|| {
+            batch.run_on_gpu(&jit, &simulator, FORWARD)
+        }))
+        .is_ok()
+    };
+    assert!(ends(&gpu));
+    assert!(!ends(&gpu.replace(", 4, cache", ", 16, cache")));
+}
+
+/// The same of kernels over calls: products, softmax-like folds between two, and folds by warps.
+#[test]
+fn a_missing_barrier_or_wait_of_a_kernel_over_calls_is_seen() {
     let sums = format!(
         "{ZEROS}
           %e = tensor.empty(%calls) : !(28)
@@ -268,31 +336,41 @@ fn a_missing_barrier_of_a_kernel_over_calls_is_seen() {
           %s = linalg.reduce {{ arith.addf }} ins(%q : !(n, 28)) outs(%z : !(28)) dimensions = [1]
           cfb.yield %s : !(28)"
     );
+    let product = product();
+    // One side is computed while it is brought, the other is copied.
+    let scaled = product
+        .replace(
+            "%o = linalg",
+            "%qn = arith.negf %q : !(n, 28)\n %o = linalg",
+        )
+        .replace("ins(%q, %kt", "ins(%qn, %kt");
     let online = attention(1, 28, SCALED);
-    for (rows, body, least) in [
-        ("[@n, @m]", &product, 2),
-        ("[@n]", &online, 6),
-        ("[]", &sums, 1),
+    for (rows, body, barriers, waits, precision) in [
+        ("[@n, @m]", &product, 1, 1, Precision::F32),
+        ("[@n, @m]", &product, 1, 1, Precision::Tf32),
+        ("[@n, @m]", &scaled, 1, 1, Precision::F32),
+        ("[@n]", &online, 5, 2, Precision::F32),
+        ("[@n]", &online, 5, 2, Precision::Bf16),
+        ("[]", &sums, 1, 0, Precision::F32),
     ] {
-        let kernel = CallKernel {
-            lengths: &["n", "m"],
-            rows,
-            operands: &[("q", "n, 28"), ("k", "m, 28"), ("v", "m, 28")],
-            declarations: "",
-            body,
-        };
-        let gpu = gpu_text(&kernel.text()).expect("it lowers");
+        let kernel = of_three(rows, body);
+        let text = with_precision(&kernel.text(), precision);
+        let gpu = gpu_text(&text).expect("it lowers");
         let jit = Jit::new(&kernel.text());
         let batch = Batch::new(&jit, &[vec![61, 97], vec![3, 61]]);
         let right = batch.run_on_gpu(&jit, &Simulator::new(&gpu), FORWARD);
         let small = gpu.split("_large(").next().unwrap_or(&gpu);
-        let barriers: Vec<usize> = small
-            .match_indices("gpu.barrier")
-            .map(|(at, _)| at)
-            .collect();
-        assert!(barriers.len() >= least, "{} barriers", barriers.len());
-        for (number, at) in barriers.into_iter().enumerate() {
-            let without = gpu[..at].to_owned() + &gpu[at + "gpu.barrier".len()..];
+        let found = |operation: &'static str| -> Vec<(usize, usize)> {
+            let found = small.match_indices(operation);
+            found.map(|(at, _)| (at, operation.len())).collect()
+        };
+        let of_barriers = found("gpu.barrier");
+        let mut of_copies = found("nvvm.cp.async.wait.group 0");
+        of_copies.extend(found("nvvm.cp.async.wait.group 1"));
+        assert_eq!(of_barriers.len(), barriers, "{rows}");
+        assert_eq!(of_copies.len(), waits, "{rows}");
+        for (at, length) in of_barriers.into_iter().chain(of_copies) {
+            let without = gpu[..at].to_owned() + &gpu[at + length..];
             let simulator = Simulator::new(&without);
             let seen = [Order::Forward, Order::Backward, Order::Shuffled].map(|order| {
                 let how = How {
@@ -302,9 +380,10 @@ fn a_missing_barrier_of_a_kernel_over_calls_is_seen() {
                 catch_unwind(AssertUnwindSafe(|| batch.run_on_gpu(&jit, &simulator, how)))
                     .map_or(true, |bits| bits != right)
             });
+            let operation = &gpu[at..at + length];
             assert!(
                 seen.contains(&true),
-                "{rows}: nothing misses barrier {number}"
+                "{rows} {precision}: nothing misses {operation} at {at}"
             );
         }
     }

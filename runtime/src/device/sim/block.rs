@@ -29,6 +29,8 @@ enum Wait {
     Barrier,
     /// For all threads of its warp.
     Warp(Product),
+    /// It would copy so many bytes at once, and an address is no multiple of them.
+    Misaligned(i64),
 }
 
 /// In which order the threads of a block run.
@@ -226,6 +228,12 @@ unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<usize, Strin
             match lanes[*lane].resume(()) {
                 CoroutineResult::Yield(Wait::Barrier) => waiting += 1,
                 CoroutineResult::Yield(Wait::Warp(product)) => products.push((*lane, product)),
+                CoroutineResult::Yield(Wait::Misaligned(bytes)) => {
+                    return Err(format!(
+                        "a thread copies {bytes} bytes at once from or to an address that is no \
+                         multiple of them"
+                    ));
+                }
                 CoroutineResult::Return(()) => {}
             }
         }
@@ -278,6 +286,10 @@ pub unsafe extern "C" fn cohort_sim_copy(
     bytes: i64,
     copied: i64,
 ) {
+    if bytes > 0 && !(to.addr() | from.addr()).is_multiple_of(bytes as usize) {
+        // SAFETY: the context is that of the thread that runs now.
+        unsafe { suspend(context, Wait::Misaligned(bytes)) }
+    }
     // SAFETY: the context is that of the thread that runs now; the ranges are the caller's promise.
     unsafe {
         (*context.cast::<Context>())

@@ -1,51 +1,50 @@
 //! What the threads of a block share: tiles of numbers in shared memory, and products of them.
 //!
-//! A tile of `k` by `columns` has a column's neighbours next to each other. Threads are in eight groups
-//! of rows by sixteen of columns; each has some neighbouring rows and columns of the result.
+//! A tile has a product's `k` in one dim and its rows or columns in the other. Which of the two are
+//! neighbours in shared memory is as in the device's memory, so that four of them can be one copy.
+//!
+//! In `f32`, threads are in eight groups of rows by sixteen of columns, and each adds up its own sums, one
+//! multiply-add for each k in order. On tensor cores warps multiply, as in
+//! `passes/src/gpu/lower_kernels_to_gpu/tile/tensor.rs`.
 
-use std::ops::Range;
-
+use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::super::ops::{THREADS, below, divide, thread};
+use super::super::ops::{THREADS, WARP, divide, multiply_matrices, thread};
 use super::super::site::memory;
-use super::super::tile::load_floats;
-use super::eval::Call;
-use crate::calls::graph::{Index, NodeId, Var};
+use super::super::tile::{factors, load_floats};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 
-pub const ROW_GROUPS: i64 = 8;
-pub const COLUMN_GROUPS: i64 = 16;
+const ROW_GROUPS: i64 = 8;
+const COLUMN_GROUPS: i64 = 16;
 
-/// Floats behind each k's rows, so that neighbouring k lie in other banks.
+/// Floats behind each row of a tile: lanes then read from different banks.
 const PADDING: i64 = 4;
-
-/// Elements of a tile that a thread loads before it puts any into shared memory: more would be on their
-/// way at once, and take more registers.
-const AT_ONCE: usize = 8;
+/// The same where tensor cores read pairs of neighbouring k.
+const PAIR_PADDING: i64 = 8;
 
 /// Multiply-adds of one sum that are written one after another; tiles have a multiple of them.
-pub const UNROLL: i64 = 4;
+const UNROLL: i64 = 4;
 
 /// Where a thread is.
 #[derive(Clone, Copy)]
 pub struct Place<'c> {
     pub thread: Val<'c>,
-    pub row_group: Val<'c>,
-    pub column_group: Val<'c>,
+    warp: Val<'c>,
+    lane: Val<'c>,
     /// The start of the block's shared memory.
-    pub shared: Val<'c>,
+    shared: Val<'c>,
 }
 
 impl<'c> Place<'c> {
     pub fn new(e: &Emitter<'c>, shared: Val<'c>) -> Self {
         let thread = thread(e);
-        let (row_group, column_group) = divide(e, thread, COLUMN_GROUPS);
+        let (warp, lane) = divide(e, thread, WARP);
         Place {
             thread,
-            row_group,
-            column_group,
+            warp,
+            lane,
             shared,
         }
     }
@@ -56,25 +55,167 @@ impl<'c> Place<'c> {
     }
 }
 
-/// A tile in shared memory: `[depth][width]`, from a byte on.
+/// Which sums a thread has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cells {
+    /// On tensor cores: what factors are rounded to, and how many warps lie side by side.
+    pub tensor: Option<(Precision, i64)>,
+    /// Rows and columns of a thread.
+    pub rows: i64,
+    pub columns: i64,
+    /// Whether a thread's columns lie apart rather than next to each other, that lanes read from
+    /// different banks where neighbours are along k.
+    spread: bool,
+}
+
+impl Cells {
+    /// For a block of so many rows and columns: 16, 32 or 64 of each. On tensor cores there may be more rows.
+    pub fn of(precision: Precision, block_rows: i64, block_columns: i64) -> Cells {
+        if precision == Precision::F32 {
+            return Cells {
+                tensor: None,
+                rows: block_rows / ROW_GROUPS,
+                columns: block_columns / COLUMN_GROUPS,
+                spread: false,
+            };
+        }
+        // A warp has at least 16 rows and 8 columns, of which a thread has two and two.
+        let down = if block_rows < 32 && block_columns >= 32 {
+            1
+        } else {
+            2
+        };
+        let across = THREADS / WARP / down;
+        Cells {
+            tensor: Some((precision, across)),
+            rows: (block_rows / down / 8).max(2),
+            columns: block_columns / across / 4,
+            spread: false,
+        }
+    }
+
+    /// The same for right sides whose neighbours are along k, or are not.
+    pub fn spread(self, spread: bool) -> Cells {
+        Cells { spread, ..self }
+    }
+
+    pub fn count(&self) -> i64 {
+        self.rows * self.columns
+    }
+
+    /// Rows of a block.
+    pub fn block_rows(&self) -> i64 {
+        match self.tensor {
+            None => ROW_GROUPS * self.rows,
+            Some((_, across)) => THREADS / WARP / across * self.rows * 8,
+        }
+    }
+
+    pub fn block_columns(&self) -> i64 {
+        match self.tensor {
+            None => COLUMN_GROUPS * self.columns,
+            Some((_, across)) => across * self.columns * 4,
+        }
+    }
+
+    /// How many k one step of the multiplication takes; tiles have a multiple of them.
+    pub fn step(&self) -> i64 {
+        match self.tensor {
+            None => UNROLL,
+            // Of either precision, so that tiles are the same.
+            Some(_) => 16,
+        }
+    }
+
+    /// The row, in the block, of the thread's row of this number.
+    pub fn row<'c>(&self, e: &Emitter<'c>, place: &Place<'c>, number: i64) -> Val<'c> {
+        match self.tensor {
+            None => {
+                let (group, _) = divide(e, place.thread, COLUMN_GROUPS);
+                e.add(e.times(group, self.rows), e.int(number))
+            }
+            Some((_, across)) => {
+                let (down, _) = divide(e, place.warp, across);
+                let (group, _) = divide(e, place.lane, 4);
+                let row = e.add(e.times(down, self.rows * 8), group);
+                e.add(row, e.int(number * 8))
+            }
+        }
+    }
+
+    /// The column, in the block, of the thread's column of this number.
+    pub fn column<'c>(&self, e: &Emitter<'c>, place: &Place<'c>, number: i64) -> Val<'c> {
+        match self.tensor {
+            None => {
+                let (_, group) = divide(e, place.thread, COLUMN_GROUPS);
+                match self.spread {
+                    true => e.add(group, e.int(number * COLUMN_GROUPS)),
+                    false => e.add(e.times(group, self.columns), e.int(number)),
+                }
+            }
+            Some((_, across)) => {
+                let (_, across) = divide(e, place.warp, across);
+                let (_, pair) = divide(e, place.lane, 4);
+                let first = e.add(e.times(across, self.columns * 4), e.times(pair, 2));
+                e.add(first, e.int(number / 2 * 8 + number % 2))
+            }
+        }
+    }
+
+    /// A tile for these cells, from a byte on.
+    pub fn tile(&self, from: i64, (depth, width): (i64, i64), along_k: bool) -> Shared {
+        let padding = match (self.tensor, along_k) {
+            (Some(_), true) => PAIR_PADDING,
+            _ => PADDING,
+        };
+        Shared {
+            from,
+            depth,
+            width,
+            along_k,
+            padding,
+        }
+    }
+}
+
+/// A tile in shared memory, from a byte on: `[width][depth]` where neighbours are along k, and
+/// `[depth][width]` elsewhere.
 #[derive(Clone, Copy)]
 pub struct Shared {
     pub from: i64,
     pub depth: i64,
     pub width: i64,
+    pub along_k: bool,
+    padding: i64,
 }
 
 impl Shared {
+    /// How many are neighbours, and how many times.
+    pub fn inner_and_outer(&self) -> (i64, i64) {
+        match self.along_k {
+            true => (self.depth, self.width),
+            false => (self.width, self.depth),
+        }
+    }
+
     pub fn row_bytes(&self) -> i64 {
-        (self.width + PADDING) * 4
+        (self.inner_and_outer().0 + self.padding) * 4
     }
 
     pub fn bytes(&self) -> i64 {
-        self.depth * self.row_bytes()
+        self.inner_and_outer().1 * self.row_bytes()
     }
 
     pub fn end(&self) -> i64 {
         self.from + self.bytes()
+    }
+
+    /// Bytes from one k to the next, and from one row or column.
+    fn strides(&self) -> (i64, i64) {
+        match self.along_k {
+            true => (4, self.row_bytes()),
+            false => (self.row_bytes(), 4),
+        }
     }
 
     /// The address of an element.
@@ -86,150 +227,149 @@ impl Shared {
         at: Val<'c>,
     ) -> Val<'c> {
         let e = &memory(e, true);
-        let row = e.offset(place.at(e, self.from), e.times(k, self.row_bytes()));
-        e.offset(row, e.times(at, 4))
+        let (of_k, of_other) = self.strides();
+        let start = e.offset(place.at(e, self.from), e.times(at, of_other));
+        e.offset(start, e.times(k, of_k))
     }
 }
 
-/// A dim of a tile: entries from `first` on, of which those below `end` count.
-#[derive(Clone, Copy)]
-pub struct Span<'c> {
-    pub var: Var,
-    pub first: Val<'c>,
-    pub end: Val<'c>,
-}
-
-/// What threads bring to a tile: the values of a node at an index of two variables.
-pub struct Source<'a, 'c> {
-    pub tile: Shared,
-    pub node: NodeId,
-    pub at: &'a [Index],
-    pub k: Span<'c>,
-    pub other: Span<'c>,
-}
-
-/// A thread's part of a tile: values, and where in the tile they belong.
-pub type Loaded<'c> = Vec<(Val<'c>, [Val<'c>; 2])>;
-
-impl<'c> Source<'_, 'c> {
-    /// Loads the thread's part of the tile that begins with a k. Entries of k behind the end are zeros;
-    /// of the other dim they are as the last.
-    pub fn load(
-        &self,
-        e: &Emitter<'c>,
-        call: &mut Call<'_, 'c>,
-        place: &Place<'c>,
-        first_k: Val<'c>,
-    ) -> Loaded<'c> {
-        self.load_some(e, call, place, first_k, 0..self.loads())
-    }
-
-    /// How many elements a thread has; every thread has as many as all others.
-    fn loads(&self) -> i64 {
-        self.tile.depth * self.tile.width / THREADS
-    }
-
-    fn load_some(
-        &self,
-        e: &Emitter<'c>,
-        call: &mut Call<'_, 'c>,
-        place: &Place<'c>,
-        first_k: Val<'c>,
-        which: Range<i64>,
-    ) -> Loaded<'c> {
-        let Source {
-            tile, at, k, other, ..
-        } = *self;
-        // Neighbouring threads take neighbours in memory.
-        let along_k = call.gathers(self.node, at, k.var) < call.gathers(self.node, at, other.var);
-        let one = e.int(1);
-        let (last_k, last) = (e.sub(k.end, one), e.sub(other.end, one));
-        let zero = e.bits(0, Elem::F32, Width::Scalar);
-        which
-            .map(|number| {
-                let piece = e.add(place.thread, e.int(number * THREADS));
-                let (in_k, in_other) = match along_k {
-                    true => {
-                        let (other, k) = divide(e, piece, tile.depth);
-                        (k, other)
-                    }
-                    false => divide(e, piece, tile.width),
-                };
-                let at_k = e.add(first_k, in_k);
-                let valid = below(e, at_k, k.end);
-                let value = call.scope(|call| {
-                    call.set(k.var, e.min(at_k, last_k));
-                    call.set(other.var, e.min(e.add(other.first, in_other), last));
-                    call.value(e, self.node, at)
-                });
-                (e.select(valid, value, zero), [in_k, in_other])
-            })
-            .collect()
-    }
-
-    /// Puts what was loaded into the tile.
-    pub fn put(&self, e: &Emitter<'c>, place: &Place<'c>, loaded: &Loaded<'c>, buffer: Val<'c>) {
-        let skip = e.times(buffer, self.tile.bytes());
-        for (value, [k, other]) in loaded {
-            let s = memory(e, true);
-            let to = s.offset(self.tile.address(e, place, *k, *other), skip);
-            s.store(*value, to, 4);
-        }
-    }
-
-    /// Fills the tile from its first k on.
-    pub fn fill(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, place: &Place<'c>) {
-        for first in (0..self.loads()).step_by(AT_ONCE) {
-            let some = first..self.loads().min(first + AT_ONCE as i64);
-            let loaded = self.load_some(e, call, place, self.k.first, some);
-            self.put(e, place, &loaded, e.int(0));
-        }
-    }
-}
-
-/// Adds `Σ_k left[k][row] · right[k][column]` over the first `count` k, a multiple of [`UNROLL`], to
-/// the sums of a thread's rows and columns, row by row. Tiles of a later buffer lie behind the first.
+/// Adds `Σ_k left[k][row] · right[k][column]` over the depth of the tiles to the sums of a thread's
+/// cells, row by row. Of several buffers of a tile, each lies behind the one before.
 pub fn multiply<'c>(
     e: &Emitter<'c>,
     place: &Place<'c>,
-    (left, rows): (Shared, i64),
-    (right, columns): (Shared, i64),
-    (count, buffer): (Val<'c>, Val<'c>),
+    cells: Cells,
+    (left, right): (Shared, Shared),
+    buffer: Val<'c>,
     sums: &[Val<'c>],
 ) -> Vec<Val<'c>> {
-    let shared = memory(e, true);
-    let of_rows = shared.offset(place.at(e, left.from), e.times(place.row_group, rows * 4));
-    let of_rows = shared.offset(of_rows, e.times(buffer, left.bytes()));
-    let of_columns = shared.offset(
-        place.at(e, right.from),
-        e.times(place.column_group, columns * 4),
-    );
-    let of_columns = shared.offset(of_columns, e.times(buffer, right.bytes()));
-    e.for_loop(e.int(0), count, UNROLL, sums, |e, k, sums| {
-        let e = &memory(e, true);
-        let of_rows = e.offset(of_rows, e.times(k, left.row_bytes()));
-        let of_columns = e.offset(of_columns, e.times(k, right.row_bytes()));
-        let ty = e.elem_type(Elem::F32, Width::Scalar);
-        let mut sums = sums.to_vec();
-        for step in 0..UNROLL {
-            let a = load_floats(e, e.offset_by(of_rows, step * left.row_bytes()), rows);
-            let b = load_floats(
-                e,
-                e.offset_by(of_columns, step * right.row_bytes()),
-                columns,
-            );
-            let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
-            for (sum, (a, b)) in sums.iter_mut().zip(pairs) {
-                *sum = e.b.value("math.fma", &[a, b, *sum], ty);
-            }
-        }
-        sums
-    })
+    let product = Tiles { cells, left, right };
+    match cells.tensor {
+        None => product.by_lanes(e, place, buffer, sums),
+        Some((precision, across)) => product.by_warps(e, place, (precision, across), buffer, sums),
+    }
 }
 
-/// `count` up to a multiple of [`UNROLL`].
-pub fn whole_steps<'c>(e: &Emitter<'c>, count: Val<'c>) -> Val<'c> {
-    e.and(e.add(count, e.int(UNROLL - 1)), -UNROLL)
+struct Tiles {
+    cells: Cells,
+    left: Shared,
+    right: Shared,
+}
+
+impl Tiles {
+    fn by_lanes<'c>(
+        &self,
+        e: &Emitter<'c>,
+        place: &Place<'c>,
+        buffer: Val<'c>,
+        sums: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let Tiles { cells, left, right } = self;
+        let s = &memory(e, true);
+        let zero = e.int(0);
+        let (row, column) = (cells.row(e, place, 0), cells.column(e, place, 0));
+        let apart = if cells.spread { COLUMN_GROUPS } else { 1 };
+        let start = |tile: &Shared, at: Val<'c>| {
+            let start = tile.address(e, place, zero, at);
+            s.offset(start, e.times(buffer, tile.bytes()))
+        };
+        let (of_rows, of_columns) = (start(left, row), start(right, column));
+        e.for_loop(zero, e.int(left.depth), UNROLL, sums, |e, k, sums| {
+            let e = &memory(e, true);
+            let ty = e.elem_type(Elem::F32, Width::Scalar);
+            let a = some_k(e, left, (of_rows, 1), k, cells.rows);
+            let b = some_k(e, right, (of_columns, apart), k, cells.columns);
+            let mut sums = sums.to_vec();
+            for (a, b) in a.iter().zip(&b) {
+                let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
+                for (sum, (a, b)) in sums.iter_mut().zip(pairs) {
+                    *sum = e.b.value("math.fma", &[a, b, *sum], ty);
+                }
+            }
+            sums
+        })
+    }
+
+    fn by_warps<'c>(
+        &self,
+        e: &Emitter<'c>,
+        place: &Place<'c>,
+        (precision, across): (Precision, i64),
+        buffer: Val<'c>,
+        sums: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let Tiles { cells, left, right } = self;
+        let s = &memory(e, true);
+        let (group, pair) = divide(e, place.lane, 4);
+        let (_, warp) = divide(e, place.warp, across);
+        // Of each factor a lane has a pair of neighbouring k.
+        let start = |tile: &Shared, at: Val<'c>| {
+            let start = tile.address(e, place, e.times(pair, 2), at);
+            s.offset(start, e.times(buffer, tile.bytes()))
+        };
+        let of_rows = start(left, cells.row(e, place, 0));
+        let of_columns = start(right, e.add(e.times(warp, cells.columns * 4), group));
+        let step = if precision == Precision::Bf16 { 16 } else { 8 };
+        e.for_loop(e.int(0), e.int(left.depth), step, sums, |e, k, sums| {
+            let e = &memory(e, true);
+            let read = |tile: &Shared, from: Val<'c>, at: i64| {
+                let (of_k, of_other) = tile.strides();
+                let from = e.offset(from, e.times(k, of_k));
+                let from = e.offset_by(from, at * of_other);
+                factors(e, precision, |e, k| match tile.along_k {
+                    true => load_floats(e, e.offset_by(from, k * 4), 2),
+                    false => [k, k + 1]
+                        .iter()
+                        .flat_map(|k| load_floats(e, e.offset_by(from, k * of_k), 1))
+                        .collect(),
+                })
+            };
+            let rows: Vec<_> = (0..cells.rows)
+                .map(|row| read(left, of_rows, row * 8))
+                .collect();
+            let mut sums = sums.to_vec();
+            for column in (0..cells.columns).step_by(2) {
+                let b = read(right, of_columns, column * 4);
+                for row in (0..cells.rows).step_by(2) {
+                    let [upper, lower] = [row, row + 1].map(|row| &rows[row as usize]);
+                    let a = [upper[0], lower[0], upper[1], lower[1]];
+                    let first = (row * cells.columns + column) as usize;
+                    let below = first + cells.columns as usize;
+                    let places = [first, first + 1, below, below + 1];
+                    let before = places.map(|place| sums[place]);
+                    let after = multiply_matrices(e, precision, a, b, before);
+                    for (place, sum) in places.into_iter().zip(after) {
+                        sums[place] = sum;
+                    }
+                }
+            }
+            sums
+        })
+    }
+}
+
+/// The next [`UNROLL`] k of some rows or columns of a tile, by k. Where they are not neighbours, they
+/// are `apart`.
+fn some_k<'c>(
+    e: &Emitter<'c>,
+    tile: &Shared,
+    (from, apart): (Val<'c>, i64),
+    k: Val<'c>,
+    count: i64,
+) -> Vec<Vec<Val<'c>>> {
+    let (of_k, of_other) = tile.strides();
+    let from = e.offset(from, e.times(k, of_k));
+    if !tile.along_k {
+        return (0..UNROLL)
+            .map(|k| load_floats(e, e.offset_by(from, k * of_k), count))
+            .collect();
+    }
+    let by_other: Vec<_> = (0..count)
+        .map(|at| load_floats(e, e.offset_by(from, at * apart * of_other), UNROLL))
+        .collect();
+    (0..UNROLL as usize)
+        .map(|k| by_other.iter().map(|of_other| of_other[k]).collect())
+        .collect()
 }
 
 /// Zeros for sums.

@@ -4,11 +4,12 @@
 //! order of the program, after the folds that its terms share. What was computed once is taken again
 //! wherever it is in scope.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use cohort_dialects::builder::{Val, name_of};
 use melior::ir::ValueLike;
 
+use super::side::located;
 use crate::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
 use crate::calls::variables::{Fold, Variables};
 use crate::cpu::lower_kernels::compute::DIVISIONS;
@@ -27,6 +28,15 @@ enum Stride<'c> {
 pub struct Memory<'c> {
     base: Val<'c>,
     strides: Vec<Stride<'c>>,
+}
+
+/// Where copies begin.
+pub struct Copied<'c> {
+    /// Where the value's memory does.
+    pub base: Val<'c>,
+    pub address: Val<'c>,
+    /// Bytes to the next of a dim.
+    pub stride: Val<'c>,
 }
 
 type Known<'c> = HashMap<(NodeId, Vec<Index>), Val<'c>>;
@@ -125,36 +135,25 @@ impl<'a, 'c> Call<'a, 'c> {
         address
     }
 
-    /// How many loads of a node are not of neighbours where a variable counts up.
-    pub fn gathers(&self, node: NodeId, at: &[Index], along: Var) -> usize {
-        let (mut count, mut seen) = (0, HashSet::new());
-        let mut stack = vec![(node, at.to_vec())];
-        while let Some((node, at)) = stack.pop() {
-            let (node, at) = self.graph.resolve(node, &at);
-            if !seen.insert((node, at.clone())) {
-                continue;
-            }
-            if let Some(memory) = self.memory.get(&node) {
-                let bytes = elem_bytes(self.graph.nodes[node].elem);
-                let mut strides = at.iter().zip(&memory.strides);
-                count += usize::from(!strides.all(|(index, stride)| {
-                    let coefficient = index.coefficient(along);
-                    let near = matches!(stride, Stride::Bytes(b) if coefficient * b == bytes);
-                    coefficient == 0 || near
-                }));
-                continue;
-            }
-            match &self.graph.nodes[node].kind {
-                Kind::Pointwise { inputs, .. } => {
-                    stack.extend(inputs.iter().map(|input| (*input, at.clone())));
-                }
-                Kind::Concat { inputs, dim } => {
-                    stack.extend(self.variables.part_of(self.graph, inputs, *dim, &at));
-                }
-                _ => {}
-            }
+    /// Where a value lies that is read at an index; `outer` is the variable along which a thread goes on.
+    pub fn copied(&self, e: &Emitter<'c>, node: NodeId, at: &[Index], outer: Var) -> Copied<'c> {
+        let below = |var| self.variables.below(var);
+        let (node, at) = located(self.graph, node, at, &below);
+        let memory = &self.memory[&node];
+        let mut stride = e.int(0);
+        for (index, of_dim) in at.iter().zip(&memory.strides) {
+            let bytes = match (index.coefficient(outer), of_dim) {
+                (0, _) => continue,
+                (coefficient, Stride::Bytes(bytes)) => e.int(coefficient * bytes),
+                (coefficient, Stride::Value(bytes)) => e.times(*bytes, coefficient),
+            };
+            stride = e.add(stride, bytes);
         }
-        count
+        Copied {
+            base: memory.base,
+            address: self.address(e, memory, &at),
+            stride,
+        }
     }
 
     /// The value of a node at an index.

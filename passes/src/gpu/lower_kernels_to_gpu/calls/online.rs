@@ -6,6 +6,9 @@
 //! Softmax, 2018; Dao et al., FlashAttention, 2022, algorithm 1). Keys are counted from the call's own
 //! first row, and everything is added up in one order, so bits depend on the call alone.
 //!
+//! The second product's right side is on its way to shared memory while the first product is computed,
+//! and the first one's for the next keys while scores become weights and the second product is added up.
+//!
 //! Keys behind a mask are left out, unless a row's largest score is so low that they have weight: then
 //! the block begins again with all of them.
 
@@ -16,18 +19,21 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::{ValueLike, attribute::IntegerAttribute};
 
-use super::super::ops::{barrier, below, both, divide, when};
+use super::super::ops::{
+    barrier, below, both, commit_copies, divide, wait_for_copies, wait_for_copies_but, when,
+};
 use super::super::site::memory as space;
-use super::block::{Loaded, Place, Source, Span, multiply, whole_steps, zeros};
+use super::block::{Place, multiply, zeros};
 use super::eval::{Call, Memory};
 use super::product::shifted;
+use super::source::{Begins, Source, Span};
 use super::{Tile, size_of};
 use crate::calls::bounds::Mask;
 use crate::calls::chain::{self, Chain};
 use crate::calls::graph::{Index, NodeId, Product, Var};
 use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
-use plan::{BLOCK_KEYS, BLOCK_ROWS, DEPTH, KEYS, Layout, NOTHING, PARTS, ROWS};
+use plan::{BLOCK_KEYS, BLOCK_ROWS, Layout, NOTHING, PARTS};
 
 pub use plan::{Plan, plan};
 
@@ -115,6 +121,12 @@ pub fn write<'c>(
         own_row,
         own_part,
     };
+    if plan.whole {
+        // They are waited for with the first keys.
+        let begins = writer.begins(e, e.int(0), writer.first_row);
+        let rows = writer.rows_source(e, call);
+        rows.bring(e, call, &writer.place, begins);
+    }
     let state = match plan.until {
         None => writer.all_keys(e, call, &writer.cleared(e), writer.keys),
         Some(mask) => writer.masked(e, call, mask),
@@ -138,7 +150,7 @@ impl<'c> Writer<'_, 'c> {
 
     fn cleared(&self, e: &Emitter<'c>) -> State<'c> {
         State {
-            sums: zeros(e, ROWS * self.plan.columns),
+            sums: zeros(e, self.plan.sums.count()),
             most: self.float(e, f32::NEG_INFINITY),
             total: self.float(e, 0.0),
         }
@@ -190,32 +202,70 @@ impl<'c> Writer<'_, 'c> {
         state: &State<'c>,
         end: Val<'c>,
     ) -> State<'c> {
-        let whole = self.plan.depth <= DEPTH;
-        if whole {
-            self.fill_rows(e, call, e.int(0));
+        let plan = self.plan;
+        let sides = plan.sides;
+        let keys = self.keys_source(e, call, end);
+        let values = self.values_source(e, call, end);
+        let zero = e.int(0);
+        let waits = plan.whole && (sides.rows.is_copied() || sides.keys.is_copied());
+        if plan.whole {
+            when(e, below(e, zero, end), |e| {
+                keys.bring(e, call, &self.place, self.begins(e, zero, zero));
+                if waits {
+                    commit_copies(e);
+                }
+            });
         }
-        let ends = e.for_loop(
-            e.int(0),
-            end,
-            BLOCK_KEYS,
-            &state.values(),
-            |e, key, carried| {
-                let state = State::of(carried);
-                let products = self.products(e, call, (key, end), whole);
-                self.with_values(e, call, (key, end), |call| {
-                    call.scope(|call| self.scores(e, call, (key, end), &products));
-                    barrier(e);
+        let carried = state.values();
+        let ends = e.for_loop(zero, end, BLOCK_KEYS, &carried, |e, key, carried| {
+            let state = State::of(carried);
+            // The keys are there, and nobody reads what the last step has left.
+            if waits {
+                wait_for_copies(e);
+            }
+            barrier(e);
+            values.bring(e, call, &self.place, self.begins(e, key, self.first_column));
+            if sides.values.is_copied() {
+                commit_copies(e);
+            }
+            let products = match plan.whole {
+                true => self.multiply_keys(e, &zeros(e, plan.scores.count())),
+                false => self.products(e, call, &keys, key),
+            };
+            call.scope(|call| self.scores(e, call, (key, end), &products));
+            barrier(e);
+            let next = e.add(key, e.int(BLOCK_KEYS));
+            if plan.whole {
+                when(e, below(e, next, end), |e| {
+                    keys.bring(e, call, &self.place, self.begins(e, e.int(0), next));
                 });
-                let state = self.weigh(e, state);
-                let sums = self.add_values(e, &state);
-                barrier(e);
-                State { sums, ..state }.values()
-            },
-        );
+                if sides.keys.is_copied() {
+                    commit_copies(e);
+                }
+            }
+            let state = self.weigh(e, state, |e| {
+                match (
+                    sides.values.is_copied(),
+                    plan.whole && sides.keys.is_copied(),
+                ) {
+                    (false, _) => {}
+                    // The next keys are a later group.
+                    (true, true) => wait_for_copies_but(e, 1),
+                    (true, false) => wait_for_copies(e),
+                }
+            });
+            let sums = self.add_values(e, &state);
+            State { sums, ..state }.values()
+        });
         State::of(&ends)
     }
 
-    // The first product.
+    // What is brought to shared memory.
+
+    fn begins(&self, e: &Emitter<'c>, k: Val<'c>, other: Val<'c>) -> Begins<'c> {
+        let buffer = e.int(0);
+        Begins { k, other, buffer }
+    }
 
     fn first_at(&self, key: Var, k: Var) -> Vec<Index> {
         let mut index: Vec<Index> = (self.chain.first.1.iter())
@@ -225,86 +275,101 @@ impl<'c> Writer<'_, 'c> {
         self.first.at.iter().map(|of| of.at(&index)).collect()
     }
 
-    fn spans(
-        &self,
-        e: &Emitter<'c>,
-        call: &mut Call<'_, 'c>,
-        first_k: Val<'c>,
-    ) -> (Span<'c>, Vec<Index>, Var) {
-        let k = call.variable(e.int(0), Some(self.plan.depth));
-        let key = call.variable(e.int(0), None);
-        let span = Span {
-            var: k,
-            first: first_k,
+    fn depth(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Span<'c> {
+        Span {
+            var: call.variable(e.int(0), Some(self.plan.depth)),
             end: e.int(self.plan.depth),
-        };
-        (span, self.first_at(key, k), key)
+            full: self.plan.depth % self.layout.keys.depth == 0,
+        }
     }
 
-    fn fill_rows(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, first_k: Val<'c>) {
-        let (k, at, _) = self.spans(e, call, first_k);
-        let rows = Span {
-            var: self.row,
-            first: self.first_row,
-            end: self.rows,
-        };
-        let source = Source {
+    /// The first product's left side.
+    fn rows_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Source<'c> {
+        let k = self.depth(e, call);
+        let key = call.variable(e.int(0), None);
+        Source {
             tile: self.layout.rows,
+            side: self.plan.sides.rows,
             node: self.first.a,
-            at: &at,
+            at: self.first_at(key, k.var),
             k,
-            other: rows,
-        };
-        source.fill(e, call, &self.place);
+            other: Span {
+                var: self.row,
+                end: self.rows,
+                full: false,
+            },
+        }
     }
 
-    /// The first product's sums of the thread's rows and keys.
+    /// Its right side.
+    fn keys_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, end: Val<'c>) -> Source<'c> {
+        let k = self.depth(e, call);
+        let var = call.variable(e.int(0), None);
+        Source {
+            tile: self.layout.keys,
+            side: self.plan.sides.keys,
+            node: self.first.b,
+            at: self.first_at(var, k.var),
+            k,
+            other: Span {
+                var,
+                end,
+                full: false,
+            },
+        }
+    }
+
+    /// The second product's right side.
+    fn values_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, end: Val<'c>) -> Source<'c> {
+        let var = call.variable(e.int(0), None);
+        let second = &self.chain.second;
+        let index = self.index(var);
+        Source {
+            tile: self.layout.values,
+            side: self.plan.sides.values,
+            node: second.b,
+            at: second.at.iter().map(|of| of.at(&index)).collect(),
+            k: Span {
+                var,
+                end,
+                full: false,
+            },
+            other: Span {
+                var: self.column,
+                end: self.columns,
+                full: self.plan.full,
+            },
+        }
+    }
+
+    // The first product.
+
+    fn multiply_keys(&self, e: &Emitter<'c>, sums: &[Val<'c>]) -> Vec<Val<'c>> {
+        let tiles = (self.layout.rows, self.layout.keys);
+        multiply(e, &self.place, self.plan.scores, tiles, e.int(0), sums)
+    }
+
+    /// The first product's sums of the thread's rows and keys, where not all of its depth has room.
     fn products(
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        (first_key, end): (Val<'c>, Val<'c>),
-        whole: bool,
+        keys: &Source<'c>,
+        first_key: Val<'c>,
     ) -> Vec<Val<'c>> {
-        let tile = self.layout.keys;
-        let sums = zeros(e, ROWS * KEYS);
-        let step =
-            |e: &Emitter<'c>, call: &mut Call<'_, 'c>, first_k: Val<'c>, sums: &[Val<'c>]| {
-                if !whole {
-                    self.fill_rows(e, call, first_k);
-                }
-                let (k, at, key) = self.spans(e, call, first_k);
-                let keys = Span {
-                    var: key,
-                    first: first_key,
-                    end,
-                };
-                let source = Source {
-                    tile,
-                    node: self.first.b,
-                    at: &at,
-                    k,
-                    other: keys,
-                };
-                source.fill(e, call, &self.place);
-                barrier(e);
-                let left = e.sub(e.int(self.plan.depth), first_k);
-                let count = whole_steps(e, e.min(left, e.int(tile.depth)));
-                multiply(
-                    e,
-                    &self.place,
-                    (self.layout.rows, ROWS),
-                    (tile, KEYS),
-                    (count, e.int(0)),
-                    sums,
-                )
-            };
-        if whole {
-            return step(e, call, e.int(0), &sums);
-        }
+        let rows = self.rows_source(e, call);
         let depth = e.int(self.plan.depth);
-        e.for_loop(e.int(0), depth, tile.depth, &sums, |e, first_k, sums| {
-            let sums = call.scope(|call| step(e, call, first_k, sums));
+        let sums = zeros(e, self.plan.scores.count());
+        let step = self.layout.keys.depth;
+        e.for_loop(e.int(0), depth, step, &sums, |e, k, sums| {
+            rows.bring(e, call, &self.place, self.begins(e, k, self.first_row));
+            keys.bring(e, call, &self.place, self.begins(e, k, first_key));
+            if rows.side.is_copied() || keys.side.is_copied() {
+                commit_copies(e);
+                wait_for_copies(e);
+            }
+            barrier(e);
+            let sums = self.multiply_keys(e, sums);
             barrier(e);
             sums
         })
@@ -318,17 +383,13 @@ impl<'c> Writer<'_, 'c> {
         (first_key, end): (Val<'c>, Val<'c>),
         products: &[Val<'c>],
     ) {
-        let Place {
-            row_group,
-            column_group,
-            ..
-        } = self.place;
+        let cells = self.plan.scores;
         let one = e.int(1);
         let low = self.float(e, f32::NEG_INFINITY);
         for (number, product) in products.iter().enumerate() {
             let number = number as i64;
-            let row = e.add(e.times(row_group, ROWS), e.int(number / KEYS));
-            let in_step = e.add(e.times(column_group, KEYS), e.int(number % KEYS));
+            let row = cells.row(e, &self.place, number / cells.columns);
+            let in_step = cells.column(e, &self.place, number % cells.columns);
             let key = e.add(first_key, in_step);
             let score = call.scope(|call| {
                 let at_row = e.min(e.add(self.first_row, row), e.sub(self.rows, one));
@@ -347,57 +408,19 @@ impl<'c> Writer<'_, 'c> {
 
     // The second product.
 
-    /// Loads the second product's right side for some keys, and puts it into its tile when `ready`
-    /// comes back.
-    fn with_values(
-        &self,
-        e: &Emitter<'c>,
-        call: &mut Call<'_, 'c>,
-        (first, end): (Val<'c>, Val<'c>),
-        ready: impl FnOnce(&mut Call<'_, 'c>),
-    ) {
-        let key = call.variable(e.int(0), None);
-        let second = &self.chain.second;
-        let index = self.index(key);
-        let at: Vec<Index> = second.at.iter().map(|of| of.at(&index)).collect();
-        let source = Source {
-            tile: self.layout.values,
-            node: second.b,
-            at: &at,
-            k: Span {
-                var: key,
-                first,
-                end,
-            },
-            other: Span {
-                var: self.column,
-                first: self.first_column,
-                end: self.columns,
-            },
-        };
-        let loaded: Loaded<'c> = source.load(e, call, &self.place, first);
-        ready(call);
-        source.put(e, &self.place, &loaded, e.int(0));
-    }
-
     fn add_values(&self, e: &Emitter<'c>, state: &State<'c>) -> Vec<Val<'c>> {
         let float = state.most.r#type();
+        let cells = self.plan.sums;
         let scales = self.of_rows(e, self.layout.scales, float);
-        let sums = state.sums.chunks(self.plan.columns as usize).zip(scales);
+        let sums = state.sums.chunks(cells.columns as usize).zip(scales);
         let rescaled: Vec<_> = sums
             .flat_map(|(sums, scale)| {
                 let scaled = |sum: &Val<'c>| e.b.value("arith.mulf", &[*sum, scale], float);
                 sums.iter().map(scaled).collect::<Vec<_>>()
             })
             .collect();
-        multiply(
-            e,
-            &self.place,
-            (self.layout.weights, ROWS),
-            (self.layout.values, self.plan.columns),
-            (e.int(BLOCK_KEYS), e.int(0)),
-            &rescaled,
-        )
+        let tiles = (self.layout.weights, self.layout.values);
+        multiply(e, &self.place, cells, tiles, e.int(0), &rescaled)
     }
 
     /// Divides by the sums of weights, and computes what is behind the second product.
@@ -410,22 +433,20 @@ impl<'c> Writer<'_, 'c> {
         state: &State<'c>,
     ) {
         let float = state.most.r#type();
+        let cells = self.plan.sums;
         self.leave(e, self.layout.totals, state.total);
         barrier(e);
         let totals = self.of_rows(e, self.layout.totals, float);
         // A sum of nothing is zero.
         let some = below(e, e.int(0), self.keys);
         for (number, sum) in state.sums.iter().enumerate() {
-            let (row, column) = (
-                number as i64 / self.plan.columns,
-                number as i64 % self.plan.columns,
-            );
-            let total = e.select(some, totals[row as usize], self.float(e, 1.0));
+            let of_row = number / cells.columns as usize;
+            let total = e.select(some, totals[of_row], self.float(e, 1.0));
             let value = e.b.value("arith.divf", &[*sum, total], float);
-            let row = e.add(e.times(self.place.row_group, ROWS), e.int(row));
-            let columns = e.times(self.place.column_group, self.plan.columns);
+            let row = cells.row(e, &self.place, of_row as i64);
+            let column = cells.column(e, &self.place, number as i64 % cells.columns);
             let row = e.add(self.first_row, row);
-            let column = e.add(self.first_column, e.add(columns, e.int(column)));
+            let column = e.add(self.first_column, column);
             let inside = both(e, below(e, row, self.rows), below(e, column, self.columns));
             when(e, inside, |e| {
                 call.scope(|call| {

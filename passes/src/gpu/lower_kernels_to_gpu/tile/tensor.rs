@@ -93,7 +93,7 @@ pub fn multiply<'c>(
 }
 
 /// The two registers that a lane has of a row or column, of the pairs of k that `load` gives.
-fn factors<'c>(
+pub fn factors<'c>(
     e: &Emitter<'c>,
     precision: Precision,
     load: impl Fn(&Emitter<'c>, i64) -> Vec<Val<'c>>,

@@ -5,7 +5,7 @@ use melior::ir::{Type, ValueLike};
 
 use super::super::super::ops::{barrier, below, when};
 use super::super::super::site::memory as space;
-use super::plan::{BLOCK_ROWS, PART_KEYS, PARTS, ROWS};
+use super::plan::{BLOCK_ROWS, PART_KEYS, PARTS};
 use super::{State, Writer, compare, larger};
 use crate::cpu::lower_kernels::emit::Emitter;
 
@@ -28,15 +28,22 @@ impl<'c> Writer<'_, 'c> {
             .collect()
     }
 
-    /// Where the thread's part of its row's scores is.
-    fn own(&self, e: &Emitter<'c>, key: Val<'c>) -> Val<'c> {
-        let first = e.times(self.own_part, PART_KEYS);
+    /// Where the thread's part of its row's scores is: the parts take turns, that lanes read from
+    /// different banks.
+    fn own(&self, e: &Emitter<'c>, number: Val<'c>) -> Val<'c> {
+        let key = e.add(e.times(number, PARTS), self.own_part);
         let weights = self.layout.weights;
-        weights.address(e, &self.place, e.add(first, key), self.own_row)
+        weights.address(e, &self.place, key, self.own_row)
     }
 
-    /// Makes scores weights, which all threads may read then. The thread's sums are not rescaled yet.
-    pub(super) fn weigh(&self, e: &Emitter<'c>, before: State<'c>) -> State<'c> {
+    /// Makes scores weights, which all threads may read then, and what each has waited for in `wait`.
+    /// The thread's sums are not rescaled yet.
+    pub(super) fn weigh(
+        &self,
+        e: &Emitter<'c>,
+        before: State<'c>,
+        wait: impl FnOnce(&Emitter<'c>),
+    ) -> State<'c> {
         let float: Type<'c> = before.most.r#type();
         let low = self.float(e, f32::NEG_INFINITY);
         let most = e.for_loop(e.int(0), e.int(PART_KEYS), 1, &[low], |e, key, most| {
@@ -61,6 +68,7 @@ impl<'c> Writer<'_, 'c> {
             vec![e.b.value("arith.addf", &[sum[0], weight], float)]
         })[0];
         self.leave(e, self.layout.scales, scale);
+        wait(e);
         let parts = self.exchange(e, 1, sum).into_iter();
         let sum = parts.reduce(|sum, part| e.b.value("arith.addf", &[sum, part], float));
         let sum = sum.unwrap_or(zero);
@@ -84,9 +92,11 @@ impl<'c> Writer<'_, 'c> {
     /// The numbers that were left for the rows of the thread's sums.
     pub(super) fn of_rows(&self, e: &Emitter<'c>, at: i64, ty: Type<'c>) -> Vec<Val<'c>> {
         let s = &space(e, true);
-        let first = e.times(self.place.row_group, ROWS * 4);
-        let first = s.offset(self.place.at(e, at), first);
-        let row = |row: i64| s.load(s.offset_by(first, row * 4), ty, 4);
-        (0..ROWS).map(row).collect()
+        let cells = self.plan.sums;
+        let row = |number: i64| {
+            let row = cells.row(e, &self.place, number);
+            s.load(s.offset(self.place.at(e, at), e.times(row, 4)), ty, 4)
+        };
+        (0..cells.rows).map(row).collect()
     }
 }
