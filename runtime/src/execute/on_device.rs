@@ -1,7 +1,7 @@
 //! Step 5 of a flush where the kernels are on a device, and the rows that come back from there.
 
 use cohort_abi::Handle;
-use cohort_abi::manifest::{Manifest, Operand};
+use cohort_abi::manifest::{Manifest, Operand, Unit};
 
 use super::kernel::Kernel;
 use super::ragged::{RaggedLaunches, Run};
@@ -59,8 +59,12 @@ fn write_lists(
                 _ => {}
             }
         }
-        if let Some(starts) = tables.starts(launch.tables) {
-            index[list(kernel.operands.len())].copy_from_slice(starts);
+        if kernel.form.unit == Unit::Calls {
+            let index = &mut index[list(kernel.operands.len())];
+            match tables.starts(launch.tables) {
+                Some(starts) => index.copy_from_slice(starts),
+                None => count(index, 0, 0..),
+            }
         }
     }
 }

@@ -4,7 +4,8 @@
 use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::{Model, Rng};
 
-/// Runs a program over lines and compares with the oracle, batched, one by one, and on threads.
+/// Runs a program over lines and compares with the oracle, batched, one by one, on threads, and by
+/// the code of GPUs.
 #[track_caller]
 fn check(text: &str, dims: &[(&str, u64)], lines: &[&str]) {
     let model = Model::from_text(text, dims, &mut Rng::new(51));
@@ -25,6 +26,7 @@ fn check(text: &str, dims: &[(&str, u64)], lines: &[&str]) {
         &["--batch", "1"],
         &["--no-batch"],
         &["--threads", "2"],
+        &["--device", "gpu-sim"],
     ] {
         let outcome = model.batch_run().args(arguments).run(&input);
         assert!(outcome.code < 2, "{}\nin\n{text}", outcome.describe());
@@ -404,6 +406,24 @@ fn random_numbers_of_an_instance() {
             r#"{"id":"other","x":[1,2,3]}"#,
             r#"{"id":"\u00fcber \"a\"","x":[1,2,3]}"#,
             r#"{"id":17,"x":[1,2,3]}"#,
+        ],
+    );
+}
+
+#[test]
+fn what_an_instance_has_once_of_rows_of_differing_number() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D]) -> (f32[D], f32, f32[D, D]) {
+          let y = x @ w;
+          (sum(y, axis = 0), sum(y), transpose(y) @ x)
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"x":[[1,2,3],[0.5,0.25,-1]]}"#,
+            r#"{"x":[]}"#,
+            r#"{"x":[[3,2,1]]}"#,
         ],
     );
 }
