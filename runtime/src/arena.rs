@@ -112,12 +112,13 @@ impl Arena {
         }
     }
 
-    /// Takes rows for a chunk of inputs and copies them there; appends the regions, one a space
-    /// that has any.
+    /// Takes rows for a chunk of inputs and has them copied there by `copy(from, to)`; appends the
+    /// regions, one a space that has any.
     pub fn put_inputs(
         &mut self,
         inputs: &InputRows,
         regions: &mut Vec<Region>,
+        copy: impl Fn(&[u8], &mut [u8]),
     ) -> Result<(), Error> {
         for (index, block) in inputs.spaces.iter().enumerate() {
             if block.rows == 0 {
@@ -129,7 +130,7 @@ impl Arena {
             let begin = region.first as usize * space.row_bytes;
             let end = begin + block.bytes.len();
             space.buffer.ensure(end, PURPOSE)?;
-            space.buffer.bytes_mut()[begin..end].copy_from_slice(&block.bytes);
+            copy(&block.bytes, &mut space.buffer.bytes_mut()[begin..end]);
         }
         Ok(())
     }
@@ -269,6 +270,10 @@ pub(crate) mod tests {
         Arena::new(&manifest())
     }
 
+    fn copy(from: &[u8], to: &mut [u8]) {
+        to.copy_from_slice(from);
+    }
+
     fn inputs(byte: u8, rows: u64) -> InputRows {
         InputRows {
             spaces: vec![InputBlock {
@@ -285,7 +290,7 @@ pub(crate) mod tests {
         assert_eq!(first, 0);
         bytes.copy_from_slice(&[1; 8]);
         let mut regions = Vec::new();
-        arena.put_inputs(&inputs(2, 2), &mut regions).unwrap();
+        arena.put_inputs(&inputs(2, 2), &mut regions, copy).unwrap();
         assert_eq!((regions[0].first, arena.rows(0)), (1, 3));
         assert_eq!(arena.take(0, 1_000_000).unwrap().first, 3);
         assert!(arena.row(0, 1_000_003).is_none());
@@ -293,7 +298,7 @@ pub(crate) mod tests {
         assert_eq!(arena.row(0, 0).unwrap(), &[1; 8]);
         assert_eq!(arena.row(0, 2).unwrap(), &[2; 8]);
         arena.give(regions[0]);
-        arena.put_inputs(&inputs(3, 1), &mut regions).unwrap();
+        arena.put_inputs(&inputs(3, 1), &mut regions, copy).unwrap();
         assert_eq!((regions[1].first, arena.rows(0)), (1, 1_000_003));
         assert_eq!(arena.row(0, 1).unwrap(), &[3; 8]);
         assert_eq!(
@@ -303,7 +308,7 @@ pub(crate) mod tests {
         arena.reset();
         assert_eq!((arena.rows(0), arena.used_rows()), (1, 0));
         assert_eq!(arena.add_kept(0, 4).unwrap(), 1);
-        arena.put_inputs(&inputs(4, 1), &mut regions).unwrap();
+        arena.put_inputs(&inputs(4, 1), &mut regions, copy).unwrap();
         assert_eq!((regions[2].first, arena.used_rows()), (5, 1));
         arena.reset();
         assert_eq!((arena.rows(0), arena.used_rows()), (5, 0));

@@ -230,7 +230,8 @@ impl Executor {
     /// Takes the rows of a chunk of inputs; drops those that it had.
     pub fn put_inputs(&mut self, chunk: usize, inputs: &InputRows) -> Result<(), Error> {
         self.drop_inputs(chunk);
-        self.arena.put_inputs(inputs, &mut self.chunks[chunk])?;
+        let copy = |from: &[u8], to: &mut [u8]| self.workers.copy(from, to);
+        (self.arena).put_inputs(inputs, &mut self.chunks[chunk], copy)?;
         if let Some(runner) = &mut self.device {
             self.chunks[chunk]
                 .iter()
@@ -488,7 +489,6 @@ impl Executor {
             workers: &self.workers,
             copies: (!self.gather_fusion).then(|| self.copies.bytes_mut().as_mut_ptr()),
         };
-        let launches = &mut self.launches;
-        self.workers.enter(move || flush.run(launches));
+        flush.run(&mut self.launches);
     }
 }

@@ -34,6 +34,7 @@ pub mod bump;
 pub mod call_form;
 pub mod code;
 mod computed;
+mod crew;
 pub mod device;
 pub mod engine;
 pub mod error;

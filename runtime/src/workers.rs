@@ -4,9 +4,9 @@
 //! no influence on any bit of the results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-
+use crate::crew::Crew;
 use crate::error::Error;
 use crate::execute::Task;
 use crate::memory::AlignedBuffer;
@@ -14,6 +14,9 @@ use crate::memory::AlignedBuffer;
 /// Work below which a range is not worth handing to another thread, in operations (see
 /// [`Shape::row_work`]); a few microseconds.
 pub const MIN_WORK: u64 = 400_000;
+/// Bytes that a thread copies at once. They stay in its cache, and are few enough for no copy to go
+/// around it.
+const COPIED: usize = 256 << 10;
 /// Ranges a thread, so that a thread that is held up does not hold up the launch.
 const RANGES_A_THREAD: u64 = 3;
 
@@ -29,7 +32,7 @@ pub struct Shape {
 
 /// The threads, each with memory of its own for kernels.
 pub struct Workers {
-    pool: Option<ThreadPool>,
+    crew: Crew,
     scratch: Vec<Scratch>,
 }
 
@@ -45,21 +48,11 @@ unsafe impl Send for Scratch {}
 unsafe impl Sync for Scratch {}
 
 impl Workers {
-    /// With one thread there is no pool: everything runs on the caller's.
+    /// The caller's thread is one of them.
     pub fn new(threads: usize, scratch_bytes: usize) -> Result<Workers, Error> {
         let threads = threads.max(1);
-        let pool = if threads == 1 {
-            None
-        } else {
-            let pool = ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .thread_name(|index| format!("cohort-{index}"))
-                .build()
-                .map_err(|error| {
-                    Error::Usage(format!("cannot start {threads} threads: {error}"))
-                })?;
-            Some(pool)
-        };
+        let crew = Crew::new(threads - 1)
+            .map_err(|error| Error::Usage(format!("cannot start {threads} threads: {error}")))?;
         let scratch = (0..threads)
             .map(|_| {
                 let mut buffer = AlignedBuffer::zeroed(scratch_bytes, "the kernels' scratch")?;
@@ -69,15 +62,7 @@ impl Workers {
                 })
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Workers { pool, scratch })
-    }
-
-    /// Runs `work` where [`Workers::each_range`] is cheap to call many times.
-    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(work),
-            None => work(),
-        }
+        Ok(Workers { crew, scratch })
     }
 
     /// Calls `run(begin, end, scratch)` for ranges that cover all rows, and returns when all are
@@ -85,36 +70,49 @@ impl Workers {
     pub fn each_range(&self, shape: Shape, run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
         let ranges = self.ranges(shape);
         if ranges <= 1 {
-            run(0, shape.rows, self.scratch());
-            return;
+            return run(0, shape.rows, self.scratch[0].address);
         }
         let tiles = shape.rows.div_ceil(shape.row_tile);
         let bound = |range: u64| (tiles * range / ranges * shape.row_tile).min(shape.rows);
-        rayon::scope(|scope| {
-            for range in 1..ranges {
-                scope.spawn(move |_| run(bound(range), bound(range + 1), self.scratch()));
-            }
-            run(bound(0), bound(1), self.scratch());
+        self.each(ranges as usize, &|range, scratch| {
+            run(bound(range as u64), bound(range as u64 + 1), scratch);
         });
     }
 
     /// Calls `run(begin, end, scratch)` for each task, and returns when all are done. A thread that is
     /// done with one takes the next, in their order.
     pub fn each_task(&self, tasks: &[Task], run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
-        let next = AtomicUsize::new(0);
-        let take = || {
-            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                run(task.begin, task.end, self.scratch());
-            }
+        self.each(tasks.len(), &|task, scratch| {
+            run(tasks[task].begin, tasks[task].end, scratch);
+        });
+    }
+
+    /// Copies bytes; many by all threads.
+    pub fn copy(&self, from: &[u8], to: &mut [u8]) {
+        let helpers = (from.len() / COPIED).saturating_sub(1);
+        let pieces = Mutex::new(to.chunks_mut(COPIED).zip(from.chunks(COPIED)));
+        let next = || {
+            let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
+            pieces.next()
         };
-        if self.pool.is_none() || tasks.len() <= 1 {
-            return take();
-        }
-        rayon::scope(|scope| {
-            for _ in 1..self.threads().min(tasks.len()) {
-                scope.spawn(|_| take());
+        self.crew.share(helpers, &|_| {
+            while let Some((to, from)) = next() {
+                to.copy_from_slice(from);
             }
-            take();
+        });
+    }
+
+    /// Calls `run(number, scratch)` for each number below `count`.
+    fn each(&self, count: usize, run: &(dyn Fn(usize, *mut u8) + Sync)) {
+        let next = AtomicUsize::new(0);
+        self.crew.share(count.saturating_sub(1), &|thread| {
+            let scratch = self.scratch[thread].address;
+            loop {
+                match next.fetch_add(1, Ordering::Relaxed) {
+                    number if number < count => run(number, scratch),
+                    _ => return,
+                }
+            }
         });
     }
 
@@ -123,7 +121,7 @@ impl Workers {
     }
 
     fn ranges(&self, shape: Shape) -> u64 {
-        if self.pool.is_none() {
+        if self.threads() == 1 {
             return 1;
         }
         let tile = shape.row_tile.max(1);
@@ -132,20 +130,11 @@ impl Workers {
         let most = self.scratch.len() as u64 * RANGES_A_THREAD;
         (shape.rows.div_ceil(tile) / tiles_a_range).min(most)
     }
-
-    /// The scratch of the thread that asks. A thread runs one range at a time and never another
-    /// inside it, because a kernel does not call back.
-    fn scratch(&self) -> *mut u8 {
-        let index = rayon::current_thread_index().unwrap_or(0);
-        let index = if self.pool.is_some() { index } else { 0 };
-        self.scratch[index].address
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
     #[test]
     fn ranges_cover_all_rows_in_whole_tiles() {
@@ -157,11 +146,9 @@ mod tests {
                 row_tile: 8,
                 row_work: 100_000,
             };
-            workers.enter(|| {
-                workers.each_range(shape, &|begin, end, scratch| {
-                    assert!(!scratch.is_null());
-                    seen.lock().unwrap().push((begin, end));
-                });
+            workers.each_range(shape, &|begin, end, scratch| {
+                assert!(!scratch.is_null());
+                seen.lock().unwrap().push((begin, end));
             });
             let mut seen = seen.into_inner().unwrap();
             seen.sort_unstable();
@@ -172,6 +159,17 @@ mod tests {
                 assert_eq!(pair[0].1 % 8, 0);
                 assert!(pair[1].0 < pair[1].1);
             }
+        }
+    }
+
+    #[test]
+    fn copies_have_every_byte() {
+        let workers = Workers::new(2, 0).unwrap();
+        for length in [0, 5, 2 * COPIED, 5 * COPIED + 3] {
+            let from: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
+            let mut to = vec![255; length];
+            workers.copy(&from, &mut to);
+            assert!(from == to, "{length}");
         }
     }
 

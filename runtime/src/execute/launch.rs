@@ -41,7 +41,7 @@ pub(super) struct Placed {
     pub ragged: Option<usize>,
 }
 
-/// What a flush has to launch, in a form that may move to the pool's threads.
+/// What a flush has to launch.
 pub(super) struct Flush<'a> {
     pub kernels: &'a [Kernel],
     /// The launches, first those of kept calls.
@@ -59,10 +59,6 @@ pub(super) struct Flush<'a> {
     /// Room for the copies of one launch's operands, when they are copied.
     pub copies: Option<*mut u8>,
 }
-
-// SAFETY: what is not Send are addresses of the executor's constants and rows. It is borrowed
-// mutably until the flush is done, so they stay valid and nothing else uses them meanwhile.
-unsafe impl Send for Flush<'_> {}
 
 impl Flush<'_> {
     /// Counts in `launches`, which has an entry a kernel.

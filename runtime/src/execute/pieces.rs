@@ -23,7 +23,7 @@ const WHOLE_TASKS_A_THREAD: u64 = 12;
 /// A task may be off its goal by this part of it, rather than cut a call.
 const SLACK: f64 = 1.0 / 8.0;
 /// A piece is at least so many times as long as what it costs besides.
-const WORTH: u64 = 16;
+const WORTH: u64 = 4;
 
 /// Who may be given work, and how.
 #[derive(Clone, Copy, Debug)]
@@ -394,7 +394,7 @@ mod tests {
             one(Rule { threads: 1, ..TWO }, &division(12, 0)),
             one(TWO, &division(96, 0)),
             // Each piece would cost as much again.
-            one(TWO, &division(12, 4)),
+            one(TWO, &division(12, 16)),
             one(
                 Rule {
                     remapping: false,
@@ -432,12 +432,13 @@ mod tests {
         };
         assert!((half.index_of(0.375) - 500.0).abs() < 1e-9);
         assert!((half.part_of(500) - 0.375).abs() < 1e-9);
-        // Pieces that are worth it would be a quarter and three; a half each is better.
+        // With what each piece costs besides, a quarter each is better than an eighth.
         let short = CallWork {
             length: 512,
             ..work
         };
         let found = planned(&[short], Some(&division(12, 8)), TWO);
-        assert_eq!(found.list(1), [[0, 0, 204], [0, 204, 360], [0, 360, 512]]);
+        let ends: Vec<u32> = found.list(1).iter().map(|piece| piece[2]).collect();
+        assert_eq!(ends, [252, 360, 444, 512]);
     }
 }

@@ -105,6 +105,11 @@ impl<'a> Lengths<'a> {
         move |operand| u64::from(self.column(kernel.form.column(operand))[call])
     }
 
+    fn are_same(self, one: usize, other: usize) -> bool {
+        let mut columns = (0..self.columns()).map(|column| self.column(column));
+        columns.all(|column| column[one] == column[other])
+    }
+
     /// The longest length of all calls, given by operand.
     fn longest(self, kernel: &Kernel) -> impl Fn(usize) -> u64 {
         move |operand| {
@@ -418,19 +423,24 @@ impl Tables {
             dense_bytes: calls.saturating_mul(kernel.ragged_bytes(&row_bytes, &longest)),
         };
         self.call_works.clear();
+        let (mut flops, mut bytes, mut work) = (0, 0, CallWork::default());
         for call in 0..lengths.calls() {
-            let length = lengths.of_call(kernel, call);
-            let flops = form.flops(&length);
-            let bytes = kernel.ragged_bytes(&row_bytes, &length);
+            // An instance often makes several calls, one a head.
+            if call == 0 || !lengths.are_same(call - 1, call) {
+                let length = lengths.of_call(kernel, call);
+                flops = form.flops(&length);
+                bytes = kernel.ragged_bytes(&row_bytes, &length);
+                // A triangle is half of its square.
+                let rising = form.rising_flops(&length);
+                work = CallWork {
+                    even: (flops - rising).saturating_add(bytes),
+                    rising: rising / 2,
+                    length: (form.division.as_ref()).map_or(0, |division| length(division.length)),
+                };
+            }
             ragged.flops = ragged.flops.saturating_add(flops);
             ragged.bytes = ragged.bytes.saturating_add(bytes);
-            // A triangle is half of its square.
-            let rising = form.rising_flops(&length);
-            self.call_works.push(CallWork {
-                even: (flops - rising).saturating_add(bytes),
-                rising: rising / 2,
-                length: (form.division.as_ref()).map_or(0, |division| length(division.length)),
-            });
+            self.call_works.push(work);
         }
         let pieces = (form.unit == Unit::Calls).then(|| {
             let division = form.division.as_ref();

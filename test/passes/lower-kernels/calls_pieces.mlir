@@ -14,7 +14,7 @@ ragged.dim @m(@batch)
 !s = tensor<?xf32>
 
 // CHECK: func.func @triangle(%[[BEGIN:.*]]: i64, %[[END:.*]]: i64
-// CHECK-SAME: \22division\22:{\22length\22:0,\22tile\22:12,\22shared\22:8,\22rising\22:[0]}
+// CHECK-SAME: \22division\22:{\22length\22:0,\22tile\22:12,\22shared\22:16,\22rising\22:[0]}
 // CHECK: %[[BYTES:.*]] = arith.constant 12 : i64
 // CHECK: scf.for %[[PIECE:.*]] = %[[BEGIN]] to %[[END]]
 // CHECK: %[[AT:.*]] = arith.muli %[[PIECE]], %[[BYTES]]

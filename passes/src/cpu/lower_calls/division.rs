@@ -14,7 +14,7 @@ use crate::calls::parts::index_of;
 use crate::cpu::lower_kernels::layout::LANES;
 
 /// What it takes to pack the right side of a product, in rows of the left side.
-const PACKING: i64 = 8;
+const PACKING: i64 = 16;
 /// The same where it is computed while it is packed.
 const COMPUTING: i64 = 32;
 

@@ -1,0 +1,245 @@
+//! Threads that help the one that has work: it begins at once and never waits for a helper to wake up.
+//!
+//! A launch takes some microseconds up to some milliseconds, and there are many. What hands work to a
+//! pool of other threads and sleeps meanwhile pays for two switches each time, and its rows are in
+//! another core's cache. Here whoever has work does it, helpers join if they come in time, and both
+//! look for each other for some microseconds before they sleep.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// How often a thread looks before it sleeps: some ten microseconds.
+const LOOKS: usize = 400;
+
+/// Work that any number of threads may do at once, each given its number.
+type Work<'a> = dyn Fn(usize) + Sync + 'a;
+
+/// The helpers. Number 0 is the thread that has work.
+pub struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is work, or the end.
+    begun: Condvar,
+    /// The last helper left.
+    ended: Condvar,
+    /// Counts what there was to do; changed with the state locked.
+    jobs: AtomicU64,
+    /// Helpers at work; it grows with the state locked.
+    active: AtomicUsize,
+    panicked: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The work at hand, and how many helpers may still join.
+    job: Option<(Job, usize)>,
+    asleep: usize,
+    ends: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Job(*const Work<'static>);
+
+// SAFETY: what it points to may be used by several threads at once, and is there as long as helpers may
+// join and until the last of them left: see [`Close`].
+unsafe impl Send for Job {}
+
+impl Crew {
+    /// With that many helpers.
+    pub fn new(helpers: usize) -> std::io::Result<Crew> {
+        let mut crew = Crew {
+            shared: Arc::default(),
+            threads: Vec::with_capacity(helpers),
+        };
+        for number in 1..=helpers {
+            let shared = crew.shared.clone();
+            let thread = std::thread::Builder::new().name(format!("cohort-{number}"));
+            crew.threads
+                .push(thread.spawn(move || shared.help(number))?);
+        }
+        Ok(crew)
+    }
+
+    /// Does the work on this thread and on at most so many helpers, and returns when all are done.
+    pub fn share(&self, helpers: usize, work: &Work<'_>) {
+        let helpers = helpers.min(self.threads.len());
+        if helpers == 0 {
+            return work(0);
+        }
+        let job: *const Work<'_> = work;
+        // SAFETY: the two types differ in a lifetime only. Helpers use the work while the guard below
+        // lives, and the work outlives that.
+        let job = Job(unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(job) });
+        self.shared.panicked.store(false, Ordering::Relaxed);
+        let close = Close(&self.shared);
+        {
+            let mut state = self.shared.lock();
+            state.job = Some((job, helpers));
+            self.shared.jobs.fetch_add(1, Ordering::Release);
+            for _ in 0..helpers.min(state.asleep) {
+                self.shared.begun.notify_one();
+            }
+        }
+        work(0);
+        drop(close);
+        if self.shared.panicked.load(Ordering::Relaxed) {
+            panic!("a thread that helped panicked");
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.shared.lock().ends = true;
+        self.shared.begun.notify_all();
+        for thread in self.threads.drain(..) {
+            // It catches what panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// When dropped, no helper joins any more, and all have left.
+struct Close<'a>(&'a Shared);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.lock().job = None;
+        let is_busy = || self.0.active.load(Ordering::Acquire) > 0;
+        look(|| !is_busy());
+        if is_busy() {
+            let mut state = self.0.lock();
+            while is_busy() {
+                state = wait(&self.0.ended, state);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is locked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a helper does all its life.
+    fn help(&self, number: usize) {
+        let mut seen = 0;
+        while let Some(job) = self.next(&mut seen) {
+            let work = AssertUnwindSafe(|| {
+                // SAFETY: this helper counts as active, so the work is there.
+                unsafe { (*job.0)(number) }
+            });
+            if catch_unwind(work).is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+            if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
+                // Who waits looked with the state locked.
+                let _state = self.lock();
+                self.ended.notify_all();
+            }
+        }
+    }
+
+    /// Waits for work that was not seen so far, and joins; `None` at the end.
+    fn next(&self, seen: &mut u64) -> Option<Job> {
+        loop {
+            look(|| self.jobs.load(Ordering::Acquire) != *seen);
+            let mut state = self.lock();
+            while self.jobs.load(Ordering::Relaxed) == *seen && !state.ends {
+                state.asleep += 1;
+                state = wait(&self.begun, state);
+                state.asleep -= 1;
+            }
+            if state.ends {
+                return None;
+            }
+            *seen = self.jobs.load(Ordering::Relaxed);
+            if let Some((job, seats @ 1..)) = &mut state.job {
+                *seats -= 1;
+                self.active.fetch_add(1, Ordering::Relaxed);
+                return Some(*job);
+            }
+        }
+    }
+}
+
+/// Waits for something for a short time.
+fn look(is_there: impl Fn() -> bool) {
+    for _ in 0..LOOKS {
+        if is_there() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    condition
+        .wait(state)
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn all_who_may_join_work_at_once_and_nobody_is_left_behind() {
+        let crew = Crew::new(3).unwrap();
+        for helpers in [3, 1, 2, 0, 7] {
+            let barrier = Barrier::new(helpers.min(3) + 1);
+            let seen = Mutex::new(HashSet::new());
+            crew.share(helpers, &|number| {
+                seen.lock().unwrap().insert(number);
+                barrier.wait();
+            });
+            let seen = seen.into_inner().unwrap();
+            assert_eq!(seen.len(), helpers.min(3) + 1);
+            assert!(seen.contains(&0));
+        }
+    }
+
+    #[test]
+    fn work_that_is_done_waits_for_nobody_and_is_done_once() {
+        let crew = Crew::new(2).unwrap();
+        for round in 0..20_000_usize {
+            let next = AtomicUsize::new(0);
+            let sum = AtomicUsize::new(0);
+            crew.share(2, &|_| {
+                while let task @ ..3 = next.fetch_add(1, Ordering::Relaxed) {
+                    sum.fetch_add(round + task, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(sum.into_inner(), 3 * round + 3);
+        }
+    }
+
+    #[test]
+    fn a_panic_comes_back_and_the_crew_goes_on() {
+        let crew = Crew::new(1).unwrap();
+        let barrier = Barrier::new(2);
+        for panics in [0, 1] {
+            let shared = AssertUnwindSafe(|| {
+                crew.share(1, &|number| {
+                    barrier.wait();
+                    assert!(number != panics);
+                });
+            });
+            assert!(catch_unwind(shared).is_err());
+        }
+        crew.share(1, &|_| {
+            barrier.wait();
+        });
+    }
+}
