@@ -64,9 +64,10 @@ pub(crate) mod reduce_rows;
 pub(crate) mod repetition;
 pub(crate) mod scalar_body;
 mod scratch;
-mod stage;
+pub(crate) mod stage;
 mod structured;
 mod tensor_ops;
+pub(crate) mod walk;
 
 pub(crate) use maps::{Place, indexing_maps, named_structure};
 pub(crate) use stage::panel_width;

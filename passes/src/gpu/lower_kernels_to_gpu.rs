@@ -75,12 +75,16 @@
 //! more; that is `gates` writes and a quarter as many reads for each column, against K multiply-adds.
 //!
 //! With the module's attribute `cfb.precision = "tf32"` or `"bf16"` (`round-products-tf32`,
-//! `round-products-bf16`) tiles are computed by tensor cores: factors are rounded as they are read from
-//! shared memory (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`), `mma.sync` adds their products to sums of `f32`
-//! in registers. All else stays `f32`: folds, products of at most four columns, which are folds, products
-//! of a kernel over calls that are no tile of a result, of all of which a remark tells, and kernels on the
-//! CPU. Numbers are within about 1e-3 (tf32) or 1e-2 (bf16) of an instance's largest; where tensors decide,
-//! a decision can fall otherwise.
+//! `round-products-bf16`) tiles are computed by tensor cores: `mma.sync` adds products of rounded factors
+//! to sums of `f32` in registers. Rows are rounded as they are read from shared memory
+//! (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`). Weights of kernels over rows that are parameters are
+//! constants of another form, `rounded`: made once when the program is loaded, dense, whatever slice or
+//! transposition of the parameter they are, and in bf16 with two neighbouring k of a column in a word,
+//! which halves what is copied and kept. A weight that a launch computes is rounded as rows are. All else
+//! stays `f32`: folds, products of at most four columns, which are folds, products of a kernel over calls
+//! that are no tile of a result, of all of which a remark tells, and kernels on the CPU. Numbers are within
+//! about 1e-3 (tf32) or 1e-2 (bf16) of an instance's largest; where tensors decide, a decision can fall
+//! otherwise.
 //!
 //! The same row gives the same bits whatever other rows it is computed with, and in every size of
 //! tile: each sum has one order of k, and no value is added up by several threads in turn.

@@ -7,11 +7,12 @@
 
 use std::collections::HashMap;
 
-use super::body::{Body, MustStore, Source};
-use super::graph::{Graph, Kind, Linear, Node, NodeId, dense_strides, identity};
+use super::body::{Body, MustStore};
+use super::graph::{Graph, Kind, Linear, NodeId, identity};
 use super::layout::{Layout, Layouts, Place, Slot, round_up};
 use super::repetition;
 use super::stage::{Fold, PANEL, Product, ReduceRows, Stage, Start, Weight, panel_width};
+use super::walk::{Planner, Root};
 use crate::pass::{Failed, error};
 use melior::ir::OperationRef;
 
@@ -28,8 +29,9 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Failed> {
     let counts = graph.use_counts();
     let mut stored = vec![false; graph.nodes.len()];
     loop {
-        let mut planner = Planner::new(graph, &counts, Layouts::assign(graph, &counts, &stored));
-        match planner.stages() {
+        let mut planner =
+            StagePlanner::new(graph, &counts, Layouts::assign(graph, &counts, &stored));
+        match planner.walk(&counts) {
             Ok(()) => match planner.costly() {
                 Some(node) => stored[node] = true,
                 None => return Ok(planner.finish()),
@@ -58,7 +60,7 @@ impl From<MustStore> for Stop {
     }
 }
 
-struct Planner<'a, 'c> {
+struct StagePlanner<'a, 'c> {
     graph: &'a Graph<'c>,
     counts: &'a [usize],
     layouts: Layouts,
@@ -70,21 +72,9 @@ struct Planner<'a, 'c> {
     flops: i64,
 }
 
-/// A value that a group computes and stores.
-struct Root<'a> {
-    id: NodeId,
-    domain: &'a [i64],
-    rows: bool,
-    /// Compute the node instead of loading it: this is what fills its memory.
-    defines: bool,
-    place: Place,
-    offset: i64,
-    strides: &'a [i64],
-}
-
-impl<'a, 'c> Planner<'a, 'c> {
+impl<'a, 'c> StagePlanner<'a, 'c> {
     fn new(graph: &'a Graph<'c>, counts: &'a [usize], layouts: Layouts) -> Self {
-        Planner {
+        StagePlanner {
             graph,
             counts,
             layouts,
@@ -96,81 +86,7 @@ impl<'a, 'c> Planner<'a, 'c> {
         }
     }
 
-    fn stages(&mut self) -> Result<(), Stop> {
-        for (id, node) in self.graph.nodes.iter().enumerate() {
-            if self.counts[id] == 0 {
-                continue;
-            }
-            match &node.kind {
-                Kind::Product { a, weight, init } => self.product(id, *a, *weight, *init)?,
-                Kind::Concat { inputs, dim } => self.concat(id, inputs, *dim)?,
-                Kind::Reduce { .. } => self.fold(id)?,
-                Kind::ReduceRows { list, op, init } => self.reduce_rows(id, *list, *op, *init)?,
-                Kind::Loops(loops) => {
-                    let mut body = Body::new(loops.domain.clone(), node.rows);
-                    let index = identity(loops.domain.len());
-                    let mut inputs = vec![];
-                    for input in &loops.inputs {
-                        inputs.push(body.value(&self.source(), *input, &index)?);
-                    }
-                    for init in &loops.inits {
-                        let splat = matches!(self.graph.nodes[*init].kind, Kind::Splat(_));
-                        if !splat && self.layouts.view(self.graph, *init).is_none() {
-                            return Err(Stop::Store(*init));
-                        }
-                    }
-                    self.push(
-                        node,
-                        Stage::Loops {
-                            node: id,
-                            body,
-                            inputs,
-                        },
-                    );
-                }
-                Kind::LoopsResult { loops, .. } => {
-                    self.written
-                        .insert(id, self.written.get(loops).copied().unwrap_or(0));
-                }
-                Kind::Operand(_) | Kind::List(_) | Kind::Param(_) | Kind::Dense(_) => {}
-                _ => {
-                    if let Some(layout) = self.layouts.of_node[id].clone() {
-                        self.root(Root {
-                            id,
-                            domain: &node.shape,
-                            rows: node.rows,
-                            defines: true,
-                            place: layout.place,
-                            offset: 0,
-                            strides: &layout.strides,
-                        })?;
-                    }
-                }
-            }
-        }
-        for (result, id) in self.layouts.copies.clone() {
-            let node = &self.graph.nodes[id];
-            self.root(Root {
-                id,
-                domain: &node.shape,
-                rows: true,
-                defines: false,
-                place: Place::Result(result),
-                offset: 0,
-                strides: &dense_strides(&node.shape),
-            })?;
-        }
-        Ok(())
-    }
-
-    fn source(&self) -> Source<'_, 'c> {
-        Source {
-            graph: self.graph,
-            layouts: &self.layouts,
-        }
-    }
-
-    fn list(&mut self, rows: bool) -> &mut Vec<Stage<'c>> {
+    fn stages(&mut self, rows: bool) -> &mut Vec<Stage<'c>> {
         if rows {
             &mut self.rows
         } else {
@@ -178,50 +94,11 @@ impl<'a, 'c> Planner<'a, 'c> {
         }
     }
 
-    /// Adds a stage that writes a node's memory.
-    fn push(&mut self, node: &Node<'c>, stage: Stage<'c>) {
-        let at = self.list(node.rows).len();
-        match &stage {
-            Stage::Fold(fold) => self.written.insert(fold.node, at),
-            Stage::ReduceRows(stage) => self.written.insert(stage.node, at),
-            Stage::Loops { node, .. } => self.written.insert(*node, at),
-            _ => None,
-        };
-        self.list(node.rows).push(stage);
-    }
-
-    /// Adds a value to the last group that may hold it, or to a new one.
-    fn root(&mut self, root: Root<'_>) -> Result<(), Stop> {
-        let count = self.list(root.rows).len();
-        for at in (0..count).rev() {
-            let stages = if root.rows { &self.rows } else { &self.shared };
-            let Stage::Group(body) = &stages[at] else {
-                continue;
-            };
-            if body.domain != root.domain {
-                continue;
-            }
-            let mut joined = body.clone();
-            self.add_root(&mut joined, &root)?;
-            if self.may_run_at(&joined, root.rows, at) {
-                self.list(root.rows)[at] = Stage::Group(joined);
-                self.mark_written(&root, at);
-                return Ok(());
-            }
-        }
-        let mut body = Body::new(root.domain.to_vec(), root.rows);
-        self.add_root(&mut body, &root)?;
-        self.list(root.rows).push(Stage::Group(body));
-        self.mark_written(&root, count);
-        Ok(())
-    }
-
-    fn mark_written(&mut self, root: &Root<'_>, at: usize) {
-        // A concatenation is complete with its last part.
-        let last = self.written.get(&root.id).copied().unwrap_or(0).max(at);
-        if root.defines {
-            self.written.insert(root.id, last);
-        }
+    /// Adds a stage behind the others that run as often as a node is computed; where it is.
+    fn push(&mut self, node: NodeId, stage: Stage<'c>) -> usize {
+        let list = self.stages(self.graph.nodes[node].rows);
+        list.push(stage);
+        list.len() - 1
     }
 
     /// Whether all that a body loads was written by earlier stages.
@@ -233,176 +110,6 @@ impl<'a, 'c> Planner<'a, 'c> {
                     .get(&buffer)
                     .is_none_or(|written| *written < at)
         })
-    }
-
-    fn add_root(&self, body: &mut Body<'c>, root: &Root<'_>) -> Result<(), Stop> {
-        let index = identity(root.domain.len());
-        let value = if root.defines {
-            body.compute(&self.source(), root.id, &index)?
-        } else {
-            body.value(&self.source(), root.id, &index)?
-        };
-        if root.defines {
-            body.define(root.id, &index, value);
-        }
-        let address = Linear {
-            constant: root.offset,
-            coefficients: root.strides.to_vec(),
-        };
-        body.stores.push(super::body::Store {
-            place: root.place,
-            address,
-            value,
-        });
-        Ok(())
-    }
-
-    fn concat(&mut self, id: NodeId, inputs: &[NodeId], dim: usize) -> Result<(), Stop> {
-        let Some(layout) = self.layouts.of_node[id].clone() else {
-            return Ok(());
-        };
-        let node = &self.graph.nodes[id];
-        let mut start = 0;
-        let mut last = 0;
-        for input in inputs {
-            let mut domain = self.graph.nodes[*input].shape.clone();
-            if matches!(self.graph.nodes[*input].kind, Kind::Splat(_))
-                && domain.len() != node.shape.len()
-            {
-                return Err(Stop::Failed(error(
-                    node.op,
-                    "not supported yet: this concatenation",
-                )));
-            }
-            domain.resize(node.shape.len(), 1);
-            self.root(Root {
-                id: *input,
-                domain: &domain,
-                rows: node.rows,
-                defines: false,
-                place: layout.place,
-                offset: start * layout.strides[dim],
-                strides: &layout.strides,
-            })?;
-            start += domain[dim];
-            last = last.max(self.last_writer(layout.place, node.rows));
-        }
-        self.written.insert(id, last);
-        Ok(())
-    }
-
-    /// The last group that stores to a place.
-    fn last_writer(&self, place: Place, rows: bool) -> usize {
-        let stages = if rows { &self.rows } else { &self.shared };
-        let stores = |stage: &Stage<'c>| match stage {
-            Stage::Group(body) => body.stores.iter().any(|store| store.place == place),
-            _ => false,
-        };
-        stages.iter().rposition(stores).unwrap_or(0)
-    }
-
-    fn fold(&mut self, id: NodeId) -> Result<(), Stop> {
-        let node = &self.graph.nodes[id];
-        let Kind::Reduce {
-            input,
-            dims,
-            combiner,
-            init,
-        } = &node.kind
-        else {
-            return Ok(());
-        };
-        let domain = self.graph.nodes[*input].shape.clone();
-        let mut body = Body::new(domain.clone(), node.rows);
-        let value = body.value(&self.source(), *input, &identity(domain.len()))?;
-        let mut start = Body::new(node.shape.clone(), node.rows);
-        let start_value = start.value(&self.source(), *init, &identity(node.shape.len()))?;
-        let fold = Fold {
-            node: id,
-            body,
-            input: value,
-            dims: dims.clone(),
-            combiner: *combiner,
-            init: start,
-            init_value: start_value,
-        };
-        self.push(node, Stage::Fold(Box::new(fold)));
-        Ok(())
-    }
-
-    fn reduce_rows(
-        &mut self,
-        id: NodeId,
-        list: NodeId,
-        op: OperationRef<'c, 'c>,
-        init: NodeId,
-    ) -> Result<(), Stop> {
-        let node = &self.graph.nodes[id];
-        let Kind::List(list) = self.graph.nodes[list].kind else {
-            return Err(Stop::Failed(error(
-                op,
-                "expected a list operand of the kernel",
-            )));
-        };
-        let mut start = Body::new(node.shape.clone(), true);
-        let index = identity(node.shape.len());
-        let init_value = start.value(&self.source(), init, &index)?;
-        let stage = ReduceRows {
-            node: id,
-            list,
-            op,
-            init: start,
-            init_value,
-        };
-        self.push(node, Stage::ReduceRows(Box::new(stage)));
-        Ok(())
-    }
-
-    fn product(&mut self, id: NodeId, a: NodeId, weight: NodeId, init: NodeId) -> Result<(), Stop> {
-        let node = &self.graph.nodes[id];
-        let a_node = &self.graph.nodes[a];
-        let view = self.layouts.view(self.graph, a).ok_or(Stop::Store(a))?;
-        let (Some(k), Some(columns)) = (a_node.shape.last().copied(), node.shape.last().copied())
-        else {
-            return Err(Stop::Failed(error(node.op, "expected operands of rank 2")));
-        };
-        let last = view.strides.len() - 1;
-        if view.strides[last] != 1 && k != 1 {
-            return Err(Stop::Store(a));
-        }
-        let outer = &a_node.shape[..last];
-        let rows: i64 = outer.iter().product();
-        // All rows of the matrix must be equally far apart.
-        let a_stride = match outer.len() {
-            0 => 0,
-            1 => view.strides[0],
-            _ => {
-                return Err(Stop::Failed(error(
-                    node.op,
-                    "not supported yet: more than one dim of rows",
-                )));
-            }
-        };
-        let weight = self.weight(weight, k, columns)?;
-        let start = self.start(id, init)?;
-        self.flops += 2 * rows * k * columns;
-        let Some(layout) = self.layouts.of_node[id].clone() else {
-            return Ok(());
-        };
-        let at = self.rows.len();
-        self.written.insert(id, at);
-        let c = layout.place;
-        self.rows.push(Stage::Product(Product {
-            a: view,
-            rows,
-            a_stride,
-            k,
-            columns,
-            weight,
-            start,
-            c,
-        }));
-        Ok(())
     }
 
     fn weight(&mut self, weight: NodeId, k: i64, columns: i64) -> Result<Weight, Stop> {
@@ -494,5 +201,126 @@ impl<'a, 'c> Planner<'a, 'c> {
             rows: self.rows,
             flops: self.flops,
         }
+    }
+}
+
+impl<'a, 'c: 'a> Planner<'a, 'c> for StagePlanner<'a, 'c> {
+    type Stop = Stop;
+    /// The stage, in its list.
+    type Written = usize;
+
+    const SHARED_IN_MEMORY: bool = true;
+
+    fn graph(&self) -> &'a Graph<'c> {
+        self.graph
+    }
+
+    fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
+    fn product(&mut self, id: NodeId, a: NodeId, weight: NodeId, init: NodeId) -> Result<(), Stop> {
+        let node = &self.graph.nodes[id];
+        let a_node = &self.graph.nodes[a];
+        let view = self.layouts.view(self.graph, a).ok_or(Stop::Store(a))?;
+        let (Some(k), Some(columns)) = (a_node.shape.last().copied(), node.shape.last().copied())
+        else {
+            return Err(Stop::Failed(error(node.op, "expected operands of rank 2")));
+        };
+        let last = view.strides.len() - 1;
+        if view.strides[last] != 1 && k != 1 {
+            return Err(Stop::Store(a));
+        }
+        let outer = &a_node.shape[..last];
+        let rows: i64 = outer.iter().product();
+        // All rows of the matrix must be equally far apart.
+        let a_stride = match outer.len() {
+            0 => 0,
+            1 => view.strides[0],
+            _ => {
+                return Err(Stop::Failed(error(
+                    node.op,
+                    "not supported yet: more than one dim of rows",
+                )));
+            }
+        };
+        let weight = self.weight(weight, k, columns)?;
+        let start = self.start(id, init)?;
+        self.flops += 2 * rows * k * columns;
+        let Some(layout) = self.layouts.of_node[id].clone() else {
+            return Ok(());
+        };
+        let at = self.rows.len();
+        self.written.insert(id, at);
+        let c = layout.place;
+        self.rows.push(Stage::Product(Product {
+            a: view,
+            rows,
+            a_stride,
+            k,
+            columns,
+            weight,
+            start,
+            c,
+        }));
+        Ok(())
+    }
+
+    fn fold(&mut self, fold: Fold<'c>, _: NodeId, _: NodeId) -> Result<usize, Stop> {
+        Ok(self.push(fold.node, Stage::Fold(Box::new(fold))))
+    }
+
+    fn list(&mut self, list: ReduceRows<'c>, _: NodeId) -> Result<usize, Stop> {
+        Ok(self.push(list.node, Stage::ReduceRows(Box::new(list))))
+    }
+
+    fn loops(&mut self, id: NodeId) -> Result<usize, Stop> {
+        let (body, inputs) = self.loop_inputs(id)?;
+        if let Kind::Loops(loops) = &self.graph.nodes[id].kind {
+            for init in &loops.inits {
+                let splat = matches!(self.graph.nodes[*init].kind, Kind::Splat(_));
+                if !splat && self.layouts.view(self.graph, *init).is_none() {
+                    return Err(Stop::Store(*init));
+                }
+            }
+        }
+        let node = id;
+        Ok(self.push(id, Stage::Loops { node, body, inputs }))
+    }
+
+    /// Adds a value to the last group that may hold it, or to a new one.
+    fn root(&mut self, root: Root<'_>) -> Result<usize, Stop> {
+        let count = self.stages(root.rows).len();
+        for at in (0..count).rev() {
+            let stages = if root.rows { &self.rows } else { &self.shared };
+            let Stage::Group(body) = &stages[at] else {
+                continue;
+            };
+            if body.domain != root.domain {
+                continue;
+            }
+            let mut joined = body.clone();
+            root.add_to(&mut joined, &self.source())?;
+            if self.may_run_at(&joined, root.rows, at) {
+                self.stages(root.rows)[at] = Stage::Group(joined);
+                return Ok(at);
+            }
+        }
+        let mut body = self.body(root.domain, root.rows);
+        root.add_to(&mut body, &self.source())?;
+        self.stages(root.rows).push(Stage::Group(body));
+        Ok(count)
+    }
+
+    fn written(&self, id: NodeId) -> Option<usize> {
+        self.written.get(&id).copied()
+    }
+
+    fn set_written(&mut self, id: NodeId, written: usize) {
+        self.written.insert(id, written);
+    }
+
+    fn refuse(&self, op: OperationRef<'c, 'c>, reason: &'static str) -> Stop {
+        Stop::Failed(error(op, &format!("not supported yet: {reason}")))
     }
 }

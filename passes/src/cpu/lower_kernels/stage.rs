@@ -96,6 +96,7 @@ pub struct Fold<'c> {
 }
 
 /// A `ReduceRows`: for each row, the tensors of its list are folded, one after another.
+#[derive(Clone)]
 pub struct ReduceRows<'c> {
     pub node: NodeId,
     /// The list's position among the kernel's operands.

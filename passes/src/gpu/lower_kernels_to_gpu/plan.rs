@@ -7,7 +7,7 @@
 //! after another, with a barrier in between. Launches talk through the results' rows and scratch.
 //!
 //! A product is never stored but where a fold or a later launch needs more of it than one column.
-//! Then the last value is stored that can still be computed with it ([`Planner::frontier`]).
+//! Then the last value is stored that can still be computed with it ([`LaunchPlanner::frontier`]).
 
 mod frontier;
 mod launches;
@@ -18,12 +18,14 @@ use std::collections::HashMap;
 
 use melior::ir::OperationRef;
 
-use crate::cpu::lower_kernels::body::{Body, MustStore, Source, Store};
-use crate::cpu::lower_kernels::graph::{Graph, Kind, Linear, NodeId, dense_strides, identity};
-use crate::cpu::lower_kernels::layout::{Layouts, Place};
+use crate::cpu::lower_kernels::body::{Body, MustStore};
+use crate::cpu::lower_kernels::graph::{Graph, Linear, NodeId};
+use crate::cpu::lower_kernels::layout::Layouts;
 use crate::cpu::lower_kernels::repetition;
+use crate::cpu::lower_kernels::stage::{Fold as ReduceStage, ReduceRows};
+use crate::cpu::lower_kernels::walk::{Planner, Root};
 
-pub use launches::{Chain, Fold, Launch, List, Plan, Rows, Segment, Stage, Tile, loads_of};
+pub use launches::{Chain, Fold, Launch, Plan, Rows, Segment, Stage, Tile, loads_of};
 
 /// Products at the same place of one iteration space that a thread may hold.
 pub const MAX_GATES: usize = 8;
@@ -42,7 +44,7 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Refused<'c>> {
     let mut stored = vec![false; graph.nodes.len()];
     loop {
         let layouts = Layouts::assign(graph, &counts, &stored);
-        let mut planner = Planner {
+        let mut planner = LaunchPlanner {
             graph,
             counts: &counts,
             stored: &stored,
@@ -50,7 +52,7 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Refused<'c>> {
             launches: vec![],
             written: HashMap::new(),
         };
-        let next = match planner.run() {
+        let next = match planner.walk(&counts) {
             Ok(()) => match planner.costly() {
                 None => {
                     let is_empty = |launch: &Launch<'c>| matches!(launch, Launch::Rows(rows) if rows.stages.is_empty());
@@ -90,19 +92,7 @@ impl From<MustStore> for Stop<'_> {
 /// A launch and, of a row launch, the stage that writes a value.
 type Written = (usize, usize);
 
-/// A value that is computed and stored.
-struct Root<'a> {
-    id: NodeId,
-    domain: &'a [i64],
-    rows: bool,
-    /// Compute the node instead of loading it: this is what fills its memory.
-    defines: bool,
-    place: Place,
-    offset: i64,
-    strides: &'a [i64],
-}
-
-struct Planner<'a, 'c> {
+struct LaunchPlanner<'a, 'c> {
     graph: &'a Graph<'c>,
     counts: &'a [usize],
     stored: &'a [bool],
@@ -111,108 +101,10 @@ struct Planner<'a, 'c> {
     written: HashMap<NodeId, Written>,
 }
 
-impl<'c> Planner<'_, 'c> {
-    fn run(&mut self) -> Result<(), Stop<'c>> {
-        let graph = self.graph;
-        for (id, node) in graph.nodes.iter().enumerate() {
-            if self.counts[id] == 0 {
-                continue;
-            }
-            match &node.kind {
-                Kind::Product { a, weight, init } => self.product(id, *a, *weight, *init)?,
-                Kind::Concat { inputs, dim } => self.concat(id, inputs, *dim)?,
-                Kind::Reduce { .. } => self.fold(id)?,
-                Kind::ReduceRows { list, op, init } => self.list(id, *list, *op, *init)?,
-                Kind::Loops(_) => self.loops(id)?,
-                Kind::LoopsResult { loops, .. } => {
-                    if let Some(written) = self.written.get(loops) {
-                        self.written.insert(id, *written);
-                    }
-                }
-                Kind::Operand(_) | Kind::List(_) | Kind::Param(_) | Kind::Dense(_) => {}
-                _ => {
-                    if let Some(layout) = self.layouts.of_node[id].clone() {
-                        let written = self.root(Root {
-                            id,
-                            domain: &node.shape,
-                            rows: node.rows,
-                            defines: true,
-                            place: layout.place,
-                            offset: 0,
-                            strides: &layout.strides,
-                        })?;
-                        self.written.insert(id, written);
-                    }
-                }
-            }
-        }
-        for (result, id) in self.layouts.copies.clone() {
-            let node = &graph.nodes[id];
-            self.root(Root {
-                id,
-                domain: &node.shape,
-                rows: true,
-                defines: false,
-                place: Place::Result(result),
-                offset: 0,
-                strides: &dense_strides(&node.shape),
-            })?;
-        }
-        Ok(())
-    }
-
-    fn source(&self) -> Source<'_, 'c> {
-        Source {
-            graph: self.graph,
-            layouts: &self.layouts,
-        }
-    }
-
-    fn refuse(&self, id: NodeId, reason: &'static str) -> Stop<'c> {
-        Stop::Refused(Refused {
-            op: self.graph.nodes[id].op,
-            reason,
-        })
-    }
-
+impl<'c> LaunchPlanner<'_, 'c> {
     fn costly(&self) -> Option<NodeId> {
         let bodies = self.launches.iter().flat_map(Launch::bodies);
         repetition::costly_in(self.graph, &self.layouts, bodies)
-    }
-
-    /// Adds a value to a launch that may hold it, or to a new one; where it is written.
-    fn root(&mut self, root: Root<'_>) -> Result<Written, Stop<'c>> {
-        let mut alone = Body::new(root.domain.to_vec(), false);
-        self.add_root(&mut alone, &root)?;
-        let pending: Vec<NodeId> = alone
-            .buffers()
-            .filter(|buffer| self.is_pending(*buffer))
-            .collect();
-        if !root.rows || pending.is_empty() {
-            return self.pointwise(&root, alone);
-        }
-        for at in 0..self.launches.len() {
-            if let Some(tile) = self.joined(at, &root)? {
-                self.launches[at] = Launch::Tile(Box::new(tile));
-                return Ok((at, 0));
-            }
-        }
-        let empty = Tile {
-            domain: root.domain.to_vec(),
-            chains: vec![],
-            body: Body::new(root.domain.to_vec(), false),
-        };
-        let at = self.launches.len();
-        match self.with_root(at, empty, &root)? {
-            Some(tile) => {
-                self.launches.push(Launch::Tile(Box::new(tile)));
-                Ok((at, 0))
-            }
-            None => {
-                let product = pending.into_iter().min().unwrap_or(root.id);
-                Err(Stop::Store(self.frontier(product, root.id)))
-            }
-        }
     }
 
     fn joined(&self, at: usize, root: &Root<'_>) -> Result<Option<Tile<'c>>, Stop<'c>> {
@@ -231,7 +123,7 @@ impl<'c> Planner<'_, 'c> {
         mut tile: Tile<'c>,
         root: &Root<'_>,
     ) -> Result<Option<Tile<'c>>, Stop<'c>> {
-        self.add_root(&mut tile.body, root)?;
+        root.add_to(&mut tile.body, &self.source())?;
         let columns = tile.domain.last().copied().unwrap_or(1);
         let loads: Vec<(NodeId, Linear)> = loads_of(&tile.body).collect();
         for (buffer, address) in loads {
@@ -283,7 +175,7 @@ impl<'c> Planner<'_, 'c> {
                     continue;
                 }
                 let mut body = body.clone();
-                self.add_root(&mut body, root)?;
+                root.add_to(&mut body, &self.source())?;
                 if body.buffers().all(before) {
                     joined = Some((number, body));
                     break;
@@ -298,24 +190,94 @@ impl<'c> Planner<'_, 'c> {
         }
         Ok(self.stage(root.rows, Stage::Group(alone)))
     }
+}
 
-    fn add_root(&self, body: &mut Body<'c>, root: &Root<'_>) -> Result<(), Stop<'c>> {
-        let index = identity(root.domain.len());
-        let value = if root.defines {
-            let value = body.compute(&self.source(), root.id, &index)?;
-            body.define(root.id, &index, value);
-            value
-        } else {
-            body.value(&self.source(), root.id, &index)?
+impl<'a, 'c: 'a> Planner<'a, 'c> for LaunchPlanner<'a, 'c> {
+    type Stop = Stop<'c>;
+    type Written = Written;
+
+    const SHARED_IN_MEMORY: bool = false;
+
+    fn graph(&self) -> &'a Graph<'c> {
+        self.graph
+    }
+
+    fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
+    fn product(
+        &mut self,
+        id: NodeId,
+        a: NodeId,
+        weight: NodeId,
+        init: NodeId,
+    ) -> Result<(), Stop<'c>> {
+        self.plan_product(id, a, weight, init)
+    }
+
+    fn fold(
+        &mut self,
+        fold: ReduceStage<'c>,
+        input: NodeId,
+        init: NodeId,
+    ) -> Result<Written, Stop<'c>> {
+        self.plan_fold(fold, input, init)
+    }
+
+    fn list(&mut self, list: ReduceRows<'c>, init: NodeId) -> Result<Written, Stop<'c>> {
+        self.needs_memory(init, &list.init)?;
+        Ok(self.stage(true, Stage::List(Box::new(list))))
+    }
+
+    fn loops(&mut self, id: NodeId) -> Result<Written, Stop<'c>> {
+        self.plan_loops(id)
+    }
+
+    /// Adds a value to a launch that may hold it, or to a new one; where it is written.
+    fn root(&mut self, root: Root<'_>) -> Result<Written, Stop<'c>> {
+        let mut alone = Body::new(root.domain.to_vec(), false);
+        root.add_to(&mut alone, &self.source())?;
+        let pending: Vec<NodeId> = alone
+            .buffers()
+            .filter(|buffer| self.is_pending(*buffer))
+            .collect();
+        if !root.rows || pending.is_empty() {
+            return self.pointwise(&root, alone);
+        }
+        for at in 0..self.launches.len() {
+            if let Some(tile) = self.joined(at, &root)? {
+                self.launches[at] = Launch::Tile(Box::new(tile));
+                return Ok((at, 0));
+            }
+        }
+        let empty = Tile {
+            domain: root.domain.to_vec(),
+            chains: vec![],
+            body: Body::new(root.domain.to_vec(), false),
         };
-        body.stores.push(Store {
-            place: root.place,
-            address: Linear {
-                constant: root.offset,
-                coefficients: root.strides.to_vec(),
-            },
-            value,
-        });
-        Ok(())
+        let at = self.launches.len();
+        match self.with_root(at, empty, &root)? {
+            Some(tile) => {
+                self.launches.push(Launch::Tile(Box::new(tile)));
+                Ok((at, 0))
+            }
+            None => {
+                let product = pending.into_iter().min().unwrap_or(root.id);
+                Err(Stop::Store(self.frontier(product, root.id)))
+            }
+        }
+    }
+
+    fn written(&self, id: NodeId) -> Option<Written> {
+        self.written.get(&id).copied()
+    }
+
+    fn set_written(&mut self, id: NodeId, written: Written) {
+        self.written.insert(id, written);
+    }
+
+    fn refuse(&self, op: OperationRef<'c, 'c>, reason: &'static str) -> Stop<'c> {
+        Stop::Refused(Refused { op, reason })
     }
 }

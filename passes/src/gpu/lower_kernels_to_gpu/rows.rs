@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use cohort_dialects::builder::Val;
 
 use super::ops::{THREADS, WARP, barrier, block, delinearise, divide, load_neighbours, thread};
-use super::plan::{List, Rows, Stage};
+use super::plan::{Rows, Stage};
 use super::site::{Address, Frame, Known, Row, Site, memory};
 use crate::cpu::lower_kernels::body::{Body, Instruction, Store, ValueId};
 use crate::cpu::lower_kernels::compute::element_address;
 use crate::cpu::lower_kernels::emit::{Emitter, Index, Width};
 use crate::cpu::lower_kernels::graph::{Graph, Kind, Linear, NodeId, dense_strides};
 use crate::cpu::lower_kernels::layout::{Place, View, elem_bytes};
+use crate::cpu::lower_kernels::stage::ReduceRows;
 use crate::cpu::lower_kernels::{loops as generic, reduce_rows};
 use folds::{WARP_RESULTS, by_warps, results};
 
@@ -175,7 +176,7 @@ impl<'c> Writer<'_, '_, 'c> {
         }
     }
 
-    fn list(&self, e: &Emitter<'c>, list: &List<'c>) {
+    fn list(&self, e: &Emitter<'c>, list: &ReduceRows<'c>) {
         let node = &self.frame.graph.nodes[list.node];
         let elem = node.elem;
         let store = self.store_of(list.node, list.init_value);

@@ -1,11 +1,11 @@
 //! What is stored of a product that a launch cannot keep in registers: the last value on the way from it
 //! that can be computed with it.
 
-use super::{Planner, Stop};
+use super::{LaunchPlanner, Stop};
 use crate::cpu::lower_kernels::body::Body;
 use crate::cpu::lower_kernels::graph::{Kind, NodeId};
 
-impl<'c> Planner<'_, 'c> {
+impl<'c> LaunchPlanner<'_, 'c> {
     /// The last node on the way from a product to `end` that needs nothing but the product and what
     /// is in memory, and that everything on that way goes through.
     pub(super) fn frontier(&self, product: NodeId, end: NodeId) -> NodeId {
@@ -73,7 +73,7 @@ impl<'c> Planner<'_, 'c> {
         }
     }
 
-    /// As [`Planner::frontier`], where `end` is read by what needs memory.
+    /// As [`LaunchPlanner::frontier`], where `end` is read by what needs memory.
     fn frontier_to(&self, product: NodeId, end: NodeId) -> NodeId {
         let before = self.frontier(product, end);
         let only = self.graph.nodes[end].inputs();

@@ -7,6 +7,7 @@ use melior::ir::OperationRef;
 use crate::cpu::lower_kernels::body::{Body, Instruction, ValueId};
 use crate::cpu::lower_kernels::graph::{Graph, Kind, Linear, NodeId};
 use crate::cpu::lower_kernels::layout::{Layouts, View};
+use crate::cpu::lower_kernels::stage::ReduceRows;
 
 pub struct Plan<'c> {
     pub layouts: Layouts,
@@ -70,7 +71,7 @@ pub enum Stage<'c> {
     Group(Body<'c>),
     Fold(Box<Fold<'c>>),
     /// The tensors of a list, folded with the body of an operation.
-    List(Box<List<'c>>),
+    List(Box<ReduceRows<'c>>),
     /// A generic that is run as it is, one thread for each index that is not folded.
     Loops {
         node: NodeId,
@@ -91,15 +92,6 @@ pub struct Fold<'c> {
     /// The operation that folds; none for a sum of products.
     pub combiner: Option<OperationRef<'c, 'c>>,
     /// Over the dims that are kept.
-    pub init: Body<'c>,
-    pub init_value: ValueId,
-}
-
-#[derive(Clone)]
-pub struct List<'c> {
-    pub node: NodeId,
-    pub list: usize,
-    pub op: OperationRef<'c, 'c>,
     pub init: Body<'c>,
     pub init_value: ValueId,
 }

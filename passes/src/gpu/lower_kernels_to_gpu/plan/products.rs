@@ -4,11 +4,12 @@
 use cohort_abi::manifest::Elem;
 
 use super::launches::{Chain, Fold, Gate, Launch, Segment, Stage, Tile};
-use super::{NARROW, Planner, Root, Stop};
+use super::{LaunchPlanner, NARROW, Stop};
 use crate::cpu::lower_kernels::body::Body;
 use crate::cpu::lower_kernels::graph::{Kind, Linear, NodeId, identity};
+use crate::cpu::lower_kernels::walk::{Planner, Root};
 
-impl<'c> Planner<'_, 'c> {
+impl<'c> LaunchPlanner<'_, 'c> {
     fn is_narrow(&self, id: NodeId) -> bool {
         self.graph.nodes[id]
             .shape
@@ -22,7 +23,7 @@ impl<'c> Planner<'_, 'c> {
             && !self.written.contains_key(&buffer)
     }
 
-    pub(super) fn product(
+    pub(super) fn plan_product(
         &mut self,
         id: NodeId,
         a: NodeId,
@@ -34,7 +35,7 @@ impl<'c> Planner<'_, 'c> {
             return self.narrow(id, a, weight, init);
         }
         if node.elem != Elem::F32 || node.shape.len() > 2 {
-            return Err(self.refuse(id, "this product"));
+            return Err(self.refuse(node.op, "this product"));
         }
         if !self.stored[id] {
             return Ok(());
@@ -125,7 +126,7 @@ impl<'c> Planner<'_, 'c> {
             return Err(Stop::Store(a));
         }
         if !self.graph.nodes[view.buffer].rows || a_node.elem != Elem::F32 {
-            return Err(self.refuse(product, "this product"));
+            return Err(self.refuse(self.graph.nodes[product].op, "this product"));
         }
         let weight = self
             .layouts

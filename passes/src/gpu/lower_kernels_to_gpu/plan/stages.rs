@@ -1,16 +1,18 @@
-//! Stages over whole rows: folds, lists, concatenations and generics that are run as they are.
+//! Stages over whole rows: folds, lists and generics that are run as they are.
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::name_of;
 use melior::ir::OperationRef;
 
-use super::launches::{Fold, Launch, List, Rows, Stage};
-use super::{Planner, Root, Stop, Written};
+use super::launches::{Fold, Launch, Rows, Stage};
+use super::{LaunchPlanner, Stop, Written};
 use crate::cpu::lower_kernels::body::{Body, Instruction, ValueId};
 use crate::cpu::lower_kernels::compute::is_operation;
-use crate::cpu::lower_kernels::graph::{Kind, NodeId, identity};
+use crate::cpu::lower_kernels::graph::{Kind, NodeId};
+use crate::cpu::lower_kernels::stage::Fold as ReduceStage;
+use crate::cpu::lower_kernels::walk::Planner;
 
-impl<'c> Planner<'_, 'c> {
+impl<'c> LaunchPlanner<'_, 'c> {
     /// Adds a stage to the last row launch that may hold it, or to a new one.
     pub(super) fn stage(&mut self, rows: bool, stage: Stage<'c>) -> Written {
         let bodies = stage.bodies();
@@ -36,114 +38,38 @@ impl<'c> Planner<'_, 'c> {
         (self.launches.len() - 1, 0)
     }
 
-    pub(super) fn concat(
+    pub(super) fn plan_fold(
         &mut self,
-        id: NodeId,
-        inputs: &[NodeId],
-        dim: usize,
-    ) -> Result<(), Stop<'c>> {
-        let Some(layout) = self.layouts.of_node[id].clone() else {
-            return Ok(());
-        };
-        let node = &self.graph.nodes[id];
-        let mut start = 0;
-        let mut last = (0, 0);
-        for input in inputs {
-            let mut domain = self.graph.nodes[*input].shape.clone();
-            if domain.len() != node.shape.len()
-                && matches!(self.graph.nodes[*input].kind, Kind::Splat(_))
-            {
-                return Err(self.refuse(id, "this concatenation"));
-            }
-            domain.resize(node.shape.len(), 1);
-            let written = self.root(Root {
-                id: *input,
-                domain: &domain,
-                rows: node.rows,
-                defines: false,
-                place: layout.place,
-                offset: start * layout.strides[dim],
-                strides: &layout.strides,
-            })?;
-            start += domain[dim];
-            last = last.max(written);
-        }
-        self.written.insert(id, last);
-        Ok(())
-    }
-
-    pub(super) fn fold(&mut self, id: NodeId) -> Result<(), Stop<'c>> {
-        let node = &self.graph.nodes[id];
-        let Kind::Reduce {
-            input,
-            dims,
-            combiner,
-            init,
-        } = &node.kind
-        else {
-            return Ok(());
-        };
-        let domain = self.graph.nodes[*input].shape.clone();
-        let mut body = Body::new(domain.clone(), false);
-        let value = body.value(&self.source(), *input, &identity(domain.len()))?;
-        let mut start = Body::new(node.shape.clone(), false);
-        let init_value = start.value(&self.source(), *init, &identity(node.shape.len()))?;
-        self.needs_memory(*input, &body)?;
-        self.needs_memory(*init, &start)?;
-        let (inputs, combiner) = match factors(&body, value, *combiner) {
-            Some(factors) => (factors, None),
-            None => (vec![value], Some(*combiner)),
-        };
-        let fold = Fold {
-            node: id,
-            body,
-            inputs,
-            dims: dims.clone(),
-            combiner,
-            init: start,
-            init_value,
-        };
-        let written = self.stage(node.rows, Stage::Fold(Box::new(fold)));
-        self.written.insert(id, written);
-        Ok(())
-    }
-
-    pub(super) fn list(
-        &mut self,
-        id: NodeId,
-        list: NodeId,
-        op: OperationRef<'c, 'c>,
+        fold: ReduceStage<'c>,
+        input: NodeId,
         init: NodeId,
-    ) -> Result<(), Stop<'c>> {
-        let node = &self.graph.nodes[id];
-        let Kind::List(list) = self.graph.nodes[list].kind else {
-            return Err(self.refuse(id, "a reduction of what is no list"));
+    ) -> Result<Written, Stop<'c>> {
+        self.needs_memory(input, &fold.body)?;
+        self.needs_memory(init, &fold.init)?;
+        let (inputs, combiner) = match factors(&fold.body, fold.input, fold.combiner) {
+            Some(factors) => (factors, None),
+            None => (vec![fold.input], Some(fold.combiner)),
         };
-        let mut start = Body::new(node.shape.clone(), false);
-        let init_value = start.value(&self.source(), init, &identity(node.shape.len()))?;
-        self.needs_memory(init, &start)?;
-        let stage = List {
-            node: id,
-            list,
-            op,
-            init: start,
-            init_value,
+        let rows = self.graph.nodes[fold.node].rows;
+        let fold = Fold {
+            node: fold.node,
+            body: fold.body,
+            inputs,
+            dims: fold.dims,
+            combiner,
+            init: fold.init,
+            init_value: fold.init_value,
         };
-        let written = self.stage(true, Stage::List(Box::new(stage)));
-        self.written.insert(id, written);
-        Ok(())
+        Ok(self.stage(rows, Stage::Fold(Box::new(fold))))
     }
 
-    pub(super) fn loops(&mut self, id: NodeId) -> Result<(), Stop<'c>> {
+    pub(super) fn plan_loops(&mut self, id: NodeId) -> Result<Written, Stop<'c>> {
         let node = &self.graph.nodes[id];
+        let (body, inputs) = self.loop_inputs(id)?;
         let Kind::Loops(loops) = &node.kind else {
-            return Ok(());
+            return Err(self.refuse(node.op, "loops"));
         };
-        let mut body = Body::new(loops.domain.clone(), false);
-        let index = identity(loops.domain.len());
-        let mut inputs = vec![];
         for input in &loops.inputs {
-            inputs.push(body.value(&self.source(), *input, &index)?);
             self.needs_memory(*input, &body)?;
         }
         let mut inits = vec![];
@@ -178,8 +104,7 @@ impl<'c> Planner<'_, 'c> {
                 written = self.move_last(written, node.rows);
             }
         }
-        self.written.insert(id, written);
-        Ok(())
+        Ok(written)
     }
 
     /// Moves the last stage of a launch into a launch of its own, behind all others.
