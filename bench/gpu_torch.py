@@ -6,7 +6,8 @@ operation for (trees into levels, sentences by length) and gives tensors, which 
 graphs: one was captured for every batch before the time is taken, which is the best that graphs can
 do for a peer, since other batches would need other graphs.
 
-Products are as exact as the program's: `highest` is float32, `high` may use TF32, `medium` bfloat16.
+Products are as exact as the program's: `highest` is float32, `high` may use TF32, and `medium` bfloat16,
+where PyTorch has that for float32 tensors.
 """
 
 import time
@@ -28,6 +29,7 @@ class Card:
     def __init__(self, name, precision):
         self.name = name
         self.is_gpu = name == "cuda"
+        self.started = None  # The event at which a batch begins on the card, where that is timed.
         in_torch, self.tolerance = PRECISIONS[precision]
         torch.set_float32_matmul_precision(in_torch)
 
@@ -37,6 +39,11 @@ class Card:
     def wait(self):
         if self.is_gpu:
             torch.cuda.synchronize()
+
+    def begin(self):
+        """The card's own time of a batch begins, once what it needs is staged on the host."""
+        if self.is_gpu and self.started:
+            self.started.record()
 
 
 class Peer:
@@ -51,6 +58,7 @@ class Peer:
     def batch(self, instances):
         """What it computes of a batch, on the card."""
         plan, tensors = self.stage(instances)
+        self.card.begin()
         return self.compute(plan, self.card.put(tensors))
 
     def outputs(self, instances):
@@ -84,6 +92,7 @@ class Captured:
     def batch(self, number, instances):
         graph, places, result = self.graphs[number]
         _, tensors = self.peer.stage(instances)
+        self.peer.card.begin()
         for place, tensor in zip(places, tensors):
             place.copy_(tensor, non_blocking=True)
         graph.replay()
@@ -107,6 +116,7 @@ class EagerTrees(Peer):
         self.model = treelstm_torch.Eager(self.w)
 
     def batch(self, instances):
+        self.card.begin()
         return self.model.run(instances)[0]
 
     def outputs(self, instances):
@@ -315,7 +325,7 @@ def time_passes(card, run, batches, passes):
         for number, batch in enumerate(batches):
             if card.is_gpu:
                 events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
-                events[-1][0].record()
+                card.started = events[-1][0]
             run(number, batch)
             if card.is_gpu:
                 events[-1][1].record()

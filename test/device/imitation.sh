@@ -218,6 +218,27 @@ keeps_what_was_finished() {
         echo "$lines lines were written"
 }
 
+# Of a batch behind others for which there is no memory left.
+memory_that_ends_leaves_results() {
+    local input=$folder/growing.jsonl lines peak
+    head -n 5 "$example/input.jsonl" > "$input"
+    run '' --batch 5 --stats "$folder/stats"
+    peak=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["device"]["peak_memory_bytes"])' \
+        "$folder/stats")
+    # All trees, many times, as one.
+    python3 - "$example/input.jsonl" >> "$input" << 'END'
+import json, sys
+
+trees = 64 * [json.loads(line)["t"] for line in open(sys.argv[1])]
+while len(trees) > 1:
+    trees = [{"Node": pair} for pair in zip(trees[::2], trees[1::2])]
+print(json.dumps({"t": trees[0]}))
+END
+    refused '' 'no memory left' --batch 5 --device-memory "$peak"
+    lines=$(grep -c '"output": \[' "$folder/output")
+    ((lines == 5)) || echo "$lines lines were written"
+}
+
 # A driver that refuses machine code gets PTX, one that cannot compile PTX copies piece by piece.
 other_code_is_tried() {
     printf '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nprintf "\\177ELF" > "$2"\n' > "$folder/ptxas"
@@ -270,6 +291,7 @@ check 'a limit that the weights are beyond is told' \
     refused '' "the program's constants do not fit" --device-memory 1000
 check 'a limit that a batch is beyond is told' \
     refused '' 'try a smaller --batch, or a larger --device-memory' --device-memory 300K
+check 'memory that ends leaves what was finished' memory_that_ends_leaves_results
 check 'a kernel that fails leaves what was finished' \
     keeps_what_was_finished 719 'unspecified launch failure (CUDA_ERROR_LAUNCH_FAILED); a kernel is wrong'
 check 'a wrong address leaves what was finished' keeps_what_was_finished 700 \

@@ -34,6 +34,11 @@ for source in examples/*/*.coh; do
         rm -r "$to"
         continue
     fi
+    # The same in the precisions of tensor cores.
+    for precision in tf32 bf16; do
+        "$bin/batch-opt" "$source" --weights "$weights" --emit artifact --gpu-arch ptx,sim \
+            --precision "$precision" --target-cpu x86-64-v3 -o "$to/$precision.cohort" 2> "$to/why"
+    done
     rm "$to/why"
     cp "$weights" "$folder/input.jsonl" "$to"
     # Instances that fail do so as expected; anything worse leaves no file.

@@ -4,8 +4,8 @@
 #     ./run.sh [cuda|gpu-sim|cpu]        (cuda)
 #
 # For each: the results against the f64 interpreter's, to a part in TOLERANCE of an instance's
-# largest number; every bit in COMPOSITIONS random batches. On a GPU also: every bit without graphs and
-# with each call timed; a memory limit that the program is beyond; and, where there is a
+# largest number; every bit in COMPOSITIONS random batches, in f32 and, in fewer batches, with products on
+# tensor cores. On a GPU also: every bit without graphs and with each call timed; a memory limit that the program is beyond; and, where there is a
 # compute-sanitizer that works, memcheck, racecheck, initcheck and synccheck, or those that SANITIZERS
 # names. Prints one line a check, the totals, and what failed. MODELS names those to run, without all.
 # Without a device it says so and succeeds, unless REQUIRE_DEVICE is set.
@@ -102,6 +102,11 @@ for model in "${models[@]}"; do
     check "$model: oracle" ./batch-run "${arguments[@]}" --output "$results" \
         --expect "$model/expected.jsonl" --tolerance "$tolerance"
     check "$model: every bit" ./batch-run "${arguments[@]}" --verify-batch-invariance "$compositions"
+    [[ $device != cpu ]] || continue
+    for precision in tf32 bf16; do
+        check "$model: every bit, $precision" ./batch-run "$model/$precision.cohort" \
+            "${arguments[@]:1}" --verify-batch-invariance "$(((compositions + 1) / 2))"
+    done
     [[ $device == cuda ]] || continue
     check "$model: without graphs" same_bits --no-graphs
     check "$model: timed" same_bits --device-times
