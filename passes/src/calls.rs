@@ -1,12 +1,13 @@
 //! Kernels whose unit is the call, as every target reads them: a graph of the values of one call
 //! ([`graph`], made by [`read`]), what a mask leaves of its folds ([`bounds`]), the softmax-like
 //! chains in it ([`chain`]), the parts that a result is computed in ([`parts`]), where values lie
-//! ([`memory`]), and the loops that code for them is in ([`variables`]).
+//! ([`memory`]) and how they are padded ([`padding`]), and the loops that code for them is in ([`variables`]).
 
 pub mod bounds;
 pub mod chain;
 pub mod graph;
 pub mod memory;
+pub mod padding;
 pub mod parts;
 pub mod read;
 pub mod variables;

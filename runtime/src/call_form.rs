@@ -4,7 +4,7 @@
 //! lengths say, one behind another in its bucket, perhaps none; or it is a kernel whose unit is the
 //! call, see [`cohort_abi::manifest::CallShape`].
 
-use cohort_abi::manifest::{Division, Extent, Kernel, Operand, Unit};
+use cohort_abi::manifest::{Division, Extent, Kernel, Operand, Padding, Unit};
 
 use crate::slot::{Slot, listed};
 
@@ -24,6 +24,8 @@ pub struct CallForm {
     pub fused: bool,
     /// How a call may be divided between threads.
     pub division: Option<Division>,
+    /// How the storage of its results is padded.
+    pub padding: Option<Padding>,
     /// Whether its calls are anything but a row each.
     pub is_ragged: bool,
 }
@@ -51,6 +53,7 @@ impl CallForm {
             unit: kernel.call.unit,
             fused: kernel.call.fused,
             division: kernel.call.division.clone(),
+            padding: kernel.call.padding,
             is_ragged: kernel.call.rows.is_some() || kernel.call.unit == Unit::Calls,
         }
     }
@@ -67,6 +70,7 @@ impl CallForm {
             unit: Unit::Rows,
             fused: true,
             division: None,
+            padding: None,
             is_ragged: false,
         }
     }

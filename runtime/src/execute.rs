@@ -99,6 +99,8 @@ pub struct Executor {
     next_rows: Vec<u64>,
     forms: Vec<CallForm>,
     has_ragged: bool,
+    /// Whether there are kernels whose results are padded in storage.
+    has_padding: bool,
     ragged_storage: bool,
     rows: BucketRows,
     /// By bucket.
@@ -165,6 +167,7 @@ impl Executor {
             .collect();
         let mut executor = Executor {
             has_ragged: forms.iter().any(|form| form.is_ragged),
+            has_padding: forms.iter().any(|form| form.padding.is_some()),
             forms,
             kernels,
             _constants: constants,
@@ -192,6 +195,7 @@ impl Executor {
                     remapping: settings.remapping,
                 },
                 is_padded: !settings.ragged_storage && device.is_none(),
+                keeps_padding: device.is_none(),
                 is_shared: settings.shared_prelude,
             }),
             ragged_storage: settings.ragged_storage,

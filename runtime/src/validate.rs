@@ -325,6 +325,7 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
         flops,
         fused: _,
         division,
+        padding,
     } = &kernel.call;
     for length in extents.iter().chain(flops).flat_map(|e| &e.lengths) {
         if kernel.operands.get(*length) != Some(&Operand::Length) {
@@ -336,6 +337,12 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
         extent.ok_or_else(|| format!("no extent {index}"))
     };
     let rows = rows.map(extent).transpose()?;
+    if padding.is_some_and(|padding| padding.rows == 0 || padding.bulk == 0) {
+        return Err("padded to a multiple of nothing".to_owned());
+    }
+    if padding.is_some() && (*unit != Unit::Calls || rows.is_none()) {
+        return Err("padded, where a call is not a whole with rows".to_owned());
+    }
     if let Some(division) = division {
         self::division(kernel, division, rows)?;
     }

@@ -177,13 +177,13 @@ impl<'c> Reader<'c> {
                 )
             })?);
         }
-        if dim(0).is_some_and(|_| {
-            encoding
-                .iter()
-                .flat_map(|shape| &shape.dims)
-                .any(|dim| dim.pad > 1 || dim.bulk > 1)
-        }) {
-            return Err(error(op, "not supported yet: padded storage in a kernel"));
+        if encoding
+            .as_ref()
+            .is_some_and(|shape| !super::padding::is_of_rows(shape))
+        {
+            let message =
+                "not supported yet: padding of other storage than a call's rows of one dim";
+            return Err(error(op, message));
         }
         Ok(Typed {
             shape,

@@ -23,7 +23,7 @@ mod product;
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{CallShape, Division, Extent, Unit};
+use cohort_abi::manifest::{CallShape, Division, Extent, Padding, Unit};
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use melior::{
     Context,
@@ -37,7 +37,7 @@ use melior::{
 
 use crate::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use crate::calls::parts::{self, Window};
-use crate::calls::{HOISTED, SPLIT, bounds, graph};
+use crate::calls::{HOISTED, SPLIT, bounds, graph, padding};
 use crate::cpu::lower_kernels::emit::{Emitter, Width};
 use crate::cpu::lower_kernels::layout::LANES;
 use crate::ir::{integer_attribute, name_attribute};
@@ -106,6 +106,7 @@ pub fn lower<'c>(
         flops: flops.into_iter().map(|(_, flops)| flops).collect(),
         division,
         scratch_bytes: scratch.unwrap_or(0),
+        padding: padding::of(kernel)?,
     };
     let description = describe(kernel, name, &graph, &constants, work);
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
@@ -258,6 +259,7 @@ struct Work {
     flops: Vec<Extent>,
     division: Option<Division>,
     scratch_bytes: i64,
+    padding: Option<Padding>,
 }
 
 fn describe(
@@ -307,6 +309,7 @@ fn describe(
     call.rows = rows;
     call.flops = work.flops;
     call.division = work.division;
+    call.padding = work.padding;
     let results = graph
         .results
         .iter()

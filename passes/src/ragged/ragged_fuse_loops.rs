@@ -21,15 +21,16 @@
 //! }
 //! ```
 //!
-//! The inner loop's padding becomes that of the offsets, so every row is padded as before. Loops that
-//! carry values are fused when the inner takes and gives just what the outer carries. Loops over the
-//! same dims with the same padding are loops over one fused dim.
+//! Where the inner loop's lengths follow a rule, as a triangle's do, the prelude computes them from the
+//! number of rows. The inner loop's padding becomes that of the offsets, so every row is padded as
+//! before. Loops that carry values are fused when the inner takes and gives just what the outer carries.
+//! Loops over the same dims with the same padding are loops over one fused dim.
 //!
 //! Requires: the table of lengths has an entry for each row of the outer loop. Leaves: no request
 //! `fuse`; requests `split` of the inner loop and `hfuse` of the outer are the fused loop's. Limits:
 //! an outer loop over a ragged dim, over a list, over a part or with padding, and an inner loop over
-//! a part or with lengths by rule or over several dims, stay and get a remark. After Fegade et al.,
-//! "The CoRa Tensor Compiler" (MLSys 2022), vloop fusion.
+//! a part or over several dims, stay and get a remark. After Fegade et al., "The CoRa Tensor Compiler"
+//! (MLSys 2022), vloop fusion.
 
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, extend_block, name_of, operands_of, operations_of,
@@ -38,7 +39,7 @@ use cohort_dialects::builder::{
 use melior::{
     Context,
     ir::{
-        OperationRef, Region, RegionLike, ValueLike,
+        Attribute, OperationRef, Region, RegionLike, ValueLike,
         attribute::{
             DenseI32ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, StringAttribute,
         },
@@ -91,10 +92,11 @@ fn refusal<'c>(
     outer: &Loop<'c>,
     inner: &Loop<'c>,
 ) -> Option<&'static str> {
-    let one_table = inner
-        .to
-        .and_then(TensorType::of_value)
-        .is_some_and(|table| table.rank() == 1);
+    // Without a table there is a rule, of the row alone.
+    let one_table = match inner.to {
+        Some(to) => TensorType::of_value(to).is_some_and(|table| table.rank() == 1),
+        None => inner.outer.len() == 1 && outer.to.is_some(),
+    };
     if !outer.outer.is_empty() || outer.rows.is_some() || outer.from.is_some() || outer.pad != 1 {
         Some("the outer loop is not over all rows, each once")
     } else if !one_table || inner.from.is_some() {
@@ -130,11 +132,10 @@ fn fuse<'c>(
     outer: &Loop<'c>,
     inner: &Loop<'c>,
 ) -> Outcome {
-    let (Some(builder), Some(table)) = (Builder::before(context, outer.op), inner.to) else {
-        return Err(Failed);
-    };
+    let builder = Builder::before(context, outer.op).ok_or(Failed)?;
+    let lengths = inner.to.or(outer.to).ok_or(Failed)?;
     let dim = fused_dim(context, module, outer, inner).ok_or(Failed)?;
-    let maps = maps(&builder, inner, table);
+    let maps = maps(&builder, inner, lengths);
     let emitter = Indices::new(builder);
     let total = emitter.size(maps[0]);
 
@@ -198,36 +199,52 @@ fn read<'c>(builder: &Builder<'c>, map: Val<'c>, at: Val<'c>) -> Val<'c> {
     Indices::new(*builder).get(map, &[at])
 }
 
-/// The prelude that gives row and index of every iteration.
-fn maps<'c>(builder: &Builder<'c>, inner: &Loop<'c>, table: Val<'c>) -> Vec<Val<'c>> {
+/// The prelude that gives row and index of every iteration, of the inner loop's table of lengths, or of
+/// the number of rows where a rule gives them.
+fn maps<'c>(builder: &Builder<'c>, inner: &Loop<'c>, lengths: Val<'c>) -> Vec<Val<'c>> {
     let context = builder.context();
-    let (region, block) = region_with_block(&[table.r#type()], builder.location);
+    let (region, block) = region_with_block(&[lengths.r#type()], builder.location);
     let within = Builder::at_end(context, block, builder.location);
     let dim = FlatSymbolRefAttribute::new(context, &inner.dim).into();
     let pad = IntegerAttribute::new(builder.ty("i64"), inner.pad).into();
-    let list = |entries| {
-        TensorType::of_value(table).map(|ty| {
-            TensorType {
-                shape: vec![entries],
-                element: ty.element,
-            }
-            .to_type()
-        })
+    let given = arguments_of(block)[0];
+    let table = match inner.to {
+        Some(_) => given,
+        None => by_rule(&within, dim, given),
     };
-    let rows = TensorType::of_value(table).and_then(|ty| ty.shape[0]);
-    let offsets_type = list(rows.map(|rows| rows + 1)).unwrap_or(table.r#type());
-    let map_type = list(None).unwrap_or(table.r#type());
+    let ty = TensorType::of_value(table).unwrap_or_else(|| unreachable!("a table is a tensor"));
+    let list = |entries| {
+        let shape = vec![entries];
+        TensorType {
+            shape,
+            ..ty.clone()
+        }
+        .to_type()
+    };
     let offsets = within.value_with(
         "ragged.offsets",
-        &[arguments_of(block)[0]],
-        offsets_type,
+        &[table],
+        list(ty.shape[0].map(|rows| rows + 1)),
         &[("dim", dim), ("pad", pad)],
     );
-    let types = [map_type, map_type];
+    let types = [list(None), list(None)];
     let fused = within.op("ragged.fuse", &[offsets], &types, &[("dim", dim)], vec![]);
     let yielded = [result_of(fused, 0), result_of(fused, 1)];
     within.op("ragged.yield", &yielded, &[], &[], vec![]);
-    results_of(builder.op("ragged.prelude", &[table], &types, &[], vec![region]))
+    results_of(builder.op("ragged.prelude", &[lengths], &types, &[], vec![region]))
+}
+
+/// The table of the lengths that a rule gives each of so many rows.
+fn by_rule<'c>(within: &Builder<'c>, dim: Attribute<'c>, rows: Val<'c>) -> Val<'c> {
+    let e = Indices::new(*within);
+    let ty = within.ty("tensor<?xindex>");
+    let count = |inner: &Indices<'c>, row: Val<'c>, carried: &[Val<'c>]| {
+        vec![inner.put(carried[0], row, row)]
+    };
+    let numbers = e.for_loop(e.constant(0), rows, &[e.empty(rows, ty)], count);
+    let segments = DenseI32ArrayAttribute::new(within.context(), &[1, 0]).into();
+    let attributes = [("dim", dim), ("operandSegmentSizes", segments)];
+    within.value_with("ragged.lengths", &numbers, ty, &attributes)
 }
 
 /// The name of the dim that two loops are fused over; declared if it is not yet.

@@ -21,7 +21,7 @@
 //! and `ragged.merge` count, for every row, the rows before it: time in the order of the square of
 //! the number of rows, and no memory but the result.
 //!
-//! A table over several dims is one list of its entries in order of storage: one over ragged dims is
+//! A length that a rule makes negative is 0. A table over several dims is one list of its entries in order of storage: one over ragged dims is
 //! taken as its storage (`ragged.to_storage`), a dense one collapsed.
 //!
 //! Requires: lengths are not negative. Leaves: `scf`, `arith` and `tensor` operations, ready for
@@ -183,7 +183,8 @@ impl<'c> Lowering<'c> {
                 .map(|table| inner.get(*table, &[at]))
                 .collect();
             length = apply_rule(inner, dim, &values[..indices], &values[indices..]);
-            vec![length.unwrap_or(at)]
+            // What a rule makes negative is a row without entries, as it is for a loop.
+            vec![inner.max(length.unwrap_or(at), inner.constant(0))]
         });
         length.map(|_| result)
     }

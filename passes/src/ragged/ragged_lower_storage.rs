@@ -1,8 +1,8 @@
 //! `ragged-lower-storage`: ragged tensors become their storage.
 //!
 //! An element of a ragged tensor is one of its storage, at the place that lengths and offsets give.
-//! Packing and unpacking are loops over what is within the lengths, and what a loop of `scf` carries
-//! is storage.
+//! Packing and unpacking are loops over what is within the lengths, what a loop of `scf` carries is
+//! storage, and elementwise arithmetic is done to storage as to one dense tensor, padding and all.
 //!
 //! ```mlir
 //! %x = ragged.from_storage %rows lengths(%n) offsets(%o)
@@ -21,9 +21,11 @@
 //! dims are computed at the `ragged.from_storage`: an entry a row, whatever the longest row is.
 //!
 //! Requires: `ragged-lower-prelude` and `ragged-lower-loops` have run. Leaves: no ragged tensors, but
-//! in kernels, where `lower-kernels` knows what to do with them. Limits: a ragged tensor's storage is
-//! known in the function, by `ragged.from_storage`; functions neither take nor return ragged tensors,
-//! and no other operations than these have them as operands: that is an error at the operation. After
+//! in kernels, where `lower-kernels` knows what to do with them, and no declared dims where nothing can
+//! name them. Limits: a ragged tensor's storage is known in the function, by `ragged.from_storage`;
+//! functions neither take nor return ragged tensors, and no other operations than these have them as
+//! operands (divisions of integers neither, for padding may be zero): that is an error at the operation.
+//! After
 //! Fegade et al., "The CoRa Tensor Compiler" (MLSys 2022), §5.2: lowering of storage accesses.
 
 use std::collections::HashMap;
@@ -70,8 +72,20 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         // Users stand behind what they use.
         lowering.dead.into_iter().rev().for_each(|op| erase(op));
     }
+    let names_dims = |op: &OperationRef<'c, 'c>| {
+        let name = name_of(*op);
+        name.starts_with("cfb.") || (name.starts_with("ragged.") && name != DIM)
+    };
+    if !nested_ops(module).iter().any(names_dims) {
+        let dims = top_level(module)
+            .into_iter()
+            .filter(|op| name_of(*op) == DIM);
+        dims.for_each(|op| erase(op));
+    }
     Ok(())
 }
+
+const DIM: &str = "ragged.dim";
 
 /// What a ragged tensor has become.
 #[derive(Clone)]
@@ -93,6 +107,15 @@ struct Lowering<'c> {
 fn is_ragged(value: Val<'_>) -> bool {
     let shape = Shape::of_type(value.r#type());
     shape.is_some_and(|shape| shape.dims.iter().any(|dim| dim.is_ragged()))
+}
+
+/// Whether an operation does the same to each element, whatever is in it.
+fn is_elementwise(op: OperationRef<'_, '_>) -> bool {
+    let name = name_of(op);
+    let divides = ["div", "rem"].iter().any(|part| name.contains(part));
+    let arithmetic = name.starts_with("arith.") && (!divides || name.ends_with('f'));
+    let has_one_result = results_of(op).len() == 1 && !operands_of(op).is_empty();
+    has_one_result && (arithmetic || name.starts_with("math."))
 }
 
 fn ragged_operands(op: OperationRef<'_, '_>) -> Option<(usize, Vec<bool>)> {
@@ -131,6 +154,9 @@ impl<'c> Lowering<'c> {
             }
             "scf.for" => self.carry(op, &ragged.unwrap_or_default())?,
             "scf.if" if concerned => {}
+            _ if concerned && is_elementwise(op) => {
+                self.elementwise(op, &ragged.unwrap_or_default())?
+            }
             "scf.yield" if concerned => {
                 let flags = ragged.into_iter().flatten();
                 for (at, (operand, is_ragged)) in operands.into_iter().zip(flags).enumerate() {
@@ -211,10 +237,38 @@ impl<'c> Lowering<'c> {
 
     /// A value stays, as storage.
     fn retype(&mut self, value: Val<'c>, stored: &Stored<'c>) {
-        set_type(value, stored.storage.r#type());
+        let like = TensorType::of_value(stored.storage);
+        let own = TensorType::of_value(value);
+        if let (Some(like), Some(own)) = (like, own) {
+            let element = own.element;
+            set_type(value, TensorType { element, ..like }.to_type());
+        }
         let layout = stored.layout.clone();
         let storage = value;
         self.stored.insert(key(value), Stored { storage, layout });
+    }
+
+    fn elementwise(&mut self, op: OperationRef<'c, 'c>, ragged: &[bool]) -> Outcome {
+        let operands = operands_of(op);
+        let mixed = operands
+            .iter()
+            .zip(ragged)
+            .any(|(operand, is_ragged)| !is_ragged && TensorType::of_value(*operand).is_some());
+        if mixed {
+            let message = format!(
+                "not supported yet: `{}` of a dense and a ragged tensor",
+                name_of(op)
+            );
+            return Err(error(op, &message));
+        }
+        for (at, (operand, is_ragged)) in operands.into_iter().zip(ragged).enumerate() {
+            if *is_ragged {
+                let stored = self.of(operand, op)?;
+                set_operand(op, at, stored.storage);
+                self.retype(results_of(op)[0], &stored);
+            }
+        }
+        Ok(())
     }
 
     fn carry(&mut self, op: OperationRef<'c, 'c>, ragged: &[bool]) -> Outcome {

@@ -17,6 +17,7 @@ const DIMS: &str = "
   ragged.dim @until(@seq) lengths (i) -> (i floordiv 2 + i mod 3 + 1)
   ragged.dim @pairs(@batch) lengths (b)[n, m] -> (n * m + b) of [@seq, @seq]
   ragged.dim @word(@batch, @seq)
+  ragged.dim @late(@batch) lengths (i) -> (i - 3)
   ragged.dim @triangle(@batch, @seq) lengths (b, i) -> (i + 1)
   ragged.dim @scores(@batch) lengths (b)[n] -> (2 * n * n) of [@seq]
   ragged.dim @column
@@ -332,6 +333,36 @@ fn padded_loops_run_to_a_multiple() {
 fn fused_loops_do_the_same() {
     check_marks(&marks("fuse", "", ""), TRANSFORM, 1);
     check_marks(&marks("fuse", "", "pad 4"), TRANSFORM, 4);
+}
+
+/// Rows of which the first three have no elements: what a rule makes negative is none.
+#[test]
+fn fused_triangles_do_the_same() {
+    let function = "func.func @f(%m: memref<?xindex>, %o0: memref<?xindex>,
+        %o1: memref<?xindex>, %o2: memref<?xindex>) attributes {llvm.emit_c_interface} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %rows = memref.dim %m, %c0 : memref<?xindex>
+      ragged.for %i in @batch to %rows : index attributes {FUSE} {
+        ragged.for %j in @late(%i) {
+          %old = memref.load %o0[%i] : memref<?xindex>
+          %more = arith.addi %old, %j : index
+          %new = arith.addi %more, %c1 : index
+          memref.store %new, %o0[%i] : memref<?xindex>
+        }
+      }
+      return
+    }";
+    for fuse in ["", "fuse"] {
+        let compiled = Compiled::new(&function.replace("FUSE", fuse), TRANSFORM);
+        for rows in ROWS {
+            let (mut lengths, mut sums) = (vec![0; rows], vec![0; rows]);
+            compiled.call([&mut lengths, &mut sums, &mut vec![], &mut vec![]]);
+            let expected = (0..rows as i64).map(|row| (row - 3).max(0));
+            let expected: Vec<_> = expected.map(|n| n * (n + 1) / 2).collect();
+            assert_eq!(sums, expected, "{rows} rows, {fuse}");
+        }
+    }
 }
 
 #[test]

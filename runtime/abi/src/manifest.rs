@@ -253,6 +253,19 @@ pub struct CallShape {
     /// How one call may be divided between threads, where the unit is the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<Division>,
+    /// How the storage of the results is padded; without, a call's rows lie behind those of the one
+    /// before it. On a device storage is never padded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padding: Option<Padding>,
+}
+
+/// Rows of storage that no call has computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Padding {
+    /// Each call's rows are rounded up to a multiple of this.
+    pub rows: u32,
+    /// The rows of all calls of a launch together are.
+    pub bulk: u32,
 }
 
 /// A call can be computed in *pieces*: ranges of the first of the dims that count its rows. What is

@@ -1,8 +1,10 @@
-//! Padded storage, for comparison: every call of a launch gets as many rows as the longest of it.
+//! Padded storage: where a kernel's description says so, every call's rows are rounded up to a multiple,
+//! and those of a launch together; for comparison, every call of a launch gets as many rows as the
+//! longest of it.
 //!
 //! Loops are as ragged as ever: what is behind a call's own rows is neither computed nor read. But
 //! rows of several calls no longer lie one behind another, so no loop runs over all of them at once,
-//! and memory grows with the longest call (CoRa §4.1 and §7, ragged storage).
+//! and memory grows with the padding (CoRa §4.1 and §7, ragged storage).
 
 use super::Executor;
 use super::indices::all_inside;
@@ -13,7 +15,8 @@ use crate::schedule::Order;
 impl Executor {
     /// On a device storage is ragged whatever the settings say.
     pub(super) fn is_padded(&self) -> bool {
-        !self.ragged_storage && self.has_ragged && self.device.is_none()
+        let padded = !self.ragged_storage || self.has_padding;
+        padded && self.has_ragged && self.device.is_none()
     }
 
     /// Makes the launches groups, whose calls begin wherever they are told to, pads their calls, and
@@ -28,7 +31,10 @@ impl Executor {
             self.group_buckets(log)?;
         }
         self.measure_groups(log)?;
-        self.ragged.pad();
+        let kernels = self.groups.launches.iter().map(|(kernel, _)| *kernel);
+        let forms = kernels.map(|kernel| &self.forms[kernel as usize]);
+        let rule = self.tables.rule();
+        self.ragged.pad(forms.map(|form| rule.padded(form)));
         self.next_rows.clear();
         self.next_rows.resize(self.arena.spaces(), 0);
         for (index, (kernel, calls)) in self.groups.launches.iter().enumerate() {

@@ -5,8 +5,45 @@
 //! computed, the next reads, in the same order. An operand of which that is true needs no index list,
 //! and none is made ([`Run`]).
 
+use cohort_abi::manifest::Padding;
+
 use super::tables::Found;
 use crate::call_form::CallForm;
+
+/// How many rows of storage the calls of a launch get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Padded {
+    /// As many as they have.
+    Not,
+    /// As many as the longest of them.
+    ToLongest,
+    To(Padding),
+}
+
+impl Padded {
+    /// Rounds the rows of the calls of a launch; more than can be counted are as many as can be.
+    pub fn apply(self, rows: &mut [u32]) {
+        match self {
+            Padded::Not => {}
+            Padded::ToLongest => {
+                let longest = rows.iter().copied().max().unwrap_or(0);
+                rows.fill(longest);
+            }
+            Padded::To(padding) => {
+                let up = |rows: u32| rows.checked_next_multiple_of(padding.rows);
+                for rows in rows.iter_mut() {
+                    *rows = up(*rows).unwrap_or(u32::MAX);
+                }
+                let all: u64 = rows.iter().copied().map(u64::from).sum();
+                let more = all.next_multiple_of(u64::from(padding.bulk)) - all;
+                if let Some(last) = rows.last_mut() {
+                    let padded = u64::from(*last) + more;
+                    *last = u32::try_from(padded).unwrap_or(u32::MAX);
+                }
+            }
+        }
+    }
+}
 
 /// How the rows that a launch reads of one operand lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,14 +174,12 @@ impl RaggedLaunches {
         self.starts[self.group_starts[group as usize] + call as usize] = rows as u32;
     }
 
-    /// Gives every call of a group the rows of the longest of them.
-    pub fn pad(&mut self) {
-        for (group, begin) in self.group_starts.iter().enumerate() {
+    /// Gives the calls of each group the rows that its padding adds.
+    pub fn pad(&mut self, paddings: impl Iterator<Item = Padded>) {
+        for ((group, begin), padding) in self.group_starts.iter().enumerate().zip(paddings) {
             let all = self.starts.len();
             let end = self.group_starts.get(group + 1).copied().unwrap_or(all);
-            let rows = &mut self.starts[*begin..end];
-            let longest = rows.iter().copied().max().unwrap_or(0);
-            rows.fill(longest);
+            padding.apply(&mut self.starts[*begin..end]);
         }
     }
 
@@ -199,12 +234,32 @@ mod tests {
         for (group, call, rows) in [(0, 0, 7), (0, 1, 1), (1, 1, 5), (1, 2, 4)] {
             launches.set_rows(group, call, rows);
         }
-        launches.pad();
+        launches.pad([Padded::ToLongest; 2].into_iter());
         assert_eq!(
             [launches.group_rows(0, 2), launches.group_rows(1, 3)],
             [14, 15]
         );
         assert_eq!(launches.place_group(1, 3), 15);
         assert_eq!([0, 1, 2].map(|call| launches.start(1, call)), [0, 5, 10]);
+    }
+
+    #[test]
+    fn padded_calls_begin_at_multiples() {
+        let mut launches = RaggedLaunches::default();
+        launches.begin_groups([2, 3].into_iter());
+        for (group, call, rows) in [(0, 0, 7), (0, 1, 1), (1, 1, 5), (1, 2, 4)] {
+            launches.set_rows(group, call, rows);
+        }
+        let to = Padded::To(Padding { rows: 4, bulk: 10 });
+        launches.pad([Padded::Not, to].into_iter());
+        assert_eq!(
+            [launches.place_group(0, 2), launches.place_group(1, 3)],
+            [8, 20]
+        );
+        assert_eq!([0, 1, 2].map(|call| launches.start(1, call)), [0, 0, 8]);
+        // What cannot be counted is refused where memory is taken.
+        let mut rows = [u32::MAX - 1, 3];
+        to.apply(&mut rows);
+        assert_eq!(rows, [u32::MAX, 5]);
     }
 }

@@ -16,7 +16,8 @@ use cohort_abi::manifest::Unit;
 
 use super::kernel::Kernel;
 use super::pieces::{CallWork, Pieces, Rule, Task};
-use super::ragged::Run;
+use super::ragged::{Padded, Run};
+use crate::call_form::CallForm;
 use crate::stats::{RaggedWork, TableCounts};
 
 /// Words that tables may have together when a flush begins; else those of earlier flushes are dropped.
@@ -28,8 +29,21 @@ pub(super) struct TableRule {
     pub pieces: Rule,
     /// Every call has room for as many rows as the longest of its launch.
     pub is_padded: bool,
+    /// Calls have room as their kernels' descriptions say.
+    pub keeps_padding: bool,
     /// Without, each launch has tables of its own.
     pub is_shared: bool,
+}
+
+impl TableRule {
+    /// The room that a kernel's calls have.
+    pub fn padded(&self, form: &CallForm) -> Padded {
+        match form.padding {
+            _ if self.is_padded => Padded::ToLongest,
+            Some(padding) if self.keeps_padding => Padded::To(padding),
+            _ => Padded::Not,
+        }
+    }
 }
 
 /// Which tables a launch reads; those that its kernel asks for.
@@ -49,9 +63,10 @@ enum Table {
     Work {
         form: usize,
     },
-    /// Of each call the first row, where it has as many as this extent says.
+    /// Of each call the first row, where it has as many as this extent says, and so much room.
     Starts {
         extent: usize,
+        padded: Padded,
     },
     /// And how many.
     Spans {
@@ -123,13 +138,21 @@ impl<'a> Lengths<'a> {
         (0..self.calls()).map(move |call| kernel.form.rows_of(self.of_call(kernel, call)))
     }
 
-    /// Of each call the first row, and how many; no more rows than an index can tell.
-    fn spans(self, kernel: &Kernel, is_padded: bool) -> impl Iterator<Item = (u32, u32)> {
-        let longest = is_padded.then(|| self.rows(kernel).max().unwrap_or(0));
+    /// The rows that each call has room for; no more than an index can tell.
+    fn rooms(self, kernel: &Kernel, padded: Padded) -> Vec<u32> {
+        let count = |rows| u32::try_from(rows).unwrap_or(u32::MAX);
+        let mut rooms: Vec<_> = self.rows(kernel).map(count).collect();
+        padded.apply(&mut rooms);
+        rooms
+    }
+
+    /// Of each call the first row, and how many.
+    fn spans(self, kernel: &Kernel, padded: Padded) -> impl Iterator<Item = (u32, u32)> {
+        let rooms = self.rooms(kernel, padded);
         let mut next = 0;
-        self.rows(kernel).map(move |rows| {
+        self.rows(kernel).zip(rooms).map(move |(rows, room)| {
             let first = next;
-            next += longest.unwrap_or(rows) as u32;
+            next += room;
             (first, rows as u32)
         })
     }
@@ -208,6 +231,10 @@ impl Tables {
         self.counts
     }
 
+    pub fn rule(&self) -> TableRule {
+        self.rule
+    }
+
     pub fn clear_counts(&mut self) {
         self.counts = TableCounts::default();
     }
@@ -229,7 +256,7 @@ impl Tables {
         if self.works[work].room != u64::from(rows) {
             return None;
         }
-        let is_padded = self.rule.is_padded;
+        let padded = self.rule.padded(&kernel.form);
         let by_row = kernel.form.unit == Unit::Rows;
         let has_starts = !by_row && kernel.form.has_extent();
         let has_lengths = by_row && words.len() > 1;
@@ -237,14 +264,14 @@ impl Tables {
             lengths: of,
             work,
             starts: has_starts.then(|| {
-                self.find_list(of, Table::Starts { extent }, |lengths| {
-                    let spans = lengths.spans(kernel, is_padded);
+                self.find_list(of, Table::Starts { extent, padded }, |lengths| {
+                    let spans = lengths.spans(kernel, padded);
                     spans.map(|(first, _)| first).collect()
                 })
             }),
             spans: by_row.then(|| {
                 self.find_table(of, Table::Spans { extent }, |tables| {
-                    let spans = tables.lengths_of(of).spans(kernel, is_padded);
+                    let spans = tables.lengths_of(of).spans(kernel, padded);
                     let spans: Vec<_> = spans.collect();
                     let words = 2 * spans.len();
                     (add(&mut tables.spans, spans), words)
@@ -252,7 +279,7 @@ impl Tables {
             }),
             by_row: has_lengths.then(|| {
                 self.find_list(of, Table::ByRow { extent }, |lengths| {
-                    lengths_by_row(lengths, kernel, rows as usize, is_padded)
+                    lengths_by_row(lengths, kernel, rows as usize, padded)
                 })
             }),
         })
@@ -409,9 +436,12 @@ impl Tables {
         let dense_rows = calls.saturating_mul(form.rows_of(&longest));
         let rows_flops = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
         let rows = lengths.rows(kernel).fold(0, u64::saturating_add);
-        let room = match self.rule.is_padded {
-            true => calls.saturating_mul(lengths.rows(kernel).max().unwrap_or(0)),
-            false => rows,
+        let room = match self.rule.padded(form) {
+            Padded::Not => rows,
+            padded => {
+                let rooms = lengths.rooms(kernel, padded);
+                rooms.into_iter().map(u64::from).sum()
+            }
         };
         let dense_flops = calls.saturating_mul(form.flops(&longest));
         let mut ragged = RaggedWork {
@@ -499,10 +529,10 @@ impl Tables {
     }
 }
 
-fn lengths_by_row(lengths: Lengths<'_>, kernel: &Kernel, rows: usize, is_padded: bool) -> Vec<u32> {
+fn lengths_by_row(lengths: Lengths<'_>, kernel: &Kernel, rows: usize, padded: Padded) -> Vec<u32> {
     let mut by_row = vec![0; rows * lengths.columns()];
     for (column, by_row) in by_row.chunks_exact_mut(rows.max(1)).enumerate() {
-        let spans = lengths.spans(kernel, is_padded);
+        let spans = lengths.spans(kernel, padded);
         for ((first, rows), length) in spans.zip(lengths.column(column)) {
             by_row[first as usize..][..rows as usize].fill(*length);
         }
@@ -545,6 +575,7 @@ mod tests {
             remapping: true,
         },
         is_padded: false,
+        keeps_padding: true,
         is_shared: true,
     };
 

@@ -39,9 +39,9 @@ cfb.kernel @across attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ragged.dim @batch
 ragged.dim @n(@batch)
 
-!padded = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch) pad 4>>
+!padded = tensor<?x?x6xf32, #ragged.shape<@batch, @n(@batch), _ pad 8>>
 
-// expected-error @below {{padded storage in a kernel}}
+// expected-error @below {{padding of other storage than a call's rows of one dim}}
 cfb.kernel @padded attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !padded):
   cfb.yield %x : !padded

@@ -15,11 +15,11 @@ func.func @f(%list: tensor<?xindex>, %n: tensor<?xindex>) {
 // -----
 
 ragged.dim @batch
-ragged.dim @until(@batch) lengths (b) -> (b + 1)
-func.func @f(%rows: index) {
+ragged.dim @seq(@batch)
+func.func @f(%rows: index, %m: tensor<?xindex>, %n: tensor<?xindex>) {
   // expected-remark@+1 {{the loops were not fused: the inner loop is not over whole rows with a table of lengths}}
   ragged.forall %b in @batch to %rows : index attributes {fuse} {
-    ragged.forall %s in @until(%b) {
+    ragged.forall %s in @seq(%b) from %m to %n : tensor<?xindex> {
     }
   }
   return

@@ -1,4 +1,4 @@
-// A rule becomes arithmetic on each row's indices and lengths.
+// A rule becomes arithmetic on each row's indices and lengths; what it makes negative is 0.
 // RUN: %batch-opt %s --ragged-lower-prelude | %FileCheck %s
 
 ragged.dim @batch
@@ -12,7 +12,8 @@ func.func @f(%n: tensor<?xindex>) -> tensor<?xindex> {
   // CHECK: %[[LEFT:.*]] = tensor.extract %[[N]][%[[ROW]]] : tensor<?xindex>
   // CHECK: %[[RIGHT:.*]] = tensor.extract %[[N]][%[[ROW]]] : tensor<?xindex>
   // CHECK: %[[PRODUCT:.*]] = arith.muli %[[LEFT]], %[[RIGHT]] : index
-  // CHECK: tensor.insert %[[PRODUCT]] into %[[TABLE]][%[[ROW]]]
+  // CHECK: %[[LENGTH:.*]] = arith.maxsi %[[PRODUCT]], %{{.*}} : index
+  // CHECK: tensor.insert %[[LENGTH]] into %[[TABLE]][%[[ROW]]]
   %p = ragged.lengths @pairs of(%n, %n) : (tensor<?xindex>, tensor<?xindex>) -> tensor<?xindex>
   return %p : tensor<?xindex>
 }

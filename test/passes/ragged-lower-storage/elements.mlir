@@ -7,6 +7,7 @@ ragged.dim @seq(@batch)
 ragged.dim @sent(@batch)
 ragged.dim @word(@batch, @sent)
 
+// CHECK-NOT: ragged.dim
 // CHECK-LABEL: func.func @scores
 // CHECK-SAME: (%[[FLAT:.*]]: tensor<?x16xf32>, %[[N:.*]]: tensor<?xindex>, %[[O:.*]]: tensor<?xindex>, %[[B:.*]]: index, %[[I:.*]]: index, %[[J:.*]]: index)
 func.func @scores(%flat: tensor<?x16xf32>, %n: tensor<?xindex>, %o: tensor<?xindex>, %b: index, %i: index, %j: index) -> f32 {
@@ -20,7 +21,14 @@ func.func @scores(%flat: tensor<?x16xf32>, %n: tensor<?xindex>, %o: tensor<?xind
   // CHECK: %[[AT:.*]] = arith.addi %[[FIRST]], %[[WITHIN]] : index
   // CHECK: tensor.extract %[[FLAT]][%[[AT]], %{{.*}}] : tensor<?x16xf32>
   %c = arith.constant 3 : index
+  // What is done to each element is done to storage, as to one dense tensor.
+  // CHECK-NEXT: %[[ALL:.*]] = arith.mulf %[[FLAT]], %[[FLAT]] : tensor<?x16xf32>
+  // CHECK-NEXT: %[[LESS:.*]] = arith.cmpf olt, %[[ALL]], %[[FLAT]] : tensor<?x16xf32>
+  // CHECK-NEXT: arith.select %[[LESS]], %[[ALL]], %[[FLAT]] : tensor<?x16xi1>, tensor<?x16xf32>
   %e = tensor.extract %x[%b, %i, %j, %c] : tensor<?x?x?x13xf32, #ragged.shape<@batch, @seq(@batch), @seq(@batch) pad 4, _ pad 16>>
+  %m = arith.mulf %x, %x : tensor<?x?x?x13xf32, #ragged.shape<@batch, @seq(@batch), @seq(@batch) pad 4, _ pad 16>>
+  %l = arith.cmpf olt, %m, %x : tensor<?x?x?x13xf32, #ragged.shape<@batch, @seq(@batch), @seq(@batch) pad 4, _ pad 16>>
+  %s = arith.select %l, %m, %x : tensor<?x?x?x13xi1, #ragged.shape<@batch, @seq(@batch), @seq(@batch) pad 4, _ pad 16>>, tensor<?x?x?x13xf32, #ragged.shape<@batch, @seq(@batch), @seq(@batch) pad 4, _ pad 16>>
   return %e : f32
 }
 

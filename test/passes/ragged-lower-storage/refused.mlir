@@ -31,6 +31,29 @@ func.func @f(%x: tensor<?xf32>, %n: tensor<?xindex>, %o: tensor<?xindex>) {
 
 // -----
 
+// The padding that is divided by may be zero.
+ragged.dim @batch
+ragged.dim @seq(@batch)
+func.func @f(%x: tensor<?xi32>, %n: tensor<?xindex>, %o: tensor<?xindex>) {
+  %r = ragged.from_storage %x lengths(%n) offsets(%o) : tensor<?xi32>, (tensor<?xindex>), tensor<?xindex> -> tensor<?x?xi32, #ragged.shape<@batch, @seq(@batch) pad 4>>
+  // expected-error@+1 {{not supported yet: `arith.divsi` of a ragged tensor}}
+  %q = arith.divsi %r, %r : tensor<?x?xi32, #ragged.shape<@batch, @seq(@batch) pad 4>>
+  return
+}
+
+// -----
+
+ragged.dim @batch
+ragged.dim @seq(@batch)
+func.func @f(%x: tensor<?xi32>, %n: tensor<?xindex>, %o: tensor<?xindex>) {
+  %r = ragged.from_storage %x lengths(%n) offsets(%o) : tensor<?xi32>, (tensor<?xindex>), tensor<?xindex> -> tensor<?x?xi32, #ragged.shape<@batch, @seq(@batch)>>
+  // expected-error@+1 {{not supported yet: `arith.mulsi_extended` of a ragged tensor}}
+  %a, %b = arith.mulsi_extended %r, %r : tensor<?x?xi32, #ragged.shape<@batch, @seq(@batch)>>
+  return
+}
+
+// -----
+
 // The rows that offsets count are those of the table of lengths: both are padded, or neither.
 ragged.dim @doc
 ragged.dim @sent(@doc)

@@ -63,6 +63,7 @@ pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
             fused: kernel.attribute(FUSED).is_ok(),
             flops: vec![],
             division: None,
+            padding: None,
         },
         lengths: names.len(),
         kinds: kinds.map(|kind| kind.value().to_owned()).collect(),
