@@ -1,5 +1,6 @@
 // Copies of a product over calls have 16 bytes where rows of the operand begin at multiples of them, as
-// its type says, and 4 elsewhere: then fewer k are in a buffer.
+// its type says, and 4 elsewhere: then fewer k are in a buffer. A thread's neighbouring columns are
+// stored at once.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
@@ -12,6 +13,10 @@ ml_program.global private @w63(#ml_program.extern<tensor<63x64xf32>>) : tensor<6
 // CHECK-NOT: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4,
 // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = {{ *}}cg
 // CHECK: scf.for %{{.*}} step %c16_i64
+// CHECK-NOT: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// CHECK: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<1>
+// CHECK: gpu.func @wide$0_large(
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
 // CHECK: gpu.func @narrow$0_small(
 // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4, cache = {{ *}}ca
 // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = {{ *}}cg

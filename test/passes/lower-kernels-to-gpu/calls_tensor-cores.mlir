@@ -18,7 +18,7 @@ ml_program.global private @w64(#ml_program.extern<tensor<64x64xf32>>) : tensor<6
 // TF32: nvvm.convert.float.to.tf32 %{{.*}} {rnd = #nvvm.fp_rnd_mode<rna>}
 // TF32: %[[SUMS:.*]] = nvvm.mma.sync A{{.*}}type<tf32>{{.*}}k = 8>
 // TF32: llvm.extractvalue %[[SUMS]][0]
-// TF32: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// TF32: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<1>
 // TF32: gpu.func @wide$0_large
 // TF32: gpu.func @fold$0
 // TF32-NOT: nvvm.mma

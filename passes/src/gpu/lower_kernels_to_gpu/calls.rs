@@ -36,7 +36,7 @@ use melior::{
 
 use super::Result;
 use super::function::{ARGUMENT_BYTES, Lowered, SHARED, add_function, is_foreign};
-use super::ops::{THREADS, block as block_id};
+use super::ops::{THREADS, block as block_id, store_neighbours};
 use crate::calls::graph::{Form, Graph, Index, Kind, NodeId, Var};
 use crate::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use crate::calls::parts::{self, Window};
@@ -177,28 +177,25 @@ fn size_of<'c>(e: &Emitter<'c>, call: &Call<'_, 'c>, window: &Window) -> Val<'c>
     call.size(e, window.size)
 }
 
-/// Computes a part's element at variables of its dims, and stores it.
+/// Computes a part's elements at variables of its dims, and stores them at once: neighbours along the last.
 fn store<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
     (root, windows): (NodeId, &[Window]),
-    vars: &[Var],
+    elements: &[Vec<Var>],
     memory: &Memory<'c>,
 ) {
-    let at: Vec<Index> = vars
+    let index = |vars: &[Var]| -> Vec<Index> {
+        let dims = vars.iter().zip(windows);
+        dims.map(|(var, window)| Index::var(*var).plus(&Index::constant(window.from)))
+            .collect()
+    };
+    let values: Vec<_> = elements
         .iter()
-        .zip(windows)
-        .map(|(var, window)| Index::var(*var).plus(&Index::constant(window.from)))
+        .map(|vars| call.value(e, root, &index(vars)))
         .collect();
-    let value = call.value(e, root, &at);
-    let address = call.address(e, memory, &at);
-    e.store_elem(
-        value,
-        address,
-        call.graph.nodes[root].elem,
-        Width::Scalar,
-        None,
-    );
+    let address = call.address(e, memory, &index(&elements[0]));
+    store_neighbours(e, &values, address, call.graph.nodes[root].elem);
 }
 
 struct Writer<'a, 'c> {

@@ -162,6 +162,15 @@ impl Cells {
         }
     }
 
+    /// How many of a thread's columns are neighbours.
+    pub fn neighbours(&self) -> i64 {
+        match self.tensor {
+            None if self.spread => 1,
+            None => self.columns,
+            Some(_) => 2,
+        }
+    }
+
     /// A tile for these cells, from a byte on.
     pub fn tile(&self, from: i64, (depth, width): (i64, i64), along_k: bool) -> Shared {
         let padding = match (self.tensor, along_k) {

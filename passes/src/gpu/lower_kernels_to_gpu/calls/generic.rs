@@ -136,7 +136,13 @@ fn elements<'c>(
         call.scope(|call| {
             let index = split(e, at, sizes);
             let vars = variables(call, windows, &index);
-            super::store(e, call, (root, windows), &vars, memory);
+            super::store(
+                e,
+                call,
+                (root, windows),
+                std::slice::from_ref(&vars),
+                memory,
+            );
         });
         vec![]
     });
@@ -177,7 +183,15 @@ fn rows<'c>(
     when(e, below(e, number, all), |e| {
         let Some(column) = column else {
             when(e, below(e, lane, e.int(1)), |e| {
-                call.scope(|call| super::store(e, call, (root, windows), &vars, memory));
+                call.scope(|call| {
+                    super::store(
+                        e,
+                        call,
+                        (root, windows),
+                        std::slice::from_ref(&vars),
+                        memory,
+                    )
+                });
             });
             return;
         };
@@ -187,7 +201,13 @@ fn rows<'c>(
         e.for_loop(first, end, WARP, &[], |e, at, _| {
             call.scope(|call| {
                 call.set(column, at);
-                super::store(e, call, (root, windows), &vars, memory);
+                super::store(
+                    e,
+                    call,
+                    (root, windows),
+                    std::slice::from_ref(&vars),
+                    memory,
+                );
             });
             vec![]
         });

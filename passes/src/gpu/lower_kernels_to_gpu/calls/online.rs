@@ -26,6 +26,7 @@ use super::super::site::memory as space;
 use super::block::{Place, multiply, zeros};
 use super::eval::{Call, Memory};
 use super::product::shifted;
+use super::side::stored_at_once;
 use super::source::{Begins, Source, Span};
 use super::{Tile, size_of};
 use crate::calls::bounds::Mask;
@@ -53,6 +54,8 @@ struct Writer<'a, 'c> {
     rows: Val<'c>,
     columns: Val<'c>,
     keys: Val<'c>,
+    /// What columns are below, where that is known.
+    below: Option<i64>,
     /// The row and the part of it that the thread has where maxima and sums are found.
     own_row: Val<'c>,
     own_part: Val<'c>,
@@ -118,6 +121,7 @@ pub fn write<'c>(
         rows: size_of(e, call, &windows[rank - 2]),
         columns: size_of(e, call, &windows[rank - 1]),
         keys: call.size(e, chain.second.depth),
+        below: windows[rank - 1].size.known(),
         own_row,
         own_part,
     };
@@ -439,23 +443,31 @@ impl<'c> Writer<'_, 'c> {
         let totals = self.of_rows(e, self.layout.totals, float);
         // A sum of nothing is zero.
         let some = below(e, e.int(0), self.keys);
-        for (number, sum) in state.sums.iter().enumerate() {
-            let of_row = number / cells.columns as usize;
-            let total = e.select(some, totals[of_row], self.float(e, 1.0));
-            let value = e.b.value("arith.divf", &[*sum, total], float);
-            let row = cells.row(e, &self.place, of_row as i64);
-            let column = cells.column(e, &self.place, number as i64 % cells.columns);
+        let at_once = stored_at_once(call.graph, (root, windows), cells.neighbours());
+        for (number, sums) in state.sums.chunks(at_once as usize).enumerate() {
+            let number = number as i64 * at_once;
+            let of_row = number / cells.columns;
+            let total = e.select(some, totals[of_row as usize], self.float(e, 1.0));
+            let row = cells.row(e, &self.place, of_row);
+            let column = cells.column(e, &self.place, number % cells.columns);
             let row = e.add(self.first_row, row);
             let column = e.add(self.first_column, column);
             let inside = both(e, below(e, row, self.rows), below(e, column, self.columns));
             when(e, inside, |e| {
                 call.scope(|call| {
                     call.set(self.row, row);
-                    call.set(self.column, column);
-                    let mut vars = self.outer.clone();
-                    vars.extend([self.row, self.column]);
-                    call.give(self.plan.node, shifted(&vars, &self.plan.shift), value);
-                    super::store(e, call, (root, windows), &vars, memory);
+                    let elements: Vec<Vec<Var>> = (0..)
+                        .zip(sums)
+                        .map(|(next, sum)| {
+                            let value = e.b.value("arith.divf", &[*sum, total], float);
+                            let mut vars = self.outer.clone();
+                            let column = e.add(column, e.int(next));
+                            vars.extend([self.row, call.variable(column, self.below)]);
+                            call.give(self.plan.node, shifted(&vars, &self.plan.shift), value);
+                            vars
+                        })
+                        .collect();
+                    super::store(e, call, (root, windows), &elements, memory);
                 });
             });
         }

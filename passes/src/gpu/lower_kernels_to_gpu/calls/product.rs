@@ -14,7 +14,7 @@ use cohort_dialects::builder::Val;
 use super::super::ops::{barrier, below, both, commit_copies, wait_for_copies, when};
 use super::block::{self, Cells, Place, Shared, multiply};
 use super::eval::{Call, Memory};
-use super::side::{Dims, Side};
+use super::side::{Dims, Side, stored_at_once};
 use super::source::{Begins, Source, Span};
 use super::{Tile, size_of, tiled};
 use crate::calls::bounds;
@@ -221,15 +221,28 @@ pub fn write<'c>(
             sums = writer.segment(e, call, segment, &product, sums);
         }
     }
-    for (number, sum) in sums.iter().enumerate() {
-        let at = writer.element(e, number as i64);
-        let [in_row, in_column] = [0, 1].map(|dim| below(e, at[dim], writer.end[dim]));
-        when(e, both(e, in_row, in_column), |e| {
+    let at_once = stored_at_once(call.graph, (root, windows), cells.neighbours());
+    for (number, sums) in sums.chunks(at_once as usize).enumerate() {
+        let [row, column] = writer.element(e, number as i64 * at_once);
+        let inside = both(
+            e,
+            below(e, row, writer.end[0]),
+            below(e, column, writer.end[1]),
+        );
+        when(e, inside, |e| {
             call.scope(|call| {
-                let mut vars = outer_vars.clone();
-                vars.extend([0, 1].map(|dim| call.variable(at[dim], writer.known[dim])));
-                call.give(plan.node, shifted(&vars, &plan.shift), *sum);
-                super::store(e, call, (root, windows), &vars, memory);
+                let elements: Vec<Vec<_>> = (0..)
+                    .zip(sums)
+                    .map(|(next, sum)| {
+                        let column = e.add(column, e.int(next));
+                        let mut vars = outer_vars.clone();
+                        vars.push(call.variable(row, writer.known[0]));
+                        vars.push(call.variable(column, writer.known[1]));
+                        call.give(plan.node, shifted(&vars, &plan.shift), *sum);
+                        vars
+                    })
+                    .collect();
+                super::store(e, call, (root, windows), &elements, memory);
             });
         });
     }

@@ -1,11 +1,13 @@
-//! How a factor of a product comes to shared memory: copied, four elements or one at a time, or computed.
+//! How a factor of a product comes to shared memory: copied, four elements or one at a time, or computed;
+//! and how many elements of a result leave at a time.
 
 use std::collections::HashSet;
 
 use cohort_abi::manifest::Elem;
 
 use crate::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
-use crate::calls::memory::row_bytes;
+use crate::calls::memory::{result_row_bytes, row_bytes};
+use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::layout::elem_bytes;
 
 /// Bytes of the widest copy.
@@ -61,6 +63,22 @@ impl Side {
     pub fn is_copied(self) -> bool {
         matches!(self.way, Way::Copied(_))
     }
+}
+
+/// How many elements of a part of a result that are neighbours along its last dim can be stored at once,
+/// from a multiple of their number on: at most so many.
+pub fn stored_at_once(graph: &Graph<'_>, (root, windows): (NodeId, &[Window]), most: i64) -> i64 {
+    let bytes = elem_bytes(graph.nodes[root].elem) * most;
+    let Some((last, _)) = windows.split_last() else {
+        return 1;
+    };
+    let mut strides = strides(graph, root);
+    strides.pop();
+    let aligned = result_row_bytes(graph, root) % bytes == 0
+        && strides.iter().all(|(stride, _)| stride % bytes == 0);
+    let whole = last.from % most == 0 && last.size.known().is_some_and(|size| size % most == 0);
+    let fits = graph.nodes[root].elem != Elem::Bool && bytes <= WIDE_BYTES;
+    if aligned && whole && fits { most } else { 1 }
 }
 
 /// The node that is in the end read at an index, behind concatenations as well.
