@@ -189,6 +189,16 @@ impl Poly {
         self.as_constant().and_then(Ratio::whole) == Some(i128::from(value))
     }
 
+    /// Whether what it divides by is a number of the program for each of these atoms in it: `D/4 * n` is
+    /// a length for every `n`, `n/2` is not.
+    pub fn is_whole_in(&self, atoms: &dyn Fn(Atom) -> bool) -> bool {
+        self.terms.iter().all(|(monomial, coefficient)| {
+            let mut own = monomial.iter().filter(|(atom, _)| atoms(*atom));
+            let all_multiply = own.clone().all(|(_, power)| *power > 0);
+            own.next().is_none() || all_multiply && coefficient.whole().is_some()
+        })
+    }
+
     /// The atom it is, when it is nothing but one atom.
     pub fn as_atom(&self) -> Option<Atom> {
         let mut terms = self.terms.iter();

@@ -109,10 +109,11 @@ pub enum Op {
     Reduce(Reduction, usize),
     ArgMax(usize),
     Softmax(usize),
+    /// Of a tensor from a number on, to another or to the end; a part of a `split` has no numbers.
     Slice {
         axis: usize,
-        start: Poly,
-        length: Poly,
+        /// The start and the length, unless the instance computes them.
+        bounds: Option<(Poly, Poly)>,
     },
     Concat(usize),
     Reshape,

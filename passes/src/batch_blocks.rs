@@ -29,6 +29,9 @@
 //! instances, and `operands` tells which arguments are a row of a call's many. Where it is the call,
 //! the types say which dims differ by call ([`shapes`](self::shapes)).
 //!
+//! A `cfb.stack` that something computes with is a call of a kernel too, which copies rows to where
+//! they lie one behind another ([`stacks`](self::stacks)).
+//!
 //! Requires: level 1; a block without `reuse` has no shared operands. Leaves: level 2. What has no rule is refused
 //! with an error at its place.
 
@@ -38,6 +41,7 @@ mod products;
 mod row_form;
 mod rules;
 mod shapes;
+mod stacks;
 
 use std::collections::{HashMap, HashSet};
 
@@ -92,6 +96,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for block in blocks {
         record_block(context, &mut kernels, block)?;
     }
+    stacks::record_stacks(context, &mut kernels, module)?;
     if !kernels.dims.is_empty() {
         shapes::declare(top, module, &kernels.dims);
     }
@@ -216,7 +221,8 @@ fn record_block<'c>(
             }
         }
         if !dims.by_row {
-            shapes::encode(context, kernel, entry, &dims.of_arguments(&shared))?;
+            let arguments = dims.of_arguments(&shared);
+            shapes::encode(context, kernel, entry, &dims.lengths, &arguments)?;
         }
     }
     let name = kernels.unify(context, kernel, &base);

@@ -31,7 +31,8 @@ use melior::{
 };
 
 use crate::ir::{
-    blocks_of, erase, functions_of, key, move_before, name_attribute, nested_ops, op_key,
+    blocks_of, defining_op, erase, functions_of, key, move_before, name_attribute, nested_ops,
+    op_key,
 };
 use crate::levels::used_values;
 use crate::pass::{Outcome, PassInfo, remark};
@@ -106,7 +107,17 @@ impl Phases {
             let earlier = self.callees.get(&before);
             earlier.is_some_and(|earlier| !called.is_disjoint(earlier))
         };
-        if is_deep && phase > first && continues(phase - 1) {
+        // What is computed between two recursions is in the later phase, and so is what needs it.
+        let is_made_before = |value| {
+            let producer = defining_op(value).map(|op| op_key(op));
+            let made = producer.and_then(|producer| self.of_operation.get(&producer));
+            made.is_none_or(|made| *made < phase)
+        };
+        if is_deep
+            && phase > first
+            && continues(phase - 1)
+            && used_values(operation).into_iter().all(is_made_before)
+        {
             phase -= 1;
         }
         self.of_operation.insert(op_key(operation), phase);

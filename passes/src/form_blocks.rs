@@ -37,8 +37,11 @@
 //! each block that uses them.
 //! The order of control operations may change where none depends on another.
 
+mod destinations;
 mod dims;
 mod parts;
+
+pub use dims::DIM;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -75,6 +78,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let by_operator = name_attribute(module, GRANULARITY).as_deref() == Some("operator");
     for function in functions_of(module) {
         let name = name_attribute(function, "sym_name").unwrap_or_default();
+        destinations::bring_in(context, function);
         let blocks = Former {
             context,
             function,

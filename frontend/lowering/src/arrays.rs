@@ -19,8 +19,12 @@ impl<'c> Lowering<'_, 'c> {
         };
         match &expr.kind {
             ExprKind::Array(elements) => {
-                let elements = self.exprs(at, elements);
-                one("array_create", &elements)
+                let mut values = Vec::new();
+                for element in elements {
+                    let value = self.expr(at, element);
+                    values.extend(self.as_element(at, value, &expr.ty));
+                }
+                one("array_create", &values)
             }
             ExprKind::Len(array) => {
                 let array = self.value(at, array);
@@ -33,7 +37,8 @@ impl<'c> Lowering<'_, 'c> {
             }
             ExprKind::Push { array, value } => {
                 let mut operands = vec![self.value(at, array)];
-                operands.extend(self.expr(at, value));
+                let value = self.expr(at, value);
+                operands.extend(self.as_element(at, value, &expr.ty));
                 one("array_push", &operands)
             }
             ExprKind::Reverse(array) => {
@@ -44,13 +49,13 @@ impl<'c> Lowering<'_, 'c> {
                 let count = self.value(at, count);
                 one("array_range", &[count])
             }
-            ExprKind::Stack(array) => {
-                let array = self.value(at, array);
-                one("stack", &[array])
-            }
+            ExprKind::Stack(elements) => vec![self.stack(at, expr, elements)],
             ExprKind::Map { arrays, closure } => {
                 let arrays = self.exprs(at, arrays);
-                let body = self.region(at, &closure.params, &closure.body, "cfb.yield");
+                let Type::Array(element) = &expr.ty else {
+                    unreachable!("a map to {:?}", expr.ty)
+                };
+                let body = self.region(at, &closure.params, &closure.body, element, "cfb.yield");
                 vec![cfb::map(at, &arrays, self.types().whole(&expr.ty), body)]
             }
             ExprKind::Fold {
@@ -60,7 +65,8 @@ impl<'c> Lowering<'_, 'c> {
             } => {
                 let array = self.value(at, array);
                 let init = self.expr(at, init);
-                let body = self.region(at, &closure.params, &closure.body, "cfb.yield");
+                let init = self.fitted(at, init, &expr.ty);
+                let body = self.region(at, &closure.params, &closure.body, &expr.ty, "cfb.yield");
                 cfb::fold(at, array, &init, body)
             }
             ExprKind::Sum(array) => {
@@ -68,6 +74,14 @@ impl<'c> Lowering<'_, 'c> {
                 vec![self.sum(at, array, &expr.ty)]
             }
             other => unreachable!("not an operation on arrays: {other:?}"),
+        }
+    }
+
+    /// Values as an element of an array of this type.
+    fn as_element(&self, at: Builder<'c>, values: Vec<Val<'c>>, array: &Type) -> Vec<Val<'c>> {
+        match array {
+            Type::Array(element) => self.fitted(at, values, element),
+            _ => values,
         }
     }
 

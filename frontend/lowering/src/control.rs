@@ -23,14 +23,14 @@ impl<'c> Lowering<'_, 'c> {
             .iter()
             .map(|arm| {
                 let fields = &self.types().adt(adt).constructors[arm.constructor].fields;
-                self.arm(at, fields, arm)
+                self.arm(at, fields, arm, ty)
             })
             .collect();
         let results = self.types().flat(ty);
         cfb::match_(at, scrutinee, &results, regions)
     }
 
-    fn arm(&mut self, at: Builder<'c>, fields: &[Type], arm: &Arm) -> Region<'c> {
+    fn arm(&mut self, at: Builder<'c>, fields: &[Type], arm: &Arm, ty: &Type) -> Region<'c> {
         let at = at.at(self.unit.locations.of(&arm.body.span));
         let (region, block) = region_with_block(&self.types().flat_all(fields), at.location);
         let arguments = arguments_of(block);
@@ -43,6 +43,7 @@ impl<'c> Lowering<'_, 'c> {
             rest = after;
         }
         let values = self.expr(inside, &arm.body);
+        let values = self.fitted(inside, values, ty);
         cfb::yield_(inside, &values);
         self.dims = outside;
         region
@@ -61,7 +62,7 @@ impl<'c> Lowering<'_, 'c> {
             .into_iter()
             .map(|branch| {
                 let at = at.at(self.unit.locations.of(&branch.span));
-                self.region(at, &[], branch, "scf.yield")
+                self.region(at, &[], branch, ty, "scf.yield")
             })
             .collect();
         results_of(at.op("scf.if", &[cond], &self.types().flat(ty), &[], regions))
@@ -75,7 +76,8 @@ impl<'c> Lowering<'_, 'c> {
         cond: &Expr,
         body: &Expr,
     ) -> Vec<Val<'c>> {
-        let init = self.exprs(at, init);
+        let var_types = self.types_of_vars(vars);
+        let init = self.expected(at, init, var_types.iter().copied());
         let types = types_of(&init);
 
         let (before, block) = region_with_block(&types, at.location);
@@ -88,7 +90,11 @@ impl<'c> Lowering<'_, 'c> {
         inside.op("scf.condition", &operands, &[], &[], vec![]);
         self.dims = outside;
 
-        let after = self.region(at, vars, body, "scf.yield");
+        let state = match &var_types[..] {
+            [only] => (*only).clone(),
+            several => Type::Tuple(several.iter().map(|ty| (*ty).clone()).collect()),
+        };
+        let after = self.region(at, vars, body, &state, "scf.yield");
         results_of(at.op("scf.while", &init, &types, &[], vec![before, after]))
     }
 
@@ -99,7 +105,9 @@ impl<'c> Lowering<'_, 'c> {
         function: FunctionId,
         args: &[Expr],
     ) -> Vec<Val<'c>> {
-        let args = self.exprs(at, args);
+        let called = &self.unit.program.functions[function.0];
+        let types = called.params.iter().map(|var| &called.vars[var.0].ty);
+        let args = self.expected(at, args, types);
         let callee = FlatSymbolRefAttribute::new(at.context(), &self.unit.symbols[function.0]);
         let results = self.types().flat(ty);
         results_of(at.op(

@@ -6,7 +6,10 @@
 use cohort_dialects::builder::{Builder, Val};
 use cohort_frontend::program::{Dim, Type};
 use rustc_hash::FxHashMap;
-use std::{cell::Cell, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use crate::numbers;
 use crate::types::width;
@@ -16,7 +19,7 @@ const ANY_LENGTH: &str = "_";
 
 #[derive(Clone, Default)]
 pub struct Dims<'c> {
-    lengths: FxHashMap<String, Val<'c>>,
+    lengths: RefCell<FxHashMap<String, Val<'c>>>,
     /// Whether a length was asked for that nothing in scope tells.
     missed: Rc<Cell<bool>>,
 }
@@ -29,9 +32,9 @@ impl<'c> Dims<'c> {
             Type::Tensor { shape, .. } => {
                 for (axis, dim) in shape.iter().enumerate() {
                     let Dim::Instance(name) = dim else { continue };
-                    if name != ANY_LENGTH && !self.lengths.contains_key(name) {
+                    if name != ANY_LENGTH && !self.lengths.borrow().contains_key(name) {
                         let length = numbers::length(at, values[0], axis);
-                        self.lengths.insert(name.clone(), length);
+                        self.lengths.borrow_mut().insert(name.clone(), length);
                     }
                 }
             }
@@ -56,13 +59,70 @@ impl<'c> Dims<'c> {
     pub fn size(&self, at: Builder<'c>, dim: &Dim) -> Val<'c> {
         match dim {
             Dim::Known(length) => at.index(*length as i64),
-            Dim::Instance(name) => match self.lengths.get(name) {
-                Some(length) => *length,
-                None => {
-                    self.missed.set(true);
-                    at.index(0)
+            Dim::Instance(name) => self.named(at, name).unwrap_or_else(|| {
+                self.missed.set(true);
+                at.index(0)
+            }),
+        }
+    }
+
+    fn named(&self, at: Builder<'c>, name: &str) -> Option<Val<'c>> {
+        let known = self.lengths.borrow().get(name).copied();
+        known.or_else(|| {
+            let length = self.sum(at, name)?;
+            self.lengths.borrow_mut().insert(name.to_owned(), length);
+            Some(length)
+        })
+    }
+
+    /// A dim that is written as arithmetic of others, `2*n*k/3 + m - 1`.
+    fn sum(&self, at: Builder<'c>, text: &str) -> Option<Val<'c>> {
+        let mut total: Option<Val<'c>> = None;
+        let mut operation = "arith.addi";
+        for (place, word) in text.split(' ').enumerate() {
+            let (word, negative) = match (place, word.strip_prefix('-')) {
+                (0, Some(rest)) => (rest, true),
+                _ => (word, false),
+            };
+            match word {
+                "+" => operation = "arith.addi",
+                "-" | "" => operation = "arith.subi",
+                _ => {
+                    let term = self.product(at, word, text)?;
+                    total = Some(match (total, negative) {
+                        (None, false) => term,
+                        (None, true) => combine(at, "arith.subi", at.index(0), term),
+                        (Some(total), _) => combine(at, operation, total, term),
+                    });
                 }
-            },
+            }
+        }
+        total
+    }
+
+    /// `2*n*k/3`, a part of `whole`. Divisions come last and are without remainder.
+    fn product(&self, at: Builder<'c>, text: &str, whole: &str) -> Option<Val<'c>> {
+        let mut divisors = text.split('/');
+        let mut product: Option<Val<'c>> = None;
+        for factor in divisors.next()?.split('*') {
+            let factor = self.factor(at, factor, whole)?;
+            product = Some(match product {
+                None => factor,
+                Some(product) => combine(at, "arith.muli", product, factor),
+            });
+        }
+        divisors.try_fold(product?, |product, divisor| {
+            let divisor = self.factor(at, divisor, whole)?;
+            Some(combine(at, "arith.divsi", product, divisor))
+        })
+    }
+
+    fn factor(&self, at: Builder<'c>, text: &str, whole: &str) -> Option<Val<'c>> {
+        match text.parse::<i64>() {
+            Ok(number) => Some(at.index(number)),
+            // Names of dims are not made of themselves.
+            Err(_) if text == whole => None,
+            Err(_) => self.lengths.borrow().get(text).copied(),
         }
     }
 
@@ -74,4 +134,8 @@ impl<'c> Dims<'c> {
             .map(|dim| self.size(at, dim))
             .collect()
     }
+}
+
+fn combine<'c>(at: Builder<'c>, name: &str, left: Val<'c>, right: Val<'c>) -> Val<'c> {
+    at.value(name, &[left, right], at.ty("index"))
 }

@@ -2,7 +2,7 @@
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use cohort_frontend::Diagnostic;
-use cohort_frontend::program::{Expr, ExprKind, Function, VarId};
+use cohort_frontend::program::{Expr, ExprKind, Function, Type, VarId};
 use melior::ir::{Region, Type as MlirType, ValueLike, attribute::IntegerAttribute};
 
 use crate::cfb;
@@ -57,7 +57,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
         loop {
             match &expr.kind {
                 ExprKind::Let { var, value, body } => {
-                    self.vars[var.0] = self.expr(at, value);
+                    let values = self.expr(at, value);
+                    let ty = &self.function.vars[var.0].ty;
+                    self.vars[var.0] = self.fitted(at, values, ty);
                     expr = body;
                 }
                 ExprKind::Phase(body) => {
@@ -80,8 +82,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 constructor,
                 fields,
             } => {
-                let name = &self.types().adt(*adt).constructors[*constructor].name;
-                let fields = self.exprs(at, fields);
+                let described = &self.types().adt(*adt).constructors[*constructor];
+                let name = &described.name;
+                let fields = self.expected(at, fields, &described.fields);
                 vec![cfb::construct(
                     at,
                     name,
@@ -160,6 +163,28 @@ impl<'a, 'c> Lowering<'a, 'c> {
         exprs.iter().flat_map(|expr| self.expr(at, expr)).collect()
     }
 
+    /// The values of several expressions where values of these types are expected.
+    pub fn expected<'t>(
+        &mut self,
+        at: Builder<'c>,
+        exprs: &[Expr],
+        types: impl IntoIterator<Item = &'t Type>,
+    ) -> Vec<Val<'c>> {
+        let mut values = Vec::new();
+        for (expr, ty) in exprs.iter().zip(types) {
+            let own = self.expr(at, expr);
+            values.extend(self.fitted(at, own, ty));
+        }
+        values
+    }
+
+    /// The types of variables of the function.
+    pub fn types_of_vars(&self, vars: &[VarId]) -> Vec<&'a Type> {
+        vars.iter()
+            .map(|var| &self.function.vars[var.0].ty)
+            .collect()
+    }
+
     /// The value of an expression that is no tuple.
     pub fn value(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
         match self.expr(at, expr)[..] {
@@ -185,12 +210,14 @@ impl<'a, 'c> Lowering<'a, 'c> {
             .flat_all(vars.iter().map(|var| &self.function.vars[var.0].ty))
     }
 
-    /// A region whose arguments are variables and whose body ends in `terminator`.
+    /// A region whose arguments are variables and whose body, of a value that is expected to have
+    /// type `ty`, ends in `terminator`.
     pub fn region(
         &mut self,
         at: Builder<'c>,
         vars: &[VarId],
         body: &Expr,
+        ty: &Type,
         terminator: &str,
     ) -> Region<'c> {
         let types = self.var_types(vars);
@@ -199,6 +226,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         let inside = Builder::at_end(at.context(), block, at.location);
         self.bind_all(inside, vars, &arguments_of(block));
         let values = self.expr(inside, body);
+        let values = self.fitted(inside, values, ty);
         inside.op(terminator, &values, &[], &[], vec![]);
         self.dims = outside;
         region
@@ -206,7 +234,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
 
     fn tuple_get(&mut self, at: Builder<'c>, tuple: &Expr, index: usize) -> Vec<Val<'c>> {
         let values = self.expr(at, tuple);
-        let cohort_frontend::program::Type::Tuple(elements) = &tuple.ty else {
+        let Type::Tuple(elements) = &tuple.ty else {
             unreachable!("an element of {:?}", tuple.ty)
         };
         let start: usize = elements[..index].iter().map(width).sum();

@@ -15,6 +15,7 @@ mod locations;
 mod module;
 mod numbers;
 mod random;
+mod rows;
 mod scalars;
 mod shapes;
 mod support;

@@ -179,6 +179,7 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
     let body = Builder::at_end(top.context(), block, location);
     lowering.bind_all(body, &function.params, &arguments_of(block));
     let values = lowering.expr(body, &function.body);
+    let values = lowering.fitted(body, values, &function.result);
     body.op("func.return", &values, &[], &[], vec![]);
 
     let context = top.context();

@@ -61,7 +61,7 @@ impl<'c> Lowering<'_, 'c> {
     fn short_circuit(&mut self, at: Builder<'c>, op: Binary, lhs: &Expr, rhs: &Expr) -> Val<'c> {
         let cond = self.value(at, lhs);
         let ty = self.types().whole(&rhs.ty);
-        let right = self.region(at, &[], rhs, "scf.yield");
+        let right = self.region(at, &[], rhs, &rhs.ty, "scf.yield");
         let (settled, block) = region_with_block(&[], at.location);
         let inside = Builder::at_end(at.context(), block, at.location);
         let value = numbers::constant(inside, ty, Literal::Bool(op == Binary::Or));

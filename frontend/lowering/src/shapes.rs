@@ -24,6 +24,7 @@ impl<'c> Lowering<'_, 'c> {
             }
             ExprKind::Concat { values, axis } => match &values[..] {
                 [only] => self.value(at, only),
+                _ if *axis == 0 && known(&shape[0]).is_none() => self.concat_rows(at, expr, values),
                 _ => {
                     let operands = self.exprs(at, values);
                     let ty = self.types().whole(&expr.ty);

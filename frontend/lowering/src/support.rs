@@ -1,17 +1,11 @@
 //! What the compiler refuses, because no pass can compile it yet.
-//!
-//! `stack` makes tensors for the entry's result, where they only pass through; nothing computes upon
-//! them.
 
 use cohort_frontend::Diagnostic;
-use cohort_frontend::program::{
-    Binary, Elem, Expr, ExprKind, Function, Program, Span, Type, VarId,
-};
-use rustc_hash::FxHashSet;
+use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Function, Program, Span, Type};
 
 use crate::module::ENTRY;
 use crate::numbers::is_safe_divisor;
-use crate::types::{elem_of, instance_dims, known, shown};
+use crate::types::{elem_of, instance_dims, known, shape_of, shown};
 use crate::walk::each_expr;
 
 pub const UNSUPPORTED: &str = "E0900";
@@ -28,10 +22,13 @@ pub fn refusals(program: &Program) -> Vec<Diagnostic> {
     };
     refusals.params();
     refusals.entry();
-    refusals.stacks();
     for function in &program.functions {
         each_expr(&function.body, |expr| {
             refusals.operation(expr);
+            refusals.rows(expr);
+            if let ExprKind::Reshape(value) = &expr.kind {
+                refusals.reshape(expr, value);
+            }
             refusals.widening(function, expr);
         });
         if widens(&function.body.ty, &function.result) {
@@ -177,89 +174,87 @@ impl<'p> Refusals<'p> {
         }
     }
 
-    /// Tensors stacked from the elements of an array, which only pass through.
-    fn stacks(&mut self) {
-        let program = self.program;
-        let entry = &program.functions[program.entry.0];
-        let (allowed, stacked) = passing_through(entry);
-        let mut used: Vec<&Expr> = Vec::new();
-        for function in &program.functions {
-            let is_entry = std::ptr::eq(function, entry);
-            each_expr(&function.body, |expr| {
-                let is_stack = match &expr.kind {
-                    ExprKind::Stack(_) => true,
-                    ExprKind::Var(var) => is_entry && stacked.contains(var),
-                    _ => false,
-                };
-                if is_stack && !allowed.contains(&std::ptr::from_ref(expr)) {
-                    used.push(expr);
-                }
-            });
+    /// What has rows whose lengths differ by instance, one behind another.
+    fn rows(&mut self, expr: &Expr) {
+        let (axis, what) = match &expr.kind {
+            ExprKind::Stack(_) => (0, "a stack of tensors"),
+            ExprKind::Concat { values, axis } if values.len() > 1 => (*axis, "a concatenation"),
+            _ => return,
+        };
+        let shape = shape_of(&expr.ty);
+        if known(&shape[axis]).is_some() {
+            return;
         }
-        for expr in used {
-            let what = "computing with a tensor made by `stack`";
-            let label = format!("this is `{}`", shown(&expr.ty, program));
+        let label = format!("this is `{}`", shown(&expr.ty, self.program));
+        if axis > 0 {
+            let what = "a concatenation along another axis than the first where its length differs by instance";
             self.refuse(what, &expr.span, label);
-            if let Some(last) = self.found.pop() {
-                let note = "it may only be part of the result of `main` as it is";
-                self.found.push(last.note(note));
-            }
+            self.help("transpose, concatenate with `axis = 0`, and transpose back");
+        } else if shape[1..].iter().any(|dim| known(dim).is_none()) {
+            let what = format!("{what} of which several lengths differ by instance");
+            self.refuse(&what, &expr.span, label);
+        }
+    }
+
+    /// A dim that is joined with others, or split from them, where a length of these differs by
+    /// instance.
+    fn reshape(&mut self, expr: &Expr, value: &Expr) {
+        let own = |ty: &Type| {
+            let mut shape = shape_of(ty);
+            shape.retain(|dim| known(dim) != Some(1));
+            shape
+        };
+        let (from, to) = (own(&value.ty), own(&expr.ty));
+        let lengths = |shape: &[Dim]| -> Vec<Dim> {
+            let unknown = shape.iter().filter(|dim| known(dim).is_none());
+            unknown.cloned().collect()
+        };
+        if lengths(&from) != lengths(&to) {
+            let label = format!("this is `{}`", shown(&expr.ty, self.program));
+            let what = format!(
+                "a reshape of `{}` that joins or splits a length that differs by instance",
+                shown(&value.ty, self.program)
+            );
+            self.refuse(&what, &expr.span, label);
+            self.help("reductions and products take one axis at a time: `sum(x)` needs no reshape");
+        }
+    }
+
+    /// Adds how to mend it to what was refused last.
+    fn help(&mut self, note: &str) {
+        if let Some(last) = self.found.pop() {
+            self.found.push(last.note(note));
         }
     }
 }
 
-/// Whether a tensor in one type has a known length where the other has an instance dim.
+/// Whether a value of one type cannot become one of another by copying tensors whose shape is known to
+/// where they may have any.
 fn widens(from: &Type, to: &Type) -> bool {
+    match (from, to) {
+        (Type::Tensor { shape: from, .. }, Type::Tensor { shape: to, .. }) => from
+            .iter()
+            .zip(to)
+            .any(|(from, to)| known(from).is_none() && known(to).is_some()),
+        (Type::Tuple(from), Type::Tuple(to)) => {
+            from.iter().zip(to).any(|(from, to)| widens(from, to))
+        }
+        (Type::Array(from), Type::Array(to)) => differs(from, to),
+        _ => false,
+    }
+}
+
+/// Whether a tensor in one type has a known length where the other has an instance dim.
+fn differs(from: &Type, to: &Type) -> bool {
     match (from, to) {
         (Type::Tensor { shape: from, .. }, Type::Tensor { shape: to, .. }) => from
             .iter()
             .zip(to)
             .any(|(from, to)| known(from).is_some() != known(to).is_some()),
         (Type::Tuple(from), Type::Tuple(to)) => {
-            from.iter().zip(to).any(|(from, to)| widens(from, to))
+            from.iter().zip(to).any(|(from, to)| differs(from, to))
         }
-        (Type::Array(from), Type::Array(to)) => widens(from, to),
-        _ => false,
-    }
-}
-
-/// The entry's expressions through which a `stack` reaches the result as it is, and the variables
-/// that hold one on the way.
-fn passing_through(entry: &Function) -> (FxHashSet<*const Expr>, FxHashSet<VarId>) {
-    let mut allowed = FxHashSet::default();
-    let mut stacked = FxHashSet::default();
-    let mut pending = vec![&entry.body];
-    while let Some(expr) = pending.pop() {
-        allowed.insert(std::ptr::from_ref(expr));
-        match &expr.kind {
-            ExprKind::Let { var, value, body } => {
-                if holds_stack(value, &stacked) {
-                    stacked.insert(*var);
-                }
-                // The value last, so that variables are known before they are used.
-                pending.extend([&**value, body]);
-            }
-            ExprKind::Phase(body) => pending.push(body),
-            ExprKind::Tuple(elements) => pending.extend(elements),
-            ExprKind::TupleGet { tuple, .. } => pending.push(tuple),
-            ExprKind::Stack(_) | ExprKind::Var(_) => {}
-            // Anything else computes, or decides between two shapes.
-            _ => {
-                allowed.remove(&std::ptr::from_ref(expr));
-            }
-        }
-    }
-    (allowed, stacked)
-}
-
-/// Whether a value is a `stack`, or has one as a part.
-fn holds_stack(expr: &Expr, stacked: &FxHashSet<VarId>) -> bool {
-    match &expr.kind {
-        ExprKind::Stack(_) => true,
-        ExprKind::Var(var) => stacked.contains(var),
-        ExprKind::Let { body, .. } | ExprKind::Phase(body) => holds_stack(body, stacked),
-        ExprKind::Tuple(elements) => elements.iter().any(|part| holds_stack(part, stacked)),
-        ExprKind::TupleGet { tuple, .. } => holds_stack(tuple, stacked),
+        (Type::Array(from), Type::Array(to)) => differs(from, to),
         _ => false,
     }
 }

@@ -72,8 +72,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
             }
             ExprKind::ArgMax { value, axis } => {
                 let operand = self.value(at, value);
+                let from = shape_of(&value.ty);
+                if known(&from[*axis]).is_none() {
+                    return self.argmax_of_any(at, elem_of(&value.ty), operand, &from, *axis);
+                }
                 let tensors = self.tensors(at, elem_of(&value.ty));
-                tensors.argmax(operand, &shape_of(&value.ty), *axis)
+                tensors.argmax(operand, &from, *axis)
             }
             ExprKind::Softmax { value, axis } => {
                 let operand = self.value(at, value);
@@ -210,6 +214,45 @@ impl<'a, 'c> Lowering<'a, 'c> {
             let count = numbers::constant_like(at, reduced, ty, Literal::I32(count));
             numbers::binary(at, Binary::Div, elem, reduced, count)
         }
+    }
+
+    /// As [`Tensors::argmax`] along an axis whose length differs by instance: the least of the
+    /// indices of the largest element, of folds that any kernel has.
+    fn argmax_of_any(
+        &self,
+        at: Builder<'c>,
+        elem: Elem,
+        value: Val<'c>,
+        from: &[Dim],
+        axis: usize,
+    ) -> Val<'c> {
+        let shape = without(from, axis);
+        let (own, integers) = (self.tensors(at, elem), self.tensors(at, Elem::I32));
+        let neutral = numbers::neutral(Reduction::Max, elem);
+        let numbers_only = match elem {
+            // A NaN is larger than nothing.
+            Elem::F32 => {
+                let is_number = numbers::compare(at, numbers::ORDERED, elem, value, value);
+                numbers::select(at, is_number, value, own.filled(from, neutral))
+            }
+            _ => value,
+        };
+        let largest = own.reduce(Binary::Max, neutral, numbers_only, &shape, axis);
+        let largest = own.broadcast(largest, from, &[axis]);
+        let is_largest = numbers::binary(at, Binary::Eq, elem, value, largest);
+        let none = Literal::I32(i32::MAX);
+        let indices = self.iota(at, from, axis);
+        let indices = numbers::select(at, is_largest, indices, integers.filled(from, none));
+        let first = integers.reduce(Binary::Min, none, indices, &shape, axis);
+        let none = numbers::constant_like(at, first, first.r#type(), none);
+        let is_none = numbers::binary(at, Binary::Eq, Elem::I32, first, none);
+        // Of nothing there is no first index.
+        let integer = self.types().elem(Elem::I32);
+        let zero = numbers::constant(at, integer, Literal::I32(0));
+        let length = self.dims.size(at, &from[axis]);
+        let zero = cfb::value(at, "within", &[zero, length], integer);
+        let zero = self.spread(at, Elem::I32, zero, &shape);
+        numbers::select(at, is_none, zero, first)
     }
 
     /// A sum divided by a length that is known at run time only. Of nothing the mean is no number,

@@ -148,7 +148,11 @@ impl Finish<'_, '_> {
                 dims.iter_mut().for_each(|dim| self.dim(dim, &span));
             }
             Kind::Op(op, args) => {
-                if let Op::Slice { start, length, .. } = op {
+                if let Op::Slice {
+                    bounds: Some((start, length)),
+                    ..
+                } = op
+                {
                     self.dim(start, &span);
                     self.dim(length, &span);
                 }

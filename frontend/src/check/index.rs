@@ -2,11 +2,11 @@
 
 use super::body::Body;
 use crate::diagnostic::Diagnostic;
-use crate::dims::Poly;
-use crate::hir::{self, Op};
-use crate::program::Span;
+use crate::dims::{Atom, Poly};
+use crate::hir::{self, Kind, Op};
+use crate::program::{Literal, Span};
 use crate::syntax::ast::{self, IndexArg};
-use crate::types::{Dim, Ty};
+use crate::types::{Dim, I32, Ty};
 
 fn indices_of(rank: usize) -> String {
     if rank == 1 {
@@ -170,6 +170,10 @@ impl Body<'_> {
             return self.error(span);
         };
         let whole = self.infer.dim(&whole);
+        let is_dim = |bound: Option<&ast::Expr>| bound.is_none_or(|bound| self.is_dim(bound));
+        if !is_dim(bounds.0) || !is_dim(bounds.1) {
+            return self.computed_slice(value, axis, bounds, span);
+        }
         let start = match bounds.0 {
             Some(start) => self.written_dim(start),
             None => Some(Poly::constant(0)),
@@ -181,6 +185,11 @@ impl Body<'_> {
         let (Some(start), Some(end)) = (start, end) else {
             return self.error(span);
         };
+        let differs = |atom| !matches!(atom, Atom::Program(_));
+        if !start.is_whole_in(&differs) || !end.is_whole_in(&differs) {
+            // `x[0..n/2]`: as a number `n/2` is rounded, as a dim it is not.
+            return self.computed_slice(value, axis, bounds, span);
+        }
         let Some(length) = end.subtract(&start) else {
             return self.error(span);
         };
@@ -213,15 +222,60 @@ impl Body<'_> {
             *dim = Dim::Poly(length.clone());
         }
         let ty = Ty::Tensor { elem, shape };
+        let args = self.bounded(value, bounds, span);
         self.op(
             Op::Slice {
                 axis,
-                start,
-                length,
+                bounds: Some((start, length)),
             },
-            vec![value],
+            args,
             ty,
             span,
         )
+    }
+
+    /// A slice whose bounds are numbers that the instance computes; its length is its own.
+    fn computed_slice(
+        &mut self,
+        value: hir::Expr,
+        axis: usize,
+        bounds: (Option<&ast::Expr>, Option<&ast::Expr>),
+        span: &Span,
+    ) -> hir::Expr {
+        let Some((elem, mut shape)) = self.shape_of(&value) else {
+            return self.error(span);
+        };
+        if axis > 0 {
+            let shown = self.show(&value.ty);
+            self.report(
+                Diagnostic::error("E0708", "only the first axis has slices of computed bounds")
+                    .at(span, "depends on the instance")
+                    .see(&value.span, format!("this is `{shown}`"))
+                    .note("the second axis is the first of `transpose(x)`"),
+            );
+            return self.error(span);
+        }
+        if let Some(dim) = shape.get_mut(axis) {
+            *dim = Dim::Poly(self.infer.opened_dim());
+        }
+        let ty = Ty::Tensor { elem, shape };
+        let args = self.bounded(value, bounds, span);
+        self.op(Op::Slice { axis, bounds: None }, args, ty, span)
+    }
+
+    /// A tensor with the first number of a slice, and the last one's end where it is given.
+    fn bounded(
+        &mut self,
+        value: hir::Expr,
+        bounds: (Option<&ast::Expr>, Option<&ast::Expr>),
+        span: &Span,
+    ) -> Vec<hir::Expr> {
+        let start = match bounds.0 {
+            Some(start) => self.index_value(start),
+            None => self.make(Kind::Literal(Literal::I32(0)), I32, span),
+        };
+        let mut args = vec![value, start];
+        args.extend(bounds.1.map(|end| self.index_value(end)));
+        args
     }
 }

@@ -100,8 +100,7 @@ impl Body<'_> {
             let start = length.multiply(&Poly::constant(part)).unwrap_or_default();
             let op = Op::Slice {
                 axis,
-                start,
-                length: length.clone(),
+                bounds: Some((start, length.clone())),
             };
             let local = self.make(Kind::Local(whole), ty.clone(), span);
             slices.push(self.op(op, vec![local], Ty::tensor(elem, shape.to_vec()), span));

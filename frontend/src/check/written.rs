@@ -83,6 +83,22 @@ impl Body<'_> {
         }
     }
 
+    /// Whether an expression is made of numbers and dims alone, as a dim is.
+    pub fn is_dim(&self, expr: &ast::Expr) -> bool {
+        match &expr.kind {
+            ast::ExprKind::Int(_) | ast::ExprKind::Error => true,
+            ast::ExprKind::Name(name) if self.lookup(&name.name).is_none() => {
+                let variables = &self.signature.variables;
+                lookup_dim(self.items, self.file, variables, &name.name).is_some()
+            }
+            ast::ExprKind::Binary { op, lhs, rhs, .. } => {
+                use ast::BinaryOp::{Add, Div, Mul, Sub};
+                matches!(op, Add | Sub | Mul | Div) && self.is_dim(lhs) && self.is_dim(rhs)
+            }
+            _ => false,
+        }
+    }
+
     /// A list of dims, `[n, D/4]`, or a single one.
     pub fn dims(&mut self, expr: &ast::Expr) -> Option<Vec<Poly>> {
         match &expr.kind {

@@ -134,25 +134,17 @@ impl<'m, 'a> Instance<'m, 'a> {
         )
     }
 
-    /// A dim whose number is known; with what it is otherwise, reported as `what`.
-    pub fn known(&mut self, dim: &Poly, what: &str, span: &Span) -> Option<u64> {
+    /// Whether a dim is some number when compiling, whole or not.
+    pub fn is_number(&self, dim: &Poly) -> bool {
+        substitute(self.mono.values, dim, &self.request.dims)
+            .is_some_and(|dim| dim.as_constant().is_some())
+    }
+
+    /// The number of a dim, where it is known when compiling and whole.
+    pub fn number_of(&self, dim: &Poly) -> Option<u64> {
         let substituted = substitute(self.mono.values, dim, &self.request.dims)?;
         let number = substituted.as_constant().and_then(|ratio| ratio.whole());
-        if let Some(number) = number.and_then(|number| u64::try_from(number).ok()) {
-            return Some(number);
-        }
-        // A fraction is reported where it is the dim of a type.
-        if substituted.as_constant().is_some() {
-            return None;
-        }
-        let shown = show_dim(self.mono, &substituted, Some(self.signature));
-        let message = format!("{what} is known when compiling; `{shown}` is not");
-        self.report(
-            Diagnostic::error("E0708", message)
-                .at(span, "depends on the instance")
-                .note("rows are taken one by one with `x[i]`, an array of them becomes a tensor with `stack`"),
-        );
-        None
+        number.and_then(|number| u64::try_from(number).ok())
     }
 }
 

@@ -10,6 +10,7 @@ mod expr;
 mod function;
 mod matching;
 mod ops;
+mod slices;
 
 use rustc_hash::FxHashMap;
 

@@ -2,12 +2,8 @@
 
 use super::function::Instance;
 use crate::diagnostic::Diagnostic;
-use crate::dims::Poly;
 use crate::hir::{self, Op};
-use crate::program::{Dim, Elem, Expr, ExprKind, Literal, Span, Type};
-
-/// Rows that a slice of an axis of unknown length may take; each becomes a node of its own.
-const MAX_CHECKED_ROWS: u64 = 64;
+use crate::program::{Dim, Expr, ExprKind, Literal, Span, Type};
 
 impl Instance<'_, '_> {
     pub fn op(&mut self, op: &Op, args: &[hir::Expr], ty: Type, span: &Span) -> Expr {
@@ -40,16 +36,9 @@ impl Instance<'_, '_> {
             },
             (Op::ArgMax(axis), Some(value), ..) => ExprKind::ArgMax { value, axis: *axis },
             (Op::Softmax(axis), Some(value), ..) => ExprKind::Softmax { value, axis: *axis },
-            (
-                Op::Slice {
-                    axis,
-                    start,
-                    length,
-                },
-                Some(value),
-                ..,
-            ) => {
-                return self.slice(*value, *axis, (start, length), ty, span);
+            (Op::Slice { axis, bounds }, Some(value), start, end) => {
+                let numbers = start.map(|start| (*start, end.map(|end| *end)));
+                return self.slice(*value, *axis, bounds.as_ref(), numbers, ty, span);
             }
             (Op::Concat(axis), Some(first), second, third) => {
                 let mut values = vec![*first];
@@ -92,120 +81,6 @@ impl Instance<'_, '_> {
         }
     }
 
-    /// A slice whose bounds are numbers and lie within the tensor.
-    fn slice(
-        &mut self,
-        value: Expr,
-        axis: usize,
-        bounds: (&Poly, &Poly),
-        ty: Type,
-        span: &Span,
-    ) -> Expr {
-        let start = self.known(bounds.0, "where a slice begins", span);
-        let length = self.known(bounds.1, "the length of a slice", span);
-        let (Some(start), Some(length)) = (start, length) else {
-            return self.placeholder(ty, span);
-        };
-        match shape(&value).get(axis) {
-            Some(Dim::Known(size)) if start.saturating_add(length) <= *size => {
-                let kind = ExprKind::Slice {
-                    value: Box::new(value),
-                    axis,
-                    start,
-                    length,
-                };
-                Expr {
-                    kind,
-                    ty,
-                    span: span.clone(),
-                }
-            }
-            Some(Dim::Known(size)) => {
-                let end = start.saturating_add(length);
-                self.report(
-                    Diagnostic::error(
-                        "E0407",
-                        format!("the slice {start}..{end} ends past {size}"),
-                    )
-                    .at(span, "not within the tensor"),
-                );
-                self.placeholder(ty, span)
-            }
-            // The instance may be shorter than the slice, which reading row by row notices.
-            _ if axis == 0 && length <= MAX_CHECKED_ROWS => {
-                self.rows(value, start, length, ty, span)
-            }
-            _ => {
-                self.report(
-                    Diagnostic::error("E0708", "a slice of an axis of unknown length")
-                        .at(span, "the axis differs from instance to instance")
-                        .note(format!(
-                            "at most {MAX_CHECKED_ROWS} rows of the first axis can be taken so; \
-                             use `stack(map(range(k), |i| x[i]))`"
-                        )),
-                );
-                self.placeholder(ty, span)
-            }
-        }
-    }
-
-    fn rows(&mut self, value: Expr, start: u64, length: u64, ty: Type, span: &Span) -> Expr {
-        let Type::Tensor { elem, shape } = &ty else {
-            return self.placeholder(ty, span);
-        };
-        let row_ty = match shape.get(1..).unwrap_or(&[]) {
-            [] => Type::Scalar(*elem),
-            rest => Type::Tensor {
-                elem: *elem,
-                shape: rest.to_vec(),
-            },
-        };
-        let own = match value.kind {
-            ExprKind::Var(var) => Some(var),
-            _ => None,
-        };
-        let var = own.unwrap_or_else(|| self.var("value", value.ty.clone(), span));
-        let mut rows = Vec::new();
-        for place in start..start.saturating_add(length) {
-            let table = Box::new(self.read(var, span));
-            let literal = Literal::I32(i32::try_from(place).unwrap_or(i32::MAX));
-            let index = Box::new(Expr {
-                kind: ExprKind::Literal(literal),
-                ty: Type::Scalar(Elem::I32),
-                span: span.clone(),
-            });
-            let kind = ExprKind::Row { table, index };
-            rows.push(Expr {
-                kind,
-                ty: row_ty.clone(),
-                span: span.clone(),
-            });
-        }
-        let array = Expr {
-            kind: ExprKind::Array(rows),
-            ty: Type::Array(Box::new(row_ty)),
-            span: span.clone(),
-        };
-        let stack = Expr {
-            kind: ExprKind::Stack(Box::new(array)),
-            ty: ty.clone(),
-            span: span.clone(),
-        };
-        if own.is_some() {
-            return stack;
-        }
-        let kind = ExprKind::Let {
-            var,
-            value: Box::new(value),
-            body: Box::new(stack),
-        };
-        Expr {
-            kind,
-            ty,
-            span: span.clone(),
-        }
-    }
-
     /// Reports a row by number that a table of known length does not have.
     fn check_row(&mut self, table: &Expr, index: &Expr) {
         let (Some(Dim::Known(size)), ExprKind::Literal(Literal::I32(row))) =
@@ -226,7 +101,7 @@ impl Instance<'_, '_> {
     }
 }
 
-fn shape(value: &Expr) -> &[Dim] {
+pub fn shape(value: &Expr) -> &[Dim] {
     match &value.ty {
         Type::Tensor { shape, .. } => shape,
         _ => &[],

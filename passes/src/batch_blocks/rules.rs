@@ -61,6 +61,16 @@ impl<'c> Batcher<'c> {
     pub fn batch(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
         self.builder.location = operation.location();
         let operands = self.operands(operation)?;
+        let is_widened = name_of(operation) == "tensor.cast"
+            && tensor_type(result_of(operation, 0), operation)?
+                .shape
+                .contains(&None);
+        if is_widened {
+            // What is the same for all instances gets a length like any other.
+            let result = self.cast(operation)?;
+            self.define_rows(result_of(operation, 0), result);
+            return Ok(());
+        }
         if operands
             .iter()
             .all(|operand| matches!(operand, Batched::Shared(_)))
@@ -225,6 +235,13 @@ impl<'c> Batcher<'c> {
             },
             _ => self.rows_of(value, user),
         }
+    }
+
+    /// A tensor whose shape is known as one whose lengths are operands of the kernel.
+    fn cast(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
+        let rows = self.rows_of(operands_of(operation)[0], operation)?;
+        let ty = tensor_type(result_of(operation, 0), operation)?.batched();
+        Ok(self.builder.value("tensor.cast", &[rows], ty.to_type()))
     }
 
     fn elementwise(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {

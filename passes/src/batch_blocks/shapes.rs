@@ -6,10 +6,15 @@
 
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, results_of};
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, operands_of, operations_of, results_of,
+};
 use melior::{
     Context,
-    ir::{Attribute, BlockRef, OperationRef, Type, attribute::ArrayAttribute},
+    ir::{
+        Attribute, BlockRef, OperationRef, Type, attribute::ArrayAttribute,
+        operation::OperationLike,
+    },
 };
 
 use crate::extents::{Extents, Length};
@@ -30,23 +35,39 @@ pub fn listed(list: Attribute<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Gives the values of a kernel's body their shapes. `arguments` has the leading dims of each
-/// argument after the number of rows.
+/// Gives the values of a kernel's body their shapes. `lengths` are the dims of the first arguments
+/// after the number of rows; `arguments` has the leading dims of each argument after that number.
 pub fn encode<'c>(
     context: &'c Context,
     kernel: OperationRef<'c, 'c>,
     body: BlockRef<'c, 'c>,
+    lengths: &[String],
     arguments: &[Vec<String>],
 ) -> Result<(), Failed> {
     let operations = operations_of(body);
     let mut extents = Extents::new(operations.iter().copied());
     let mut names: HashMap<usize, String> = HashMap::new();
     let values: Vec<Val<'c>> = arguments_of(body).into_iter().skip(1).collect();
+    for (table, name) in values.iter().zip(lengths) {
+        if let Some(Length::Dim(number)) = extents.shape(*table).first() {
+            names.insert(*number, name.clone());
+        }
+    }
     for (value, leading) in values.iter().zip(arguments) {
         let shape = extents.shape(*value);
         for (length, name) in shape.iter().skip(1).zip(leading) {
             if let Length::Dim(number) = length {
                 names.insert(*number, name.clone());
+            }
+        }
+    }
+    // A length that only the results have, as what is used as a tensor of any length.
+    let rows = kernel.attribute("rows").map_or(vec![], listed);
+    for result in operations.last().map_or(vec![], |last| operands_of(*last)) {
+        let shape = extents.shape(result);
+        for (length, name) in shape.iter().skip(1).zip(&rows) {
+            if let (Length::Dim(number), true) = (length, name.starts_with('@')) {
+                names.entry(*number).or_insert_with(|| name.clone());
             }
         }
     }
@@ -112,7 +133,8 @@ pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String])
 }
 
 /// The lengths of the instance dims of a block's values while it is batched: bounds, each a size of
-/// an argument that has the dim.
+/// an argument that has the dim. Where none has it, as for positions, which are made of a length
+/// alone, the size of the dim's table stands for it: loops run along the dim that the type names.
 pub struct Bounds<'c> {
     extents: Extents,
     bounds: HashMap<usize, Val<'c>>,
@@ -138,17 +160,26 @@ impl<'c> Bounds<'c> {
             }
         }
         let mut bounds = HashMap::new();
+        let size = |value: Val<'c>, axis: usize| {
+            let axis = inner.index(axis as i64);
+            inner.value("tensor.dim", &[value, axis], inner.ty("index"))
+        };
         for argument in arguments_of(body) {
             let Some(value) = batched.get(&key(argument)) else {
                 continue;
             };
             for (axis, length) in extents.shape(argument).into_iter().enumerate() {
                 if let Length::Dim(number) = length {
-                    bounds.entry(number).or_insert_with(|| {
-                        let axis = inner.index(axis as i64 + 1);
-                        inner.value("tensor.dim", &[*value, axis], inner.ty("index"))
-                    });
+                    bounds
+                        .entry(number)
+                        .or_insert_with(|| size(*value, axis + 1));
                 }
+            }
+        }
+        for length in arguments.iter().take(names.len()) {
+            let number = extents.dim_of_length(*length);
+            if let Some(table) = batched.get(&key(*length)) {
+                bounds.entry(number).or_insert_with(|| size(*table, 0));
             }
         }
         Bounds { extents, bounds }

@@ -75,6 +75,8 @@ pub struct Instances<'p> {
     pub words: usize,
     /// Lengths of instance dims of the instance being made.
     lengths: BTreeMap<String, usize>,
+    /// What the length of an instance dim is chosen from.
+    choices: Vec<usize>,
 }
 
 impl<'p> Instances<'p> {
@@ -83,7 +85,13 @@ impl<'p> Instances<'p> {
             program,
             words,
             lengths: BTreeMap::new(),
+            choices: (1..=9).collect(),
         }
+    }
+
+    /// Makes each instance dim one of these lengths.
+    pub fn lengths_from(&mut self, choices: &[usize]) {
+        self.choices = choices.to_vec();
     }
 
     /// One instance with an id.
@@ -127,7 +135,7 @@ impl<'p> Instances<'p> {
             Dim::Instance(name) => *self
                 .lengths
                 .entry(name.clone())
-                .or_insert_with(|| rng.between(1, 9)),
+                .or_insert_with(|| *rng.pick(&self.choices)),
         }
     }
 

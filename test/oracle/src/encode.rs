@@ -78,9 +78,13 @@ fn tensor_json(tensor: &Tensor, axis: usize, position: usize) -> Json {
     Json::Array(elements.collect())
 }
 
-/// JSON has no way to write an infinity or NaN as a number, so they are `null`.
+/// JSON has no way to write an infinity or NaN as a number, so their names stand as text.
 fn scalar_json(scalar: Scalar) -> Json {
     match scalar {
+        Scalar::F32(value) if value.is_nan() => Json::from("NaN"),
+        Scalar::F32(value) if value.is_infinite() => {
+            Json::from(if value > 0.0 { "Infinity" } else { "-Infinity" })
+        }
         Scalar::F32(value) => Number::from_f64(value).map_or(Json::Null, Json::Number),
         Scalar::I32(value) => Json::from(value),
         Scalar::Bool(value) => Json::Bool(value),

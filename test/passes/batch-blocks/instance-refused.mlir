@@ -1,21 +1,17 @@
-// A kernel over calls needs an operand that is as long as each of its dims; one without is refused
-// where it stands.
+// A dim of a kernel over calls whose length is none of the kernel's is refused where it stands.
 // RUN: %batch-opt %s --batch-blocks --verify-diagnostics
 
-func.func @main(%n: index) -> tensor<?xf32> {
-  %r = cfb.block "f"(%n) : (index) -> tensor<?xf32>
-      attributes {leading = [], lengths = [@dim.0], rows = [@dim.0], unit = "calls"} {
-  ^bb0(%l: index):
-    // expected-error @+1 {{not supported yet: a length that no operand of the kernel has}}
-    %e = tensor.empty(%l) : tensor<?xf32>
-    %i = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%e : tensor<?xf32>) {
-    ^bb0(%o: f32):
-      %k = linalg.index 0 : index
-      %c = arith.index_cast %k : index to i32
-      %f = arith.sitofp %c : i32 to f32
-      linalg.yield %f : f32
-    } -> tensor<?xf32>
-    cfb.yield %i : tensor<?xf32>
+func.func @main(%n: index, %x: tensor<?x4xf32>) -> tensor<f32> {
+  // expected-error @+1 {{not supported yet: a length that no operand of the kernel has}}
+  %r = cfb.block "f"(%n, %x) : (index, tensor<?x4xf32>) -> tensor<f32>
+      attributes {leading = [[@dim.0]], lengths = [@dim.0], rows = [], unit = "calls"} {
+  ^bb0(%l: index, %y: tensor<?x4xf32>):
+    %zero = arith.constant 0.0 : f32
+    %c = tensor.collapse_shape %y [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>
+    %e = tensor.empty() : tensor<f32>
+    %z = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+    %s = linalg.reduce { arith.addf } ins(%c : tensor<?xf32>) outs(%z : tensor<f32>) dimensions = [0]
+    cfb.yield %s : tensor<f32>
   }
-  return %r : tensor<?xf32>
+  return %r : tensor<f32>
 }

@@ -17,8 +17,6 @@ fn messages(refused: &[Diagnostic]) -> Vec<&str> {
         .collect()
 }
 
-const STACK: &str = "not supported yet: computing with a tensor made by `stack`";
-
 #[test]
 fn several_things_at_once() {
     let mut test = Test::new();
@@ -51,38 +49,15 @@ fn a_length_that_no_tensor_has() {
 }
 
 #[test]
-fn a_stack_that_is_computed_upon() {
+fn an_array_of_known_shapes_as_one_of_any() {
     let mut test = Test::new();
+    let boxed_type = test.adt("Box", &[("Box", vec![array(ragged(&[]))])]);
     let xs = test.argument("xs", array(tensor(&[3])));
-    let stack = expr(ExprKind::Stack(boxed(xs)), ragged(&[3]));
-    let refused = test
-        .try_lower(unary(Unary::Tanh, stack))
-        .expect_err("is refused");
-    assert_eq!(messages(&refused), [STACK]);
-}
-
-#[test]
-fn a_stack_that_is_a_result_and_more() {
-    let mut test = Test::new();
-    let xs = test.argument("xs", array(tensor(&[3])));
-    let stack = expr(ExprKind::Stack(boxed(xs)), ragged(&[3]));
-    let body = test.let_("s", stack, |_, s| unary(Unary::Tanh, s));
-    assert_eq!(
-        messages(&test.try_lower(body).expect_err("is refused")),
-        [STACK]
-    );
-}
-
-#[test]
-fn a_known_shape_in_a_field_of_any() {
-    let mut test = Test::new();
-    let boxed_type = test.adt("Box", &[("Box", vec![ragged(&[])])]);
-    let x = test.argument("x", tensor(&[3]));
     let adt = cohort_frontend::program::Type::Adt(boxed_type);
     let construct = ExprKind::Construct {
         adt: boxed_type,
         constructor: 0,
-        fields: vec![x],
+        fields: vec![xs],
     };
     let expected =
         "not supported yet: a tensor of known shape as one whose shape differs by instance";

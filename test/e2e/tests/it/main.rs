@@ -13,6 +13,7 @@ mod language;
 mod limits;
 mod models;
 mod random_inputs;
+mod ragged_values;
 mod random_programs;
 mod stats;
 mod streams;

@@ -4,6 +4,7 @@ use std::panic;
 
 use cohort_e2e::instances::{Instances, Shape};
 use cohort_e2e::programs::RandomProgram;
+use cohort_e2e::ragged_programs::{LENGTHS, ragged_program};
 use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::{Model, Rng};
 use serde_json::Value as Json;
@@ -11,6 +12,8 @@ use serde_json::Value as Json;
 use crate::models::to_text;
 
 const PROGRAMS: u64 = 20;
+
+const RAGGED_PROGRAMS: u64 = 24;
 
 /// Ways to compile a program other than the default; every other program is compiled in one of them
 /// too.
@@ -23,10 +26,27 @@ const COMPILATIONS: [&[&str]; 4] = [
 
 #[test]
 fn random_programs_agree_with_the_oracle_and_with_themselves() {
+    try_all(PROGRAMS, |seed| {
+        let mut rng = Rng::new(1000 + seed);
+        let program = RandomProgram::new(&mut rng);
+        check_program(seed, &program, rng, 8, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    });
+}
+
+#[test]
+fn random_programs_over_instance_dims_agree_with_the_oracle_and_with_themselves() {
+    try_all(RAGGED_PROGRAMS, |seed| {
+        let mut rng = Rng::new(5000 + seed);
+        let program = ragged_program(&mut rng);
+        check_program(seed, &program, rng, 4, &LENGTHS);
+    });
+}
+
+/// Tries every seed, since one rule that is wrong shows in several.
+fn try_all(count: u64, check: impl Fn(u64) + panic::RefUnwindSafe) {
     let mut failures = Vec::new();
-    for seed in 0..PROGRAMS {
-        // Every seed is tried, since one rule that is wrong shows in several.
-        if let Err(payload) = panic::catch_unwind(|| check_program(seed)) {
+    for seed in 0..count {
+        if let Err(payload) = panic::catch_unwind(|| check(seed)) {
             let message = payload
                 .downcast_ref::<String>()
                 .cloned()
@@ -36,21 +56,22 @@ fn random_programs_agree_with_the_oracle_and_with_themselves() {
     }
     assert!(
         failures.is_empty(),
-        "{} of {PROGRAMS} programs fail\n\n{}",
+        "{} of {count} programs fail\n\n{}",
         failures.len(),
         failures.join("\n\n")
     );
 }
 
-fn check_program(seed: u64) {
-    let mut rng = Rng::new(1000 + seed);
-    let program = RandomProgram::new(&mut rng);
+/// Runs a program over instances whose structures have up to `size` nodes and whose instance dims have
+/// some of these lengths.
+fn check_program(seed: u64, program: &RandomProgram, mut rng: Rng, size: usize, lengths: &[usize]) {
     let context = format!("dims {:?} of\n{}", program.dims, program.text);
     let model = Model::from_text(&program.text, &program.dims, &mut rng);
-    let mut instances = Instances::new(&model.program, model.vocabulary());
+    let mut instances = Instances::new(&model.program, model.vocabulary().max(4));
+    instances.lengths_from(lengths);
     let instances: Vec<Json> = (0..15)
         .map(|index| {
-            let shape = Shape::nth(index, 8, &mut rng);
+            let shape = Shape::nth(index, size, &mut rng);
             instances.instance(&format!("i{index}"), shape, &mut rng)
         })
         .collect();

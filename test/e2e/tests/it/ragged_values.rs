@@ -1,0 +1,200 @@
+//! What one writes with tensors whose lengths differ by instance, lengths 0 and 1 included. What the
+//! oracle makes of it is what it means; bits do not depend on the batch.
+
+use cohort_e2e::instances::{Instances, Shape};
+use cohort_e2e::ragged_programs::LENGTHS;
+use cohort_e2e::records::{Closeness, compare_records};
+use cohort_e2e::{Model, Rng};
+
+use crate::models::to_text;
+
+/// Compares with the oracle, and bit for bit in other batches; `failing` tells whether some lengths are
+/// errors of their instances.
+#[track_caller]
+fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
+    let mut rng = Rng::new(71);
+    let model = Model::from_text(text, dims, &mut rng);
+    let mut instances = Instances::new(&model.program, model.vocabulary().max(3));
+    instances.lengths_from(&LENGTHS);
+    let lines: Vec<_> = (0..14)
+        .map(|index| {
+            let shape = Shape::nth(index, 6, &mut rng);
+            instances.instance(&format!("i{index}"), shape, &mut rng)
+        })
+        .collect();
+    let input = to_text(&lines);
+    let expected = model.oracle_lines(&input);
+    let errors = expected.iter().filter(|line| line.contains("\"error\""));
+    let errors = errors.count();
+    assert!(errors < lines.len() && (errors > 0) == failing, "{expected:?}");
+
+    let compiled = model.compile(&[]);
+    let run = |arguments: &[&str]| {
+        let outcome = compiled.batch_run().args(arguments).run(&input);
+        assert!(outcome.code < 2, "{}\nin\n{text}", outcome.describe());
+        outcome.lines()
+    };
+    let batched = run(&[]);
+    compare_records(&expected, &batched, Closeness::WholeOutput(1e-4))
+        .unwrap_or_else(|message| panic!("{message}\nin\n{text}"));
+    for arguments in [&["--no-batch"][..], &["--batch", "4", "--threads", "2"]] {
+        assert_eq!(batched, run(arguments), "{arguments:?} in\n{text}");
+    }
+}
+
+#[test]
+fn the_dims_of_a_result_have_its_order() {
+    check(
+        "dim A, B
+        param p: f32[A, B]  param q: f32[A, B]
+        fn main(y: f32[m, A], x: f32[n, A]) -> (f32[n, m], f32[m, n], f32[A, n]) {
+          let s = (x @ p) @ transpose(y @ q);
+          (s, transpose(s), transpose(x))
+        }",
+        &[("A", 13), ("B", 2)],
+        false,
+    );
+}
+
+#[test]
+fn rows_are_pooled_and_picked() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D], i: i32) -> (f32[D], f32[D], f32, f32[D], f32[D], i32[D], i32) {
+          let y = x @ w;
+          let pooled = sum(y, axis = 0) / f32(n);
+          (pooled, max(y, axis = 0), min(y), y[0], y[n - 1] + y[i % n], argmax(y, axis = 0), argmax(y[.., 0]))
+        }",
+        &[("D", 13)],
+        true,
+    );
+}
+
+#[test]
+fn positions_are_made_of_lengths_alone() {
+    check(
+        "dim D, P
+        param w: f32[D]  param table: f32[P, D]
+        fn main(x: f32[n, D], u: f32[m]) -> (f32[n, D], f32[n, D], f32[n, m], f32[n, D]) {
+          let position = f32(iota([n, D], 0));
+          let wave = sin(position / (1.0 + f32(iota([n, D], 1))));
+          let distance = abs(iota([n, m], 0) - iota([n, m], 1));
+          (x + wave, x + reshape(f32(iota([n], 0)), [n, 1]) * w, f32(distance) * u, x + table[0..n])
+        }",
+        &[("D", 5), ("P", 61)],
+        false,
+    );
+}
+
+#[test]
+fn sequences_are_cut_and_joined() {
+    check(
+        "dim D
+        param w: f32[D, D]  param start: f32[1, D]
+        fn main(x: f32[n, D], y: f32[m, D]) -> (f32[n + m, D], f32[D], f32[n, D], f32[_, D], f32[D]) {
+          let both = concat(x @ w, y, axis = 0);
+          let begun = concat(start, x, axis = 0);
+          let shifted = concat(tanh(start), x, axis = 0)[0..n];
+          let mixed = attend(begun, both, both);
+          (both, mixed[0], shifted, both[n..n + m] @ w, sum(both[0..(n + m) / 2], axis = 0))
+        }",
+        &[("D", 5)],
+        false,
+    );
+}
+
+#[test]
+fn a_slice_that_a_sequence_is_too_short_for() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D]) -> (f32[2, D], f32[n - 1, D]) {
+          (tanh(x @ w)[0..2], x[0..n - 1] @ w + x[1..n])
+        }",
+        &[("D", 5)],
+        true,
+    );
+}
+
+#[test]
+fn what_is_stacked_is_computed_with() {
+    check(
+        "dim V, D
+        param emb: f32[V, D]  param w: f32[D, D]
+        fn rows(words: [i32]) -> f32[n, D] { stack(map(words, |k| emb[k])) }
+        fn average(x: f32[n, D]) -> f32[D] { sum(x, axis = 0) / (1.0 + f32(n)) }
+        fn main(words: [i32], x: f32[n, D]) -> (f32[D], f32[_, D], f32[_, D], f32[_]) {
+          let r = rows(words);
+          let numbers = stack(map(words, |k| f32(k) * 0.5));
+          (average(r @ w), attend(r @ w, r, r), tanh(stack(map(range(n), |i| x[n - 1 - i])) @ w), softmax(numbers))
+        }",
+        &[("V", 9), ("D", 4)],
+        false,
+    );
+}
+
+#[test]
+fn halves_of_a_sequence_recur() {
+    check(
+        "dim D
+        param w: f32[2*D, D]
+        fn tree(x: f32[n, D]) -> f32[D] {
+          if n == 0 { zeros([D]) } else {
+            if n == 1 { x[0] } else { tanh(concat(tree(x[0..n/2]), tree(x[n/2..n])) @ w) }
+          }
+        }
+        fn main(x: f32[n, D]) -> f32[D] { tree(x) }",
+        &[("D", 4)],
+        false,
+    );
+}
+
+#[test]
+fn a_known_shape_is_used_as_any() {
+    check(
+        "dim D
+        param w: f32[D, D]  param p: f32[2, D]
+        type Seq = Seq(f32[_, D])
+        fn grow(x: f32[_, D], k: i32) -> f32[_, D] {
+          if k > 0 { grow(concat(x, tanh(x @ w), axis = 0)[0..2], k - 1) } else { x }
+        }
+        fn total(s: Seq) -> f32[D] { match s { Seq(x) => sum(x @ w, axis = 0) } }
+        fn main(x: f32[3, D], y: f32[n, D], m: i32) -> (f32[_, D], f32[_, D], f32[D], [f32[_, D]]) {
+          let z: f32[_, D] = if n > 3 { x * 2.0 } else { if n > 0 { y } else { p } };
+          let g: f32[_, D] = x;
+          let longer = for i in range(m) with (v: f32[_, D] = y) { concat(v, tanh(x), axis = 0) };
+          (z @ w, grow(g, m), total(Seq(x)) + total(Seq(p)) + total(Seq(y)), [longer, p, y])
+        }",
+        &[("D", 4)],
+        false,
+    );
+}
+
+#[test]
+fn a_concatenation_of_scores_is_normalised() {
+    check(
+        "dim D
+        param a: f32[D, 2]  param b: f32[D, 3]
+        fn main(x: f32[n, D], y: f32[m, D]) -> (f32[n, m, 5], f32[n, 2*D], f32[n, m]) {
+          let d = reshape(x, [n, 1, D]) - reshape(y, [1, m, D]);
+          let c = concat(tanh(d), sin(d), axis = 2);
+          let own = concat(attend(x, y, y), x, axis = 1);
+          (c[.., .., 0..5], own, sum(softmax(c), axis = 2) + max(c, axis = 2))
+        }",
+        &[("D", 4)],
+        false,
+    );
+}
+
+#[test]
+fn recursions_follow_one_another() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn f(x: f32[n, D], k: i32) -> f32[n, D] { if k > 0 { tanh(f(x @ w, k - 1)) } else { x } }
+        fn main(x: f32[n, D], k: i32) -> f32[n, D] { f(tanh(f(x, k % 4) @ w) + 1, k % 3) }",
+        &[("D", 4)],
+        false,
+    );
+}

@@ -1,0 +1,15 @@
+// A tensor of known shape that is used as one of any gets a length as its rows have one: the type of
+// what is copied names the dim that the kernel's rows are.
+// RUN: %batch-opt %s --batch-blocks | %FileCheck %s
+
+// CHECK: cfb.kernel @f_0
+// CHECK: tensor.cast %{{.*}} : tensor<?x3x4xf32> to tensor<?x?x4xf32, #ragged.shape<@dim.batch, @dim.0(@dim.batch), _>>
+func.func @main(%n: index, %x: tensor<3x4xf32>) -> tensor<?x4xf32> {
+  %r = cfb.block "f"(%n, %x) : (index, tensor<3x4xf32>) -> tensor<?x4xf32>
+      attributes {leading = [[]], lengths = [@dim.0], rows = [@dim.0], unit = "calls"} {
+  ^bb0(%l: index, %y: tensor<3x4xf32>):
+    %c = tensor.cast %y : tensor<3x4xf32> to tensor<?x4xf32>
+    cfb.yield %c : tensor<?x4xf32>
+  }
+  return %r : tensor<?x4xf32>
+}
