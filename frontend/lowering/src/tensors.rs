@@ -249,10 +249,23 @@ impl<'a, 'c> Lowering<'a, 'c> {
         // Of nothing there is no first index.
         let integer = self.types().elem(Elem::I32);
         let zero = numbers::constant(at, integer, Literal::I32(0));
-        let length = self.dims.size(at, &from[axis]);
+        let length = self.length_unless_none(at, &from[axis], &shape);
         let zero = cfb::value(at, "within", &[zero, length], integer);
         let zero = self.spread(at, Elem::I32, zero, &shape);
         numbers::select(at, is_none, zero, first)
+    }
+
+    /// The length of a dim, or a positive number where one of the others is 0.
+    fn length_unless_none(&self, at: Builder<'c>, dim: &Dim, others: &[Dim]) -> Val<'c> {
+        let index = at.ty("index");
+        let value = |name: &str, left, right| at.value(name, &[left, right], index);
+        let sizes = others.iter().map(|dim| self.dims.size(at, dim));
+        let Some(count) = sizes.reduce(|count, size| value("arith.muli", count, size)) else {
+            return self.dims.size(at, dim);
+        };
+        let some = value("arith.minsi", count, at.index(1));
+        let none = value("arith.subi", at.index(1), some);
+        value("arith.addi", self.dims.size(at, dim), none)
     }
 
     /// A sum divided by a length that is known at run time only. Of nothing the mean is no number,

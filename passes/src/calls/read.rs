@@ -241,10 +241,11 @@ impl<'c> Reader<'c> {
             "tensor.extract_slice" => self.slice(op)?,
             "tensor.concat" => self.concat(op)?,
             "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(op)?,
-            "tensor.cast" | "tensor.from_elements" | "tensor.extract" | "tensor.splat" => {
+            "tensor.cast" => self.cast(op)?,
+            "tensor.from_elements" | "tensor.extract" | "tensor.splat" => {
                 let source = self.node(operands[0], op)?;
                 let single = operands.len() == 1 && self.graph.nodes[source].shape.is_empty();
-                if !single && name != "tensor.cast" {
+                if !single {
                     return Err(error(op, "not supported yet: more than one element"));
                 }
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;

@@ -1,7 +1,7 @@
 //! What is not supported yet is refused where it is written.
 
 use cohort_frontend::Diagnostic;
-use cohort_frontend::program::{Binary, Elem, ExprKind, Unary};
+use cohort_frontend::program::{Binary, Elem, ExprKind};
 
 use crate::build::*;
 

@@ -1,12 +1,13 @@
 //! Slices, concatenations and reshapes: what is read elsewhere, and computes nothing.
 
 use cohort_dialects::builder::{operands_of, result_of};
+use cohort_dialects::shape::Shape;
 use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
-use super::super::graph::{Index, Kind, Size};
+use super::super::graph::{Index, Kind, Node, Size, identity};
 use super::Reader;
 use crate::cpu::lower_kernels::read::integers;
-use crate::ir::key;
+use crate::ir::{TensorType, key};
 use crate::pass::{Outcome, error};
 
 impl<'c> Reader<'c> {
@@ -54,24 +55,60 @@ impl<'c> Reader<'c> {
     }
 
     pub(super) fn concat(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
-        let to = self.typed(result_of(op, 0).r#type(), op)?;
         let axis = op
             .attribute("dim")
             .ok()
             .and_then(|dim| IntegerAttribute::try_from(dim).ok())
             .map_or(0, |dim| dim.value() as usize);
-        let dim = axis.checked_sub(usize::from(to.batched));
-        let Some(dim) = dim.filter(|dim| matches!(to.shape[*dim], Size::Known(_))) else {
-            return Err(error(
-                op,
-                "not supported yet: a concatenation along a dim of unknown size",
-            ));
+        let refuse = || {
+            let message = "not supported yet: a concatenation along a dim of unknown size";
+            error(op, message)
         };
         let inputs = operands_of(op)
             .into_iter()
             .map(|operand| self.node(operand, op))
-            .collect::<Result<_, _>>()?;
-        self.define(op, Kind::Concat { inputs, dim })?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let rank = TensorType::of_value(result_of(op, 0)).map_or(0, |ty| ty.rank());
+        // Canonicalisation infers the type anew and loses the shape in it, which the parts have.
+        let first = &self.graph.nodes[inputs[0]];
+        let (mut shape, elem) = (first.shape.clone(), first.elem);
+        let lead = rank - shape.len();
+        let dim = axis.checked_sub(lead).ok_or_else(refuse)?;
+        let mut total = 0;
+        for input in &inputs {
+            match self.graph.nodes[*input].shape[dim] {
+                Size::Known(size) => total += size,
+                Size::Length(_) => return Err(refuse()),
+            }
+        }
+        shape[dim] = Size::Known(total);
+        let kind = Kind::Concat { inputs, dim };
+        let node = self.graph.add(Node {
+            kind,
+            shape,
+            elem,
+            op,
+        });
+        self.values.insert(key(result_of(op, 0)), node);
+        Ok(())
+    }
+
+    /// A value of a type that says more or less of its shape. What canonicalisation has taken the dims'
+    /// names from keeps the shape it had.
+    pub(super) fn cast(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let source = self.node(operands_of(op)[0], op)?;
+        let result = result_of(op, 0);
+        let unknown = TensorType::of_value(result).map_or(0, |ty| {
+            ty.shape.iter().filter(|size| size.is_none()).count()
+        });
+        let own = self.graph.nodes[source].shape.clone();
+        let node = if Shape::of_type(result.r#type()).is_none() && unknown > 1 {
+            source
+        } else {
+            let to = self.typed(result.r#type(), op)?;
+            self.access(source, identity(own.len()), &to.shape, op)
+        };
+        self.values.insert(key(result), node);
         Ok(())
     }
 

@@ -26,7 +26,10 @@ fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
     let expected = model.oracle_lines(&input);
     let errors = expected.iter().filter(|line| line.contains("\"error\""));
     let errors = errors.count();
-    assert!(errors < lines.len() && (errors > 0) == failing, "{expected:?}");
+    assert!(
+        errors < lines.len() && (errors > 0) == failing,
+        "{expected:?}"
+    );
 
     let compiled = model.compile(&[]);
     let run = |arguments: &[&str]| {
@@ -64,7 +67,7 @@ fn rows_are_pooled_and_picked() {
         fn main(x: f32[n, D], i: i32) -> (f32[D], f32[D], f32, f32[D], f32[D], i32[D], i32) {
           let y = x @ w;
           let pooled = sum(y, axis = 0) / f32(n);
-          (pooled, max(y, axis = 0), min(y), y[0], y[n - 1] + y[i % n], argmax(y, axis = 0), argmax(y[.., 0]))
+          (pooled, max(y, axis = 0), min(y), y[0], y[n - 1] + y[i], argmax(y, axis = 0), argmax(y[.., 0]))
         }",
         &[("D", 13)],
         true,
@@ -172,15 +175,14 @@ fn a_known_shape_is_used_as_any() {
 }
 
 #[test]
-fn a_concatenation_of_scores_is_normalised() {
+fn concatenations_behind_several_lengths() {
     check(
         "dim D
-        param a: f32[D, 2]  param b: f32[D, 3]
-        fn main(x: f32[n, D], y: f32[m, D]) -> (f32[n, m, 5], f32[n, 2*D], f32[n, m]) {
+        fn main(x: f32[n, D], y: f32[m, D]) -> (f32[n, m, 2*D], f32[n, 2*D]) {
           let d = reshape(x, [n, 1, D]) - reshape(y, [1, m, D]);
           let c = concat(tanh(d), sin(d), axis = 2);
           let own = concat(attend(x, y, y), x, axis = 1);
-          (c[.., .., 0..5], own, sum(softmax(c), axis = 2) + max(c, axis = 2))
+          (0.5 * c, own)
         }",
         &[("D", 4)],
         false,
