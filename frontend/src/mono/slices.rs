@@ -161,7 +161,7 @@ impl Instance<'_, '_> {
         typed(kind, INTEGER, span)
     }
 
-    /// A number of rows of a tensor, where one below zero is an index out of range.
+    /// A number of rows of a tensor, where one below zero or beyond all of them is an index out of range.
     fn checked_count(&mut self, length: VarId, tensor: VarId, span: &Span) -> Expr {
         let rows = Box::new(self.rows_of(tensor, span));
         let array = typed(ExprKind::Range(rows), Type::Array(Box::new(INTEGER)), span);
@@ -172,10 +172,13 @@ impl Instance<'_, '_> {
         };
         let failing = typed(kind, INTEGER, span);
         let own = self.read(length, span);
+        let (below, rows) = (self.read(length, span), self.rows_of(tensor, span));
+        let below = compare(below, integer(0, span), span);
+        let beyond = compare(rows, self.read(length, span), span);
         let kind = ExprKind::Binary {
-            op: Binary::Lt,
-            lhs: Box::new(self.read(length, span)),
-            rhs: Box::new(integer(0, span)),
+            op: Binary::Or,
+            lhs: Box::new(below),
+            rhs: Box::new(beyond),
         };
         let kind = ExprKind::If {
             cond: Box::new(typed(kind, Type::Scalar(Elem::Bool), span)),
@@ -237,6 +240,16 @@ fn row_type(ty: &Type) -> Option<Type> {
             shape: rest.to_vec(),
         },
     })
+}
+
+/// `left < right`
+fn compare(left: Expr, right: Expr, span: &Span) -> Expr {
+    let kind = ExprKind::Binary {
+        op: Binary::Lt,
+        lhs: Box::new(left),
+        rhs: Box::new(right),
+    };
+    typed(kind, Type::Scalar(Elem::Bool), span)
 }
 
 fn integer(value: i32, span: &Span) -> Expr {

@@ -395,6 +395,62 @@ fn the_message_tells_both_dims_and_where_each_comes_from() {
 }
 
 #[test]
+fn slices_and_shapes_that_an_instance_cannot_have() {
+    let text = "fn main(x: f32[n, 2], i: i32, j: i32) -> (f32[n - 1, 2], f32[_, 2]) {
+      (x[1..n] + zeros([n - 1, 2]), x[i..j] * 2.0)
+    }";
+    let model = Model::from_text(text, &[], &mut Rng::new(34));
+    let line = |x: &str, i: i32, j: i32| format!("{{\"id\":\"x\",\"x\":{x},\"i\":{i},\"j\":{j}}}");
+    let (none, two) = ("[]", "[[1,2],[3,4]]");
+    let good = [line("[[1,2]]", 0, 1), line(two, 1, 1), line(two, 0, 2)];
+    let lines = [
+        out_of_range(line(none, 0, 0)),
+        out_of_range(line(two, 1, 0)),
+        out_of_range(line(two, 1, 3)),
+        out_of_range(line(two, -1, 1)),
+        out_of_range(line(two, 0, i32::MAX)),
+        out_of_range(line(two, i32::MAX, -2)),
+        bad(line("[[1,2],[3]]", 0, 1)),
+        bad(line("[[1,2,3]]", 0, 1)),
+    ];
+    check_isolation(&model, &good, &lines);
+}
+
+#[test]
+fn a_length_below_zero() {
+    let text = "fn main(x: f32[n]) -> f32[n - 2] { zeros([n - 2]) + 1.0 }";
+    let model = Model::from_text(text, &[], &mut Rng::new(35));
+    let outcome = model
+        .batch_run()
+        .run("{\"x\":[1]}\n{\"x\":[1,2,3]}\n")
+        .expect_code(1);
+    match &outcome.records()[0].result {
+        Err(error) => {
+            assert_eq!(error.kind, "shape_mismatch");
+            assert!(
+                error.message.starts_with("a length of -1, "),
+                "{}",
+                error.message
+            );
+        }
+        Ok(_) => panic!("no error: {}", outcome.output),
+    }
+    assert_eq!(outcome.records()[1].result, Ok(json!([1.0])));
+    // The oracle refuses the same one as the same kind of error.
+    let of_oracle = model.oracle_lines("{\"x\":[1]}\n{\"x\":[1,2,3]}\n");
+    let of_oracle: Vec<Record> = of_oracle
+        .iter()
+        .map(|line| Record::parse(line).expect("a record"))
+        .collect();
+    let kind = of_oracle[0]
+        .result
+        .as_ref()
+        .map_err(|error| error.kind.as_str());
+    assert_eq!(kind, Err("shape_mismatch"));
+    assert_eq!(of_oracle[1].result, Ok(json!([1.0])));
+}
+
+#[test]
 fn more_rows_than_the_memory_limit() {
     let model = Model::from_text(PRODUCT, &[], &mut Rng::new(33));
     let line = |rows: usize| {

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use cohort_frontend::program::{Dim, Function, Type, VarId};
 
-use crate::error::InstanceError;
+use crate::error::{ErrorKind, InstanceError};
 use crate::scalar::elem_name;
 use crate::value::Value;
+
+fn unknown(dim: &Dim) -> InstanceError {
+    InstanceError::internal(format!("nothing says how long {dim:?} is"))
+}
 
 /// The name that stands for any length.
 const ANY_LENGTH: &str = "_";
@@ -80,12 +84,49 @@ impl<'p> Frame<'p> {
     pub(super) fn lengths(&self, shape: &[Dim]) -> Result<Vec<usize>, InstanceError> {
         shape
             .iter()
-            .map(|dim| {
-                self.length(dim).ok_or_else(|| {
-                    InstanceError::internal(format!("nothing says how long {dim:?} is"))
-                })
+            .map(|dim| match (self.length(dim), dim) {
+                (Some(length), _) => Ok(length),
+                (None, Dim::Instance(name)) => self.computed(name),
+                (None, Dim::Known(_)) => Err(unknown(dim)),
             })
             .collect()
+    }
+
+    /// The length of a dim that is written as arithmetic of others, `2*n/3 + m - 1`.
+    fn computed(&self, name: &str) -> Result<usize, InstanceError> {
+        let missing = || unknown(&Dim::Instance(name.to_string()));
+        let mut total: i128 = 0;
+        let mut sign = 1;
+        for word in name.split(' ') {
+            match word {
+                "+" => sign = 1,
+                "-" => sign = -1,
+                _ => {
+                    let (term, sign) = match word.strip_prefix('-') {
+                        Some(term) => (term, -sign),
+                        None => (word, sign),
+                    };
+                    total += sign * self.term(term, name).ok_or_else(missing)?;
+                }
+            }
+        }
+        usize::try_from(total).map_err(|_| {
+            let message = format!("the length `{name}` is {total}");
+            InstanceError::new(ErrorKind::ShapeMismatch, message)
+        })
+    }
+
+    fn term(&self, text: &str, whole: &str) -> Option<i128> {
+        let factor = |text: &str| match text.parse::<i128>() {
+            Ok(number) => Some(number),
+            Err(_) if text == whole => None,
+            Err(_) => self.dims.get(text).map(|length| *length as i128),
+        };
+        let mut divisors = text.split('/');
+        let mut factors = divisors.next()?.split('*');
+        let product =
+            factors.try_fold(1_i128, |product, text| product.checked_mul(factor(text)?))?;
+        divisors.try_fold(product, |product, text| product.checked_div(factor(text)?))
     }
 
     /// The lengths of `shape` for `count` elements: a dim that is alone in being unknown until
