@@ -178,8 +178,9 @@ fn a_known_shape_is_used_as_any() {
 fn concatenations_behind_several_lengths() {
     check(
         "dim D
+        param b: f32[D]
         fn main(x: f32[n, D], y: f32[m, D]) -> (f32[n, m, 2*D], f32[n, 2*D]) {
-          let d = reshape(x, [n, 1, D]) - reshape(y, [1, m, D]);
+          let d = reshape(x + b, [n, 1, D]) - reshape(y, [1, m, D]);
           let c = concat(tanh(d), sin(d), axis = 2);
           let own = concat(attend(x, y, y), x, axis = 1);
           (0.5 * c, own)
