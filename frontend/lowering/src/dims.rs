@@ -15,7 +15,7 @@ use crate::numbers;
 use crate::types::width;
 
 /// The name that says nothing; see [`Dim::Instance`].
-const ANY_LENGTH: &str = "_";
+pub const ANY_LENGTH: &str = "_";
 
 #[derive(Clone, Default)]
 pub struct Dims<'c> {

@@ -145,9 +145,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             | ExprKind::Reshape(_)
             | ExprKind::Transpose { .. } => vec![self.shaped(at, expr)],
 
-            ExprKind::Gather { .. } => {
-                unreachable!("refused before lowering: {:?}", expr.kind)
-            }
+            ExprKind::Gather { table, indices } => vec![self.gather(at, expr, table, indices)],
         }
     }
 

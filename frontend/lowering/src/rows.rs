@@ -6,6 +6,7 @@ use cohort_dialects::types::array;
 use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Type};
 use melior::ir::{Region, Type as MlirType, TypeLike, ValueLike, attribute::IntegerAttribute};
 
+use crate::dims::ANY_LENGTH;
 use crate::expr::Lowering;
 use crate::types::{elem_of, known, shape_of};
 use crate::{cfb, numbers};
@@ -17,32 +18,110 @@ impl<'c> Lowering<'_, 'c> {
         let shape = shape_of(&expr.ty);
         let elem = elem_of(&expr.ty);
         let row = self.types().tensor(elem, &shape[1..]);
+        if let (ExprKind::Array(elements), Some(_)) = (&elements.kind, known(&shape[0])) {
+            let rows = self.exprs(at, elements);
+            return self.joined(at, expr, rows);
+        }
+        let rows = self.value(at, elements);
+        let rows = match &elements.ty {
+            Type::Array(element) if matches!(**element, Type::Scalar(_)) => {
+                self.lifted(at, rows, row, elem)
+            }
+            _ => rows,
+        };
+        self.stacked(at, expr, rows)
+    }
+
+    /// The rows of a table that a tensor of indices names, one behind another.
+    pub fn gather(
+        &mut self,
+        at: Builder<'c>,
+        expr: &Expr,
+        table: &Expr,
+        indices: &Expr,
+    ) -> Val<'c> {
+        let rows = self.table_of_rows(at, table);
+        let indices = self.host_indices(at, indices);
+        let row = self
+            .types()
+            .tensor(elem_of(&expr.ty), &shape_of(&expr.ty)[1..]);
+        let rows = self.each(at, indices, Elem::I32, row, |inside, index| {
+            cfb::value(inside, "lookup", &[rows, index], row)
+        });
+        self.stacked(at, expr, rows)
+    }
+
+    /// The elements of a tensor of indices as an array of the host, which waits for them unless they
+    /// came from there.
+    fn host_indices(&mut self, at: Builder<'c>, indices: &Expr) -> Val<'c> {
+        if let ExprKind::Stack(elements) = &indices.kind
+            && matches!(&elements.ty, Type::Array(element) if matches!(**element, Type::Scalar(_)))
+        {
+            return self.value(at, elements);
+        }
+        let integer = self.types().elem(Elem::I32);
+        let scalar = self.types().tensor(Elem::I32, &[]);
+        let rows = self.table_of_rows(at, indices);
+        let count = numbers::length(at, rows, 0);
+        let count = at.value("arith.index_cast", &[count], integer);
+        let range = cfb::value(at, "array_range", &[count], array(integer));
+        self.each(at, range, Elem::I32, integer, |inside, index| {
+            let element = cfb::value(inside, "lookup", &[rows, index], scalar);
+            cfb::value(inside, "force", &[element], integer)
+        })
+    }
+
+    /// A `cfb.map` of an array of scalars.
+    fn each(
+        &self,
+        at: Builder<'c>,
+        scalars: Val<'c>,
+        elem: Elem,
+        result: MlirType<'c>,
+        body: impl Fn(Builder<'c>, Val<'c>) -> Val<'c>,
+    ) -> Val<'c> {
+        let (region, block) = region_with_block(&[self.types().elem(elem)], at.location);
+        let inside = Builder::at_end(at.context(), block, at.location);
+        let value = body(inside, arguments_of(block)[0]);
+        cfb::yield_(inside, &[value]);
+        cfb::map(at, &[scalars], array(result), region)
+    }
+
+    /// A tensor whose rows can be looked up. Those of a parameter and of a tensor with an instance dim
+    /// exist by themselves.
+    fn table_of_rows(&mut self, at: Builder<'c>, table: &Expr) -> Val<'c> {
+        let value = self.value(at, table);
+        let mut shape = shape_of(&table.ty);
+        match (&table.kind, known(&shape[0])) {
+            (ExprKind::Param(_), _) | (_, None) => value,
+            _ => {
+                shape[0] = Dim::Instance(ANY_LENGTH.to_owned());
+                let ty = self.types().tensor(elem_of(&table.ty), &shape);
+                at.value("tensor.cast", &[value], ty)
+            }
+        }
+    }
+
+    /// The rows of an array as a tensor, whose first dim may be known.
+    fn stacked(&self, at: Builder<'c>, expr: &Expr, rows: Val<'c>) -> Val<'c> {
+        let shape = shape_of(&expr.ty);
         let Some(count) = known(&shape[0]) else {
-            let rows = self.value(at, elements);
-            let rows = match &elements.ty {
-                Type::Array(element) if matches!(**element, Type::Scalar(_)) => {
-                    self.lifted(at, rows, row, elem)
-                }
-                _ => rows,
-            };
             return cfb::value(at, "stack", &[rows], self.types().whole(&expr.ty));
         };
-        let rows: Vec<Val<'c>> = match &elements.kind {
-            ExprKind::Array(elements) => self.exprs(at, elements),
-            _ => {
-                let rows = self.value(at, elements);
-                let Type::Array(element) = &elements.ty else {
-                    unreachable!("a stack of {:?}", elements.ty)
-                };
-                let element = self.types().whole(element);
-                let integer = self.types().elem(Elem::I32);
-                let get = |index: u64| {
-                    let index = numbers::constant(at, integer, Literal::I32(index as i32));
-                    cfb::array_get(at, rows, index, &[element])[0]
-                };
-                (0..count).map(get).collect()
-            }
+        let row = self.types().tensor(elem_of(&expr.ty), &shape[1..]);
+        let integer = self.types().elem(Elem::I32);
+        let get = |index: u64| {
+            let index = numbers::constant(at, integer, Literal::I32(index as i32));
+            cfb::array_get(at, rows, index, &[row])[0]
         };
+        self.joined(at, expr, (0..count).map(get).collect())
+    }
+
+    /// As many rows as the first dim says, as one tensor.
+    fn joined(&self, at: Builder<'c>, expr: &Expr, rows: Vec<Val<'c>>) -> Val<'c> {
+        let shape = shape_of(&expr.ty);
+        let elem = elem_of(&expr.ty);
+        let row = self.types().tensor(elem, &shape[1..]);
         let mut one = shape.clone();
         one[0] = Dim::Known(1);
         let rows: Vec<Val<'c>> = rows
@@ -65,12 +144,9 @@ impl<'c> Lowering<'_, 'c> {
 
     /// An array of host scalars as one of tensors.
     fn lifted(&self, at: Builder<'c>, scalars: Val<'c>, row: MlirType<'c>, elem: Elem) -> Val<'c> {
-        let (region, block) = region_with_block(&[self.types().elem(elem)], at.location);
-        let inside = Builder::at_end(at.context(), block, at.location);
-        let scalar = arguments_of(block)[0];
-        let tensor = inside.value("tensor.from_elements", &[scalar], row);
-        cfb::yield_(inside, &[tensor]);
-        cfb::map(at, &[scalars], array(row), region)
+        self.each(at, scalars, elem, row, |inside, scalar| {
+            inside.value("tensor.from_elements", &[scalar], row)
+        })
     }
 
     /// A concatenation along the first axis, whose length differs by instance: each row is one of a
@@ -81,14 +157,9 @@ impl<'c> Lowering<'_, 'c> {
         let integer = self.types().elem(Elem::I32);
         let mut tensors = Vec::new();
         for part in parts {
-            let value = self.value(at, part);
+            let value = self.table_of_rows(at, part);
             let length = self.dims.size(at, &shape_of(&part.ty)[0]);
             let length = at.value("arith.index_cast", &[length], integer);
-            // The rows of a parameter and of a tensor with an instance dim exist by themselves.
-            let value = match (&part.kind, known(&shape_of(&part.ty)[0])) {
-                (ExprKind::Param(_), _) | (_, None) => value,
-                _ => at.value("tensor.cast", &[value], self.types().tensor(elem, &shape)),
-            };
             tensors.push((value, length));
         }
         let total = tensors
@@ -98,11 +169,9 @@ impl<'c> Lowering<'_, 'c> {
             .unwrap_or_else(|| unreachable!("a concatenation has parts"));
         let range = cfb::value(at, "array_range", &[total], array(integer));
         let row = self.types().tensor(elem, &shape[1..]);
-        let (region, block) = region_with_block(&[integer], at.location);
-        let inside = Builder::at_end(at.context(), block, at.location);
-        let row_value = row_of(inside, &tensors, arguments_of(block)[0], row);
-        cfb::yield_(inside, &[row_value]);
-        let rows = cfb::map(at, &[range], array(row), region);
+        let rows = self.each(at, range, Elem::I32, row, |inside, index| {
+            row_of(inside, &tensors, index, row)
+        });
         cfb::value(at, "stack", &[rows], self.types().whole(&expr.ty))
     }
 

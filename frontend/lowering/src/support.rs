@@ -74,11 +74,6 @@ impl<'p> Refusals<'p> {
 
     fn operation(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Gather { .. } => {
-                let label = "the rows are chosen here";
-                self.refuse("rows chosen by a tensor of indices", &expr.span, label);
-                self.help("of an array of indices: `stack(map(indices, |i| table[i]))`");
-            }
             ExprKind::Binary {
                 op: Binary::Div | Binary::Rem,
                 lhs,

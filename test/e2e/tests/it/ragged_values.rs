@@ -201,3 +201,18 @@ fn recursions_follow_one_another() {
         false,
     );
 }
+
+#[test]
+fn rows_that_indices_choose() {
+    check(
+        "dim V, D
+        param emb: f32[V, D]  param pos: f32[V, D]  param w: f32[D, D]
+        fn main(words: i32[n], more: [i32], three: i32[3]) -> (f32[n, D], f32[n, D], f32[D], f32[3, D]) {
+          let x = gather(emb, words) + gather(pos, iota([n], 0) * 0 + 2);
+          let y = softmax((x @ w) @ transpose(x)) @ x;
+          (y, gather(pos, argmax(y @ transpose(w))), sum(gather(emb, stack(more)), axis = 0), gather(emb, three) @ w)
+        }",
+        &[("V", 29), ("D", 13)],
+        false,
+    );
+}
