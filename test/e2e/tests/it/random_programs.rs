@@ -67,7 +67,12 @@ fn try_all(count: u64, check: impl Fn(u64) + panic::RefUnwindSafe) {
 fn check_program(seed: u64, program: &RandomProgram, mut rng: Rng, size: usize, lengths: &[usize]) {
     let context = format!("dims {:?} of\n{}", program.dims, program.text);
     let model = Model::from_text(&program.text, &program.dims, &mut rng);
-    let mut instances = Instances::new(&model.program, model.vocabulary().max(4));
+    // A program without words has integers of other uses.
+    let words = match model.weights.contains_key("emb") {
+        true => model.vocabulary(),
+        false => 4,
+    };
+    let mut instances = Instances::new(&model.program, words);
     instances.lengths_from(lengths);
     let instances: Vec<Json> = (0..15)
         .map(|index| {
