@@ -8,7 +8,7 @@ use cohort_e2e::{Model, Rng};
 
 use crate::models::to_text;
 
-/// Compares with the oracle, and bit for bit in other batches; `failing` tells whether some lengths are
+/// Compares with the oracle, also on the simulated GPU, and bit for bit in other batches; `failing` tells whether some lengths are
 /// errors of their instances.
 #[track_caller]
 fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
@@ -43,6 +43,11 @@ fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
     for arguments in [&["--no-batch"][..], &["--batch", "4", "--threads", "2"]] {
         assert_eq!(batched, run(arguments), "{arguments:?} in\n{text}");
     }
+    let simulated = ["--device", "gpu-sim"];
+    let outcome = model.batch_run().args(&simulated).run(&input);
+    assert!(outcome.code < 2, "{}\nin\n{text}", outcome.describe());
+    compare_records(&expected, &outcome.lines(), Closeness::WholeOutput(1e-4))
+        .unwrap_or_else(|message| panic!("{message}\nfrom {}\nin\n{text}", outcome.describe()));
 }
 
 #[test]

@@ -16,7 +16,7 @@ const PROGRAMS: u64 = 20;
 const RAGGED_PROGRAMS: u64 = 24;
 
 /// Ways to compile a program other than the default; every other program is compiled in one of them
-/// too.
+/// too, and the others run on the simulated GPU.
 const COMPILATIONS: [&[&str]; 4] = [
     &["--granularity", "operator"],
     &["--granularity", "function"],
@@ -83,10 +83,22 @@ fn check_program(seed: u64, program: &RandomProgram, mut rng: Rng, size: usize, 
     let input = to_text(&instances);
 
     check_compiled(&model, &input, &[], &context);
-    if seed % 2 == 1 {
+    if seed.is_multiple_of(2) {
+        check_simulated(&model, &input, &context);
+    } else {
         let way = COMPILATIONS[seed as usize / 2 % COMPILATIONS.len()];
         check_compiled(&model, &input, way, &context);
     }
+}
+
+/// Compares what the code of GPUs computes with the oracle.
+fn check_simulated(model: &Model, input: &str, context: &str) {
+    let call = model.batch_run().args(&["--device", "gpu-sim"]);
+    let outcome = call.run(input);
+    assert_eq!(outcome.code, 0, "{}\n{context}", outcome.describe());
+    let expected = model.oracle_lines(input);
+    compare_records(&expected, &outcome.lines(), Closeness::WholeOutput(1e-4))
+        .unwrap_or_else(|message| panic!("simulated, against the oracle: {message}\n{context}"));
 }
 
 /// Compares a program, compiled in one way, with the oracle and with itself unbatched.

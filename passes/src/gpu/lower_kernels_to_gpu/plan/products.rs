@@ -125,7 +125,12 @@ impl<'c> LaunchPlanner<'_, 'c> {
         if view.strides[last] != 1 && k != 1 {
             return Err(Stop::Store(a));
         }
-        if !self.graph.nodes[view.buffer].rows || a_node.elem != Elem::F32 {
+        // A tile is of rows: what all of them share is written for each.
+        let is_of_rows = self.graph.nodes[view.buffer].rows;
+        if !is_of_rows && a_node.rows && view.buffer != a {
+            return Err(Stop::Store(a));
+        }
+        if !is_of_rows || a_node.elem != Elem::F32 {
             return Err(self.refuse(self.graph.nodes[product].op, "this product"));
         }
         let weight = self
