@@ -4,14 +4,16 @@
 //! call), write the results. How instances fall into batches never shows in the results, so a
 //! batch also ends early when it has used the memory that it may.
 
+mod config;
+mod counts;
+
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
-use cohort_abi::Handle;
 use cohort_abi::gpu::Precision;
 
 use crate::code::Program;
-use crate::device::{self, Device, DeviceKind};
+use crate::device::{self, Device};
 use crate::engine::{Engine, Report, Window};
 use crate::error::Error;
 use crate::execute::{Executor, Generation, Settings};
@@ -21,91 +23,16 @@ use crate::feed::Feed;
 use crate::fiber::{Event, Fiber, Job};
 use crate::input::{Inputs, Reader};
 use crate::instance::Machine;
-use crate::keeping::{call_bytes, most_kept};
-use crate::limits::Limits;
+use crate::keeping::most_kept;
 use crate::output::slot_count;
 use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder, Stopped};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
 use crate::sink::Sink;
-use crate::stats::{KernelStats, Repetition, Stats, Times, peak_memory_bytes};
+use crate::stats::{Repetition, Stats, Times};
 use crate::trace::{Trace, Tracer, trace_flush};
 use crate::weights::Weights;
 
-/// How many instances make a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Batch {
-    Count(usize),
-    /// As many at once, where tensors decide: as one is done, the next one begins. Elsewhere an
-    /// instance is done when its batch is, so it is the same as `Count`.
-    InFlight(usize),
-    /// As many as there are, within [`Config::batch_memory`].
-    All,
-    /// The unbatched reading of the program: one instance after another, and each kernel call a
-    /// launch of its own, of one row, in the order of the program.
-    Unbatched,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    pub batch: Batch,
-    pub threads: usize,
-    pub limits: Limits,
-    /// Bytes that the instances of a batch may use together before it is flushed.
-    pub batch_memory: u64,
-    /// Buckets (kernels at a depth, sources and inputs included) that a batch may have before it is
-    /// flushed, and that one instance may need.
-    pub max_buckets: u64,
-    /// A longer line of the input is an error record.
-    pub max_line_bytes: usize,
-    pub allow_unused_weights: bool,
-    /// Whether equal calls on a parameter's row are made once.
-    pub share_calls: bool,
-    /// Bytes of the results of such calls that are kept for later batches; they count for no limit of
-    /// an instance or a batch. On a device, at most a part of its memory.
-    pub keep_memory: u64,
-    /// How launches are found, but for [`Batch::Unbatched`].
-    pub scheduler: Policy,
-    /// Whether kernels read their operands where they lie, or get copies.
-    pub gather_fusion: bool,
-    /// Whether a call may be divided between threads, and the heaviest work begins first.
-    pub remapping: bool,
-    /// Whether a call gets no more rows than it has, or, for comparison, as many as the longest of its
-    /// launch.
-    pub ragged_storage: bool,
-    /// Whether what the lengths of calls make is made once a batch for all launches of equal lengths, or,
-    /// for comparison, for each.
-    pub shared_prelude: bool,
-    /// Where kernels run.
-    pub device: DeviceKind,
-    /// Bytes of the device's memory that may be used; most of what is free, without.
-    pub device_memory: Option<u64>,
-    pub device_options: device::Options,
-}
-
-impl Default for Config {
-    /// Batches of 256 instances and 4 GiB, one thread, lines of 256 MiB; 64 MiB are kept.
-    fn default() -> Config {
-        Config {
-            batch: Batch::Count(256),
-            threads: 1,
-            limits: Limits::default(),
-            batch_memory: 4 << 30,
-            max_buckets: Handle::MAX_BUCKETS,
-            max_line_bytes: 256 << 20,
-            allow_unused_weights: false,
-            share_calls: true,
-            keep_memory: 64 << 20,
-            scheduler: Policy::Depth,
-            gather_fusion: true,
-            remapping: true,
-            ragged_storage: true,
-            shared_prelude: true,
-            device: DeviceKind::Cpu,
-            device_memory: None,
-            device_options: device::Options::default(),
-        }
-    }
-}
+pub use config::{Batch, Config};
 
 /// How far a run is, for a progress bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -594,60 +521,6 @@ impl Session {
             }
         }
         self.executor.fetch(&wanted)
-    }
-
-    fn clear_counts(&mut self) {
-        self.executor.clear_launches();
-        self.recorder.clear_counts();
-    }
-
-    fn new_stats(&self) -> Stats {
-        Stats {
-            load_seconds: self.load_seconds,
-            threads: self.config.threads.max(1),
-            ..Stats::default()
-        }
-    }
-
-    fn finish_stats(&self, stats: &mut Stats, read: Duration, times: Times, begin: Instant) {
-        stats.read_seconds = read.as_secs_f64();
-        stats.record_seconds = times.record.as_secs_f64();
-        stats.execute_seconds = times.execute.as_secs_f64();
-        stats.schedule_seconds = self.executor.schedule_nanoseconds() as f64 * 1e-9;
-        stats.prelude_seconds = self.executor.prelude_nanoseconds() as f64 * 1e-9;
-        stats.prelude_tables = self.executor.tables();
-        stats.write_seconds = times.write.as_secs_f64();
-        let manifest = self.program.manifest();
-        for (kernel, launches) in manifest.kernels.iter().zip(self.executor.launches()) {
-            stats.kernel_launches += launches.launches;
-            stats.rows += launches.rows;
-            stats.kernels.push(KernelStats {
-                name: kernel.name.clone(),
-                location: kernel.location.clone(),
-                launches: launches.launches,
-                rows: launches.rows,
-                seconds: launches.nanoseconds as f64 * 1e-9,
-                flops: launches.flops(kernel.flops_per_row),
-                bytes: launches.bytes(manifest, kernel),
-                ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
-            });
-        }
-        stats.shared_calls = self.recorder.shared_calls();
-        for (kernel, calls) in self.recorder.kept_calls().enumerate() {
-            stats.kept_calls += calls as u64;
-            stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
-        }
-        let wasted = self.engine.as_ref().map_or(0, Engine::wasted_rows);
-        stats.useful_rows_share = match stats.rows {
-            0 => 1.0,
-            rows => 1.0 - wasted.min(rows) as f64 / rows as f64,
-        };
-        if stats.kernel_launches > 0 {
-            stats.mean_rows_per_launch = stats.rows as f64 / stats.kernel_launches as f64;
-        }
-        stats.device = self.executor.device_stats();
-        stats.peak_memory_bytes = peak_memory_bytes();
-        stats.wall_seconds = begin.elapsed().as_secs_f64();
     }
 }
 

@@ -9,6 +9,8 @@
 //! those of another launch by the same number everywhere, as from layer to layer, index lists are
 //! shared, too: a list counts from a row that each launch has for itself.
 
+mod lengths;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use super::pieces::{CallWork, Pieces, Rule, Task};
 use super::ragged::{Padded, Run};
 use crate::call_form::CallForm;
 use crate::stats::{RaggedWork, TableCounts};
+use lengths::Lengths;
 
 /// Words that tables may have together when a flush begins; else those of earlier flushes are dropped.
 const MOST_WORDS: usize = 1 << 22;
@@ -94,68 +97,6 @@ struct Words {
     words: Arc<[u32]>,
     /// Where the words are lengths: the tables made of them, and their numbers.
     tables: Vec<(Table, usize)>,
-}
-
-/// The lengths of the calls of a launch: the number of calls, then each length of all calls.
-#[derive(Clone, Copy)]
-struct Lengths<'a>(&'a [u32]);
-
-impl<'a> Lengths<'a> {
-    fn calls(self) -> usize {
-        self.0[0] as usize
-    }
-
-    fn columns(self) -> usize {
-        (self.0.len() - 1) / self.calls().max(1)
-    }
-
-    /// One of the lengths of all calls.
-    fn column(self, position: usize) -> &'a [u32] {
-        let calls = self.calls();
-        &self.0[1 + position * calls..][..calls]
-    }
-
-    /// A call's length, given by operand.
-    fn of_call(self, kernel: &Kernel, call: usize) -> impl Fn(usize) -> u64 {
-        move |operand| u64::from(self.column(kernel.form.column(operand))[call])
-    }
-
-    fn are_same(self, one: usize, other: usize) -> bool {
-        let mut columns = (0..self.columns()).map(|column| self.column(column));
-        columns.all(|column| column[one] == column[other])
-    }
-
-    /// The longest length of all calls, given by operand.
-    fn longest(self, kernel: &Kernel) -> impl Fn(usize) -> u64 {
-        move |operand| {
-            let longest = self.column(kernel.form.column(operand)).iter().max();
-            longest.map_or(0, |longest| u64::from(*longest))
-        }
-    }
-
-    /// The rows of each call.
-    fn rows(self, kernel: &Kernel) -> impl Iterator<Item = u64> {
-        (0..self.calls()).map(move |call| kernel.form.rows_of(self.of_call(kernel, call)))
-    }
-
-    /// The rows that each call has room for; no more than an index can tell.
-    fn rooms(self, kernel: &Kernel, padded: Padded) -> Vec<u32> {
-        let count = |rows| u32::try_from(rows).unwrap_or(u32::MAX);
-        let mut rooms: Vec<_> = self.rows(kernel).map(count).collect();
-        padded.apply(&mut rooms);
-        rooms
-    }
-
-    /// Of each call the first row, and how many.
-    fn spans(self, kernel: &Kernel, padded: Padded) -> impl Iterator<Item = (u32, u32)> {
-        let rooms = self.rooms(kernel, padded);
-        let mut next = 0;
-        self.rows(kernel).zip(rooms).map(move |(rows, room)| {
-            let first = next;
-            next += room;
-            (first, rows as u32)
-        })
-    }
 }
 
 /// What a launch does.
@@ -279,7 +220,7 @@ impl Tables {
             }),
             by_row: has_lengths.then(|| {
                 self.find_list(of, Table::ByRow { extent }, |lengths| {
-                    lengths_by_row(lengths, kernel, rows as usize, padded)
+                    lengths.by_row(kernel, rows as usize, padded)
                 })
             }),
         })
@@ -529,17 +470,6 @@ impl Tables {
     }
 }
 
-fn lengths_by_row(lengths: Lengths<'_>, kernel: &Kernel, rows: usize, padded: Padded) -> Vec<u32> {
-    let mut by_row = vec![0; rows * lengths.columns()];
-    for (column, by_row) in by_row.chunks_exact_mut(rows.max(1)).enumerate() {
-        let spans = lengths.spans(kernel, padded);
-        for ((first, rows), length) in spans.zip(lengths.column(column)) {
-            by_row[first as usize..][..rows as usize].fill(*length);
-        }
-    }
-    by_row
-}
-
 /// The row of each row of a launch: that of its call, again and again or counting up.
 fn list_rows(spans: &[(u32, u32)], firsts: &[u32], room: usize, is_repeated: bool) -> Vec<u32> {
     let mut list = vec![0; room];
@@ -560,230 +490,4 @@ fn add<T>(tables: &mut Vec<T>, table: T) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::ffi::c_void;
-
-    use cohort_abi::manifest::{self, CallShape, Division, Extent, Manifest, Operand};
-    use cohort_abi::{KernelFn, OperandRef};
-
-    use super::*;
-    use crate::pack::pack_constants;
-
-    const RULE: TableRule = TableRule {
-        pieces: Rule {
-            threads: 2,
-            remapping: true,
-        },
-        is_padded: false,
-        keeps_padding: true,
-        is_shared: true,
-    };
-
-    /// A projection, attention over calls and a projection again, of that many layers.
-    fn layers(layers: usize) -> Vec<Kernel> {
-        let n = |times| Extent {
-            lengths: vec![0],
-            times,
-        };
-        let squared = Extent {
-            lengths: vec![0, 0],
-            times: 1 << 20,
-        };
-        let rows = |extents: Vec<Extent>| CallShape {
-            extents,
-            rows: Some(0),
-            ..CallShape::default()
-        };
-        let over_rows = CallShape {
-            fused: true,
-            ..rows(vec![n(1)])
-        };
-        let over_calls = CallShape {
-            unit: Unit::Calls,
-            flops: vec![squared],
-            division: Some(Division {
-                length: 0,
-                tile: 2,
-                shared: 0,
-                rising: vec![],
-            }),
-            ..rows(vec![n(1)])
-        };
-        let kernel = |name: &str, call: &CallShape| manifest::Kernel {
-            name: name.to_owned(),
-            symbol: name.to_owned(),
-            location: String::new(),
-            operands: vec![
-                Operand::Length,
-                Operand::Ragged {
-                    space: 0,
-                    extent: 0,
-                },
-            ],
-            results: vec![0],
-            constants: vec![],
-            scratch_bytes: 0,
-            row_tile: 1,
-            flops_per_row: 5,
-            row_products: vec![],
-            call: call.clone(),
-            gpu: None,
-        };
-        let layer = [&over_rows, &over_calls, &over_rows];
-        let kernels = (0..layers).flat_map(|_| layer.map(|call| kernel("k", call)));
-        let manifest = Manifest {
-            kernels: kernels.collect(),
-            spaces: vec![manifest::Space {
-                elem: manifest::Elem::F32,
-                shape: vec![4],
-            }],
-            ..crate::arena::tests::manifest()
-        };
-        let constants = pack_constants(&manifest, &[]).unwrap();
-        let functions = vec![nothing as KernelFn; manifest.kernels.len()];
-        Kernel::all(&manifest, &functions, &constants)
-    }
-
-    unsafe extern "C" fn nothing(
-        _: i64,
-        _: i64,
-        _: *const OperandRef,
-        _: *const *mut c_void,
-        _: *const *const c_void,
-        _: *mut c_void,
-    ) {
-    }
-
-    /// A flush of all kernels over calls of these lengths: the tables of each.
-    fn flush(tables: &mut Tables, kernels: &[Kernel], lengths: &[u32]) -> Vec<Found> {
-        tables.begin_flush();
-        let words = [&[lengths.len() as u32], lengths].concat();
-        let rows = lengths.iter().sum();
-        let each = kernels
-            .iter()
-            .map(|kernel| tables.find(kernel, &words, rows, |_| 16));
-        each.map(Option::unwrap).collect()
-    }
-
-    /// Everything that launches read.
-    fn read(tables: &Tables, found: &[Found]) -> String {
-        let each = found.iter().map(|found| {
-            let rows = (
-                tables.starts(*found),
-                found.spans.map(|spans| &tables.spans[spans]),
-            );
-            let work = (tables.work(*found), tables.tasks(*found));
-            format!("{:?} {rows:?} {work:?}", tables.lengths(*found, 0))
-        });
-        each.collect()
-    }
-
-    #[test]
-    fn six_layers_have_the_tables_of_one() {
-        let lengths = [3, 0, 4, 1];
-        let mut one = Tables::new(RULE);
-        let first = flush(&mut one, &layers(1), &lengths);
-        assert_eq!(one.lengths(first[0], 0), [3, 3, 3, 4, 4, 4, 4, 1]);
-        assert_eq!(one.lengths(first[1], 0), lengths);
-        assert_eq!(one.starts(first[1]).unwrap(), [0, 3, 3, 7]);
-        // The lengths, also by row; first rows; the rows of each call; work of either kind.
-        assert_eq!(one.counts(), TableCounts { made: 6, shared: 5 });
-        let mut six = Tables::new(RULE);
-        let found = flush(&mut six, &layers(6), &lengths);
-        let counts = TableCounts {
-            made: 6,
-            shared: 5 + 5 * 11,
-        };
-        assert_eq!(six.counts(), counts);
-        let mut apart = Tables::new(TableRule {
-            is_shared: false,
-            ..RULE
-        });
-        let found_apart = flush(&mut apart, &layers(6), &lengths);
-        let counts = TableCounts {
-            made: 6 * 11,
-            shared: 0,
-        };
-        assert_eq!(apart.counts(), counts);
-        assert_eq!(read(&six, &found), read(&apart, &found_apart));
-        assert_eq!(read(&six, &found[15..]), read(&one, &first));
-    }
-
-    #[test]
-    fn lengths_in_another_order_are_others_and_are_found_again_until_the_batch_ends() {
-        let kernels = layers(1);
-        let mut tables = Tables::new(RULE);
-        let all = [&[3, 4, 1][..], &[4, 3, 1], &[3, 4], &[], &[3, 4, 1]];
-        let found = all.map(|lengths| flush(&mut tables, &kernels, lengths));
-        assert_eq!(found[0], found[4]);
-        for (at, one) in found[..4].iter().enumerate() {
-            let mut alone = Tables::new(RULE);
-            let found = flush(&mut alone, &kernels, all[at]);
-            assert_eq!(read(&tables, one), read(&alone, &found));
-        }
-        tables.clear();
-        tables.clear_counts();
-        flush(&mut tables, &kernels, all[0]);
-        assert_eq!(tables.counts(), TableCounts { made: 6, shared: 5 });
-    }
-
-    #[test]
-    fn tables_that_became_too_large_are_dropped() {
-        let kernels = layers(1);
-        let mut tables = Tables::new(RULE);
-        let long: Vec<u32> = (0..MOST_WORDS as u32 / 4).map(|call| call % 2).collect();
-        flush(&mut tables, &kernels, &[3, 4]);
-        flush(&mut tables, &kernels, &long);
-        assert!(tables.size > MOST_WORDS);
-        let found = flush(&mut tables, &kernels, &[3, 4]);
-        assert!(tables.size < 100);
-        assert_eq!(tables.starts(found[1]).unwrap(), [0, 3]);
-    }
-
-    #[test]
-    fn other_rows_than_there_is_room_for_are_refused() {
-        let kernels = layers(1);
-        let mut tables = Tables::new(RULE);
-        assert_eq!(tables.find(&kernels[1], &[2, 3, 4], 8, |_| 16), None);
-        let mut padded = Tables::new(TableRule {
-            is_padded: true,
-            ..RULE
-        });
-        let found = padded.find(&kernels[0], &[2, 3, 4], 8, |_| 16).unwrap();
-        assert_eq!(padded.spans(&kernels[0], found).unwrap(), [(0, 3), (4, 4)]);
-        assert_eq!(padded.lengths(found, 0), [3, 3, 3, 0, 4, 4, 4, 4]);
-    }
-
-    #[test]
-    fn lists_count_from_a_row_and_are_made_only_where_rows_do_not_lie_in_one_piece() {
-        let kernels = layers(2);
-        let mut tables = Tables::new(RULE);
-        let found = flush(&mut tables, &kernels, &[2, 0, 2, 1]);
-        let (kernel, of) = (&kernels[0], found[0]);
-        let run = tables.expand(kernel, 1, of, &[10, 77, 12, 14]);
-        assert_eq!(run, Run::OnePiece { first: 10 });
-        let before = tables.counts();
-        let rows = |tables: &Tables, run| match run {
-            Run::Listed { first, list } => {
-                tables.list(list).iter().map(|row| first + row).collect()
-            }
-            _ => vec![],
-        };
-        let run = tables.expand(kernel, 1, of, &[10, 77, 30, 2]);
-        assert_eq!(rows(&tables, run), [10, 11, 30, 31, 2]);
-        let again = tables.repeat(kernel, 1, of, &[10, 77, 30, 2]);
-        assert_eq!(rows(&tables, again), [10, 10, 30, 30, 2]);
-        // The next layer's rows lie as these do.
-        let next = tables.expand(&kernels[3], 1, found[3], &[110, 5, 130, 102]);
-        assert_eq!(rows(&tables, next), [110, 111, 130, 131, 102]);
-        let counts = tables.counts();
-        assert_eq!(
-            (counts.made - before.made, counts.shared - before.shared),
-            (3, 3)
-        );
-        // Equal rows of others than these lengths are another list.
-        let other = flush(&mut tables, &kernels, &[1, 1, 1, 1]);
-        let run = tables.expand(kernel, 1, other[0], &[10, 77, 30, 2]);
-        assert_eq!(rows(&tables, run), [10, 77, 30, 2]);
-    }
-}
+mod tests;

@@ -15,8 +15,9 @@ use crate::program::{
 /// Bytes of a row of the tree program.
 const ROW: u64 = 4 * WIDTH as u64;
 
-/// `row * 0.125`, of the tree program whose leaves have nothing but their words.
-unsafe extern "C" fn word(
+/// The first elements of a row, `* 0.125`: all of them for the tree program whose leaves have nothing but
+/// their words.
+unsafe extern "C" fn scaled<const COLUMNS: usize>(
     begin: i64,
     end: i64,
     operands: *const OperandRef,
@@ -29,8 +30,8 @@ unsafe extern "C" fn word(
         let (table, out) = (*operands, (*results).cast::<f32>());
         for row in begin as usize..end as usize {
             let from = (table.base as *const f32).add(*table.index.add(row) as usize * WIDTH);
-            for column in 0..WIDTH {
-                *out.add(row * WIDTH + column) = *from.add(column) * 0.125;
+            for column in 0..COLUMNS {
+                *out.add(row * COLUMNS + column) = *from.add(column) * 0.125;
             }
         }
     }
@@ -41,7 +42,7 @@ fn session(config: Config) -> Session {
     manifest.kernels[0].operands.truncate(1);
     let mut functions = tree_functions();
     functions.0.retain(|(name, _)| *name != "leaf");
-    functions.0.push(("leaf", word as *const ()));
+    functions.0.push(("leaf", scaled::<WIDTH> as *const ()));
     let program = Program::new(manifest, Box::new(functions)).unwrap();
     Session::new(program, &tree_weights(), config).unwrap()
 }
@@ -162,25 +163,6 @@ unsafe extern "C" fn search(context: *mut Context, arguments: *const u64, result
     }
 }
 
-/// The first element of a row, `* 0.125`.
-unsafe extern "C" fn score(
-    begin: i64,
-    end: i64,
-    operands: *const OperandRef,
-    results: *const *mut c_void,
-    _constants: *const *const c_void,
-    _scratch: *mut c_void,
-) {
-    // SAFETY: operands and results as the manifest lists them.
-    unsafe {
-        let (table, out) = (*operands, (*results).cast::<f32>());
-        for row in begin as usize..end as usize {
-            let from = (table.base as *const f32).add(*table.index.add(row) as usize * WIDTH);
-            *out.add(row) = *from * 0.125;
-        }
-    }
-}
-
 fn search_session(config: Config) -> Session {
     let mut manifest = tree_manifest();
     manifest.entry = "search".to_owned();
@@ -201,7 +183,7 @@ fn search_session(config: Config) -> Session {
     manifest.params.truncate(1);
     let functions = Functions(vec![
         ("search", search as *const ()),
-        ("leaf", score as *const ()),
+        ("leaf", scaled::<1> as *const ()),
     ]);
     let program = Program::new(manifest, Box::new(functions)).unwrap();
     let config = Config {

@@ -8,7 +8,8 @@ use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
 use cohort_runtime::device::sim;
 
-use super::calls::{Batch, CallKernel, SCALED, ZEROS, attention};
+use super::attention::{SCALED, attention};
+use super::batches::{Batch, CallKernel, ZEROS};
 use super::check::{Random, f64s, sigmoid, vecmat};
 use crate::jit::{Bits, Jit, Operand};
 use crate::simulator::{Call, How, Order, Simulator, gpu_text};

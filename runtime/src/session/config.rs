@@ -1,0 +1,83 @@
+//! How a session runs its instances.
+
+use cohort_abi::Handle;
+
+use crate::device::{self, DeviceKind};
+use crate::limits::Limits;
+use crate::schedule::Policy;
+
+/// How many instances make a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    Count(usize),
+    /// As many at once, where tensors decide: as one is done, the next one begins. Elsewhere an
+    /// instance is done when its batch is, so it is the same as `Count`.
+    InFlight(usize),
+    /// As many as there are, within [`Config::batch_memory`].
+    All,
+    /// The unbatched reading of the program: one instance after another, and each kernel call a
+    /// launch of its own, of one row, in the order of the program.
+    Unbatched,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub batch: Batch,
+    pub threads: usize,
+    pub limits: Limits,
+    /// Bytes that the instances of a batch may use together before it is flushed.
+    pub batch_memory: u64,
+    /// Buckets (kernels at a depth, sources and inputs included) that a batch may have before it is
+    /// flushed, and that one instance may need.
+    pub max_buckets: u64,
+    /// A longer line of the input is an error record.
+    pub max_line_bytes: usize,
+    pub allow_unused_weights: bool,
+    /// Whether equal calls on a parameter's row are made once.
+    pub share_calls: bool,
+    /// Bytes of the results of such calls that are kept for later batches; they count for no limit of
+    /// an instance or a batch. On a device, at most a part of its memory.
+    pub keep_memory: u64,
+    /// How launches are found, but for [`Batch::Unbatched`].
+    pub scheduler: Policy,
+    /// Whether kernels read their operands where they lie, or get copies.
+    pub gather_fusion: bool,
+    /// Whether a call may be divided between threads, and the heaviest work begins first.
+    pub remapping: bool,
+    /// Whether a call gets no more rows than it has, or, for comparison, as many as the longest of its
+    /// launch.
+    pub ragged_storage: bool,
+    /// Whether what the lengths of calls make is made once a batch for all launches of equal lengths, or,
+    /// for comparison, for each.
+    pub shared_prelude: bool,
+    /// Where kernels run.
+    pub device: DeviceKind,
+    /// Bytes of the device's memory that may be used; most of what is free, without.
+    pub device_memory: Option<u64>,
+    pub device_options: device::Options,
+}
+
+impl Default for Config {
+    /// Batches of 256 instances and 4 GiB, one thread, lines of 256 MiB; 64 MiB are kept.
+    fn default() -> Config {
+        Config {
+            batch: Batch::Count(256),
+            threads: 1,
+            limits: Limits::default(),
+            batch_memory: 4 << 30,
+            max_buckets: Handle::MAX_BUCKETS,
+            max_line_bytes: 256 << 20,
+            allow_unused_weights: false,
+            share_calls: true,
+            keep_memory: 64 << 20,
+            scheduler: Policy::Depth,
+            gather_fusion: true,
+            remapping: true,
+            ragged_storage: true,
+            shared_prelude: true,
+            device: DeviceKind::Cpu,
+            device_memory: None,
+            device_options: device::Options::default(),
+        }
+    }
+}

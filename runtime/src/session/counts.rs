@@ -1,0 +1,70 @@
+//! What a run counts, as its statistics.
+
+use std::time::{Duration, Instant};
+
+use super::Session;
+use crate::engine::Engine;
+use crate::keeping::call_bytes;
+use crate::stats::{KernelStats, Stats, Times, peak_memory_bytes};
+
+impl Session {
+    pub(super) fn clear_counts(&mut self) {
+        self.executor.clear_launches();
+        self.recorder.clear_counts();
+    }
+
+    pub(super) fn new_stats(&self) -> Stats {
+        Stats {
+            load_seconds: self.load_seconds,
+            threads: self.config.threads.max(1),
+            ..Stats::default()
+        }
+    }
+
+    pub(super) fn finish_stats(
+        &self,
+        stats: &mut Stats,
+        read: Duration,
+        times: Times,
+        begin: Instant,
+    ) {
+        stats.read_seconds = read.as_secs_f64();
+        stats.record_seconds = times.record.as_secs_f64();
+        stats.execute_seconds = times.execute.as_secs_f64();
+        stats.schedule_seconds = self.executor.schedule_nanoseconds() as f64 * 1e-9;
+        stats.prelude_seconds = self.executor.prelude_nanoseconds() as f64 * 1e-9;
+        stats.prelude_tables = self.executor.tables();
+        stats.write_seconds = times.write.as_secs_f64();
+        let manifest = self.program.manifest();
+        for (kernel, launches) in manifest.kernels.iter().zip(self.executor.launches()) {
+            stats.kernel_launches += launches.launches;
+            stats.rows += launches.rows;
+            stats.kernels.push(KernelStats {
+                name: kernel.name.clone(),
+                location: kernel.location.clone(),
+                launches: launches.launches,
+                rows: launches.rows,
+                seconds: launches.nanoseconds as f64 * 1e-9,
+                flops: launches.flops(kernel.flops_per_row),
+                bytes: launches.bytes(manifest, kernel),
+                ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
+            });
+        }
+        stats.shared_calls = self.recorder.shared_calls();
+        for (kernel, calls) in self.recorder.kept_calls().enumerate() {
+            stats.kept_calls += calls as u64;
+            stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
+        }
+        let wasted = self.engine.as_ref().map_or(0, Engine::wasted_rows);
+        stats.useful_rows_share = match stats.rows {
+            0 => 1.0,
+            rows => 1.0 - wasted.min(rows) as f64 / rows as f64,
+        };
+        if stats.kernel_launches > 0 {
+            stats.mean_rows_per_launch = stats.rows as f64 / stats.kernel_launches as f64;
+        }
+        stats.device = self.executor.device_stats();
+        stats.peak_memory_bytes = peak_memory_bytes();
+        stats.wall_seconds = begin.elapsed().as_secs_f64();
+    }
+}
