@@ -44,7 +44,7 @@ def describe_machine():
     name = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
     vectors = "AVX-512" if "avx512f" in info else "AVX2" if "avx2" in info else "no AVX2"
     cpu = name[1] if name else platform.machine()
-    return f"Processor: {cpu} with {vectors}, one thread. PyTorch {version('torch').split('+')[0]}."
+    return f"Processor: {cpu} with {vectors}, one thread where nothing else is said. PyTorch {version('torch').split('+')[0]}."
 
 
 def parse_options():
