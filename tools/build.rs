@@ -1,4 +1,4 @@
-//! Compiles the C++ side of `batch-opt`.
+//! Compiles the C++ side of the tools.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -16,7 +16,10 @@ fn compile_glue() {
         .std("c++17")
         .flag("-fno-rtti")
         .flag("-Wno-unused-parameter")
-        .include(format!("{prefix}/include"))
+        // What the headers themselves are warned of is nothing to mend here.
+        .flag("-isystem")
+        .flag(format!("{prefix}/include"))
         .file("glue/opt_main.cpp")
-        .compile("cohort_opt_main");
+        .file("glue/jit.cpp")
+        .compile("cohort_tools_glue");
 }

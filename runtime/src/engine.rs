@@ -17,7 +17,7 @@
 //! alive then, each of which has limits of its own.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::time::Instant;
 
 use cohort_abi::Handle;
@@ -26,6 +26,7 @@ use crate::align::Alignment;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::feed::{Feed, Next};
+use crate::input::InputStream;
 use crate::instance::{Instance, Machine, Status, Ticket};
 use crate::session::Progress;
 use crate::sink::Sink;
@@ -98,7 +99,7 @@ impl Engine {
     }
 
     /// Runs all instances of the feed.
-    pub fn run<R: BufRead, W: Write>(
+    pub fn run<R: InputStream, W: Write>(
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_, R>,
@@ -136,7 +137,7 @@ impl Engine {
         machine.executor.reset(chunks);
     }
 
-    fn admit_all<R: BufRead, W: Write>(
+    fn admit_all<R: InputStream, W: Write>(
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_, R>,
@@ -172,7 +173,7 @@ impl Engine {
                 {
                     sink.flush()?;
                 }
-                let Next::Instance(ticket) = feed.next(machine)? else {
+                let Next::Instance(ticket) = feed.next(machine, self.alive.is_empty())? else {
                     self.idle.push(instance);
                     break;
                 };
@@ -217,7 +218,7 @@ impl Engine {
         }
     }
 
-    fn admit<R: BufRead>(
+    fn admit<R: InputStream>(
         &mut self,
         machine: &mut Machine<'_>,
         feed: &Feed<'_, R>,
@@ -270,7 +271,7 @@ impl Engine {
     }
 
     /// Writes the lines of the instances that are done.
-    fn deliver<R: BufRead, W: Write>(
+    fn deliver<R: InputStream, W: Write>(
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_, R>,

@@ -4,18 +4,17 @@
 //! chunks. A chunk's memory and rows are given back when its last instance is out. A chunk has a
 //! *slot*, and a slot has input buckets of its own, so that handles of inputs are unambiguous.
 
-use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::input::{Inputs, Reader};
+use crate::input::{InputStream, Inputs, Patience, Reader};
 use crate::instance::{Machine, Ticket};
 
 /// What the feed has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Instance(Ticket),
-    /// Nothing until a chunk is out.
+    /// Nothing until a chunk is out, or until more of the input arrives.
     Later,
     /// Nothing ever.
     Nothing,
@@ -55,7 +54,7 @@ pub struct Feed<'a, R> {
     bytes_read: u64,
 }
 
-impl<'a, R: BufRead> Feed<'a, R> {
+impl<'a, R: InputStream> Feed<'a, R> {
     /// Chunks of up to `count` instances and about `bytes` bytes, up to `slots` of them at once.
     pub fn stream(reader: Reader<'a, R>, count: usize, bytes: u64, slots: usize) -> Self {
         let source = Source::Stream {
@@ -115,8 +114,8 @@ impl<'a, R: BufRead> Feed<'a, R> {
         !self.current.is_some_and(is_left)
     }
 
-    /// The next instance of the input.
-    pub fn next(&mut self, machine: &mut Machine<'_>) -> Result<Next, Error> {
+    /// The next instance of the input; it is waited for if it `may_wait`.
+    pub fn next(&mut self, machine: &mut Machine<'_>, may_wait: bool) -> Result<Next, Error> {
         loop {
             if let Some((chunk, index)) = self.current {
                 if index < self.inputs(chunk)?.len() {
@@ -137,14 +136,26 @@ impl<'a, R: BufRead> Feed<'a, R> {
             let Some(slot) = self.slots.iter().position(Option::is_none) else {
                 return Ok(Next::Later);
             };
-            if !self.fill(slot, machine)? {
-                return Ok(Next::Nothing);
+            let patience = match may_wait {
+                true => Patience::One,
+                false => Patience::None,
+            };
+            if !self.fill(slot, machine, patience)? {
+                return Ok(match self.source {
+                    Source::End => Next::Nothing,
+                    _ => Next::Later,
+                });
             }
         }
     }
 
-    /// Decodes the next chunk; whether there is one.
-    fn fill(&mut self, slot: usize, machine: &mut Machine<'_>) -> Result<bool, Error> {
+    /// Decodes the next chunk; whether there is one now.
+    fn fill(
+        &mut self,
+        slot: usize,
+        machine: &mut Machine<'_>,
+        patience: Patience,
+    ) -> Result<bool, Error> {
         let inputs = match &mut self.source {
             Source::Stream {
                 reader,
@@ -153,11 +164,14 @@ impl<'a, R: BufRead> Feed<'a, R> {
             } => {
                 let begin = Instant::now();
                 let mut inputs = self.spare.pop().unwrap_or_default();
-                reader.read_batch(&mut inputs, slot, *count, *bytes)?;
+                let goes_on = reader.read_batch(&mut inputs, slot, *count, *bytes, patience)?;
                 self.bytes_read = reader.bytes_read();
                 self.read += begin.elapsed();
                 if inputs.is_empty() {
-                    self.source = Source::End;
+                    self.spare.push(inputs);
+                    if !goes_on {
+                        self.source = Source::End;
+                    }
                     return Ok(false);
                 }
                 Held::Own(inputs)

@@ -73,6 +73,7 @@ pub use code::{CompiledCode, Program};
 pub use cohort_abi as abi;
 pub use error::{Error, Fault};
 pub use failure::InstanceError;
+pub use input::InputStream;
 pub use limits::Limits;
 pub use schedule::Policy;
 pub use session::{Batch, Config, Progress, Session};

@@ -7,7 +7,7 @@
 mod config;
 mod counts;
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use cohort_abi::gpu::Precision;
@@ -21,7 +21,7 @@ use crate::explain::{Explanation, Survey};
 use crate::failure::{InstanceError, Stop};
 use crate::feed::Feed;
 use crate::fiber::{Event, Fiber, Job};
-use crate::input::{Inputs, Reader};
+use crate::input::{InputStream, Inputs, Patience, Reader};
 use crate::instance::Machine;
 use crate::keeping::most_kept;
 use crate::output::slot_count;
@@ -158,7 +158,7 @@ impl Session {
     /// Runs every instance of the input; writes one line for each, in the same order.
     pub fn run_stream(
         &mut self,
-        input: impl BufRead,
+        input: impl InputStream,
         output: impl Write,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Stats, Error> {
@@ -191,7 +191,8 @@ impl Session {
             let mut inputs = Inputs::default();
             loop {
                 let begin = Instant::now();
-                reader.read_batch(&mut inputs, 0, self.batch_count(), config.batch_memory)?;
+                let (count, bytes) = (self.batch_count(), config.batch_memory);
+                reader.read_batch(&mut inputs, 0, count, bytes, Patience::One)?;
                 read += begin.elapsed();
                 if inputs.is_empty() {
                     break;
@@ -239,7 +240,7 @@ impl Session {
     }
 
     /// Runs every instance and gives what the one of this number, from 0, computed.
-    pub fn run_traced(&mut self, input: impl BufRead, instance: u64) -> Result<Trace, Error> {
+    pub fn run_traced(&mut self, input: impl InputStream, instance: u64) -> Result<Trace, Error> {
         self.recorder
             .set_tracer(Some(Box::new(Tracer::new(instance))));
         let run = self.run_stream(input, std::io::sink(), &mut |_| {});
@@ -253,7 +254,7 @@ impl Session {
     /// those before it kept.
     pub fn benchmark(
         &mut self,
-        input: impl BufRead,
+        input: impl InputStream,
         output: impl Write,
         repetitions: usize,
         is_warm: bool,
@@ -284,7 +285,7 @@ impl Session {
         let mut groups = Vec::new();
         loop {
             let mut inputs = Inputs::default();
-            reader.read_batch(&mut inputs, 0, group, bytes)?;
+            reader.read_batch(&mut inputs, 0, group, bytes, Patience::Full)?;
             if inputs.is_empty() {
                 break;
             }
@@ -293,7 +294,7 @@ impl Session {
         let read = begin.elapsed();
 
         let mut output = output;
-        let mut list = Vec::with_capacity(repetitions);
+        let mut list = Vec::new();
         let mut stats = self.new_stats();
         let mut times = Times::default();
         for repetition in 0..=repetitions {
@@ -345,7 +346,7 @@ impl Session {
     }
 
     /// Runs the instances of a program whose paths depend on tensors.
-    fn run_engine<R: BufRead, W: Write>(
+    fn run_engine<R: InputStream, W: Write>(
         &mut self,
         feed: &mut Feed<'_, R>,
         report: &mut Report<'_, '_, W>,

@@ -1,6 +1,6 @@
 //! Results become lines of the output, in the order of the input.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use cohort_abi::manifest::Manifest;
 
@@ -11,11 +11,11 @@ use crate::limits::Limits;
 use crate::output::Formatter;
 use crate::reorder::Reorder;
 
-/// Where results go.
+/// Where results go. The output is given whole lines, one at a time.
 pub struct Sink<'a, W: Write> {
     formatter: Formatter<'a>,
     reorder: Reorder,
-    output: BufWriter<W>,
+    output: W,
 }
 
 impl<'a, W: Write> Sink<'a, W> {
@@ -23,7 +23,7 @@ impl<'a, W: Write> Sink<'a, W> {
         Sink {
             formatter: Formatter::new(manifest, limits.max_memory),
             reorder: Reorder::default(),
-            output: BufWriter::with_capacity(1 << 16, output),
+            output,
         }
     }
 

@@ -53,7 +53,24 @@ pub fn finish(result: Result<u8, Stop>) -> u8 {
     }
 }
 
-/// Writes a line to stderr; nothing can be done where that fails.
+/// Writes a line to stderr; nothing can be done where that fails. It may have names in it that come
+/// from files, so what would do something to a terminal is shown as an escape.
 pub fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", harmless(line));
+}
+
+/// The text with control characters and those that change the direction of writing escaped.
+pub fn harmless(text: &str) -> String {
+    let acts = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match acts(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }

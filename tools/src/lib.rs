@@ -5,6 +5,7 @@ pub mod compile;
 pub mod exit;
 #[cfg(feature = "compiler")]
 pub mod opt;
+pub mod output;
 pub mod run;
 pub mod stack;
 pub mod text;

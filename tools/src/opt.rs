@@ -32,7 +32,7 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     let registry = glue::Registry::new();
     let options = glue::parse(&registry, arguments, &overview())?;
     if options.list_passes_markdown {
-        text::write(Path::new("-"), passes::markdown().as_bytes())?;
+        crate::output::write(Path::new("-"), passes::markdown().as_bytes())?;
         return Ok(SUCCESS);
     }
     let input = text::read(&options.input)?;
@@ -72,22 +72,22 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         Some(Level::Stage(stage)) => passes::pipeline(stage, &pipeline_options),
         Some(Level::Ast) => {
             let ast = emit::ast(&options, format, &input)?;
-            text::write(&options.output, ast.as_bytes())?;
+            crate::output::write(&options.output, ast.as_bytes())?;
             return Ok(SUCCESS);
         }
         Some(Level::Object) => {
             let object = emit::object(&options, &pipeline_options, format, &input)?;
-            text::write(&options.output, &object)?;
+            crate::output::write(&options.output, &object)?;
             return Ok(SUCCESS);
         }
         Some(level @ (Level::Ptx | Level::Cubin)) => {
             let code = emit::gpu(&options, &pipeline_options, format, &input, level)?;
-            text::write(&options.output, &code)?;
+            crate::output::write(&options.output, &code)?;
             return Ok(SUCCESS);
         }
         Some(Level::Artifact) => {
             let artifact = emit::artifact(&options, &pipeline_options, format, &input)?;
-            text::write(&options.output, &artifact)?;
+            crate::output::write(&options.output, &artifact)?;
             return Ok(SUCCESS);
         }
     };
@@ -97,7 +97,7 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     };
     let (succeeded, output) = glue::run(&registry, &input, &options.input, &pipeline);
     if succeeded || !output.is_empty() {
-        text::write(&options.output, &output)?;
+        crate::output::write(&options.output, &output)?;
     }
     Ok(if succeeded { SUCCESS } else { FAILED })
 }

@@ -12,6 +12,7 @@ mod oracle;
 mod progress;
 mod techniques;
 mod verify;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,8 +22,10 @@ use clap::Parser;
 use cohort_runtime::{Artifact, Error, Program, Session, Stats, Weights};
 
 use crate::exit::{FAILED, SUCCESS, Stop};
+use crate::output::Lines;
 use args::Arguments;
 use expect::Comparison;
+use watch::Watch;
 
 /// Runs the tool and returns its exit code.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
@@ -36,14 +39,16 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
         }
     };
     arguments.refuse_unsupported()?;
+    arguments.refuse_overwriting()?;
+    let watch = Watch::start(arguments.max_run_seconds)?;
     #[cfg(feature = "compiler")]
     if arguments.oracle {
-        return oracle::run(&arguments);
+        return oracle::run(&arguments, &watch);
     }
-    run(&arguments)
+    run(&arguments, &watch)
 }
 
-fn run(arguments: &Arguments) -> Result<u8, Stop> {
+fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
     cohort_runtime::device::probe(arguments.config().device).map_err(stop)?;
     let program = load(arguments)?;
@@ -62,25 +67,30 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
         session.survey();
     }
     let input = files::input(&arguments.input)?;
-    let output = files::output(&arguments.output)?;
+    let output = Lines::open(&arguments.output)?;
+    watch.keep(&output);
     let mut bar = progress::Bar::new(arguments);
     let mut show = |progress| bar.show(progress);
     let mut compared = None;
     let result = match (arguments.benchmark_repetitions, &arguments.expect) {
         (Some(repetitions), _) => {
             let is_warm = arguments.benchmark_warm;
-            session.benchmark(input, output, repetitions, is_warm, &mut show)
+            session.benchmark(input, output.clone(), repetitions, is_warm, &mut show)
         }
-        (None, None) => session.run_stream(input, output, &mut show),
+        (None, None) => session.run_stream(input, output.clone(), &mut show),
         (None, Some(path)) => {
-            let mut comparison = Comparison::new(output, path, arguments.tolerance)?;
+            let mut comparison = Comparison::new(output.clone(), path, arguments.tolerance)?;
             let result = session.run_stream(input, &mut comparison, &mut show);
             compared = Some(comparison.finish());
             result
         }
     };
     bar.finish();
-    let mut stats = result.map_err(stop)?;
+    let mut stats = result.map_err(|error| {
+        output.keep();
+        stop(error)
+    })?;
+    output.finish()?;
     stats.compile_seconds = compile_seconds;
     stats.wall_seconds = begin.elapsed().as_secs_f64();
     if let Some(path) = &arguments.stats {
@@ -91,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     {
         let text = explain::render(&explanation, format)?;
         match &arguments.explain_output {
-            Some(path) => crate::text::write(path, text.as_bytes())?,
+            Some(path) => crate::output::write(path, text.as_bytes())?,
             None => crate::exit::say(text.trim_end()),
         }
     }
@@ -133,7 +143,7 @@ fn write_stats(path: &Path, stats: &Stats) -> Result<(), Stop> {
     let mut json = serde_json::to_vec_pretty(stats)
         .map_err(|error| Stop::usage(format!("cannot write the statistics: {error}")))?;
     json.push(b'\n');
-    crate::text::write(path, &json)
+    crate::output::write(path, &json)
 }
 
 /// What the runtime refuses ends the tool; when nobody reads the output any more, without a word.

@@ -1,10 +1,10 @@
-//! Reading and writing whole files, where `-` is stdin or stdout.
+//! Reading whole files, where `-` is stdin.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
-use crate::exit::{FAILED, Stop};
+use crate::exit::Stop;
 
 pub fn read(path: &Path) -> Result<Vec<u8>, Stop> {
     let result = if path == Path::new("-") {
@@ -17,22 +17,4 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Stop> {
         fs::read(path)
     };
     result.map_err(|error| Stop::usage(format!("cannot read `{}`: {error}", path.display())))
-}
-
-/// Writes all bytes. A reader that has gone away is no error worth a message.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
-    let result = if path == Path::new("-") {
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(bytes).and_then(|()| stdout.flush())
-    } else {
-        fs::write(path, bytes)
-    };
-    match result {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Stop::reported(FAILED)),
-        Err(error) => Err(Stop::usage(format!(
-            "cannot write `{}`: {error}",
-            path.display()
-        ))),
-    }
 }

@@ -22,8 +22,6 @@ mod message;
 mod ragged;
 mod tensor;
 
-use std::io::BufRead;
-
 use cohort_abi::manifest::Manifest;
 
 use crate::arena::{InputBlock, InputRows};
@@ -31,7 +29,9 @@ use crate::bump::Bump;
 use crate::error::Error;
 use crate::failure::InstanceError;
 use decode::Decoder;
-use lines::{Line, Lines};
+use lines::{Line, Lines, Next};
+
+pub use lines::InputStream;
 
 /// Decoded instances, with all memory that their slots point to.
 #[derive(Default)]
@@ -125,6 +125,16 @@ impl Inputs {
     }
 }
 
+/// How long a batch of inputs waits for those that have not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Until the batch is full, or nothing comes any more.
+    Full,
+    /// Until there is one instance.
+    One,
+    None,
+}
+
 /// Reads a stream of instances, batch by batch.
 pub struct Reader<'m, R> {
     lines: Lines<R>,
@@ -132,7 +142,7 @@ pub struct Reader<'m, R> {
     spaces: usize,
 }
 
-impl<'m, R: BufRead> Reader<'m, R> {
+impl<'m, R: InputStream> Reader<'m, R> {
     /// `max_memory` limits an instance's decoded arguments, `max_line_bytes` its text.
     pub fn new(manifest: &'m Manifest, input: R, max_memory: u64, max_line_bytes: usize) -> Self {
         Reader {
@@ -143,19 +153,28 @@ impl<'m, R: BufRead> Reader<'m, R> {
     }
 
     /// Replaces what is in `inputs` by up to `count` next instances, fewer if they take more than
-    /// `bytes` bytes; none at the end of the stream. Their handles are those of the chunk.
+    /// `bytes` bytes or have not arrived. Their handles are those of the chunk. Whether more may come.
     pub fn read_batch(
         &mut self,
         inputs: &mut Inputs,
         chunk: usize,
         count: usize,
         bytes: u64,
-    ) -> Result<(), Error> {
+        patience: Patience,
+    ) -> Result<bool, Error> {
         inputs.clear(self.spaces);
         inputs.chunk = chunk;
         while inputs.len() < count && inputs.bytes() < bytes {
-            let Some((number, line)) = self.lines.next_line().map_err(Error::ReadInput)? else {
-                break;
+            let may_wait = match patience {
+                Patience::Full => true,
+                Patience::One => inputs.is_empty(),
+                Patience::None => false,
+            };
+            let next = self.lines.next_line(may_wait);
+            let (number, line) = match next.map_err(Error::ReadInput)? {
+                Next::Line(number, line) => (number, line),
+                Next::Later => return Ok(true),
+                Next::End => return Ok(false),
             };
             match line {
                 Line::Text(text) => self.decoder.decode(number, text, inputs),
@@ -167,7 +186,7 @@ impl<'m, R: BufRead> Reader<'m, R> {
                 ),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Bytes of the stream that were read so far.

@@ -11,9 +11,11 @@ pub mod programs;
 pub mod ragged_programs;
 pub mod records;
 pub mod rng;
+pub mod running;
 pub mod tools;
 pub mod weights;
 
 pub use model::{Compiled, Model};
 pub use rng::Rng;
+pub use running::Running;
 pub use tools::{BatchRun, Outcome};

@@ -1,16 +1,13 @@
-//! Code in memory, by MLIR's execution engine.
+//! Code in memory, by MLIR's execution engine (`glue/jit.cpp`).
 
 use cohort_runtime::CompiledCode;
 use melior::{
     StringRef,
     ir::{Module, operation::OperationLike},
 };
-use mlir_sys::MlirExecutionEngine;
+use mlir_sys::{MlirExecutionEngine, MlirModule};
 
 use crate::exit::Stop;
-
-/// LLVM's `-O3`.
-const OPTIMISATION_LEVEL: i32 = 3;
 
 /// A module's machine code.
 pub struct Jit {
@@ -26,16 +23,7 @@ impl Jit {
             ));
         }
         // SAFETY: the module is valid; the engine keeps nothing of it. A null engine is told apart.
-        let engine = unsafe {
-            mlir_sys::mlirExecutionEngineCreate(
-                module.to_raw(),
-                OPTIMISATION_LEVEL,
-                0,
-                std::ptr::null(),
-                false,
-                false,
-            )
-        };
+        let engine = unsafe { cohort_jit_create(module.to_raw()) };
         if engine.ptr.is_null() {
             return Err(Stop::usage(
                 "internal error: LLVM could not compile the module",
@@ -76,4 +64,8 @@ unsafe impl CompiledCode for Jit {
         };
         (!address.is_null()).then_some(address.cast_const().cast())
     }
+}
+
+unsafe extern "C" {
+    fn cohort_jit_create(module: MlirModule) -> MlirExecutionEngine;
 }

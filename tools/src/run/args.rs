@@ -1,6 +1,7 @@
 //! The command line of `batch-run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use cohort_runtime::device::{self, DeviceKind};
@@ -11,11 +12,13 @@ use super::techniques::Without;
 #[cfg(feature = "compiler")]
 use crate::compile::gpu::GpuCode;
 use crate::exit::Stop;
+use crate::output::{self, Named};
 
 /// Runs a program over many instances, batched.
 ///
-/// Exits with 0, with 1 when some instances failed (their records in the output say why), with 2
-/// when the command line, the program or the weights are wrong.
+/// Exits with 0, with 1 when some instances failed (their records in the output say why) or the
+/// run's time was over, with 2 when the command line, the program or the weights are wrong or the
+/// output cannot be written, and with 130 or 143 when it was interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "batch-run", version)]
 pub struct Arguments {
@@ -63,7 +66,7 @@ pub struct Arguments {
     /// Threads that compute kernels
     #[arg(
         long, value_name = "N", default_value = "1", allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..)
+        value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS)
     )]
     pub threads: u16,
     /// Run one instance after another, each kernel call by itself
@@ -109,6 +112,9 @@ pub struct Arguments {
     /// How many loop iterations an instance may need
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_steps)]
     pub max_steps: u64,
+    /// How many seconds the run may take, compiling included; what is finished then is in the output
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub max_run_seconds: Option<Duration>,
 
     /// Write what was done and how long it took, as JSON; `-` is stdout
     #[arg(long, value_name = "FILE")]
@@ -152,7 +158,10 @@ pub struct Arguments {
     )]
     pub expect: Option<PathBuf>,
     /// How far numbers may be from those expected, as a part of the instance's largest number
-    #[arg(long, value_name = "PART", default_value_t = 1e-4, requires = "expect")]
+    #[arg(
+        long, value_name = "PART", default_value = "1e-4", requires = "expect",
+        allow_negative_numbers = true, value_parser = parse_tolerance
+    )]
     pub tolerance: f64,
     /// No progress bar, no summary
     #[arg(long)]
@@ -197,7 +206,29 @@ pub enum BatchSize {
     All,
 }
 
+/// More threads than any machine has cores make nothing faster, and each takes memory.
+const MOST_THREADS: i64 = 1024;
+
 impl Arguments {
+    /// Files that are written must not be read as well.
+    pub fn refuse_overwriting(&self) -> Result<(), Stop> {
+        let written = [
+            Some(("--output", &self.output)),
+            self.stats.as_ref().map(|path| ("--stats", path)),
+            (self.explain_output.as_ref()).map(|path| ("--explain-output", path)),
+        ];
+        let read = [
+            Some(("the program", &self.model)),
+            Some(("the input", &self.input)),
+            self.weights.as_ref().map(|path| ("the weights file", path)),
+            self.expect.as_ref().map(|path| ("what is expected", path)),
+        ];
+        let named = |(name, path)| -> Named<'_> { (name, Path::new(path)) };
+        let written: Vec<_> = written.into_iter().flatten().map(named).collect();
+        let read: Vec<_> = read.into_iter().flatten().map(named).collect();
+        output::refuse_same(&written, &read)
+    }
+
     /// Options that make no sense together, or in this build.
     pub fn refuse_unsupported(&self) -> Result<(), Stop> {
         let without = Without::new(&self.without);
@@ -362,6 +393,19 @@ fn parse_repetitions(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|count| *count > 0)
         .ok_or_else(|| "a number from 1".to_owned())
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let part = text.parse().ok();
+    part.filter(|part: &f64| part.is_finite() && *part >= 0.0)
+        .ok_or_else(|| "a number from 0".to_owned())
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "a number of seconds above 0".to_owned())
 }
 
 /// A number of bytes, with K, M or G for powers of 1024.

@@ -1,17 +1,18 @@
 //! `--oracle`: the same files through the f64 interpreter.
 
-use std::io::BufWriter;
 use std::time::Instant;
 
 use cohort_oracle::{Limits, Oracle, read_weights, unused_weights};
 use cohort_runtime::Stats;
 
 use super::args::Arguments;
+use super::watch::Watch;
 use super::{files, summarise, write_stats};
 use crate::compile::source::{Dims, Source};
 use crate::exit::{FAILED, SUCCESS, Stop};
+use crate::output::Lines;
 
-pub fn run(arguments: &Arguments) -> Result<u8, Stop> {
+pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
     let bytes = crate::text::read(&arguments.model)?;
     if !crate::compile::is_coh(&arguments.model) {
@@ -39,8 +40,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Stop> {
         max_steps: arguments.max_steps,
     };
     let input = files::input(&arguments.input)?;
-    let output = BufWriter::new(files::output(&arguments.output)?);
-    let summary = oracle.run_stream(input, output, limits).map_err(|error| {
+    let output = Lines::open(&arguments.output)?;
+    watch.keep(&output);
+    let run = oracle.run_stream(input, output.clone(), limits);
+    let summary = run.map_err(|error| {
+        output.keep();
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Stop::reported(FAILED);
         }
@@ -48,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Stop> {
             "cannot read the input or write the output: {error}"
         ))
     })?;
+    output.finish()?;
     if let Some(path) = &arguments.stats {
         let stats = Stats {
             instances: summary.instances,

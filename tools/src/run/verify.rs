@@ -33,6 +33,6 @@ pub fn run(
         Verdict::Holds(summary) => (SUCCESS, format!("{summary}\n")),
         Verdict::Differs(difference) => (FAILED, format!("{difference}\n")),
     };
-    crate::text::write(&arguments.output, text.as_bytes())?;
+    crate::output::write(&arguments.output, text.as_bytes())?;
     Ok(code)
 }

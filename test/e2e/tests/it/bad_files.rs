@@ -243,3 +243,34 @@ fn several_mistakes_are_shown_in_one_run() {
         .expect_code(2)
         .expect_message(&["first", "second"]);
 }
+
+#[test]
+fn what_is_read_is_not_overwritten() {
+    let model = model_case("treelstm").shipped();
+    let folder = temporary();
+    let file = |name: &str| folder.path().join(name);
+    let (program, weights, input) = (file("m.coh"), file("w.safetensors"), file("x.jsonl"));
+    fs::copy(&model.source, &program).expect("the temporary folder is writable");
+    fs::copy(&model.weights_path, &weights).expect("the temporary folder is writable");
+    fs::write(&input, INPUT).expect("the temporary folder is writable");
+    let (link, hard) = (file("link"), file("hard"));
+    std::os::unix::fs::symlink(&input, &link).expect("links can be made");
+    fs::hard_link(&input, &hard).expect("links can be made");
+    let before = |path: &Path| fs::read(path).expect("it is still there");
+    for output in [&program, &weights, &input, &link, &hard] {
+        for option in ["--output", "--stats"] {
+            let kept = before(output);
+            let call = BatchRun::new(&program).weights(&weights);
+            let call = call.arg("--input").arg(&input).arg(option).arg(output);
+            call.run_as_given("")
+                .expect_code(2)
+                .expect_message(&[option, "overwrite"]);
+            assert_eq!(before(output), kept);
+        }
+    }
+    let (output, other) = (file("out"), file("./out"));
+    let call = BatchRun::new(&program).weights(&weights).arg("--output");
+    let call = call.arg(&output).arg("--stats").arg(&other);
+    call.run_as_given(INPUT).expect_code(2);
+    assert!(!output.exists());
+}

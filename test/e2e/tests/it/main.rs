@@ -7,6 +7,7 @@ mod bad_input;
 mod compilations;
 mod deciding;
 mod devices;
+mod endings;
 mod goldens;
 mod invariance;
 mod language;
