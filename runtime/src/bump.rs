@@ -28,6 +28,15 @@ pub struct Mark {
     end: *mut u64,
 }
 
+impl Default for Mark {
+    fn default() -> Mark {
+        Bump::default().mark()
+    }
+}
+
+// SAFETY: what the pointers point to is in chunks that it owns, and only reached through it.
+unsafe impl Send for Bump {}
+
 impl Default for Bump {
     fn default() -> Bump {
         Bump {

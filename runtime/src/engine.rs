@@ -17,7 +17,6 @@
 //! alive then, each of which has limits of its own.
 
 use std::collections::VecDeque;
-use std::io::Write;
 use std::time::Instant;
 
 use cohort_abi::Handle;
@@ -26,7 +25,6 @@ use crate::align::Alignment;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::feed::{Feed, Next};
-use crate::input::InputStream;
 use crate::instance::{Instance, Machine, Status, Ticket};
 use crate::session::Progress;
 use crate::sink::Sink;
@@ -48,8 +46,8 @@ pub struct Window {
 }
 
 /// What is counted, and where lines go.
-pub struct Report<'a, 's, W: Write> {
-    pub sink: &'a mut Option<Sink<'s, W>>,
+pub struct Report<'a, 's> {
+    pub sink: &'a mut Option<&'s mut dyn Sink>,
     pub times: &'a mut Times,
     pub stats: &'a mut Stats,
     pub progress: &'a mut dyn FnMut(Progress),
@@ -99,12 +97,12 @@ impl Engine {
     }
 
     /// Runs all instances of the feed.
-    pub fn run<R: InputStream, W: Write>(
+    pub fn run(
         &mut self,
         machine: &mut Machine<'_>,
-        feed: &mut Feed<'_, R>,
+        feed: &mut Feed<'_>,
         window: Window,
-        report: &mut Report<'_, '_, W>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         self.begin(machine, feed.slots());
         loop {
@@ -137,12 +135,12 @@ impl Engine {
         machine.executor.reset(chunks);
     }
 
-    fn admit_all<R: InputStream, W: Write>(
+    fn admit_all(
         &mut self,
         machine: &mut Machine<'_>,
-        feed: &mut Feed<'_, R>,
+        feed: &mut Feed<'_>,
         window: Window,
-        report: &mut Report<'_, '_, W>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
         let read = feed.read();
@@ -173,7 +171,8 @@ impl Engine {
                 {
                     sink.flush()?;
                 }
-                let Next::Instance(ticket) = feed.next(machine, self.alive.is_empty())? else {
+                let may_wait = self.alive.is_empty();
+                let Next::Instance(ticket) = feed.next(machine, may_wait)? else {
                     self.idle.push(instance);
                     break;
                 };
@@ -187,17 +186,12 @@ impl Engine {
     }
 
     /// Whether another instance may be admitted.
-    fn has_room<W: Write>(
-        &self,
-        machine: &Machine<'_>,
-        window: Window,
-        report: &Report<'_, '_, W>,
-    ) -> bool {
+    fn has_room(&self, machine: &Machine<'_>, window: Window, report: &Report<'_, '_>) -> bool {
         if self.alive.is_empty() {
             return true;
         }
         let arena = machine.executor.arena();
-        let sink_is_full = (report.sink.as_ref()).is_some_and(Sink::is_full);
+        let sink_is_full = (report.sink.as_ref()).is_some_and(|sink| sink.is_full());
         let bytes = arena.used_bytes() + self.held_bytes;
         !sink_is_full
             && machine
@@ -218,10 +212,10 @@ impl Engine {
         }
     }
 
-    fn admit<R: InputStream>(
+    fn admit(
         &mut self,
         machine: &mut Machine<'_>,
-        feed: &Feed<'_, R>,
+        feed: &Feed<'_>,
         mut instance: Box<Instance>,
         ticket: Ticket,
         is_alone: bool,
@@ -244,10 +238,10 @@ impl Engine {
     }
 
     /// Computes what the instances that are alive recorded.
-    fn flush<W: Write>(
+    fn flush(
         &mut self,
         machine: &mut Machine<'_>,
-        report: &mut Report<'_, '_, W>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
         if machine.recorder.has_calls() {
@@ -271,11 +265,11 @@ impl Engine {
     }
 
     /// Writes the lines of the instances that are done.
-    fn deliver<R: InputStream, W: Write>(
+    fn deliver(
         &mut self,
         machine: &mut Machine<'_>,
-        feed: &mut Feed<'_, R>,
-        report: &mut Report<'_, '_, W>,
+        feed: &mut Feed<'_>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
         self.fetch_results(machine, report)?;
@@ -329,10 +323,10 @@ impl Engine {
     }
 
     /// Brings the rows of all instances that are done to the host at once, if they are on a device.
-    fn fetch_results<W: Write>(
+    fn fetch_results(
         &mut self,
         machine: &mut Machine<'_>,
-        report: &mut Report<'_, '_, W>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let Some(sink) = report
             .sink
@@ -369,10 +363,10 @@ impl Engine {
     }
 
     /// Lets all go on that wait.
-    fn decide<W: Write>(
+    fn decide(
         &mut self,
         machine: &mut Machine<'_>,
-        report: &mut Report<'_, '_, W>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
         self.requests.clear();

@@ -20,16 +20,80 @@ pub enum Next {
     Nothing,
 }
 
-enum Source<'a, R> {
-    /// Chunks of that many instances and bytes.
-    Stream {
-        reader: Box<Reader<'a, R>>,
-        count: usize,
-        bytes: u64,
-    },
-    /// One chunk, decoded already, for slot 0.
-    Decoded(&'a Inputs),
+/// What a [`Supply`] has.
+pub enum Supplied {
+    Instances(Inputs),
+    /// Nothing at the moment; only where it must not wait.
+    Later,
     End,
+}
+
+/// Gives instances, chunk by chunk.
+pub trait Supply {
+    /// The next chunk of one instance or more. Its slot must be free, as the one given is; in a program
+    /// whose path does not depend on tensors that is always 0.
+    fn next(&mut self, slot: usize, may_wait: bool) -> Result<Supplied, Error>;
+
+    /// Takes a chunk back when all of its instances are out, and its slot is free again.
+    fn done(&mut self, _inputs: Inputs) {}
+
+    /// Bytes that were read so far, where that means something.
+    fn bytes_read(&self) -> u64 {
+        0
+    }
+}
+
+/// Lines in chunks of up to so many instances and about so many bytes.
+pub struct Chunks<'m, R> {
+    reader: Reader<'m, R>,
+    count: usize,
+    bytes: u64,
+    spare: Vec<Inputs>,
+}
+
+impl<'m, R: InputStream> Chunks<'m, R> {
+    pub fn new(reader: Reader<'m, R>, count: usize, bytes: u64) -> Self {
+        Chunks {
+            reader,
+            count,
+            bytes,
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl<R: InputStream> Supply for Chunks<'_, R> {
+    fn next(&mut self, slot: usize, may_wait: bool) -> Result<Supplied, Error> {
+        let mut inputs = self.spare.pop().unwrap_or_default();
+        let patience = match may_wait {
+            true => Patience::One,
+            false => Patience::None,
+        };
+        let goes_on =
+            (self.reader).read_batch(&mut inputs, slot, self.count, self.bytes, patience)?;
+        if !inputs.is_empty() {
+            return Ok(Supplied::Instances(inputs));
+        }
+        self.spare.push(inputs);
+        Ok(match goes_on {
+            true => Supplied::Later,
+            false => Supplied::End,
+        })
+    }
+
+    fn done(&mut self, inputs: Inputs) {
+        self.spare.push(inputs);
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.reader.bytes_read()
+    }
+}
+
+enum Source<'a> {
+    Stream(&'a mut dyn Supply),
+    /// One chunk, for slot 0.
+    Decoded(&'a Inputs),
 }
 
 enum Held<'a> {
@@ -43,39 +107,37 @@ struct Chunk<'a> {
     done: usize,
 }
 
-pub struct Feed<'a, R> {
-    source: Source<'a, R>,
+pub struct Feed<'a> {
+    source: Source<'a>,
+    is_at_end: bool,
     slots: Vec<Option<Chunk<'a>>>,
     /// The chunk that instances are taken from, and the next one of it.
     current: Option<(usize, usize)>,
     number: u64,
-    spare: Vec<Inputs>,
     read: Duration,
-    bytes_read: u64,
 }
 
-impl<'a, R: InputStream> Feed<'a, R> {
-    /// Chunks of up to `count` instances and about `bytes` bytes, up to `slots` of them at once.
-    pub fn stream(reader: Reader<'a, R>, count: usize, bytes: u64, slots: usize) -> Self {
-        let source = Source::Stream {
-            reader: Box::new(reader),
-            count,
-            bytes,
-        };
-        Feed::new(source, slots)
+impl<'a> Feed<'a> {
+    /// Up to `slots` chunks at once.
+    pub fn stream(supply: &'a mut dyn Supply, slots: usize) -> Self {
+        Feed::new(Source::Stream(supply), slots)
     }
 
-    fn new(source: Source<'a, R>, slots: usize) -> Self {
+    /// Instances that were all decoded before, for slot 0.
+    pub fn decoded(inputs: &'a Inputs) -> Self {
+        Feed::new(Source::Decoded(inputs), 1)
+    }
+
+    fn new(source: Source<'a>, slots: usize) -> Self {
         let mut free = Vec::new();
         free.resize_with(slots.max(1), || None);
         Feed {
             source,
+            is_at_end: false,
             slots: free,
             current: None,
             number: 0,
-            spare: Vec::new(),
             read: Duration::ZERO,
-            bytes_read: 0,
         }
     }
 
@@ -105,7 +167,10 @@ impl<'a, R: InputStream> Feed<'a, R> {
     }
 
     pub fn bytes_read(&self) -> u64 {
-        self.bytes_read
+        match &self.source {
+            Source::Stream(supply) => supply.bytes_read(),
+            Source::Decoded(_) => 0,
+        }
     }
 
     /// Whether the next instance is not decoded yet, and getting it may take long.
@@ -114,7 +179,7 @@ impl<'a, R: InputStream> Feed<'a, R> {
         !self.current.is_some_and(is_left)
     }
 
-    /// The next instance of the input; it is waited for if it `may_wait`.
+    /// The next instance of the input; waits for it only if it may.
     pub fn next(&mut self, machine: &mut Machine<'_>, may_wait: bool) -> Result<Next, Error> {
         loop {
             if let Some((chunk, index)) = self.current {
@@ -130,65 +195,55 @@ impl<'a, R: InputStream> Feed<'a, R> {
                 self.current = None;
                 self.drop_if_done(chunk, machine)?;
             }
-            if matches!(self.source, Source::End) {
-                return Ok(Next::Nothing);
-            }
             let Some(slot) = self.slots.iter().position(Option::is_none) else {
                 return Ok(Next::Later);
             };
-            let patience = match may_wait {
-                true => Patience::One,
-                false => Patience::None,
-            };
-            if !self.fill(slot, machine, patience)? {
-                return Ok(match self.source {
-                    Source::End => Next::Nothing,
-                    _ => Next::Later,
-                });
+            if let Some(next) = self.fill(slot, machine, may_wait)? {
+                return Ok(next);
             }
         }
     }
 
-    /// Decodes the next chunk; whether there is one now.
+    /// Takes the next chunk, or says why there is none.
     fn fill(
         &mut self,
         slot: usize,
         machine: &mut Machine<'_>,
-        patience: Patience,
-    ) -> Result<bool, Error> {
+        may_wait: bool,
+    ) -> Result<Option<Next>, Error> {
         let inputs = match &mut self.source {
-            Source::Stream {
-                reader,
-                count,
-                bytes,
-            } => {
+            Source::Stream(supply) if !self.is_at_end => {
                 let begin = Instant::now();
-                let mut inputs = self.spare.pop().unwrap_or_default();
-                let goes_on = reader.read_batch(&mut inputs, slot, *count, *bytes, patience)?;
-                self.bytes_read = reader.bytes_read();
+                let supplied = supply.next(slot, may_wait)?;
                 self.read += begin.elapsed();
-                if inputs.is_empty() {
-                    self.spare.push(inputs);
-                    if !goes_on {
-                        self.source = Source::End;
+                match supplied {
+                    Supplied::Instances(inputs) => Held::Own(inputs),
+                    Supplied::Later => return Ok(Some(Next::Later)),
+                    Supplied::End => {
+                        self.is_at_end = true;
+                        return Ok(Some(Next::Nothing));
                     }
-                    return Ok(false);
                 }
-                Held::Own(inputs)
             }
-            Source::Decoded(inputs) => {
-                let inputs = *inputs;
-                self.source = Source::End;
+            Source::Decoded(inputs) if !self.is_at_end => {
+                self.is_at_end = true;
                 Held::Borrowed(inputs)
             }
-            Source::End => return Ok(false),
+            Source::Stream(_) | Source::Decoded(_) => return Ok(Some(Next::Nothing)),
         };
-        self.slots[slot] = Some(Chunk { inputs, done: 0 });
+        let slot = match &inputs {
+            Held::Own(inputs) => inputs.chunk,
+            Held::Borrowed(inputs) => inputs.chunk,
+        };
+        match self.slots.get_mut(slot) {
+            Some(free @ None) => *free = Some(Chunk { inputs, done: 0 }),
+            _ => return Err(Error::Internal("a chunk of inputs for no slot".to_owned())),
+        }
         self.current = Some((slot, 0));
         machine
             .executor
             .put_inputs(slot, self.inputs(slot)?.rows())?;
-        Ok(true)
+        Ok(None)
     }
 
     /// An instance of the chunk is out.
@@ -205,17 +260,10 @@ impl<'a, R: InputStream> Feed<'a, R> {
         let is_done = |chunk: &mut Chunk<'_>| chunk.done == all && !is_current;
         if let Some(chunk) = self.slots[slot].take_if(is_done) {
             machine.executor.drop_inputs(slot);
-            if let Held::Own(inputs) = chunk.inputs {
-                self.spare.push(inputs);
+            if let (Held::Own(inputs), Source::Stream(supply)) = (chunk.inputs, &mut self.source) {
+                supply.done(inputs);
             }
         }
         Ok(())
-    }
-}
-
-impl<'a> Feed<'a, std::io::Empty> {
-    /// Instances that were all decoded before, for slot 0.
-    pub fn decoded(inputs: &'a Inputs) -> Self {
-        Feed::new(Source::Decoded(inputs), 1)
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Session
-//!  ├ input     JSON Lines -> slots and rows that the control program reads
+//!  ├ input     JSON Lines, or another source -> slots and rows that the control program reads
 //!  ├ fiber     a stack of its own, on which compiled code runs and may be given up
 //!  ├ engine    the instances that are alive, when tensors decide their paths
 //!  ├ recorder  what compiled code calls: kernel calls become entries of a log, grouped in buckets
@@ -12,7 +12,7 @@
 //!  ├ execute   handles -> row indices, kernels over ranges of rows, threads
 //!  ├ device    the same on a graphics card, or on a simulator of one
 //!  ├ arena     the rows: parameters, inputs, results, one growing block a space
-//!  ├ output    slots and rows -> JSON Lines
+//!  ├ output    slots and rows -> JSON Lines, or numbers as they lie in memory
 //!  └ reorder   lines that wait for those of earlier instances
 //! ```
 //!
@@ -41,7 +41,7 @@ pub mod error;
 pub mod execute;
 pub mod explain;
 pub mod failure;
-mod feed;
+pub mod feed;
 pub mod fiber;
 pub mod input;
 pub mod instance;

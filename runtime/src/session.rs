@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::execute::{Executor, Generation, Settings};
 use crate::explain::{Explanation, Survey};
 use crate::failure::{InstanceError, Stop};
-use crate::feed::Feed;
+use crate::feed::{Chunks, Feed, Supplied, Supply};
 use crate::fiber::{Event, Fiber, Job};
 use crate::input::{InputStream, Inputs, Patience, Reader};
 use crate::instance::Machine;
@@ -27,7 +27,7 @@ use crate::keeping::most_kept;
 use crate::output::slot_count;
 use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder, Stopped};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
-use crate::sink::Sink;
+use crate::sink::{JsonLines, Sink};
 use crate::stats::{Repetition, Stats, Times};
 use crate::trace::{Trace, Tracer, trace_flush};
 use crate::weights::Weights;
@@ -162,23 +162,34 @@ impl Session {
         output: impl Write,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Stats, Error> {
-        let begin = Instant::now();
         let manifest = self.program.manifest.clone();
-        let config = self.config;
-        let mut reader = Reader::new(
+        let limits = self.config.limits;
+        let reader = Reader::new(
             &manifest,
             input,
-            config.limits.max_memory,
-            config.max_line_bytes,
+            limits.max_memory,
+            self.config.max_line_bytes,
         );
-        let mut sink = Some(Sink::new(&manifest, &config.limits, output));
+        let mut lines = Chunks::new(reader, self.chunks().0, self.config.batch_memory);
+        let mut sink = JsonLines::new(&manifest, &limits, output);
+        self.run(&mut lines, &mut sink, progress)
+    }
+
+    /// Runs every instance of the supply; the sink gets what comes of each.
+    pub fn run(
+        &mut self,
+        supply: &mut dyn Supply,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Stats, Error> {
+        let begin = Instant::now();
+        let mut sink = Some(sink);
         let mut stats = self.new_stats();
         let mut times = Times::default();
         let mut read = Duration::ZERO;
         self.clear_counts();
         if self.engine.is_some() {
-            let (count, slots) = self.chunks();
-            let mut feed = Feed::stream(reader, count, config.batch_memory, slots);
+            let mut feed = Feed::stream(supply, self.chunks().1);
             let mut report = Report {
                 sink: &mut sink,
                 times: &mut times,
@@ -188,20 +199,21 @@ impl Session {
             self.run_engine(&mut feed, &mut report)?;
             read = feed.read();
         } else {
-            let mut inputs = Inputs::default();
             loop {
                 let begin = Instant::now();
-                let (count, bytes) = (self.batch_count(), config.batch_memory);
-                reader.read_batch(&mut inputs, 0, count, bytes, Patience::One)?;
+                let supplied = supply.next(0, true)?;
                 read += begin.elapsed();
-                if inputs.is_empty() {
-                    break;
-                }
+                let inputs = match supplied {
+                    Supplied::Instances(inputs) => inputs,
+                    Supplied::Later => continue,
+                    Supplied::End => break,
+                };
                 self.run_batches(&inputs, &mut sink, &mut times, &mut stats)?;
+                supply.done(inputs);
                 progress(Progress {
                     instances: stats.instances,
                     failed: stats.failed,
-                    bytes_read: reader.bytes_read(),
+                    bytes_read: supply.bytes_read(),
                 });
             }
         }
@@ -209,11 +221,12 @@ impl Session {
         Ok(stats)
     }
 
-    /// Instances that are decoded together, and how many such chunks may be alive, in a program
-    /// whose path depends on tensors.
-    fn chunks(&self) -> (usize, usize) {
-        let Batch::InFlight(count) = self.config.batch else {
-            return (self.batch_count(), 1);
+    /// How many instances should be decoded together, and how many such chunks may be alive: their
+    /// slots are the numbers below that.
+    pub fn chunks(&self) -> (usize, usize) {
+        let count = match (self.config.batch, &self.engine) {
+            (Batch::InFlight(count), Some(_)) => count,
+            _ => return (self.batch_count(), 1),
         };
         let spaces = self.program.manifest.spaces.len().max(1);
         let most = (MAX_CHUNK_BUCKETS as usize / spaces).clamp(1, MOST_CHUNKS);
@@ -304,8 +317,9 @@ impl Session {
             }
             stats = self.new_stats();
             times = Times::default();
-            let mut sink = (repetition == repetitions)
-                .then(|| Sink::new(&manifest, &config.limits, &mut output));
+            let mut lines = (repetition == repetitions)
+                .then(|| JsonLines::new(&manifest, &config.limits, &mut output));
+            let mut sink = lines.as_mut().map(|lines| lines as &mut dyn Sink);
             for inputs in &groups {
                 if self.engine.is_none() {
                     self.run_batches(inputs, &mut sink, &mut times, &mut stats)?;
@@ -346,10 +360,10 @@ impl Session {
     }
 
     /// Runs the instances of a program whose paths depend on tensors.
-    fn run_engine<R: InputStream, W: Write>(
+    fn run_engine(
         &mut self,
-        feed: &mut Feed<'_, R>,
-        report: &mut Report<'_, '_, W>,
+        feed: &mut Feed<'_>,
+        report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let window = Window {
             count: self.batch_count(),
@@ -373,10 +387,10 @@ impl Session {
     }
 
     /// Runs decoded instances of a program whose paths are known from the inputs alone.
-    fn run_batches<W: Write>(
+    fn run_batches(
         &mut self,
         inputs: &Inputs,
-        sink: &mut Option<Sink<'_, W>>,
+        sink: &mut Option<&mut dyn Sink>,
         times: &mut Times,
         stats: &mut Stats,
     ) -> Result<(), Error> {
@@ -403,7 +417,7 @@ impl Session {
             let failed = self.outcomes.iter().filter(|outcome| outcome.is_err());
             stats.failed += failed.count() as u64;
             if let Some(sink) = sink {
-                stats.failed += self.write(inputs, next, stats.instances, sink)?;
+                stats.failed += self.write(inputs, next, stats.instances, &mut **sink)?;
             }
             stats.instances += (end - next) as u64;
             times.record += recorded - begin;
@@ -484,12 +498,12 @@ impl Session {
 
     /// Writes the lines of the last batch, which begins with that instance of the inputs and of the
     /// run; returns how many results could not be written.
-    fn write<W: Write>(
+    fn write(
         &mut self,
         inputs: &Inputs,
         first: usize,
         number: u64,
-        sink: &mut Sink<'_, W>,
+        sink: &mut dyn Sink,
     ) -> Result<u64, Error> {
         let mut failed = 0;
         self.fetch_results(sink)?;
@@ -509,7 +523,7 @@ impl Session {
     }
 
     /// Brings the rows of all results of the last batch to the host at once, if they are on a device.
-    fn fetch_results<W: Write>(&mut self, sink: &mut Sink<'_, W>) -> Result<(), Error> {
+    fn fetch_results(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         if !self.executor.is_on_device() {
             return Ok(());
         }

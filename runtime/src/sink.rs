@@ -1,4 +1,4 @@
-//! Results become lines of the output, in the order of the input.
+//! Where results go, and how they become lines of the output, in the order of the input.
 
 use std::io::Write;
 
@@ -8,32 +8,60 @@ use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
 use crate::limits::Limits;
-use crate::output::Formatter;
+use crate::output::json::Formatter;
 use crate::reorder::Reorder;
 
-/// Where results go. The output is given whole lines, one at a time.
-pub struct Sink<'a, W: Write> {
+/// Takes the results of a run.
+pub trait Sink {
+    /// Takes the result of the instance of that number, from 0 on in the order of the input, or
+    /// its error; whether what it took is what it was given, and not an error of its own. They come in
+    /// any order.
+    ///
+    /// # Safety
+    ///
+    /// A result is what the program's entry left for an instance of the executor's last flush, and
+    /// everything it points to is still there.
+    unsafe fn put(
+        &mut self,
+        number: u64,
+        id: &str,
+        result: Result<*const u64, &InstanceError>,
+        executor: &Executor,
+    ) -> Result<bool, Error>;
+
+    /// Appends the rows that are read when the result is put.
+    ///
+    /// # Safety
+    ///
+    /// As [`Sink::put`].
+    unsafe fn wanted(&mut self, slots: *const u64, executor: &Executor, wanted: &mut Vec<Wanted>);
+
+    /// Whether so much waits for earlier instances that no new one should begin.
+    fn is_full(&self) -> bool;
+
+    /// The run has no more for now.
+    fn flush(&mut self) -> Result<(), Error>;
+}
+
+/// Lines, in the order of the input. The output is given whole lines, one at a time.
+pub struct JsonLines<'a, W: Write> {
     formatter: Formatter<'a>,
     reorder: Reorder,
     output: W,
 }
 
-impl<'a, W: Write> Sink<'a, W> {
+impl<'a, W: Write> JsonLines<'a, W> {
     pub fn new(manifest: &'a Manifest, limits: &Limits, output: W) -> Self {
-        Sink {
+        JsonLines {
             formatter: Formatter::new(manifest, limits.max_memory),
             reorder: Reorder::default(),
             output,
         }
     }
+}
 
-    /// Takes the result of the instance of that number, from 0 on in the order of the input, or
-    /// its error; whether there is a line with a result in the end.
-    ///
-    /// # Safety
-    ///
-    /// As [`Formatter::result`].
-    pub unsafe fn put(
+impl<W: Write> Sink for JsonLines<'_, W> {
+    unsafe fn put(
         &mut self,
         number: u64,
         id: &str,
@@ -51,28 +79,16 @@ impl<'a, W: Write> Sink<'a, W> {
         Ok(is_written)
     }
 
-    /// Appends the rows that the line of a result has.
-    ///
-    /// # Safety
-    ///
-    /// As [`Formatter::result`].
-    pub unsafe fn wanted(
-        &mut self,
-        slots: *const u64,
-        executor: &Executor,
-        wanted: &mut Vec<Wanted>,
-    ) {
+    unsafe fn wanted(&mut self, slots: *const u64, executor: &Executor, wanted: &mut Vec<Wanted>) {
         // SAFETY: the caller's promise.
         unsafe { self.formatter.wanted(slots, executor, wanted) }
     }
 
-    /// Whether so much waits for earlier lines that no new instance should begin.
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.reorder.is_full()
     }
 
-    /// Hands all lines whose turn it was to the output.
-    pub fn flush(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), Error> {
         self.output.flush().map_err(Error::WriteOutput)
     }
 }

@@ -39,6 +39,11 @@ impl<'a> Cursor<'a> {
         Cursor { text, at: 0 }
     }
 
+    /// All of the line.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }

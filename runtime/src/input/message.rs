@@ -1,11 +1,12 @@
-//! What is wrong with a line, in the user's terms.
+//! What is wrong with an instance, in the user's terms.
 
 use cohort_abi::Failure;
-use cohort_abi::manifest::{Elem, LeadingDim, Type};
+use cohort_abi::manifest::{Constructor, Elem, LeadingDim, Type};
 
-use super::cursor::{Cursor, Malformed};
-use super::decode::{Decoder, Frame};
+use super::builder::Builder;
 use super::ragged::Seen;
+use super::source::Source;
+use super::walk::Frame;
 use crate::failure::InstanceError;
 use crate::weights::{describe, dtype_name};
 
@@ -14,35 +15,27 @@ const PATH_ENDS: usize = 8;
 /// Constructors that a message lists.
 const LISTED_CONSTRUCTORS: usize = 8;
 
-/// What is wrong with a line.
-pub(super) enum Problem {
-    Malformed(Malformed),
+/// How messages call what is at hand where a list ends.
+pub(super) const END_OF_LIST: &str = "the end of the list";
+
+/// What is wrong with an instance.
+#[derive(Debug)]
+pub enum Problem {
     /// Something else was expected at the current path.
-    Value {
-        expected: String,
-        found: String,
-    },
-    /// About the line as a whole.
+    Value { expected: String, found: String },
+    /// About the instance as a whole.
     Line(String),
     /// An instance dim, an index into the manifest's, is not the same everywhere.
-    Dims {
-        dim: usize,
-        seen: Box<[Seen; 2]>,
-    },
+    Dims { dim: usize, seen: Box<[Seen; 2]> },
+    /// It needs more than it may.
     Memory,
 }
 
-impl From<Malformed> for Problem {
-    fn from(malformed: Malformed) -> Problem {
-        Problem::Malformed(malformed)
-    }
-}
-
-impl Decoder<'_> {
-    pub(super) fn mismatch(&self, cursor: &mut Cursor<'_>, ty: &Type) -> Problem {
+impl Builder<'_> {
+    pub(super) fn mismatch(&self, source: &mut impl Source, ty: &Type) -> Problem {
         Problem::Value {
             expected: self.expected(ty),
-            found: cursor.found(),
+            found: source.found(),
         }
     }
 
@@ -102,23 +95,8 @@ impl Decoder<'_> {
         }
     }
 
-    pub(super) fn describe(
-        &self,
-        text: &str,
-        argument: Option<usize>,
-        problem: Problem,
-    ) -> InstanceError {
-        let argument = argument.map_or("", |argument| &self.manifest.arguments[argument].name);
+    pub(super) fn describe(&self, problem: Problem) -> InstanceError {
         InstanceError::bad_input(match problem {
-            Problem::Malformed(malformed) => {
-                let before = text.get(..malformed.at).unwrap_or(text);
-                let found = Cursor::new(text.get(malformed.at..).unwrap_or_default()).found();
-                format!(
-                    "malformed JSON at column {}: expected {}, found {found}",
-                    before.chars().count() + 1,
-                    malformed.expected
-                )
-            }
             Problem::Value { expected, found } => {
                 let path = self.path();
                 let at = if path.is_empty() {
@@ -126,6 +104,7 @@ impl Decoder<'_> {
                 } else {
                     format!("at {path}: ")
                 };
+                let argument = &self.manifest.arguments[self.argument].name;
                 format!("argument {argument}: {at}expected {expected}, found {found}")
             }
             Problem::Line(message) => message,
@@ -157,7 +136,7 @@ impl Decoder<'_> {
         format!("argument {argument}{at}, axis {}", seen.axis)
     }
 
-    /// Where the cursor is in the argument: `.Node[1].Leaf[0]`.
+    /// Where the value at hand is in the argument: `.Node[1].Leaf[0]`.
     pub(super) fn path(&self) -> String {
         let (frames, leading) = (self.frames.len(), self.leading.len());
         let segments = frames + leading + self.counters.len();
@@ -195,10 +174,19 @@ pub(super) fn expected_scalar(elem: Elem) -> &'static str {
     }
 }
 
-/// After a comma behind the last of `length` parts.
-pub(super) fn too_many(cursor: &mut Cursor<'_>, length: usize) -> Problem {
+/// How a value of the constructor is written.
+pub(super) fn form(constructor: &Constructor) -> String {
+    let Constructor { name, fields } = constructor;
+    match fields.len() {
+        0 => format!("\"{name}\", a constructor without fields"),
+        count => format!("{{\"{name}\": [{}]}}", vec!["…"; count].join(", ")),
+    }
+}
+
+/// Another element behind the last of `length` parts.
+pub(super) fn too_many(source: &mut impl Source, length: usize) -> Problem {
     Problem::Value {
         expected: format!("the end of the list after {length}"),
-        found: cursor.found(),
+        found: source.found(),
     }
 }

@@ -1,26 +1,27 @@
-//! Instances from JSON Lines.
+//! Instances, from whatever format, as slots and rows that compiled code reads.
 //!
-//! A line is decoded straight from its characters into the slots and rows that compiled code
-//! reads, guided by the types of the entry's parameters; no tree of JSON values is ever built and
-//! nothing recurses, so neither a long line nor deep nesting can hurt. What is wrong with a line
-//! becomes the error record of its instance.
+//! A value is read straight from its format into slots and rows, guided by the types of the entry's
+//! parameters; no tree of values is ever made and nothing recurses, so neither a long line nor deep
+//! nesting can hurt. What is wrong with an instance becomes its error record.
 //!
-//! * [`lines`] cuts the stream into lines of limited length;
-//! * [`cursor`] reads tokens of one line;
-//! * `instance` takes a line as a whole: keys, id, all or nothing;
-//! * [`decode`] puts values where they belong, `tensor` their numbers, `ragged` those of tensors with
-//!   instance dims;
+//! * [`builder`] takes an instance as a whole: all arguments, all or nothing;
+//! * `walk` puts values where they belong, `tensor` their numbers, `ragged` those of tensors with
+//!   instance dims, from any [`source`];
+//! * `json` is the source that a line of JSON is: [`lines`] cuts the stream into lines of limited
+//!   length, [`cursor`] reads tokens of one line;
 //! * `key` hashes ids;
 //! * `message` says what is wrong.
 
+mod builder;
 pub mod cursor;
-pub mod decode;
-mod instance;
+mod json;
 mod key;
 pub mod lines;
 mod message;
 mod ragged;
+mod source;
 mod tensor;
+mod walk;
 
 use cohort_abi::manifest::Manifest;
 
@@ -28,10 +29,13 @@ use crate::arena::{InputBlock, InputRows};
 use crate::bump::Bump;
 use crate::error::Error;
 use crate::failure::InstanceError;
-use decode::Decoder;
+use json::Decoder;
 use lines::{Line, Lines, Next};
 
+pub use builder::Builder;
 pub use lines::InputStream;
+pub use message::Problem;
+pub use source::{Source, Tag, TensorBytes};
 
 /// Decoded instances, with all memory that their slots point to.
 #[derive(Default)]
@@ -53,8 +57,9 @@ struct Instance {
     outcome: Result<Arguments, InstanceError>,
 }
 
+/// Where the arguments of an instance are, once they are built.
 #[derive(Clone, Copy)]
-struct Arguments {
+pub struct Arguments {
     first_slot: usize,
     bytes: u64,
 }
@@ -99,7 +104,10 @@ impl Inputs {
         self.bytes
     }
 
-    fn clear(&mut self, spaces: usize) {
+    /// Takes everything out; the next instances are of the program and of that chunk.
+    pub fn reset(&mut self, manifest: &Manifest, chunk: usize) {
+        self.chunk = chunk;
+        let spaces = manifest.spaces.len();
         self.instances.clear();
         self.ids.clear();
         self.slots.clear();
@@ -112,7 +120,9 @@ impl Inputs {
         self.bytes = 0;
     }
 
-    fn push(&mut self, id: &str, outcome: Result<Arguments, InstanceError>) {
+    /// Appends the instance that a [`Builder`] built in these inputs just now, or its error; the id is
+    /// JSON text.
+    pub fn push(&mut self, id: &str, outcome: Result<Arguments, InstanceError>) {
         self.ids.push_str(id);
         self.bytes += id.len() as u64 + 64;
         if let Ok(arguments) = &outcome {
@@ -139,7 +149,6 @@ pub enum Patience {
 pub struct Reader<'m, R> {
     lines: Lines<R>,
     decoder: Decoder<'m>,
-    spaces: usize,
 }
 
 impl<'m, R: InputStream> Reader<'m, R> {
@@ -148,7 +157,6 @@ impl<'m, R: InputStream> Reader<'m, R> {
         Reader {
             lines: Lines::new(input, max_line_bytes),
             decoder: Decoder::new(manifest, max_memory),
-            spaces: manifest.spaces.len(),
         }
     }
 
@@ -162,8 +170,7 @@ impl<'m, R: InputStream> Reader<'m, R> {
         bytes: u64,
         patience: Patience,
     ) -> Result<bool, Error> {
-        inputs.clear(self.spaces);
-        inputs.chunk = chunk;
+        inputs.reset(self.decoder.manifest(), chunk);
         while inputs.len() < count && inputs.bytes() < bytes {
             let may_wait = match patience {
                 Patience::Full => true,

@@ -7,16 +7,17 @@
 use cohort_abi::manifest::LeadingDim;
 
 use super::Inputs;
-use super::cursor::Cursor;
-use super::decode::Decoder;
+use super::builder::Builder;
 use super::message::Problem;
+use super::source::Source;
+use super::tensor::wrong_shape;
 
 /// No dim may be longer.
 const MAX_LENGTH: u64 = (1 << 31) - 1;
 
 /// Where a dim was seen.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub struct Seen {
     pub length: u64,
     pub argument: usize,
     /// In the argument, where that is not the tensor itself.
@@ -88,11 +89,11 @@ impl Dims {
     }
 }
 
-impl<'m> Decoder<'m> {
+impl<'m> Builder<'m> {
     /// Appends the tensor's rows to the inputs' rows, and its slots to the values.
     pub(super) fn ragged(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        source: &mut impl Source,
         space: usize,
         dims: &'m [LeadingDim],
         inputs: &mut Inputs,
@@ -101,49 +102,104 @@ impl<'m> Decoder<'m> {
         let mut lengths: Vec<Option<u64>> = vec![None; dims.len()];
         self.leading.clear();
         self.counters.clear();
-        'value: loop {
-            let level = self.leading.len();
-            if level == dims.len() {
-                self.tensor(cursor, space, inputs)?;
-            } else {
-                if !cursor.take(b'[') {
-                    return Err(Problem::Value {
-                        expected: self.expected_ragged(space, &dims[level..]),
-                        found: cursor.found(),
-                    });
-                }
-                self.leading.push(0);
-                if !cursor.take(b']') {
-                    continue 'value;
-                }
-                self.end_list(dims, &mut lengths)?;
-            }
-            // A part is complete; so are all around it of which it is the last.
-            loop {
-                let level = self.leading.len();
-                let Some(counter) = self.leading.last_mut() else {
-                    break 'value;
-                };
-                *counter += 1;
-                if cursor.take(b',') {
-                    if *counter > MAX_LENGTH {
-                        return Err(Problem::Memory);
-                    }
-                    let expected = known_length(dims, &lengths, level - 1);
-                    if expected.is_some_and(|expected| *counter >= expected) {
-                        *counter += 1 + more_elements(cursor)?;
-                        self.end_list(dims, &mut lengths)?;
-                    }
-                    continue 'value;
-                }
-                cursor.expect(b']', "`,` or `]`")?;
-                self.end_list(dims, &mut lengths)?;
-            }
+        if !self.whole(source, space, dims, &mut lengths, inputs)? {
+            self.nested(source, space, dims, &mut lengths, inputs)?;
         }
         let position = u32::try_from(first).map_err(|_| Problem::Memory)?;
         self.values
             .push(self.input_handle(inputs, space, position).0);
         self.name_lengths(dims, &lengths)
+    }
+
+    /// A tensor that comes as a whole; whether it does.
+    fn whole(
+        &mut self,
+        source: &mut impl Source,
+        space: usize,
+        dims: &'m [LeadingDim],
+        lengths: &mut [Option<u64>],
+        inputs: &mut Inputs,
+    ) -> Result<bool, Problem> {
+        let of_row = &self.manifest.spaces[space];
+        let Some(tensor) = source.tensor(of_row.elem)? else {
+            return Ok(false);
+        };
+        let fits = tensor.shape.len() == dims.len() + of_row.shape.len()
+            && tensor.shape[dims.len()..] == of_row.shape
+            && (dims.iter().zip(tensor.shape)).all(|(dim, length)| match dim {
+                LeadingDim::Known(known) => known == length,
+                LeadingDim::Named(_) | LeadingDim::Any => true,
+            });
+        if !fits {
+            let expected = self.expected_ragged(space, dims);
+            return Err(wrong_shape(&expected, of_row.elem, tensor.shape));
+        }
+        let leading = &tensor.shape[..dims.len()];
+        let rows = match leading.contains(&0) {
+            true => 0,
+            false => leading.iter().product(),
+        };
+        if rows > MAX_LENGTH {
+            return Err(Problem::Memory);
+        }
+        self.charge(tensor.bytes.len() as u64)?;
+        let block = &mut inputs.rows.spaces[space];
+        block.bytes.extend_from_slice(tensor.bytes);
+        block.rows += rows;
+        for (seen, length) in lengths.iter_mut().zip(leading) {
+            *seen = Some(*length);
+        }
+        Ok(true)
+    }
+
+    /// A tensor that comes as lists of lists.
+    fn nested(
+        &mut self,
+        source: &mut impl Source,
+        space: usize,
+        dims: &'m [LeadingDim],
+        lengths: &mut [Option<u64>],
+        inputs: &mut Inputs,
+    ) -> Result<(), Problem> {
+        'value: loop {
+            let level = self.leading.len();
+            if level == dims.len() {
+                self.tensor(source, space, inputs)?;
+            } else {
+                if !source.begin_list()? {
+                    return Err(Problem::Value {
+                        expected: self.expected_ragged(space, &dims[level..]),
+                        found: source.found(),
+                    });
+                }
+                self.leading.push(0);
+                if source.next(true)? {
+                    continue 'value;
+                }
+                self.end_list(dims, lengths)?;
+            }
+            // A part is complete; so are all around it of which it is the last.
+            loop {
+                let level = self.leading.len();
+                let Some(counter) = self.leading.last_mut() else {
+                    return Ok(());
+                };
+                *counter += 1;
+                if !source.next(false)? {
+                    self.end_list(dims, lengths)?;
+                    continue;
+                }
+                if *counter > MAX_LENGTH {
+                    return Err(Problem::Memory);
+                }
+                let expected = known_length(dims, lengths, level - 1);
+                if expected.is_some_and(|expected| *counter >= expected) {
+                    *counter += source.skip_rest()?;
+                    self.end_list(dims, lengths)?;
+                }
+                continue 'value;
+            }
+        }
     }
 
     /// The innermost list ends; checks that it is as long as the others of its level.
@@ -204,18 +260,5 @@ fn known_length(dims: &[LeadingDim], lengths: &[Option<u64>], level: usize) -> O
     match dims[level] {
         LeadingDim::Known(length) => Some(length),
         LeadingDim::Named(_) | LeadingDim::Any => lengths[level],
-    }
-}
-
-/// How many elements a list has after the next one, up to its end.
-fn more_elements(cursor: &mut Cursor<'_>) -> Result<u64, Problem> {
-    let mut count = 0;
-    loop {
-        cursor.skip_value()?;
-        if !cursor.take(b',') {
-            cursor.expect(b']', "`,` or `]`")?;
-            return Ok(count);
-        }
-        count += 1;
     }
 }

@@ -169,8 +169,8 @@ fn what_is_wrong_with_tensors() {
             "argument a: at [1]: expected an f32, found 1e39",
         ),
         (
-            whole("[1, \"NaN\"]", "[]", "[]", d),
-            "argument a: at [1]: expected an f32, found \"NaN\"",
+            whole("[1, \"nan\"]", "[]", "[]", d),
+            "argument a: at [1]: expected an f32, found \"nan\"",
         ),
         (
             whole("[1, 2]", "[[[1, 2, 3]]]", "[]", d),
@@ -224,6 +224,31 @@ fn values_of_all_types_arrive() {
             r#"{"id": "\u00e4\"b", "output": [[7, 0.001], [], [], [false, true]]}"#,
         ]
     );
+}
+
+#[test]
+fn numbers_that_are_not_finite_come_back_as_they_went() {
+    let mut session = echo(Config::default());
+    let row = r#"["NaN", "Infinity"], ["-Infinity", 1.0]"#;
+    let line = format!(r#"{{"id": 1, "a": [0, "NaN"], "b": [], "c": [{row}], "d": [true, true]}}"#);
+    let (output, _) = run(&mut session, &line);
+    assert_eq!(
+        output,
+        [format!(
+            r#"{{"id": 1, "output": [[0, "NaN"], [], [{row}], [true, true]]}}"#
+        )]
+    );
+}
+
+#[test]
+fn an_i32_is_written_without_point_exponent_or_negative_zero() {
+    let mut session = tree_session(Config::default());
+    for number in ["1.0", "1e0", "-0", "\"1\"", "\"NaN\"", "2147483648"] {
+        let line = format!("{{\"t\": {{\"Leaf\": [{number}]}}}}");
+        let message = message_of(&mut session, &line);
+        let expected = format!("argument t: at .Leaf[0]: expected an i32, found {number}");
+        assert_eq!(message, expected);
+    }
 }
 
 #[test]

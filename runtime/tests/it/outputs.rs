@@ -1,7 +1,14 @@
 //! Results of any depth and size.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use cohort_runtime::abi::manifest::*;
 use cohort_runtime::abi::{Context, VERSION};
+use cohort_runtime::feed::Chunks;
+use cohort_runtime::input::Reader;
+use cohort_runtime::output::columns::{Collector, Columns};
 use cohort_runtime::symbols::cohort_alloc;
 use cohort_runtime::{Config, Error, Limits, Program, Session, Weights};
 
@@ -32,6 +39,95 @@ fn deep_results_are_written_without_recursion() {
     let value = "{\"Cons\": [[0.5, true], ".repeat(300_000) + "\"Nil\"" + &"]}".repeat(300_000);
     let (output, _) = run(&mut session, &format!("{{\"a\": {value}}}"));
     assert!(output[0] == format!("{{\"id\": 1, \"output\": [{value}]}}"));
+}
+
+/// What a session that echoes makes of the lines, as columns.
+fn columns(session: &mut Session, max_bytes: u64, input: &str) -> Columns {
+    let manifest = Arc::new(session.program().manifest().clone());
+    let reader = Reader::new(&manifest, input.as_bytes(), 1 << 30, 1 << 20);
+    let taken = Rc::new(RefCell::new(Vec::new()));
+    let into = taken.clone();
+    let mut sink = Collector::new(manifest.clone(), max_bytes, move |columns| {
+        into.borrow_mut().push(columns);
+    });
+    let mut supply = Chunks::new(reader, 64, 1 << 30);
+    session.run(&mut supply, &mut sink, &mut |_| {}).unwrap();
+    let mut taken = taken.borrow_mut();
+    assert_eq!(taken.len(), 1);
+    taken.remove(0)
+}
+
+#[test]
+fn columns_hold_the_parts_of_results_as_numbers() {
+    let types = vec![
+        Type::Tuple(vec![Type::Scalar(Elem::I32), Type::Scalar(Elem::Bool)]),
+        Type::Ragged {
+            space: 0,
+            dims: vec![LeadingDim::Named(0)],
+        },
+        Type::Adt(0),
+    ];
+    let spaces = vec![Space {
+        elem: Elem::F32,
+        shape: vec![2],
+    }];
+    let mut session = echo_session(types, vec![list()], spaces, Config::default());
+    let lines = concat!(
+        r#"{"id": "x", "a": [7, true], "b": [[1, 2], [3, "NaN"]], "c": {"Cons": [[0.5, true], "Nil"]}}"#,
+        "\n",
+        r#"{"a": [7, true], "b": 0, "c": "Nil"}"#,
+        "\n",
+        r#"{"a": [-1, false], "b": [], "c": "Nil"}"#,
+    );
+    let columns = columns(&mut session, 1 << 20, lines);
+    let ids: Vec<_> = columns
+        .instances
+        .iter()
+        .map(|done| (done.number, &*done.id))
+        .collect();
+    assert_eq!(ids, [(0, "\"x\""), (1, "2"), (2, "3")]);
+    let errors = columns.instances.iter().map(|done| done.error.is_some());
+    assert!(errors.eq([false, true, false]));
+    let f32s = |values: &[f32]| -> Vec<u8> {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
+    };
+    let expected = [
+        // The i32, the bool, the tensor with its length, the list with its tags.
+        [(vec![7, 0, 0, 0], vec![]), (vec![255; 4], vec![])],
+        [(vec![1], vec![]), (vec![0], vec![])],
+        [
+            (f32s(&[1.0, 2.0, 3.0, f32::NAN]), vec![2]),
+            (vec![], vec![0]),
+        ],
+        [
+            ([f32s(&[0.5]), vec![1]].concat(), vec![1, 0]),
+            (vec![], vec![0]),
+        ],
+    ];
+    assert_eq!(columns.columns.len(), expected.len());
+    for (column, [first, last]) in columns.columns.iter().zip(&expected) {
+        for (instance, (bytes, words)) in [first, &(vec![], vec![]), last].into_iter().enumerate() {
+            assert_eq!(column.get(instance), (&bytes[..], &words[..]));
+        }
+    }
+}
+
+#[test]
+fn a_result_of_too_many_bytes_leaves_nothing_in_its_columns() {
+    let types = vec![Type::Array(Box::new(Type::Scalar(Elem::F32)))];
+    let mut session = echo_session(types, vec![], vec![], Config::default());
+    let long = vec!["1"; 1000].join(", ");
+    let lines = format!("{{\"a\": [{long}]}}\n{{\"a\": [1]}}\n");
+    let columns = columns(&mut session, 100, &lines);
+    let kinds: Vec<_> = (columns.instances.iter())
+        .map(|done| done.error.as_ref().map(|error| error.kind))
+        .collect();
+    assert_eq!(kinds, [Some("memory_limit"), None]);
+    assert_eq!(columns.columns[0].get(0), (&[][..], &[][..]));
+    assert_eq!(columns.columns[0].get(1).1, [1]);
 }
 
 #[test]

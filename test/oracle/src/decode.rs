@@ -223,7 +223,8 @@ fn nested(
     Ok(())
 }
 
-/// A float is rounded to the f32 that the compiled program reads.
+/// A float is rounded to the f32 that the compiled program reads; what JSON has no number for is a
+/// string. An i32 is written without point, exponent or negative zero.
 fn scalar(elem: Elem, json: &Json) -> PathResult<Scalar> {
     match elem {
         Elem::Bool => json
@@ -236,12 +237,24 @@ fn scalar(elem: Elem, json: &Json) -> PathResult<Scalar> {
             _ => Err(expected("an integer", json)),
         },
         Elem::F32 => {
+            if let Some(value) = json.as_str().and_then(not_finite) {
+                return Ok(Scalar::F32(value));
+            }
             let value = json.as_f64().ok_or_else(|| expected("a number", json))? as f32;
             if value.is_infinite() {
                 return Err(bad_input(format!("{json} does not fit an f32")));
             }
             Ok(Scalar::F32(f64::from(value)))
         }
+    }
+}
+
+fn not_finite(name: &str) -> Option<f64> {
+    match name {
+        "NaN" => Some(f64::NAN),
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
     }
 }
 

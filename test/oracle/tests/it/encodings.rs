@@ -46,6 +46,20 @@ fn errors_name_the_path() {
 }
 
 #[test]
+fn an_i32_has_no_point_and_no_negative_zero() {
+    for text in ["1.0", "1e0", "-0", "\"1\""] {
+        let args: Json =
+            serde_json::from_str(&format!("{{\"t\": {{\"Leaf\": [{text}]}}}}")).unwrap();
+        let error = run(&sum_program(), args).unwrap_err();
+        assert!(
+            error.message.contains("expected an integer"),
+            "{text}: {}",
+            error.message
+        );
+    }
+}
+
+#[test]
 fn the_path_to_a_deep_error_is_shortened() {
     let mut tree = json!("Nil");
     for _ in 0..60 {
@@ -95,9 +109,12 @@ fn floats_are_the_f32_that_is_nearest() {
         ErrorKind::BadInput
     );
     assert_eq!(
-        identity(F32, json!("NaN")).unwrap_err().kind,
+        identity(F32, json!("nan")).unwrap_err().kind,
         ErrorKind::BadInput
     );
+    for name in ["NaN", "Infinity", "-Infinity"] {
+        assert_eq!(identity(F32, json!(name)), Ok(json!(name)));
+    }
 }
 
 #[test]

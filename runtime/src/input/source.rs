@@ -1,0 +1,56 @@
+//! What instances are read from, whatever their format.
+
+use cohort_abi::manifest::{Adt, Elem};
+
+use super::message::Problem;
+
+/// Values in a format of its own, one after another: a line of JSON, an object of another language.
+///
+/// [`Builder`](super::Builder) knows the type that comes next and asks for it; there is always one
+/// value *at hand*. A source tells what it finds and checks nothing that the types say.
+pub trait Source {
+    /// Enters the list at hand; whether it is one. Then [`Source::next`] gives its first element.
+    fn begin_list(&mut self) -> Result<bool, Problem>;
+
+    /// Goes to the next element of the innermost list; whether there is one. If not, the list is left.
+    fn next(&mut self, is_first: bool) -> Result<bool, Problem>;
+
+    /// Leaves the innermost list; how many elements it has from the one at hand on.
+    fn skip_rest(&mut self) -> Result<u64, Problem>;
+
+    /// Takes a number or a truth value of the type, as bits; `None` where something else is at hand.
+    fn scalar(&mut self, elem: Elem) -> Result<Option<u32>, Problem>;
+
+    /// Takes a value of the data type, whose number in the manifest is given too: its constructor, as
+    /// a tag. If that has fields, their list is entered, and [`Source::end_fields`] comes behind it.
+    fn constructor(&mut self, number: usize, adt: &Adt) -> Result<Tag, Problem>;
+
+    fn end_fields(&mut self) -> Result<(), Problem>;
+
+    /// Takes a whole tensor, where one is at hand that need not be read element by element.
+    fn tensor(&mut self, _elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
+        Ok(None)
+    }
+
+    /// What is at hand, for a message.
+    fn found(&mut self) -> String;
+}
+
+/// What a source found where a constructor should be.
+pub enum Tag {
+    Of(usize),
+    /// Nothing that could be one, or one of another type; in words.
+    Other(String),
+    /// The constructor of this tag, but with fields where it has none, or without where it has some.
+    Misused {
+        tag: usize,
+        found: String,
+    },
+}
+
+/// A tensor's elements as compiled code reads them: in row-major order, little endian, a `bool` a
+/// byte of 0 or 1.
+pub struct TensorBytes<'a> {
+    pub shape: &'a [u64],
+    pub bytes: &'a [u8],
+}

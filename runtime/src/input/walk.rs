@@ -1,0 +1,289 @@
+//! A value of any type to its slots.
+//!
+//! A value is built bottom up: its parts' slots are pushed on a stack of *values*; when a list or a
+//! constructor ends, its parts are moved to memory of the instance and replaced by the pointer. What
+//! is being read around the source's place is a stack of *frames*, which also is the path that a
+//! message shows.
+
+use cohort_abi::manifest::{Adt, Constructor, Elem, Type};
+
+use super::Inputs;
+use super::builder::Builder;
+use super::message::{END_OF_LIST, Problem, too_many};
+use super::source::{Source, Tag};
+
+/// Nodes of constructors without fields are the same everywhere, so they need no memory.
+static TAGS: [u64; 256] = {
+    let mut tags = [0; 256];
+    let mut tag = 0;
+    while tag < tags.len() {
+        tags[tag] = tag as u64;
+        tag += 1;
+    }
+    tags
+};
+
+/// What comes next: a value of a type, or a row of a stacked tensor.
+#[derive(Clone, Copy)]
+pub(super) enum Want<'m> {
+    Value(&'m Type),
+    Row(usize),
+}
+
+/// A list that is being read; `index` counts the elements that are complete.
+pub(super) enum Frame<'m> {
+    Tuple {
+        types: &'m [Type],
+        index: usize,
+    },
+    Fields {
+        constructor: &'m Constructor,
+        index: usize,
+        base: usize,
+    },
+    Array {
+        element: Want<'m>,
+        index: u64,
+        base: usize,
+    },
+}
+
+impl<'m> Builder<'m> {
+    /// Reads one value; leaves its slots in `values`.
+    pub(super) fn value(
+        &mut self,
+        source: &mut impl Source,
+        ty: &'m Type,
+        inputs: &mut Inputs,
+    ) -> Result<(), Problem> {
+        self.frames.clear();
+        self.values.clear();
+        self.counters.clear();
+        self.leading.clear();
+        let mut want = Want::Value(ty);
+        loop {
+            if let Some(first) = self.begin(source, want, inputs)? {
+                want = first;
+                continue;
+            }
+            match self.next(source, inputs)? {
+                Some(next) => want = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads a value that has no parts, or the begin of one that has: then gives the type of its
+    /// first part.
+    fn begin(
+        &mut self,
+        source: &mut impl Source,
+        want: Want<'m>,
+        inputs: &mut Inputs,
+    ) -> Result<Option<Want<'m>>, Problem> {
+        let ty = match want {
+            Want::Value(ty) => ty,
+            Want::Row(space) => {
+                let handle = self.tensor(source, space, inputs)?;
+                self.values.push(handle.0);
+                return Ok(None);
+            }
+        };
+        match ty {
+            Type::Scalar(elem) => {
+                let bits = self.scalar(source, *elem)?;
+                self.values.push(u64::from(bits));
+                Ok(None)
+            }
+            Type::Ragged { space, dims } => {
+                self.ragged(source, *space, dims, inputs)?;
+                Ok(None)
+            }
+            Type::Tensor { space } => {
+                let handle = self.tensor(source, *space, inputs)?;
+                self.values.push(handle.0);
+                Ok(None)
+            }
+            Type::Tuple(types) => {
+                self.begin_list(source, ty)?;
+                self.frames.push(Frame::Tuple { types, index: 0 });
+                self.charge(0)?;
+                match (types.first(), source.next(true)?) {
+                    (Some(first), true) => Ok(Some(Want::Value(first))),
+                    (Some(first), false) => Err(self.ended(first)),
+                    (None, true) => Err(too_many(source, 0)),
+                    (None, false) => {
+                        self.frames.pop();
+                        Ok(None)
+                    }
+                }
+            }
+            Type::Array(_) | Type::Stacked { .. } => {
+                if let Type::Array(element) = ty
+                    && let Type::Scalar(elem) = **element
+                    && self.scalars(source, elem, inputs)?
+                {
+                    return Ok(None);
+                }
+                self.begin_list(source, ty)?;
+                if !source.next(true)? {
+                    let pointer = self.alloc(inputs, &[0])?;
+                    self.values.push(pointer);
+                    return Ok(None);
+                }
+                let element = match ty {
+                    Type::Stacked { space } => Want::Row(*space),
+                    Type::Array(element) => Want::Value(element),
+                    _ => want,
+                };
+                self.frames.push(Frame::Array {
+                    element,
+                    index: 0,
+                    base: self.values.len(),
+                });
+                self.charge(0)?;
+                Ok(Some(element))
+            }
+            Type::Adt(adt) => {
+                let manifest = self.manifest;
+                self.constructor(source, ty, *adt, &manifest.adts[*adt], inputs)
+            }
+        }
+    }
+
+    /// After a value: what comes next in the innermost list that is not at its end, or `None` when
+    /// the outermost value is complete.
+    fn next(
+        &mut self,
+        source: &mut impl Source,
+        inputs: &mut Inputs,
+    ) -> Result<Option<Want<'m>>, Problem> {
+        loop {
+            let (types, index) = match self.frames.last_mut() {
+                None => return Ok(None),
+                Some(Frame::Array {
+                    element,
+                    index,
+                    base,
+                }) => {
+                    *index += 1;
+                    let (element, length, base) = (*element, *index, *base);
+                    if source.next(false)? {
+                        self.charge(0)?;
+                        return Ok(Some(element));
+                    }
+                    // The length goes before the elements.
+                    self.values.push(0);
+                    self.values[base..].rotate_right(1);
+                    self.values[base] = length;
+                    self.frames.pop();
+                    self.replace_by_pointer(inputs, base)?;
+                    continue;
+                }
+                Some(Frame::Tuple { types, index }) => {
+                    *index += 1;
+                    (*types, *index)
+                }
+                Some(Frame::Fields {
+                    constructor, index, ..
+                }) => {
+                    *index += 1;
+                    (constructor.fields.as_slice(), *index)
+                }
+            };
+            match (types.get(index), source.next(false)?) {
+                (Some(next), true) => return Ok(Some(Want::Value(next))),
+                (Some(next), false) => return Err(self.ended(next)),
+                (None, true) => return Err(too_many(source, types.len())),
+                (None, false) => {}
+            }
+            if let Some(Frame::Fields { base, .. }) = self.frames.pop() {
+                source.end_fields()?;
+                self.replace_by_pointer(inputs, base)?;
+            }
+        }
+    }
+
+    fn begin_list(&self, source: &mut impl Source, ty: &Type) -> Result<(), Problem> {
+        match source.begin_list()? {
+            true => Ok(()),
+            false => Err(self.mismatch(source, ty)),
+        }
+    }
+
+    /// A list ended where a value of the type should be.
+    fn ended(&self, ty: &Type) -> Problem {
+        Problem::Value {
+            expected: self.expected(ty),
+            found: END_OF_LIST.to_owned(),
+        }
+    }
+
+    fn constructor(
+        &mut self,
+        source: &mut impl Source,
+        ty: &'m Type,
+        number: usize,
+        adt: &'m Adt,
+        inputs: &mut Inputs,
+    ) -> Result<Option<Want<'m>>, Problem> {
+        let tag = match source.constructor(number, adt)? {
+            Tag::Of(tag) => tag,
+            Tag::Other(found) => {
+                let expected = self.expected(ty);
+                return Err(Problem::Value { expected, found });
+            }
+            Tag::Misused { tag, found } => {
+                let expected = super::message::form(&adt.constructors[tag]);
+                return Err(Problem::Value { expected, found });
+            }
+        };
+        let constructor = &adt.constructors[tag];
+        let Some(first) = constructor.fields.first() else {
+            let pointer = match TAGS.get(tag) {
+                Some(node) => node as *const u64 as u64,
+                None => self.alloc(inputs, &[tag as u64])?,
+            };
+            self.values.push(pointer);
+            return Ok(None);
+        };
+        self.frames.push(Frame::Fields {
+            constructor,
+            index: 0,
+            base: self.values.len(),
+        });
+        self.charge(0)?;
+        self.values.push(tag as u64);
+        match source.next(true)? {
+            true => Ok(Some(Want::Value(first))),
+            false => Err(self.ended(first)),
+        }
+    }
+
+    /// An array of scalars that comes as a tensor; whether there is one.
+    fn scalars(
+        &mut self,
+        source: &mut impl Source,
+        elem: Elem,
+        inputs: &mut Inputs,
+    ) -> Result<bool, Problem> {
+        let Some(tensor) = source.tensor(elem)? else {
+            return Ok(false);
+        };
+        if tensor.shape.len() != 1 {
+            return Err(super::tensor::wrong_shape("a list", elem, tensor.shape));
+        }
+        let length = tensor.shape[0] as usize;
+        self.charge(8 + 8 * length as u64)?;
+        let slots = inputs.memory.alloc(1 + length);
+        // SAFETY: that many slots were allocated, and nothing else refers to them.
+        let slots = unsafe { std::slice::from_raw_parts_mut(slots.cast(), 1 + length) };
+        slots[0] = std::mem::MaybeUninit::new(length as u64);
+        let elements = tensor.bytes.chunks_exact(elem.bytes());
+        for (slot, bytes) in slots[1..].iter_mut().zip(elements) {
+            slot.write(u64::from(crate::output::bits(elem, bytes)));
+        }
+        self.values.push(slots.as_ptr() as u64);
+        Ok(true)
+    }
+}
