@@ -5,16 +5,18 @@
 //! target      the machine that the host code needs, against the one that runs
 //! object      a relocatable object file -> functions in memory
 //! imports     the functions that host code may call
+//! signature   who made it, and whom a user trusts
 //! ```
 //!
 //! `docs/artifact.md` describes the format. Weights are not part of an artifact.
 //!
 //! The checks tell damage and mismatch, not malice: an artifact is code, and whoever runs it trusts
-//! who made it.
+//! who made it. A signature says who that is.
 
 mod container;
 mod imports;
 mod object;
+mod signature;
 mod target;
 
 use std::fmt;
@@ -27,6 +29,7 @@ use crate::error::Error;
 
 pub use container::{DeviceFormat, FORMAT_VERSION, MAGIC};
 pub use object::LoadedObject;
+pub use signature::{SecretKey, TrustedKeys};
 pub use target::{HostTarget, known_features};
 
 /// A compiled program with everything that it takes to run it but its weights.
@@ -72,14 +75,17 @@ pub enum ProblemKind {
     Damaged,
     /// A good artifact for another version or machine.
     Mismatched,
+    /// A good artifact of somebody whom the user does not trust.
+    Untrusted,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            ProblemKind::Foreign => "is no artifact",
+            ProblemKind::Foreign => "is not an artifact",
             ProblemKind::Damaged => "is damaged",
             ProblemKind::Mismatched => "cannot run here",
+            ProblemKind::Untrusted => "is not trusted",
         };
         let Problem {
             place,

@@ -289,7 +289,18 @@ pub fn peak_memory_bytes() -> u64 {
         .find_map(|line| line.strip_prefix("VmHWM:"))
         .and_then(|value| value.trim().strip_suffix("kB"))
         .and_then(|kilobytes| kilobytes.trim().parse::<u64>().ok())
-        .map_or(0, |kilobytes| kilobytes * 1024)
+        .map_or_else(most_resident_bytes, |kilobytes| kilobytes * 1024)
+}
+
+/// The same by another way, where the process may open no file; it may count what ran before `exec`.
+fn most_resident_bytes() -> u64 {
+    // SAFETY: all fields are numbers, of which zeros are values.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a value that the call fills.
+    match unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } {
+        0 => u64::try_from(usage.ru_maxrss).map_or(0, |kilobytes| kilobytes * 1024),
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

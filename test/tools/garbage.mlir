@@ -3,13 +3,13 @@
 // RUN: printf 'ML\357R\001garbage' > %t.bin; %batch-opt %t.bin > /dev/null 2>&1; test $? -eq 1
 // RUN: printf 'fn \377' > %t.coh; %batch-opt %t.coh > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s < %t
-// RUN: printf '\377\376' > %t.bin; %batch-run %t.bin --input /dev/null > /dev/null 2>&1; test $? -eq 2
-// RUN: printf "module {}" > %t.mlir; %batch-run %t.mlir --input /dev/null > %t 2>&1; test $? -eq 2
+// RUN: printf '\377\376' > %t.bin; %batch-run --allow-ir %t.bin --input /dev/null > /dev/null 2>&1; test $? -eq 2
+// RUN: printf "module {}" > %t.mlir; %batch-run --allow-ir %t.mlir --input /dev/null > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=EMPTY < %t
 
-// RUN: printf "module {" > %t.mlir; %batch-run %t.mlir --input /dev/null > %t 2>&1; test $? -eq 2
+// RUN: printf "module {" > %t.mlir; %batch-run --allow-ir %t.mlir --input /dev/null > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=BROKEN < %t
-// RUN: printf "func.func private @f()" | %batch-run - --input /dev/null > %t 2>&1; test $? -eq 2
+// RUN: printf "func.func private @f()" | %batch-run --allow-ir - --input /dev/null > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=EMPTY < %t
 
 // BROKEN: error: {{.*}}.mlir is no valid MLIR module

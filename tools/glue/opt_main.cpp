@@ -69,6 +69,10 @@ struct Options {
       llvm::cl::desc("What the factors of products are rounded to on a GPU: f32 (not at all, the "
                      "default), tf32 or bf16"),
       llvm::cl::value_desc("format"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> signKey{
+      "sign-key",
+      llvm::cl::desc("Sign what --emit=artifact makes with the Ed25519 private key in a PEM file"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> listPassesMarkdown{
       "list-passes-markdown", llvm::cl::desc("Print the reference of Cohort's passes"),
       llvm::cl::cat(category)};
@@ -104,6 +108,7 @@ struct CohortOptOptions {
   MlirStringRef targetCpu;
   MlirStringRef gpuArch;
   MlirStringRef precision;
+  MlirStringRef signKey;
   bool listPassesMarkdown;
 };
 
@@ -143,6 +148,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->targetCpu = toRef(options().targetCpu.getValue());
   parsed->gpuArch = toRef(options().gpuArch.getValue());
   parsed->precision = toRef(options().precision.getValue());
+  parsed->signKey = toRef(options().signKey.getValue());
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;
 }

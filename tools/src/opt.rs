@@ -56,6 +56,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
             "`--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for",
         ));
     }
+    if options.sign_key.is_some() && level != Some(Level::Artifact) {
+        return Err(Stop::usage(
+            "`--sign-key` signs what `--emit=artifact` makes",
+        ));
+    }
     let has_gpu_code = match level {
         Some(Level::Ptx | Level::Cubin) => true,
         Some(Level::Artifact) => options.gpu_arch.is_some(),

@@ -23,11 +23,43 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Writes all bytes. A reader that has gone away is no error worth a message.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
-    let written = Place::open(path).and_then(|mut place| {
-        place.write_all(bytes)?;
-        place.settle()
-    });
-    written.map_err(|error| cannot_write(path, &error))
+    Document::open(path)?.write(bytes)
+}
+
+/// What is written once, at the end, to a place that is found at the beginning.
+pub struct Document {
+    path: PathBuf,
+    place: Place,
+}
+
+impl Document {
+    pub fn open(path: &Path) -> Result<Document, Stop> {
+        Document::new(path, Place::open(path))
+    }
+
+    /// One for who may open and rename no file when it is written: what was there is gone at once.
+    pub fn open_in_place(path: &Path) -> Result<Document, Stop> {
+        let stream = match path == Path::new("-") {
+            true => Place::open(path),
+            false => File::create(path).map(|file| Place::Stream(Box::new(file))),
+        };
+        Document::new(path, stream)
+    }
+
+    fn new(path: &Path, place: io::Result<Place>) -> Result<Document, Stop> {
+        Ok(Document {
+            path: path.to_owned(),
+            place: place.map_err(|error| cannot_write(path, &error))?,
+        })
+    }
+
+    /// Writes all bytes. A reader that has gone away is no error worth a message.
+    pub fn write(mut self, bytes: &[u8]) -> Result<(), Stop> {
+        let written = self.place.write_all(bytes);
+        written
+            .and_then(|()| self.place.settle())
+            .map_err(|error| cannot_write(&self.path, &error))
+    }
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Stop {

@@ -1,35 +1,38 @@
 //! `batch-run`: runs a program over a file of instances.
 //!
 //! Compile ([`crate::compile`]) or load an artifact, load the weights, and hand the input and the output to a
-//! [`cohort_runtime::Session`]; or, with `--oracle`, to the interpreter.
+//! [`cohort_runtime::Session`]; or, with `--oracle`, to the interpreter; or, with `--sandbox`, to a process
+//! that does all of this and can do nothing else.
 
 mod args;
 mod expect;
 mod explain;
 mod files;
+mod model;
 #[cfg(feature = "compiler")]
 mod oracle;
 mod progress;
+mod sandbox;
 mod techniques;
 mod verify;
 mod watch;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
-use cohort_runtime::{Artifact, Error, Program, Session, Stats, Weights};
+use cohort_runtime::{Error, Session, Stats, Weights};
 
 use crate::exit::{FAILED, SUCCESS, Stop};
-use crate::output::Lines;
+use crate::output::{Document, Lines};
 use args::Arguments;
 use expect::Comparison;
 use watch::Watch;
 
 /// Runs the tool and returns its exit code.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let mut arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to stdout with code 0, a mistake to stderr with code 2.
@@ -40,10 +43,16 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
     };
     arguments.refuse_unsupported()?;
     arguments.refuse_overwriting()?;
+    if arguments.inside_sandbox {
+        sandbox::redirect(&mut arguments)?;
+    }
     let watch = Watch::start(arguments.max_run_seconds)?;
     #[cfg(feature = "compiler")]
     if arguments.oracle {
         return oracle::run(&arguments, &watch);
+    }
+    if arguments.sandbox && !arguments.inside_sandbox {
+        return sandbox::supervise(&arguments, &watch);
     }
     run(&arguments, &watch)
 }
@@ -51,7 +60,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
 fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
     cohort_runtime::device::probe(arguments.config().device).map_err(stop)?;
-    let program = load(arguments)?;
+    let program = model::load(arguments)?;
     let compile_seconds = begin.elapsed().as_secs_f64();
 
     let config = arguments.config();
@@ -62,13 +71,19 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     if let Some(compositions) = arguments.verify_batch_invariance {
         return verify::run(arguments, &program, &weights, compositions);
     }
+    let open = |path: &Option<PathBuf>| path.as_deref().map(|path| sandbox::open(arguments, path));
+    let stats_file = open(&arguments.stats).transpose()?;
+    let explain_file = open(&arguments.explain_output).transpose()?;
+    let input = files::input(&arguments.input)?;
+    let output = Lines::open(&arguments.output)?;
+    watch.keep(&output);
+    if arguments.inside_sandbox {
+        sandbox::enter()?;
+    }
     let mut session = Session::new(program, &weights, config).map_err(stop)?;
     if arguments.explain.is_some() {
         session.survey();
     }
-    let input = files::input(&arguments.input)?;
-    let output = Lines::open(&arguments.output)?;
-    watch.keep(&output);
     let mut bar = progress::Bar::new(arguments);
     let mut show = |progress| bar.show(progress);
     let mut compared = None;
@@ -93,15 +108,15 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     output.finish()?;
     stats.compile_seconds = compile_seconds;
     stats.wall_seconds = begin.elapsed().as_secs_f64();
-    if let Some(path) = &arguments.stats {
-        write_stats(path, &stats)?;
+    if let Some(file) = stats_file {
+        write_stats(file, &stats)?;
     }
     if let Some(format) = arguments.explain
         && let Some(explanation) = session.explain(&stats)
     {
         let text = explain::render(&explanation, format)?;
-        match &arguments.explain_output {
-            Some(path) => crate::output::write(path, text.as_bytes())?,
+        match explain_file {
+            Some(file) => file.write(text.as_bytes())?,
             None => crate::exit::say(text.trim_end()),
         }
     }
@@ -139,11 +154,11 @@ fn summarise(arguments: &Arguments, instances: u64, failed: u64) {
     }
 }
 
-fn write_stats(path: &Path, stats: &Stats) -> Result<(), Stop> {
+fn write_stats(file: Document, stats: &Stats) -> Result<(), Stop> {
     let mut json = serde_json::to_vec_pretty(stats)
         .map_err(|error| Stop::usage(format!("cannot write the statistics: {error}")))?;
     json.push(b'\n');
-    crate::output::write(path, &json)
+    file.write(&json)
 }
 
 /// What the runtime refuses ends the tool; when nobody reads the output any more, without a word.
@@ -154,45 +169,4 @@ fn stop(error: Error) -> Stop {
         }
         _ => Stop::usage(error.to_string()),
     }
-}
-
-fn load(arguments: &Arguments) -> Result<Program, Stop> {
-    let bytes = crate::text::read(&arguments.model)?;
-    // By what is in it: a name says little. What is called an artifact must be one.
-    let extension = arguments.model.extension();
-    if Artifact::is_artifact(&bytes) || extension.is_some_and(|name| name == "cohort") {
-        arguments.refuse_for_artifacts()?;
-        return Artifact::open(&arguments.model, &bytes).map_err(stop);
-    }
-    compile(arguments, &bytes)
-}
-
-#[cfg(feature = "compiler")]
-fn compile(arguments: &Arguments, bytes: &[u8]) -> Result<Program, Stop> {
-    const STACK_BYTES: usize = 1 << 30;
-    let dims = crate::compile::source::Dims::new(arguments.weights.clone(), &arguments.dims)?;
-    let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
-    // MLIR's passes recurse over what they transform.
-    let program = crate::stack::with_stack(STACK_BYTES, || {
-        crate::compile::compile(&arguments.model, bytes, &dims, &pipeline, &gpu).map(Carried)
-    })?;
-    Ok(program.0)
-}
-
-/// Takes a program from the thread that compiled it to this one.
-#[cfg(feature = "compiler")]
-struct Carried(Program);
-
-// SAFETY: the program's code has no state that belongs to a thread, and the thread that made it has
-// ended when it is used.
-#[cfg(feature = "compiler")]
-unsafe impl Send for Carried {}
-
-#[cfg(not(feature = "compiler"))]
-fn compile(arguments: &Arguments, _: &[u8]) -> Result<Program, Stop> {
-    Err(Stop::usage(format!(
-        "{} is no artifact, and this batch-run was built without the compiler; make an artifact of \
-         it with `batch-opt --emit artifact`",
-        arguments.model.display()
-    )))
 }

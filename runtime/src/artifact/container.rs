@@ -1,7 +1,8 @@
 //! The file: a fixed head, a JSON header with the table of sections, the sections.
 //!
 //! Every byte is covered by a check: the head and the header by the head's checksum, each section by
-//! its own in the table, and what lies between them is zero.
+//! its own in the table, and what lies between them is zero. The checksum of the head, which so stands
+//! for the whole content, is what a signature is of.
 
 use std::ops::Range;
 
@@ -9,22 +10,28 @@ use cohort_abi::VERSION;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::signature::{self, KEY_BYTES, SIGNATURE_BYTES};
 use super::target::HostTarget;
 use super::{Artifact, DeviceCode, Problem, ProblemKind};
 
 /// A file that went through a text conversion or a seven-bit channel does not begin like this.
 pub const MAGIC: [u8; 8] = *b"\x89COHORT\n";
 /// Raised by every change of the head, the header or the sections.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Sections, and the header behind the head, begin at multiples of it.
 const ALIGN: usize = 64;
-/// Bytes of the head: magic, version, length of the header, length of the file, checksum, zeros.
-const HEAD: usize = 64;
+/// Bytes of the head: magic, version, length of the header, length of the file, checksum, public key and
+/// signature (zeros where there are none), zeros.
+const HEAD: usize = 192;
 const VERSION_AT: usize = 8;
 const HEADER_LENGTH_AT: usize = 12;
 const FILE_LENGTH_AT: usize = 16;
 const CHECKSUM: Range<usize> = 24..56;
+const KEY_AT: usize = CHECKSUM.end;
+const SIGNATURE_AT: usize = KEY_AT + KEY_BYTES;
+/// Where what the checksum covers goes on.
+const COVERED_FROM: usize = SIGNATURE_AT + SIGNATURE_BYTES;
 
 /// What follows the head, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -143,11 +150,11 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Of the head and the header without the checksum itself.
+/// Of the head and the header without the checksum itself and the signature.
 fn head_checksum(file: &[u8], end: usize) -> [u8; 32] {
     Sha256::new()
         .chain_update(&file[..CHECKSUM.start])
-        .chain_update(&file[CHECKSUM.end..end])
+        .chain_update(&file[COVERED_FROM..end])
         .finalize()
         .into()
 }
@@ -169,6 +176,7 @@ pub fn read(file: &[u8]) -> Result<Artifact, Problem> {
     }
     header.host.check()?;
     let sections = check_sections(file, header_end, &header)?;
+    signature::verify(file)?;
 
     let mut manifest = None;
     let mut object = None;
@@ -317,12 +325,31 @@ fn check_zeros(file: &[u8], range: Range<usize>) -> Result<(), Problem> {
     }
 }
 
+/// The checksum that stands for the content of a file that was read.
+pub fn checksum(file: &[u8]) -> [u8; 32] {
+    array(file, CHECKSUM.start)
+}
+
+/// The public key and the signature in a file that was read, if it is signed.
+pub fn signature(file: &[u8]) -> Option<(&[u8; KEY_BYTES], &[u8; SIGNATURE_BYTES])> {
+    let (key, rest) = file.get(KEY_AT..COVERED_FROM)?.split_first_chunk()?;
+    let signature = rest.first_chunk()?;
+    let is_signed = file[KEY_AT..COVERED_FROM].iter().any(|byte| *byte != 0);
+    is_signed.then_some((key, signature))
+}
+
+/// Writes the public key and the signature into a file that was read.
+pub fn put_signature(file: &mut [u8], key: &[u8; KEY_BYTES], signature: &[u8; SIGNATURE_BYTES]) {
+    put(file, KEY_AT, key);
+    put(file, SIGNATURE_AT, signature);
+}
+
 /// `N` bytes of the head.
 fn array<const N: usize>(file: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|index| file[at + index])
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.

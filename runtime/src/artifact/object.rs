@@ -31,6 +31,9 @@ const PAGE: u64 = 1 << 16;
 const STUB: u64 = 16;
 const STUB_CODE: [u8; 8] = [0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc];
 const STUB_ADDRESS: u64 = 8;
+/// How far the end of an instruction may lie behind the distance in it: the distance's own four bytes
+/// and an immediate of eight.
+const PC_BYTES: u64 = 12;
 
 type File<'f> = ElfFile64<'f, Endianness>;
 
@@ -289,13 +292,27 @@ impl<'f> Loader<'_, 'f> {
             SymbolSection::Section(section) => self.layout.sections.get(&section.0),
             _ => None,
         };
-        let (Some(offset), true) = (placed, symbol.address() <= MAX_BYTES) else {
+        let (Some(offset), true) = (placed, symbol.address() <= self.layout.length) else {
             return Err(damaged(
                 "symbols within loaded sections",
                 format!("`{}`", symbol.name().unwrap_or_default()),
             ));
         };
         Ok(self.base + offset + symbol.address())
+    }
+
+    /// What a relocation refers to: an address within the file's own sections and up to
+    /// [`PC_BYTES`] before them, as distances count from the end of an instruction.
+    fn target(&self, address: u64, addend: i64) -> Result<u64, Problem> {
+        let target = address.wrapping_add_signed(addend);
+        let from = self.base - PC_BYTES;
+        if (from..=self.base + self.layout.length).contains(&target) {
+            return Ok(target);
+        }
+        Err(damaged(
+            "references within the loaded sections",
+            format!("one {addend} bytes from its symbol"),
+        ))
     }
 
     fn relocate(&self, memory: &mut [u8]) -> Result<(), Problem> {
@@ -314,10 +331,17 @@ impl<'f> Loader<'_, 'f> {
                 let RelocationTarget::Symbol(symbol_index) = relocation.target() else {
                     return Err(damaged("relocations by symbols", format!("type {r_type}")));
                 };
-                if relocation.has_implicit_addend() || offset > section.size() {
+                let bytes = match r_type {
+                    elf::R_X86_64_64 | elf::R_X86_64_PC64 => 8,
+                    _ => 4,
+                };
+                let is_within = offset
+                    .checked_add(bytes)
+                    .is_some_and(|end| end <= section.size());
+                if relocation.has_implicit_addend() || !is_within {
                     return Err(damaged(
                         "relocations within their sections",
-                        format!("one at {offset}"),
+                        format!("one at {offset} of {}", section.size()),
                     ));
                 }
                 let symbol = self.file.symbol_by_index(symbol_index).map_err(malformed)?;
@@ -325,18 +349,21 @@ impl<'f> Loader<'_, 'f> {
                 let stub_address = stub.map(|stub| self.base + stub);
                 let place = start + offset;
                 let here = self.base + place;
-                let addend = relocation.addend() as u64;
-                let plus_addend = |address: u64| address.wrapping_add(addend);
+                let addend = relocation.addend();
                 match r_type {
                     elf::R_X86_64_64 => {
-                        let address = match symbol.is_undefined() {
-                            true => self.import(&symbol)?,
-                            false => self.address(&symbol)?,
+                        let address = match (symbol.is_undefined(), addend) {
+                            (true, 0) => self.import(&symbol)?,
+                            (true, _) => {
+                                return Err(damaged("the address of a function", "one within it"));
+                            }
+                            (false, _) => self.target(self.address(&symbol)?, addend)?,
                         };
-                        write(memory, place, &plus_addend(address).to_le_bytes())?;
+                        write(memory, place, &address.to_le_bytes())?;
                     }
                     elf::R_X86_64_PC64 => {
-                        let distance = plus_addend(self.address(&symbol)?).wrapping_sub(here);
+                        let target = self.target(self.address(&symbol)?, addend)?;
+                        let distance = target.wrapping_sub(here);
                         write(memory, place, &distance.to_le_bytes())?;
                     }
                     elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => {
@@ -344,11 +371,12 @@ impl<'f> Loader<'_, 'f> {
                             Some(stub) => stub,
                             None => self.address(&symbol)?,
                         };
-                        write_near(memory, place, plus_addend(target).wrapping_sub(here))?;
+                        let target = self.target(target, addend)?;
+                        write_near(memory, place, target.wrapping_sub(here))?;
                     }
                     _ if is_through_address(relocation.flags()) => {
                         let stub = stub_address.ok_or_else(|| damaged("a stub", "none"))?;
-                        let target = plus_addend(stub + STUB_ADDRESS);
+                        let target = self.target(stub + STUB_ADDRESS, addend)?;
                         write_near(memory, place, target.wrapping_sub(here))?;
                     }
                     _ => {
@@ -389,8 +417,8 @@ impl<'f> Loader<'_, 'f> {
 
 fn write(memory: &mut [u8], at: u64, bytes: &[u8]) -> Result<(), Problem> {
     let at = at as usize;
-    memory
-        .get_mut(at..at + bytes.len())
+    at.checked_add(bytes.len())
+        .and_then(|end| memory.get_mut(at..end))
         .ok_or_else(|| damaged("relocations within the code", format!("one at {at}")))?
         .copy_from_slice(bytes);
     Ok(())

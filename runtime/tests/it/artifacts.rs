@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use cohort_runtime::abi::symbols;
-use cohort_runtime::artifact::{DeviceCode, DeviceFormat, HostTarget, LoadedObject, ProblemKind};
+use cohort_runtime::artifact::{
+    DeviceCode, DeviceFormat, HostTarget, LoadedObject, ProblemKind, SecretKey, TrustedKeys,
+};
 use cohort_runtime::{Artifact, CompiledCode, Error, Fault};
 use object::write::{Object, Relocation, Symbol, SymbolId, SymbolSection};
 use object::{
@@ -19,6 +21,11 @@ const LOAD: &[u8] = &[0x8b, 0x05, 0, 0, 0, 0, 0xc3];
 const JUMP: &[u8] = &[0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xff, 0xe0];
 /// `jmp the function`
 const TAIL_CALL: &[u8] = &[0xe9, 0, 0, 0, 0];
+
+/// Bytes before the header.
+const HEAD: usize = 192;
+/// Where the public key and the signature in the head end; before them is the checksum.
+const SIGNATURE_END: usize = 152;
 
 struct Writer {
     object: Object<'static>,
@@ -171,7 +178,7 @@ fn refusals_name_the_place_and_both_values() {
         let mut windows = bytes.windows(part.len());
         windows.position(|window| window == part).unwrap()
     };
-    assert!(changed_at(100).starts_with("is damaged: the header (bytes 0.."));
+    assert!(changed_at(200).starts_with("is damaged: the header (bytes 0.."));
     let manifest = changed_at(place_of(b"\"entry\":\"trees\""));
     assert!(
         manifest.starts_with("is damaged: the manifest (bytes "),
@@ -182,11 +189,11 @@ fn refusals_name_the_place_and_both_values() {
     assert!(changed_at(place_of(&[7; 100])).contains("the device code for sm_90"));
     assert_eq!(
         changed_at(8),
-        "cannot run here: its format: expected version 1, found version 0"
+        "cannot run here: its format: expected version 2, found version 0"
     );
     assert_eq!(
         refused(b"PK\x03\x04 and so on").to_string(),
-        r#"is no artifact: its first bytes: expected "\x89COHORT\n", found "PK\x03\x04 and""#
+        r#"is not an artifact: its first bytes: expected "\x89COHORT\n", found "PK\x03\x04 and""#
     );
 }
 
@@ -212,15 +219,15 @@ fn other_versions_and_machines_are_refused() {
 fn with_header(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
-    let mut header = serde_json::from_slice(&bytes[64..64 + length]).unwrap();
+    let mut header = serde_json::from_slice(&bytes[HEAD..HEAD + length]).unwrap();
     change(&mut header);
     let mut json = serde_json::to_vec(&header).unwrap();
     json.resize(length, b' ');
     let mut changed = bytes.to_vec();
-    changed[64..64 + length].copy_from_slice(&json);
+    changed[HEAD..HEAD + length].copy_from_slice(&json);
     let checksum = Sha256::new()
         .chain_update(&changed[..24])
-        .chain_update(&changed[56..64 + length])
+        .chain_update(&changed[SIGNATURE_END..HEAD + length])
         .finalize();
     changed[24..56].copy_from_slice(&checksum);
     changed
@@ -233,7 +240,7 @@ fn sections_must_lie_one_after_another() {
         (0, "offset", 0_u64),
         (1, "offset", 1 << 60),
         (1, "length", u64::MAX),
-        (2, "offset", 65),
+        (2, "offset", 193),
     ] {
         let changed = with_header(&bytes, |header| {
             header["sections"][section][key] = value.into();
@@ -250,7 +257,11 @@ fn an_artifact_is_the_users_fault_and_names_its_path() {
         panic!("it should have been refused");
     };
     assert_eq!(error.fault(), Fault::User);
-    assert!(error.to_string().starts_with("tree.cohort is no artifact"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("tree.cohort is not an artifact")
+    );
 }
 
 #[test]
@@ -258,6 +269,84 @@ fn a_good_artifact_without_the_functions_of_its_manifest_is_refused() {
     let bytes = artifact().to_bytes().unwrap();
     let result = Artifact::open(Path::new("tree.cohort"), &bytes);
     assert!(matches!(result.err(), Some(Error::MissingSymbol { .. })));
+}
+
+/// Made by `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`, for these tests.
+const SECRET: &str = "-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIN1sb+Zlocmu6Srzf2gzQammcFZfsUgkye3biMIvZ+h4
+-----END PRIVATE KEY-----
+";
+const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAm+RqnSHsfvbPrAm1ocmjlFy4TCcQR9SXZuDERtNJVBA=
+-----END PUBLIC KEY-----
+";
+/// Another's, from RFC 8410.
+const STRANGER: &str = "-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
+-----END PUBLIC KEY-----
+";
+
+fn signed() -> Vec<u8> {
+    let mut bytes = artifact().to_bytes().unwrap();
+    let secret = SecretKey::from_pem(SECRET).unwrap();
+    secret.sign(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_signed_artifact_is_trusted_by_who_trusts_its_key() {
+    let bytes = signed();
+    assert_eq!(Artifact::from_bytes(&bytes), Ok(artifact()));
+    let trusts = |keys: &str| TrustedKeys::from_pem(keys).unwrap().check(&bytes);
+    assert_eq!(trusts(PUBLIC), Ok(()));
+    assert_eq!(trusts(&format!("{STRANGER}{PUBLIC}")), Ok(()));
+    let problem = trusts(STRANGER).unwrap_err();
+    assert_eq!(problem.kind, ProblemKind::Untrusted);
+    assert!(
+        problem.to_string().contains("found one by the key "),
+        "{problem}"
+    );
+
+    let unsigned = artifact().to_bytes().unwrap();
+    let problem = TrustedKeys::from_pem(PUBLIC)
+        .unwrap()
+        .check(&unsigned)
+        .unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        "is not trusted: its signature: expected that of the trusted key, found none"
+    );
+}
+
+#[test]
+fn every_byte_of_a_signature_counts() {
+    let bytes = signed();
+    for at in 56..HEAD {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x10;
+        assert_eq!(refused(&changed).kind, ProblemKind::Damaged, "byte {at}");
+    }
+}
+
+#[test]
+fn a_signature_is_of_the_whole_content() {
+    // The checksums fit the changed header, the signature does not.
+    let changed = with_header(&signed(), |header| header["compiler"] = "9.9.9".into());
+    let problem = refused(&changed);
+    assert!(
+        problem.to_string().starts_with("is damaged: its signature"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn keys_that_are_none_are_refused() {
+    assert!(SecretKey::from_pem(PUBLIC).is_err());
+    assert!(TrustedKeys::from_pem("").is_err());
+    assert!(TrustedKeys::from_pem(SECRET).is_err());
+    let cut = &PUBLIC[..PUBLIC.len() - 30];
+    let error = TrustedKeys::from_pem(&format!("{PUBLIC}{cut}")).unwrap_err();
+    assert!(error.starts_with("key 2 "), "{error}");
 }
 
 #[cfg(all(target_arch = "x86_64", unix))]
@@ -283,6 +372,67 @@ mod code {
         }
         assert_eq!(code.symbol("constant"), None, "a constant is no function");
         assert_eq!(code.symbol("fabsf"), None);
+    }
+
+    #[test]
+    fn no_page_can_be_written_and_run() {
+        let code = LoadedObject::load(&object()).unwrap();
+        let inside = function(&code, "answer") as usize;
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut protections = maps.lines().map(|line| {
+            let (range, rest) = line.split_once(' ').unwrap();
+            let (from, to) = range.split_once('-').unwrap();
+            let address = |text| usize::from_str_radix(text, 16).unwrap();
+            (address(from)..address(to), &rest[..3])
+        });
+        assert_eq!(protections.clone().find(|(_, flags)| *flags == "rwx"), None);
+        let of_code = protections.find(|(range, _)| range.contains(&inside));
+        assert_eq!(of_code.map(|(_, flags)| flags), Some("r-x"));
+    }
+
+    /// A table in writable data with one address, `addend` from a function, at `offset`.
+    fn table(offset: u64, addend: i64) -> Result<(), String> {
+        let mut writer = Writer::new();
+        let text = writer
+            .object
+            .section_id(object::write::StandardSection::Text);
+        writer.object.append_section_data(text, &[0xc3], 16);
+        let f = writer.symbol("f", SymbolSection::Section(text), 0);
+        let data = writer
+            .object
+            .section_id(object::write::StandardSection::Data);
+        writer.object.append_section_data(data, &[0; 16], 8);
+        let flags = RelocationFlags::Elf {
+            r_type: elf::R_X86_64_64,
+        };
+        let relocation = Relocation {
+            offset,
+            symbol: f,
+            addend,
+            flags,
+        };
+        writer.object.add_relocation(data, relocation).unwrap();
+        let loaded = LoadedObject::load(&writer.bytes()).map(drop);
+        loaded.map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn relocations_stay_within_their_section_and_the_code() {
+        assert_eq!(table(8, 0), Ok(()));
+        for offset in [9, 16, 1 << 20, u64::MAX] {
+            let error = table(offset, 0).unwrap_err();
+            assert!(
+                error.contains("relocations within their sections"),
+                "{error}"
+            );
+        }
+        for addend in [-64, 1 << 40, i64::MIN, i64::MAX] {
+            let error = table(0, addend).unwrap_err();
+            assert!(
+                error.contains("references within the loaded sections"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ impl Jit {
                 "internal error: the compiled module is not valid",
             ));
         }
+        super::module::refuse_assembly(module)?;
         // SAFETY: the module is valid; the engine keeps nothing of it. A null engine is told apart.
         let engine = unsafe { cohort_jit_create(module.to_raw()) };
         if engine.ptr.is_null() {

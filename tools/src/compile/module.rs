@@ -5,6 +5,7 @@ use std::path::Path;
 
 use cohort_abi::manifest::Manifest;
 use cohort_dialects::builder::name_of;
+use cohort_dialects::diagnostics::emit_error;
 use cohort_passes::ir::{name_attribute, top_level};
 use cohort_passes::kernel_description::ATTRIBUTE as KERNEL_ATTRIBUTE;
 use cohort_passes::lower_control::MANIFEST_ATTRIBUTE;
@@ -84,6 +85,28 @@ pub fn run_passes_upto(
             pipeline::run_stage(context, module, stage, options)
                 .map_err(|_| Stop::reported(USAGE))?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses assembly in a module of the `llvm` dialect: LLVM would end the process over it, since no
+/// assembler is part of it here.
+pub fn refuse_assembly(module: &Module<'_>) -> Result<(), Stop> {
+    let operation = module.as_operation();
+    let nested = cohort_passes::ir::nested_ops(operation);
+    let inline = nested
+        .into_iter()
+        .find(|nested| name_of(*nested) == "llvm.inline_asm");
+    if let Some(inline) = inline {
+        emit_error(
+            inline,
+            "inline assembly cannot be compiled; call a function of the runtime",
+        );
+        return Err(Stop::reported(USAGE));
+    }
+    if operation.has_attribute("llvm.module_asm") {
+        emit_error(operation, "assembly of a module cannot be compiled");
+        return Err(Stop::reported(USAGE));
     }
     Ok(())
 }

@@ -122,6 +122,7 @@ pub fn emit(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, Stop> {
     if !operation.verify() {
         return Err(internal("the compiled module is not valid"));
     }
+    super::module::refuse_assembly(module)?;
     // SAFETY: a context of its own, which outlives the module in it.
     let context = Context(unsafe { LLVMContextCreate() });
     // SAFETY: the operation is alive and only read.

@@ -1,12 +1,14 @@
 //! `--emit` and `.coh` inputs: the compiler's own way down the levels.
 
+use std::path::Path;
+
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Manifest;
 use cohort_passes::gpu::binary::{self, Architecture, GpuError};
 use cohort_passes::gpu::{lower_kernels_to_gpu, round_products_bf16, round_products_tf32};
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
-use cohort_runtime::artifact::{DeviceCode, LoadedObject};
+use cohort_runtime::artifact::{DeviceCode, LoadedObject, SecretKey};
 use cohort_runtime::{Artifact, CompiledCode};
 use melior::Context;
 use melior::ir::{Module, operation::OperationLike};
@@ -120,9 +122,23 @@ pub fn artifact(
         object,
         device_code,
     };
-    artifact
+    let mut bytes = artifact
         .to_bytes()
-        .map_err(|error| Stop::usage(error.to_string()))
+        .map_err(|error| Stop::usage(error.to_string()))?;
+    if let Some(path) = &options.sign_key {
+        sign(&mut bytes, path)?;
+    }
+    Ok(bytes)
+}
+
+/// Signs an artifact with the key in a file.
+fn sign(artifact: &mut [u8], path: &Path) -> Result<(), Stop> {
+    let text = crate::text::read(path)?;
+    std::str::from_utf8(&text)
+        .map_err(|_| "it is not text".to_owned())
+        .and_then(SecretKey::from_pem)
+        .and_then(|key| key.sign(artifact).map_err(|problem| problem.to_string()))
+        .map_err(|reason| Stop::usage(format!("cannot sign with {}: {reason}", path.display())))
 }
 
 /// The kernels of a program for a GPU, as text or as what a driver loads.

@@ -38,6 +38,7 @@ pub struct Options {
     pub target_cpu: Option<String>,
     pub gpu_arch: Option<String>,
     pub precision: Option<String>,
+    pub sign_key: Option<PathBuf>,
     pub list_passes_markdown: bool,
 }
 
@@ -148,6 +149,7 @@ pub fn parse(
             target_cpu: non_empty(text(parsed.target_cpu)),
             gpu_arch: non_empty(text(parsed.gpu_arch)),
             precision: non_empty(text(parsed.precision)),
+            sign_key: (parsed.sign_key.length > 0).then(|| path(parsed.sign_key)),
             without: (0..cohort_opt_without_count())
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
@@ -260,6 +262,7 @@ struct RawOptions {
     target_cpu: MlirStringRef,
     gpu_arch: MlirStringRef,
     precision: MlirStringRef,
+    sign_key: MlirStringRef,
     list_passes_markdown: bool,
 }
 
@@ -279,6 +282,7 @@ impl Default for RawOptions {
             target_cpu: empty,
             gpu_arch: empty,
             precision: empty,
+            sign_key: empty,
             list_passes_markdown: false,
         }
     }

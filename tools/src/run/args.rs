@@ -8,6 +8,7 @@ use cohort_runtime::device::{self, DeviceKind};
 use cohort_runtime::{Batch, Config, Limits, Policy};
 
 use super::explain::Format;
+use super::model::Kind;
 use super::techniques::Without;
 #[cfg(feature = "compiler")]
 use crate::compile::gpu::GpuCode;
@@ -22,7 +23,7 @@ use crate::output::{self, Named};
 #[derive(Debug, Parser)]
 #[command(name = "batch-run", version)]
 pub struct Arguments {
-    /// The program: a `.coh` or `.mlir` file, or an artifact (`.cohort`)
+    /// The program, whose name says what it is: `.coh`, an artifact (`.cohort`), or else IR (`.mlir`)
     pub model: PathBuf,
     /// The program's weights, a safetensors file; binds its dims
     #[arg(long, value_name = "FILE")]
@@ -40,6 +41,23 @@ pub struct Arguments {
     /// Accept tensors in the weights file that the program does not use
     #[arg(long)]
     pub allow_unused_weights: bool,
+
+    /// Run IR, which can do all that this process can; without it, only `.coh` and artifacts run
+    #[arg(long)]
+    pub allow_ir: bool,
+    /// Run an artifact only if it is signed with one of the Ed25519 public keys in a PEM file
+    #[arg(long, value_name = "FILE")]
+    pub trust: Option<PathBuf>,
+    /// Run an artifact in a process of its own that can reach no file, network or other process, only
+    /// the input and the output
+    #[arg(
+        long,
+        conflicts_with_all = ["benchmark_repetitions", "verify_batch_invariance", "expect", "oracle"]
+    )]
+    pub sandbox: bool,
+    /// This is that process
+    #[arg(long, hide = true, requires = "sandbox")]
+    pub inside_sandbox: bool,
 
     /// Where kernels run: on the processor, on an NVIDIA GPU, or, to check what a GPU would compute,
     /// in a simulator of one
@@ -266,6 +284,16 @@ impl Arguments {
         if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Depth {
             return Err(Stop::usage(
                 "`--granularity instance` leaves nothing to order: it needs no `--scheduler`",
+            ));
+        }
+        if self.sandbox && self.device != Device::Cpu {
+            return Err(Stop::usage(
+                "`--sandbox` is for `--device cpu`: a GPU's driver needs what the sandbox forbids",
+            ));
+        }
+        if self.sandbox && Kind::of(&self.model) != Kind::Artifact {
+            return Err(Stop::usage(
+                "`--sandbox` is for artifacts; make one with `batch-opt --emit artifact`",
             ));
         }
         if self.oracle && !cfg!(feature = "compiler") {

@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
             threads: 1,
             ..Stats::default()
         };
-        write_stats(path, &stats)?;
+        write_stats(crate::output::Document::open(path)?, &stats)?;
     }
     summarise(arguments, summary.instances, summary.failed);
     Ok(if summary.failed == 0 { SUCCESS } else { FAILED })

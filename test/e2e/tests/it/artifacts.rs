@@ -108,7 +108,7 @@ fn a_bad_artifact_is_refused_with_the_reason() {
     };
     for length in [0, 1, 8, 30, 64, 500, good.len() / 2, good.len() - 1] {
         let words = if length == 0 {
-            "is no artifact"
+            "is not an artifact"
         } else {
             "is damaged"
         };
@@ -121,8 +121,8 @@ fn a_bad_artifact_is_refused_with_the_reason() {
         changed[at] ^= 1 << rng.below(8);
         check(&changed, &[]);
     }
-    check(b"fn main(n: i32) -> i32 { n }", &["is no artifact"]);
-    check(&good[1..], &["is no artifact"]);
+    check(b"fn main(n: i32) -> i32 { n }", &["is not an artifact"]);
+    check(&good[1..], &["is not an artifact"]);
 }
 
 #[test]

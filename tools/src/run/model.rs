@@ -1,0 +1,112 @@
+//! From the file that holds a program to code in memory, as far as the user lets it come.
+//!
+//! A `.coh` program can only compute. An artifact is machine code, and IR may call whatever this process
+//! may, so both run on somebody's word: an artifact by its name, `--trust` and `--sandbox`, IR by
+//! `--allow-ir`. What a file is follows from its name and never from its bytes, so that nothing that looks
+//! harmless runs as code.
+
+use std::path::Path;
+
+use cohort_runtime::artifact::TrustedKeys;
+use cohort_runtime::{Artifact, Error, Program};
+
+use super::args::Arguments;
+use crate::exit::Stop;
+
+/// What a program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Source,
+    Ir,
+    Artifact,
+}
+
+impl Kind {
+    /// By the name of its file.
+    pub fn of(path: &Path) -> Kind {
+        match path.extension().and_then(|name| name.to_str()) {
+            Some("coh") => Kind::Source,
+            Some("cohort") => Kind::Artifact,
+            _ => Kind::Ir,
+        }
+    }
+}
+
+/// Reads the program, checks that it may run, and compiles it unless it is compiled.
+pub fn load(arguments: &Arguments) -> Result<Program, Stop> {
+    let path = &arguments.model;
+    let kind = Kind::of(path);
+    if kind == Kind::Ir && !arguments.allow_ir {
+        return Err(Stop::usage(format!(
+            "{} is taken for IR, by its name; IR can do all that this process can, so it runs with \
+             `--allow-ir` alone (programs are called `.coh`, artifacts `.cohort`)",
+            path.display()
+        )));
+    }
+    let bytes = crate::text::read(path)?;
+    if kind == Kind::Artifact {
+        arguments.refuse_for_artifacts()?;
+        if let Some(keys) = &arguments.trust {
+            check_signature(path, &bytes, keys)?;
+        }
+        return Artifact::open(path, &bytes).map_err(super::stop);
+    }
+    if Artifact::is_artifact(&bytes) {
+        return Err(Stop::usage(format!(
+            "{} holds an artifact, whose name must end in `.cohort`",
+            path.display()
+        )));
+    }
+    if arguments.trust.is_some() {
+        return Err(Stop::usage(format!(
+            "`--trust` asks for a signature, which only an artifact can have, and {} is none",
+            path.display()
+        )));
+    }
+    compile(arguments, &bytes)
+}
+
+/// Refuses an artifact that was not signed with one of the keys in a file.
+fn check_signature(path: &Path, bytes: &[u8], keys: &Path) -> Result<(), Stop> {
+    let text = crate::text::read(keys)?;
+    let trusted = std::str::from_utf8(&text)
+        .map_err(|_| "it is not text".to_owned())
+        .and_then(TrustedKeys::from_pem)
+        .map_err(|reason| Stop::usage(format!("cannot use {}: {reason}", keys.display())))?;
+    trusted.check(bytes).map_err(|problem| {
+        super::stop(Error::Artifact {
+            path: path.to_owned(),
+            problem: Box::new(problem),
+        })
+    })
+}
+
+#[cfg(feature = "compiler")]
+fn compile(arguments: &Arguments, bytes: &[u8]) -> Result<Program, Stop> {
+    const STACK_BYTES: usize = 1 << 30;
+    let dims = crate::compile::source::Dims::new(arguments.weights.clone(), &arguments.dims)?;
+    let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
+    // MLIR's passes recurse over what they transform.
+    let program = crate::stack::with_stack(STACK_BYTES, || {
+        crate::compile::compile(&arguments.model, bytes, &dims, &pipeline, &gpu).map(Carried)
+    })?;
+    Ok(program.0)
+}
+
+/// Takes a program from the thread that compiled it to this one.
+#[cfg(feature = "compiler")]
+struct Carried(Program);
+
+// SAFETY: the program's code has no state that belongs to a thread, and the thread that made it has
+// ended when it is used.
+#[cfg(feature = "compiler")]
+unsafe impl Send for Carried {}
+
+#[cfg(not(feature = "compiler"))]
+fn compile(arguments: &Arguments, _: &[u8]) -> Result<Program, Stop> {
+    Err(Stop::usage(format!(
+        "{} is not an artifact, and this batch-run was built without the compiler; make an artifact of \
+         it with `batch-opt --emit artifact`",
+        arguments.model.display()
+    )))
+}
