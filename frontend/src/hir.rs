@@ -55,7 +55,7 @@ pub enum Kind {
     },
     Match {
         scrutinee: Box<Expr>,
-        arms: Vec<(Pattern, Expr)>,
+        arms: Vec<Arm>,
     },
     If {
         cond: Box<Expr>,
@@ -90,10 +90,20 @@ pub enum Kind {
     Op(Op, Vec<Expr>),
 }
 
+#[derive(Clone, Debug)]
+pub struct Arm {
+    pub pattern: Pattern,
+    /// A `bool` that must hold too.
+    pub guard: Option<Expr>,
+    pub body: Expr,
+}
+
 /// A built-in on values; its result's shape is the expression's type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     Len,
+    /// A scalar that the host knows from here on.
+    Host,
     Index,
     Push,
     Reverse,
@@ -142,6 +152,18 @@ pub enum PatternKind {
         fields: Vec<Pattern>,
     },
     Tuple(Vec<Pattern>),
+    /// Whichever matches first; all bind the same locals.
+    Or(Vec<Pattern>),
     Int(i32),
     Bool(bool),
+}
+
+impl Pattern {
+    /// What an or-pattern chooses from; the pattern itself if it is none.
+    pub fn alternatives(&self) -> Vec<&Pattern> {
+        match &self.kind {
+            PatternKind::Or(parts) => parts.iter().flat_map(Pattern::alternatives).collect(),
+            _ => vec![self],
+        }
+    }
 }

@@ -89,6 +89,22 @@ impl Ty {
         }
     }
 
+    /// Whether the type has at most so many parts.
+    pub fn is_within(&self, parts: usize) -> bool {
+        fn spend(ty: &Ty, left: &mut usize) -> bool {
+            let Some(rest) = left.checked_sub(1) else {
+                return false;
+            };
+            *left = rest;
+            match ty {
+                Ty::Tuple(parts) | Ty::Adt(_, parts) => parts.iter().all(|part| spend(part, left)),
+                Ty::Array(element) => spend(element, left),
+                _ => true,
+            }
+        }
+        spend(self, &mut { parts })
+    }
+
     /// Replaces type parameters by `args`.
     pub fn instantiate(&self, args: &[Ty]) -> Ty {
         self.map(&mut Dim::clone, &mut |leaf| match leaf {

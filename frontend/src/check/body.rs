@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
 use crate::hir::{self, Kind, LocalId};
 use crate::program::{Elem, Literal, Span};
-use crate::suggest::nearest;
+use crate::suggest::{nearest, value_elsewhere};
 use crate::syntax::ast;
 use crate::types::{Dim, F32, I32, Ty};
 
@@ -209,6 +209,7 @@ impl Body<'_> {
             ast::ExprKind::Name(name) => self.name(name, hint),
             ast::ExprKind::Call { name, args } => self.call(name, args, span, hint),
             ast::ExprKind::Index { value, indices } => self.index(value, indices, span),
+            ast::ExprKind::Field { value, name } => self.field(value, name, span),
             ast::ExprKind::Unary { op, value } => self.unary(*op, value, span, hint),
             ast::ExprKind::Binary {
                 op,
@@ -325,8 +326,14 @@ impl Body<'_> {
             .chain(self.items.value_names(self.file))
             .chain(self.items.constructor_names(self.file));
         let diagnostic = diagnostic.at(&name.span, "not found");
+        if let Some(hint) = value_elsewhere(&name.name) {
+            return diagnostic.note(hint);
+        }
         match nearest(&name.name, known) {
             Some(near) => diagnostic.note(format!("did you mean `{near}`?")),
+            None if name.name.starts_with(|c: char| c.is_ascii_uppercase()) => diagnostic.note(
+                format!("declare it in a `type`: `type T = {} | …`", name.name),
+            ),
             None => diagnostic.note("declare it with `let`, as an argument or as a `param`"),
         }
     }

@@ -13,7 +13,17 @@ pub const BUILTINS: &[(&str, &str)] = &[
     ("len", "len(x)"),
     ("push", "push(array, value)"),
     ("reverse", "reverse(array)"),
-    ("range", "range(count)"),
+    ("set", "set(array, index, value)"),
+    ("range", "range(count) or range(start, end)"),
+    ("filter", "filter(array, |element| …)"),
+    (
+        "any",
+        "any(array, |element| …), any(bools) or any(tensor, axis = 0)",
+    ),
+    (
+        "all",
+        "all(array, |element| …), all(bools) or all(tensor, axis = 0)",
+    ),
     ("map", "map(array, …, |element, …| …)"),
     ("fold", "fold(array, start, |acc, element| …)"),
     ("sum", "sum(array) or sum(tensor, axis = 0)"),
@@ -128,7 +138,11 @@ impl Body<'_> {
             "len" => self.len(&args),
             "push" => self.push(&args, hint),
             "reverse" => self.reverse(&args, hint),
+            "set" => self.set(&args, hint),
             "range" => self.range(&args),
+            "filter" => self.filter(&args),
+            "any" => self.any_or_all(&args, Binary::Or),
+            "all" => self.any_or_all(&args, Binary::And),
             "map" => self.map(&args),
             "fold" => self.fold(&args, hint),
             "sum" => self.sum(&args),
@@ -245,6 +259,9 @@ impl Body<'_> {
     }
 
     fn range(&mut self, args: &Args<'_>) -> hir::Expr {
+        if let [Arg::Value(start), Arg::Value(end)] = args.given.as_slice() {
+            return self.range_between(start, end, args.span);
+        }
         let Some([count]) = self.exactly(args) else {
             return self.error(args.span);
         };

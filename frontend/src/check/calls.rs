@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dims::Poly;
 use crate::hir::{self, Kind};
 use crate::program::Span;
-use crate::suggest::nearest;
+use crate::suggest::{known_elsewhere, nearest};
 use crate::syntax::ast::{self, Arg};
 use crate::types::Ty;
 
@@ -37,7 +37,7 @@ impl Body<'_> {
         hint: Option<&Ty>,
     ) -> hir::Expr {
         if self.items.constructor(self.file, &name.name).is_some() {
-            return match self.plain_arguments(name, args) {
+            return match self.fields(name, args, span) {
                 Some(args) => self.construct(name, &args, span, hint),
                 None => self.error(span),
             };
@@ -68,9 +68,19 @@ impl Body<'_> {
 
     fn unknown_function(&self, name: &ast::Ident) -> Diagnostic {
         if self.lookup(&name.name).is_some() {
-            return Diagnostic::error("E0305", format!("`{}` is no function", name.name))
-                .at(&name.span, "a value cannot be called")
-                .note("a tensor or an array is indexed with `[…]`");
+            let diagnostic = Diagnostic::error("E0305", format!("`{}` is no function", name.name))
+                .at(&name.span, "a value cannot be called");
+            let local = self
+                .lookup(&name.name)
+                .and_then(|local| self.locals.get(local));
+            return match local.map(|local| self.infer.shallow(&local.ty)) {
+                Some(Ty::Array(_)) => diagnostic.note("an element of an array is `xs[i]`"),
+                Some(ty @ Ty::Tensor { .. }) if !ty.is_scalar() => {
+                    diagnostic.note("a row of a tensor is `x[i]`")
+                }
+                Some(Ty::Tensor { .. }) => diagnostic.note("a product is written `a * (b + c)`"),
+                _ => diagnostic.note("only functions, built-ins and constructors are called"),
+            };
         }
         let capital = name.name.starts_with(|c: char| c.is_ascii_uppercase());
         let what = if capital { "constructor" } else { "function" };
@@ -80,6 +90,9 @@ impl Body<'_> {
         let code = if capital { "E0206" } else { "E0204" };
         let diagnostic = Diagnostic::error(code, format!("there is no {what} `{}`", name.name))
             .at(&name.span, "not found");
+        if let Some(hint) = known_elsewhere(&name.name) {
+            return diagnostic.note(hint);
+        }
         match nearest(&name.name, known) {
             Some(near) => diagnostic.note(format!("did you mean `{near}`?")),
             None if capital => diagnostic.note("declare it in a `type`"),
@@ -88,7 +101,7 @@ impl Body<'_> {
     }
 
     /// Arguments of what takes neither closures nor names.
-    fn plain_arguments<'e>(
+    pub fn plain_arguments<'e>(
         &mut self,
         name: &ast::Ident,
         args: &'e [Arg],
@@ -406,7 +419,10 @@ struct Instance {
 pub fn closure_misplaced(span: &Span) -> Diagnostic {
     Diagnostic::error("E0305", "a closure cannot stand here")
         .at(span, "not expected here")
-        .note("only `map` and `fold` take closures; define a function with `fn` instead")
+        .note(
+            "only `map`, `fold`, `filter`, `any` and `all` take closures; \
+             define a function with `fn` instead",
+        )
 }
 
 /// `|x1, x2| name(x1, x2)`

@@ -1,12 +1,14 @@
 //! Gathers the declarations of a file: names first, so that their order is free, then types.
 
+use super::aliases;
 use super::builtins::is_builtin;
 use super::items::{Const, ConstructorDecl, Items, Param, Signature, TypeDecl};
 use super::resolve::{Rule, TypeResolver, elem_named};
 use crate::diagnostic::Diagnostic;
 use crate::program::{Literal, Span};
 use crate::syntax::ast::{
-    ConstItem, ExprKind, FunctionItem, Ident, Item, Module, ParamItem, TypeItem, UnaryOp,
+    ConstItem, ConstructorItem, ExprKind, FunctionItem, Ident, Item, Module, ParamItem, TypeItem,
+    UnaryOp,
 };
 use crate::types::{Dim, Ty};
 
@@ -18,16 +20,25 @@ pub fn collect<'m>(
     module: &'m Module,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<&'m FunctionItem> {
+    let renamed = aliases::of_names(items, file, module);
     for item in &module.items {
         match item {
             Item::Dims(names) => names
                 .iter()
                 .for_each(|n| declare_dim(items, file, n, diagnostics)),
             Item::Const(item) => declare_const(items, file, item, diagnostics),
-            Item::Type(item) => declare_type(items, file, item, diagnostics),
-            Item::Param(_) | Item::Function(_) => {}
+            Item::Type(item) if !renamed.contains_key(&item.name.span.range.start) => {
+                declare_type(items, file, item, diagnostics);
+            }
+            Item::Type(_) | Item::Alias(_) | Item::Param(_) | Item::Function(_) => {}
         }
     }
+    let written = module.items.iter().filter_map(|item| match item {
+        Item::Alias(item) => Some(item),
+        Item::Type(item) => renamed.get(&item.name.span.range.start),
+        _ => None,
+    });
+    aliases::declare(items, file, &written.collect::<Vec<_>>(), diagnostics);
     // Every dim and type has its place now, so what is written with them can be read.
     let mut functions = Vec::new();
     for item in &module.items {
@@ -38,7 +49,7 @@ pub fn collect<'m>(
                 declare_function(items, file, item, diagnostics);
                 functions.push(item);
             }
-            Item::Dims(_) | Item::Const(_) => {}
+            Item::Dims(_) | Item::Const(_) | Item::Alias(_) => {}
         }
     }
     functions
@@ -143,25 +154,8 @@ fn declare_type(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let name = &item.name;
-    if elem_named(&name.name).is_some() {
-        diagnostics.push(
-            Diagnostic::error("E0203", format!("`{}` is built in", name.name))
-                .at(&name.span, "cannot be declared")
-                .note("choose another name"),
-        );
+    if !names_a_type(items, file, name, &item.generics, diagnostics) {
         return;
-    }
-    if let Some(first) = items
-        .type_named(file, &name.name)
-        .and_then(|t| items.types.get(t))
-        && first.name.span.file == file
-    {
-        diagnostics.push(duplicate("the type", name, &first.name.span));
-        return;
-    }
-    report_duplicates("the type parameter", &item.generics, diagnostics);
-    if !name.name.starts_with(|c: char| c.is_ascii_uppercase()) {
-        diagnostics.push(lower_case("type", name));
     }
     let index = items.types.len();
     items.types.push(TypeDecl {
@@ -196,6 +190,60 @@ fn declare_type(
             .constructors
             .insert(name.name.clone(), (index, place));
     }
+}
+
+/// Whether a type may be declared by this name; what is wrong with it is reported.
+pub fn names_a_type(
+    items: &Items,
+    file: usize,
+    name: &Ident,
+    generics: &[Ident],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> bool {
+    if elem_named(&name.name).is_some() {
+        diagnostics.push(
+            Diagnostic::error("E0203", format!("`{}` is built in", name.name))
+                .at(&name.span, "cannot be declared")
+                .note("choose another name"),
+        );
+        return false;
+    }
+    let declared = items.type_named(file, &name.name);
+    let declared = declared.and_then(|t| items.types.get(t)).map(|t| &t.name);
+    let alias = items.alias(file, &name.name);
+    let alias = alias.and_then(|t| items.aliases.get(t)).map(|t| &t.name);
+    if let Some(first) = declared.or(alias)
+        && first.span.file == file
+    {
+        diagnostics.push(duplicate("the type", name, &first.span));
+        return false;
+    }
+    report_duplicates("the type parameter", generics, diagnostics);
+    if !name.name.starts_with(|c: char| c.is_ascii_uppercase()) {
+        diagnostics.push(lower_case("type", name));
+    }
+    true
+}
+
+/// The names of a constructor's fields: all have one, or none has.
+fn field_names(item: &ConstructorItem, diagnostics: &mut Vec<Diagnostic>) -> Vec<Ident> {
+    let names: Vec<Ident> = item.fields.iter().filter_map(|f| f.name.clone()).collect();
+    report_duplicates("the field", &names, diagnostics);
+    if names.is_empty() || names.len() == item.fields.len() {
+        return names;
+    }
+    let nameless = item.fields.iter().find(|field| field.name.is_none());
+    if let Some(field) = nameless {
+        diagnostics.push(
+            Diagnostic::error(
+                "E0602",
+                format!("`{}` names some fields and not others", item.name.name),
+            )
+            .at(&field.ty.span, "this field has no name")
+            .note("name all fields or none: `Node(left: Tree, right: Tree)`"),
+        );
+    }
+    Vec::new()
 }
 
 fn lower_case(what: &str, name: &Ident) -> Diagnostic {
@@ -250,11 +298,12 @@ fn resolve_constructors(
         let fields = constructor
             .fields
             .iter()
-            .map(|field| resolver.ty(field))
+            .map(|field| resolver.ty(&field.ty))
             .collect();
         constructors.push(ConstructorDecl {
             name: constructor.name.clone(),
             fields,
+            names: field_names(constructor, diagnostics),
         });
     }
     if let Some(decl) = items.types.get_mut(index) {
@@ -277,7 +326,7 @@ fn declare_param(
         generics: &[],
         variables: &mut Vec::new(),
         diagnostics,
-        rule: Rule::Fixed,
+        rule: Rule::Parameter,
     };
     let before = resolver.diagnostics.len();
     let ty = resolver.ty(&item.ty);

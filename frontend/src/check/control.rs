@@ -1,9 +1,10 @@
 //! Blocks, branches, loops, `map` and `fold`.
 
 use super::body::{Body, Why};
+use super::explain::first_of;
 use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Kind};
-use crate::program::Span;
+use crate::program::{Elem, Span};
 use crate::syntax::ast;
 use crate::types::{BOOL, Ty};
 
@@ -98,10 +99,18 @@ impl Body<'_> {
         let mut diagnostic =
             Diagnostic::error("E0307", format!("a condition is one `bool`, not `{shown}`"))
                 .at(&checked.span, format!("this is `{shown}`"));
-        if let Ty::Tensor { shape, .. } = self.infer.shallow(&checked.ty)
-            && !shape.is_empty()
-        {
-            diagnostic = diagnostic.note("take one element, as in `p[0] > 0.5`");
+        if let Ty::Tensor { elem, shape } = self.infer.shallow(&checked.ty) {
+            diagnostic = match (elem, shape.len()) {
+                (Elem::Bool, rank) => diagnostic.note(format!(
+                    "ask for one element, `{}`, or for several: `any(…)`, `all(…)`",
+                    first_of(rank)
+                )),
+                (Elem::I32, 0) => diagnostic.note("compare it: `x != 0`"),
+                (_, 0) => diagnostic.note("compare it: `x > 0.5`"),
+                (_, rank) => {
+                    diagnostic.note(format!("compare one element: `{} > 0`", first_of(rank)))
+                }
+            };
         }
         self.report(diagnostic);
         self.error(&checked.span)
@@ -152,7 +161,7 @@ impl Body<'_> {
         hint: Option<&Ty>,
     ) -> hir::Expr {
         let scrutinee = self.expr(scrutinee, None);
-        let mut checked: Vec<(hir::Pattern, hir::Expr)> = Vec::new();
+        let mut checked: Vec<hir::Arm> = Vec::new();
         let mut ty: Option<Ty> = None;
         let mut sound = true;
         for arm in arms {
@@ -160,9 +169,10 @@ impl Body<'_> {
             let before = self.diagnostics.len();
             let pattern = self.pattern(&arm.pattern, &scrutinee.ty);
             sound &= self.diagnostics.len() == before && !is_broken(&arm.pattern);
+            let guard = arm.guard.as_ref().map(|guard| self.condition(guard));
             let body = match (&ty, checked.first()) {
-                (Some(ty), Some((_, first))) => {
-                    let first = first.span.clone();
+                (Some(ty), Some(first)) => {
+                    let first = first.body.span.clone();
                     let why = Why {
                         span: Some(&first),
                         text: "like the first arm",
@@ -176,12 +186,15 @@ impl Body<'_> {
                 }
             };
             self.scope.truncate(depth);
-            checked.push((pattern, body));
+            checked.push(hir::Arm {
+                pattern,
+                guard,
+                body,
+            });
         }
         // What a pattern with a mistake was meant to match is not known.
         if sound {
-            let patterns: Vec<&hir::Pattern> = checked.iter().map(|(pattern, _)| pattern).collect();
-            self.check_arms(&patterns, &scrutinee, span);
+            self.check_arms(&checked, &scrutinee, span);
         }
         let Some(ty) = ty else {
             return self.error(span);
@@ -218,9 +231,10 @@ pub fn let_in(bindings: Vec<(hir::Pattern, hir::Expr)>, body: hir::Expr) -> hir:
 fn is_broken(pattern: &ast::Pattern) -> bool {
     match &pattern.kind {
         ast::PatternKind::Error => true,
-        ast::PatternKind::Constructor { fields: parts, .. } | ast::PatternKind::Tuple(parts) => {
-            parts.iter().any(is_broken)
+        ast::PatternKind::Constructor { fields, .. } => {
+            fields.iter().any(|field| is_broken(&field.pattern))
         }
+        ast::PatternKind::Tuple(parts) | ast::PatternKind::Or(parts) => parts.iter().any(is_broken),
         _ => false,
     }
 }

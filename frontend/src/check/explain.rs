@@ -95,30 +95,47 @@ impl Body<'_> {
     }
 }
 
-/// How one scalar type is made of another.
-fn conversion_note(found: &Ty, wanted: &Ty) -> Option<&'static str> {
-    match (found, wanted) {
+/// How a value of one type is made of another.
+fn conversion_note(found: &Ty, wanted: &Ty) -> Option<String> {
+    let text = match (found, wanted) {
         (
             Ty::Tensor { elem: f, shape },
             Ty::Tensor {
                 elem: w,
                 shape: wanted,
             },
-        ) => match (f, w, shape.is_empty(), wanted.is_empty()) {
-            (Elem::I32, Elem::F32, ..) => Some("convert it with `f32(…)`, or write `1.0` for `1`"),
-            (Elem::F32, Elem::I32, ..) => {
-                Some("convert it with `i32(…)`, which drops the fraction")
+        ) => match (f, w, shape.len(), wanted.len()) {
+            (Elem::I32, Elem::F32, 0, 0) => "convert it with `f32(…)`, or write `1.0` for `1`",
+            (Elem::I32 | Elem::Bool, Elem::F32, ..) => "convert it with `f32(…)`",
+            (Elem::F32, Elem::I32, ..) => "convert it with `i32(…)`, which drops the fraction",
+            (Elem::Bool, Elem::I32, ..) => "convert it with `i32(…)`, which gives 0 or 1",
+            (Elem::F32, Elem::Bool, ..) => "compare it: `x > 0.5`",
+            (Elem::I32, Elem::Bool, ..) => "compare it: `x != 0`",
+            (_, _, rank, 0) => {
+                return Some(format!("take one element of it, `{}`", first_of(rank)));
             }
-            (Elem::Bool, Elem::F32 | Elem::I32, ..) => {
-                Some("choose between two numbers with `select(condition, a, b)`")
-            }
-            (f, w, false, true) if f == w => Some("take one element of it, as in `x[0]`"),
-            _ => None,
+            (_, _, 0, _) => "a tensor of equal elements is `fill([n, D], value)`",
+            _ => return None,
         },
-        (Ty::Tensor { .. }, Ty::Array(_)) => {
-            Some("an array is written `[a, b]`; a tensor is no array")
+        (Ty::Tensor { shape, .. }, Ty::Array(_)) if !shape.is_empty() => {
+            "the rows of a tensor as an array are `map(range(len(x)), |i| x[i])`"
         }
-        (Ty::Array(_), Ty::Tensor { .. }) => Some("make a tensor of an array with `stack(…)`"),
-        _ => None,
-    }
+        (_, Ty::Array(element)) if found == &**element => "an array of one element is `[x]`",
+        (Ty::Array(element), Ty::Tensor { shape, .. }) => match &**element {
+            Ty::Tensor { shape: row, .. } if row.len() + 1 == shape.len() => {
+                "make a tensor of an array with `stack(…)`"
+            }
+            Ty::Tensor { shape: row, .. } if row.len() == shape.len() => {
+                "take one element of it, as in `xs[0]`, or add all with `sum(xs)`"
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// The first element of a tensor called `x`.
+pub fn first_of(rank: usize) -> String {
+    format!("x[{}]", vec!["0"; rank].join(", "))
 }

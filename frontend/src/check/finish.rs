@@ -97,9 +97,10 @@ impl Finish<'_, '_> {
             }
             Kind::Match { scrutinee, arms } => {
                 self.expr(scrutinee);
-                for (pattern, body) in arms {
-                    self.pattern(pattern);
-                    self.expr(body);
+                for arm in arms {
+                    self.pattern(&mut arm.pattern);
+                    arm.guard.iter_mut().for_each(|guard| self.expr(guard));
+                    self.expr(&mut arm.body);
                 }
             }
             Kind::If {
@@ -165,7 +166,9 @@ impl Finish<'_, '_> {
     fn pattern(&mut self, pattern: &mut Pattern) {
         pattern.ty = self.body.infer.resolve(&pattern.ty);
         match &mut pattern.kind {
-            PatternKind::Construct { fields: parts, .. } | PatternKind::Tuple(parts) => {
+            PatternKind::Construct { fields: parts, .. }
+            | PatternKind::Tuple(parts)
+            | PatternKind::Or(parts) => {
                 parts.iter_mut().for_each(|part| self.pattern(part));
             }
             PatternKind::Wildcard

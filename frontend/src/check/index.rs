@@ -46,13 +46,19 @@ impl Body<'_> {
         indices: &[IndexArg],
         span: &Span,
     ) -> hir::Expr {
-        let [IndexArg::At(index)] = indices else {
-            self.report(
-                Diagnostic::error("E0304", "an array takes one index")
-                    .at(span, "expected `xs[i]`")
-                    .note("`xs[i][j]` reaches into an array of arrays; arrays have no slices"),
-            );
-            return self.error(span);
+        let index = match indices {
+            [IndexArg::At(index)] => index,
+            [IndexArg::Range { start, end, .. }] => {
+                return self.array_slice(array, element, (start.as_ref(), end.as_ref()), span);
+            }
+            _ => {
+                self.report(
+                    Diagnostic::error("E0304", "an array takes one index")
+                        .at(span, "expected `xs[i]` or `xs[a..b]`")
+                        .note("`xs[i][j]` reaches into an array of arrays"),
+                );
+                return self.error(span);
+            }
         };
         let index = self.index_value(index);
         let ty = self.infer.open(element);

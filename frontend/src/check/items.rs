@@ -27,6 +27,24 @@ pub struct TypeDecl {
 pub struct ConstructorDecl {
     pub name: Ident,
     pub fields: Vec<Ty>,
+    /// One a field, or none at all.
+    pub names: Vec<Ident>,
+}
+
+impl ConstructorDecl {
+    /// The place of a field by its name.
+    pub fn field(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own.name == name)
+    }
+}
+
+/// `type Row = f32[H]`: another name of a type.
+#[derive(Clone, Debug)]
+pub struct Alias {
+    pub name: Ident,
+    pub generics: Vec<String>,
+    /// `None` until it is resolved, and for one that stands for itself.
+    pub ty: Option<Ty>,
 }
 
 /// A dim name of a signature that is no dim of the program.
@@ -61,6 +79,7 @@ pub struct Scope {
     pub params: FxHashMap<String, usize>,
     pub consts: FxHashMap<String, usize>,
     pub types: FxHashMap<String, usize>,
+    pub aliases: FxHashMap<String, usize>,
     /// The type, and the constructor's place in it.
     pub constructors: FxHashMap<String, (usize, usize)>,
     /// A function may be defined once for each number and rank of its parameters.
@@ -74,6 +93,7 @@ pub struct Items {
     pub params: Vec<Param>,
     pub consts: Vec<Const>,
     pub types: Vec<TypeDecl>,
+    pub aliases: Vec<Alias>,
     pub functions: Vec<Signature>,
     pub prelude: Scope,
     pub user: Scope,
@@ -116,6 +136,11 @@ impl Items {
             .find_map(|scope| scope.types.get(name).copied())
     }
 
+    pub fn alias(&self, file: usize, name: &str) -> Option<usize> {
+        self.scopes(file)
+            .find_map(|scope| scope.aliases.get(name).copied())
+    }
+
     pub fn constructor(&self, file: usize, name: &str) -> Option<(usize, usize)> {
         self.scopes(file)
             .find_map(|scope| scope.constructors.get(name).copied())
@@ -151,7 +176,7 @@ impl Items {
 
     pub fn type_names(&self, file: usize) -> Vec<&str> {
         self.scopes(file)
-            .flat_map(|s| s.types.keys())
+            .flat_map(|s| s.types.keys().chain(s.aliases.keys()))
             .map(String::as_str)
             .collect()
     }

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Kind};
 use crate::program::Span;
 use crate::syntax::ast;
-use crate::types::Ty;
+use crate::types::{I32, Ty};
 
 impl Body<'_> {
     /// The type of an array's elements; reports what is no array.
@@ -29,7 +29,7 @@ impl Body<'_> {
                 if other.elem().is_some() && !other.is_scalar() {
                     diagnostic =
                         diagnostic.note("go over its rows with `map(range(len(x)), |i| x[i])`");
-                } else if other.is_scalar() {
+                } else if other == I32 {
                     diagnostic = diagnostic.note("count with `range(n)`");
                 }
                 self.report(diagnostic);

@@ -3,12 +3,15 @@
 //! `items` holds what is declared, `collect` and `resolve` read declarations, `body` and its
 //! neighbours check one function each, with `infer` for what is not written down.
 
+mod aliases;
+mod arrays;
 mod body;
 mod builtins;
 mod calls;
 mod collect;
 mod control;
 mod explain;
+mod fields;
 mod finish;
 mod index;
 mod infer;

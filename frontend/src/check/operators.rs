@@ -119,7 +119,11 @@ impl Body<'_> {
                 Diagnostic::error("E0303", format!("`{name}` does not apply to `{shown}`"))
                     .at(&value.span, format!("this is `{shown}`, expected {wanted}"));
             diagnostic = match ty.elem() {
-                Some(Elem::I32) if wanted == "f32" => diagnostic.note("convert it with `f32(…)`"),
+                Some(Elem::I32 | Elem::Bool) if wanted == "f32" => {
+                    diagnostic.note("convert it with `f32(…)`")
+                }
+                Some(Elem::Bool) => diagnostic.note("convert it with `f32(…)` or `i32(…)`"),
+                Some(_) if wanted == "bool" => diagnostic.note("compare it: `x == 0`"),
                 None if matches!(ty, Ty::Array(_)) => {
                     diagnostic.note("apply it to each element with `map`")
                 }
@@ -257,8 +261,19 @@ impl Body<'_> {
             elems,
             (Some(Elem::I32), Some(Elem::F32)) | (Some(Elem::F32), Some(Elem::I32))
         );
-        if mixed {
+        let has = |elem| elems.0 == Some(elem) || elems.1 == Some(elem);
+        if op == Binary::Rem && has(Elem::F32) && !has(Elem::Bool) {
+            let text =
+                "a remainder of f32 is `x - y * f32(i32(x / y))`; `i32(…)` drops the fraction";
+            diagnostic = diagnostic.note(text);
+        } else if matches!(op, Binary::And | Binary::Or) {
+            diagnostic = diagnostic.note("compare numbers first: `x > 0 && y > 0`");
+        } else if mixed {
             diagnostic = diagnostic.note("convert the integer with `f32(…)`");
+        } else if op == Binary::Pow && has(Elem::I32) {
+            diagnostic = diagnostic.note("convert integers with `f32(…)`");
+        } else if elems.0.is_some() && elems.1.is_some() && has(Elem::Bool) {
+            diagnostic = diagnostic.note("convert a `bool` with `f32(…)` or `i32(…)`");
         } else if elems.0.is_none() && elems.1.is_none() && matches!(op, Binary::Eq | Binary::Ne) {
             diagnostic = diagnostic.note("only scalars and tensors are compared; use `match`");
         }

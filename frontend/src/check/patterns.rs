@@ -4,7 +4,7 @@ use super::body::Body;
 use super::resolve::plural;
 use super::usefulness::{Coverage, Matrix};
 use crate::diagnostic::Diagnostic;
-use crate::hir::{self, PatternKind};
+use crate::hir::{self, LocalId, PatternKind};
 use crate::program::{Elem, Span};
 use crate::suggest::nearest;
 use crate::syntax::ast;
@@ -15,20 +15,16 @@ impl Body<'_> {
     pub fn pattern(&mut self, pattern: &ast::Pattern, ty: &Ty) -> hir::Pattern {
         let depth = self.scope.len();
         let checked = self.pattern_in(pattern, ty);
-        for index in depth..self.scope.len() {
-            let Some((name, id)) = self.scope.get(index).cloned() else {
-                continue;
-            };
-            let twice = self
-                .scope
-                .get(depth..index)
-                .unwrap_or(&[])
-                .iter()
-                .find(|(n, _)| *n == name);
-            let Some((_, first)) = twice.cloned() else {
-                continue;
-            };
-            let (Some(first), Some(second)) = (self.locals.get(first), self.locals.get(id)) else {
+        let bound = self.scope.get(depth..).unwrap_or(&[]).to_vec();
+        self.report_bound_twice(&bound);
+        checked
+    }
+
+    pub fn report_bound_twice(&mut self, bound: &[(String, LocalId)]) {
+        for (index, (name, id)) in bound.iter().enumerate() {
+            let twice = bound.iter().take(index).find(|(n, _)| n == name);
+            let first = twice.and_then(|(_, first)| self.locals.get(*first));
+            let Some((first, second)) = first.zip(self.locals.get(*id)) else {
                 continue;
             };
             let diagnostic =
@@ -38,10 +34,9 @@ impl Body<'_> {
                     .note("rename one, or write `_` for what is not used");
             self.report(diagnostic);
         }
-        checked
     }
 
-    fn pattern_in(&mut self, pattern: &ast::Pattern, ty: &Ty) -> hir::Pattern {
+    pub fn pattern_in(&mut self, pattern: &ast::Pattern, ty: &Ty) -> hir::Pattern {
         let span = &pattern.span;
         let ty = self.infer.shallow(ty);
         let kind = match &pattern.kind {
@@ -55,6 +50,7 @@ impl Body<'_> {
                 self.constructor_pattern(name, fields, &ty, span)
             }
             ast::PatternKind::Tuple(parts) => return self.tuple_pattern(parts, ty, span),
+            ast::PatternKind::Or(parts) => self.or_pattern(parts, &ty),
             ast::PatternKind::Int(value) => {
                 self.literal_pattern(&ty, Elem::I32, span);
                 PatternKind::Int(i32::try_from(*value).unwrap_or(0))
@@ -125,7 +121,7 @@ impl Body<'_> {
     fn constructor_pattern(
         &mut self,
         name: &ast::Ident,
-        fields: &[ast::Pattern],
+        fields: &[ast::FieldPattern],
         ty: &Ty,
         span: &Span,
     ) -> PatternKind {
@@ -143,7 +139,7 @@ impl Body<'_> {
             self.report(diagnostic);
             // The variables still exist, so that their uses are no mistakes of their own.
             for field in fields {
-                self.pattern_in(field, &Ty::Error);
+                self.pattern_in(&field.pattern, &Ty::Error);
             }
             return PatternKind::Wildcard;
         };
@@ -177,6 +173,14 @@ impl Body<'_> {
         let Some(shape) = decl.constructors.get(constructor) else {
             return PatternKind::Wildcard;
         };
+        if fields.iter().any(|field| field.name.is_some()) {
+            let fields = self.named_patterns(name, shape, fields, &types, span);
+            return PatternKind::Construct {
+                adt,
+                constructor,
+                fields,
+            };
+        }
         if shape.fields.len() != fields.len() {
             self.report(
                 Diagnostic::error(
@@ -199,7 +203,7 @@ impl Body<'_> {
                 .fields
                 .get(index)
                 .map_or(Ty::Error, |ty| ty.instantiate(&types));
-            let pattern = self.pattern_in(field, &ty);
+            let pattern = self.pattern_in(&field.pattern, &ty);
             if index < shape.fields.len() {
                 checked.push(pattern);
             }
@@ -234,7 +238,7 @@ impl Body<'_> {
     }
 
     /// Reports values that no arm covers and arms that no value reaches.
-    pub fn check_arms(&mut self, arms: &[&hir::Pattern], scrutinee: &hir::Expr, span: &Span) {
+    pub fn check_arms(&mut self, arms: &[hir::Arm], scrutinee: &hir::Expr, span: &Span) {
         if matches!(self.infer.shallow(&scrutinee.ty), Ty::Error) {
             return;
         }
@@ -248,25 +252,54 @@ impl Body<'_> {
             return;
         }
         let matrix = Matrix { items: self.items };
-        for (index, arm) in arms.iter().enumerate() {
-            let earlier = arms.get(..index).unwrap_or(&[]);
-            if !matrix.useful(earlier, arm) {
+        // What an arm with a guard matches may still reach the others.
+        let mut sure: Vec<&hir::Pattern> = Vec::new();
+        for arm in arms {
+            let mut earlier = sure.clone();
+            let alternatives = arm.pattern.alternatives();
+            let reached: Vec<bool> = alternatives
+                .iter()
+                .map(|alternative| {
+                    let useful = matrix.useful(&earlier, alternative);
+                    earlier.push(alternative);
+                    useful
+                })
+                .collect();
+            let useless = Diagnostic::error("E0502", "no value reaches this arm");
+            if !reached.contains(&true) {
+                let text = "the arms before it match everything it does";
+                let useless = useless.at(&arm.pattern.span, text);
+                self.report(useless.note("remove it, or move it up"));
+            } else if let Some((alternative, _)) = alternatives
+                .iter()
+                .zip(reached)
+                .find(|(_, reached)| !reached)
+            {
                 self.report(
-                    Diagnostic::error("E0502", "no value reaches this arm")
-                        .at(&arm.span, "the arms before it match everything it does")
-                        .note("remove it, or move it up"),
+                    Diagnostic::error("E0502", "no value reaches this alternative")
+                        .at(
+                            &alternative.span,
+                            "what stands before it matches everything it does",
+                        )
+                        .note("remove it"),
                 );
             }
+            if arm.guard.is_none() {
+                sure = earlier;
+            }
         }
-        match matrix.coverage(arms) {
+        match matrix.coverage(&sure) {
             Coverage::Complete => {}
             Coverage::Missing(witness) => {
                 let shown = self.show(&scrutinee.ty);
-                self.report(
+                let mut diagnostic =
                     Diagnostic::error("E0501", format!("no arm matches `{witness}`"))
                         .at(&scrutinee.span, format!("a `{shown}` may be `{witness}`"))
-                        .note(format!("add an arm: `{witness} => …`")),
-                );
+                        .note(format!("add an arm: `{witness} => …`"));
+                if sure.len() < arms.len() {
+                    diagnostic = diagnostic.note("an arm with a guard may not be taken");
+                }
+                self.report(diagnostic);
             }
             Coverage::TooLarge => self.report(
                 Diagnostic::error("E0504", "this match is too large to check")

@@ -1,18 +1,21 @@
 //! From written types and dims to [`Ty`] and [`Poly`].
 
+use super::infer::MAX_TYPE_SIZE;
 use super::items::{Items, Variable};
 use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
-use crate::program::{Elem, Literal};
-use crate::suggest::nearest;
+use crate::program::{Elem, Literal, Span};
+use crate::suggest::{capitalised, nearest, type_elsewhere};
 use crate::syntax::ast::{DimExpr, DimKind, DimOp, Ident, TypeExpr, TypeKind};
 use crate::types::{Dim, Ty};
 
 /// What an unknown dim name means where a type is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// A mistake: constructors' fields, parameters of the program, annotations in bodies.
+    /// A mistake: constructors' fields, annotations in bodies.
     Fixed,
+    /// A mistake where `_` is one too: the program's parameters.
+    Parameter,
     /// A new dim variable that the argument binds; `_` is one without a name.
     Argument,
     /// A new dim variable that nothing binds.
@@ -55,19 +58,24 @@ impl TypeResolver<'_> {
                     Ty::Tensor { elem, shape }
                 }
                 None => {
-                    self.diagnostics.push(
+                    let diagnostic =
                         Diagnostic::error("E0602", format!("`{}` has no dims", elem.name))
-                            .at(&elem.span, "only f32, i32 and bool make tensors")
-                            .note(format!("an array is written `[{}]`", elem.name)),
-                    );
+                            .at(&elem.span, "only f32, i32 and bool make tensors");
+                    self.diagnostics.push(match type_elsewhere(&elem.name) {
+                        Some(hint) => diagnostic.note(hint),
+                        None if self.is_type(&elem.name) => {
+                            diagnostic.note(format!("an array is written `[{}]`", elem.name))
+                        }
+                        None => diagnostic.note("a tensor is written `f32[n, D]`"),
+                    });
                     Ty::Error
                 }
             },
-            TypeKind::Name { name, args } => self.named(name, args),
+            TypeKind::Name { name, args } => self.named(name, args, top),
         }
     }
 
-    fn named(&mut self, name: &Ident, args: &[TypeExpr]) -> Ty {
+    fn named(&mut self, name: &Ident, args: &[TypeExpr], top: bool) -> Ty {
         let args: Vec<Ty> = args.iter().map(|arg| self.nested(arg, false)).collect();
         let plain = if let Some(elem) = elem_named(&name.name) {
             Ty::scalar(elem)
@@ -75,6 +83,8 @@ impl TypeResolver<'_> {
             Ty::Generic(index)
         } else if let Some(adt) = self.items.type_named(self.file, &name.name) {
             return self.adt(name, adt, args);
+        } else if let Some(alias) = self.items.alias(self.file, &name.name) {
+            return self.alias(name, alias, &args, top);
         } else {
             let mut diagnostic =
                 Diagnostic::error("E0205", format!("there is no type `{}`", name.name))
@@ -82,11 +92,16 @@ impl TypeResolver<'_> {
             let known = self.items.type_names(self.file);
             let known = known.into_iter().chain(["f32", "i32", "bool"]);
             let known = known.chain(self.generics.iter().map(String::as_str));
-            if let Some(near) = nearest(&name.name, known) {
-                diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
-            } else {
-                diagnostic = diagnostic.note(format!("declare it: `type {} = …`", name.name));
-            }
+            diagnostic = match (type_elsewhere(&name.name), nearest(&name.name, known)) {
+                (Some(hint), _) => diagnostic.note(hint),
+                (None, Some(near)) => diagnostic.note(format!("did you mean `{near}`?")),
+                (None, None) => match capitalised(&name.name) {
+                    Some(name) => diagnostic.note(format!("declare it: `type {name} = …`")),
+                    None => {
+                        diagnostic.note("declare it with `type`; its name begins with a capital")
+                    }
+                },
+            };
             self.diagnostics.push(diagnostic);
             return Ty::Error;
         };
@@ -103,10 +118,74 @@ impl TypeResolver<'_> {
         let Some(decl) = self.items.types.get(adt) else {
             return Ty::Error;
         };
-        if decl.generics.len() == args.len() {
-            return Ty::Adt(adt, args);
+        if self.takes(name, &decl.name, decl.generics.len(), args.len()) {
+            Ty::Adt(adt, args)
+        } else {
+            Ty::Error
         }
-        let wanted = decl.generics.len();
+    }
+
+    fn is_type(&self, name: &str) -> bool {
+        self.items.type_named(self.file, name).is_some()
+            || self.items.alias(self.file, name).is_some()
+            || self.generics.iter().any(|generic| generic == name)
+    }
+
+    /// What an alias stands for.
+    fn alias(&mut self, name: &Ident, alias: usize, args: &[Ty], top: bool) -> Ty {
+        let Some(alias) = self.items.aliases.get(alias) else {
+            return Ty::Error;
+        };
+        // One that stands for itself was reported.
+        let Some(ty) = &alias.ty else {
+            return Ty::Error;
+        };
+        if !self.takes(name, &alias.name, alias.generics.len(), args.len()) {
+            return Ty::Error;
+        }
+        let ty = ty.instantiate(args);
+        if !ty.is_within(MAX_TYPE_SIZE) {
+            self.diagnostics.push(
+                Diagnostic::error("E0306", format!("the type `{}` is too large", name.name))
+                    .at(&name.span, format!("more than {MAX_TYPE_SIZE} parts"))
+                    .note("declare constructors for parts of it"),
+            );
+            return Ty::Error;
+        }
+        if top && self.rule == Rule::Argument {
+            return self.name_lengths(&ty, &name.span);
+        }
+        ty
+    }
+
+    /// An argument's `_` that an alias holds, as one that is written there.
+    fn name_lengths(&mut self, ty: &Ty, span: &Span) -> Ty {
+        match ty {
+            Ty::Tensor { elem, shape } => {
+                let mut named = Vec::new();
+                for dim in shape {
+                    named.push(match dim {
+                        Dim::Any => self.some_length(span),
+                        known @ Dim::Poly(_) => known.clone(),
+                    });
+                }
+                Ty::Tensor {
+                    elem: *elem,
+                    shape: named,
+                }
+            }
+            Ty::Tuple(parts) => {
+                Ty::Tuple(parts.iter().map(|p| self.name_lengths(p, span)).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Whether a type takes as many type arguments; reports where it does not.
+    fn takes(&mut self, name: &Ident, declared: &Ident, wanted: usize, given: usize) -> bool {
+        if wanted == given {
+            return true;
+        }
         self.diagnostics.push(
             Diagnostic::error(
                 "E0602",
@@ -114,16 +193,26 @@ impl TypeResolver<'_> {
                     "`{}` takes {}, not {}",
                     name.name,
                     plural(wanted, "type"),
-                    args.len()
+                    given
                 ),
             )
             .at(
                 &name.span,
                 format!("expected {}", plural(wanted, "type argument")),
             )
-            .see(&decl.name.span, "declared here"),
+            .see(&declared.span, "declared here"),
         );
-        Ty::Error
+        false
+    }
+
+    /// A dim variable without a name.
+    fn some_length(&mut self, span: &Span) -> Dim {
+        self.variables.push(Variable {
+            name: "_".to_owned(),
+            span: span.clone(),
+            bound: true,
+        });
+        Dim::Poly(Poly::atom(Atom::Variable(self.variables.len() - 1)))
     }
 
     fn shape_dim(&mut self, dim: &DimExpr, top: bool) -> Dim {
@@ -132,12 +221,7 @@ impl TypeResolver<'_> {
                 return Dim::Any;
             }
             // Within the function the length is the same wherever the argument is used.
-            self.variables.push(Variable {
-                name: "_".to_owned(),
-                span: dim.span.clone(),
-                bound: true,
-            });
-            return Dim::Poly(Poly::atom(Atom::Variable(self.variables.len() - 1)));
+            return self.some_length(&dim.span);
         }
         let rule = self.rule;
         if !top && rule == Rule::Result {
@@ -178,7 +262,7 @@ impl TypeResolver<'_> {
         if let Some(poly) = lookup_dim(self.items, self.file, self.variables, &name.name) {
             return Some(poly);
         }
-        if self.rule == Rule::Fixed {
+        if matches!(self.rule, Rule::Fixed | Rule::Parameter) {
             let known = self.items.dim_names(self.file);
             let known = known
                 .into_iter()
@@ -188,6 +272,9 @@ impl TypeResolver<'_> {
                     .at(&name.span, "not found");
             diagnostic = match nearest(&name.name, known) {
                 Some(near) => diagnostic.note(format!("did you mean `{near}`?")),
+                None if self.rule == Rule::Parameter => {
+                    diagnostic.note(format!("declare it with `dim {}`", name.name))
+                }
                 None => diagnostic.note(format!(
                     "declare it with `dim {}`, or write `_` for a length that differs by value",
                     name.name
@@ -231,7 +318,7 @@ pub fn combine(op: DimOp, lhs: &Poly, rhs: &Poly) -> Option<Poly> {
     }
 }
 
-pub fn unusable_dim(span: &crate::program::Span, op: DimOp) -> Diagnostic {
+pub fn unusable_dim(span: &Span, op: DimOp) -> Diagnostic {
     let diagnostic = Diagnostic::error("E0207", "this dim cannot be computed");
     if op == DimOp::Div {
         diagnostic

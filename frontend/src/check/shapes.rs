@@ -162,8 +162,13 @@ impl Body<'_> {
             self.wrong_arguments(args, 2);
             return self.error(args.span);
         };
+        if matches!(self.infer.shallow(&first.ty), Ty::Array(_)) {
+            checked.remove(0);
+            let joined = self.concat_arrays(args, first, checked);
+            return let_in(lets, joined);
+        }
         let Some((elem, mut shape)) = self.tensor(&first) else {
-            return self.refuse(args, &first, "tensors of rank 1 or more");
+            return self.refuse(args, &first, "arrays, or tensors of rank 1 or more");
         };
         let axis = match args.axis {
             Some(axis) => self.axis(axis, shape.len(), &first),

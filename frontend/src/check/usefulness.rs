@@ -4,6 +4,7 @@
 //! value matches it and none of them. It looks at one column of a matrix of patterns at a time and
 //! splits the rows by the constructor they ask for. The answer comes with a value as witness.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use super::items::Items;
@@ -63,7 +64,8 @@ impl Matrix<'_> {
 
     fn head(&self, pattern: Option<&Pattern>) -> Option<Head> {
         match &pattern?.kind {
-            PatternKind::Wildcard | PatternKind::Bind(_) => None,
+            // An or-pattern is taken apart before it is looked at.
+            PatternKind::Wildcard | PatternKind::Bind(_) | PatternKind::Or(_) => None,
             PatternKind::Construct {
                 adt,
                 constructor,
@@ -136,6 +138,7 @@ impl Matrix<'_> {
         columns: usize,
         steps: &Cell<usize>,
     ) -> Result<Option<Vec<String>>, OutOfSteps> {
+        let rows = &split_first(rows);
         spend(steps, rows.len())?;
         if columns == 0 {
             return Ok(if rows.is_empty() {
@@ -191,10 +194,23 @@ impl Matrix<'_> {
         row: &[Option<&Pattern>],
         steps: &Cell<usize>,
     ) -> Result<bool, OutOfSteps> {
+        let rows = &split_first(rows);
         spend(steps, rows.len())?;
         let Some((first, rest)) = row.split_first() else {
             return Ok(rows.is_empty());
         };
+        let alternatives = first.map_or_else(Vec::new, Pattern::alternatives);
+        if alternatives.len() > 1 {
+            for alternative in alternatives {
+                let row: Row<'_> = std::iter::once(Some(alternative))
+                    .chain(rest.iter().copied())
+                    .collect();
+                if self.reaches(rows, &row, steps)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
         if let Some(head) = self.head(*first) {
             let rows: Vec<Row<'_>> = rows
                 .iter()
@@ -258,6 +274,29 @@ impl Matrix<'_> {
             }
         }
     }
+}
+
+/// The rows with one for each alternative of an or-pattern in the first column.
+fn split_first<'r, 'p>(rows: &'r [Row<'p>]) -> Cow<'r, [Row<'p>]> {
+    let is_or = |row: &Row<'_>| {
+        let first = row.first().copied().flatten();
+        first.is_some_and(|first| matches!(first.kind, PatternKind::Or(_)))
+    };
+    if !rows.iter().any(is_or) {
+        return Cow::Borrowed(rows);
+    }
+    let mut split = Vec::new();
+    for row in rows {
+        match row.split_first() {
+            Some((Some(first), rest)) => split.extend(first.alternatives().into_iter().map(|p| {
+                std::iter::once(Some(p))
+                    .chain(rest.iter().copied())
+                    .collect()
+            })),
+            _ => split.push(row.clone()),
+        }
+    }
+    Cow::Owned(split)
 }
 
 fn field(fields: &[String], index: usize) -> &str {

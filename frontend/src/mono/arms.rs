@@ -20,9 +20,42 @@ pub struct Goal<'p> {
     pub ty: Type,
     pub span: Span,
     pub bodies: Vec<&'p hir::Expr>,
+    /// One an arm, or none at all.
+    pub guards: Vec<Option<&'p hir::Expr>>,
 }
 
-/// An arm that became a function, with the values it takes.
+/// What is computed once an arm is chosen; both see what its pattern binds.
+#[derive(Clone, Copy)]
+enum Part {
+    Body(usize),
+    Guard(usize),
+}
+
+impl<'p> Goal<'p> {
+    fn expr(&self, part: Part) -> Option<&'p hir::Expr> {
+        match part {
+            Part::Body(arm) => self.bodies.get(arm).copied(),
+            Part::Guard(arm) => self.guards.get(arm).copied().flatten(),
+        }
+    }
+
+    fn ty(&self, part: Part) -> Type {
+        match part {
+            Part::Body(_) => self.ty.clone(),
+            Part::Guard(_) => Type::Scalar(Elem::Bool),
+        }
+    }
+
+    /// The place of a part among all of them.
+    fn place(&self, part: Part) -> usize {
+        match part {
+            Part::Body(arm) => arm,
+            Part::Guard(arm) => self.bodies.len() + arm,
+        }
+    }
+}
+
+/// A part that became a function, with the values it takes.
 struct Shared {
     function: FunctionId,
     /// Locals that the pattern binds, in the order of the first parameters.
@@ -33,7 +66,7 @@ struct Shared {
 
 struct Writer<'g, 'p> {
     goal: &'g Goal<'p>,
-    /// How many ways lead to each arm.
+    /// How many ways lead to each part.
     ways: Vec<usize>,
     shared: Vec<Option<Shared>>,
 }
@@ -41,9 +74,9 @@ struct Writer<'g, 'p> {
 impl Instance<'_, '_> {
     pub fn decide_and_write<'p>(&mut self, rows: Vec<Row<'p>>, goal: &Goal<'p>) -> Expr {
         let decision = self.decide(rows, &goal.span);
-        let mut ways = vec![0; goal.bodies.len()];
-        count_ways(&decision, &mut ways);
-        let shared = goal.bodies.iter().map(|_| None).collect();
+        let mut ways = vec![0; 2 * goal.bodies.len()];
+        count_ways(&decision, goal, &mut ways);
+        let shared = ways.iter().map(|_| None).collect();
         let mut writer = Writer { goal, ways, shared };
         self.write(&decision, &mut writer)
     }
@@ -52,7 +85,25 @@ impl Instance<'_, '_> {
         let span = writer.goal.span.clone();
         let ty = writer.goal.ty.clone();
         match decision {
-            Decision::Arm { arm, binds } => self.write_arm(*arm, binds, writer),
+            Decision::Arm { arm, binds } => self.write_part(Part::Body(*arm), binds, writer),
+            Decision::Guard {
+                arm,
+                binds,
+                otherwise,
+            } => {
+                let cond = Box::new(self.write_part(Part::Guard(*arm), binds, writer));
+                let then = Box::new(self.write_part(Part::Body(*arm), binds, writer));
+                let otherwise = Box::new(self.write(otherwise, writer));
+                Expr {
+                    kind: ExprKind::If {
+                        cond,
+                        then,
+                        otherwise,
+                    },
+                    ty,
+                    span,
+                }
+            }
             Decision::Tuple { var, parts, rest } => {
                 let body = self.write(rest, writer);
                 let mut lets = Vec::new();
@@ -129,16 +180,18 @@ impl Instance<'_, '_> {
         self.used.get(var.0).copied().unwrap_or(false)
     }
 
-    fn write_arm(
+    fn write_part(
         &mut self,
-        arm: usize,
+        part: Part,
         binds: &[(LocalId, VarId)],
         writer: &mut Writer<'_, '_>,
     ) -> Expr {
-        let Some(body) = writer.goal.bodies.get(arm).copied() else {
-            return self.placeholder(writer.goal.ty.clone(), &writer.goal.span);
+        let ty = writer.goal.ty(part);
+        let place = writer.goal.place(part);
+        let Some(body) = writer.goal.expr(part) else {
+            return self.placeholder(ty, &writer.goal.span);
         };
-        if writer.ways.get(arm).is_none_or(|ways| *ways < 2) || is_small(body) {
+        if writer.ways.get(place).is_none_or(|ways| *ways < 2) || is_small(body) {
             let mut lets = Vec::new();
             for (local, var) in binds {
                 self.bind_local(*local, *var, &mut lets);
@@ -146,9 +199,9 @@ impl Instance<'_, '_> {
             let body = self.expr(body);
             return self.wrap(lets, body);
         }
-        let shared = match writer.shared.get_mut(arm).and_then(Option::take) {
+        let shared = match writer.shared.get_mut(place).and_then(Option::take) {
             Some(shared) => shared,
-            None => self.share(body, binds, writer.goal),
+            None => self.share(body, binds, &ty),
         };
         let mut args = Vec::new();
         for local in &shared.locals {
@@ -165,12 +218,12 @@ impl Instance<'_, '_> {
             function: shared.function,
             args,
         };
-        if let Some(slot) = writer.shared.get_mut(arm) {
+        if let Some(slot) = writer.shared.get_mut(place) {
             *slot = Some(shared);
         }
         Expr {
             kind,
-            ty: writer.goal.ty.clone(),
+            ty,
             span: body.span.clone(),
         }
     }
@@ -199,7 +252,7 @@ impl Instance<'_, '_> {
     }
 
     /// Makes an arm a function of what its pattern binds and of what it uses from around it.
-    fn share(&mut self, body: &hir::Expr, binds: &[(LocalId, VarId)], goal: &Goal<'_>) -> Shared {
+    fn share(&mut self, body: &hir::Expr, binds: &[(LocalId, VarId)], ty: &Type) -> Shared {
         let bound: Vec<(LocalId, VarId)> = binds
             .iter()
             .map(|(local, _)| (*local, self.declare(*local)))
@@ -233,7 +286,7 @@ impl Instance<'_, '_> {
         let function = self.mono.add_function(Function {
             name,
             params,
-            result: goal.ty.clone(),
+            result: ty.clone(),
             body: lowered,
             // Variables keep their places, so the function has all of them.
             vars: self.vars.clone(),
@@ -247,24 +300,30 @@ impl Instance<'_, '_> {
     }
 }
 
-fn count_ways(decision: &Decision, ways: &mut [usize]) {
-    match decision {
-        Decision::Arm { arm, .. } => {
-            if let Some(count) = ways.get_mut(*arm) {
-                *count += 1;
-            }
+fn count_ways(decision: &Decision, goal: &Goal<'_>, ways: &mut [usize]) {
+    let mut count = |part| {
+        if let Some(count) = ways.get_mut(goal.place(part)) {
+            *count += 1;
         }
-        Decision::Tuple { rest, .. } => count_ways(rest, ways),
+    };
+    match decision {
+        Decision::Arm { arm, .. } => count(Part::Body(*arm)),
+        Decision::Guard { arm, otherwise, .. } => {
+            count(Part::Guard(*arm));
+            count(Part::Body(*arm));
+            count_ways(otherwise, goal, ways);
+        }
+        Decision::Tuple { rest, .. } => count_ways(rest, goal, ways),
         Decision::Switch { ways: branches, .. } => {
             branches
                 .iter()
-                .for_each(|(_, decision)| count_ways(decision, ways));
+                .for_each(|(_, decision)| count_ways(decision, goal, ways));
         }
         Decision::Test {
             then, otherwise, ..
         } => {
-            count_ways(then, ways);
-            count_ways(otherwise, ways);
+            count_ways(then, goal, ways);
+            count_ways(otherwise, goal, ways);
         }
         Decision::Nothing => {}
     }

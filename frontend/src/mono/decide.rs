@@ -14,14 +14,17 @@ pub struct Row<'p> {
     tests: Vec<(VarId, &'p Pattern)>,
     binds: Vec<(LocalId, VarId)>,
     arm: usize,
+    /// Whether the arm has a guard, so that it may not be taken although its tests hold.
+    guarded: bool,
 }
 
 impl<'p> Row<'p> {
-    pub fn new(arm: usize, tests: Vec<(VarId, &'p Pattern)>) -> Self {
+    pub fn new(arm: usize, guarded: bool, tests: Vec<(VarId, &'p Pattern)>) -> Self {
         Row {
             tests,
             binds: Vec::new(),
             arm,
+            guarded,
         }
     }
 }
@@ -31,6 +34,12 @@ pub enum Decision {
     Arm {
         arm: usize,
         binds: Vec<(LocalId, VarId)>,
+    },
+    /// An arm that is taken if its guard holds.
+    Guard {
+        arm: usize,
+        binds: Vec<(LocalId, VarId)>,
+        otherwise: Box<Decision>,
     },
     /// Takes a tuple apart.
     Tuple {
@@ -59,22 +68,35 @@ impl Instance<'_, '_> {
         if !self.mono.count_expression(span) {
             return Decision::Nothing;
         }
-        let rows: Vec<Row<'_>> = rows.into_iter().map(settle).collect();
-        let Some(first) = rows.first() else {
-            return Decision::Nothing;
-        };
-        let Some((var, pattern)) = first.tests.first().copied() else {
-            return Decision::Arm {
-                arm: first.arm,
-                binds: first.binds.clone(),
+        let mut rows: Vec<Row<'_>> = rows.into_iter().map(settle).collect();
+        let (var, pattern) = loop {
+            let Some(first) = rows.first() else {
+                return Decision::Nothing;
             };
+            let Some((var, pattern)) = first.tests.first().copied() else {
+                let (arm, guarded, binds) = (first.arm, first.guarded, first.binds.clone());
+                if !guarded {
+                    return Decision::Arm { arm, binds };
+                }
+                rows.remove(0);
+                let otherwise = Box::new(self.decide(rows, span));
+                return Decision::Guard {
+                    arm,
+                    binds,
+                    otherwise,
+                };
+            };
+            if !rows.iter().any(|row| chooses(row, var)) {
+                break (var, pattern);
+            }
+            rows = rows.into_iter().flat_map(|row| choices(row, var)).collect();
         };
         match &pattern.kind {
             PatternKind::Tuple(parts) => self.decide_tuple(rows, var, parts.len(), span),
             PatternKind::Construct { .. } => self.decide_adt(&rows, var, &pattern.ty, span),
             PatternKind::Int(value) => self.decide_literal(&rows, var, Literal::I32(*value), span),
             PatternKind::Bool(_) => self.decide_literal(&rows, var, Literal::Bool(true), span),
-            PatternKind::Wildcard | PatternKind::Bind(_) => Decision::Nothing,
+            PatternKind::Wildcard | PatternKind::Bind(_) | PatternKind::Or(_) => Decision::Nothing,
         }
     }
 
@@ -179,6 +201,27 @@ fn settle(mut row: Row<'_>) -> Row<'_> {
         }
     }
     row
+}
+
+/// Whether a row tests a variable by an or-pattern.
+fn chooses(row: &Row<'_>, var: VarId) -> bool {
+    let test = row.tests.iter().find(|(tested, _)| *tested == var);
+    test.is_some_and(|(_, pattern)| matches!(pattern.kind, PatternKind::Or(_)))
+}
+
+/// One row for each alternative of an or-pattern that tests the variable.
+fn choices(row: Row<'_>, var: VarId) -> Vec<Row<'_>> {
+    let place = row.tests.iter().position(|(tested, _)| *tested == var);
+    let Some(place) = place.filter(|_| chooses(&row, var)) else {
+        return vec![row];
+    };
+    let alternatives = row.tests[place].1.alternatives();
+    let with = |alternative| {
+        let mut row = row.clone();
+        row.tests[place].1 = alternative;
+        settle(row)
+    };
+    alternatives.into_iter().map(with).collect()
 }
 
 /// The row with a test on a tuple replaced by tests on its parts.

@@ -154,8 +154,9 @@ impl Instance<'_, '_> {
             ty,
             span: body.span.clone(),
             bodies: vec![body],
+            guards: Vec::new(),
         };
-        let body = self.decide_and_write(vec![Row::new(0, tests)], &goal);
+        let body = self.decide_and_write(vec![Row::new(0, false, tests)], &goal);
         Closure {
             params,
             body: Box::new(body),

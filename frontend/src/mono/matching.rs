@@ -10,18 +10,22 @@ impl Instance<'_, '_> {
     pub fn match_arms(
         &mut self,
         scrutinee: &hir::Expr,
-        arms: &[(Pattern, hir::Expr)],
+        arms: &[hir::Arm],
         ty: Type,
         span: &Span,
     ) -> Expr {
-        let patterns: Vec<&Pattern> = arms.iter().map(|(pattern, _)| pattern).collect();
-        let bodies = arms.iter().map(|(_, body)| body).collect();
+        let patterns = arms.iter().enumerate();
+        let patterns = patterns.flat_map(|(index, arm)| {
+            let alternatives = arm.pattern.alternatives().into_iter();
+            alternatives.map(move |pattern| (index, pattern))
+        });
         let goal = Goal {
             ty,
             span: span.clone(),
-            bodies,
+            bodies: arms.iter().map(|arm| &arm.body).collect(),
+            guards: arms.iter().map(|arm| arm.guard.as_ref()).collect(),
         };
-        self.match_value(scrutinee, &patterns, &goal)
+        self.match_value(scrutinee, &patterns.collect::<Vec<_>>(), &goal)
     }
 
     /// Binds a value to a pattern that always matches.
@@ -45,8 +49,9 @@ impl Instance<'_, '_> {
             ty,
             span: body.span.clone(),
             bodies: vec![body],
+            guards: Vec::new(),
         };
-        self.match_value(value, &[pattern], &goal)
+        self.match_value(value, &[(0, pattern)], &goal)
     }
 
     /// The bindings of an outer `let` whose body is still to come.
@@ -101,17 +106,22 @@ impl Instance<'_, '_> {
         }
     }
 
+    /// `patterns` come with the arms that they choose.
     fn match_value<'p>(
         &mut self,
         value: &hir::Expr,
-        patterns: &[&'p Pattern],
+        patterns: &[(usize, &'p Pattern)],
         goal: &Goal<'p>,
     ) -> Expr {
+        let new_row = |arm: usize, tests| {
+            let guarded = goal.guards.get(arm).is_some_and(Option::is_some);
+            Row::new(arm, guarded, tests)
+        };
         let mut lets: Vec<(VarId, Expr)> = Vec::new();
         let rows = match &value.kind {
             // A tuple that is taken apart at once is never built.
             Kind::Tuple(parts)
-                if patterns.iter().all(|pattern| {
+                if patterns.iter().all(|(_, pattern)| {
                     matches!(pattern.kind, PatternKind::Tuple(_) | PatternKind::Wildcard)
                 }) =>
             {
@@ -119,28 +129,31 @@ impl Instance<'_, '_> {
                     .iter()
                     .map(|part| self.hold(part, &mut lets))
                     .collect();
-                let row = |(arm, pattern): (usize, &&'p Pattern)| match &pattern.kind {
+                let row = |(arm, pattern): &(usize, &'p Pattern)| match &pattern.kind {
                     PatternKind::Tuple(tests) => {
-                        Row::new(arm, vars.iter().copied().zip(tests).collect())
+                        new_row(*arm, vars.iter().copied().zip(tests).collect())
                     }
-                    _ => Row::new(arm, Vec::new()),
+                    _ => new_row(*arm, Vec::new()),
                 };
-                patterns.iter().enumerate().map(row).collect()
+                patterns.iter().map(row).collect()
             }
             _ => {
                 // A plain `let` names its variable itself.
                 let var = match patterns {
                     [
-                        Pattern {
-                            kind: PatternKind::Bind(local),
-                            ..
-                        },
+                        (
+                            _,
+                            Pattern {
+                                kind: PatternKind::Bind(local),
+                                ..
+                            },
+                        ),
                     ] => self.hold_as(*local, value, &mut lets),
                     _ => self.hold(value, &mut lets),
                 };
                 let row =
-                    |(arm, pattern): (usize, &&'p Pattern)| Row::new(arm, vec![(var, *pattern)]);
-                patterns.iter().enumerate().map(row).collect()
+                    |(arm, pattern): &(usize, &'p Pattern)| new_row(*arm, vec![(var, *pattern)]);
+                patterns.iter().map(row).collect()
             }
         };
         let body = self.decide_and_write(rows, goal);
@@ -217,6 +230,9 @@ fn is_plain(pattern: &Pattern) -> bool {
     match &pattern.kind {
         PatternKind::Wildcard | PatternKind::Bind(_) => true,
         PatternKind::Tuple(parts) => parts.iter().all(is_plain),
-        PatternKind::Construct { .. } | PatternKind::Int(_) | PatternKind::Bool(_) => false,
+        PatternKind::Construct { .. }
+        | PatternKind::Or(_)
+        | PatternKind::Int(_)
+        | PatternKind::Bool(_) => false,
     }
 }

@@ -13,6 +13,7 @@ impl Instance<'_, '_> {
         let kind = match (op, first, second, third) {
             (Op::Iota(axis), None, ..) => ExprKind::Iota { axis: *axis },
             (Op::Len, Some(array), ..) => ExprKind::Len(array),
+            (Op::Host, Some(value), ..) => ExprKind::Force(value),
             (Op::Index, Some(array), Some(index), _) => ExprKind::Index { array, index },
             (Op::Push, Some(array), Some(value), _) => ExprKind::Push { array, value },
             (Op::Reverse, Some(array), ..) => ExprKind::Reverse(array),

@@ -371,7 +371,10 @@ impl<'p> Flow<'p> {
                 Places::Scalar(element) => self.join(&expr.ty, &[Places::Scalar(element)]),
                 _ => Places::Opaque,
             },
-            ExprKind::Len(value) | ExprKind::DimSize { value, .. } | ExprKind::Range(value) => {
+            ExprKind::Len(value)
+            | ExprKind::DimSize { value, .. }
+            | ExprKind::Range(value)
+            | ExprKind::Force(value) => {
                 self.expr(value);
                 self.places(&expr.ty)
             }

@@ -15,6 +15,11 @@ impl Emit<'_, '_> {
                 };
                 ExprKind::Array(elements.iter().map(|e| self.to(e, &element)).collect())
             }
+            // The program asks for it on the host; what is there already stays.
+            ExprKind::Force(value) => {
+                let value = *self.host(value);
+                return if on_host { value } else { lift(value) };
+            }
             ExprKind::Len(array) => ExprKind::Len(self.boxed(array)),
             ExprKind::Index { array, index } => ExprKind::Index {
                 array: self.boxed(array),

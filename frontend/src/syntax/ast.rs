@@ -25,6 +25,8 @@ pub enum Item {
     /// `let heads = 4`
     Const(ConstItem),
     Type(TypeItem),
+    /// `type Row = f32[H]`
+    Alias(AliasItem),
     Function(FunctionItem),
 }
 
@@ -48,9 +50,23 @@ pub struct TypeItem {
 }
 
 #[derive(Clone, Debug)]
+pub struct AliasItem {
+    pub name: Ident,
+    pub generics: Vec<Ident>,
+    pub ty: TypeExpr,
+}
+
+#[derive(Clone, Debug)]
 pub struct ConstructorItem {
     pub name: Ident,
-    pub fields: Vec<TypeExpr>,
+    pub fields: Vec<FieldItem>,
+}
+
+/// `Tree`, or `left: Tree`
+#[derive(Clone, Debug)]
+pub struct FieldItem {
+    pub name: Option<Ident>,
+    pub ty: TypeExpr,
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +154,11 @@ pub enum ExprKind {
         value: Box<Expr>,
         indices: Vec<IndexArg>,
     },
+    /// `t.left`
+    Field {
+        value: Box<Expr>,
+        name: Ident,
+    },
     Unary {
         op: UnaryOp,
         value: Box<Expr>,
@@ -194,6 +215,8 @@ pub struct Let {
 #[derive(Clone, Debug)]
 pub struct Arm {
     pub pattern: Pattern,
+    /// `if w > 0`: the arm is taken only if this holds too.
+    pub guard: Option<Expr>,
     pub body: Expr,
 }
 
@@ -245,12 +268,21 @@ pub enum PatternKind {
     Name(Ident),
     Constructor {
         name: Ident,
-        fields: Vec<Pattern>,
+        fields: Vec<FieldPattern>,
     },
     Tuple(Vec<Pattern>),
+    /// `A | B`: whichever matches first; all bind the same names.
+    Or(Vec<Pattern>),
     Int(i64),
     Bool(bool),
     Error,
+}
+
+/// `p`, or `left = p`
+#[derive(Clone, Debug)]
+pub struct FieldPattern {
+    pub name: Option<Ident>,
+    pub pattern: Pattern,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

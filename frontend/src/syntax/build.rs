@@ -9,10 +9,10 @@ use std::cell::{Cell, RefCell};
 use lalrpop_util::ErrorRecovery;
 
 use super::ast::{
-    Arg, Arm, BinaryOp, ConstructorItem, DimExpr, DimKind, DimOp, Expr, ExprKind, Ident, IndexArg,
-    LoopVar, Pattern, PatternKind, Statement, TypeExpr, TypeKind, UnaryOp,
+    Arg, Arm, BinaryOp, ConstructorItem, DimExpr, DimKind, DimOp, Expr, ExprKind, FieldItem, Ident,
+    IndexArg, LoopVar, Pattern, PatternKind, Statement, TypeExpr, TypeKind, UnaryOp,
 };
-use super::lexer::Token;
+use super::lexer::{Spanned, Token};
 use super::parser::syntax_error;
 use crate::diagnostic::Diagnostic;
 use crate::program::Span;
@@ -24,21 +24,29 @@ pub const MAX_DEPTH: u32 = 500;
 const MAX_PARTS: usize = 100;
 
 /// What the grammar's actions share: the file and the diagnostics so far.
-pub struct Builder {
+pub struct Builder<'t, 's> {
     file: usize,
+    /// Those of the item that is being parsed.
+    tokens: &'t [Spanned<'s>],
     pub diagnostics: RefCell<Vec<Diagnostic>>,
     too_deep: Cell<bool>,
 }
 
 type Recovery<'s> = ErrorRecovery<usize, Token<'s>, &'static str>;
 
-impl Builder {
+impl<'t, 's> Builder<'t, 's> {
     pub fn new(file: usize) -> Self {
         Self {
             file,
+            tokens: &[],
             diagnostics: RefCell::default(),
             too_deep: Cell::new(false),
         }
+    }
+
+    /// Takes up another item.
+    pub fn begin(&mut self, tokens: &'t [Spanned<'s>]) {
+        self.tokens = tokens;
     }
 
     pub fn span(&self, start: usize, end: usize) -> Span {
@@ -61,7 +69,7 @@ impl Builder {
 
     /// Keeps the diagnostic of a mistake that the grammar recovered from.
     pub fn recovered(&self, recovery: Recovery<'_>) {
-        self.report(syntax_error(self.file, recovery.error));
+        self.report(syntax_error(self.file, self.tokens, recovery.error));
     }
 
     /// One more than the deepest child's depth, or `None`, reported once, where that is too deep.
@@ -212,7 +220,7 @@ impl Builder {
         &self,
         start: usize,
         name: Ident,
-        fields: Vec<TypeExpr>,
+        fields: Vec<FieldItem>,
         end: usize,
     ) -> ConstructorItem {
         let wide = self.too_wide(fields.len(), &self.span(start, end));
@@ -310,14 +318,16 @@ impl Builder {
     pub fn pattern(&self, start: usize, kind: PatternKind, end: usize) -> Pattern {
         let span = self.span(start, end);
         let children = match &kind {
-            PatternKind::Constructor { fields, .. } | PatternKind::Tuple(fields) => {
-                deepest(fields, |p| p.depth)
-            }
+            PatternKind::Constructor { fields, .. } => deepest(fields, |f| f.pattern.depth),
+            PatternKind::Tuple(parts) | PatternKind::Or(parts) => deepest(parts, |p| p.depth),
             _ => 0,
         };
-        if let PatternKind::Constructor { fields, .. } | PatternKind::Tuple(fields) = &kind
-            && self.too_wide(fields.len(), &span)
-        {
+        let parts = match &kind {
+            PatternKind::Constructor { fields, .. } => fields.len(),
+            PatternKind::Tuple(parts) => parts.len(),
+            _ => 0,
+        };
+        if self.too_wide(parts, &span) {
             return Pattern {
                 kind: PatternKind::Error,
                 span,
@@ -332,6 +342,17 @@ impl Builder {
                 depth: 0,
             },
         }
+    }
+
+    pub fn or_pattern(
+        &self,
+        start: usize,
+        first: Pattern,
+        rest: Vec<Pattern>,
+        end: usize,
+    ) -> Pattern {
+        let alternatives = std::iter::once(first).chain(rest).collect();
+        self.pattern(start, PatternKind::Or(alternatives), end)
     }
 
     /// A literal in a pattern, checked against the range of an i32.
@@ -369,7 +390,7 @@ fn expr_children(kind: &ExprKind) -> u32 {
         | ExprKind::Error => 0,
         ExprKind::Call { args, .. } => deepest(args, arg_depth),
         ExprKind::Index { value, indices } => value.depth.max(deepest(indices, index_depth)),
-        ExprKind::Unary { value, .. } => value.depth,
+        ExprKind::Unary { value, .. } | ExprKind::Field { value, .. } => value.depth,
         ExprKind::Binary { lhs, rhs, .. } => lhs.depth.max(rhs.depth),
         ExprKind::Tuple(elements) | ExprKind::Array(elements) => deepest(elements, |e| e.depth),
         ExprKind::Block { statements, result } => block_depth(statements, result),
@@ -379,7 +400,8 @@ fn expr_children(kind: &ExprKind) -> u32 {
             otherwise,
         } => cond.depth.max(then.depth).max(otherwise.depth),
         ExprKind::Match { scrutinee, arms } => scrutinee.depth.max(deepest(arms, |arm: &Arm| {
-            arm.pattern.depth.max(arm.body.depth)
+            let guard = arm.guard.as_ref().map_or(0, |guard| guard.depth);
+            arm.pattern.depth.max(arm.body.depth).max(guard)
         })),
         ExprKind::While { cond, vars, body } => cond
             .depth

@@ -1,6 +1,8 @@
 //! The syntax tree as text: the program again, laid out in one way, every operator in parentheses.
 
-use super::ast::{DimExpr, DimKind, DimOp, Item, Module, Pattern, PatternKind, TypeExpr, TypeKind};
+use super::ast::{
+    DimExpr, DimKind, DimOp, FieldItem, Item, Module, Pattern, PatternKind, TypeExpr, TypeKind,
+};
 use super::dump_expr;
 
 /// All items, one paragraph each. The text parses to the same tree.
@@ -35,7 +37,11 @@ fn dump_item(item: &Item) -> String {
                     if constructor.fields.is_empty() {
                         return constructor.name.name.clone();
                     }
-                    let fields: Vec<String> = constructor.fields.iter().map(dump_type).collect();
+                    let field = |field: &FieldItem| match &field.name {
+                        Some(name) => format!("{}: {}", name.name, dump_type(&field.ty)),
+                        None => dump_type(&field.ty),
+                    };
+                    let fields: Vec<String> = constructor.fields.iter().map(field).collect();
                     format!("{}({})", constructor.name.name, fields.join(", "))
                 })
                 .collect();
@@ -44,6 +50,14 @@ fn dump_item(item: &Item) -> String {
                 "type {}{generics} = {}",
                 item.name.name,
                 constructors.join(" | ")
+            )
+        }
+        Item::Alias(item) => {
+            let generics = dump_generics(item.generics.iter().map(|g| g.name.as_str()));
+            format!(
+                "type {}{generics} = {}",
+                item.name.name,
+                dump_type(&item.ty)
             )
         }
         Item::Function(item) => {
@@ -124,7 +138,20 @@ pub fn dump_pattern(pattern: &Pattern) -> String {
     match &pattern.kind {
         PatternKind::Wildcard => "_".to_owned(),
         PatternKind::Name(name) => name.name.clone(),
-        PatternKind::Constructor { name, fields } => format!("{}({})", name.name, list(fields)),
+        PatternKind::Constructor { name, fields } => {
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|field| match &field.name {
+                    Some(name) => format!("{} = {}", name.name, dump_pattern(&field.pattern)),
+                    None => dump_pattern(&field.pattern),
+                })
+                .collect();
+            format!("{}({})", name.name, fields.join(", "))
+        }
+        PatternKind::Or(parts) => {
+            let parts: Vec<String> = parts.iter().map(dump_pattern).collect();
+            format!("({})", parts.join(" | "))
+        }
         PatternKind::Tuple(parts) => format!("({})", list(parts)),
         PatternKind::Int(value) => value.to_string(),
         PatternKind::Bool(value) => value.to_string(),

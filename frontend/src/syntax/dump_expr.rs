@@ -61,6 +61,10 @@ fn full(text: &mut String, indent: usize, expr: &Expr) {
             for arm in arms {
                 new_line(text, indent + 1);
                 text.push_str(&dump_pattern(&arm.pattern));
+                if let Some(guard) = &arm.guard {
+                    text.push_str(" if ");
+                    operand(text, indent + 1, guard);
+                }
                 text.push_str(" => ");
                 full(text, indent + 1, &arm.body);
                 text.push(',');
@@ -146,6 +150,11 @@ fn operand(text: &mut String, indent: usize, expr: &Expr) {
                 }
             });
             text.push(']');
+        }
+        ExprKind::Field { value, name } => {
+            operand(text, indent, value);
+            text.push('.');
+            text.push_str(&name.name);
         }
         ExprKind::Unary { op, value } => {
             text.push_str(match op {

@@ -7,6 +7,7 @@ use std::fmt;
 
 use logos::Logos;
 
+use super::hints;
 use crate::diagnostic::Diagnostic;
 use crate::program::Span;
 
@@ -86,6 +87,8 @@ pub enum Token<'s> {
     Bar,
     #[token("..")]
     DotDot,
+    #[token(".")]
+    Dot,
     #[token("+")]
     Plus,
     #[token("-")]
@@ -160,6 +163,7 @@ impl Token<'_> {
             Token::FatArrow => "=>",
             Token::Bar => "|",
             Token::DotDot => "..",
+            Token::Dot => ".",
             Token::Plus => "+",
             Token::Minus => "-",
             Token::Star => "*",
@@ -251,19 +255,12 @@ fn unknown_character(text: &str, span: &Span, diagnostics: &mut Vec<Diagnostic>)
         label.span.range.end = span.range.end;
         return;
     }
-    let note = match slice {
-        "&" => "write `&&` for `and`",
-        "#" => "comments begin with `//`",
-        "." => "write `0.5`, not `.5`; fields are taken out with `let (a, b) = …`",
-        "\"" | "'" => "the language has no strings or characters",
-        _ => "remove it; outside comments the language uses ASCII only",
-    };
     diagnostics.push(
         Diagnostic::error(
             "E0101",
             format!("`{}` means nothing here", slice.escape_debug()),
         )
         .at(span, "not part of the language")
-        .note(note),
+        .note(hints::character_hint(slice)),
     );
 }

@@ -9,6 +9,7 @@ pub mod build;
 pub mod chunks;
 pub mod dump;
 mod dump_expr;
+mod hints;
 pub mod lexer;
 pub mod parser;
 

@@ -5,6 +5,7 @@ use lalrpop_util::{ParseError, lalrpop_mod};
 use super::ast::Module;
 use super::build::Builder;
 use super::chunks;
+use super::hints;
 use super::lexer::{self, Token};
 use crate::diagnostic::Diagnostic;
 use crate::program::Span;
@@ -25,7 +26,7 @@ lalrpop_mod!(
 pub fn parse(file: usize, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Module {
     let tokens = lexer::lex(file, text, diagnostics);
     let parser = grammar::ItemParser::new();
-    let builder = Builder::new(file);
+    let mut builder = Builder::new(file);
     let mut module = Module::default();
     for chunk in chunks::split(file, &tokens, diagnostics) {
         if chunk.broken {
@@ -37,13 +38,14 @@ pub fn parse(file: usize, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Modu
             diagnostics.push(not_an_item(file, first));
             continue;
         }
+        builder.begin(chunk.tokens);
         let stream = chunk
             .tokens
             .iter()
             .map(|spanned| Ok::<_, &'static str>((spanned.start, spanned.token, spanned.end)));
         match parser.parse(&builder, stream) {
             Ok(item) => module.items.push(item),
-            Err(error) => diagnostics.push(syntax_error(file, error)),
+            Err(error) => diagnostics.push(syntax_error(file, chunk.tokens, error)),
         }
     }
     diagnostics.append(&mut builder.diagnostics.borrow_mut());
@@ -64,11 +66,15 @@ fn not_an_item(file: usize, first: &lexer::Spanned<'_>) -> Diagnostic {
     };
     Diagnostic::error("E0109", format!("expected an item, found {}", first.token))
         .at(&span, "not the beginning of an item")
-        .note("an item begins with `dim`, `param`, `type`, `fn` or `let`")
+        .note(hints::item_hint(first.token))
 }
 
-/// Words an error of the LALRPOP parser.
-pub fn syntax_error(file: usize, error: ParseError<usize, Token<'_>, &'static str>) -> Diagnostic {
+/// Words an error of the LALRPOP parser in an item of these tokens.
+pub fn syntax_error(
+    file: usize,
+    tokens: &[lexer::Spanned<'_>],
+    error: ParseError<usize, Token<'_>, &'static str>,
+) -> Diagnostic {
     let (start, end, found, expected) = match error {
         ParseError::InvalidToken { location } => (location, location, String::new(), vec![]),
         ParseError::UnrecognizedEof { location, expected } => (
@@ -90,22 +96,23 @@ pub fn syntax_error(file: usize, error: ParseError<usize, Token<'_>, &'static st
         file,
         range: start..end,
     };
-    let expected = expected_phrase(&expected);
-    let message = if expected.is_empty() {
+    let names: Vec<&str> = expected.iter().map(|name| name.trim_matches('"')).collect();
+    let hint = hints::hint(tokens, start, &names);
+    let phrase = expected_phrase(names);
+    let message = if phrase.is_empty() {
         format!("unexpected {found}")
     } else {
-        format!("expected {expected}, found {found}")
+        format!("expected {phrase}, found {found}")
     };
-    let mut diagnostic = Diagnostic::error("E0110", message).at(&span, "not expected here");
-    if expected.contains("`;`") {
-        diagnostic = diagnostic.note("a `let` inside a block ends with `;`");
+    let diagnostic = Diagnostic::error("E0110", message).at(&span, "not expected here");
+    match hint {
+        Some(hint) => diagnostic.note(hint),
+        None => diagnostic,
     }
-    diagnostic
 }
 
 /// Turns the parser's list of terminals into a phrase, gathering those that begin an expression.
-fn expected_phrase(expected: &[String]) -> String {
-    let mut names: Vec<&str> = expected.iter().map(|name| name.trim_matches('"')).collect();
+fn expected_phrase(mut names: Vec<&str>) -> String {
     let mut phrases: Vec<String> = Vec::new();
     let has = |names: &[&str], name: &str| names.contains(&name);
     if has(&names, "float") {

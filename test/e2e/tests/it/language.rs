@@ -7,7 +7,7 @@ use cohort_e2e::{Model, Rng};
 /// Runs a program over lines and compares with the oracle, batched, one by one, on threads, and by
 /// the code of GPUs.
 #[track_caller]
-fn check(text: &str, dims: &[(&str, u64)], lines: &[&str]) {
+pub fn check(text: &str, dims: &[(&str, u64)], lines: &[&str]) {
     let model = Model::from_text(text, dims, &mut Rng::new(51));
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let expected = model.oracle_lines(&input);

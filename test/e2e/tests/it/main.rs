@@ -1,6 +1,7 @@
 //! The built tools, end to end: against goldens and the oracle, and bit for bit against
 //! themselves. One executable; a module a promise.
 
+mod arrays;
 mod artifacts;
 mod bad_files;
 mod bad_input;
@@ -13,6 +14,7 @@ mod invariance;
 mod language;
 mod limits;
 mod models;
+mod patterns;
 mod ragged_values;
 mod random_inputs;
 mod random_programs;
