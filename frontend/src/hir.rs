@@ -4,7 +4,7 @@
 //! the former for each instantiation and `stage` settles the latter.
 
 use crate::dims::Poly;
-use crate::program::{Binary, Literal, Reduction, Span, Unary};
+use crate::program::{Binary, Literal, Order, Reduction, SortPart, Span, Unary};
 use crate::types::Ty;
 
 pub type LocalId = usize;
@@ -119,6 +119,13 @@ pub enum Op {
     Reduce(Reduction, usize),
     ArgMax(usize),
     Softmax(usize),
+    CumSum(usize),
+    Sort {
+        axis: usize,
+        order: Order,
+        part: SortPart,
+    },
+    SegmentSum,
     /// Of a tensor from a number on, to another or to the end; a part of a `split` has no numbers.
     Slice {
         axis: usize,

@@ -279,6 +279,25 @@ pub enum ExprKind {
         value: Box<Expr>,
         axis: usize,
     },
+    /// Each element is the sum of those along `axis` up to it.
+    CumSum {
+        value: Box<Expr>,
+        axis: usize,
+    },
+    /// The elements along `axis` in order, or as i32 where each one was. Of equal ones the first
+    /// comes first, and a NaN comes after all numbers.
+    Sort {
+        value: Box<Expr>,
+        axis: usize,
+        order: Order,
+        part: SortPart,
+    },
+    /// Row `s` of the result is the sum of the rows of `values` whose element of `segments`, of
+    /// rank 1, is `s`; one out of range is the instance's error.
+    SegmentSum {
+        values: Box<Expr>,
+        segments: Box<Expr>,
+    },
     /// `start .. start + length` along `axis`.
     Slice {
         value: Box<Expr>,
@@ -357,6 +376,19 @@ pub enum Binary {
     Le,
     Gt,
     Ge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    Ascending,
+    Descending,
+}
+
+/// What is asked of a sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SortPart {
+    Values,
+    Indices,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -146,6 +146,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
             | ExprKind::Transpose { .. } => vec![self.shaped(at, expr)],
 
             ExprKind::Gather { table, indices } => vec![self.gather(at, expr, table, indices)],
+
+            ExprKind::CumSum { .. } | ExprKind::Sort { .. } | ExprKind::SegmentSum { .. } => {
+                vec![self.pairwise(at, expr)]
+            }
         }
     }
 

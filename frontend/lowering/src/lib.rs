@@ -14,6 +14,7 @@ mod linalg;
 mod locations;
 mod module;
 mod numbers;
+mod pairwise;
 mod random;
 mod rows;
 mod scalars;

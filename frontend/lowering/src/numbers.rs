@@ -195,6 +195,8 @@ fn truncate<'c>(at: Builder<'c>, value: Val<'c>, ty: Type<'c>) -> Val<'c> {
 pub const ORDERED: i64 = 7;
 /// `arith.cmpf`'s predicate that holds where the left side is less or either is NaN.
 pub const UNORDERED_OR_LESS: i64 = 11;
+/// `arith.cmpf`'s predicate that holds where the left side is larger or either is NaN.
+pub const UNORDERED_OR_LARGER: i64 = 9;
 
 /// A comparison by the number of `arith`'s predicate.
 pub fn compare<'c>(

@@ -256,7 +256,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     }
 
     /// The length of a dim, or a positive number where one of the others is 0.
-    fn length_unless_none(&self, at: Builder<'c>, dim: &Dim, others: &[Dim]) -> Val<'c> {
+    pub fn length_unless_none(&self, at: Builder<'c>, dim: &Dim, others: &[Dim]) -> Val<'c> {
         let index = at.ty("index");
         let value = |name: &str, left, right| at.value(name, &[left, right], index);
         let sizes = others.iter().map(|dim| self.dims.size(at, dim));

@@ -37,6 +37,8 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         | K::Reduce { value, .. }
         | K::ArgMax { value, .. }
         | K::Softmax { value, .. }
+        | K::CumSum { value, .. }
+        | K::Sort { value, .. }
         | K::Slice { value, .. }
         | K::Reshape(value)
         | K::Transpose { value, .. }
@@ -76,6 +78,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         K::Concat { values, .. } => values.iter().collect(),
         K::Row { table, index } => vec![table, index],
         K::Gather { table, indices } => vec![table, indices],
+        K::SegmentSum { values, segments } => vec![values, segments],
     }
 }
 

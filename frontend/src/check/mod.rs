@@ -19,6 +19,7 @@ pub mod items;
 mod loops;
 mod maps;
 mod operators;
+mod ordering;
 mod patterns;
 mod resolve;
 mod shapes;

@@ -4,7 +4,7 @@ use super::body::{Body, Why};
 use super::calls::Args;
 use crate::dims::Poly;
 use crate::hir::{self, Kind, Op};
-use crate::program::{Elem, Reduction};
+use crate::program::{Elem, Reduction, SortPart};
 use crate::syntax::ast;
 use crate::types::{Dim, I32, Ty};
 
@@ -13,6 +13,13 @@ impl Body<'_> {
         match args.name.name.as_str() {
             "softmax" => self.softmax(args),
             "argmax" => self.argmax(args),
+            "argmin" => self.argmin(args),
+            "sort" => self.sort(args, SortPart::Values),
+            "argsort" => self.sort(args, SortPart::Indices),
+            "topk" => self.topk(args),
+            "cumsum" => self.cumsum(args),
+            "one_hot" => self.one_hot(args),
+            "segment_sum" => self.segment_sum(args),
             "split" => self.split(args, hint),
             "concat" => self.concat(args),
             "reshape" => self.reshape(args),

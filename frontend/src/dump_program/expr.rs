@@ -236,6 +236,19 @@ impl Dump<'_> {
             }
             ExprKind::ArgMax { value, axis } => (format!("argmax axis={axis}"), vec![value]),
             ExprKind::Softmax { value, axis } => (format!("softmax axis={axis}"), vec![value]),
+            ExprKind::CumSum { value, axis } => (format!("cumsum axis={axis}"), vec![value]),
+            ExprKind::Sort {
+                value,
+                axis,
+                order,
+                part,
+            } => {
+                let (order, part) = (lower("sort", order), lower("", part));
+                (format!("{order} {part} axis={axis}"), vec![value])
+            }
+            ExprKind::SegmentSum { values, segments } => {
+                (name("segment_sum"), vec![values, segments])
+            }
             ExprKind::Slice {
                 value,
                 axis,

@@ -37,6 +37,19 @@ impl Instance<'_, '_> {
             },
             (Op::ArgMax(axis), Some(value), ..) => ExprKind::ArgMax { value, axis: *axis },
             (Op::Softmax(axis), Some(value), ..) => ExprKind::Softmax { value, axis: *axis },
+            (Op::CumSum(axis), Some(value), ..) => ExprKind::CumSum { value, axis: *axis },
+            (Op::Sort { axis, order, part }, Some(value), ..) => {
+                self.check_count(&value, &ty, *axis, span);
+                ExprKind::Sort {
+                    value,
+                    axis: *axis,
+                    order: *order,
+                    part: *part,
+                }
+            }
+            (Op::SegmentSum, Some(values), Some(segments), _) => {
+                ExprKind::SegmentSum { values, segments }
+            }
             (Op::Slice { axis, bounds }, Some(value), start, end) => {
                 let numbers = start.map(|start| (*start, end.map(|end| *end)));
                 return self.slice(*value, *axis, bounds.as_ref(), numbers, ty, span);
@@ -82,6 +95,22 @@ impl Instance<'_, '_> {
         }
     }
 
+    /// Reports more elements than an axis of known length has.
+    fn check_count(&mut self, value: &Expr, taken: &Type, axis: usize, span: &Span) {
+        let length = |ty| match dims_of(ty).get(axis) {
+            Some(Dim::Known(length)) => Some(*length),
+            _ => None,
+        };
+        let (Some(all), Some(taken)) = (length(&value.ty), length(taken)) else {
+            return;
+        };
+        if taken > all {
+            let message = format!("`topk` takes 1 to {all} elements here, not {taken}");
+            let label = format!("the axis has length {all}");
+            self.report(Diagnostic::error("E0407", message).at(span, label));
+        }
+    }
+
     /// Reports a row by number that a table of known length does not have.
     fn check_row(&mut self, table: &Expr, index: &Expr) {
         let (Some(Dim::Known(size)), ExprKind::Literal(Literal::I32(row))) =
@@ -103,7 +132,11 @@ impl Instance<'_, '_> {
 }
 
 pub fn shape(value: &Expr) -> &[Dim] {
-    match &value.ty {
+    dims_of(&value.ty)
+}
+
+fn dims_of(ty: &Type) -> &[Dim] {
+    match ty {
         Type::Tensor { shape, .. } => shape,
         _ => &[],
     }

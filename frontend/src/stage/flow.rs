@@ -403,6 +403,10 @@ impl<'p> Flow<'p> {
             | ExprKind::Gather {
                 table,
                 indices: index,
+            }
+            | ExprKind::SegmentSum {
+                values: table,
+                segments: index,
             } => {
                 self.expr(table);
                 self.expr(index);
@@ -419,6 +423,8 @@ impl<'p> Flow<'p> {
             | ExprKind::Reduce { value, .. }
             | ExprKind::ArgMax { value, .. }
             | ExprKind::Softmax { value, .. }
+            | ExprKind::CumSum { value, .. }
+            | ExprKind::Sort { value, .. }
             | ExprKind::Slice { value, .. }
             | ExprKind::Reshape(value)
             | ExprKind::Transpose { value, .. }

@@ -118,6 +118,25 @@ impl Emit<'_, '_> {
                 value: self.tensor(value),
                 axis: *axis,
             },
+            ExprKind::CumSum { value, axis } => ExprKind::CumSum {
+                value: self.tensor(value),
+                axis: *axis,
+            },
+            ExprKind::Sort {
+                value,
+                axis,
+                order,
+                part,
+            } => ExprKind::Sort {
+                value: self.tensor(value),
+                axis: *axis,
+                order: *order,
+                part: *part,
+            },
+            ExprKind::SegmentSum { values, segments } => ExprKind::SegmentSum {
+                values: self.tensor(values),
+                segments: self.tensor(segments),
+            },
             ExprKind::Slice {
                 value,
                 axis,

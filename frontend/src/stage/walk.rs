@@ -52,7 +52,8 @@ macro_rules! children {
                 | ExprKind::Binary { lhs: first, rhs: second, .. }
                 | ExprKind::MatMul { lhs: first, rhs: second }
                 | ExprKind::Row { table: first, index: second }
-                | ExprKind::Gather { table: first, indices: second } => {
+                | ExprKind::Gather { table: first, indices: second }
+                | ExprKind::SegmentSum { values: first, segments: second } => {
                     visit(first);
                     visit(second);
                 }
@@ -73,6 +74,8 @@ macro_rules! children {
                 | ExprKind::Reduce { value, .. }
                 | ExprKind::ArgMax { value, .. }
                 | ExprKind::Softmax { value, .. }
+                | ExprKind::CumSum { value, .. }
+                | ExprKind::Sort { value, .. }
                 | ExprKind::Slice { value, .. }
                 | ExprKind::Reshape(value)
                 | ExprKind::Transpose { value, .. }

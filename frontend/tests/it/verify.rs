@@ -354,6 +354,8 @@ impl Verify<'_> {
             ExprKind::Unary { value, .. }
             | ExprKind::Cast(value)
             | ExprKind::Softmax { value, .. }
+            | ExprKind::CumSum { value, .. }
+            | ExprKind::Sort { value, .. }
             | ExprKind::Slice { value, .. }
             | ExprKind::Transpose { value, .. } => {
                 self.operands(expr, &[value], is_tensor);
@@ -374,7 +376,11 @@ impl Verify<'_> {
                 self.operands(expr, &[table], is_tensor);
                 self.check("a row", rank(ty) + 1 == rank(&table.ty), expr);
             }
-            ExprKind::Gather { table, indices } => {
+            ExprKind::Gather { table, indices }
+            | ExprKind::SegmentSum {
+                values: table,
+                segments: indices,
+            } => {
                 self.operands(expr, &[table, indices], is_tensor);
             }
             ExprKind::DimSize { value, axis } => {

@@ -14,6 +14,7 @@ mod invariance;
 mod language;
 mod limits;
 mod models;
+mod ordering;
 mod patterns;
 mod ragged_values;
 mod random_inputs;

@@ -6,7 +6,7 @@ use cohort_frontend::program::{Dim, Elem, Expr, ExprKind, Type};
 
 use super::{Evaluator, Frame, random};
 use crate::error::InstanceError;
-use crate::tensor::{Tensor, elementwise, layout, product, reduce};
+use crate::tensor::{Tensor, elementwise, layout, lines, product, reduce};
 use crate::value::Value;
 
 impl<'p> Evaluator<'p> {
@@ -49,6 +49,23 @@ impl<'p> Evaluator<'p> {
             }
             ExprKind::Softmax { value, axis } => {
                 reduce::softmax(&*self.operand(frame, value)?, *axis)
+            }
+            ExprKind::CumSum { value, axis } => lines::cumsum(&*self.operand(frame, value)?, *axis),
+            ExprKind::Sort {
+                value,
+                axis,
+                order,
+                part,
+            } => {
+                let sorted = lines::sort(&*self.operand(frame, value)?, *axis, *order, *part)?;
+                let count = frame.lengths(&shape[*axis..=*axis])?[0];
+                layout::slice(&sorted, *axis, 0, count)
+            }
+            ExprKind::SegmentSum { values, segments } => {
+                let values = self.operand(frame, values)?;
+                let segments = self.operand(frame, segments)?;
+                let count = frame.lengths(&shape[..1])?;
+                lines::segment_sum(&values, &segments, count[0])
             }
             ExprKind::Slice {
                 value,

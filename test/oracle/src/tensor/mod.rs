@@ -3,6 +3,7 @@
 pub(crate) mod doubt;
 pub(crate) mod elementwise;
 pub(crate) mod layout;
+pub(crate) mod lines;
 pub(crate) mod product;
 pub(crate) mod reduce;
 

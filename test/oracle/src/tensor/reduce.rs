@@ -29,12 +29,14 @@ pub(crate) fn reduce(op: Reduction, value: &Tensor, axis: usize) -> Result<Tenso
     }
 }
 
-/// The index of the first largest element.
+/// The index of the first largest element. A NaN is larger than nothing; of NaNs alone it is the
+/// first.
 pub(crate) fn argmax(value: &Tensor, axis: usize) -> Result<Tensor, InstanceError> {
     each_line(value, axis, Elem::I32, |line| {
         let mut best = 0;
         for (index, &x) in line.iter().enumerate() {
-            if scalar::binary(Binary::Gt, x, line[best])? == Scalar::Bool(true) {
+            let is_larger = scalar::binary(Binary::Gt, x, line[best])? == Scalar::Bool(true);
+            if is_larger || (is_nan(line[best]) && !is_nan(x)) {
                 best = index;
             }
         }
@@ -84,6 +86,10 @@ fn each_line(
     })?;
     let is_doubtful = |position| value.is_doubtful(position) || value.is_nan(position);
     Ok(result.doubted_where(|position| line(position).any(is_doubtful)))
+}
+
+fn is_nan(value: Scalar) -> bool {
+    matches!(value, Scalar::F32(value) if value.is_nan())
 }
 
 fn lowest(elem: Elem) -> Scalar {
