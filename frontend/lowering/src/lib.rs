@@ -15,6 +15,7 @@ mod locations;
 mod module;
 mod numbers;
 mod pairwise;
+mod products;
 mod random;
 mod rows;
 mod scalars;

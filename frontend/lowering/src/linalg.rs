@@ -153,6 +153,50 @@ impl<'c> Tensors<'_, 'c> {
         )
     }
 
+    /// Sums of products over the last loop; the others are the result's dims. `factors` are the dims of
+    /// either side, as loops.
+    pub fn contraction(
+        &self,
+        sides: [Val<'c>; 2],
+        factors: [Vec<usize>; 2],
+        shape: &[Dim],
+    ) -> Val<'c> {
+        let at = self.at;
+        let zeros = self.filled(shape, numbers::zero(self.elem));
+        let body = region(at, &[self.element(); 3], &|inside, args| {
+            let product = numbers::binary(inside, Binary::Mul, self.elem, args[0], args[1]);
+            vec![numbers::binary(
+                inside,
+                Binary::Add,
+                self.elem,
+                args[2],
+                product,
+            )]
+        });
+        let loops = shape.len() + 1;
+        let all: Vec<String> = (0..loops).map(|i| format!("d{i}")).collect();
+        let map = |dims: &[usize]| {
+            let dims: Vec<&str> = dims.iter().map(|dim| all[*dim].as_str()).collect();
+            format!("affine_map<({}) -> ({})>", all.join(", "), dims.join(", "))
+        };
+        let kept: Vec<usize> = (0..shape.len()).collect();
+        let maps = [&factors[0], &factors[1], &kept].map(|dims| map(dims));
+        let attributes = [
+            ("indexing_maps", at.attr(&format!("[{}]", maps.join(", ")))),
+            (
+                "iterator_types",
+                at.attr(&iterators(loops, Some(shape.len()))),
+            ),
+            segments(at, 2, 1),
+        ];
+        let ty = zeros.r#type();
+        let operands = [sides[0], sides[1], zeros];
+        result_of(
+            at.op("linalg.generic", &operands, &[ty], &attributes, vec![body]),
+            0,
+        )
+    }
+
     /// Combines the elements along `axis`, which leaves the shape.
     pub fn reduce(
         &self,

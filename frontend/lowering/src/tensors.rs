@@ -35,8 +35,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 numbers::unary(at, *op, elem_of(&value.ty), operand)
             }
             ExprKind::Binary { op, lhs, rhs } => {
-                let left = self.operand(at, lhs, &shape);
-                let right = self.operand(at, rhs, &shape);
+                let [left, right] = self.operands(at, [lhs, rhs], &shape);
                 numbers::binary(at, *op, elem_of(&lhs.ty), left, right)
             }
             ExprKind::Select {
@@ -44,9 +43,8 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 then,
                 otherwise,
             } => {
-                let cond = self.operand(at, cond, &shape);
-                let then = self.operand(at, then, &shape);
-                let otherwise = self.operand(at, otherwise, &shape);
+                let operands = [&**cond, then, otherwise];
+                let [cond, then, otherwise] = self.operands(at, operands, &shape);
                 numbers::select(at, cond, then, otherwise)
             }
             ExprKind::Cast(value) => {
@@ -56,15 +54,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
             ExprKind::Iota { axis } => self.iota(at, &shape, *axis),
             ExprKind::Random { counter } => self.random(at, counter, &shape),
             ExprKind::MatMul { lhs, rhs } => {
-                let name = match (shape_of(&lhs.ty).len(), shape_of(&rhs.ty).len()) {
-                    (1, 1) => "dot",
-                    (1, _) => "vecmat",
-                    (_, 1) => "matvec",
-                    _ => "matmul",
-                };
                 let left = self.value(at, lhs);
                 let right = self.value(at, rhs);
-                self.tensors(at, elem).product(name, left, right, &shape)
+                let shapes = [&shape_of(&lhs.ty)[..], &shape_of(&rhs.ty), &shape];
+                self.product(at, elem, [left, right], shapes)
             }
             ExprKind::Reduce { op, value, axis } => {
                 let operand = self.value(at, value);
@@ -73,7 +66,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             ExprKind::ArgMax { value, axis } => {
                 let operand = self.value(at, value);
                 let from = shape_of(&value.ty);
-                if known(&from[*axis]).is_none() {
+                if !instance_dims(&value.ty).is_empty() {
                     return self.argmax_of_any(at, elem_of(&value.ty), operand, &from, *axis);
                 }
                 let tensors = self.tensors(at, elem_of(&value.ty));
@@ -107,6 +100,25 @@ impl<'a, 'c> Lowering<'a, 'c> {
             dims: &self.dims,
             elem,
         }
+    }
+
+    /// Expressions as operands of elementwise arithmetic over `shape`. What has a shape of its own
+    /// comes first: nothing else may tell the lengths.
+    fn operands<const N: usize>(
+        &mut self,
+        at: Builder<'c>,
+        exprs: [&Expr; N],
+        shape: &[Dim],
+    ) -> [Val<'c>; N] {
+        let values = exprs.map(|expr| match expr.kind {
+            ExprKind::Literal(_) | ExprKind::Lift(_) | ExprKind::Fill(_) => None,
+            _ => Some(self.value(at, expr)),
+        });
+        let mut values = values.into_iter();
+        exprs.map(|expr| match values.next().flatten() {
+            Some(value) => self.broadcast(at, elem_of(&expr.ty), value, &shape_of(&expr.ty), shape),
+            None => self.operand(at, expr, shape),
+        })
     }
 
     /// An expression as an operand of elementwise arithmetic over `shape`.
@@ -216,8 +228,8 @@ impl<'a, 'c> Lowering<'a, 'c> {
         }
     }
 
-    /// As [`Tensors::argmax`] along an axis whose length differs by instance: the least of the
-    /// indices of the largest element, of folds that any kernel has.
+    /// As [`Tensors::argmax`] of a tensor whose shape differs by instance: the least of the indices of
+    /// the largest element, of folds that any kernel has.
     fn argmax_of_any(
         &self,
         at: Builder<'c>,
@@ -246,11 +258,13 @@ impl<'a, 'c> Lowering<'a, 'c> {
         let first = integers.reduce(Binary::Min, none, indices, &shape, axis);
         let none = numbers::constant_like(at, first, first.r#type(), none);
         let is_none = numbers::binary(at, Binary::Eq, Elem::I32, first, none);
-        // Of nothing there is no first index.
         let integer = self.types().elem(Elem::I32);
-        let zero = numbers::constant(at, integer, Literal::I32(0));
-        let length = self.length_unless_none(at, &from[axis], &shape);
-        let zero = cfb::value(at, "within", &[zero, length], integer);
+        let mut zero = numbers::constant(at, integer, Literal::I32(0));
+        if known(&from[axis]).is_none() {
+            // Of nothing there is no first index.
+            let length = self.length_unless_none(at, &from[axis], &shape);
+            zero = cfb::value(at, "within", &[zero, length], integer);
+        }
         let zero = self.spread(at, Elem::I32, zero, &shape);
         numbers::select(at, is_none, zero, first)
     }

@@ -251,16 +251,6 @@ impl Body<'_> {
         let Some((elem, mut shape)) = self.shape_of(&value) else {
             return self.error(span);
         };
-        if axis > 0 {
-            let shown = self.show(&value.ty);
-            self.report(
-                Diagnostic::error("E0708", "only the first axis has slices of computed bounds")
-                    .at(span, "depends on the instance")
-                    .see(&value.span, format!("this is `{shown}`"))
-                    .note("the second axis is the first of `transpose(x)`"),
-            );
-            return self.error(span);
-        }
         if let Some(dim) = shape.get_mut(axis) {
             *dim = Dim::Poly(self.infer.opened_dim());
         }

@@ -345,7 +345,8 @@ impl Body<'_> {
         }
     }
 
-    /// `x @ w`, of ranks 1 or 2: the last dim of `x` meets the first of `w`.
+    /// `x @ w`: the last dim of `x` meets the first of the matrix `w`, or its only one. What comes before
+    /// matrices broadcasts.
     fn matmul(&mut self, lhs: hir::Expr, rhs: hir::Expr, op_span: &Span, span: &Span) -> hir::Expr {
         let (left, right) = (self.infer.shallow(&lhs.ty), self.infer.shallow(&rhs.ty));
         let (
@@ -364,18 +365,24 @@ impl Body<'_> {
             }
             return self.error(span);
         };
-        if !(1..=2).contains(&s1.len()) || !(1..=2).contains(&s2.len()) {
+        if s1.is_empty() || s2.is_empty() {
             self.bad_product(&lhs, &rhs, op_span, "expected vectors or matrices");
             return self.error(span);
         }
+        let (before_left, left_matrix) = s1.split_at(s1.len().saturating_sub(2));
+        let (before_right, right_matrix) = s2.split_at(s2.len().saturating_sub(2));
         let (Some((Dim::Poly(last), rows)), Some((Dim::Poly(first), columns))) =
-            (s1.split_last(), s2.split_first())
+            (left_matrix.split_last(), right_matrix.split_first())
         else {
             return self.error(span);
         };
         if self.infer.unify_dims(last, first).is_err() {
+            let which = match before_right {
+                [] => "first",
+                _ => "last but one",
+            };
             let message = format!(
-                "`@` needs the last dim of the left to be the first of the right: {} against {}",
+                "`@` needs the last dim of the left to be the {which} of the right: {} against {}",
                 self.show_dim(last),
                 self.show_dim(first)
             );
@@ -388,18 +395,27 @@ impl Body<'_> {
                 )
                 .see(
                     &rhs.span,
-                    format!("this is `{r}`, its first dim is {}", self.show_dim(first)),
+                    format!("this is `{r}`, its {which} dim is {}", self.show_dim(first)),
                 );
             diagnostic = self.see_origin(diagnostic, &lhs);
             diagnostic = self.see_origin(diagnostic, &rhs);
-            if s2.len() == 2 && s2.last().is_some_and(|dim| *dim == Dim::Poly(last.clone())) {
+            if s2.len() > 1 && s2.last().is_some_and(|dim| *dim == Dim::Poly(last.clone())) {
                 diagnostic = diagnostic.note("the dims fit with `transpose(…)` of the right");
             }
             let diagnostic = self.explain_lengths(diagnostic);
             self.report(diagnostic);
             return self.error(span);
         }
-        let shape = rows.iter().chain(columns).cloned().collect();
+        let mut shape = match self.broadcast(before_left, before_right) {
+            Ok(shape) => shape,
+            Err((left, right)) => {
+                let mut diagnostic = self.bad_shapes("@", &lhs, &rhs, (&left, &right), op_span);
+                diagnostic = diagnostic.note("these are dims before those of the matrices");
+                self.report(diagnostic);
+                return self.error(span);
+            }
+        };
+        shape.extend(rows.iter().chain(columns).cloned());
         let ty = Ty::Tensor {
             elem: Elem::F32,
             shape,
@@ -416,7 +432,7 @@ impl Body<'_> {
         .at(op_span, wanted)
         .see(&lhs.span, format!("this is `{left}`"))
         .see(&rhs.span, format!("this is `{right}`"))
-        .note("`@` multiplies f32 tensors of rank 1 or 2; `*` multiplies elementwise");
+        .note("`@` multiplies f32 vectors and matrices; `*` multiplies elementwise");
         self.report(diagnostic);
     }
 }

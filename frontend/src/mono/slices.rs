@@ -30,7 +30,11 @@ impl Instance<'_, '_> {
         });
         let (start, length) = match (known, numbers) {
             (Some(known), _) => known,
-            (None, Some(numbers)) => return self.computed_slice(value, axis, numbers, ty, span),
+            (None, Some(numbers)) => {
+                return self.along_first(value, axis, ty, span, |instance, value, ty| {
+                    instance.computed_slice(value, numbers, ty, span)
+                });
+            }
             // A fraction is reported where it is the dim of a type.
             (None, None) if bounds.is_some_and(|(_, length)| self.is_number(length)) => {
                 return self.placeholder(ty, span);
@@ -66,21 +70,40 @@ impl Instance<'_, '_> {
                 self.placeholder(ty, span)
             }
             // The instance may be shorter than the slice, which reading row by row notices.
-            _ if axis == 0 && length <= MAX_CHECKED_ROWS => {
-                self.rows(value, start, length, ty, span)
+            _ if length <= MAX_CHECKED_ROWS => {
+                self.along_first(value, axis, ty, span, |instance, value, ty| {
+                    instance.rows(value, start, length, ty, span)
+                })
             }
             _ => {
                 self.report(
                     Diagnostic::error("E0708", "a slice of an axis of unknown length")
                         .at(span, "the axis differs from instance to instance")
                         .note(format!(
-                            "at most {MAX_CHECKED_ROWS} rows of the first axis can be taken so; \
+                            "at most {MAX_CHECKED_ROWS} entries can be taken so; \
                              use `stack(map(range(k), |i| x[i]))`"
                         )),
                 );
                 self.placeholder(ty, span)
             }
         }
+    }
+
+    /// A slice along the first axis, to which any other is moved, and back.
+    fn along_first(
+        &mut self,
+        value: Expr,
+        axis: usize,
+        ty: Type,
+        span: &Span,
+        slice: impl FnOnce(&mut Self, Expr, Type) -> Expr,
+    ) -> Expr {
+        if axis == 0 {
+            return slice(self, value, ty);
+        }
+        let (moved, moved_ty) = (swapped(&value.ty, axis), swapped(&ty, axis));
+        let value = slice(self, transposed(value, axis, moved, span), moved_ty);
+        transposed(value, axis, ty, span)
     }
 
     /// As many rows, one by one, which notices those that the tensor does not have.
@@ -103,19 +126,10 @@ impl Instance<'_, '_> {
     fn computed_slice(
         &mut self,
         value: Expr,
-        axis: usize,
         numbers: (Expr, Option<Expr>),
         ty: Type,
         span: &Span,
     ) -> Expr {
-        if axis > 0 {
-            self.report(
-                Diagnostic::error("E0708", "only the first axis has slices of computed bounds")
-                    .at(span, "depends on the instance")
-                    .note("the second axis is the first of `transpose(x)`"),
-            );
-            return self.placeholder(ty, span);
-        }
         let Some(row_ty) = row_type(&ty) else {
             return self.placeholder(ty, span);
         };
@@ -227,6 +241,27 @@ fn within(bind: Option<(VarId, Expr)>, body: Expr) -> Expr {
         body: Box::new(body),
     };
     typed(kind, ty, &span)
+}
+
+/// The first axis in the place of another, which is first.
+fn transposed(value: Expr, axis: usize, ty: Type, span: &Span) -> Expr {
+    let mut permutation: Vec<usize> = (0..shape(&value).len()).collect();
+    permutation.swap(0, axis);
+    let kind = ExprKind::Transpose {
+        value: Box::new(value),
+        permutation,
+    };
+    typed(kind, ty, span)
+}
+
+fn swapped(ty: &Type, axis: usize) -> Type {
+    let mut ty = ty.clone();
+    if let Type::Tensor { shape, .. } = &mut ty
+        && axis < shape.len()
+    {
+        shape.swap(0, axis);
+    }
+    ty
 }
 
 fn row_type(ty: &Type) -> Option<Type> {

@@ -304,12 +304,16 @@ impl<'c> Rows<'c> {
                     Place::Constant(at) => Some(at.to_string()),
                 });
                 let places: Vec<String> = places.collect();
-                format!(
-                    "affine_map<({}) -> ({})>",
-                    dims.join(", "),
-                    places.join(", ")
-                )
+                places.join(", ")
             })
+            .collect();
+        if let Some(name) = product_of(operation, &maps) {
+            self.product(operation, name);
+            return Ok(());
+        }
+        let maps: Vec<String> = maps
+            .iter()
+            .map(|places| format!("affine_map<({}) -> ({places})>", dims.join(", ")))
             .collect();
         let kinds: Vec<&str> = kept
             .iter()
@@ -336,5 +340,21 @@ impl<'c> Rows<'c> {
             }
         }
         Ok(())
+    }
+}
+
+/// The named product that sums of products over these loops are.
+fn product_of(operation: OperationRef<'_, '_>, maps: &[String]) -> Option<&'static str> {
+    let body: Vec<String> = nested_ops(operation).into_iter().map(name_of).collect();
+    if body != ["arith.mulf", "arith.addf", "linalg.yield"] {
+        return None;
+    }
+    let maps: Vec<&str> = maps.iter().map(String::as_str).collect();
+    match maps[..] {
+        ["d0", "d0", ""] => Some("linalg.dot"),
+        ["d1", "d1, d0", "d0"] => Some("linalg.vecmat"),
+        ["d0, d1", "d1", "d0"] => Some("linalg.matvec"),
+        ["d0, d2", "d2, d1", "d0, d1"] => Some("linalg.matmul"),
+        _ => None,
     }
 }

@@ -272,16 +272,68 @@ impl<'c> Batcher<'c> {
         Ok(result_of(copy, 0))
     }
 
-    /// `tensor.from_elements %s : tensor<f32>`: a host scalar's rows are that tensor already.
+    /// `tensor.from_elements %s : tensor<f32>`: a host scalar's rows are that tensor already. Those of
+    /// several are put side by side.
     fn scalar_rows(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let row = tensor_type(result_of(operation, 0), operation)?;
-        if row.rank() != 0 {
-            return Err(error(
-                operation,
-                "not supported yet: a tensor of several host scalars",
-            ));
+        let mut rows = Vec::new();
+        for operand in operands_of(operation) {
+            rows.push(self.rows_of(operand, operation)?);
         }
-        self.rows_of(operands_of(operation)[0], operation)
+        Ok(self.side_by_side(&rows, &row))
+    }
+
+    /// One tensor a row of as many scalars a row.
+    fn side_by_side(&self, scalars: &[Val<'c>], row: &TensorType<'c>) -> Val<'c> {
+        let [Some(length), inner @ ..] = &row.shape[..] else {
+            return scalars[0];
+        };
+        let part = TensorType {
+            shape: inner.to_vec(),
+            element: row.element,
+        };
+        let one = TensorType {
+            shape: [&[Some(1)], inner].concat(),
+            element: row.element,
+        };
+        let each = scalars.len() / (*length as usize).max(1);
+        let parts: Vec<Val<'c>> = scalars
+            .chunks(each.max(1))
+            .map(|scalars| self.with_one(self.side_by_side(scalars, &part), &one))
+            .collect();
+        match parts[..] {
+            [only] => only,
+            _ => {
+                let dim = IntegerAttribute::new(self.builder.ty("i64"), 1).into();
+                let ty = row.batched().to_type();
+                self.builder
+                    .value_with("tensor.concat", &parts, ty, &[("dim", dim)])
+            }
+        }
+    }
+
+    /// Rows with a first dim of one entry, as those of `row` are.
+    fn with_one(&self, value: Val<'c>, row: &TensorType<'c>) -> Val<'c> {
+        let groups: Vec<Vec<usize>> = (0..row.rank())
+            .map(|axis| match axis {
+                0 => vec![0, 1],
+                _ => vec![axis + 1],
+            })
+            .collect();
+        let groups = self.builder.attr(&format!("{groups:?}"));
+        let mut sizes = vec![dynamic()];
+        sizes.extend(
+            row.shape
+                .iter()
+                .map(|dim| dim.map_or(dynamic(), |n| n as i64)),
+        );
+        let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
+        self.builder.value_with(
+            "tensor.expand_shape",
+            &[value, self.rows],
+            row.batched().to_type(),
+            &[("reassociation", groups), ("static_output_shape", sizes)],
+        )
     }
 
     fn fill(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {

@@ -2,19 +2,33 @@
 //!
 //! Each operation is plain, row-wise over some leading dims, or needs the rows of an instance
 //! together ([`Kind`]). Of a tensor with several instance dims, elementwise work next to the latter
-//! joins it: a product's scores are scaled, masked and normalised where they are. Operations are
-//! then ranked: one of another kind than what it uses comes a rank later. Those of one rank and
+//! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
+//! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes a rank later. Those of one rank and
 //! kind are a part; what needs an instance's rows is further cut into pieces that share nothing but
 //! what is made of lengths and constants alone, a mask for one, which each makes for itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use cohort_dialects::builder::{name_of, results_of};
+use cohort_dialects::builder::{name_of, operands_of, results_of};
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
-use crate::extents::{Extents, Kind, Length};
-use crate::ir::{argument_of, defining_op, move_before, op_key, users_of};
+use crate::extents::{Extents, Kind, Length, reassociation};
+use crate::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
 use crate::levels::{Role, is_dear, is_view, role, used_values};
+
+/// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
+/// is no sum of multiples of it, which kernels over calls need.
+fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
+    let source = operands_of(operation).first().copied();
+    let Some(from) = source.and_then(TensorType::of_value) else {
+        return false;
+    };
+    let is_long = |axis: &&usize| from.shape.get(**axis) != Some(&Some(1));
+    name_of(operation) == "tensor.collapse_shape"
+        && reassociation(operation)
+            .iter()
+            .any(|group| group.iter().filter(is_long).count() > 1)
+}
 
 /// Operations that are one block.
 pub struct Part<'c> {
@@ -159,6 +173,7 @@ impl<'c> Graph<'c> {
             for next in self.uses[number].iter().chain(&self.users[number]) {
                 if let Kind::Rows(rows) = &self.kinds[*next]
                     && rows.iter().filter(is_dim).count() > 1
+                    && !joins_dims(self.operations[*next])
                 {
                     self.kinds[*next] = Kind::Calls;
                     pending.push(*next);
@@ -173,7 +188,9 @@ impl<'c> Graph<'c> {
             let mut users = self.users[number].iter().map(|user| &self.kinds[*user]);
             let first = users.next().cloned();
             let alike = users.all(|kind| Some(kind) == first.as_ref());
-            let is_view = self.kinds[number] == Kind::Plain && is_view(self.operations[number]);
+            let operation = self.operations[number];
+            let is_view =
+                self.kinds[number] == Kind::Plain && is_view(operation) && !joins_dims(operation);
             if let (true, true, false, Some(kind)) = (is_view, alike, self.leaves[number], first) {
                 self.kinds[number] = kind;
             }

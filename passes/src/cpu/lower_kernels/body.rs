@@ -133,10 +133,17 @@ impl<'c> Body<'c> {
                 self.value(source, *from, &index)
             }
             Kind::Reshape { source: from } => {
-                let index = self
-                    .reshape(&source.graph.nodes[*from].shape, &node.shape, index)
-                    .ok_or(MustStore(*from))?;
-                self.value(source, *from, &index)
+                if let Some(index) =
+                    self.reshape(&source.graph.nodes[*from].shape, &node.shape, index)
+                {
+                    return self.value(source, *from, &index);
+                }
+                // Dims that are joined lie one behind the other in memory.
+                let view = source.layouts.selected(source.graph, id);
+                let view = view.ok_or(MustStore(*from))?;
+                let mut address = view.address(index);
+                address.coefficients.resize(self.domain.len(), 0);
+                Ok(self.load(view.buffer, address, node.elem))
             }
             // Always in memory.
             _ => Err(MustStore(id)),

@@ -187,6 +187,11 @@ impl Layouts {
                 strides: layout.strides.clone(),
             });
         }
+        self.selected(graph, id)
+    }
+
+    /// The memory that a node selects from, be it stored itself or not.
+    pub fn selected(&self, graph: &Graph<'_>, id: NodeId) -> Option<View> {
         match &graph.nodes[id].kind {
             Kind::Access { source, index } => {
                 let view = self.view(graph, *source)?;

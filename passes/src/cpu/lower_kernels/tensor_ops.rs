@@ -3,7 +3,7 @@
 use cohort_dialects::builder::{operands_of, result_of};
 use melior::ir::{OperationRef, attribute::IntegerAttribute, operation::OperationLike};
 
-use super::graph::{Kind, Linear};
+use super::graph::{Kind, Linear, Node, NodeId, identity};
 use super::read::{Reader, Tensor, integers, is_rows};
 use crate::ir::TensorType;
 use crate::pass::{Outcome, error};
@@ -94,8 +94,29 @@ impl<'c> Reader<'c> {
             self.define(result_of(op, 0), Tensor { node, factor });
             return Ok(());
         }
-        let source = tensor.node;
+        let source = self.dense(tensor.node, op);
         self.result(Kind::Reshape { source }, factor, op)
+    }
+
+    /// A node whose memory, where it has some, is dense: a product's rows are padded, and no strides
+    /// tell dims that are joined with its columns.
+    fn dense(&mut self, source: NodeId, op: OperationRef<'c, 'c>) -> NodeId {
+        let node = &self.graph.nodes[source];
+        if !matches!(node.kind, Kind::Product { .. }) {
+            return source;
+        }
+        let copy = Node {
+            kind: Kind::Access {
+                source,
+                index: identity(node.shape.len()),
+            },
+            shape: node.shape.clone(),
+            elem: node.elem,
+            rows: node.rows,
+            op,
+        };
+        self.graph.nodes.push(copy);
+        self.graph.nodes.len() - 1
     }
 
     pub fn concat(&mut self, op: OperationRef<'c, 'c>) -> Outcome {

@@ -19,5 +19,6 @@ mod patterns;
 mod ragged_values;
 mod random_inputs;
 mod random_programs;
+mod shapes;
 mod stats;
 mod streams;

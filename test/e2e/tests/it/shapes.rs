@@ -1,0 +1,128 @@
+//! Tensors of every rank whose dims differ by instance in any place: products, stacks, searches, slices
+//! and reshapes. What the oracle makes of them is what they mean.
+
+use crate::language::check;
+
+#[test]
+fn a_stack_of_host_scalars() {
+    check(
+        "fn main(x: f32, y: f32, k: i32, b: bool) -> (f32[3], i32[2], bool[1], f32[2, 2], f32[3]) {
+          let v = stack([x, y, x * y]);
+          let m = stack([stack([x, y]), stack([y, x])]);
+          (v, stack([k, k + 1]), stack([b]), m, v * 2.0 - sum(m))
+        }",
+        &[],
+        &[
+            r#"{"x":1.5,"y":-2,"k":7,"b":true}"#,
+            r#"{"x":0,"y":0.25,"k":-7,"b":false}"#,
+        ],
+    );
+}
+
+#[test]
+fn arithmetic_with_a_stack_whose_length_nothing_else_has() {
+    check(
+        "fn main(xs: [f32], ys: [f32[3]], k: i32) -> (f32[_], f32[_, 3], f32[_], bool[_]) {
+          let c = stack(map(range(k), |i| f32(i)));
+          (1 - stack(xs), 2 * stack(ys), select(stack(xs) > 0.5, 1.0, 2.0), 1.5 >= c)
+        }",
+        &[],
+        &[
+            r#"{"xs":[1,2,0.25],"ys":[[1,2,3]],"k":2}"#,
+            r#"{"xs":[],"ys":[],"k":0}"#,
+            r#"{"xs":[0.5],"ys":[[1,2,3],[4,5,6]],"k":5}"#,
+        ],
+    );
+}
+
+#[test]
+fn argmax_along_an_axis_before_an_instance_dim() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(q: f32[D, n], s: f32[n, D, m], k: i32[D, n]) -> (i32[n], i32[n, m], i32[n], i32[D], f32[n]) {
+          let best = argmax(q, axis = 0);
+          (best, argmax(s, axis = 1), argmax(k, axis = 0), argmax(w @ w), f32(argmax(transpose(q) @ w)) + max(q, axis = 0))
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"q":[[1,2],[3,0],[3,5]],"s":[[[1],[2],[2]],[[5],[-1],[0]]],"k":[[1,2],[3,4],[0,9]]}"#,
+            r#"{"q":[[],[],[]],"s":[],"k":[[],[],[]]}"#,
+            r#"{"q":[[1],[2],[0]],"s":[[[],[],[]]],"k":[[1],[1],[1]]}"#,
+        ],
+    );
+}
+
+#[test]
+fn rows_of_a_reshaped_value_by_a_tensor_of_indices() {
+    check(
+        "dim D, E
+        param w: f32[D, E]
+        fn main(x: f32[D, E], rows: i32[n]) -> (f32[n], f32[n], f32[D], f32[D*E]) {
+          let line = reshape(x, [D*E]);
+          (gather(line, rows), gather(reshape(tanh(x + w), [D*E]), rows), x @ gather(line, iota([E], 0)), line)
+        }",
+        &[("D", 3), ("E", 2)],
+        &[
+            r#"{"x":[[1,2],[3,4],[5,6]],"rows":[0,5,2]}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"rows":[]}"#,
+            r#"{"x":[[0.5,2],[-3,4],[5,6]],"rows":[3]}"#,
+        ],
+    );
+}
+
+/// A product's rows lie apart in memory.
+#[test]
+fn products_whose_dims_are_joined() {
+    check(
+        "dim D, E
+        param w: f32[E, D]
+        fn main(x: f32[D, E], y: f32[n, D, E]) -> (f32[D*D], f32[n, D*D], f32[D*D, 1], f32[n]) {
+          let p = reshape(y @ w, [n, D*D]);
+          (reshape(x @ w, [D*D]), p, tanh(reshape(x @ w, [D*D, 1])), p @ reshape(x @ w, [D*D]))
+        }",
+        &[("D", 3), ("E", 2)],
+        &[
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[[[1,0],[0,1],[1,1]],[[2,1],[0,1],[1,-1]]]}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[]}"#,
+        ],
+    );
+}
+
+#[test]
+fn products_of_batches_of_matrices() {
+    check(
+        "dim D, H
+        param w: f32[D, H]  param heads: f32[2, H, D]  param v: f32[H]
+        fn main(x: f32[n, m, D], y: f32[2, n, D], z: f32[D]) -> (f32[n, m, H], f32[n, m], f32[2, n, H], f32[2, n, n], f32[2, 2, D], f32[2, D], f32[n, m, m]) {
+          let rows = x @ w;
+          let scores = y @ transpose(y);
+          let mixed = stack([v, v + 1.0]) @ heads;
+          (rows, tanh(rows) @ v, softmax(scores) @ (y @ w), scores, mixed, mixed[0] * (transpose(heads) @ v), x @ transpose(x))
+        }",
+        &[("D", 3), ("H", 5)],
+        &[
+            r#"{"x":[[[1,2,3],[4,5,6]],[[0,1,0],[1,0,1]]],"y":[[[1,2,3],[0,0,1]],[[1,0,0],[0,1,0]]],"z":[1,2,3]}"#,
+            r#"{"x":[],"y":[[],[]],"z":[1,2,3]}"#,
+            r#"{"x":[[[0.5,-2,3]]],"y":[[[1,2,3]],[[-1,0.25,0]]],"z":[1,2,3]}"#,
+            r#"{"x":[[],[]],"y":[[[1,2,3],[0.1,0,1]],[[-1,0.25,0],[1,1,1]]],"z":[1,2,3]}"#,
+        ],
+    );
+}
+
+#[test]
+fn slices_of_other_axes_than_the_first() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[D, n], k: i32) -> (f32[D, _], f32[D, _], f32[D, 2]) {
+          (w @ x[.., 0..k], x[.., k..], x[.., 0..2])
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"x":[[1,2,3],[4,5,6]],"k":2}"#,
+            r#"{"x":[[1,2],[4,5]],"k":0}"#,
+            r#"{"x":[[1,2],[4,5]],"k":3}"#,
+        ],
+    );
+}
