@@ -79,4 +79,4 @@ pub use schedule::Policy;
 pub use session::{Batch, Config, Progress, Session};
 pub use stats::Stats;
 pub use symbols::abi_symbols;
-pub use weights::{WeightShapes, Weights};
+pub use weights::{WeightShape, WeightShapes, Weights};

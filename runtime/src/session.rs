@@ -97,6 +97,7 @@ impl Session {
             return Err(Error::Usage("a batch of 0 instances".to_owned()));
         }
         let params = weights.params(program.manifest(), config.allow_unused_weights)?;
+        let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
         let unbatched = config.batch == Batch::Unbatched;
         let (scheduler, grouping): (Box<dyn Scheduler>, _) = if unbatched {
             (Box::new(RecordedOrder), Grouping::Unbatched)

@@ -1,5 +1,8 @@
 //! The weights file: safetensors, memory-mapped, checked against what the program asks for.
 
+mod convert;
+
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,12 +14,22 @@ use safetensors::tensor::{Dtype, Metadata};
 
 use crate::error::Error;
 
-/// The tensors of a weights file by name: element type as safetensors writes it, and shape. The
-/// program's dims are bound from these before it is compiled.
+/// What a weights file says of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeightShape {
+    /// The type of its elements in the file, such as `bf16`.
+    pub dtype: String,
+    /// The type that they have in a program, if there is one.
+    pub elem: Option<Elem>,
+    pub shape: Vec<u64>,
+}
+
+/// The tensors of a weights file by name. The program's dims are bound from these before it is
+/// compiled.
 pub struct WeightShapes;
 
 impl WeightShapes {
-    pub fn read(path: &Path) -> Result<BTreeMap<String, (String, Vec<u64>)>, Error> {
+    pub fn read(path: &Path) -> Result<BTreeMap<String, WeightShape>, Error> {
         Ok(Weights::open(path)?.shapes())
     }
 }
@@ -68,7 +81,7 @@ impl Weights {
         })
     }
 
-    pub fn shapes(&self) -> BTreeMap<String, (String, Vec<u64>)> {
+    pub fn shapes(&self) -> BTreeMap<String, WeightShape> {
         let Some(metadata) = &self.metadata else {
             return BTreeMap::new();
         };
@@ -76,16 +89,54 @@ impl Weights {
             .tensors()
             .into_iter()
             .map(|(name, info)| {
-                let shape = info.shape.iter().map(|dim| *dim as u64).collect();
-                (name, (format!("{:?}", info.dtype), shape))
+                let found = WeightShape {
+                    dtype: file_type(info.dtype),
+                    elem: convert::elem_of(info.dtype),
+                    shape: info.shape.iter().map(|dim| *dim as u64).collect(),
+                };
+                (name, found)
             })
             .collect()
     }
 
+    /// A sentence for each type of the file's that the program's parameters do not have.
+    pub fn conversions(&self, manifest: &Manifest) -> Vec<String> {
+        const MOST_NAMES: usize = 3;
+        let mut converted: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+        for param in &manifest.params {
+            let info = self
+                .metadata
+                .as_ref()
+                .and_then(|metadata| metadata.info(&param.name));
+            if let Some(info) = info.filter(|info| convert::is_converted(info.dtype)) {
+                let types = (file_type(info.dtype), dtype_name(param.elem));
+                converted.entry(types).or_default().push(&param.name);
+            }
+        }
+        let sentence = |((from, to), names): ((String, &str), Vec<&str>)| {
+            let shown: Vec<String> = names
+                .iter()
+                .take(MOST_NAMES)
+                .map(|name| format!("`{}`", name.escape_debug()))
+                .collect();
+            let more = match names.len().saturating_sub(MOST_NAMES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let shown = shown.join(", ");
+            format!("weights of {from} are read as {to}, each number as it is: {shown}{more}")
+        };
+        converted.into_iter().map(sentence).collect()
+    }
+
     /// The bytes of each parameter of the manifest, or everything that is wrong with the file.
-    pub fn params(&self, manifest: &Manifest, allow_unused: bool) -> Result<Vec<&[u8]>, Error> {
+    pub fn params(
+        &self,
+        manifest: &Manifest,
+        allow_unused: bool,
+    ) -> Result<Vec<Cow<'_, [u8]>>, Error> {
         let mut problems = Vec::new();
-        let mut params: Vec<&[u8]> = Vec::with_capacity(manifest.params.len());
+        let mut params = Vec::with_capacity(manifest.params.len());
         for param in &manifest.params {
             let expected = describe(dtype_name(param.elem), &param.shape);
             let info = self
@@ -97,8 +148,8 @@ impl Weights {
                 continue;
             };
             let shape: Vec<u64> = info.shape.iter().map(|dim| *dim as u64).collect();
-            if dtype(param.elem) != info.dtype || shape != param.shape {
-                let found = describe(&format!("{:?}", info.dtype).to_lowercase(), &shape);
+            if convert::elem_of(info.dtype) != Some(param.elem) || shape != param.shape {
+                let found = describe(&file_type(info.dtype), &shape);
                 problems.push(format!(
                     "`{}`: expected {expected}, found {found}",
                     param.name
@@ -109,10 +160,22 @@ impl Weights {
             let bytes = self.map.as_deref().and_then(|map| {
                 map.get(self.data_start.checked_add(begin)?..self.data_start.checked_add(end)?)
             });
-            let length: u64 = shape.iter().product::<u64>() * param.elem.bytes() as u64;
-            match bytes {
-                Some(bytes) if bytes.len() as u64 == length => params.push(bytes),
-                _ => problems.push(format!("`{}`: its bytes are not in the file", param.name)),
+            // The metadata was checked: the length is that of the shape.
+            let Some(bytes) = bytes else {
+                problems.push(format!("`{}`: its bytes are not in the file", param.name));
+                continue;
+            };
+            match convert::converted(bytes, info.dtype) {
+                Ok(bytes) => params.push(bytes),
+                Err(inexact) => {
+                    let (elem, dtype) = (dtype_name(param.elem), file_type(info.dtype));
+                    let place = place_of(inexact.position, &shape);
+                    problems.push(format!(
+                        "`{}`: element {place} is {}, which {elem} does not hold exactly; the file \
+                         has {dtype}: store it as {elem}",
+                        param.name, inexact.value
+                    ));
+                }
             }
         }
         if !allow_unused {
@@ -138,12 +201,25 @@ impl Weights {
     }
 }
 
-fn dtype(elem: Elem) -> Dtype {
-    match elem {
-        Elem::F32 => Dtype::F32,
-        Elem::I32 => Dtype::I32,
-        Elem::Bool => Dtype::BOOL,
-    }
+/// An element type of safetensors as messages write it.
+fn file_type(dtype: Dtype) -> String {
+    format!("{dtype:?}").to_lowercase()
+}
+
+/// The index of an element, `[3, 5]`.
+fn place_of(position: usize, shape: &[u64]) -> String {
+    let mut rest = position as u64;
+    let mut index: Vec<String> = shape
+        .iter()
+        .rev()
+        .map(|length| {
+            let here = rest % (*length).max(1);
+            rest /= (*length).max(1);
+            here.to_string()
+        })
+        .collect();
+    index.reverse();
+    format!("[{}]", index.join(", "))
 }
 
 /// The element type as programs and messages write it.

@@ -80,7 +80,11 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     if arguments.inside_sandbox {
         sandbox::enter()?;
     }
+    let conversions = weights.conversions(program.manifest());
     let mut session = Session::new(program, &weights, config).map_err(stop)?;
+    for sentence in conversions {
+        eprintln!("note: {sentence}");
+    }
     if arguments.explain.is_some() {
         session.survey();
     }

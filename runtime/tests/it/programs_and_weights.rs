@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cohort_runtime::abi::OperandRef;
 use cohort_runtime::abi::manifest::*;
-use cohort_runtime::{Config, Error, Fault, Program, Session, WeightShapes, Weights};
+use cohort_runtime::{Config, Error, Fault, Program, Session, WeightShape, WeightShapes, Weights};
 
 use crate::program::*;
 
@@ -223,7 +223,12 @@ fn shapes_can_be_read_before_anything_is_compiled() {
     let path = directory.path().join("w.safetensors");
     write_weights(&path, &tree_tensors());
     let shapes = WeightShapes::read(&path).unwrap();
-    assert_eq!(shapes["emb"], ("F32".to_owned(), vec![10, 4]));
+    let expected = WeightShape {
+        dtype: "f32".to_owned(),
+        elem: Some(Elem::F32),
+        shape: vec![10, 4],
+    };
+    assert_eq!(shapes["emb"], expected);
     assert_eq!(shapes.len(), 2);
 }
 

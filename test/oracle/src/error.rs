@@ -75,6 +75,12 @@ pub enum WeightsError {
     Format(#[from] safetensors::SafeTensorError),
     #[error("tensor `{name}` has the type {found}, which no parameter can have")]
     UnsupportedType { name: String, found: String },
+    #[error("tensor `{name}` holds {value}, which {elem} does not hold exactly")]
+    Inexact {
+        name: String,
+        value: String,
+        elem: &'static str,
+    },
     #[error("the weights have no tensor `{name}`")]
     Missing { name: String },
     #[error("tensor `{name}` is {found}, but the program declares {expected}")]

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use cohort_frontend::program::{Elem, Program};
+use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::WeightsError;
@@ -28,7 +29,23 @@ pub fn parse_weights(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>, WeightsEr
         let bytes = view.data();
         let data = match view.dtype() {
             Dtype::F32 => Data::F32(numbers(bytes, |b| f64::from(f32::from_le_bytes(b)))),
-            Dtype::F64 => Data::F32(numbers(bytes, f64::from_le_bytes)),
+            Dtype::F16 => Data::F32(numbers(bytes, |b| f16::from_le_bytes(b).to_f64())),
+            Dtype::BF16 => Data::F32(numbers(bytes, |b| bf16::from_le_bytes(b).to_f64())),
+            Dtype::F64 => {
+                let values = numbers(bytes, f64::from_le_bytes);
+                let inexact = |x: &&f64| !x.is_nan() && f64::from(**x as f32) != **x;
+                if let Some(value) = values.iter().find(inexact) {
+                    return Err(inexact_number(name, value, "f32"));
+                }
+                Data::F32(values)
+            }
+            Dtype::I64 => {
+                let values = numbers(bytes, i64::from_le_bytes);
+                let narrow = |value: i64| {
+                    i32::try_from(value).map_err(|_| inexact_number(name, &value, "i32"))
+                };
+                Data::I32(values.into_iter().map(narrow).collect::<Result<_, _>>()?)
+            }
             Dtype::I32 => Data::I32(numbers(bytes, i32::from_le_bytes)),
             Dtype::BOOL => Data::Bool(bytes.iter().map(|&byte| byte != 0).collect()),
             other => {
@@ -46,6 +63,14 @@ pub fn parse_weights(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>, WeightsEr
         );
     }
     Ok(tensors)
+}
+
+fn inexact_number(name: &str, value: &dyn std::fmt::Debug, elem: &'static str) -> WeightsError {
+    WeightsError::Inexact {
+        name: name.to_string(),
+        value: format!("{value:?}"),
+        elem,
+    }
 }
 
 /// Elements and shape of every tensor: what program dims are bound from.

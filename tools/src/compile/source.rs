@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use cohort_abi::manifest;
 use cohort_frontend::program::{Elem, Program};
 use cohort_frontend::{Checked, Diagnostic, Sources};
-use cohort_runtime::WeightShapes;
+use cohort_runtime::{WeightShape, WeightShapes};
 use melior::{Context, ir::Module};
 
 use crate::exit::{Stop, USAGE};
@@ -71,16 +72,16 @@ impl Source {
         if let Some(path) = &dims.weights {
             let shapes =
                 WeightShapes::read(path).map_err(|error| Stop::usage(error.to_string()))?;
-            for (name, (dtype, shape)) in shapes {
-                let elem = match dtype.as_str() {
-                    "F32" => Elem::F32,
-                    "I32" => Elem::I32,
-                    "BOOL" => Elem::Bool,
+            for (name, WeightShape { dtype, elem, shape }) in shapes {
+                let elem = match elem {
+                    Some(manifest::Elem::F32) => Elem::F32,
+                    Some(manifest::Elem::I32) => Elem::I32,
+                    Some(manifest::Elem::Bool) => Elem::Bool,
                     _ if self.checked.params().iter().any(|param| param.name == name) => {
                         return Err(Stop::usage(format!(
-                            "in {}: `{name}` has elements of type {}; weights are f32, i32 or bool",
-                            path.display(),
-                            dtype.to_lowercase()
+                            "in {}: `{name}` has elements of type {dtype}; weights are f32 (also stored as \
+                             f16, bf16 or f64), i32 (also as i64) or bool",
+                            path.display()
                         )));
                     }
                     // Whether a tensor that the program does not use may be there is asked later.

@@ -21,4 +21,5 @@ mod random_inputs;
 mod random_programs;
 mod shapes;
 mod stats;
+mod stored_weights;
 mod streams;
