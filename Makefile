@@ -5,7 +5,7 @@ CARGO ?= cargo
 BENCH_ARGUMENTS ?=
 DEVICE ?= cuda
 
-.PHONY: all setup build runner demo test test-gpu bench bench-gpu gpu-kits lint docs help
+.PHONY: all setup build runner wheel demo test test-gpu bench bench-gpu gpu-kits lint docs help
 
 all: build
 
@@ -20,6 +20,9 @@ build: setup ## Builds batch-opt and batch-run into target/release
 
 runner: ## Builds batch-run without the compiler, a few MB that run artifacts, into target/runner/release
 	$(CARGO) build --release --package cohort-tools --bin batch-run --no-default-features --target-dir target/runner
+
+wheel: build ## Builds the wheels for Python into target/wheels: the runtime, and the compiler
+	@python/wheels.sh all
 
 demo: build ## Runs the TreeLSTM example, batched and unbatched
 	examples/treelstm/demo.sh

@@ -89,6 +89,7 @@ pub struct Executor {
     _constants: Constants,
     arena: Arena,
     workers: Workers,
+    scratch_bytes: usize,
     scheduler: Box<dyn Scheduler>,
     source_rows: Vec<u32>,
     kept: KeptRows,
@@ -155,7 +156,8 @@ impl Executor {
         let kernels = Kernel::all(manifest, &program.kernels, &constants);
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let scratch_bytes = manifest.kernels.iter().map(|kernel| kernel.scratch_bytes);
-        let workers = Workers::new(settings.threads, scratch_bytes.max().unwrap_or(0) as usize)?;
+        let scratch_bytes = scratch_bytes.max().unwrap_or(0) as usize;
+        let workers = Workers::new(settings.threads, scratch_bytes)?;
         let mut arena = Arena::new(manifest);
         let source_rows = fill_sources(manifest, params, &mut arena)?;
         let kept = KeptRows::new(manifest, kept, &mut arena)?;
@@ -173,6 +175,7 @@ impl Executor {
             _constants: constants,
             arena,
             workers,
+            scratch_bytes,
             scheduler,
             source_rows,
             kept,
@@ -229,6 +232,14 @@ impl Executor {
             self.rows.set_first(source, 0, *row);
         }
         self.show_kept();
+    }
+
+    /// From now on kernels are computed by so many threads.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
+        if self.workers.threads() != threads.max(1) {
+            self.workers = Workers::new(threads, self.scratch_bytes)?;
+        }
+        Ok(())
     }
 
     /// Takes the rows of a chunk of inputs; drops those that it had.

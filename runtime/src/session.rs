@@ -156,6 +156,27 @@ impl Session {
         &self.program
     }
 
+    /// From now on runs have such batches; the unbatched reading is chosen when the session is made.
+    pub fn set_batch(&mut self, batch: Batch) -> Result<(), Error> {
+        if matches!(batch, Batch::Count(0) | Batch::InFlight(0)) {
+            return Err(Error::Usage("a batch of 0 instances".to_owned()));
+        }
+        if (batch == Batch::Unbatched) != (self.config.batch == Batch::Unbatched) {
+            return Err(Error::Usage(
+                "a session cannot change between batches and none".to_owned(),
+            ));
+        }
+        self.config.batch = batch;
+        Ok(())
+    }
+
+    /// From now on kernels are computed by so many threads.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
+        self.executor.set_threads(threads)?;
+        self.config.threads = threads;
+        Ok(())
+    }
+
     /// Runs every instance of the input; writes one line for each, in the same order.
     pub fn run_stream(
         &mut self,

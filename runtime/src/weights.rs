@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cohort_abi::manifest::{Elem, Manifest};
 use memmap2::Mmap;
@@ -34,10 +35,27 @@ impl WeightShapes {
     }
 }
 
+/// The bytes of a weights file.
+enum Bytes {
+    Mapped(Mmap),
+    Shared(Arc<[u8]>),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Shared(bytes) => bytes,
+        }
+    }
+}
+
 /// An open weights file.
 pub struct Weights {
     path: PathBuf,
-    map: Option<Mmap>,
+    bytes: Option<Bytes>,
     metadata: Option<Metadata>,
     /// Where the tensors' bytes begin in the map.
     data_start: usize,
@@ -48,7 +66,7 @@ impl Weights {
     pub fn none() -> Weights {
         Weights {
             path: PathBuf::new(),
-            map: None,
+            bytes: None,
             metadata: None,
             data_start: 0,
         }
@@ -71,11 +89,24 @@ impl Weights {
         // SAFETY: the map is only read, as bytes. Another process that truncates the file while it
         // is read would end this one with SIGBUS; weights are not written while they are used.
         let map = unsafe { Mmap::map(&file) }.map_err(cannot_open)?;
+        Weights::read(path, Bytes::Mapped(map))
+    }
+
+    /// A weights file that is in memory.
+    pub fn from_bytes(bytes: Arc<[u8]>) -> Result<Weights, Error> {
+        Weights::read(Path::new(""), Bytes::Shared(bytes))
+    }
+
+    fn read(path: &Path, bytes: Bytes) -> Result<Weights, Error> {
+        let bad = |reason: String| Error::BadWeights {
+            path: path.to_owned(),
+            reason,
+        };
         let (header_bytes, metadata) =
-            SafeTensors::read_metadata(&map).map_err(|error| bad(error.to_string()))?;
+            SafeTensors::read_metadata(&bytes).map_err(|error| bad(error.to_string()))?;
         Ok(Weights {
             path: path.to_owned(),
-            map: Some(map),
+            bytes: Some(bytes),
             metadata: Some(metadata),
             data_start: 8 + header_bytes,
         })
@@ -157,7 +188,7 @@ impl Weights {
                 continue;
             }
             let (begin, end) = info.data_offsets;
-            let bytes = self.map.as_deref().and_then(|map| {
+            let bytes = self.bytes.as_deref().and_then(|map| {
                 map.get(self.data_start.checked_add(begin)?..self.data_start.checked_add(end)?)
             });
             // The metadata was checked: the length is that of the shape.

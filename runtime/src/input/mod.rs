@@ -45,7 +45,6 @@ pub struct Inputs {
     pub(crate) slots: Vec<u64>,
     pub(crate) memory: Bump,
     pub(crate) rows: InputRows,
-    /// Which of the chunks that are alive at once this is.
     pub(crate) chunk: usize,
     bytes: u64,
 }
@@ -97,6 +96,11 @@ impl Inputs {
 
     pub fn rows(&self) -> &InputRows {
         &self.rows
+    }
+
+    /// Which of the chunks that are alive at once this is.
+    pub fn chunk(&self) -> usize {
+        self.chunk
     }
 
     /// Bytes of all instances.

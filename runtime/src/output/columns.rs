@@ -83,15 +83,16 @@ pub struct Collector {
     max_bytes: u64,
     collected: Columns,
     /// Takes what is there whenever the run has no more for now.
-    take: Box<dyn FnMut(Columns)>,
+    take: Box<dyn FnMut(Columns) -> Result<(), Error>>,
 }
 
 impl Collector {
-    /// `max_bytes` limits what one result has. `take` gets results in portions as they are done.
+    /// `max_bytes` limits what one result has. `take` gets results in portions as they are done;
+    /// its error ends the run.
     pub fn new(
         manifest: Arc<Manifest>,
         max_bytes: u64,
-        take: impl FnMut(Columns) + 'static,
+        take: impl FnMut(Columns) -> Result<(), Error> + 'static,
     ) -> Collector {
         Collector {
             collected: Columns::default(),
@@ -168,7 +169,7 @@ impl Sink for Collector {
 
     fn flush(&mut self) -> Result<(), Error> {
         if !self.collected.instances.is_empty() {
-            (self.take)(std::mem::take(&mut self.collected));
+            (self.take)(std::mem::take(&mut self.collected))?;
         }
         Ok(())
     }

@@ -49,6 +49,7 @@ fn columns(session: &mut Session, max_bytes: u64, input: &str) -> Columns {
     let into = taken.clone();
     let mut sink = Collector::new(manifest.clone(), max_bytes, move |columns| {
         into.borrow_mut().push(columns);
+        Ok(())
     });
     let mut supply = Chunks::new(reader, 64, 1 << 30);
     session.run(&mut supply, &mut sink, &mut |_| {}).unwrap();

@@ -1,0 +1,37 @@
+"""Batched execution of deep-learning programs that are written for one instance.
+
+    import cohort
+
+    m = cohort.compile("model.coh", weights="weights.safetensors")  # with the compiler
+    m = cohort.load("model.cohort", weights=state_dict)             # an artifact, without it
+    out = m([{"t": ("Node", ("Leaf", 3), ("Leaf", 7))}])
+    out[0], out.numpy(), out.errors
+"""
+
+from ._compile import compile
+from ._errors import (
+    ArtifactError,
+    CompileError,
+    DeviceError,
+    Error,
+    InstanceError,
+    Span,
+    WeightsError,
+)
+from ._model import Model, Result, load
+from ._results import Outputs
+
+__all__ = [
+    "ArtifactError",
+    "CompileError",
+    "DeviceError",
+    "Error",
+    "InstanceError",
+    "Model",
+    "Outputs",
+    "Result",
+    "Span",
+    "WeightsError",
+    "compile",
+    "load",
+]

@@ -1,0 +1,198 @@
+"""Compiles programs by `batch-opt`, a process of its own, and keeps what it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from typing import Mapping
+
+from . import _weights
+from ._errors import ArtifactError, CompileError, Error, Span
+from ._model import Model
+from ._weights import Rename, Weights
+
+# What the file name of a kept artifact is made of changes with it.
+_CACHE_VERSION = 1
+_DIAGNOSTIC = re.compile(r"^error(?:\[(?P<code>\w+)\])?: (?P<message>.*)$", re.MULTILINE)
+_PLACE = re.compile(r"┌─ (?P<file>.+):(?P<line>\d+):(?P<column>\d+)\s*$", re.MULTILINE)
+
+
+def compiler() -> str:
+    """The path of `batch-opt`: that of `COHORT_BATCH_OPT`, of the distribution `cohort-lang`, or on `PATH`."""
+    if given := os.environ.get("COHORT_BATCH_OPT"):
+        return given
+    spec = importlib.util.find_spec("cohort_lang")
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        path = os.path.join(folder, "bin", "batch-opt")
+        if os.path.exists(path):
+            return path
+    if found := shutil.which("batch-opt"):
+        return found
+    raise CompileError(
+        "there is no compiler: install `cohort-lang`, or put `batch-opt` on the PATH; to run what is compiled "
+        "already, cohort.load needs none"
+    )
+
+
+def cache_folder() -> str:
+    """Where artifacts are kept: `COHORT_CACHE`, or `cohort` in the user's folder for caches."""
+    if given := os.environ.get("COHORT_CACHE"):
+        return given
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "cohort")
+
+
+def compile(
+    path: str | os.PathLike,
+    weights: Weights = None,
+    dims: Mapping[str, int] | None = None,
+    cache: bool = True,
+    *,
+    rename: Rename | None = None,
+    allow_unused_weights: bool = False,
+    device: str = "cpu",
+    gpu_arch: str | None = None,
+    max_depth: int | None = None,
+    max_nodes: int | None = None,
+    max_memory: int | None = None,
+    max_steps: int | None = None,
+) -> Model:
+    """Compiles a program, a `.coh` file, and loads it with its weights.
+
+    The program's dims are bound by the shapes of the weights, and by `dims`. What was compiled is kept by its
+    content and used again, unless `cache` is false. See `cohort.load` for the other arguments.
+    """
+    path = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        raise CompileError(f"cannot read {path}: {error.strerror}") from error
+    dims = dict(dims or {})
+    for name, size in dims.items():
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"dims: {name} is an int, not {type(size).__name__}")
+    data = _weights.prepare(weights, rename)
+    options = [f"--dim={name}={size}" for name, size in sorted(dims.items())]
+    if gpu_arch is None and device == "gpu-sim":
+        gpu_arch = "sm_80"
+    if gpu_arch is not None:
+        options.append(f"--gpu-arch={gpu_arch}")
+    shapes = _shapes(data)
+    tool = compiler()
+    kept = None
+    if cache:
+        kept = os.path.join(cache_folder(), _key(tool, path, source, shapes, options) + ".cohort")
+
+    def model(artifact: bytes) -> Model:
+        return Model(
+            artifact,
+            path,
+            data,
+            rename=None,
+            allow_unused_weights=allow_unused_weights,
+            device=device,
+            limits=[max_depth, max_nodes, max_memory, max_steps],
+        )
+
+    if kept is not None:
+        try:
+            with open(kept, "rb") as file:
+                return model(file.read())
+        except (OSError, ArtifactError):
+            # Not there, or written by a machine or a version that is not this one: made anew.
+            pass
+    artifact = _run(tool, path, shapes, options)
+    if kept is not None:
+        _keep(kept, artifact)
+    return model(artifact)
+
+
+def _shapes(data: str | bytes | None) -> bytes | None:
+    """How the weights file begins: the names, types and shapes of the tensors."""
+    if isinstance(data, bytes):
+        length = int.from_bytes(data[:8], "little")
+        return data[: 8 + length]
+    return None if data is None else _weights.read_header(data)
+
+
+def _key(tool: str, path: str, source: bytes, shapes: bytes | None, options: list[str]) -> str:
+    status = os.stat(os.path.realpath(tool))
+    about = [
+        _CACHE_VERSION,
+        [os.path.realpath(tool), status.st_size, status.st_mtime_ns],
+        # It is in the places that messages name.
+        os.path.basename(path),
+        options,
+        [platform.machine(), _processor()],
+    ]
+    key = hashlib.sha256(json.dumps(about).encode())
+    for part in (source, shapes or b""):
+        key.update(len(part).to_bytes(8, "little"))
+        key.update(part)
+    return key.hexdigest()
+
+
+def _processor() -> str:
+    """What the machine's processor can, since the code is for it."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return platform.processor()
+
+
+def _keep(kept: str, artifact: bytes) -> None:
+    """Writes a file that others may be reading, or writing too: it is there as a whole or not at all."""
+    temporary = None
+    try:
+        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(kept))
+        with os.fdopen(handle, "wb") as file:
+            file.write(artifact)
+        os.replace(temporary, kept)
+    except OSError:
+        # A cache that cannot be written is none.
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _run(tool: str, path: str, shapes: bytes | None, options: list[str]) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="cohort-") as folder:
+        output = os.path.join(folder, "model.cohort")
+        command = [tool, path, "--emit=artifact", "-o", output, *options]
+        if shapes is not None:
+            # The compiler needs no more of the weights than their shapes: the rest is a hole.
+            weights = os.path.join(folder, "weights.safetensors")
+            with open(weights, "wb") as file:
+                file.write(shapes)
+                file.truncate(len(shapes) + _weights.data_bytes(shapes))
+            command.append(f"--weights={weights}")
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+        except OSError as error:
+            raise CompileError(f"cannot run {tool}: {error}") from error
+        text = done.stderr.decode(errors="replace")
+        if done.returncode != 0:
+            raise _error(text, done.returncode)
+        with open(output, "rb") as file:
+            return file.read()
+
+
+def _error(text: str, status: int) -> Error:
+    """What the compiler said, as an exception."""
+    found = _DIAGNOSTIC.search(text)
+    if found is None:
+        why = f"ended by signal {-status}" if status < 0 else f"exit code {status}"
+        return CompileError(text.strip() or f"the compiler failed: {why}")
+    following = _DIAGNOSTIC.search(text, found.end())
+    place = _PLACE.search(text, found.end(), following.start() if following else len(text))
+    span = Span(place["file"], int(place["line"]), int(place["column"])) if place else None
+    return CompileError(text.strip(), found["code"], span)

@@ -1,0 +1,299 @@
+"""A program that is ready to run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from dataclasses import dataclass
+from typing import Any, Iterable, Iterator, Literal, Mapping
+
+from . import _weights
+from ._cohort import Model as _Core
+from ._cohort import Run
+from ._errors import ArtifactError, InstanceError
+from ._results import Outputs
+from ._types import Signature, Types
+from ._weights import Rename, Weights
+
+Errors = Literal["raise", "return"]
+Instance = Mapping[str, Any]
+
+# A stream does not wait longer for instances that make a larger batch, in seconds.
+_PATIENCE = 0.005
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of an instance of a stream: its place there, from 0, its id, and its output or its error."""
+
+    index: int
+    id: str | int
+    output: Any
+    error: InstanceError | None = None
+
+
+def load(
+    path: str | os.PathLike,
+    weights: Weights = None,
+    *,
+    rename: Rename | None = None,
+    allow_unused_weights: bool = False,
+    device: str = "cpu",
+    max_depth: int | None = None,
+    max_nodes: int | None = None,
+    max_memory: int | None = None,
+    max_steps: int | None = None,
+) -> Model:
+    """Loads an artifact, a file that `cohort.compile(…).save(path)` or `batch-opt --emit artifact` wrote.
+
+    `weights` is a safetensors file or a dict of arrays (NumPy's, PyTorch's: a `state_dict()`); `rename`, a
+    dict or a function, gives the program's name for a tensor's, a function's `None` leaves it out. The limits
+    are those of one instance. An artifact is code: load only what you would run.
+    """
+    path = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            artifact = file.read()
+    except OSError as error:
+        raise ArtifactError(f"cannot open {path}: {error.strerror}") from error
+    return Model(
+        artifact,
+        path,
+        weights,
+        rename=rename,
+        allow_unused_weights=allow_unused_weights,
+        device=device,
+        limits=[max_depth, max_nodes, max_memory, max_steps],
+    )
+
+
+class Model:
+    """A program with its weights. Made by `cohort.load` and `cohort.compile`.
+
+    It may be used by any number of threads, which take turns. A process that is forked must load it anew.
+    """
+
+    def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits):
+        data = _weights.prepare(weights, rename)
+        self._core = _Core(
+            artifact,
+            path,
+            data,
+            allow_unused_weights=allow_unused_weights,
+            device=device,
+            limits=limits,
+        )
+        self._manifest = json.loads(self._core.manifest())
+        #: The program's constructors as frozen dataclasses: `m.types.Node(l, r)`.
+        self.types = Types(self._manifest)
+        self._core.set_classes(self.types._classes)
+        #: What `main` takes and gives.
+        self.signature = Signature(self._manifest)
+        self._stats: dict[str, Any] = {}
+        self._last: tuple[list, int, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"<cohort.Model {self.signature}>"
+
+    def __reduce__(self):
+        raise TypeError("a model cannot be pickled: save it, and load it where it is needed")
+
+    def __call__(
+        self,
+        instances: Iterable[Instance],
+        *,
+        batch: int = 256,
+        threads: int = 1,
+        errors: Errors = "raise",
+    ) -> Outputs:
+        """Runs instances, dicts by the names of `main`'s arguments (`id` may be another key), `batch` of them
+        at once. What one gives does not depend on the others, to the bit.
+
+        With `errors="raise"` the first instance that fails raises its `InstanceError`; with `"return"` the
+        outputs have the errors of those that failed.
+        """
+        _check(batch=batch, threads=threads, errors=errors)
+        run = self._core.run(batch, threads)
+        return self._outputs(run, instances, batch, threads, errors)
+
+    def _outputs(self, run: Run, instances: Iterable[Instance], batch, threads, errors) -> Outputs:
+        if isinstance(instances, (Mapping, str, bytes)):
+            run.cancel()
+            raise TypeError("instances are a list of dicts; for one instance, a list of it")
+        if isinstance(instances, (list, tuple)):
+            self._last = (list(instances), batch, threads)
+        portions = []
+        number = 0
+        try:
+            source = _Chunks(instances, run.chunk)
+            while chunk := source.next(number):
+                while not run.has_room and not run.has_ended:
+                    portions += run.take(True)
+                if run.has_ended:
+                    break
+                taken = run.add(chunk, number)
+                source.give_back(chunk[taken:])
+                number += taken
+                portions += run.take(False)
+            run.end()
+            while not run.has_ended:
+                portions += run.take(True)
+            portions += run.take(False)
+        finally:
+            if not run.has_ended:
+                run.cancel()
+        self._stats = json.loads(run.stats)
+        outputs = Outputs(self._manifest, self.types, portions)
+        if errors == "raise" and outputs.errors:
+            raise outputs.errors[0]
+        return outputs
+
+    def stream(
+        self,
+        iterable: Iterable[Instance],
+        *,
+        in_flight: int = 64,
+        ordered: bool = False,
+        threads: int = 1,
+        errors: Errors = "raise",
+    ) -> Iterator[Result]:
+        """Runs instances as they come and gives each `Result` when it is there: as they end, or, `ordered`, in
+        the order in which they came. At most `in_flight` are taken ahead of what was given.
+        """
+        _check(in_flight=in_flight, threads=threads, errors=errors)
+        return self._stream(iterable, in_flight, ordered, threads, errors)
+
+    def _stream(self, iterable, in_flight, ordered, threads, errors) -> Iterator[Result]:
+        run = self._core.run(in_flight, threads, is_stream=True)
+        number = given = 0
+        waiting: dict[int, Result] = {}
+        try:
+            source = _Chunks(iterable, run.chunk)
+            is_open = True
+            while True:
+                while is_open and number - given < in_flight and run.has_room:
+                    chunk = source.next(number, in_flight - (number - given), _PATIENCE)
+                    if not chunk:
+                        is_open = False
+                        run.end()
+                        break
+                    taken = run.add(chunk, number)
+                    source.give_back(chunk[taken:])
+                    number += taken
+                    if run.has_ended:
+                        break
+                portions = run.take(given < number or not is_open)
+                for result in self._results(portions, errors):
+                    if not ordered:
+                        given += 1
+                        yield result
+                        continue
+                    waiting[result.index] = result
+                    while given in waiting:
+                        given += 1
+                        yield waiting.pop(given - 1)
+                if run.has_ended and not portions:
+                    break
+            self._stats = json.loads(run.stats)
+        finally:
+            run.cancel()
+
+    def _results(self, portions: list, errors: Errors) -> Iterator[Result]:
+        for portion in portions:
+            # Numbers are of the whole stream; outputs are in the order of the portion.
+            numbers = memoryview(portion[0]).cast("q").tolist()
+            order = sorted(range(len(numbers)), key=numbers.__getitem__)
+            place = {at: rank for rank, at in enumerate(order)}
+            ranks = bytearray(b"".join(place[at].to_bytes(8, "little") for at in range(len(numbers))))
+            outputs = Outputs(self._manifest, self.types, [(ranks, *portion[1:])])
+            for rank, at in enumerate(order):
+                output = outputs[rank]
+                if isinstance(output, InstanceError):
+                    output.index = numbers[at]
+                    if errors == "raise":
+                        raise output
+                    yield Result(numbers[at], outputs.ids[rank], None, output)
+                else:
+                    yield Result(numbers[at], outputs.ids[rank], output)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What the last run did and how long it took, as `batch-run --stats` has it."""
+        return self._stats
+
+    def explain(self, instances: Iterable[Instance] | None = None, *, batch: int = 256) -> dict[str, Any]:
+        """How instances are batched, block by block, and where batching is lost, as `batch-run --explain=json`
+        has it. Runs the instances, or without any those of the last call."""
+        if instances is None:
+            if self._last is None:
+                raise ValueError("nothing was run that could be explained; give instances")
+            instances, batch, _ = self._last
+        _check(batch=batch)
+        run = self._core.run(batch, 1, is_surveyed=True)
+        self._outputs(run, instances, batch, 1, "return")
+        return json.loads(run.explanation or "{}")
+
+    def cost(self, instance: Instance) -> int:
+        """How much work an instance is, roughly: the bytes of its input once it is read, which grow with its
+        nodes and rows. To sort by, or to make batches of equal work."""
+        cost, error = self._core.cost(instance)
+        if error is not None:
+            given = instance.get("id", 1) if isinstance(instance, Mapping) else 1
+            raise InstanceError("bad_input", given, error)
+        return cost
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the artifact, which `cohort.load` runs without the compiler. Weights are not part of it."""
+        path = os.fspath(path)
+        temporary = f"{path}.{os.getpid()}.{time.monotonic_ns()}"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(self._core.artifact())
+            os.replace(temporary, path)
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+
+
+class _Chunks:
+    """Instances of an iterable, some at once."""
+
+    def __init__(self, iterable: Iterable[Instance], count: int):
+        self.iterator = iter(iterable)
+        self.count = count
+        self.left: list[Instance] = []
+
+    def next(self, number: int, most: int | None = None, patience: float | None = None) -> list[Instance]:
+        """The next ones, from that number on; none at the end."""
+        most = self.count if most is None else min(self.count, most)
+        chunk, self.left = self.left[:most], self.left[most:]
+        try:
+            if patience is None:
+                chunk.extend(itertools.islice(self.iterator, most - len(chunk)))
+                return chunk
+            begin = time.monotonic()
+            while len(chunk) < most and (not chunk or time.monotonic() - begin < patience):
+                chunk.append(next(self.iterator))
+        except StopIteration:
+            pass
+        except BaseException as error:
+            error.add_note(f"raised by the iterator that gives instances, for instance {number + len(chunk) + 1}")
+            raise
+        return chunk
+
+    def give_back(self, instances: list[Instance]) -> None:
+        self.left = instances + self.left
+
+
+def _check(errors: str = "raise", **counts: int) -> None:
+    for name, count in counts.items():
+        if not isinstance(count, int) or isinstance(count, bool):
+            raise TypeError(f"{name}: an int, not {type(count).__name__}")
+        most = 1024 if name == "threads" else 1 << 32
+        if not 1 <= count <= most:
+            raise ValueError(f"{name}: {count} is not between 1 and {most}")
+    if errors not in ("raise", "return"):
+        raise ValueError(f'errors: "raise" or "return", not {errors!r}')

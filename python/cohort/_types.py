@@ -1,0 +1,120 @@
+"""A program's types: classes for its constructors, and how types are written."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Iterator
+
+
+def shape_text(manifest: dict, space: int, leading: list[str]) -> str:
+    space_ = manifest["spaces"][space]
+    dims = leading + [str(length) for length in space_["shape"]]
+    return f"{space_['elem']}[{', '.join(dims)}]"
+
+
+def dim_text(manifest: dict, dim: Any) -> str:
+    """A leading dim of a tensor with instance dims."""
+    match dim:
+        case {"known": length}:
+            return str(length)
+        case {"named": index}:
+            return manifest["dims"][index]
+        case _:
+            return "_"
+
+
+def type_text(manifest: dict, ty: Any) -> str:
+    """A type as programs write it."""
+    match ty:
+        case {"scalar": elem}:
+            return elem
+        case {"tensor": {"space": space}}:
+            return shape_text(manifest, space, [])
+        case {"ragged": {"space": space, "dims": dims}}:
+            return shape_text(manifest, space, [dim_text(manifest, dim) for dim in dims])
+        case {"stacked": {"space": space}}:
+            return shape_text(manifest, space, ["_"])
+        case {"tuple": types}:
+            return "(" + ", ".join(type_text(manifest, part) for part in types) + ")"
+        case {"array": element}:
+            return f"[{type_text(manifest, element)}]"
+        case {"adt": adt}:
+            return manifest["adts"][adt]["name"]
+    raise ValueError(f"an unknown type: {ty!r}")
+
+
+class Signature:
+    """What `main` takes and gives: `arguments` maps names to types, `result` is a type."""
+
+    def __init__(self, manifest: dict):
+        arguments = manifest["arguments"]
+        self.arguments = {a["name"]: type_text(manifest, a["type"]) for a in arguments}
+        self.result = type_text(manifest, manifest["result"])
+        self.types = {
+            adt["name"]: " | ".join(
+                constructor["name"]
+                + (
+                    "(" + ", ".join(type_text(manifest, f) for f in constructor["fields"]) + ")"
+                    if constructor["fields"]
+                    else ""
+                )
+                for constructor in adt["constructors"]
+            )
+            for adt in manifest["adts"]
+        }
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{name}: {ty}" for name, ty in self.arguments.items())
+        return f"main({arguments}) -> {self.result}"
+
+    def __repr__(self) -> str:
+        return f"<Signature {self}>"
+
+
+def _class(name: str, arity: int, module: str) -> type:
+    fields = [f"_{index}" for index in range(arity)]
+    made = dataclasses.make_dataclass(
+        name,
+        [(field, Any) for field in fields],
+        frozen=True,
+        slots=True,
+        namespace={"__doc__": f"The constructor `{name}`."},
+    )
+    made.__module__ = module
+
+    def show(self) -> str:
+        return f"{name}({', '.join(repr(getattr(self, field)) for field in fields)})"
+
+    made.__repr__ = show  # type: ignore[method-assign]
+    return made
+
+
+class Types:
+    """A frozen dataclass for each constructor, as an attribute: `m.types.Node(l, r)`. Where two types have
+    constructors of one name that differ, `m.types["Tree"]` maps names to those of a type."""
+
+    def __init__(self, manifest: dict):
+        made: dict[tuple[str, int], type] = {}
+        self._by_type: dict[str, dict[str, type]] = {}
+        for adt in manifest["adts"]:
+            classes = {}
+            for constructor in adt["constructors"]:
+                name, arity = constructor["name"], len(constructor["fields"])
+                if (name, arity) not in made:
+                    made[name, arity] = _class(name, arity, "cohort.types")
+                classes[name] = made[name, arity]
+                if not hasattr(self, name):
+                    setattr(self, name, made[name, arity])
+            self._by_type[adt["name"]] = classes
+        self._classes = [list(classes.values()) for classes in self._by_type.values()]
+        if len(self._by_type) < len(manifest["adts"]):
+            raise ValueError("two types of one name")
+
+    def __getitem__(self, type_name: str) -> dict[str, type]:
+        return self._by_type[type_name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_type)
+
+    def __repr__(self) -> str:
+        return f"<Types {', '.join(self._by_type)}>"

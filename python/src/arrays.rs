@@ -1,0 +1,219 @@
+//! Whatever has a buffer (NumPy's arrays and many others), of any strides and byte order, as the
+//! elements of a tensor.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+use cohort_runtime::abi::manifest::Elem;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// The elements of a tensor as compiled code reads them.
+#[derive(Default)]
+pub struct Array {
+    pub shape: Vec<u64>,
+    pub bytes: Vec<u8>,
+}
+
+/// What came of reading an array.
+pub enum Outcome {
+    Read,
+    /// Elements of another kind.
+    OtherType,
+    /// An element has no equal in the type: a fraction or what is too large.
+    DoesNotFit,
+}
+
+/// A view of a buffer, released when dropped.
+struct View(ffi::Py_buffer);
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // SAFETY: the buffer was got and is released once; whoever has a view is attached.
+        unsafe { ffi::PyBuffer_Release(&mut self.0) }
+    }
+}
+
+/// The types of elements.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Float,
+    Signed,
+    Unsigned,
+    Bool,
+}
+
+/// Whether an object has a buffer.
+pub fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive.
+    unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
+}
+
+impl Array {
+    /// Reads an object that has a buffer. An integer is taken for a float, a float of another width is
+    /// rounded; nothing else is converted unless it stays what it is.
+    pub fn read(&mut self, object: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Outcome> {
+        let mut view = MaybeUninit::<ffi::Py_buffer>::uninit();
+        // SAFETY: the call fills the view if it succeeds.
+        let got = unsafe {
+            ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), ffi::PyBUF_FULL_RO)
+        };
+        if got != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        // SAFETY: as above.
+        let view = View(unsafe { view.assume_init() });
+        let buffer = &view.0;
+        let rank = buffer.ndim as usize;
+        let size = buffer.itemsize as usize;
+        let Some((kind, is_swapped)) = kind(buffer, size) else {
+            return Ok(Outcome::OtherType);
+        };
+        let fits = match elem {
+            Elem::F32 => kind != Kind::Bool,
+            Elem::I32 => matches!(kind, Kind::Signed | Kind::Unsigned),
+            Elem::Bool => kind == Kind::Bool,
+        };
+        if !fits || !buffer.suboffsets.is_null() {
+            return Ok(Outcome::OtherType);
+        }
+        // SAFETY: shape and strides have an element for each dim; a full view has both.
+        let (shape, strides) = unsafe { (list(buffer.shape, rank), list(buffer.strides, rank)) };
+        self.shape.clear();
+        self.shape.extend(shape.iter().map(|length| *length as u64));
+        self.bytes.clear();
+        let count: usize = shape.iter().map(|length| *length as usize).product();
+        if count == 0 {
+            return Ok(Outcome::Read);
+        }
+        let is_same = !is_swapped
+            && match (elem, kind) {
+                (Elem::F32, Kind::Float) | (Elem::I32, Kind::Signed) => size == 4,
+                _ => false,
+            };
+        if is_same && is_contiguous(shape, strides, size) {
+            // SAFETY: the elements lie next to each other from the buffer's beginning on.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(buffer.buf.cast::<u8>(), count * size) };
+            self.bytes.extend_from_slice(bytes);
+            return Ok(Outcome::Read);
+        }
+        self.bytes.reserve(count * elem.bytes());
+        let mut position = vec![0_isize; rank];
+        let mut place = buffer.buf.cast_const().cast::<u8>();
+        for _ in 0..count {
+            let mut element = [0_u8; 8];
+            // SAFETY: the strides lead to an element of the buffer, which has that many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(place, element.as_mut_ptr(), size) };
+            if is_swapped {
+                element[..size].reverse();
+            }
+            let Some(bits) = convert(element, kind, size, elem) else {
+                return Ok(Outcome::DoesNotFit);
+            };
+            self.bytes
+                .extend_from_slice(&bits.to_le_bytes()[..elem.bytes()]);
+            for axis in (0..rank).rev() {
+                position[axis] += 1;
+                place = place.wrapping_offset(strides[axis]);
+                if position[axis] < shape[axis] {
+                    break;
+                }
+                place = place.wrapping_offset(-strides[axis] * shape[axis]);
+                position[axis] = 0;
+            }
+        }
+        Ok(Outcome::Read)
+    }
+}
+
+/// # Safety
+///
+/// There are `rank` elements, if any.
+unsafe fn list<'a>(elements: *const ffi::Py_ssize_t, rank: usize) -> &'a [ffi::Py_ssize_t] {
+    match rank {
+        0 => &[],
+        // SAFETY: the caller's promise.
+        _ => unsafe { std::slice::from_raw_parts(elements, rank) },
+    }
+}
+
+/// What the elements are, and whether their bytes are in the other order; nothing for types that are
+/// not one of these numbers.
+fn kind(buffer: &ffi::Py_buffer, size: usize) -> Option<(Kind, bool)> {
+    let format = match buffer.format.is_null() {
+        true => c"B",
+        // SAFETY: a format is a string that lives as long as the view.
+        false => unsafe { CStr::from_ptr(buffer.format) },
+    };
+    let (is_swapped, letter) = match format.to_bytes() {
+        [letter] => (false, letter),
+        [b'@' | b'=' | b'<', letter] => (false, letter),
+        [b'>' | b'!', letter] => (true, letter),
+        _ => return None,
+    };
+    let kind = match letter {
+        b'e' | b'f' | b'd' => Kind::Float,
+        b'b' | b'h' | b'i' | b'l' | b'q' | b'n' => Kind::Signed,
+        b'B' | b'H' | b'I' | b'L' | b'Q' | b'N' => Kind::Unsigned,
+        b'?' => Kind::Bool,
+        _ => return None,
+    };
+    matches!(size, 1 | 2 | 4 | 8).then_some((kind, is_swapped))
+}
+
+fn is_contiguous(shape: &[isize], strides: &[isize], size: usize) -> bool {
+    let mut expected = size as isize;
+    for (length, stride) in shape.iter().zip(strides).rev() {
+        if *length > 1 && *stride != expected {
+            return false;
+        }
+        expected *= length;
+    }
+    true
+}
+
+/// An element, whose bytes are at the begin of eight.
+fn convert(bytes: [u8; 8], kind: Kind, size: usize, elem: Elem) -> Option<u32> {
+    let unsigned = u64::from_le_bytes(bytes);
+    let unused = 64 - 8 * size as u32;
+    let signed = (unsigned << unused) as i64 >> unused;
+    let float = match (kind, size) {
+        (Kind::Float, 2) => half(unsigned as u16),
+        (Kind::Float, 4) => f64::from(f32::from_bits(unsigned as u32)),
+        (Kind::Float, _) => f64::from_bits(unsigned),
+        (Kind::Signed, _) => signed as f64,
+        (Kind::Unsigned, _) => unsigned as f64,
+        (Kind::Bool, _) => return Some(u32::from(unsigned != 0)),
+    };
+    match (elem, kind) {
+        // The same bits also where it is not a number.
+        (Elem::F32, Kind::Float) if size == 4 => Some(unsigned as u32),
+        (Elem::F32, _) => narrow(float),
+        (Elem::I32, Kind::Signed) => i32::try_from(signed).ok().map(|value| value as u32),
+        (Elem::I32, Kind::Unsigned) => i32::try_from(unsigned).ok().map(|value| value as u32),
+        _ => None,
+    }
+}
+
+/// The f32 that is nearest, if a number stays one.
+pub fn narrow(value: f64) -> Option<u32> {
+    let narrow = value as f32;
+    (narrow.is_finite() || !value.is_finite()).then_some(narrow.to_bits())
+}
+
+/// A number of 16 bits.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (bits >> 10 & 0x1f, f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction * 2.0_f64.powi(-24),
+        0x1f if fraction == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2.0_f64.powi(i32::from(exponent) - 15),
+    };
+    if bits >> 15 == 1 {
+        -magnitude
+    } else {
+        magnitude
+    }
+}

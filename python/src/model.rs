@@ -1,0 +1,179 @@
+//! A loaded program.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use cohort_runtime::abi::manifest::Manifest;
+use cohort_runtime::device::DeviceKind;
+use cohort_runtime::input::{Builder, Inputs};
+use cohort_runtime::{Config, Limits};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+use crate::detached::detached;
+use crate::errors::exception;
+use crate::objects::Objects;
+use crate::owner::{Owner, Parts, WeightsFrom};
+use crate::run::{Idle, Run};
+use crate::types::Types;
+
+/// A program with its weights, ready to run.
+#[pyclass(frozen, module = "cohort._cohort")]
+pub struct Model {
+    parts: Parts,
+    manifest: Arc<Manifest>,
+    types: OnceLock<Arc<Types>>,
+    /// Owners that no stream has. The first is always there and takes all runs that end by themselves.
+    owner: Owner,
+    idle: Idle,
+    /// The process that loaded it: a fork has its memory and not its thread.
+    process: u32,
+}
+
+#[pymethods]
+impl Model {
+    /// Loads an artifact; `weights` is a path, the bytes of a safetensors file, or `None`.
+    #[new]
+    #[pyo3(signature = (artifact, path, weights, *, allow_unused_weights, device, limits))]
+    fn new(
+        py: Python<'_>,
+        artifact: &[u8],
+        path: PathBuf,
+        weights: Option<Bound<'_, PyAny>>,
+        allow_unused_weights: bool,
+        device: &str,
+        limits: [Option<u64>; 4],
+    ) -> PyResult<Model> {
+        let weights = match weights {
+            None => WeightsFrom::None,
+            Some(weights) => match weights.downcast::<PyBytes>() {
+                Ok(bytes) => WeightsFrom::Memory(bytes.as_bytes().into()),
+                Err(_) => WeightsFrom::File(weights.extract()?),
+            },
+        };
+        let defaults = Limits::default();
+        let [max_depth, max_nodes, max_memory, max_steps] = limits;
+        let limits = Limits {
+            max_depth: max_depth.unwrap_or(defaults.max_depth),
+            max_nodes: max_nodes.unwrap_or(defaults.max_nodes),
+            max_memory: max_memory.unwrap_or(defaults.max_memory),
+            max_steps: max_steps.unwrap_or(defaults.max_steps),
+        };
+        let parts = Parts {
+            path,
+            artifact: artifact.into(),
+            weights,
+            config: Config {
+                limits,
+                allow_unused_weights,
+                device: match device {
+                    "cpu" => DeviceKind::Cpu,
+                    "cuda" => DeviceKind::Cuda,
+                    "gpu-sim" => DeviceKind::GpuSim,
+                    _ => {
+                        let known = "\"cpu\", \"cuda\" or \"gpu-sim\"";
+                        let problem = format!("unknown device {device:?}: expected {known}");
+                        return Err(PyValueError::new_err(problem));
+                    }
+                },
+                ..Config::default()
+            },
+        };
+        let started = detached(py, || Owner::start(parts.clone()));
+        let (owner, manifest) = started.map_err(|error| exception(py, &error))?;
+        Ok(Model {
+            parts,
+            manifest,
+            types: OnceLock::new(),
+            owner,
+            idle: Arc::default(),
+            process: std::process::id(),
+        })
+    }
+
+    /// What the program is, as JSON.
+    fn manifest(&self) -> PyResult<String> {
+        serde_json::to_string(&*self.manifest)
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// The artifact that it was loaded from.
+    fn artifact<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.parts.artifact)
+    }
+
+    /// Takes the class of each constructor, by data type; once.
+    fn set_classes(&self, py: Python<'_>, classes: Vec<Vec<Py<PyType>>>) -> PyResult<()> {
+        let types = Types::new(py, &self.manifest, &classes)?;
+        let _ = self.types.set(Arc::new(types));
+        Ok(())
+    }
+
+    /// Begins a run of that many instances at once. One that waits for what the caller does between two
+    /// results has a session of its own.
+    #[pyo3(signature = (batch, threads, *, is_stream = false, is_surveyed = false))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        batch: usize,
+        threads: usize,
+        is_stream: bool,
+        is_surveyed: bool,
+    ) -> PyResult<Run> {
+        self.check_process()?;
+        let types = self.types()?.clone();
+        let limits = self.parts.config.limits;
+        if !(is_stream || is_surveyed) {
+            let run = Run::new(self.manifest.clone(), types, limits.max_memory);
+            return run.begin(py, &self.owner, batch, threads, is_surveyed);
+        }
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let owner = match idle {
+            Some(owner) => owner,
+            None => {
+                let started = detached(py, || Owner::start(self.parts.clone()));
+                started.map_err(|error| exception(py, &error))?.0
+            }
+        };
+        let run = Run::new(self.manifest.clone(), types, limits.max_memory);
+        let run = run.begin(py, &owner, batch, threads, is_surveyed)?;
+        // A survey takes time, so nothing else is run where one was.
+        let idle = (!is_surveyed).then(|| self.idle.clone());
+        Ok(run.with_owner(owner, idle))
+    }
+
+    /// Bytes that the instance takes once it is built.
+    fn cost(&self, py: Python<'_>, instance: &Bound<'_, PyAny>) -> PyResult<(u64, Option<String>)> {
+        let types = self.types()?;
+        let mut inputs = Inputs::default();
+        inputs.reset(&self.manifest, 0);
+        let mut builder = Builder::new(&self.manifest, self.parts.config.limits.max_memory);
+        Objects::new(py, types).instance(&mut builder, instance, 1, &mut inputs)?;
+        Ok(match inputs.arguments(0) {
+            Ok((_, bytes)) => (bytes, None),
+            Err(error) => (0, Some(error.message.clone())),
+        })
+    }
+}
+
+impl Model {
+    fn types(&self) -> PyResult<&Arc<Types>> {
+        let missing = || PyRuntimeError::new_err("the model has no classes yet");
+        self.types.get().ok_or_else(missing)
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(
+            "this model was loaded before the process forked, and its thread is in the other process: \
+             load it again here, or start processes with `spawn`",
+        ))
+    }
+}

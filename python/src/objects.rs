@@ -1,0 +1,523 @@
+//! Objects of Python as a source of instances.
+//!
+//! | a value | may be |
+//! |---|---|
+//! | of a data type | an object of its constructor's class, `("Node", l, r)`, `{"Node": [l, r]}`, `"Empty"` |
+//! | a tuple, an array | a list or a tuple; an array of numbers also whatever has a buffer |
+//! | a tensor | whatever has a buffer or becomes an array of NumPy; lists of numbers |
+//! | a number | an int or a float, NumPy's too; `"NaN"`, `"Infinity"`, `"-Infinity"` |
+//!
+//! Open lists are on a stack of their own, so the depth of an object does not matter. An object that
+//! contains itself would be walked for ever: on the way down it comes again and again, which
+//! [`Watch`] sees.
+
+use cohort_runtime::InstanceError;
+use cohort_runtime::abi::manifest::{Adt, Elem};
+use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::arrays::{self, Array, Outcome, narrow};
+use crate::types::Types;
+
+/// Characters of a value that a message shows.
+const SHOWN: usize = 40;
+
+/// A list whose elements are taken, with the number of the next one.
+enum Open<'py> {
+    List(Bound<'py, PyList>, usize),
+    Tuple(Bound<'py, PyTuple>, usize),
+    Object {
+        object: Bound<'py, PyAny>,
+        adt: usize,
+        tag: usize,
+        next: usize,
+    },
+    /// Rows of an array.
+    Rows(Bound<'py, PyAny>, usize),
+}
+
+/// Sees an object that contains itself. Of the objects around the value at hand one is remembered, ever
+/// deeper ones; on the way into a cycle it comes again.
+struct Watch {
+    object: usize,
+    depth: usize,
+    next: usize,
+}
+
+/// No object is watched above this depth.
+const WATCHED_FROM: usize = 64;
+
+pub struct Objects<'t, 'py> {
+    types: &'t Types,
+    at_hand: Bound<'py, PyAny>,
+    open: Vec<Open<'py>>,
+    watch: Watch,
+    array: Array,
+    /// What is no fault of the instance, such as Ctrl-C.
+    stop: Option<PyErr>,
+}
+
+impl<'t, 'py> Objects<'t, 'py> {
+    pub fn new(py: Python<'py>, types: &'t Types) -> Self {
+        Objects {
+            types,
+            at_hand: py.None().into_bound(py),
+            open: Vec::new(),
+            watch: Watch {
+                object: 0,
+                depth: 0,
+                next: WATCHED_FROM,
+            },
+            array: Array::default(),
+            stop: None,
+        }
+    }
+
+    /// Appends the instance to the inputs, or its error; without an id of its own it has that number.
+    pub fn instance(
+        &mut self,
+        builder: &mut Builder<'_>,
+        instance: &Bound<'py, PyAny>,
+        number: u64,
+        inputs: &mut Inputs,
+    ) -> PyResult<()> {
+        let mut id = None;
+        let outcome = match instance.downcast::<PyDict>() {
+            Ok(members) => builder.instance(inputs, |builder, inputs| {
+                self.members(builder, members, &mut id, inputs)
+            }),
+            Err(_) => Err(InstanceError::bad_input(format!(
+                "expected a dict with an instance, found {}",
+                describe(instance)
+            ))),
+        };
+        self.open.clear();
+        self.at_hand = instance.py().None().into_bound(instance.py());
+        if let Some(stop) = self.stop.take() {
+            return Err(stop);
+        }
+        if id.is_none()
+            && outcome.is_err()
+            && let Ok(members) = instance.downcast::<PyDict>()
+            && let Ok(Some(given)) = members.get_item(self.types.id.bind(instance.py()))
+        {
+            id = id_text(&given).ok();
+        }
+        let id = id.unwrap_or_else(|| number.to_string());
+        inputs.push(&id, outcome);
+        Ok(())
+    }
+
+    fn members(
+        &mut self,
+        builder: &mut Builder<'_>,
+        members: &Bound<'py, PyDict>,
+        id: &mut Option<String>,
+        inputs: &mut Inputs,
+    ) -> Result<(), Problem> {
+        let py = members.py();
+        let mut found = 0;
+        for (number, name) in self.types.arguments.iter().enumerate() {
+            let value = members.get_item(name.bind(py));
+            let Some(value) = value.map_err(|error| self.raised(py, error))? else {
+                continue;
+            };
+            found += 1;
+            self.open.clear();
+            self.at_hand = value;
+            let name = || name.bind(py).to_string();
+            builder.argument(number, name, self, inputs)?;
+        }
+        let given = members.get_item(self.types.id.bind(py));
+        if let Some(given) = given.map_err(|error| self.raised(py, error))? {
+            found += 1;
+            *id = Some(id_text(&given)?);
+        }
+        if found < members.len() {
+            for key in members.keys() {
+                let is_known = key.downcast::<PyString>().is_ok_and(|key| {
+                    let names = self.types.arguments.iter().chain([&self.types.id]);
+                    let mut names = names.map(|name| name.bind(py).as_any().eq(key));
+                    names.any(|is_equal| is_equal.unwrap_or(false))
+                });
+                if !is_known {
+                    return Err(builder.unknown_key(&describe(&key)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An exception within the instance.
+    fn raised(&mut self, py: Python<'py>, error: PyErr) -> Problem {
+        let problem = Problem::Line(format!("reading it raised {}", shown(&error.to_string())));
+        if !error.is_instance_of::<PyException>(py) {
+            self.stop = Some(error);
+        }
+        problem
+    }
+
+    /// Enters a list.
+    fn enter(&mut self, open: Open<'py>) -> Result<(), Problem> {
+        let object = match &open {
+            Open::List(list, _) => list.as_ptr(),
+            Open::Tuple(tuple, _) => tuple.as_ptr(),
+            Open::Object { object, .. } | Open::Rows(object, _) => object.as_ptr(),
+        } as usize;
+        if object == self.watch.object {
+            return Err(Problem::Line(
+                "an object that contains itself has no end".to_owned(),
+            ));
+        }
+        self.open.push(open);
+        if self.open.len() == self.watch.next {
+            self.watch = Watch {
+                object,
+                depth: self.open.len(),
+                next: 2 * self.open.len(),
+            };
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.open.pop();
+        if self.open.len() < self.watch.depth {
+            let next = (self.open.len() + 1).next_power_of_two();
+            self.watch = Watch {
+                object: 0,
+                depth: 0,
+                next: next.max(WATCHED_FROM),
+            };
+        }
+    }
+}
+
+impl Source for Objects<'_, '_> {
+    fn begin_list(&mut self) -> Result<bool, Problem> {
+        let open = if let Ok(list) = self.at_hand.downcast::<PyList>() {
+            Open::List(list.clone(), 0)
+        } else if let Ok(tuple) = self.at_hand.downcast::<PyTuple>() {
+            Open::Tuple(tuple.clone(), 0)
+        } else if arrays::is_array(&self.at_hand)
+            && !self.at_hand.is_instance_of::<PyBytes>()
+            && self.at_hand.len().is_ok()
+        {
+            Open::Rows(self.at_hand.clone(), 0)
+        } else {
+            return Ok(false);
+        };
+        self.enter(open)?;
+        Ok(true)
+    }
+
+    #[inline]
+    fn next(&mut self, _is_first: bool) -> Result<bool, Problem> {
+        let Some(open) = self.open.last_mut() else {
+            return Ok(false);
+        };
+        let py = self.at_hand.py();
+        let element = match open {
+            Open::List(list, next) if *next < list.len() => {
+                *next += 1;
+                list.get_item(*next - 1)
+            }
+            Open::Tuple(tuple, next) if *next < tuple.len() => {
+                *next += 1;
+                tuple.get_item(*next - 1)
+            }
+            Open::Object {
+                object,
+                adt,
+                tag,
+                next,
+            } if *next < self.types.adts[*adt][*tag].fields.len() => {
+                *next += 1;
+                object.getattr(self.types.adts[*adt][*tag].fields[*next - 1].bind(py))
+            }
+            Open::Rows(rows, next) if rows.len().is_ok_and(|length| *next < length) => {
+                *next += 1;
+                rows.get_item(*next - 1)
+            }
+            _ => {
+                self.leave();
+                return Ok(false);
+            }
+        };
+        self.at_hand = element.map_err(|error| self.raised(py, error))?;
+        Ok(true)
+    }
+
+    fn skip_rest(&mut self) -> Result<u64, Problem> {
+        let rest = match self.open.last() {
+            Some(Open::List(list, next)) => list.len().saturating_sub(*next),
+            Some(Open::Tuple(tuple, next)) => tuple.len().saturating_sub(*next),
+            Some(Open::Rows(rows, next)) => rows.len().unwrap_or(0).saturating_sub(*next),
+            Some(Open::Object { .. }) | None => 0,
+        };
+        self.leave();
+        Ok(1 + rest as u64)
+    }
+
+    #[inline]
+    fn scalar(&mut self, elem: Elem) -> Result<Option<u32>, Problem> {
+        let value = &self.at_hand;
+        let bits = match elem {
+            Elem::F32 if value.is_instance_of::<PyFloat>() => {
+                value.extract::<f64>().ok().and_then(narrow)
+            }
+            Elem::F32 if value.is_instance_of::<PyString>() => not_finite(value),
+            Elem::Bool => match value.downcast::<PyBool>() {
+                Ok(value) => Some(u32::from(value.is_true())),
+                Err(_) => self.of_array(elem)?,
+            },
+            _ if value.is_instance_of::<PyBool>() => None,
+            Elem::F32 if value.is_instance_of::<PyInt>() => {
+                value.extract::<f64>().ok().and_then(narrow)
+            }
+            Elem::I32 if value.is_instance_of::<PyInt>() => {
+                value.extract::<i32>().ok().map(|value| value as u32)
+            }
+            _ => self.of_array(elem)?,
+        };
+        Ok(bits)
+    }
+
+    fn constructor(&mut self, number: usize, adt: &Adt) -> Result<Tag, Problem> {
+        let misused = |tag, value: &Bound<'_, PyAny>| {
+            let found = describe(value);
+            Ok(Tag::Misused { tag, found })
+        };
+        if let Some(tag) = self.types.of_class(number, &self.at_hand) {
+            if !adt.constructors[tag].fields.is_empty() {
+                self.enter(Open::Object {
+                    object: self.at_hand.clone(),
+                    adt: number,
+                    tag,
+                    next: 0,
+                })?;
+            }
+            return Ok(Tag::Of(tag));
+        }
+        if let Ok(tuple) = self.at_hand.downcast::<PyTuple>() {
+            let tuple = tuple.clone();
+            let name = tuple.get_item(0);
+            let tag = match &name {
+                Ok(name) => match name.downcast::<PyString>() {
+                    Ok(name) => self.types.find(number, name),
+                    Err(_) => None,
+                },
+                Err(_) => None,
+            };
+            let Some(tag) = tag else {
+                return Ok(Tag::Other(describe(&self.at_hand)));
+            };
+            if !adt.constructors[tag].fields.is_empty() {
+                self.enter(Open::Tuple(tuple, 1))?;
+            } else if tuple.len() > 1 {
+                return misused(tag, &self.at_hand);
+            }
+            return Ok(Tag::Of(tag));
+        }
+        if let Ok(name) = self.at_hand.downcast::<PyString>() {
+            return match self.types.find(number, name) {
+                None => Ok(Tag::Other(describe(&self.at_hand))),
+                Some(tag) if adt.constructors[tag].fields.is_empty() => Ok(Tag::Of(tag)),
+                Some(tag) => misused(tag, &self.at_hand),
+            };
+        }
+        let Ok(members) = self.at_hand.downcast::<PyDict>() else {
+            return Ok(Tag::Other(describe(&self.at_hand)));
+        };
+        let Some((name, fields)) = members.iter().next().filter(|_| members.len() == 1) else {
+            return Ok(Tag::Other(format!("a dict of {}", members.len())));
+        };
+        let tag = match name.downcast::<PyString>() {
+            Ok(name) => self.types.find(number, name),
+            Err(_) => None,
+        };
+        let Some(tag) = tag else {
+            return Ok(Tag::Other(describe(&name)));
+        };
+        if adt.constructors[tag].fields.is_empty() {
+            return misused(tag, &self.at_hand);
+        }
+        self.at_hand = fields;
+        if !self.begin_list()? {
+            return Err(Problem::Value {
+                expected: format!("a list of the fields of {}", adt.constructors[tag].name),
+                found: describe(&self.at_hand),
+            });
+        }
+        Ok(Tag::Of(tag))
+    }
+
+    fn end_fields(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn tensor(&mut self, elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
+        let value = &self.at_hand;
+        if value.is_exact_instance_of::<PyList>()
+            || value.is_exact_instance_of::<PyFloat>()
+            || value.is_exact_instance_of::<PyInt>()
+            || value.is_exact_instance_of::<PyTuple>()
+            || value.is_instance_of::<PyBytes>()
+        {
+            return Ok(None);
+        }
+        let py = value.py();
+        if !arrays::is_array(value) {
+            // Such as a tensor of PyTorch.
+            if !matches!(value.hasattr("__array__"), Ok(true)) {
+                return Ok(None);
+            }
+            let array = py
+                .import("numpy")
+                .and_then(|numpy| numpy.call_method1("asarray", (value,)));
+            self.at_hand = array.map_err(|error| self.raised(py, error))?;
+            if !arrays::is_array(&self.at_hand) {
+                return Ok(None);
+            }
+        }
+        match self.read(elem)? {
+            true => Ok(Some(TensorBytes {
+                shape: &self.array.shape,
+                bytes: &self.array.bytes,
+            })),
+            false => Err(Problem::Value {
+                expected: format!("an array of {}", name(elem)),
+                found: describe(&self.at_hand),
+            }),
+        }
+    }
+
+    fn found(&mut self) -> String {
+        describe(&self.at_hand)
+    }
+}
+
+impl Objects<'_, '_> {
+    /// Reads the array at hand; whether its elements are of the type.
+    fn read(&mut self, elem: Elem) -> Result<bool, Problem> {
+        let py = self.at_hand.py();
+        match self.array.read(&self.at_hand, elem) {
+            Ok(Outcome::Read) => Ok(true),
+            Ok(Outcome::OtherType) => Ok(false),
+            Ok(Outcome::DoesNotFit) => Err(Problem::Value {
+                expected: format!("an array of {}", name(elem)),
+                found: format!(
+                    "{} with a number that does not fit",
+                    describe(&self.at_hand)
+                ),
+            }),
+            // What has a buffer, but of things.
+            Err(error) if error.is_instance_of::<PyException>(py) => Ok(false),
+            Err(error) => Err(self.raised(py, error)),
+        }
+    }
+
+    /// A number that is an array of no dims, such as a scalar of NumPy.
+    fn of_array(&mut self, elem: Elem) -> Result<Option<u32>, Problem> {
+        if self.at_hand.is_none() || self.at_hand.is_instance_of::<PyString>() {
+            return Ok(None);
+        }
+        if self.at_hand.is_instance_of::<PyList>() || self.at_hand.is_instance_of::<PyTuple>() {
+            return Ok(None);
+        }
+        let Some(tensor) = self.tensor(elem)? else {
+            return Ok(None);
+        };
+        if !tensor.shape.is_empty() {
+            return Ok(None);
+        }
+        let mut bits = [0; 4];
+        bits[..elem.bytes()].copy_from_slice(tensor.bytes);
+        Ok(Some(u32::from_le_bytes(bits)))
+    }
+}
+
+/// The number that a name stands for.
+fn not_finite(value: &Bound<'_, PyAny>) -> Option<u32> {
+    let name = value.downcast::<PyString>().ok()?;
+    let value = match name.to_str().ok()? {
+        "NaN" => f32::NAN,
+        "Infinity" => f32::INFINITY,
+        "-Infinity" => f32::NEG_INFINITY,
+        _ => return None,
+    };
+    Some(value.to_bits())
+}
+
+/// The id as JSON text.
+fn id_text(id: &Bound<'_, PyAny>) -> Result<String, Problem> {
+    if let Ok(text) = id.downcast::<PyString>()
+        && let Ok(text) = text.to_str()
+        && let Ok(text) = serde_json::to_string(text)
+    {
+        return Ok(text);
+    }
+    if id.is_instance_of::<PyInt>()
+        && !id.is_instance_of::<PyBool>()
+        && let Ok(text) = id.str()
+        && let Ok(text) = text.to_str()
+    {
+        return Ok(text.to_owned());
+    }
+    Err(Problem::Line(format!(
+        "id: expected a str or an int, found {}",
+        describe(id)
+    )))
+}
+
+fn name(elem: Elem) -> &'static str {
+    match elem {
+        Elem::F32 => "f32",
+        Elem::I32 => "i32",
+        Elem::Bool => "bool",
+    }
+}
+
+/// What a value is, for a message; calls nothing of the user's.
+fn describe(value: &Bound<'_, PyAny>) -> String {
+    let is_plain = value.is_none()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyString>();
+    if is_plain && let Ok(text) = value.repr() {
+        return shown(&text.to_string_lossy());
+    }
+    if value.is_instance_of::<PyList>() {
+        return "a list".to_owned();
+    }
+    if value.is_instance_of::<PyTuple>() {
+        return "a tuple".to_owned();
+    }
+    if value.is_instance_of::<PyDict>() {
+        return "a dict".to_owned();
+    }
+    let class = value.get_type();
+    let class = class.name();
+    let class = class.map_or("?".to_owned(), |name| name.to_string_lossy().into_owned());
+    if arrays::is_array(value)
+        && let Ok(dtype) = value.getattr("dtype").and_then(|dtype| dtype.str())
+        && let Ok(shape) = value.getattr("shape").and_then(|shape| shape.repr())
+    {
+        return shown(&format!(
+            "an array of {} {}",
+            dtype.to_string_lossy(),
+            shape.to_string_lossy()
+        ));
+    }
+    format!("an object of {}", shown(&class))
+}
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

@@ -1,0 +1,168 @@
+//! The thread that has a session: it loads the program and does one run after another.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use cohort_runtime::abi::manifest::Manifest;
+use cohort_runtime::explain::Explanation;
+use cohort_runtime::feed::{Supplied, Supply};
+use cohort_runtime::input::Inputs;
+use cohort_runtime::output::columns::{Collector, Columns};
+use cohort_runtime::{Artifact, Batch, Config, Error, Session, Stats, Weights};
+
+/// What a session is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// For messages.
+    pub path: PathBuf,
+    pub artifact: Arc<[u8]>,
+    pub weights: WeightsFrom,
+    pub config: Config,
+}
+
+#[derive(Clone)]
+pub enum WeightsFrom {
+    None,
+    File(PathBuf),
+    Memory(Arc<[u8]>),
+}
+
+impl Parts {
+    fn session(&self) -> Result<Session, Error> {
+        let program = Artifact::open(&self.path, &self.artifact)?;
+        let weights = match &self.weights {
+            WeightsFrom::None => Weights::none(),
+            WeightsFrom::File(path) => Weights::open(path)?,
+            WeightsFrom::Memory(bytes) => Weights::from_bytes(bytes.clone())?,
+        };
+        Session::new(program, &weights, self.config)
+    }
+}
+
+/// Instances to run.
+pub struct Job {
+    pub batch: usize,
+    pub threads: usize,
+    /// Whether to explain the run.
+    pub is_surveyed: bool,
+    pub supply: Receiver<Inputs>,
+    pub events: Sender<Event>,
+    pub is_cancelled: Arc<AtomicBool>,
+}
+
+/// What a run tells, in this order but for the chunks and results.
+pub enum Event {
+    /// It begins: instances of a chunk, and slots for chunks.
+    Begun {
+        count: usize,
+        slots: usize,
+    },
+    /// All instances of a chunk are out.
+    Used(Inputs),
+    Results(Columns),
+    Ended(Box<Result<(Stats, Option<Explanation>), Error>>),
+}
+
+/// The way to the thread; it ends when this is dropped and its runs are done.
+pub struct Owner {
+    jobs: Sender<Job>,
+}
+
+impl Owner {
+    /// Starts the thread and waits until it has loaded everything.
+    pub fn start(parts: Parts) -> Result<(Owner, Arc<Manifest>), Error> {
+        let (jobs, todo) = channel();
+        let (loaded, is_loaded) = channel();
+        std::thread::Builder::new()
+            .name("cohort-model".to_owned())
+            .spawn(move || match parts.session() {
+                Ok(session) => {
+                    let manifest = Arc::new(session.program().manifest().clone());
+                    if loaded.send(Ok(manifest.clone())).is_ok() {
+                        own(session, &manifest, parts.config, &todo);
+                    }
+                }
+                // Nobody waits if that fails.
+                Err(error) => drop(loaded.send(Err(error))),
+            })
+            .map_err(|error| Error::Usage(format!("cannot start a thread: {error}")))?;
+        let ended = |_| Error::Internal("the thread of the model ended".to_owned());
+        let manifest = is_loaded.recv().map_err(ended)??;
+        Ok((Owner { jobs }, manifest))
+    }
+
+    /// Whether the thread is still there to take the job.
+    pub fn submit(&self, job: Job) -> bool {
+        self.jobs.send(job).is_ok()
+    }
+}
+
+fn own(mut session: Session, manifest: &Arc<Manifest>, config: Config, todo: &Receiver<Job>) {
+    for job in todo {
+        let ended = run(&mut session, manifest, config, &job);
+        // Who does not wait any more does not want to know.
+        let _ = job.events.send(Event::Ended(Box::new(ended)));
+    }
+}
+
+fn run(
+    session: &mut Session,
+    manifest: &Arc<Manifest>,
+    config: Config,
+    job: &Job,
+) -> Result<(Stats, Option<Explanation>), Error> {
+    session.set_batch(Batch::InFlight(job.batch))?;
+    session.set_threads(job.threads)?;
+    if job.is_surveyed {
+        session.survey();
+    }
+    let (count, slots) = session.chunks();
+    let _ = job.events.send(Event::Begun { count, slots });
+    let events = job.events.clone();
+    let is_cancelled = job.is_cancelled.clone();
+    let take = move |columns| events.send(Event::Results(columns)).is_ok();
+    let max_bytes = config.limits.max_memory;
+    let mut sink = Collector::new(manifest.clone(), max_bytes, move |columns| {
+        match !is_cancelled.load(Ordering::Relaxed) && take(columns) {
+            true => Ok(()),
+            false => Err(Error::Usage("the run was given up".to_owned())),
+        }
+    });
+    let mut supply = Chunks { job };
+    let stats = session.run(&mut supply, &mut sink, &mut |_| {})?;
+    let explanation = job.is_surveyed.then(|| session.explain(&stats)).flatten();
+    Ok((stats, explanation))
+}
+
+/// Chunks that are built elsewhere.
+struct Chunks<'a> {
+    job: &'a Job,
+}
+
+impl Supply for Chunks<'_> {
+    fn next(&mut self, _slot: usize, may_wait: bool) -> Result<Supplied, Error> {
+        if self.job.is_cancelled.load(Ordering::Relaxed) {
+            return Ok(Supplied::End);
+        }
+        // It is built for a slot that is free: one was given back before.
+        let next = match may_wait {
+            true => self
+                .job
+                .supply
+                .recv()
+                .map_err(|_| TryRecvError::Disconnected),
+            false => self.job.supply.try_recv(),
+        };
+        Ok(match next {
+            Ok(inputs) => Supplied::Instances(inputs),
+            Err(TryRecvError::Empty) => Supplied::Later,
+            Err(TryRecvError::Disconnected) => Supplied::End,
+        })
+    }
+
+    fn done(&mut self, inputs: Inputs) {
+        let _ = self.job.events.send(Event::Used(inputs));
+    }
+}
