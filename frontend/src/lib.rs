@@ -15,6 +15,7 @@ pub mod diagnostic;
 mod dims;
 mod dump_program;
 mod hir;
+mod import;
 mod mono;
 pub mod program;
 pub mod source;

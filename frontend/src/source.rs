@@ -1,5 +1,6 @@
 //! Source files by index. File 0 is always the prelude, which every program may use.
 
+use crate::import::Import;
 use crate::program::Span;
 
 /// The text of the prelude, compiled into the library.
@@ -19,6 +20,7 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct Sources {
     files: Vec<Source>,
+    imports: Vec<Import>,
 }
 
 impl Default for Sources {
@@ -35,6 +37,7 @@ impl Sources {
         };
         Self {
             files: vec![prelude],
+            imports: Vec::new(),
         }
     }
 
@@ -45,6 +48,16 @@ impl Sources {
             text: text.into(),
         });
         self.files.len() - 1
+    }
+
+    pub(crate) fn add_import(&mut self, import: Import) {
+        self.imports.push(import);
+    }
+
+    /// What an import of a file stands for, once [`Sources::read_imports`] has looked for it.
+    pub(crate) fn imported(&self, from: usize, path: &str) -> Option<&Import> {
+        let is_it = |import: &&Import| import.from == from && import.path == path;
+        self.imports.iter().find(is_it)
     }
 
     pub fn get(&self, file: usize) -> Option<&Source> {

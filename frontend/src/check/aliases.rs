@@ -11,8 +11,12 @@ use crate::syntax::ast::{AliasItem, Item, Module, TypeExpr, TypeItem, TypeKind};
 use crate::types::Ty;
 
 /// Declarations that look like a type of one constructor, `type Id = i32`, but whose right side is
-/// the name of another type; by the place of their names.
-pub fn of_names(items: &Items, file: usize, module: &Module) -> FxHashMap<usize, AliasItem> {
+/// the name of another type; by their names' places.
+pub fn of_names(
+    items: &Items,
+    file: usize,
+    module: &Module,
+) -> FxHashMap<(usize, usize), AliasItem> {
     let declared: FxHashSet<&str> = module
         .items
         .iter()
@@ -52,7 +56,7 @@ pub fn of_names(items: &Items, file: usize, module: &Module) -> FxHashMap<usize,
             generics: item.generics.clone(),
             ty,
         };
-        found.insert(item.name.span.range.start, alias);
+        found.insert(place(item), alias);
     }
     found
 }
@@ -162,6 +166,11 @@ fn resolve(items: &Items, file: usize, item: &AliasItem, diagnostics: &mut Vec<D
         .note("declare constructors for parts of it"),
     );
     Ty::Error
+}
+
+/// What tells an item from all others.
+pub fn place(item: &TypeItem) -> (usize, usize) {
+    (item.name.span.file, item.name.span.range.start)
 }
 
 fn names_in(ty: &TypeExpr, visit: &mut dyn FnMut(&str)) {

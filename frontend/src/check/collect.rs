@@ -1,4 +1,4 @@
-//! Gathers the declarations of a file: names first, so that their order is free, then types.
+//! Gathers the declarations of a program's files: names first, so that their order is free, then types.
 
 use super::aliases;
 use super::builtins::is_builtin;
@@ -6,13 +6,14 @@ use super::items::{Const, ConstructorDecl, Items, Param, Signature, TypeDecl};
 use super::resolve::{Rule, TypeResolver, elem_named};
 use crate::diagnostic::Diagnostic;
 use crate::program::{Literal, Span};
+use crate::source::PRELUDE_FILE;
 use crate::syntax::ast::{
     ConstItem, ConstructorItem, ExprKind, FunctionItem, Ident, Item, Module, ParamItem, TypeItem,
     UnaryOp,
 };
 use crate::types::{Dim, Ty};
 
-/// Adds a file's declarations to `items` and gives its functions in the order of the signatures
+/// Adds declarations to `items` and gives its functions in the order of the signatures
 /// that were added for them.
 pub fn collect<'m>(
     items: &mut Items,
@@ -27,15 +28,19 @@ pub fn collect<'m>(
                 .iter()
                 .for_each(|n| declare_dim(items, file, n, diagnostics)),
             Item::Const(item) => declare_const(items, file, item, diagnostics),
-            Item::Type(item) if !renamed.contains_key(&item.name.span.range.start) => {
+            Item::Type(item) if !renamed.contains_key(&aliases::place(item)) => {
                 declare_type(items, file, item, diagnostics);
             }
-            Item::Type(_) | Item::Alias(_) | Item::Param(_) | Item::Function(_) => {}
+            Item::Import(_)
+            | Item::Type(_)
+            | Item::Alias(_)
+            | Item::Param(_)
+            | Item::Function(_) => {}
         }
     }
     let written = module.items.iter().filter_map(|item| match item {
         Item::Alias(item) => Some(item),
-        Item::Type(item) => renamed.get(&item.name.span.range.start),
+        Item::Type(item) => renamed.get(&aliases::place(item)),
         _ => None,
     });
     aliases::declare(items, file, &written.collect::<Vec<_>>(), diagnostics);
@@ -49,10 +54,15 @@ pub fn collect<'m>(
                 declare_function(items, file, item, diagnostics);
                 functions.push(item);
             }
-            Item::Dims(_) | Item::Const(_) | Item::Alias(_) => {}
+            Item::Import(_) | Item::Dims(_) | Item::Const(_) | Item::Alias(_) => {}
         }
     }
     functions
+}
+
+/// All files of a program share their names; the prelude's may be declared anew.
+fn in_one_scope(declared: &Span, file: usize) -> bool {
+    (declared.file == PRELUDE_FILE) == (file == PRELUDE_FILE)
 }
 
 fn duplicate(what: &str, name: &Ident, first: &Span) -> Diagnostic {
@@ -83,7 +93,7 @@ fn value_taken(
         });
     match first {
         // What the prelude declares may be declared anew.
-        Some(first) if first.span.file == file => {
+        Some(first) if in_one_scope(&first.span, file) => {
             diagnostics.push(duplicate("the name", name, &first.span));
             true
         }
@@ -180,7 +190,7 @@ fn declare_type(
         let earlier = earlier
             .and_then(|(adt, _)| items.types.get(adt))
             .map(|decl| &decl.name);
-        let earlier = earlier.filter(|name| name.span.file == file);
+        let earlier = earlier.filter(|name| in_one_scope(&name.span, file));
         if let Some(first) = first.map(|c| &c.name).or(earlier) {
             diagnostics.push(duplicate("the constructor", name, &first.span));
             continue;
@@ -213,7 +223,7 @@ pub fn names_a_type(
     let alias = items.alias(file, &name.name);
     let alias = alias.and_then(|t| items.aliases.get(t)).map(|t| &t.name);
     if let Some(first) = declared.or(alias)
-        && first.span.file == file
+        && in_one_scope(&first.span, file)
     {
         diagnostics.push(duplicate("the type", name, &first.span));
         return false;

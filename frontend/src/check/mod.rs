@@ -37,6 +37,7 @@ use crate::program::{Elem, Span};
 use crate::source::{PRELUDE_FILE, Sources};
 use crate::stack::with_deep_stack;
 use crate::syntax;
+use crate::syntax::ast::Item;
 use crate::types::Ty;
 
 /// A program whose types are right, before its dims have numbers.
@@ -89,7 +90,7 @@ impl Checked {
     }
 }
 
-/// Parses and checks a file together with the prelude.
+/// Parses and checks a file together with the prelude and what it imports.
 ///
 /// # Errors
 ///
@@ -111,7 +112,8 @@ fn check_here(sources: &Sources, file: usize) -> Result<Checked, Vec<Diagnostic>
         Some(prelude) => syntax::parse(PRELUDE_FILE, &prelude.text, &mut diagnostics),
         None => syntax::ast::Module::default(),
     };
-    let module = syntax::parse(file, &source.text, &mut diagnostics);
+    let mut module = syntax::parse(file, &source.text, &mut diagnostics);
+    add_imports(sources, file, &mut module, &mut diagnostics);
     let syntax_is_right = diagnostics.is_empty();
     let mut functions = collect::collect(&mut items, PRELUDE_FILE, &prelude, &mut diagnostics);
     functions.extend(collect::collect(
@@ -148,6 +150,43 @@ fn check_here(sources: &Sources, file: usize) -> Result<Checked, Vec<Diagnostic>
         Err(missing) => {
             diagnostics.extend(missing);
             Err(in_order(diagnostics))
+        }
+    }
+}
+
+/// Parses the files that a file imports, and adds their items to its own.
+fn add_imports(
+    sources: &Sources,
+    file: usize,
+    module: &mut syntax::ast::Module,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut seen = BTreeSet::from([file]);
+    let mut place = 0;
+    while let Some(item) = module.items.get(place) {
+        place += 1;
+        let Item::Import(import) = item else { continue };
+        let to = sources.imported(import.span.file, &import.path);
+        let to = match to.map(|import| &import.to) {
+            Some(Ok(to)) => *to,
+            other => {
+                let why = match other {
+                    Some(Err(why)) => why.as_str(),
+                    _ => "files are not read here",
+                };
+                diagnostics.push(
+                    Diagnostic::error("E0111", format!("cannot import `{}`", import.path))
+                        .at(&import.span, why),
+                );
+                continue;
+            }
+        };
+        if let Some(source) = sources.get(to).filter(|_| seen.insert(to)) {
+            let imported = syntax::parse(to, &source.text, diagnostics);
+            // A program may be imported too; what runs is the one `main` that was asked for.
+            let is_main = |item: &Item| matches!(item, Item::Function(f) if f.name.name == "main");
+            let items = imported.items.into_iter().filter(|item| !is_main(item));
+            module.items.extend(items);
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct Module {
 
 #[derive(Clone, Debug)]
 pub enum Item {
+    /// `import "file.coh"`
+    Import(ImportItem),
     /// `dim V, D`
     Dims(Vec<Ident>),
     /// `param emb: f32[V, D]`
@@ -28,6 +30,12 @@ pub enum Item {
     /// `type Row = f32[H]`
     Alias(AliasItem),
     Function(FunctionItem),
+}
+
+#[derive(Clone, Debug)]
+pub struct ImportItem {
+    pub path: String,
+    pub span: Span,
 }
 
 #[derive(Clone, Debug)]

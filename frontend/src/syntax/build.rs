@@ -20,7 +20,7 @@ use crate::program::Span;
 /// The deepest tree that is accepted; a `let` counts as one level, as does each `+` of a sum.
 pub const MAX_DEPTH: u32 = 500;
 
-/// A tuple or a constructor has at most this many parts.
+/// A tuple, a constructor and an or-pattern have at most this many parts.
 const MAX_PARTS: usize = 100;
 
 /// What the grammar's actions share: the file and the diagnostics so far.
@@ -87,13 +87,13 @@ impl<'t, 's> Builder<'t, 's> {
         None
     }
 
-    /// Reports a tuple with too many parts and says whether it did.
+    /// Reports a tuple or a pattern with too many parts and says whether it did.
     fn too_wide(&self, parts: usize, span: &Span) -> bool {
         if parts > MAX_PARTS {
             self.report(
                 Diagnostic::error("E0105", format!("{parts} parts are too many"))
                     .at(span, format!("at most {MAX_PARTS} are allowed"))
-                    .note("use an array, `[T]`, or group parts in types of their own"),
+                    .note("group parts: in types of their own, in arrays, in several arms"),
             );
         }
         parts > MAX_PARTS
@@ -324,7 +324,7 @@ impl<'t, 's> Builder<'t, 's> {
         };
         let parts = match &kind {
             PatternKind::Constructor { fields, .. } => fields.len(),
-            PatternKind::Tuple(parts) => parts.len(),
+            PatternKind::Tuple(parts) | PatternKind::Or(parts) => parts.len(),
             _ => 0,
         };
         if self.too_wide(parts, &span) {

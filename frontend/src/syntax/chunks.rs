@@ -1,6 +1,6 @@
 //! Cuts a file's tokens into one chunk an item and matches their brackets.
 //!
-//! `dim`, `param`, `type` and `fn` can stand only at the beginning of an item, so they end whatever
+//! `import`, `dim`, `param`, `type` and `fn` can stand only at the beginning of an item, so they end whatever
 //! came before even when one of its brackets was never closed. `let` begins an item only outside
 //! all brackets. The depth of brackets is bounded here, before anything recurses.
 
@@ -44,7 +44,9 @@ fn item_length(tokens: &[Spanned<'_>]) -> usize {
     let mut depth = 0usize;
     for (index, spanned) in tokens.iter().enumerate() {
         match spanned.token {
-            Token::Dim | Token::Param | Token::Type | Token::Fn if index > 0 => return index,
+            Token::Import | Token::Dim | Token::Param | Token::Type | Token::Fn if index > 0 => {
+                return index;
+            }
             Token::Let if index > 0 && depth == 0 => return index,
             Token::OpenParen | Token::OpenBracket | Token::OpenBrace => depth += 1,
             Token::CloseParen | Token::CloseBracket | Token::CloseBrace => {

@@ -17,6 +17,7 @@ pub fn dump(module: &Module) -> String {
 
 fn dump_item(item: &Item) -> String {
     match item {
+        Item::Import(item) => format!("import \"{}\"", item.path),
         Item::Dims(names) => {
             let names: Vec<&str> = names.iter().map(|name| name.name.as_str()).collect();
             format!("dim {}", names.join(", "))

@@ -71,6 +71,7 @@ pub fn hint(tokens: &[Spanned<'_>], at: usize, expected: &[&str]) -> Option<Stri
         }
         (_, Token::Arrow, _) if wants("=>") => "an arm is written `pattern => value`",
         (_, Token::FatArrow, _) if wants("->") => "the result's type follows `->`",
+        (_, Token::Text(_), _) => "text in quotes stands in `import \"file.coh\"` only",
         (_, Token::Fn, _) => "functions are defined outside of functions",
         _ if wants(";") => "a `let` inside a block ends with `;`",
         _ => return None,
@@ -98,9 +99,12 @@ pub fn item_hint(first: Token<'_>) -> &'static str {
         Token::Name("weight" | "weights" | "parameter") => {
             "a tensor of the weights is written `param w: f32[D, H]`"
         }
+        Token::Name("use" | "include" | "from" | "module" | "mod" | "require") => {
+            "another file's items are taken in by `import \"file.coh\"`"
+        }
         Token::Name("dims") => "dims are written `dim D, H`",
         Token::Name("alias" | "typedef") => "another name of a type is written `type Row = f32[H]`",
-        _ => "an item begins with `dim`, `param`, `type`, `fn` or `let`",
+        _ => "an item begins with `import`, `dim`, `param`, `type`, `fn` or `let`",
     }
 }
 
@@ -112,7 +116,8 @@ pub fn character_hint(text: &str) -> &'static str {
         "^" => "a power is `pow(x, y)`",
         "~" => "write `!x` for `not`",
         "?" | "$" | "\\" | "`" => "remove it",
-        "\"" | "'" => "the language has no strings or characters",
+        "\"" => "text in quotes ends on its line, `import \"file.coh\"`",
+        "'" => "the language has no characters",
         "−" | "–" | "—" => "write `-`",
         "×" | "·" | "∗" => "write `*`, or `@` for a product of matrices",
         "÷" => "write `/`",

@@ -15,6 +15,8 @@ use crate::program::Span;
 #[logos(skip r"[ \t\r\n\f\u{feff}]+")]
 #[logos(skip(r"//[^\n]*", allow_greedy = true))]
 pub enum Token<'s> {
+    #[token("import")]
+    Import,
     #[token("dim")]
     Dim,
     #[token("param")]
@@ -48,6 +50,9 @@ pub enum Token<'s> {
 
     #[regex("[A-Za-z_][A-Za-z0-9_]*")]
     Name(&'s str),
+    /// With its quotes.
+    #[regex("\"[^\"\n]*\"")]
+    Text(&'s str),
     #[token("_", priority = 10)]
     Underscore,
     #[regex("[0-9]+", priority = 5)]
@@ -133,6 +138,7 @@ impl Token<'_> {
     /// The text of a token that always looks the same.
     fn fixed(self) -> &'static str {
         match self {
+            Token::Import => "import",
             Token::Dim => "dim",
             Token::Param => "param",
             Token::Type => "type",
@@ -179,7 +185,11 @@ impl Token<'_> {
             Token::GreaterEqual => ">=",
             Token::AndAnd => "&&",
             Token::OrOr => "||",
-            Token::Name(_) | Token::Int(_) | Token::Float(_) | Token::BadNumber(_) => "",
+            Token::Name(_)
+            | Token::Text(_)
+            | Token::Int(_)
+            | Token::Float(_)
+            | Token::BadNumber(_) => "",
         }
     }
 }
@@ -187,9 +197,11 @@ impl Token<'_> {
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Token::Name(text) | Token::Int(text) | Token::Float(text) | Token::BadNumber(text) => {
-                write!(f, "`{text}`")
-            }
+            Token::Name(text)
+            | Token::Text(text)
+            | Token::Int(text)
+            | Token::Float(text)
+            | Token::BadNumber(text) => write!(f, "`{text}`"),
             other => write!(f, "`{}`", other.fixed()),
         }
     }

@@ -13,4 +13,4 @@ mod hints;
 pub mod lexer;
 pub mod parser;
 
-pub use parser::parse;
+pub use parser::{imports, parse};

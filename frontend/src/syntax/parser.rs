@@ -52,10 +52,22 @@ pub fn parse(file: usize, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Modu
     module
 }
 
+/// The paths that a file imports, as they are written.
+pub fn imports(text: &str) -> Vec<String> {
+    let tokens = lexer::lex(0, text, &mut Vec::new());
+    let mut paths = Vec::new();
+    for pair in tokens.windows(2) {
+        if let (Token::Import, Token::Text(path)) = (pair[0].token, pair[1].token) {
+            paths.push(path.trim_matches('"').to_owned());
+        }
+    }
+    paths
+}
+
 fn begins_item(token: Token<'_>) -> bool {
     matches!(
         token,
-        Token::Dim | Token::Param | Token::Type | Token::Fn | Token::Let
+        Token::Import | Token::Dim | Token::Param | Token::Type | Token::Fn | Token::Let
     )
 }
 
@@ -141,6 +153,7 @@ fn expected_phrase(mut names: Vec<&str>) -> String {
     phrases.extend(names.iter().map(|name| match *name {
         "name" => "a name".to_owned(),
         "integer" => "a number".to_owned(),
+        "text" => "a file's name in quotes".to_owned(),
         other => format!("`{other}`"),
     }));
     match phrases.as_slice() {

@@ -303,3 +303,48 @@ fn bytes_of_any_kind_never_panic() {
         let _ = support::compile("noise.coh", &text, &Weights::new(), &Dims::new());
     }
 }
+
+#[test]
+fn chains_and_circles_of_aliases_are_resolved_in_any_order() {
+    let chain: String = (0..20_000)
+        .map(|k| format!("type A{} = A{k} ", k + 1))
+        .collect();
+    let text = format!("{chain} type A0 = i32 fn main(x: A20000) -> i32 {{ x }}");
+    support::compile("chain.coh", &text, &Default::default(), &Default::default())
+        .expect("an alias of an alias is a type");
+    let circle = format!("{chain} type A0 = A20000 fn main(x: A7) -> i32 {{ x }}");
+    let errors = support::compile(
+        "circle.coh",
+        &circle,
+        &Default::default(),
+        &Default::default(),
+    )
+    .expect_err("the aliases stand for themselves");
+    assert!(errors.contains("E0602"), "{errors}");
+}
+
+#[test]
+fn alternatives_and_guards_cannot_grow_exponentially() {
+    let columns = 40;
+    let pattern = vec!["A | B"; columns].join(", ");
+    let types = vec!["T"; columns].join(", ");
+    let text = format!(
+        "type T = A | B | C(i32)
+        fn f(t: ({types}), k: i32) -> i32 {{
+          match t {{ ({pattern}) if k > 0 => 1, ({pattern}) if k < 0 => 2, _ => 3 }}
+        }}
+        fn main(t: ({types}), k: i32) -> i32 {{ f(t, k) }}"
+    );
+    // Compiled or refused: what counts is that it ends soon.
+    let started = std::time::Instant::now();
+    let _ = support::compile("wide.coh", &text, &Default::default(), &Default::default());
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    let wide = (0..101)
+        .map(|k| k.to_string())
+        .collect::<Vec<_>>()
+        .join(" | ");
+    let text = format!("fn main(k: i32) -> i32 {{ match k {{ {wide} => 1, _ => 2 }} }}");
+    let errors = support::compile("wide.coh", &text, &Default::default(), &Default::default())
+        .expect_err("there are too many alternatives");
+    assert!(errors.contains("E0105"), "{errors}");
+}

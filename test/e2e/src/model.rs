@@ -149,6 +149,7 @@ fn check_program(
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", source.display()));
     let mut sources = Sources::new();
     let file = sources.add(source.display().to_string(), text.clone());
+    sources.read_imports(file, source);
     let checked: Result<Checked, Vec<Diagnostic>> = check(&sources, file);
     checked
         .and_then(|checked| checked.bind(shapes, dims))

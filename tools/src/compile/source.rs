@@ -102,7 +102,7 @@ impl Source {
     }
 }
 
-/// The prelude and one file.
+/// The prelude, one file and all that it imports.
 pub fn sources(path: &Path, bytes: &[u8]) -> Result<(Sources, usize), Stop> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let place = error.valid_up_to();
@@ -118,6 +118,7 @@ pub fn sources(path: &Path, bytes: &[u8]) -> Result<(Sources, usize), Stop> {
     };
     let mut sources = Sources::new();
     let file = sources.add(name, text);
+    sources.read_imports(file, path);
     Ok((sources, file))
 }
 

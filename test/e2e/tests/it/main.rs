@@ -10,6 +10,7 @@ mod deciding;
 mod devices;
 mod endings;
 mod goldens;
+mod imports;
 mod invariance;
 mod language;
 mod limits;
