@@ -125,22 +125,40 @@ pub fn declare(
             }
         }
     }
-    for (index, item) in declared {
-        if items
-            .aliases
-            .get(index)
-            .is_some_and(|alias| alias.ty.is_none())
-        {
-            diagnostics.push(
-                Diagnostic::error(
-                    "E0602",
-                    format!("`{}` stands for a type that holds itself", item.name.name),
-                )
-                .at(&item.ty.span, "has no end")
-                .note("only constructors hold their own type: `type List = Nil | Cons(i32, List)`"),
-            );
-        }
+    if let Some(item) = in_circle(items, file, &declared) {
+        diagnostics.push(
+            Diagnostic::error(
+                "E0602",
+                format!("`{}` stands for a type that holds itself", item.name.name),
+            )
+            .at(&item.ty.span, "has no end")
+            .note("only constructors hold their own type: `type List = Nil | Cons(i32, List)`"),
+        );
     }
+}
+
+/// One of the aliases that stand for themselves; others may wait for it.
+fn in_circle<'i>(
+    items: &Items,
+    file: usize,
+    declared: &[(usize, &'i AliasItem)],
+) -> Option<&'i AliasItem> {
+    let is_open = |index: &usize| items.aliases.get(*index).is_some_and(|a| a.ty.is_none());
+    let open: FxHashMap<usize, &AliasItem> = declared
+        .iter()
+        .filter(|(index, _)| is_open(index))
+        .copied()
+        .collect();
+    let mut index = declared.iter().map(|(index, _)| *index).find(is_open)?;
+    let mut seen = FxHashSet::default();
+    while seen.insert(index) {
+        let mut next = None;
+        names_in(&open.get(&index)?.ty, &mut |name| {
+            next = next.or_else(|| items.alias(file, name).filter(is_open));
+        });
+        index = next?;
+    }
+    open.get(&index).copied()
 }
 
 fn resolve(items: &Items, file: usize, item: &AliasItem, diagnostics: &mut Vec<Diagnostic>) -> Ty {

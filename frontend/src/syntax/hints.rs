@@ -116,7 +116,7 @@ pub fn character_hint(text: &str) -> &'static str {
         "^" => "a power is `pow(x, y)`",
         "~" => "write `!x` for `not`",
         "?" | "$" | "\\" | "`" => "remove it",
-        "\"" => "text in quotes ends on its line, `import \"file.coh\"`",
+        text if text.starts_with('"') => "text in quotes ends on its line, `import \"file.coh\"`",
         "'" => "the language has no characters",
         "−" | "–" | "—" => "write `-`",
         "×" | "·" | "∗" => "write `*`, or `@` for a product of matrices",

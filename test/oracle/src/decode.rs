@@ -139,6 +139,12 @@ impl<'p> Decoder<'p> {
         };
         let types = &declaration.constructors[constructor].fields;
         let fields = match fields {
+            Some(_) if types.is_empty() => {
+                return Err(expected(
+                    &format!("\"{name}\", a constructor without fields"),
+                    json,
+                ));
+            }
             Some(fields) => array(fields).map_err(|error| error.at(&format!(".{name}")))?,
             None => &[],
         };

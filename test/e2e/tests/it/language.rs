@@ -427,3 +427,29 @@ fn what_an_instance_has_once_of_rows_of_differing_number() {
         ],
     );
 }
+
+/// What docs/data.md says of numbers.
+#[test]
+fn signs_casts_and_numbers_that_are_not_finite() {
+    check(
+        "type T = Leaf(i32) | Node(left: T, right: T) | Empty
+        fn main(a: i32, b: i32, x: f32, y: f32, p: bool, t: T, m: f32[n, 2], v: f32[2])
+            -> ((i32, i32, i32, i32), (f32, f32, f32), (f32, i32, i32), T, f32[n, 2], f32[2]) {
+          ((a / b, a % b, a * 3, -a), (x / y, -x, f32(p)), (f32(a), i32(p), i32(v[1])), t, m, v / v)
+        }",
+        &[],
+        &[
+            r#"{"id":"a","a":7,"b":-2,"x":1.5,"y":0,"p":true,"t":{"Node":["Empty",{"Leaf":[-3]}]},"m":[],"v":[0,1.75]}"#,
+            r#"{"id":7,"a":-7,"b":2,"x":-1.5,"y":0,"p":false,"t":"Empty","m":[[1,"NaN"],["-Infinity",1e-50]],"v":["Infinity",-2.5]}"#,
+            r#"{"a":-2147483648,"b":-1,"x":3e9,"y":2,"p":false,"t":"Empty","m":[[1,2]],"v":[3,3e9]}"#,
+            r#"{"a":2147483647,"b":3,"x":"NaN","y":2,"p":false,"t":"Empty","m":[[1,2]],"v":[3,-3e9]}"#,
+            r#"{"a":16777217,"b":3,"x":0,"y":0,"p":false,"t":"Empty","m":[[1,2]],"v":[3,"Infinity"]}"#,
+            r#"{"a":1.0,"b":3,"x":1,"y":2,"p":false,"t":"Empty","m":[[1,2]],"v":[3,2]}"#,
+            r#"{"a":1,"b":0,"x":1,"y":2,"p":false,"t":"Empty","m":[[1,2]],"v":[3,2]}"#,
+            r#"{"a":1,"b":1,"x":1e39,"y":2,"p":false,"t":"Empty","m":[[1,2]],"v":[3,2]}"#,
+            r#"{"a":1,"b":1,"x":1,"y":2,"p":0,"t":"Empty","m":[[1,2]],"v":[3,2]}"#,
+            r#"{"a":1,"b":1,"x":1,"y":2,"p":true,"t":{"Empty":[]},"m":[[1,2]],"v":[3,2]}"#,
+            r#"{"a":-0,"b":1,"x":1,"y":2,"p":true,"t":"Empty","m":[[1,2]],"v":[3,2]}"#,
+        ],
+    );
+}
