@@ -4,8 +4,11 @@
 CARGO ?= cargo
 BENCH_ARGUMENTS ?=
 DEVICE ?= cuda
+MINUTES ?= 1
+SEED ?=
+INSTANCES ?= 1000000
 
-.PHONY: all setup build runner wheel demo test test-gpu bench bench-gpu gpu-kits lint docs help
+.PHONY: all setup build runner wheel demo test test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint docs help
 
 all: build
 
@@ -45,6 +48,15 @@ bench-gpu: ## Compares with PyTorch on the GPU, or tests that on DEVICE=gpu-sim;
 gpu-kits: build runner ## Makes the folders that test and measure on a machine that has a GPU and no compiler
 	test/device/make-kit.sh target/device-kit
 	bench/gpu.sh kit
+
+fuzz: build ## Changed inputs and random programs for MINUTES=1; SEED= repeats a run, each day has its own
+	target/release/cohort-fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+fuzz-memory: build ## The same under valgrind, for the night: MINUTES=60 and more
+	test/fuzz-memory.sh $(MINUTES) $(SEED)
+
+soak: build ## A million instances, one in a hundred bad, and the memory that they take; INSTANCES=
+	test/soak.sh $(INSTANCES)
 
 lint: setup ## Formatting and lints, without warnings
 	$(CARGO) fmt --all --check

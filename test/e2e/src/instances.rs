@@ -67,6 +67,28 @@ impl Shape {
     }
 }
 
+/// Where the numbers of instances are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    /// Some integers are the least, the largest, or next to these.
+    pub integers_at_bounds: bool,
+    /// Some floats are as large or as small as f32 can be.
+    pub extreme_floats: bool,
+}
+
+const INTEGERS: [i32; 8] = [
+    i32::MIN,
+    i32::MIN + 1,
+    -1,
+    0,
+    1,
+    65536,
+    i32::MAX - 1,
+    i32::MAX,
+];
+
+const FLOATS: [f32; 8] = [0.0, -0.0, 1e-45, 1.2e-38, -1e30, 3.4e38, f32::MAX, f32::MIN];
+
 /// Makes instances of a program.
 #[derive(Debug)]
 pub struct Instances<'p> {
@@ -77,6 +99,7 @@ pub struct Instances<'p> {
     lengths: BTreeMap<String, usize>,
     /// What the length of an instance dim is chosen from.
     choices: Vec<usize>,
+    values: Values,
 }
 
 impl<'p> Instances<'p> {
@@ -86,12 +109,18 @@ impl<'p> Instances<'p> {
             words,
             lengths: BTreeMap::new(),
             choices: (1..=9).collect(),
+            values: Values::default(),
         }
     }
 
     /// Makes each instance dim one of these lengths.
     pub fn lengths_from(&mut self, choices: &[usize]) {
         self.choices = choices.to_vec();
+    }
+
+    /// Takes numbers from here.
+    pub fn values_from(&mut self, values: Values) {
+        self.values = values;
     }
 
     /// One instance with an id.
@@ -123,6 +152,10 @@ impl<'p> Instances<'p> {
 
     fn scalar(&self, elem: Elem, rng: &mut Rng) -> Json {
         match elem {
+            Elem::F32 if self.values.extreme_floats && rng.one_in(4) => json!(rng.pick(&FLOATS)),
+            Elem::I32 if self.values.integers_at_bounds && rng.one_in(2) => {
+                json!(rng.pick(&INTEGERS))
+            }
             Elem::F32 => json!(rng.signed_unit()),
             Elem::I32 => json!(rng.below(self.words)),
             Elem::Bool => json!(rng.one_in(2)),

@@ -8,7 +8,6 @@ pub mod instances;
 pub mod model;
 pub mod paths;
 pub mod programs;
-pub mod ragged_programs;
 pub mod records;
 pub mod rng;
 pub mod running;

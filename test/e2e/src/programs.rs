@@ -1,431 +1,345 @@
-//! Random programs: small, well typed, recursive over a tree, of odd dims.
+//! Random programs: well typed, of every kind of type and of most of what the language has.
 //!
-//! A program has one to three functions that call each other over a `Tree`, and expressions of
-//! everything that a static block may hold. Values stay within a few units (what a function
-//! returns goes through `tanh` or `sigmoid`) and every expression is continuous, so that f32 and
-//! f64 stay close. In one program of three tensors decide branches and loops; these are continuous where
-//! the decision changes, so that a decision that f32 and f64 take differently does not show.
+//! A program is written by type: for each type there is a list of forms, whose parts are written the
+//! same way. Scalars, tensors of three element types with dims of the program, of one, and of the
+//! instance; tuples; arrays; types with tensors inside; recursion over trees and over integers; closures,
+//! loops and branches that integers, lengths or tensors decide.
+//!
+//! Compiled code computes in f32 and the oracle in f64, so where both are compared, values stay within a
+//! few units (what a function returns or a loop carries goes through `tanh`) and a tensor of floats only
+//! decides where both ways give the same. Integers are exact, and may be at their bounds. A program whose
+//! [`Traits::extreme`] is set has none of these precautions: it is only compared with itself.
+//!
+//! Choices that are 0 give the simplest form of everything, so a program is made smaller by making its
+//! choices smaller ([`Rng::replay`]).
+
+mod control;
+mod scalars;
+mod structures;
+mod tensors;
+mod types;
 
 use crate::rng::Rng;
+use types::{Elem, Shape, Ty, shape_text};
 
-/// Names of the dims of vectors; `V` and `C` come on top.
-const DIMS: [&str; 3] = ["A", "B", "E"];
+/// Lengths of the program's dims: one, and ends of tiles and vectors.
+const WIDTHS: [u64; 8] = [1, 2, 3, 5, 8, 13, 16, 33];
 
-/// Lengths that are awkward for tiles and vectors, and a few that are not.
-const LENGTHS: [u64; 12] = [1, 2, 3, 5, 7, 13, 16, 17, 28, 33, 61, 64];
+/// Lengths of instance dims.
+pub const LENGTHS: [usize; 6] = [0, 1, 2, 3, 7, 28];
+
+/// What is in a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// Recursion over a declared type.
+    pub trees: bool,
+    /// Tensors with instance dims.
+    pub ragged: bool,
+    /// Tensors decide branches and loops.
+    pub decisions: bool,
+    /// Integers reach their bounds.
+    pub integers: bool,
+    /// Numbers that are not finite, and nothing that keeps values small.
+    pub extreme: bool,
+    /// Indices may be out of range.
+    pub errors: bool,
+}
+
+impl Traits {
+    /// The names of those that are set.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [
+            (self.trees, "trees"),
+            (self.ragged, "ragged"),
+            (self.decisions, "decisions"),
+            (self.integers, "integers"),
+            (self.extreme, "extreme"),
+            (self.errors, "errors"),
+        ];
+        let names = all.iter().filter(|(is_set, _)| *is_set);
+        names.map(|(_, name)| *name).collect()
+    }
+}
 
 /// The text of a program, and the numbers for its dims.
 #[derive(Clone, Debug)]
 pub struct RandomProgram {
     pub text: String,
     pub dims: Vec<(&'static str, u64)>,
+    pub traits: Traits,
 }
 
 impl RandomProgram {
     pub fn new(rng: &mut Rng) -> RandomProgram {
-        let mut dims = vec![("V", rng.between(1, 20) as u64), ("C", *rng.pick(&LENGTHS))];
-        dims.extend(DIMS.map(|name| (name, *rng.pick(&LENGTHS))));
-        let text = Writer::new(rng).program();
-        RandomProgram { text, dims }
+        let mut likely = |n| rng.below(n) == n - 1;
+        let traits = Traits {
+            trees: likely(2),
+            ragged: likely(2),
+            decisions: likely(3),
+            integers: likely(3),
+            extreme: likely(5),
+            errors: likely(6),
+        };
+        RandomProgram::with(traits, rng)
+    }
+
+    pub fn with(traits: Traits, rng: &mut Rng) -> RandomProgram {
+        let dims = vec![("A", *rng.pick(&WIDTHS)), ("B", *rng.pick(&WIDTHS))];
+        let text = Writer {
+            rng,
+            traits,
+            params: Vec::new(),
+            functions: Vec::new(),
+            names: 0,
+        }
+        .program();
+        RandomProgram { text, dims, traits }
     }
 }
 
-/// A function's name and the dims (as indices into [`DIMS`]) of what it returns.
-#[derive(Clone, Debug)]
-struct Signature {
-    name: String,
-    results: Vec<usize>,
-}
+/// A value that an expression may use.
+type Scope = Vec<(String, Ty)>;
 
-/// A vector that an expression may use.
-#[derive(Clone, Debug)]
-struct Vector {
-    text: String,
-    dim: usize,
+/// A function that is called with what its arguments' types say.
+#[derive(Clone)]
+struct Function {
+    name: String,
+    arguments: Vec<Ty>,
+    result: Ty,
 }
 
 struct Writer<'r> {
     rng: &'r mut Rng,
+    traits: Traits,
     params: Vec<String>,
-    functions: Vec<Signature>,
-    /// The dim of the state that goes down the tree with the calls, if one does.
-    state: Option<usize>,
-    /// Whether a tree may have nodes with any number of children.
-    has_many: bool,
-    /// Whether tensors decide.
-    decides: bool,
+    /// Those that may be called: written already.
+    functions: Vec<Function>,
     names: usize,
 }
 
-impl<'r> Writer<'r> {
-    fn new(rng: &'r mut Rng) -> Writer<'r> {
-        let functions = (0..rng.between(1, 3))
-            .map(|index| Signature {
-                name: format!("f{index}"),
-                results: (0..rng.between(1, 2))
-                    .map(|_| rng.below(DIMS.len()))
-                    .collect(),
-            })
-            .collect();
-        let state = rng.one_in(3).then(|| rng.below(DIMS.len()));
-        let has_many = rng.one_in(2);
-        let decides = rng.one_in(3);
-        // A parameter for every dim, so that the weights tell all of them.
-        let params = vec![
-            "emb: f32[V, A]".to_string(),
-            "start0: f32[A]".to_string(),
-            "start1: f32[B]".to_string(),
-            "start2: f32[E]".to_string(),
-        ];
-        Writer {
-            rng,
-            params,
-            functions,
-            state,
-            has_many,
-            decides,
-            names: 0,
-        }
-    }
+/// How deep expressions nest.
+const DEPTH: usize = 3;
 
+impl Writer<'_> {
     fn program(mut self) -> String {
-        let functions: Vec<String> = self
-            .functions
-            .clone()
-            .iter()
-            .map(|signature| self.function(signature))
-            .collect();
+        let mut functions = String::new();
+        for _ in 0..self.rng.below(3) {
+            functions += &self.function();
+        }
         let main = self.main();
-        let mut text = format!("dim V, C, {}\n\n", DIMS.join(", "));
+        let mut text = "dim A, B\n\nparam start: f32[A]  param other: f32[B]\n".to_owned();
         for param in &self.params {
             text += &format!("param {param}\n");
         }
-        text += "\ntype Tree = Leaf(i32) | Node(Tree, Tree)";
-        text += if self.has_many {
-            " | Many(i32, [Tree])\n\n"
-        } else {
-            "\n\n"
+        text += "\ntype Box = Nothing | Box(f32[A], i32) | Pair((f32[B], bool), Box)\n";
+        text += "type Tree = Leaf(i32) | Node(Tree, Tree) | Many(f32[A], [Tree])\n\n";
+        text + &functions + &main
+    }
+
+    /// A function that recurs over a tree or an integer, or does not.
+    fn function(&mut self) -> String {
+        let name = format!("f{}", self.functions.len());
+        let result = self.ty(1);
+        let mut arguments = self.lengths_arguments();
+        let mut scope = arguments.clone();
+        let kind = self.rng.below(if self.traits.trees { 4 } else { 2 });
+        let first = match kind {
+            0 => ("z".to_owned(), self.ty(1)),
+            1 => ("k".to_owned(), Ty::I32),
+            _ => ("t".to_owned(), Ty::Tree),
         };
-        text + &functions.join("\n") + "\n" + &main
-    }
-
-    fn function(&mut self, signature: &Signature) -> String {
-        let types: Vec<String> = signature
-            .results
+        arguments.insert(0, first.clone());
+        let types = arguments.iter().map(|(_, ty)| ty.clone()).collect();
+        let itself = Function {
+            name: name.clone(),
+            arguments: types,
+            result: result.clone(),
+        };
+        let body = match kind {
+            0 => {
+                scope.push(first);
+                self.body(&result, &mut scope)
+            }
+            1 => self.countdown(&itself, &mut scope),
+            _ => self.over_tree(&itself, &mut scope),
+        };
+        self.functions.push(itself);
+        let arguments: Vec<String> = arguments
             .iter()
-            .map(|&dim| format!("f32[{}]", DIMS[dim]))
+            .map(|(name, ty)| format!("{name}: {ty}"))
             .collect();
-        let (result, state) = (tuple(&types), self.state);
-        let state_param = state.map_or(String::new(), |dim| format!(", s: f32[{}]", DIMS[dim]));
-        let mut text = format!(
-            "fn {}(t: Tree{state_param}) -> {result} {{\n",
-            signature.name
-        );
-        text += "  match t {\n";
-        text += &format!("    Leaf(w) => {{\n{}    }}\n", self.leaf(signature));
-        text += &format!("    Node(l, r) => {{\n{}    }}\n", self.node(signature));
-        if self.has_many {
-            text += &format!("    Many(w, kids) => {{\n{}    }}\n", self.many(signature));
-        }
-        text + "  }\n}\n"
-    }
-
-    fn leaf(&mut self, signature: &Signature) -> String {
-        let mut scope = self.scope_of_word();
-        let mut text = self.lets(&mut scope);
-        if self.rng.one_in(3) {
-            let (even, odd) = (
-                self.results(signature, &scope),
-                self.results(signature, &scope),
-            );
-            text += &format!("      if w % 2 == 0 {{ {even} }} else {{ {odd} }}\n");
-        } else {
-            text += &format!("      {}\n", self.results(signature, &scope));
-        }
-        text
-    }
-
-    fn node(&mut self, signature: &Signature) -> String {
-        let mut scope = self.scope_of_state();
-        let mut text = String::new();
-        for child in ["l", "r"] {
-            text += &self.call(child, &mut scope);
-        }
-        text += &self.lets(&mut scope);
-        text + &format!("      {}\n", self.results(signature, &scope))
-    }
-
-    fn many(&mut self, signature: &Signature) -> String {
-        let mut scope = self.scope_of_word();
-        let callee = self.any_function();
-        let state = self.state_argument(&scope);
-        let names: Vec<String> = (0..callee.results.len())
-            .map(|part| format!("k{part}"))
-            .collect();
-        let (pattern, total) = (tuple(&names), self.name());
-        let call = format!("{}(kid{state})", callee.name);
-        let mut text = format!(
-            "      let {total} = sum(map(kids, |kid| {{ let {pattern} = {call}; 0.5 * k0 }}));\n"
-        );
-        // A sum of many children may be large.
-        scope.push(Vector {
-            text: format!("tanh({total})"),
-            dim: callee.results[0],
-        });
-        if self.rng.one_in(2) {
-            let (dim, total) = (callee.results[0], self.name());
-            let combined = [
-                "a + 0.5 * k0",
-                "max(0.5 * a, k0)",
-                "k0 - 0.5 * a",
-                "a + tanh(a * k0)",
-            ];
-            let combined = combined[self.rng.below(combined.len())];
-            text += &format!(
-                "      let {total} = fold(kids, start{dim}, |a, kid| {{ let {pattern} = {call}; {combined} }});\n"
-            );
-            scope.push(Vector {
-                text: format!("tanh({total})"),
-                dim,
-            });
-        }
-        text += &self.lets(&mut scope);
-        text + &format!("      {}\n", self.results(signature, &scope))
-    }
-
-    fn main(&mut self) -> String {
-        let callee = self.functions[0].clone();
-        let state = self
-            .state
-            .map_or(String::new(), |dim| format!(", start{dim}"));
-        let names: Vec<String> = (0..callee.results.len())
-            .map(|part| format!("h{part}"))
-            .collect();
-        self.params
-            .push(format!("wo: f32[{}, C]", DIMS[callee.results[0]]));
-        self.params.push("bo: f32[C]".to_string());
-        let pattern = tuple(&names);
-        let outputs = ["h0 @ wo + bo".to_string(), names[names.len() - 1].clone()];
-        let call = format!("let {pattern} = {}(t{state});", callee.name);
-        if self.rng.one_in(2) {
-            let second = DIMS[callee.results[callee.results.len() - 1]];
-            let result = format!("(f32[C], f32[{second}])");
-            format!(
-                "fn main(t: Tree) -> {result} {{\n  {call}\n  {}\n}}\n",
-                tuple(&outputs)
-            )
-        } else {
-            format!(
-                "fn main(t: Tree) -> f32[C] {{\n  {call}\n  {}\n}}\n",
-                outputs[0]
-            )
-        }
-    }
-
-    fn scope_of_state(&mut self) -> Vec<Vector> {
-        self.state
-            .map(|dim| Vector {
-                text: "s".to_string(),
-                dim,
-            })
-            .into_iter()
-            .collect()
-    }
-
-    fn scope_of_word(&mut self) -> Vec<Vector> {
-        let mut scope = self.scope_of_state();
-        scope.push(Vector {
-            text: "emb[w]".to_string(),
-            dim: 0,
-        });
-        if self.rng.one_in(4) {
-            scope.push(Vector {
-                text: "(emb[w] * sin(f32(w)))".to_string(),
-                dim: 0,
-            });
-        }
-        scope
-    }
-
-    /// A call over a child, whose results join the scope.
-    fn call(&mut self, child: &str, scope: &mut Vec<Vector>) -> String {
-        let callee = self.any_function();
-        let state = self.state_argument(scope);
-        let mut names = Vec::new();
-        for &dim in &callee.results {
-            let text = self.name();
-            scope.push(Vector {
-                text: text.clone(),
-                dim,
-            });
-            names.push(text);
-        }
         format!(
-            "      let {} = {}({child}{state});\n",
-            tuple(&names),
-            callee.name
+            "fn {name}({}) -> {result} {{\n{body}}}\n\n",
+            arguments.join(", ")
         )
     }
 
-    fn state_argument(&mut self, scope: &[Vector]) -> String {
-        match self.state {
-            Some(dim) => format!(", tanh({})", self.vector(dim, scope, 1)),
-            None => String::new(),
+    fn main(&mut self) -> String {
+        let mut arguments = self.lengths_arguments();
+        for index in 0..1 + self.rng.below(3) {
+            let ty = self.ty(1);
+            arguments.push((format!("a{index}"), ty));
+        }
+        if self.traits.trees {
+            arguments.push(("t".to_owned(), Ty::Tree));
+        }
+        let mut scope = arguments.clone();
+        let mut body = String::new();
+        for function in self.functions.clone() {
+            let (name, call) = (self.name(), self.call(&function, &scope, 1));
+            body += &format!("  let {name} = {call};\n");
+            scope.push((name, function.result));
+        }
+        let results = Ty::Tuple(vec![self.ty(0), self.ty(1)]);
+        body += &self.body(&results, &mut scope);
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|(name, ty)| format!("{name}: {ty}"))
+            .collect();
+        format!(
+            "fn main({}) -> {results} {{\n{body}}}\n",
+            arguments.join(", ")
+        )
+    }
+
+    /// What binds the instance dims.
+    fn lengths_arguments(&self) -> Scope {
+        match self.traits.ragged {
+            true => vec![
+                ("x".to_owned(), Ty::f32(&["n", "A"])),
+                ("y".to_owned(), Ty::f32(&["m", "A"])),
+            ],
+            false => Vec::new(),
         }
     }
 
-    /// Up to two bindings; one in three splits a product into parts.
-    fn lets(&mut self, scope: &mut Vec<Vector>) -> String {
+    /// Some bindings, and a result that is small.
+    fn body(&mut self, result: &Ty, scope: &mut Scope) -> String {
+        let bindings = self.lets(scope);
+        format!("{bindings}  {}\n", self.bounded(result, scope, DEPTH))
+    }
+
+    fn lets(&mut self, scope: &mut Scope) -> String {
         let mut text = String::new();
         for _ in 0..self.rng.below(3) {
-            let dim = self.rng.below(DIMS.len());
-            if self.decides && self.rng.one_in(2) {
-                let name = self.name();
-                text += &self.decision(&name, dim, scope);
-                scope.push(Vector { text: name, dim });
-            } else if self.rng.one_in(3) {
-                let parts = self.rng.between(2, 3);
-                let names: Vec<String> = (0..parts).map(|_| self.name()).collect();
-                let from = self.rng.below(DIMS.len());
-                let value = self.vector(from, scope, 1);
-                let weight = self.param(&[DIMS[from], &format!("{parts}*{}", DIMS[dim])]);
-                text += &format!("      let {} = split({value} @ {weight});\n", tuple(&names));
-                scope.extend(names.into_iter().map(|text| Vector { text, dim }));
-            } else {
-                let value = self.vector(dim, scope, 2);
-                let name = self.name();
-                text += &format!("      let {name} = {value};\n");
-                scope.push(Vector { text: name, dim });
-            }
+            let ty = self.ty(1);
+            let (name, value) = (self.name(), self.expr(&ty, scope, DEPTH - 1));
+            text += &format!("  let {name} = {value};\n");
+            scope.push((name, ty));
         }
         text
     }
 
-    /// A binding whose value a tensor decides: a branch, or a loop of at most four turns. The closer
-    /// the decision, the less hangs on it.
-    fn decision(&mut self, name: &str, dim: usize, scope: &[Vector]) -> String {
-        let (x, y) = (self.vector(dim, scope, 1), self.vector(dim, scope, 1));
-        let weight = self.param(&[DIMS[dim]]);
-        let decider = self.name();
-        match self.rng.one_in(2) {
-            true => format!(
-                "      let {decider} = sum({x} * {weight});\n      \
-                 let {name} = if {decider} > 0.1 {{ {x} + ({decider} - 0.1) * tanh({y}) }} else {{ {x} }};\n"
-            ),
-            false => format!(
-                "      let ({name}, _, _) = while go with (v = {x}, turn = 0, go = true) {{\n        \
-                 let {decider} = mean(v * {weight}, axis = 0);\n        \
-                 (v - relu({decider} - 0.01) * tanh({y}), turn + 1, turn < 3 && {decider} > 0.01)\n      \
-                 }};\n"
-            ),
+    /// A type; what has parts has them of types `depth` less deep.
+    fn ty(&mut self, depth: usize) -> Ty {
+        let choices = if depth == 0 { 9 } else { 13 };
+        match self.rng.below(choices) {
+            0 => Ty::f32(&["A"]),
+            1 => Ty::F32,
+            2 => Ty::I32,
+            3 => Ty::Bool,
+            4 => Ty::Tensor(Elem::I32, self.shape()),
+            5 => Ty::Tensor(Elem::Bool, self.shape()),
+            6..=8 => Ty::Tensor(Elem::F32, self.shape()),
+            9 => Ty::Tuple(vec![self.ty(depth - 1), self.ty(depth - 1)]),
+            10 => Ty::Array(Box::new(self.fixed_ty())),
+            _ => Ty::Box,
         }
     }
 
-    fn results(&mut self, signature: &Signature, scope: &[Vector]) -> String {
-        let values: Vec<String> = signature
-            .results
+    /// A type of elements of an array: the same shape in all of them.
+    fn fixed_ty(&mut self) -> Ty {
+        match self.rng.below(5) {
+            0 => Ty::f32(&["A"]),
+            1 => Ty::I32,
+            2 => Ty::F32,
+            3 => Ty::Tuple(vec![Ty::f32(&["B"]), Ty::I32]),
+            _ => Ty::f32(&["B", "1"]),
+        }
+    }
+
+    fn shape(&mut self) -> Shape {
+        let shapes: &[&[&'static str]] = match self.traits.ragged {
+            false => &[
+                &["A"],
+                &["B"],
+                &["A", "B"],
+                &["1", "A"],
+                &["B", "1"],
+                &["3"],
+            ],
+            true => &[
+                &["n", "A"],
+                &["n"],
+                &["m", "B"],
+                &["n", "m"],
+                &["A"],
+                &["n", "1"],
+                &["m", "m"],
+            ],
+        };
+        self.rng.pick(shapes).to_vec()
+    }
+
+    /// An expression of a type, nested no deeper than `depth`.
+    fn expr(&mut self, ty: &Ty, scope: &Scope, depth: usize) -> String {
+        if depth == 0 || self.rng.below(6) == 0 {
+            return self.leaf(ty, scope);
+        }
+        if self.rng.below(4) == 3 {
+            return self.control(ty, scope, depth);
+        }
+        match ty {
+            Ty::F32 => self.number(scope, depth),
+            Ty::I32 => self.integer(scope, depth),
+            Ty::Bool => self.truth(scope, depth),
+            Ty::Tensor(Elem::F32, shape) => self.floats(shape, scope, depth),
+            Ty::Tensor(Elem::I32, shape) => self.integers(shape, scope, depth),
+            Ty::Tensor(Elem::Bool, shape) => self.truths(shape, scope, depth),
+            _ => self.structure(ty, scope, depth),
+        }
+    }
+
+    /// What has a type with next to no computation.
+    fn leaf(&mut self, ty: &Ty, scope: &Scope) -> String {
+        let fitting: Vec<&String> = scope
             .iter()
-            .map(|&dim| {
-                let bound = *self.rng.pick(&["tanh", "sigmoid"]);
-                format!("{bound}({})", self.vector(dim, scope, 3))
-            })
+            .filter(|(_, t)| t == ty)
+            .map(|(name, _)| name)
             .collect();
-        tuple(&values)
-    }
-
-    /// An expression of type `f32[DIMS[dim]]`, nested no deeper than `depth`.
-    fn vector(&mut self, dim: usize, scope: &[Vector], depth: usize) -> String {
-        let fitting: Vec<&Vector> = scope.iter().filter(|vector| vector.dim == dim).collect();
-        if depth == 0 {
-            if fitting.is_empty() || self.rng.one_in(6) {
-                return self.param(&[DIMS[dim]]);
-            }
-            return self.rng.pick(&fitting).text.clone();
+        if !fitting.is_empty() {
+            return (*self.rng.pick(&fitting)).clone();
         }
-        let here = DIMS[dim];
-        let other = self.rng.below(DIMS.len());
-        let there = DIMS[other];
-        // The operand that most of the forms below have.
-        let x = self.vector(dim, scope, depth - 1);
-        match self.rng.below(20) {
-            0..=4 => {
-                let y = self.vector(other, scope, depth - 1);
-                let weight = self.param(&[there, here]);
-                format!("({y} @ {weight} + {x})")
-            }
-            5 => {
-                let y = self.vector(other, scope, depth - 1);
-                let weight = self.param(&[here, there]);
-                format!("({weight} @ {y})")
-            }
-            6 => {
-                let y = self.vector(other, scope, depth - 1);
-                let weight = self.param(&[&format!("{here} + {there}"), here]);
-                format!("(concat({x}, {y}) @ {weight})")
-            }
-            7 => {
-                let y = self.vector(other, scope, depth - 1);
-                match self.rng.one_in(2) {
-                    true => format!("concat({x}, {y})[0..{here}]"),
-                    false => format!("concat({y}, {x})[{there}..{there} + {here}]"),
-                }
-            }
-            8 => {
-                let function = *self
-                    .rng
-                    .pick(&["tanh", "sigmoid", "relu", "abs", "sin", "cos"]);
-                format!("{function}({x})")
-            }
-            9 => match self.rng.below(4) {
-                0 => format!("exp(-abs({x}))"),
-                1 => format!("sqrt({x} * {x} + 0.25)"),
-                2 => format!("log(1.5 + abs({x}))"),
-                _ => format!("erf({x})"),
-            },
-            10..=12 => {
-                let y = self.vector(dim, scope, depth - 1);
-                let operator = *self.rng.pick(&["+", "-", "*"]);
-                format!("({x} {operator} {y})")
-            }
-            13 => {
-                let y = self.vector(dim, scope, depth - 1);
-                match self.rng.below(3) {
-                    0 => format!("max({x}, {y})"),
-                    1 => format!("min({x}, {y})"),
-                    _ => format!("({x} / (1.0 + {y} * {y}))"),
-                }
-            }
-            14 => {
-                let y = self.vector(dim, scope, depth - 1);
-                // Continuous where both are equal.
-                format!("select({x} > {y}, {x} * 0.5, {y} * 0.5)")
-            }
-            15 => {
-                let y = self.vector(other, scope, depth - 1);
-                let reduction = *self.rng.pick(&["mean", "max", "min"]);
-                format!("({x} * {reduction}({y}, axis = 0))")
-            }
-            16 => format!("softmax({x})"),
-            17 => {
-                let y = self.vector(other, scope, depth - 1);
-                let weight = self.param(&[there, &format!("2*{here}")]);
-                match self.rng.one_in(2) {
-                    true => format!("sum(reshape({y} @ {weight}, [2, {here}]), axis = 0)"),
-                    false => {
-                        format!("sum(transpose(reshape({y} @ {weight}, [{here}, 2])), axis = 0)")
-                    }
-                }
-            }
-            18 => {
-                let y = self.vector(other, scope, depth - 1);
-                let z = self.vector(other, scope, depth - 1);
-                format!("({x} * tanh({y} @ {z}))")
-            }
-            _ => format!("(0.75 * {x} - 0.125)"),
+        match ty {
+            Ty::F32 => "0.25".to_owned(),
+            Ty::I32 => self.literal(),
+            Ty::Bool => "true".to_owned(),
+            Ty::Tensor(Elem::F32, shape) => self.plain_floats(shape, scope),
+            Ty::Tensor(Elem::I32, shape) => format!("iota({}, 0)", shape_text(shape)),
+            Ty::Tensor(Elem::Bool, shape) => format!("(iota({}, 0) > 0)", shape_text(shape)),
+            _ => self.plain_structure(ty, scope),
         }
     }
 
-    /// A new parameter of the given shape.
+    /// An expression whose floats are of -1 to 1, unless they may be anything.
+    fn bounded(&mut self, ty: &Ty, scope: &Scope, depth: usize) -> String {
+        match ty {
+            Ty::F32 | Ty::Tensor(Elem::F32, _) if !self.traits.extreme => {
+                format!("tanh({})", self.expr(ty, scope, depth))
+            }
+            Ty::Tuple(parts) => {
+                let parts: Vec<String> = parts
+                    .iter()
+                    .map(|part| self.bounded(part, scope, depth))
+                    .collect();
+                format!("({})", parts.join(", "))
+            }
+            Ty::Array(_) | Ty::Box | Ty::Tree => self.structure(ty, scope, depth.max(1)),
+            _ => self.expr(ty, scope, depth),
+        }
+    }
+
+    /// A new parameter of floats.
     fn param(&mut self, shape: &[&str]) -> String {
         let name = format!("p{}", self.params.len());
         self.params
@@ -437,16 +351,46 @@ impl<'r> Writer<'r> {
         self.names += 1;
         format!("v{}", self.names)
     }
-
-    fn any_function(&mut self) -> Signature {
-        self.rng.pick(&self.functions).clone()
-    }
 }
 
-/// One element stands for itself, several are a tuple; of expressions, patterns and types alike.
-fn tuple(elements: &[String]) -> String {
-    match elements {
-        [only] => only.clone(),
-        _ => format!("({})", elements.join(", ")),
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use cohort_frontend::{Sources, check};
+
+    use super::*;
+
+    #[test]
+    fn every_program_is_well_typed() {
+        for seed in 0..300 {
+            let program = RandomProgram::new(&mut Rng::new(seed));
+            let mut sources = Sources::new();
+            let file = sources.add("random.coh", program.text.clone());
+            let dims: BTreeMap<String, u64> = program
+                .dims
+                .iter()
+                .map(|(name, size)| (name.to_string(), *size))
+                .collect();
+            let bound =
+                check(&sources, file).and_then(|checked| checked.bind(&BTreeMap::new(), &dims));
+            if let Err(diagnostics) = bound {
+                let mut text = Vec::new();
+                // Writing to memory does not fail.
+                let _ = cohort_frontend::render(&diagnostics, &sources, &mut text, false);
+                panic!(
+                    "seed {seed}\n{}\n{}",
+                    String::from_utf8_lossy(&text),
+                    program.text
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn choices_of_nothing_give_a_simple_program() {
+        let program = RandomProgram::new(&mut Rng::replay(vec![]));
+        assert_eq!(program.traits, Traits::default());
+        assert!(program.text.len() < 400, "{}", program.text);
     }
 }

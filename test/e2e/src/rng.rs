@@ -1,19 +1,56 @@
 //! Random numbers for tests: SplitMix64, the same everywhere from the same seed.
+//!
+//! What is made of random numbers is made smaller by making the numbers smaller: [`Rng::record`] keeps
+//! them, and [`Rng::replay`] gives them again, and zeros when there are no more.
 
 /// A generator of pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng {
-    state: u64,
+    source: Source,
+    /// What was chosen, if it is kept.
+    choices: Option<Vec<u64>>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Seed(u64),
+    Choices(std::vec::IntoIter<u64>),
 }
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng { state: seed }
+        Rng {
+            source: Source::Seed(seed),
+            choices: None,
+        }
+    }
+
+    /// Keeps what [`Rng::below`] and all that is made of it choose.
+    pub fn record(mut self) -> Rng {
+        self.choices = Some(Vec::new());
+        self
+    }
+
+    /// Chooses what was chosen before.
+    pub fn replay(choices: Vec<u64>) -> Rng {
+        Rng {
+            source: Source::Choices(choices.into_iter()),
+            choices: None,
+        }
+    }
+
+    /// What was chosen since recording began.
+    pub fn choices(&self) -> &[u64] {
+        self.choices.as_deref().unwrap_or_default()
     }
 
     pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
+        let state = match &mut self.source {
+            Source::Seed(state) => state,
+            Source::Choices(choices) => return choices.next().unwrap_or(0),
+        };
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -21,7 +58,11 @@ impl Rng {
 
     /// A number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
+        let chosen = self.bits() % bound as u64;
+        if let Some(choices) = &mut self.choices {
+            choices.push(chosen);
+        }
+        chosen as usize
     }
 
     /// A number from `low` to `high`, both included.

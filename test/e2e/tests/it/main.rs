@@ -19,7 +19,6 @@ mod ordering;
 mod patterns;
 mod ragged_values;
 mod random_inputs;
-mod random_programs;
 mod shapes;
 mod stats;
 mod stored_weights;

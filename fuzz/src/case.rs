@@ -1,0 +1,62 @@
+//! One run of a tool over files, one of which is what is varied.
+
+use std::fs;
+use std::io;
+use std::rc::Rc;
+
+use crate::mutate::Form;
+
+/// Which of the tools runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    Opt,
+    Run,
+}
+
+impl Tool {
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Opt => "batch-opt",
+            Tool::Run => "batch-run",
+        }
+    }
+}
+
+/// What is checked of a run beside how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    Nothing,
+    /// Every line of `input.jsonl` has one record in `output.jsonl`, and the first and the last line,
+    /// which are good, have this one.
+    Records {
+        good: String,
+    },
+}
+
+/// Files are named relative to the folder in which the tool runs.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub tool: Tool,
+    pub arguments: Vec<String>,
+    /// The files that stay as they are.
+    pub files: Vec<(String, Rc<[u8]>)>,
+    /// The file that is varied.
+    pub subject: String,
+    pub bytes: Vec<u8>,
+    pub form: Form,
+    pub check: Check,
+}
+
+impl Case {
+    /// Writes the files into the current folder.
+    pub fn write(&self) -> io::Result<()> {
+        for (name, bytes) in &self.files {
+            fs::write(name, bytes)?;
+        }
+        fs::write(&self.subject, self.form.file(&self.bytes, &self.files))
+    }
+
+    pub fn command(&self) -> String {
+        format!("{} {}", self.tool.name(), self.arguments.join(" "))
+    }
+}

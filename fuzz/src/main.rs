@@ -1,0 +1,259 @@
+//! `cohort-fuzz`: changes inputs and makes up programs until its time is over.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Parser;
+use cohort_e2e::Rng;
+use cohort_fuzz::case::Case;
+use cohort_fuzz::child::{Ending, How};
+use cohort_fuzz::findings::Findings;
+use cohort_fuzz::judge::judge;
+use cohort_fuzz::programs;
+use cohort_fuzz::shrink::{Budget, shrink};
+use cohort_fuzz::targets::{NAMES, Place, Target, Tools};
+use cohort_tools::exit::finish;
+
+/// Changes inputs of every class and makes up programs, and says what the tools take badly.
+///
+/// The same seed gives the same inputs. Exits with 1 if anything was found; what it was is saved.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How long to go on
+    #[arg(long, value_name = "MINUTES", default_value_t = 1.0)]
+    minutes: f64,
+    /// What the inputs are made from; today's day without
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Only these classes of inputs; `programs` are random programs
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    target: Vec<String>,
+    /// Where to save what fails
+    #[arg(long, value_name = "FOLDER", default_value = "target/fuzz")]
+    findings: PathBuf,
+    /// How often to try to make one input smaller
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    shrink: usize,
+    /// How much slower everything is than usual, as under valgrind; runs may take as much longer
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    slowness: u32,
+}
+
+/// What came of a class of inputs.
+#[derive(Default)]
+struct Counts {
+    cases: u64,
+    codes: [u64; 3],
+    slowest: Duration,
+    largest: u64,
+    found: u64,
+    /// Programs that the checker accepts and the compiler does not.
+    refused: u64,
+}
+
+impl Counts {
+    fn add(&mut self, ending: &Ending) {
+        self.cases += 1;
+        if let How::Code(code @ 0..=2) = ending.how {
+            self.codes[code as usize] += 1;
+        }
+        self.slowest = self.slowest.max(ending.time);
+        self.largest = self.largest.max(ending.peak_bytes);
+    }
+}
+
+fn main() -> ExitCode {
+    match fuzz(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn fuzz(arguments: &Arguments) -> io::Result<bool> {
+    let root = std::env::current_dir()?;
+    if !root.join("examples").is_dir() {
+        return Err(io::Error::other(
+            "run this in the root of the repository, where `examples` is",
+        ));
+    }
+    let seed = arguments.seed.unwrap_or_else(day);
+    println!("seed {seed}: `make fuzz SEED={seed}` repeats this");
+    let end = Instant::now() + Duration::from_secs_f64(arguments.minutes.max(0.0) * 60.0);
+
+    let folder = tempfile::tempdir()?;
+    std::env::set_current_dir(folder.path())?;
+    for variable in ["TMPDIR", "JITDUMPDIR"] {
+        // SAFETY: this process has one thread.
+        unsafe { std::env::set_var(variable, folder.path()) };
+    }
+    let tools = Tools::new(
+        |arguments| finish(cohort_tools::opt::main(arguments.into_iter())),
+        |arguments| finish(cohort_tools::run::main(arguments.into_iter())),
+        arguments.slowness.max(1),
+    )?;
+    let place = Place::new(&root, &tools);
+    let is_wanted =
+        |name: &str| arguments.target.is_empty() || arguments.target.iter().any(|t| t == name);
+    let unknown = arguments
+        .target
+        .iter()
+        .find(|name| *name != programs::NAME && !NAMES.contains(&name.as_str()));
+    if let Some(name) = unknown {
+        let known = NAMES.join(", ");
+        return Err(io::Error::other(format!(
+            "no target `{name}`; there are {known}, {}",
+            programs::NAME
+        )));
+    }
+    let mut targets = Vec::new();
+    for name in NAMES.into_iter().filter(|name| is_wanted(name)) {
+        targets.push(Target::new(name, &place)?);
+    }
+
+    let mut findings = Findings::new(&root.join(&arguments.findings));
+    let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut tried = programs::Counts::default();
+    let budget = || Budget::new(arguments.shrink, Duration::from_secs(30));
+    let mut round = 0;
+    while Instant::now() < end {
+        for target in &mut targets {
+            for number in 0..target.share {
+                let mut rng = of_case(seed, target.name, round, number);
+                let case = target.case(&mut rng);
+                let ending = tools.run(&case)?;
+                let counts = counts.entry(target.name).or_default();
+                counts.add(&ending);
+                if let Some(found) = judge(&case, &ending) {
+                    match found.is_refusal {
+                        true => counts.refused += 1,
+                        false => counts.found += 1,
+                    }
+                    if findings.count(target.name, &found.signature) == 1 {
+                        save(
+                            &findings,
+                            target.name,
+                            case,
+                            &found.signature,
+                            &tools,
+                            budget(),
+                        )?;
+                    }
+                } else {
+                    target.learn(case, &ending);
+                }
+                if Instant::now() > end {
+                    break;
+                }
+            }
+        }
+        if is_wanted(programs::NAME) {
+            let rng = of_case(seed, programs::NAME, round, 0);
+            programs::try_one(rng, &tools, &mut tried, &mut findings, budget())?;
+        }
+        round += 1;
+    }
+    Ok(report(
+        &counts,
+        &tried,
+        &findings,
+        is_wanted(programs::NAME),
+    ))
+}
+
+/// Days since 1970: each day has inputs of its own.
+fn day() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs() / 86_400)
+}
+
+/// The random numbers of one case.
+fn of_case(seed: u64, target: &str, round: u64, number: usize) -> Rng {
+    let mut state = seed;
+    let parts = target.bytes().map(u64::from).chain([round, number as u64]);
+    for part in parts {
+        state = Rng::new(state ^ part).bits();
+    }
+    Rng::new(state)
+}
+
+/// Makes an input small and saves it with what repeats it.
+fn save(
+    findings: &Findings,
+    target: &str,
+    mut case: Case,
+    signature: &str,
+    tools: &Tools,
+    mut budget: Budget,
+) -> io::Result<()> {
+    let fails = |case: &Case| {
+        let ending = tools.run(case);
+        ending.is_ok_and(|ending| {
+            judge(case, &ending).is_some_and(|found| found.signature == signature)
+        })
+    };
+    if fails(&case) {
+        let units = case.form.units(&case.bytes);
+        let mut trial = case.clone();
+        let small = shrink(&units, &mut budget, |units| {
+            trial.bytes = units.concat();
+            trial.form.is_possible(&trial.bytes) && fails(&trial)
+        });
+        case.bytes = small.concat();
+    }
+    let ending = tools.run(&case)?;
+    let subject = case.form.file(&case.bytes, &case.files);
+    let mut files: Vec<(&str, &[u8])> = vec![(&case.subject, &subject)];
+    files.extend(
+        case.files
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), &**bytes)),
+    );
+    let message = format!("{signature}\n{:?}\n{}", ending.how, ending.stderr);
+    let folder = findings.save(target, &files, &case.command(), &message)?;
+    println!("{target}: {signature}\n  saved in {}", folder.display());
+    Ok(())
+}
+
+/// Says what came of it; true if nothing was found.
+fn report(
+    counts: &BTreeMap<&str, Counts>,
+    tried: &programs::Counts,
+    findings: &Findings,
+    has_programs: bool,
+) -> bool {
+    println!(
+        "\nclass          inputs    exit 0    exit 1    exit 2   slowest     memory  failures  E0900"
+    );
+    for (name, counts) in counts {
+        let [good, failed, refused] = counts.codes;
+        println!(
+            "{name:10} {:10} {good:9} {failed:9} {refused:9} {:7.2} s {:6} MiB {:9} {:6}",
+            counts.cases,
+            counts.slowest.as_secs_f64(),
+            counts.largest >> 20,
+            counts.found,
+            counts.refused
+        );
+    }
+    if has_programs {
+        print!("{}", tried.describe());
+    }
+    if !findings.is_empty() {
+        print!("\nfound:\n{}", findings.describe());
+    }
+    let mut failed = counts.values().filter(|counts| counts.found > 0).count();
+    let mut all = counts.len();
+    if has_programs {
+        all += 1;
+        failed += usize::from(tried.failed > 0);
+    }
+    println!("\n{} passed, {failed} failed", all - failed);
+    failed == 0
+}
