@@ -52,7 +52,7 @@ gpu-kits: build runner ## Makes the folders that test and measure on a machine t
 fuzz: build ## Changed inputs and random programs for MINUTES=1; SEED= repeats a run, each day has its own
 	target/release/cohort-fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-fuzz-memory: build ## The same under valgrind, for the night: MINUTES=60 and more
+fuzz-memory: build runner ## The same under valgrind, for the night: MINUTES=60 and more
 	test/fuzz-memory.sh $(MINUTES) $(SEED)
 
 soak: build ## A million instances, one in a hundred bad, and the memory that they take; INSTANCES=

@@ -56,6 +56,17 @@ impl Case {
         fs::write(&self.subject, self.form.file(&self.bytes, &self.files))
     }
 
+    /// How many inputs there are in it: each instance is one, all else is one.
+    pub fn inputs(&self) -> u64 {
+        match self.check {
+            Check::Nothing => 1,
+            Check::Records { .. } => {
+                let lines = self.bytes.iter().filter(|byte| **byte == b'\n').count();
+                lines.saturating_sub(2) as u64
+            }
+        }
+    }
+
     pub fn command(&self) -> String {
         format!("{} {}", self.tool.name(), self.arguments.join(" "))
     }

@@ -5,10 +5,24 @@
 
 use std::ffi::{CStr, OsString};
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// A tool's `main`: arguments, the program's name first, to exit code.
 pub type Main = fn(Vec<OsString>) -> u8;
+
+/// Another program that runs the tools, such as valgrind; everything takes longer then.
+#[derive(Clone, Debug)]
+pub struct Under {
+    /// It and its arguments.
+    pub command: Vec<OsString>,
+    /// Where the tools are that it runs.
+    pub tools: PathBuf,
+    /// How much longer everything may take.
+    pub slowness: u32,
+}
 
 /// Processor time that a run may take.
 pub const MOST_SECONDS: u64 = 10;
@@ -38,18 +52,20 @@ pub struct Ending {
     pub peak_bytes: u64,
 }
 
-/// Runs a tool in the current folder, its stderr in the file [`STDERR`] and its stdout in `stdout`. Where
-/// everything is `slowness` times as slow, as under valgrind, it may take as much longer.
+/// Runs a tool in the current folder, its stderr in the file [`STDERR`] and its stdout in `stdout`.
 ///
 /// The calling process must have one thread only.
-pub fn run(main: Main, arguments: &[OsString], slowness: u32) -> io::Result<Ending> {
+pub fn run(main: Main, arguments: &[OsString], under: Option<&Under>) -> io::Result<Ending> {
     // SAFETY: this process has one thread, so the child is a whole copy of it.
     let child = unsafe { libc::fork() };
     match child {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            prepare(slowness);
-            std::process::exit(i32::from(main(arguments.to_vec())))
+            prepare(under.map_or(1, |under| under.slowness));
+            match under {
+                None => std::process::exit(i32::from(main(arguments.to_vec()))),
+                Some(under) => become_tool(under, arguments),
+            }
         }
         _ => {
             let (how, time, peak_bytes) = wait(child)?;
@@ -63,6 +79,20 @@ pub fn run(main: Main, arguments: &[OsString], slowness: u32) -> io::Result<Endi
             })
         }
     }
+}
+
+/// Ends as the tool's own executable, run by another program.
+fn become_tool(under: &Under, arguments: &[OsString]) -> ! {
+    if let ([program, options @ ..], [tool, rest @ ..]) = (under.command.as_slice(), arguments) {
+        let path = under.tools.join(tool);
+        let error = Command::new(program)
+            .args(options)
+            .arg(path)
+            .args(rest)
+            .exec();
+        eprintln!("panicked at: cannot run {}: {error}", program.display());
+    }
+    std::process::exit(101)
 }
 
 /// Limits this process and gives it its streams.
@@ -139,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_run_that_never_ends_is_stopped() {
-        let ending = run(loops, &[], 1).expect("a child");
+        let ending = run(loops, &[], None).expect("a child");
         assert_eq!(ending.how, How::Signal(libc::SIGXCPU));
         assert!(ending.time.as_secs() >= MOST_SECONDS);
     }

@@ -1,15 +1,16 @@
 //! `cohort-fuzz`: changes inputs and makes up programs until its time is over.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Parser;
 use cohort_e2e::Rng;
 use cohort_fuzz::case::Case;
-use cohort_fuzz::child::{Ending, How};
+use cohort_fuzz::child::{Ending, How, Under};
 use cohort_fuzz::findings::Findings;
 use cohort_fuzz::judge::judge;
 use cohort_fuzz::programs;
@@ -37,15 +38,37 @@ struct Arguments {
     /// How often to try to make one input smaller
     #[arg(long, value_name = "N", default_value_t = 300)]
     shrink: usize,
-    /// How much slower everything is than usual, as under valgrind; runs may take as much longer
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Run the tools by this program, such as `valgrind --quiet`
+    #[arg(long, value_name = "COMMAND")]
+    under: Option<String>,
+    /// How much longer everything may take then
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "under")]
     slowness: u32,
+    /// The folder of the tools that it runs
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "target/release",
+        requires = "under"
+    )]
+    tools: PathBuf,
+}
+
+fn under(arguments: &Arguments, root: &Path) -> Option<Under> {
+    let command = arguments.under.as_ref()?;
+    Some(Under {
+        command: command.split_whitespace().map(OsString::from).collect(),
+        tools: root.join(&arguments.tools),
+        slowness: arguments.slowness.max(1),
+    })
 }
 
 /// What came of a class of inputs.
 #[derive(Default)]
 struct Counts {
-    cases: u64,
+    runs: u64,
+    /// Of one run there may be several.
+    inputs: u64,
     codes: [u64; 3],
     slowest: Duration,
     largest: u64,
@@ -55,8 +78,9 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, ending: &Ending) {
-        self.cases += 1;
+    fn add(&mut self, case: &Case, ending: &Ending) {
+        self.runs += 1;
+        self.inputs += case.inputs();
         if let How::Code(code @ 0..=2) = ending.how {
             self.codes[code as usize] += 1;
         }
@@ -96,7 +120,7 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
     let tools = Tools::new(
         |arguments| finish(cohort_tools::opt::main(arguments.into_iter())),
         |arguments| finish(cohort_tools::run::main(arguments.into_iter())),
-        arguments.slowness.max(1),
+        under(arguments, &root),
     )?;
     let place = Place::new(&root, &tools);
     let is_wanted =
@@ -129,7 +153,7 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
                 let case = target.case(&mut rng);
                 let ending = tools.run(&case)?;
                 let counts = counts.entry(target.name).or_default();
-                counts.add(&ending);
+                counts.add(&case, &ending);
                 if let Some(found) = judge(&case, &ending) {
                     match found.is_refusal {
                         true => counts.refused += 1,
@@ -229,13 +253,14 @@ fn report(
     has_programs: bool,
 ) -> bool {
     println!(
-        "\nclass          inputs    exit 0    exit 1    exit 2   slowest     memory  failures  E0900"
+        "\nclass          inputs      runs    exit 0    exit 1    exit 2   slowest     memory  failures  E0900"
     );
     for (name, counts) in counts {
         let [good, failed, refused] = counts.codes;
         println!(
-            "{name:10} {:10} {good:9} {failed:9} {refused:9} {:7.2} s {:6} MiB {:9} {:6}",
-            counts.cases,
+            "{name:10} {:10} {:9} {good:9} {failed:9} {refused:9} {:7.2} s {:6} MiB {:9} {:6}",
+            counts.inputs,
+            counts.runs,
             counts.slowest.as_secs_f64(),
             counts.largest >> 20,
             counts.found,

@@ -6,6 +6,7 @@ mod source;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 use cohort_e2e::Rng;
 
 use crate::case::{Case, Tool};
-use crate::child::{self, Ending, Main};
+use crate::child::{self, Ending, Main, Under};
 use crate::judge::essence;
 
 /// Both tools.
 pub struct Tools {
     pub opt: Main,
     pub run: Main,
-    slowness: u32,
+    under: Option<Under>,
     /// What `--without` takes when a program is compiled, and when it is run.
     pub passes: Vec<String>,
     pub techniques: Vec<String>,
@@ -28,11 +29,11 @@ pub struct Tools {
 
 impl Tools {
     /// The tools of these mains; the tools themselves say what `--without` takes.
-    pub fn new(opt: Main, run: Main, slowness: u32) -> io::Result<Tools> {
+    pub fn new(opt: Main, run: Main, under: Option<Under>) -> io::Result<Tools> {
         let mut tools = Tools {
             opt,
             run,
-            slowness,
+            under,
             passes: Vec::new(),
             techniques: Vec::new(),
         };
@@ -62,17 +63,20 @@ impl Tools {
     /// Runs a case in the current folder.
     pub fn run(&self, case: &Case) -> io::Result<Ending> {
         case.write()?;
-        let main = match case.tool {
-            Tool::Opt => self.opt,
-            Tool::Run => self.run,
-        };
-        self.call(main, case.tool.name(), &case.arguments)
+        let (main, name) = (self.main(case.tool), case.tool.name());
+        child::run(main, &with_name(name, &case.arguments), self.under.as_ref())
     }
 
+    /// Runs a tool as it is.
     pub fn call(&self, main: Main, name: &str, arguments: &[String]) -> io::Result<Ending> {
-        let mut all = vec![name.into()];
-        all.extend(arguments.iter().map(Into::into));
-        child::run(main, &all, self.slowness)
+        child::run(main, &with_name(name, arguments), None)
+    }
+
+    fn main(&self, tool: Tool) -> Main {
+        match tool {
+            Tool::Opt => self.opt,
+            Tool::Run => self.run,
+        }
     }
 
     /// Runs `batch-opt` on what is known to be good.
@@ -81,6 +85,14 @@ impl Tools {
         let ending = self.call(self.opt, "batch-opt", &arguments)?;
         Ok(ending.how == child::How::Code(0))
     }
+}
+
+fn with_name(name: &str, arguments: &[String]) -> Vec<OsString> {
+    let arguments = arguments.iter().map(OsString::from);
+    [OsString::from(name)]
+        .into_iter()
+        .chain(arguments)
+        .collect()
 }
 
 /// Where the corpora come from.

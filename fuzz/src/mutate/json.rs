@@ -21,31 +21,35 @@ const ODD: [&str; 12] = [
     "\u{feff}1",
 ];
 
-/// Changes one of the lines between the first and the last.
+/// Changes each of the lines between the first and the last.
 pub fn mutate_lines(input: &[u8], rng: &mut Rng) -> Vec<u8> {
-    let mut lines: Vec<Vec<u8>> = input
+    let lines: Vec<&[u8]> = input
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
-        .map(<[u8]>::to_vec)
         .collect();
-    if lines.len() < 3 {
-        return input.to_vec();
+    let last = lines.len().saturating_sub(1);
+    let mut text = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        match at == 0 || at == last {
+            true => text.extend_from_slice(line),
+            false => text.extend(mutate_line(line, rng.pick(&lines), rng)),
+        }
+        text.push(b'\n');
     }
-    let at = rng.between(1, lines.len() - 2);
-    let other = rng.pick(&lines).clone();
+    text
+}
+
+/// One instance stays one line, and a line that is empty is none.
+fn mutate_line(line: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut changed = match rng.below(8) {
-        0 => bytes::mutate(&lines[at], &other, rng),
-        _ => mutate_text(&lines[at], &other, rng),
+        0 => bytes::mutate(line, other, rng),
+        _ => mutate_text(line, other, rng),
     };
-    // One instance stays one line, and a line that is empty is none.
     changed.retain(|byte| *byte != b'\n');
     if changed.trim_ascii().is_empty() {
         changed = b"{}".to_vec();
     }
-    lines[at] = changed;
-    let mut text = lines.join(&b'\n');
-    text.push(b'\n');
-    text
+    changed
 }
 
 /// Changes a text that is JSON; one that is not, byte by byte.
