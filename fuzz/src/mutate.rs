@@ -32,7 +32,8 @@ impl Form {
     /// Changes an input a little; `other` is another of its class.
     pub fn mutate(self, input: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
         let mut changed = input.to_vec();
-        for _ in 0..1 + rng.below(4) {
+        // One change most of the time: what is changed a lot is refused at once.
+        for _ in 0..1 + rng.below(8).saturating_sub(4) {
             changed = match self {
                 _ if self != Form::Instances && self != Form::Manifest && rng.one_in(12) => {
                     bytes::mutate(&changed, other, rng)

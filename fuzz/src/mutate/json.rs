@@ -32,7 +32,7 @@ pub fn mutate_lines(input: &[u8], rng: &mut Rng) -> Vec<u8> {
     for (at, line) in lines.iter().enumerate() {
         match at == 0 || at == last {
             true => text.extend_from_slice(line),
-            false => text.extend(mutate_line(line, rng.pick(&lines), rng)),
+            false => text.extend(mutate_line(line, *rng.pick(&lines), rng)),
         }
         text.push(b'\n');
     }
