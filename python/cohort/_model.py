@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Literal, Mapping
 
 from . import _weights
+from ._cohort import Flat
 from ._cohort import Model as _Core
 from ._cohort import Run
 from ._errors import ArtifactError, InstanceError
@@ -102,7 +103,7 @@ class Model:
 
     def __call__(
         self,
-        instances: Iterable[Instance],
+        instances: Iterable[Instance] | Flat,
         *,
         batch: int = 256,
         threads: int = 1,
@@ -122,20 +123,23 @@ class Model:
         if isinstance(instances, (Mapping, str, bytes)):
             run.cancel()
             raise TypeError("instances are a list of dicts; for one instance, a list of it")
-        if isinstance(instances, (list, tuple)):
-            self._last = (list(instances), batch, threads)
+        if isinstance(instances, (list, tuple, Flat)):
+            self._last = (instances, batch, threads)
         portions = []
         number = 0
         try:
-            source = _Chunks(instances, run.chunk)
+            source = _FlatChunks(instances) if isinstance(instances, Flat) else _Chunks(instances, run.chunk)
             while chunk := source.next(number):
                 while not run.has_room and not run.has_ended:
                     portions += run.take(True)
                 if run.has_ended:
                     break
-                taken = run.add(chunk, number)
-                source.give_back(chunk[taken:])
-                number += taken
+                if isinstance(chunk, Flat):
+                    number += run.add_flat(chunk, number)
+                else:
+                    taken = run.add(chunk, number)
+                    source.give_back(chunk[taken:])
+                    number += taken
                 portions += run.take(False)
             run.end()
             while not run.has_ended:
@@ -218,6 +222,17 @@ class Model:
                 else:
                     yield Result(numbers[at], outputs.ids[rank], output)
 
+    def flat(self, **arguments: Any) -> Flat:
+        """Instances of arrays, an argument each, for a call: `m(m.flat(t={...}, x=array))`.
+
+        A data type is a dict: `tags`, the constructors' numbers of all nodes in postorder, each behind its
+        parts; `ends`, where each instance's nodes end; and for each constructor a list of arrays, one for each
+        field that is not of the type itself, with what its nodes have there. Scalars and tensors of known shape
+        are one array with a first axis for the instances; arrays of numbers, and tensors with one dim that
+        differs, are a tuple of all rows and of where each instance's begin and the last's end.
+        """
+        return self._core.flat(arguments)
+
     @property
     def stats(self) -> dict[str, Any]:
         """What the last run did and how long it took, as `batch-run --stats` has it."""
@@ -256,6 +271,16 @@ class Model:
             if os.path.exists(temporary):
                 os.unlink(temporary)
             raise
+
+
+class _FlatChunks:
+    """Instances of arrays, of which each chunk takes what it needs."""
+
+    def __init__(self, instances: Flat):
+        self.instances = instances
+
+    def next(self, number: int) -> Flat | None:
+        return self.instances if number < len(self.instances) else None
 
 
 class _Chunks:

@@ -3,6 +3,7 @@
 //! ```text
 //! objects   a Python object -> a source of instances
 //! arrays    whatever has a buffer -> the elements of a tensor
+//! flat      flat arrays -> instances
 //! types     the program's types, as names and classes of Python
 //! owner     the thread that has the session
 //! run       one run of instances through a session, fed and emptied from Python
@@ -16,6 +17,7 @@
 mod arrays;
 mod detached;
 mod errors;
+mod flat;
 mod model;
 mod objects;
 mod owner;
@@ -28,6 +30,8 @@ mod _cohort {
 
     #[pymodule_export]
     use super::detached::end;
+    #[pymodule_export]
+    use super::flat::Flat;
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

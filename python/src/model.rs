@@ -9,10 +9,11 @@ use cohort_runtime::input::{Builder, Inputs};
 use cohort_runtime::{Config, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::detached::detached;
 use crate::errors::exception;
+use crate::flat::Flat;
 use crate::objects::Objects;
 use crate::owner::{Owner, Parts, WeightsFrom};
 use crate::run::{Idle, Run};
@@ -145,6 +146,11 @@ impl Model {
         // A survey takes time, so nothing else is run where one was.
         let idle = (!is_surveyed).then(|| self.idle.clone());
         Ok(run.with_owner(owner, idle))
+    }
+
+    /// Instances of flat arrays, by argument.
+    fn flat(&self, arguments: &Bound<'_, PyDict>) -> PyResult<Flat> {
+        Flat::new(&self.manifest, arguments)
     }
 
     /// Bytes that the instance takes once it is built.

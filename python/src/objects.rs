@@ -472,7 +472,7 @@ fn id_text(id: &Bound<'_, PyAny>) -> Result<String, Problem> {
     )))
 }
 
-fn name(elem: Elem) -> &'static str {
+pub fn name(elem: Elem) -> &'static str {
     match elem {
         Elem::F32 => "f32",
         Elem::I32 => "i32",

@@ -15,6 +15,7 @@ use pyo3::types::{PyByteArray, PyList};
 
 use crate::detached::detached;
 use crate::errors::{exception, owner_ended};
+use crate::flat::Flat;
 use crate::objects::Objects;
 use crate::owner::{Event, Job, Owner};
 use crate::types::Types;
@@ -113,6 +114,36 @@ impl Run {
         Ok(self)
     }
 
+    /// Makes a chunk of up to so many instances, and hands it on.
+    fn build(
+        &self,
+        count: usize,
+        mut instance: impl FnMut(&mut Builder<'_>, usize, &mut Inputs) -> PyResult<()>,
+    ) -> PyResult<usize> {
+        let mut inputs = {
+            let mut state = self.state();
+            let Some(slot) = state.free.pop() else {
+                return Ok(0);
+            };
+            let mut inputs = state.spare.pop().unwrap_or_default();
+            inputs.reset(&self.manifest, slot);
+            inputs
+        };
+        let mut builder = Builder::new(&self.manifest, self.max_memory);
+        let mut taken = 0;
+        while taken < count && inputs.bytes() < CHUNK_BYTES {
+            instance(&mut builder, taken, &mut inputs)?;
+            taken += 1;
+        }
+        if taken > 0
+            && let Some(supply) = &self.state().supply
+        {
+            // If it fails, the run has ended, and its last event tells why.
+            let _ = supply.send(inputs);
+        }
+        Ok(taken)
+    }
+
     pub fn with_owner(self, owner: Owner, then: Option<Idle>) -> Run {
         self.state().owner = Some((owner, then));
         self
@@ -174,33 +205,22 @@ impl Run {
     /// Builds a chunk of instances; `number` is that of the first, from 0. How many it took: not all
     /// where they need much memory.
     fn add(&self, py: Python<'_>, instances: &Bound<'_, PyList>, number: u64) -> PyResult<usize> {
-        let mut inputs = {
-            let mut state = self.state();
-            let Some(slot) = state.free.pop() else {
-                return Ok(0);
-            };
-            let mut inputs = state.spare.pop().unwrap_or_default();
-            inputs.reset(&self.manifest, slot);
-            inputs
-        };
-        let mut builder = Builder::new(&self.manifest, self.max_memory);
         let mut objects = Objects::new(py, &self.types);
-        let mut taken = 0;
-        while taken < instances.len() && inputs.bytes() < CHUNK_BYTES {
-            let instance = instances.get_item(taken)?;
+        self.build(instances.len(), |builder, place, inputs| {
+            let instance = instances.get_item(place)?;
             // An id is counted from 1, as the lines of a file are.
-            let id = number + taken as u64 + 1;
-            objects.instance(&mut builder, &instance, id, &mut inputs)?;
-            taken += 1;
-        }
-        if taken > 0 {
-            let state = self.state();
-            if let Some(supply) = &state.supply {
-                // If it fails, the run has ended, and its last event tells why.
-                let _ = supply.send(inputs);
-            }
-        }
-        Ok(taken)
+            let id = number + place as u64 + 1;
+            objects.instance(builder, &instance, id, inputs)
+        })
+    }
+
+    /// Builds a chunk of instances from the one of that number on; how many it took.
+    fn add_flat(&self, instances: &Flat, number: usize) -> PyResult<usize> {
+        let count = instances.count().saturating_sub(number).min(self.chunk());
+        self.build(count, |builder, place, inputs| {
+            instances.build(builder, number + place, inputs);
+            Ok(())
+        })
     }
 
     /// There are no more instances.

@@ -7,6 +7,7 @@
 //! * [`builder`] takes an instance as a whole: all arguments, all or nothing;
 //! * `walk` puts values where they belong, `tensor` their numbers, `ragged` those of tensors with
 //!   instance dims, from any [`source`];
+//! * `postorder` makes values of data types of flat arrays;
 //! * `json` is the source that a line of JSON is: [`lines`] cuts the stream into lines of limited
 //!   length, [`cursor`] reads tokens of one line;
 //! * `key` hashes ids;
@@ -18,6 +19,7 @@ mod json;
 mod key;
 pub mod lines;
 mod message;
+mod postorder;
 mod ragged;
 mod source;
 mod tensor;
@@ -35,6 +37,7 @@ use lines::{Line, Lines, Next};
 pub use builder::Builder;
 pub use lines::InputStream;
 pub use message::Problem;
+pub use postorder::Postorder;
 pub use source::{Source, Tag, TensorBytes};
 
 /// Decoded instances, with all memory that their slots point to.

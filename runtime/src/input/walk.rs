@@ -13,7 +13,7 @@ use super::message::{END_OF_LIST, Problem, too_many};
 use super::source::{Source, Tag};
 
 /// Nodes of constructors without fields are the same everywhere, so they need no memory.
-static TAGS: [u64; 256] = {
+pub(super) static TAGS: [u64; 256] = {
     let mut tags = [0; 256];
     let mut tag = 0;
     while tag < tags.len() {

@@ -1,0 +1,429 @@
+//! Instances as flat arrays: nothing of Python is looked at an instance.
+//!
+//! | an argument's type | its arrays |
+//! |---|---|
+//! | a data type | a dict: `tags` and `ends`, nodes in postorder; a list of arrays for each constructor, one a field that is not of the type itself |
+//! | a scalar or a tensor of known shape | one array with a first axis for the instances |
+//! | a tensor with one instance dim, an array of numbers | the rows of all instances, and where each begins and the last ends |
+
+use cohort_runtime::abi::manifest::{Adt, Elem, LeadingDim, Manifest, Type};
+use cohort_runtime::input::{Builder, Inputs, Postorder, Problem, Source, Tag, TensorBytes};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::{Array, Outcome};
+
+/// Instances of one program as arrays.
+#[pyclass(frozen, module = "cohort._cohort")]
+pub struct Flat {
+    count: usize,
+    arguments: Vec<Argument>,
+}
+
+enum Argument {
+    Nodes {
+        tags: Vec<u8>,
+        /// Where the nodes of each instance end.
+        ends: Vec<usize>,
+        /// By tag and field.
+        columns: Vec<Vec<Option<Field>>>,
+        /// By tag: how many of its nodes all instances before one have.
+        before: Vec<Vec<usize>>,
+    },
+    Rows {
+        elem: Elem,
+        bytes: Vec<u8>,
+        /// Of a row.
+        shape: Vec<u64>,
+        size: usize,
+        /// Where each instance begins; without, each has one row.
+        offsets: Option<Vec<usize>>,
+    },
+}
+
+struct Field {
+    bytes: Vec<u8>,
+    size: usize,
+}
+
+impl Field {
+    /// What nodes have from that one on.
+    fn from(&self, node: usize) -> &[u8] {
+        self.bytes.get(self.size * node..).unwrap_or(&[])
+    }
+}
+
+#[pymethods]
+impl Flat {
+    fn __len__(&self) -> usize {
+        self.count
+    }
+}
+
+impl Flat {
+    pub fn new(manifest: &Manifest, given: &Bound<'_, PyDict>) -> PyResult<Flat> {
+        let builder = Builder::new(manifest, u64::MAX);
+        let mut arguments = Vec::new();
+        let mut count = None;
+        for argument in &manifest.arguments {
+            let name = &argument.name;
+            let Some(value) = given.get_item(name)? else {
+                return Err(PyTypeError::new_err(format!(
+                    "the argument {name} is missing"
+                )));
+            };
+            let (read, instances) = read_argument(manifest, &builder, name, &argument.ty, &value)?;
+            if count.is_some_and(|count| count != instances) {
+                return Err(PyValueError::new_err(format!(
+                    "{name} is of {instances} instances, another argument of {}",
+                    count.unwrap_or(0)
+                )));
+            }
+            count = Some(instances);
+            arguments.push(read);
+        }
+        if given.len() > arguments.len() {
+            let names: Vec<&str> = (manifest.arguments.iter())
+                .map(|argument| argument.name.as_str())
+                .collect();
+            return Err(PyTypeError::new_err(format!(
+                "an argument that the program does not have; it has {}",
+                names.join(", ")
+            )));
+        }
+        Ok(Flat {
+            count: count.unwrap_or(0),
+            arguments,
+        })
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Appends an instance to the inputs.
+    pub fn build(&self, builder: &mut Builder<'_>, instance: usize, inputs: &mut Inputs) {
+        let outcome = builder.instance(inputs, |builder, inputs| {
+            for (number, argument) in self.arguments.iter().enumerate() {
+                argument.read(builder, number, instance, inputs)?;
+            }
+            Ok(())
+        });
+        // An id is counted from 1, as the lines of a file are.
+        inputs.push(&(instance + 1).to_string(), outcome);
+    }
+}
+
+impl Argument {
+    fn read(
+        &self,
+        builder: &mut Builder<'_>,
+        number: usize,
+        instance: usize,
+        inputs: &mut Inputs,
+    ) -> Result<(), Problem> {
+        match self {
+            Argument::Nodes {
+                tags,
+                ends,
+                columns,
+                before,
+            } => {
+                let begin = instance.checked_sub(1).map_or(0, |before| ends[before]);
+                let fields: Vec<Vec<Option<&[u8]>>> = columns
+                    .iter()
+                    .zip(before)
+                    .map(|(fields, before)| {
+                        let fields = fields
+                            .iter()
+                            .map(|field| Some(field.as_ref()?.from(before[instance])));
+                        fields.collect()
+                    })
+                    .collect();
+                let nodes = Postorder {
+                    tags: &tags[begin..ends[instance]],
+                    fields: &fields,
+                };
+                builder.postorder(number, &nodes, inputs)
+            }
+            Argument::Rows {
+                elem,
+                bytes,
+                shape,
+                size,
+                offsets,
+            } => {
+                let mut full = Vec::new();
+                let (begin, end) = match offsets {
+                    Some(offsets) => {
+                        let (begin, end) = (offsets[instance], offsets[instance + 1]);
+                        full.push((end - begin) as u64);
+                        (begin, end)
+                    }
+                    None => (instance, instance + 1),
+                };
+                full.extend_from_slice(shape);
+                let mut rows = Rows {
+                    elem: *elem,
+                    shape: &full,
+                    bytes: &bytes[begin * size..end * size],
+                };
+                builder.argument(number, String::new, &mut rows, inputs)
+            }
+        }
+    }
+}
+
+fn read_argument(
+    manifest: &Manifest,
+    builder: &Builder<'_>,
+    name: &str,
+    ty: &Type,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<(Argument, usize)> {
+    let no_form = || PyTypeError::new_err(format!("{name}: its type has no flat form"));
+    let space = |space: &usize| {
+        (
+            manifest.spaces[*space].elem,
+            manifest.spaces[*space].shape.clone(),
+        )
+    };
+    let (elem, shape, is_ragged) = match ty {
+        Type::Adt(adt) => {
+            let fields = builder.flat_fields(*adt).ok_or_else(no_form)?;
+            return read_nodes(&manifest.adts[*adt], name, fields, value);
+        }
+        Type::Scalar(elem) => (*elem, Vec::new(), false),
+        Type::Tensor { space: of } => (space(of).0, space(of).1, false),
+        Type::Ragged { space: of, dims } => match dims.as_slice() {
+            [LeadingDim::Named(_) | LeadingDim::Any] => (space(of).0, space(of).1, true),
+            _ => return Err(no_form()),
+        },
+        Type::Array(element) => match **element {
+            Type::Scalar(elem) => (elem, Vec::new(), true),
+            _ => return Err(no_form()),
+        },
+        _ => return Err(no_form()),
+    };
+    let (values, offsets) = match is_ragged {
+        false => (value.clone(), None),
+        true => {
+            let pair = "the rows of all instances and their offsets";
+            let (values, offsets): (Bound<'_, PyAny>, Bound<'_, PyAny>) = value
+                .extract()
+                .map_err(|_| PyTypeError::new_err(format!("{name}: expected {pair}")))?;
+            (
+                values,
+                Some(read_counts(&format!("{name}: offsets"), &offsets)?),
+            )
+        }
+    };
+    let array = read_array(name, &values, elem)?;
+    if array.shape.is_empty() || array.shape[1..] != shape[..] {
+        return Err(PyValueError::new_err(format!(
+            "{name}: expected rows of shape {shape:?}, found an array of shape {:?}",
+            array.shape
+        )));
+    }
+    let rows = array.shape[0] as usize;
+    if let Some(offsets) = &offsets
+        && offsets.windows(2).any(|two| two[0] > two[1])
+    {
+        return Err(PyValueError::new_err(format!("{name}: offsets rise")));
+    }
+    let count = match &offsets {
+        None => rows,
+        Some(offsets) => match (offsets.first(), offsets.last()) {
+            (Some(0), Some(last)) if *last == rows => offsets.len() - 1,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "{name}: offsets begin with 0 and end with the number of rows, {rows}"
+                )));
+            }
+        },
+    };
+    let size = elem.bytes() * shape.iter().product::<u64>() as usize;
+    let read = Argument::Rows {
+        elem,
+        bytes: array.bytes,
+        shape,
+        size,
+        offsets,
+    };
+    Ok((read, count))
+}
+
+fn read_nodes(
+    adt: &Adt,
+    name: &str,
+    fields: Vec<Vec<Option<(Elem, Vec<u64>)>>>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<(Argument, usize)> {
+    let members = value.downcast::<PyDict>().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "{name}: expected a dict with `tags`, `ends` and fields"
+        ))
+    })?;
+    let member = |key: &str| {
+        members
+            .get_item(key)?
+            .ok_or_else(|| PyTypeError::new_err(format!("{name}: `{key}` is missing")))
+    };
+    let tags = read_counts(&format!("{name}: tags"), &member("tags")?)?;
+    let ends = read_counts(&format!("{name}: ends"), &member("ends")?)?;
+    if ends.last().copied().unwrap_or(0) != tags.len() || ends.windows(2).any(|two| two[0] > two[1])
+    {
+        return Err(PyValueError::new_err(format!(
+            "{name}: ends rise up to the number of nodes, {}",
+            tags.len()
+        )));
+    }
+    let mut columns = Vec::new();
+    for (constructor, fields) in adt.constructors.iter().zip(fields) {
+        let own = fields.iter().flatten().count();
+        let arrays: Vec<Bound<'_, PyAny>> = match members.get_item(&constructor.name)? {
+            Some(arrays) => arrays.extract()?,
+            None => Vec::new(),
+        };
+        if arrays.len() != own {
+            return Err(PyTypeError::new_err(format!(
+                "{name}: expected a list of {own} arrays for {}, found {}",
+                constructor.name,
+                arrays.len()
+            )));
+        }
+        let mut arrays = arrays.into_iter();
+        let mut read = Vec::new();
+        for field in fields {
+            read.push(match (field, &mut arrays) {
+                (None, _) => None,
+                (Some((elem, shape)), arrays) => {
+                    let Some(array) = arrays.next() else { break };
+                    let place = format!("{name}: {}", constructor.name);
+                    let array = read_array(&place, &array, elem)?;
+                    if array.shape.is_empty() || array.shape[1..] != shape[..] {
+                        return Err(PyValueError::new_err(format!(
+                            "{place}: expected rows of shape {shape:?}, found an array of shape {:?}",
+                            array.shape
+                        )));
+                    }
+                    Some(Field {
+                        bytes: array.bytes,
+                        size: elem.bytes() * shape.iter().product::<u64>() as usize,
+                    })
+                }
+            });
+        }
+        columns.push(read);
+    }
+    let mut counts = vec![0; columns.len()];
+    let mut before = vec![Vec::with_capacity(ends.len()); columns.len()];
+    let mut begin = 0;
+    for end in &ends {
+        for (before, count) in before.iter_mut().zip(&counts) {
+            before.push(*count);
+        }
+        for tag in &tags[begin..*end] {
+            match counts.get_mut(*tag) {
+                Some(count) => *count += 1,
+                None => {
+                    return Err(PyValueError::new_err(format!(
+                        "{name}: the tag {tag}, which no constructor of {} has",
+                        adt.name
+                    )));
+                }
+            }
+        }
+        begin = *end;
+    }
+    let count = ends.len();
+    let read = Argument::Nodes {
+        tags: tags.into_iter().map(|tag| tag as u8).collect(),
+        ends,
+        columns,
+        before,
+    };
+    Ok((read, count))
+}
+
+fn read_array(name: &str, value: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Array> {
+    let mut array = Array::default();
+    match crate::arrays::is_array(value)
+        .then(|| array.read(value, elem))
+        .transpose()?
+    {
+        Some(Outcome::Read) => Ok(array),
+        Some(Outcome::DoesNotFit) => Err(PyValueError::new_err(format!(
+            "{name}: a number that does not fit {}",
+            crate::objects::name(elem)
+        ))),
+        Some(Outcome::OtherType) | None => Err(PyTypeError::new_err(format!(
+            "{name}: expected an array of {}",
+            crate::objects::name(elem)
+        ))),
+    }
+}
+
+/// An array of whole numbers that are not negative and less than 2³¹.
+fn read_counts(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let array = read_array(name, value, Elem::I32)?;
+    let numbers = array.bytes.chunks_exact(4);
+    let numbers = numbers.map(|bytes| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    let numbers: Result<Vec<usize>, _> = numbers.map(usize::try_from).collect();
+    match numbers {
+        Ok(numbers) if array.shape.len() == 1 => Ok(numbers),
+        _ => Err(PyValueError::new_err(format!(
+            "{name}: expected one axis of numbers that are not negative"
+        ))),
+    }
+}
+
+/// The rows of one instance as a source.
+struct Rows<'a> {
+    elem: Elem,
+    shape: &'a [u64],
+    bytes: &'a [u8],
+}
+
+impl Source for Rows<'_> {
+    fn begin_list(&mut self) -> Result<bool, Problem> {
+        Ok(false)
+    }
+
+    fn next(&mut self, _is_first: bool) -> Result<bool, Problem> {
+        Ok(false)
+    }
+
+    fn skip_rest(&mut self) -> Result<u64, Problem> {
+        Ok(0)
+    }
+
+    fn scalar(&mut self, elem: Elem) -> Result<Option<u32>, Problem> {
+        let mut bits = [0; 4];
+        if elem != self.elem || self.bytes.len() != elem.bytes() {
+            return Ok(None);
+        }
+        bits[..elem.bytes()].copy_from_slice(self.bytes);
+        Ok(Some(u32::from_le_bytes(bits)))
+    }
+
+    fn constructor(&mut self, _number: usize, _adt: &Adt) -> Result<Tag, Problem> {
+        Ok(Tag::Other(self.found()))
+    }
+
+    fn end_fields(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn tensor(&mut self, elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
+        Ok((elem == self.elem).then_some(TensorBytes {
+            shape: self.shape,
+            bytes: self.bytes,
+        }))
+    }
+
+    fn found(&mut self) -> String {
+        "an array".to_owned()
+    }
+}

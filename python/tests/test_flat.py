@@ -1,0 +1,112 @@
+"""Instances of flat arrays."""
+
+import numpy as np
+import pytest
+
+TREE = """
+type Tree = Leaf(i32, f32[2]) | Node(Tree, Tree) | Empty
+fn walk(t: Tree) -> (i32, f32[2]) {
+  match t {
+    Leaf(k, x) => (k, x),
+    Node(l, r) => { let (a, x) = walk(l); let (b, y) = walk(r); (10 * a + b, 2.0 * x + y) }
+    Empty => (7, ones([2])),
+  }
+}
+fn main(t: Tree, ks: [i32], x: f32[n, 2], s: f32) -> (i32, f32[2], [i32], f32[n, 2], f32) {
+  let (k, y) = walk(t);
+  (k, y, ks, x, s)
+}
+"""
+
+
+@pytest.fixture
+def tree(program):
+    return program(TREE)
+
+
+def arrays(**changes):
+    return {
+        # Node(Leaf 1, Node(Empty, Leaf 2)); Leaf 3; Empty
+        "t": {
+            "tags": np.array([0, 2, 0, 1, 1, 0, 2], np.uint8),
+            "ends": np.array([5, 6, 7]),
+            "Leaf": [np.array([1, 2, 3], np.int32), np.arange(6, dtype=np.float32).reshape(3, 2)],
+        },
+        "ks": (np.array([4, 5, 6]), np.array([0, 2, 2, 3])),
+        "x": (np.arange(8.0).reshape(4, 2), np.array([0, 1, 4, 4])),
+        "s": np.array([0.5, 1.5, np.nan]),
+    } | changes
+
+
+def test_flat_arrays_are_the_same_instances(tree):
+    Leaf, Node, Empty = tree.types.Leaf, tree.types.Node, tree.types.Empty
+    trees = [Node(Leaf(1, [0, 1]), Node(Empty(), Leaf(2, [2, 3]))), Leaf(3, [4, 5]), "Empty"]
+    rows = np.arange(8.0).reshape(4, 2)
+    instances = [
+        {"t": t, "ks": ks, "x": x, "s": s}
+        for t, ks, x, s in zip(trees, ([4, 5], [], [6]), (rows[:1], rows[1:], rows[:0]), (0.5, 1.5, float("nan")))
+    ]
+    flat = tree.flat(**arrays())
+    assert len(flat) == 3
+    for batch in (1, 2, 256):
+        ours, theirs = tree(flat, batch=batch), tree(instances, batch=batch)
+        assert ours.ids == theirs.ids == [1, 2, 3]
+        for part in range(5):
+            assert ours.tensor(part).tobytes() == theirs.tensor(part).tobytes()
+            assert ours.offsets(part).tolist() == theirs.offsets(part).tolist()
+    assert tree.explain()["instances"] == 3
+
+
+def test_no_instances(tree):
+    nothing = {
+        "t": {"tags": np.empty(0, np.uint8), "ends": np.empty(0, int), "Leaf": [np.empty(0, np.int32), np.empty((0, 2))]},
+        "ks": (np.empty(0, int), np.array([0])),
+        "x": (np.empty((0, 2)), np.array([0])),
+        "s": np.empty(0),
+    }
+    assert len(tree(tree.flat(**nothing))) == 0
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"s": np.ones(2)}, "s is of 2 instances, another argument of 3"),
+        ({"s": np.ones((3, 1))}, "expected rows of shape"),
+        ({"s": [1, 2, 3]}, "expected an array of f32"),
+        ({"x": np.ones((3, 2))}, "expected the rows of all instances and their offsets"),
+        ({"ks": (np.array([4, 5, 6]), np.array([0, 2, 1, 3]))}, "offsets rise"),
+        ({"ks": (np.array([4, 5, 6]), np.array([0, 2, 2, 4]))}, "offsets begin with 0"),
+        ({"ks": (np.array([4, 5, 6]), np.array([0, -2, 2, 3]))}, "not negative"),
+        ({"t": 3}, "expected a dict"),
+        ({"t": arrays()["t"] | {"tags": np.array([0, 2, 0, 1, 1, 0, 3])}}, "the tag 3, which no constructor"),
+        ({"t": arrays()["t"] | {"ends": np.array([6, 5, 7])}}, "ends rise"),
+        ({"t": arrays()["t"] | {"Leaf": [np.ones(3, np.int32)]}}, "expected a list of 2 arrays for Leaf, found 1"),
+        ({"z": 1}, "an argument that the program does not have"),
+    ],
+    ids=lambda _: None,
+)
+def test_arrays_that_do_not_fit(tree, change, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        tree.flat(**(arrays() | change))
+
+
+@pytest.mark.parametrize(
+    "tags, message",
+    [
+        ([1, 2, 0, 1, 1, 0, 2], "whose parts are not before it"),
+        ([0, 2, 0, 2, 1, 0, 2], "make 3 values, not one"),
+        ([0, 2, 0, 1, 1, 1, 2], "whose parts are not before it"),
+    ],
+)
+def test_nodes_that_make_no_value_are_the_error_of_their_instance(tree, tags, message):
+    out = tree(tree.flat(**arrays(t=arrays()["t"] | {"tags": np.array(tags)})), errors="return")
+    (error,) = out.errors
+    assert message in str(error) and error.id in (1, 2)
+    assert out[2][0] == 7
+
+
+def test_too_few_fields_are_the_error_of_the_instances_that_miss_them(tree):
+    leaf = [np.array([1], np.int32), np.ones((3, 2))]
+    out = tree(tree.flat(**arrays(t=arrays()["t"] | {"Leaf": leaf})), errors="return")
+    assert [error.id for error in out.errors] == [1, 2]
+    assert "fewer elements than there are nodes" in str(out.errors[0])
