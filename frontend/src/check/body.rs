@@ -206,6 +206,14 @@ impl Body<'_> {
                 Ty::scalar(Elem::Bool),
                 span,
             ),
+            ast::ExprKind::Text(_) => {
+                self.report(
+                    Diagnostic::error("E0305", "a text is no value")
+                        .at(span, "not expected here")
+                        .note("a text names the axes of a product: `einsum(\"ij,jk->ik\", a, b)`"),
+                );
+                self.error(span)
+            }
             ast::ExprKind::Name(name) => self.name(name, hint),
             ast::ExprKind::Call { name, args } => self.call(name, args, span, hint),
             ast::ExprKind::Index { value, indices } => self.index(value, indices, span),

@@ -53,6 +53,7 @@ pub const BUILTINS: &[(&str, &str)] = &[
     ),
     ("cumsum", "cumsum(x) or cumsum(x, axis = 0)"),
     ("one_hot", "one_hot(indices, C)"),
+    ("einsum", "einsum(\"ij,jk->ik\", a, b)"),
     ("segment_sum", "segment_sum(x, segments, C)"),
     ("split", "let (a, b) = split(x) or split(x, 2, axis = 0)"),
     ("concat", "concat(a, b, …) or concat(a, b, axis = 0)"),

@@ -10,6 +10,7 @@ mod builtins;
 mod calls;
 mod collect;
 mod control;
+mod einsum;
 mod explain;
 mod fields;
 mod finish;

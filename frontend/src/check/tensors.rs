@@ -19,6 +19,7 @@ impl Body<'_> {
             "topk" => self.topk(args),
             "cumsum" => self.cumsum(args),
             "one_hot" => self.one_hot(args),
+            "einsum" => self.einsum(args),
             "segment_sum" => self.segment_sum(args),
             "split" => self.split(args, hint),
             "concat" => self.concat(args),

@@ -152,6 +152,8 @@ pub enum ExprKind {
     Int(u64),
     Float(f64),
     Bool(bool),
+    /// What stands between quotes; only some built-ins take one.
+    Text(String),
     Name(Ident),
     /// `f(a, b)`: a function, a built-in or a constructor.
     Call {

@@ -385,6 +385,7 @@ fn expr_children(kind: &ExprKind) -> u32 {
     match kind {
         ExprKind::Int(_)
         | ExprKind::Float(_)
+        | ExprKind::Text(_)
         | ExprKind::Bool(_)
         | ExprKind::Name(_)
         | ExprKind::Error => 0,

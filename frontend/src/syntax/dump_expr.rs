@@ -130,6 +130,7 @@ fn operand(text: &mut String, indent: usize, expr: &Expr) {
     match &expr.kind {
         ExprKind::Int(value) => text.push_str(&value.to_string()),
         ExprKind::Float(value) => text.push_str(&format!("{value:?}")),
+        ExprKind::Text(value) => text.push_str(&format!("{value:?}")),
         ExprKind::Bool(value) => text.push_str(&value.to_string()),
         ExprKind::Name(name) => text.push_str(&name.name),
         ExprKind::Call { name, args } => {

@@ -129,8 +129,8 @@ fn expected_phrase(mut names: Vec<&str>) -> String {
     let has = |names: &[&str], name: &str| names.contains(&name);
     if has(&names, "float") {
         let begins = [
-            "float", "integer", "name", "(", "[", "-", "!", "true", "false", "{", "if", "match",
-            "while", "for",
+            "float", "integer", "text", "name", "(", "[", "-", "!", "true", "false", "{", "if",
+            "match", "while", "for",
         ];
         names.retain(|name| !begins.contains(name));
         phrases.push("an expression".to_owned());

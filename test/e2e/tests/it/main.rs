@@ -8,6 +8,7 @@ mod bad_input;
 mod compilations;
 mod deciding;
 mod devices;
+mod einsum;
 mod endings;
 mod goldens;
 mod imports;
