@@ -7,7 +7,9 @@
 //! | a tensor with one instance dim, an array of numbers | the rows of all instances, and where each begins and the last ends |
 
 use cohort_runtime::abi::manifest::{Adt, Elem, LeadingDim, Manifest, Type};
-use cohort_runtime::input::{Builder, Inputs, Postorder, Problem, Source, Tag, TensorBytes};
+use cohort_runtime::input::{
+    Builder, FlatFields, Inputs, Postorder, Problem, Source, Tag, TensorBytes,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -257,7 +259,7 @@ fn read_argument(
 fn read_nodes(
     adt: &Adt,
     name: &str,
-    fields: Vec<Vec<Option<(Elem, Vec<u64>)>>>,
+    fields: FlatFields,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<(Argument, usize)> {
     let members = value.downcast::<PyDict>().map_err(|_| {

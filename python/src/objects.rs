@@ -27,7 +27,8 @@ const SHOWN: usize = 40;
 /// A list whose elements are taken, with the number of the next one.
 enum Open<'py> {
     List(Bound<'py, PyList>, usize),
-    Tuple(Bound<'py, PyTuple>, usize),
+    /// With its length, which never changes.
+    Tuple(Bound<'py, PyTuple>, usize, usize),
     Object {
         object: Bound<'py, PyAny>,
         adt: usize,
@@ -163,7 +164,7 @@ impl<'t, 'py> Objects<'t, 'py> {
     fn enter(&mut self, open: Open<'py>) -> Result<(), Problem> {
         let object = match &open {
             Open::List(list, _) => list.as_ptr(),
-            Open::Tuple(tuple, _) => tuple.as_ptr(),
+            Open::Tuple(tuple, ..) => tuple.as_ptr(),
             Open::Object { object, .. } | Open::Rows(object, _) => object.as_ptr(),
         } as usize;
         if object == self.watch.object {
@@ -200,7 +201,7 @@ impl Source for Objects<'_, '_> {
         let open = if let Ok(list) = self.at_hand.downcast::<PyList>() {
             Open::List(list.clone(), 0)
         } else if let Ok(tuple) = self.at_hand.downcast::<PyTuple>() {
-            Open::Tuple(tuple.clone(), 0)
+            Open::Tuple(tuple.clone(), 0, tuple.len())
         } else if arrays::is_array(&self.at_hand)
             && !self.at_hand.is_instance_of::<PyBytes>()
             && self.at_hand.len().is_ok()
@@ -224,7 +225,7 @@ impl Source for Objects<'_, '_> {
                 *next += 1;
                 list.get_item(*next - 1)
             }
-            Open::Tuple(tuple, next) if *next < tuple.len() => {
+            Open::Tuple(tuple, next, length) if *next < *length => {
                 *next += 1;
                 tuple.get_item(*next - 1)
             }
@@ -253,7 +254,7 @@ impl Source for Objects<'_, '_> {
     fn skip_rest(&mut self) -> Result<u64, Problem> {
         let rest = match self.open.last() {
             Some(Open::List(list, next)) => list.len().saturating_sub(*next),
-            Some(Open::Tuple(tuple, next)) => tuple.len().saturating_sub(*next),
+            Some(Open::Tuple(_, next, length)) => length.saturating_sub(*next),
             Some(Open::Rows(rows, next)) => rows.len().unwrap_or(0).saturating_sub(*next),
             Some(Open::Object { .. }) | None => 0,
         };
@@ -290,7 +291,9 @@ impl Source for Objects<'_, '_> {
             let found = describe(value);
             Ok(Tag::Misused { tag, found })
         };
-        if let Some(tag) = self.types.of_class(number, &self.at_hand) {
+        if !self.at_hand.is_exact_instance_of::<PyTuple>()
+            && let Some(tag) = self.types.of_class(number, &self.at_hand)
+        {
             if !adt.constructors[tag].fields.is_empty() {
                 self.enter(Open::Object {
                     object: self.at_hand.clone(),
@@ -303,19 +306,15 @@ impl Source for Objects<'_, '_> {
         }
         if let Ok(tuple) = self.at_hand.downcast::<PyTuple>() {
             let tuple = tuple.clone();
-            let name = tuple.get_item(0);
-            let tag = match &name {
-                Ok(name) => match name.downcast::<PyString>() {
-                    Ok(name) => self.types.find(number, name),
-                    Err(_) => None,
-                },
-                Err(_) => None,
-            };
+            let name = tuple.get_borrowed_item(0);
+            let name = (name.as_ref().ok()).and_then(|name| name.downcast::<PyString>().ok());
+            let tag = name.and_then(|name| self.types.find(number, name));
             let Some(tag) = tag else {
                 return Ok(Tag::Other(describe(&self.at_hand)));
             };
             if !adt.constructors[tag].fields.is_empty() {
-                self.enter(Open::Tuple(tuple, 1))?;
+                let length = tuple.len();
+                self.enter(Open::Tuple(tuple, 1, length))?;
             } else if tuple.len() > 1 {
                 return misused(tag, &self.at_hand);
             }

@@ -37,7 +37,7 @@ use lines::{Line, Lines, Next};
 pub use builder::Builder;
 pub use lines::InputStream;
 pub use message::Problem;
-pub use postorder::Postorder;
+pub use postorder::{FlatFields, Postorder};
 pub use source::{Source, Tag, TensorBytes};
 
 /// Decoded instances, with all memory that their slots point to.

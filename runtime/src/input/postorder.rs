@@ -16,6 +16,10 @@ pub struct Postorder<'a> {
     pub fields: &'a [Vec<Option<&'a [u8]>>],
 }
 
+/// By tag and field: the elements' type and the shape of what an array has a row of for each node; nothing
+/// for fields that are values of the type itself.
+pub type FlatFields = Vec<Vec<Option<(Elem, Vec<u64>)>>>;
+
 impl Builder<'_> {
     /// Reads an argument of the instance at hand, of a data type whose fields are values of the type itself,
     /// scalars, or tensors of known shape.
@@ -100,8 +104,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The types of the fields that need an array, by tag and field; nothing where a type has no flat form.
-    pub fn flat_fields(&self, adt: usize) -> Option<Vec<Vec<Option<(Elem, Vec<u64>)>>>> {
+    /// The fields that need an array; nothing where a type has no flat form.
+    pub fn flat_fields(&self, adt: usize) -> Option<FlatFields> {
         let manifest = self.manifest;
         let constructors = manifest.adts[adt].constructors.iter();
         if constructors.len() > TAGS.len() {
