@@ -232,7 +232,7 @@ impl Arena {
 
 fn row_count(rows: u64) -> Result<u64, Error> {
     if rows > u64::from(u32::MAX) {
-        return Err(Error::Unsupported(format!(
+        return Err(Error::BatchTooLarge(format!(
             "{rows} rows of one shape in one batch; try a smaller --batch"
         )));
     }

@@ -1,11 +1,35 @@
 //! Memory of instances: handed out by moving a pointer, taken back all at once.
 
+use std::mem::MaybeUninit;
+
+use crate::memory::Share;
+
 /// Slots of an ordinary chunk: 1 MiB.
 const CHUNK_SLOTS: usize = 1 << 17;
 /// Bigger requests get a chunk of their own, which is given back at the next reset.
 const LARGE_SLOTS: usize = CHUNK_SLOTS / 4;
 
-type Chunk = Box<[std::mem::MaybeUninit<u64>]>;
+/// Slots, and their share of the process's memory.
+#[derive(Debug)]
+struct Chunk {
+    slots: Vec<MaybeUninit<u64>>,
+    _share: Share,
+}
+
+impl Chunk {
+    /// `None` where there is no memory for so many slots.
+    fn new(count: usize) -> Option<Chunk> {
+        let share = Share::take(8 * count as u64)?;
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(count).ok()?;
+        // SAFETY: there is room for so many, and what is not initialised is one too.
+        unsafe { slots.set_len(count) };
+        Some(Chunk {
+            slots,
+            _share: share,
+        })
+    }
+}
 
 /// An allocator of 64-bit slots. What it hands out is uninitialised and stays where it is until
 /// [`Bump::reset`] or a [`Bump::rollback`] to before it.
@@ -50,7 +74,7 @@ impl Default for Bump {
 }
 
 impl Bump {
-    /// Room for `slots` slots; never null.
+    /// Room for `slots` slots; null where there is no memory for them.
     #[inline]
     pub fn alloc(&mut self, slots: usize) -> *mut u64 {
         let room = (self.end as usize - self.next as usize) / size_of::<u64>();
@@ -63,27 +87,35 @@ impl Bump {
         self.alloc_slow(slots)
     }
 
-    /// Allocates a copy of the values.
-    pub fn alloc_copy(&mut self, values: &[u64]) -> *mut u64 {
+    /// Allocates a copy of the values; `None` where there is no memory for them.
+    pub fn alloc_copy(&mut self, values: &[u64]) -> Option<*mut u64> {
         let start = self.alloc(values.len());
+        if start.is_null() {
+            return None;
+        }
         // SAFETY: `alloc` gave room for that many slots, which nothing else refers to.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), start, values.len()) };
-        start
+        Some(start)
     }
 
     #[cold]
     #[inline(never)]
     fn alloc_slow(&mut self, slots: usize) -> *mut u64 {
         if slots > LARGE_SLOTS {
-            let mut chunk = Box::new_uninit_slice(slots);
-            let start = chunk.as_mut_ptr().cast::<u64>();
+            let Some(mut chunk) = Chunk::new(slots) else {
+                return std::ptr::null_mut();
+            };
+            let start = chunk.slots.as_mut_ptr().cast::<u64>();
             self.large.push(chunk);
             return start;
         }
         if self.used_chunks == self.chunks.len() {
-            self.chunks.push(Box::new_uninit_slice(CHUNK_SLOTS));
+            let Some(chunk) = Chunk::new(CHUNK_SLOTS) else {
+                return std::ptr::null_mut();
+            };
+            self.chunks.push(chunk);
         }
-        let chunk = &mut self.chunks[self.used_chunks];
+        let chunk = &mut self.chunks[self.used_chunks].slots;
         self.used_chunks += 1;
         let start = chunk.as_mut_ptr().cast::<u64>();
         // SAFETY: the chunk has CHUNK_SLOTS slots, and `slots` is at most a quarter of that.
@@ -114,7 +146,7 @@ impl Bump {
 
     /// Bytes of the chunks in use.
     pub fn bytes(&self) -> u64 {
-        let slots: usize = self.large.iter().map(|chunk| chunk.len()).sum();
+        let slots: usize = self.large.iter().map(|chunk| chunk.slots.len()).sum();
         8 * (slots + self.used_chunks * CHUNK_SLOTS) as u64
     }
 
@@ -140,7 +172,7 @@ mod tests {
     fn blocks_do_not_overlap_and_are_reused_after_a_rollback() {
         let mut bump = Bump::default();
         assert!(!bump.alloc(0).is_null());
-        let first = bump.alloc_copy(&[1, 2, 3]);
+        let first = bump.alloc_copy(&[1, 2, 3]).unwrap();
         let mark = bump.mark();
         let second = bump.alloc(2);
         assert_eq!(second as usize - first as usize, 24);

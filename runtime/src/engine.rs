@@ -17,7 +17,7 @@
 //! alive then, each of which has limits of its own.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cohort_abi::Handle;
 
@@ -33,6 +33,8 @@ use crate::trace::trace_flush;
 
 /// More instances at once fill no kernel better, and each needs a stack.
 const MOST_ALIVE: usize = 1 << 14;
+/// How much later than in time an answer may come, rather than have others begin again.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Which instances are alive at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,7 +248,19 @@ impl Engine {
         let begin = Instant::now();
         if machine.recorder.has_calls() {
             let mut generation = self.spare.pop().unwrap_or_default();
-            machine.executor.flush(machine.recorder, &mut generation)?;
+            let late = self.late();
+            match machine
+                .executor
+                .flush(machine.recorder, &mut generation, late)
+            {
+                Ok(()) => {}
+                Err(error) if error.is_of_batch() => {
+                    self.give_up(machine, generation, &error);
+                    report.times.execute += begin.elapsed();
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
             if machine.recorder.tracer().is_some() {
                 machine.executor.fetch_all(&generation)?;
             }
@@ -262,6 +276,29 @@ impl Engine {
         trace_flush(machine.manifest, machine.recorder, machine.executor);
         report.times.execute += begin.elapsed();
         Ok(())
+    }
+
+    /// When a flush has taken so long that some instance gets no answer in time.
+    fn late(&self) -> Option<Instant> {
+        let ends = self.alive.iter().filter_map(|instance| instance.end());
+        let first = ends.min()?;
+        Some(match self.alive.len() {
+            1 => first,
+            // The others would have to begin again.
+            _ => first + PATIENCE,
+        })
+    }
+
+    /// A flush cannot be done: those that are late have failed, and the others run again, each alone.
+    fn give_up(&mut self, machine: &mut Machine<'_>, mut generation: Generation, error: &Error) {
+        machine.recorder.give_up_calls();
+        machine.executor.release(&mut generation);
+        machine.recorder.recycle(&mut generation.buckets);
+        self.spare.push(generation);
+        let is_alone = self.alive.len() == 1;
+        for instance in &mut self.alive {
+            instance.give_up(machine, error, is_alone);
+        }
     }
 
     /// Writes the lines of the instances that are done.

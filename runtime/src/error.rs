@@ -55,6 +55,12 @@ pub enum Error {
         device: String,
         problem: crate::device::Problem,
     },
+    /// Instances were recorded together that cannot be computed together.
+    #[error("not supported: {0}")]
+    BatchTooLarge(String),
+    /// The time of a batch is over.
+    #[error("the time of a batch is over")]
+    Late,
     #[error("not supported: {0}")]
     Unsupported(String),
     #[error("internal error, please report it: {0}")]
@@ -62,6 +68,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether fewer instances at once may well have none.
+    pub fn is_of_batch(&self) -> bool {
+        matches!(
+            self,
+            Error::OutOfMemory { .. } | Error::BatchTooLarge(_) | Error::Late
+        )
+    }
+
     pub fn fault(&self) -> Fault {
         match self {
             Error::ReadInput(_)
@@ -74,8 +88,8 @@ impl Error {
             | Error::Artifact { .. }
             | Error::Device { .. }
             | Error::Version { .. } => Fault::User,
-            Error::Unsupported(_) => Fault::Unsupported,
-            Error::MissingSymbol { .. } | Error::Internal(_) => Fault::Internal,
+            Error::Unsupported(_) | Error::BatchTooLarge(_) => Fault::Unsupported,
+            Error::Late | Error::MissingSymbol { .. } | Error::Internal(_) => Fault::Internal,
         }
     }
 }

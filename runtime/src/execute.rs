@@ -81,6 +81,8 @@ pub struct Settings {
     pub ragged_storage: bool,
     /// Without, what lengths make is made for each launch.
     pub shared_prelude: bool,
+    /// Whether flushes may have an end.
+    pub is_timed: bool,
 }
 
 /// Memory, weights and threads of a program that runs on the CPU.
@@ -196,6 +198,10 @@ impl Executor {
                 pieces: Rule {
                     threads: settings.threads,
                     remapping: settings.remapping,
+                    most_work: match settings.is_timed {
+                        true => launch::MOST_WORK,
+                        false => u64::MAX,
+                    },
                 },
                 is_padded: !settings.ragged_storage && device.is_none(),
                 keeps_padding: device.is_none(),
@@ -330,8 +336,14 @@ impl Executor {
         }
     }
 
-    /// Computes everything that was recorded since the last flush; fills an empty generation.
-    pub fn flush(&mut self, recorder: &Recorder, generation: &mut Generation) -> Result<(), Error> {
+    /// Computes everything that was recorded since the last flush; fills an empty generation. When there
+    /// is an error, that is to be released, and what was recorded is not computed.
+    pub fn flush(
+        &mut self,
+        recorder: &Recorder,
+        generation: &mut Generation,
+        end: Option<Instant>,
+    ) -> Result<(), Error> {
         let mut begin = Instant::now();
         generation
             .buckets
@@ -399,7 +411,7 @@ impl Executor {
                 self.launch_on_device(order, index_length)?;
                 self.fetch_deciding(&generation.regions)?;
             }
-            None => self.launch(),
+            None => self.launch(end)?,
         }
         Ok(())
     }
@@ -489,7 +501,7 @@ impl Executor {
         self.kept.placed.iter().chain(&self.placed)
     }
 
-    fn launch(&mut self) {
+    fn launch(&mut self, end: Option<Instant>) -> Result<(), Error> {
         let flush = Flush {
             kernels: &self.kernels,
             kept: &self.kept.placed,
@@ -503,7 +515,8 @@ impl Executor {
             bases: &self.bases,
             workers: &self.workers,
             copies: (!self.gather_fusion).then(|| self.copies.bytes_mut().as_mut_ptr()),
+            end,
         };
-        flush.run(&mut self.launches);
+        flush.run(&mut self.launches)
     }
 }

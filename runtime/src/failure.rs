@@ -4,6 +4,7 @@ use cohort_abi::Failure;
 use cohort_abi::manifest::Manifest;
 
 use crate::limits::Limits;
+use crate::memory;
 
 /// `{"kind": …, "message": …}` of an error record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,20 @@ impl InstanceError {
         InstanceError {
             kind: "bad_input",
             message: message.into(),
+        }
+    }
+
+    /// There is no memory for it, although no other instance uses any.
+    pub fn no_memory() -> InstanceError {
+        InstanceError {
+            kind: Failure::MemoryLimit.kind(),
+            message: match memory::most() {
+                u64::MAX => "there is not enough memory".to_owned(),
+                most => format!(
+                    "needs more than is left of the {most} bytes that a run may use; raise the limit \
+                     with --total-memory"
+                ),
+            },
         }
     }
 
@@ -57,6 +72,14 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// Its time is over.
+    pub const LATE: Stop = Stop {
+        failure: Failure::TimeLimit,
+        a: 0,
+        b: 0,
+        place: Place::Unknown,
+    };
+
     /// The batch had no bucket left, although the instance was alone in it.
     pub const NO_BUCKET: Stop = Stop {
         failure: Failure::NodeLimit,
@@ -118,6 +141,10 @@ impl Stop {
             Failure::LengthMismatch => format!("lengths {a} and {b} differ{at}"),
             Failure::ShapeMismatch => format!("dims {a} and {b} differ{at}"),
             Failure::DivisionByZero => format!("division by zero{at}"),
+            Failure::TimeLimit => format!(
+                "has no result after {:?}{at}; raise the limit with --max-seconds",
+                limits.max_time.unwrap_or_default()
+            ),
             Failure::NanDecision => format!("a tensor that decides is not a number (NaN){at}"),
         };
         InstanceError {

@@ -2,6 +2,8 @@
 //!
 //! What an instance leaves behind when it is done, stack and memory, serves the next one.
 
+use std::time::Instant;
+
 use cohort_abi::manifest::{Elem, Manifest};
 use cohort_abi::{EntryFn, Failure, Handle};
 
@@ -96,6 +98,22 @@ impl Instance {
         self.state.computed_rows()
     }
 
+    /// When it must be done.
+    pub fn end(&self) -> Option<Instant> {
+        self.state.end_of_time()
+    }
+
+    /// It cannot be computed beside the others; alone, it has failed.
+    pub fn give_up(&mut self, machine: &Machine<'_>, error: &Error, is_alone: bool) {
+        let is_late = self.end().is_some_and(|end| Instant::now() >= end);
+        self.status = match (&self.status, error) {
+            (Status::Failed(_) | Status::Crowded, _) => return,
+            (_, Error::Late) if is_late => Status::Failed(machine.describe(&Stop::LATE, 0)),
+            _ if is_alone => Status::Failed(InstanceError::no_memory()),
+            _ => Status::Crowded,
+        };
+    }
+
     /// Takes back what an instance that is done used.
     pub fn clear(&mut self) {
         self.fiber.abandon();
@@ -175,6 +193,11 @@ impl Instance {
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.decision(force, bits);
         }
+        if machine.recorder.is_late() {
+            self.fiber.abandon();
+            machine.recorder.stop_waiting(Stop::LATE);
+            return Ok(Event::Stopped);
+        }
         let elem = machine.force_elem(force)?;
         if elem == Elem::F32 && f32::from_bits(bits).is_nan() {
             self.fiber.abandon();
@@ -224,7 +247,10 @@ impl Instance {
                     (Stopped::BatchFull, depth) if self.is_alone => {
                         break Status::Failed(machine.describe(&Stop::NO_BUCKET, depth));
                     }
-                    (Stopped::BatchFull, _) => break Status::Crowded,
+                    (Stopped::OutOfMemory, _) if self.is_alone => {
+                        break Status::Failed(InstanceError::no_memory());
+                    }
+                    (Stopped::BatchFull | Stopped::OutOfMemory, _) => break Status::Crowded,
                     (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
                 },
             }

@@ -1,7 +1,9 @@
 //! What one instance may use before it is given up with an error record of its own.
 
+use std::time::Duration;
+
 /// The limits of one instance. None of them is ever shared between instances: whether an instance
-/// hits a limit does not depend on its batch.
+/// hits a limit does not depend on its batch, but for the one on time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Calls of functions of the control program that may be active at once. The stack of the
@@ -14,6 +16,9 @@ pub struct Limits {
     pub max_memory: u64,
     /// Loop iterations of the control program.
     pub max_steps: u64,
+    /// From its beginning to its result, waiting for the others of its batch included. What is left of
+    /// it decides nothing but whether there is a result.
+    pub max_time: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -24,6 +29,7 @@ impl Default for Limits {
             max_nodes: 10_000_000,
             max_memory: 4 << 30,
             max_steps: 100_000_000,
+            max_time: None,
         }
     }
 }

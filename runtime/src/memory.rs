@@ -1,6 +1,9 @@
-//! Big aligned blocks that grow without copying.
+//! Big aligned blocks that grow without copying, and what all memory of instances may take together.
+
+mod machine;
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapMut;
 
@@ -13,11 +16,62 @@ pub const SLACK: usize = 64;
 /// From this size on the kernel is asked for huge pages: fewer page faults and TLB misses.
 const HUGE_PAGES_FROM: usize = 4 << 20;
 
+pub use machine::free_bytes;
+
+/// Bytes that this process has in blocks and in the memory of instances, those of them that no limit
+/// is for, and how many more it may have.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// From now on the process gets no more than so many bytes besides those that it has.
+pub fn set_most(bytes: u64) {
+    BEFORE.store(TAKEN.load(Ordering::Relaxed), Ordering::Relaxed);
+    MOST.store(bytes, Ordering::Relaxed);
+}
+
+/// The limit of [`set_most`].
+pub fn most() -> u64 {
+    MOST.load(Ordering::Relaxed)
+}
+
+/// Bytes of the process's memory, given back when it is dropped.
+#[derive(Debug, Default)]
+pub struct Share(u64);
+
+impl Share {
+    /// Takes so many bytes, if they are left.
+    pub fn take(bytes: u64) -> Option<Share> {
+        let mut share = Share(0);
+        share.set(bytes).then_some(share)
+    }
+
+    /// Makes it so many bytes; whether they are left.
+    pub fn set(&mut self, bytes: u64) -> bool {
+        let grown = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            let all = (taken - self.0).checked_add(bytes)?;
+            let most = BEFORE.load(Ordering::Relaxed).saturating_add(most());
+            (bytes <= self.0 || all <= most).then_some(all)
+        });
+        if grown.is_ok() {
+            self.0 = bytes;
+        }
+        grown.is_ok()
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
 /// Anonymous memory of its own mapping: page-aligned, zeros until written, and (on Linux) grown
 /// by moving pages instead of copying bytes.
 #[derive(Debug, Default)]
 pub struct AlignedBuffer {
     map: Option<MmapMut>,
+    share: Share,
 }
 
 impl AlignedBuffer {
@@ -40,7 +94,21 @@ impl AlignedBuffer {
         }
         // Growing by half keeps the number of moves logarithmic; the first size is exact, so that
         // what is made once, like a packed weight, wastes nothing.
-        let wanted = bytes.max(self.capacity() + self.capacity() / 2);
+        let amply = bytes.max(self.capacity() + self.capacity() / 2);
+        let share = &mut self.share;
+        let wanted = [amply, bytes]
+            .into_iter()
+            .find(|bytes| share.set(*bytes as u64));
+        let Some(wanted) = wanted else {
+            return Err(Error::OutOfMemory {
+                purpose,
+                bytes: bytes as u64,
+                source: io::Error::other(format!(
+                    "{} bytes may be used, see --total-memory",
+                    most()
+                )),
+            });
+        };
         let out_of_memory = |source: io::Error| Error::OutOfMemory {
             purpose,
             bytes: wanted as u64,
@@ -172,6 +240,16 @@ mod tests {
         assert_eq!(buffer.address() as usize % ALIGNMENT, 0);
         assert_eq!(&buffer.bytes()[..6], &[1, 2, 3, 4, 0, 0]);
         assert!(AlignedBuffer::default().words_mut().is_empty());
+    }
+
+    #[test]
+    fn shares_are_counted() {
+        // More than other tests take beside this one.
+        let large = 1 << 50;
+        let mut share = Share::take(large).unwrap();
+        assert!(TAKEN.load(Ordering::Relaxed) >= large);
+        assert!(share.set(5));
+        assert!(TAKEN.load(Ordering::Relaxed) < large);
     }
 
     #[test]

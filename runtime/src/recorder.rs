@@ -45,6 +45,7 @@ mod requests;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
+mod time;
 
 use cohort_abi::Handle;
 use cohort_abi::manifest::Manifest;
@@ -72,6 +73,8 @@ pub enum Stopped {
     Failure(Stop),
     /// The batch has no bucket left. The instance may well run in a batch of its own.
     BatchFull,
+    /// There is no memory for it besides what others use. It may well run without them.
+    OutOfMemory,
     /// Compiled code broke the ABI.
     Broken(String),
 }
@@ -204,9 +207,7 @@ impl Recorder {
     /// As [`Recorder::begin_batch`]; from now on, that many chunks of inputs have buckets of their own.
     pub fn set_chunks(&mut self, chunks: usize) {
         // Nobody computed these.
-        self.take_back_kept(0);
-        self.flushed();
-        self.forget_shared_calls();
+        self.give_up_calls();
         self.chunks = chunks;
         self.buckets.reset(chunks);
         self.state.memory.reset();
@@ -246,6 +247,14 @@ impl Recorder {
     /// No handle into these buckets is left; their numbers are used again.
     pub fn recycle(&mut self, buckets: &mut Vec<u32>) {
         self.buckets.recycle(buckets);
+    }
+
+    /// What was recorded since the last flush cannot be computed: its instances are given up, or run
+    /// again.
+    pub fn give_up_calls(&mut self) {
+        self.take_back_kept(0);
+        self.flushed();
+        self.forget_shared_calls();
     }
 
     /// A batch begins, or an instance took its calls back.

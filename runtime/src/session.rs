@@ -120,6 +120,7 @@ impl Session {
                 remapping: config.remapping,
                 ragged_storage: config.ragged_storage,
                 shared_prelude: config.shared_prelude,
+                is_timed: config.limits.max_time.is_some(),
             },
             scheduler,
             &most_kept,
@@ -422,18 +423,34 @@ impl Session {
         self.executor.put_inputs(0, inputs.rows())?;
         times.execute += begin.elapsed();
         let mut next = 0;
+        // Instances of the next batch.
+        let mut most = self.batch_count();
         while next < inputs.len() {
             let begin = Instant::now();
-            let end = self.record(inputs, next, stats.instances)?;
+            let end = self.record(inputs, next, stats.instances, most)?;
             let recorded = Instant::now();
             self.executor.release(&mut self.batch);
             self.batch.buckets.clear();
-            self.executor.flush(&self.recorder, &mut self.batch)?;
-            if self.recorder.tracer().is_some() {
-                self.executor.fetch_all(&self.batch)?;
+            let late = self.config.limits.max_time.map(|time| begin + time);
+            match self.flush(late) {
+                Ok(()) => most = most.saturating_mul(2).min(self.batch_count()),
+                Err(error) if !error.is_of_batch() => return Err(error),
+                Err(error) => {
+                    self.recorder.give_up_calls();
+                    self.executor.release(&mut self.batch);
+                    self.batch.buckets.clear();
+                    if end - next > 1 {
+                        // With fewer it may well go, and alone it is clear whose fault it is.
+                        most = (end - next) / 2;
+                        continue;
+                    }
+                    let error = match error {
+                        Error::Late => self.describe(&Stop::LATE, 0),
+                        _ => InstanceError::no_memory(),
+                    };
+                    self.outcomes.fill(Err(error));
+                }
             }
-            trace_flush(&self.program.manifest, &mut self.recorder, &self.executor);
-            self.recorder.flushed();
             let executed = Instant::now();
             stats.flushes += 1;
             let failed = self.outcomes.iter().filter(|outcome| outcome.is_err());
@@ -455,13 +472,26 @@ impl Session {
 
     /// Records instances from `first` on, as many as one batch takes; returns the one after them.
     /// `number` is that of the first in the run.
-    fn record(&mut self, inputs: &Inputs, first: usize, number: u64) -> Result<usize, Error> {
+    fn record(
+        &mut self,
+        inputs: &Inputs,
+        first: usize,
+        number: u64,
+        most: usize,
+    ) -> Result<usize, Error> {
+        let begin = Instant::now();
+        let half_time = self.config.limits.max_time.map(|time| time / 2);
         self.recorder.begin_batch();
         self.outcomes.clear();
         self.results.clear();
-        let last = inputs.len().min(first.saturating_add(self.batch_count()));
+        let last = inputs.len().min(first.saturating_add(most));
         for instance in first..last {
-            if instance > first && self.recorder.is_full(self.config.batch_memory) {
+            let is_full = || {
+                // The other half is for computing.
+                self.recorder.is_full(self.config.batch_memory)
+                    || half_time.is_some_and(|time| begin.elapsed() > time)
+            };
+            if instance > first && is_full() {
                 return Ok(instance);
             }
             let (arguments, bytes) = match inputs.arguments(instance) {
@@ -502,16 +532,32 @@ impl Session {
                         self.outcomes.push(Err(error));
                     }
                     // The others of the batch are at fault, so it gets a batch of its own.
-                    (Stopped::BatchFull, _) if instance > first => return Ok(instance),
+                    (Stopped::BatchFull | Stopped::OutOfMemory, _) if instance > first => {
+                        return Ok(instance);
+                    }
                     (Stopped::BatchFull, depth) => {
                         let error = self.describe(&Stop::NO_BUCKET, depth);
                         self.outcomes.push(Err(error));
+                    }
+                    (Stopped::OutOfMemory, _) => {
+                        self.outcomes.push(Err(InstanceError::no_memory()));
                     }
                     (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
                 },
             }
         }
         Ok(last)
+    }
+
+    /// Computes what was recorded, before it is too late.
+    fn flush(&mut self, late: Option<Instant>) -> Result<(), Error> {
+        self.executor.flush(&self.recorder, &mut self.batch, late)?;
+        if self.recorder.tracer().is_some() {
+            self.executor.fetch_all(&self.batch)?;
+        }
+        trace_flush(&self.program.manifest, &mut self.recorder, &self.executor);
+        self.recorder.flushed();
+        Ok(())
     }
 
     fn describe(&self, stop: &Stop, depth: u64) -> InstanceError {

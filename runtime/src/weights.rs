@@ -1,19 +1,22 @@
-//! The weights file: safetensors, memory-mapped, checked against what the program asks for.
+//! The weights file: safetensors, checked against what the program asks for.
+//!
+//! Its header is read when it is opened, the tensors when they are needed. They are read into memory
+//! and not mapped: a file that another process makes shorter meanwhile is an error, and no signal.
 
 mod convert;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cohort_abi::manifest::{Elem, Manifest};
-use memmap2::Mmap;
-use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, Metadata};
 
 use crate::error::Error;
+use crate::memory::AlignedBuffer;
 
 /// What a weights file says of a tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,80 +38,99 @@ impl WeightShapes {
     }
 }
 
-/// The bytes of a weights file.
-enum Bytes {
-    Mapped(Mmap),
-    Shared(Arc<[u8]>),
-}
-
-impl std::ops::Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Shared(bytes) => bytes,
-        }
-    }
+/// The bytes of all tensors.
+#[derive(Debug)]
+enum Data {
+    Read(AlignedBuffer),
+    /// From there on.
+    Shared(Arc<[u8]>, usize),
 }
 
 /// An open weights file.
+#[derive(Debug)]
 pub struct Weights {
     path: PathBuf,
-    bytes: Option<Bytes>,
     metadata: Option<Metadata>,
-    /// Where the tensors' bytes begin in the map.
-    data_start: usize,
+    /// Bytes of the tensors, which the file still has to give unless they are in `data`.
+    length: usize,
+    file: Option<File>,
+    data: OnceLock<Data>,
 }
+
+/// No header is longer, says the format.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 impl Weights {
     /// For a program without parameters.
     pub fn none() -> Weights {
         Weights {
             path: PathBuf::new(),
-            bytes: None,
             metadata: None,
-            data_start: 0,
+            length: 0,
+            file: None,
+            data: OnceLock::new(),
         }
     }
 
+    /// Opens a file; a pipe is read to its end.
     pub fn open(path: &Path) -> Result<Weights, Error> {
         let cannot_open = |source| Error::OpenWeights {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(cannot_open)?;
-        let is_empty = file.metadata().map_err(cannot_open)?.len() == 0;
-        let bad = |reason: String| Error::BadWeights {
-            path: path.to_owned(),
-            reason,
-        };
-        if is_empty {
-            return Err(bad("the file is empty".to_owned()));
+        let mut file = File::open(path).map_err(cannot_open)?;
+        let about = file.metadata().map_err(cannot_open)?;
+        if !about.is_file() {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(cannot_open)?;
+            return Weights::of(path, bytes.into());
         }
-        // SAFETY: the map is only read, as bytes. Another process that truncates the file while it
-        // is read would end this one with SIGBUS; weights are not written while they are used.
-        let map = unsafe { Mmap::map(&file) }.map_err(cannot_open)?;
-        Weights::read(path, Bytes::Mapped(map))
+        let header = read_header(&mut file, about.len());
+        let (metadata, length) = header.map_err(|reason| bad(path, reason))?;
+        Ok(Weights {
+            path: path.to_owned(),
+            metadata: Some(metadata),
+            length,
+            file: Some(file),
+            data: OnceLock::new(),
+        })
     }
 
     /// A weights file that is in memory.
     pub fn from_bytes(bytes: Arc<[u8]>) -> Result<Weights, Error> {
-        Weights::read(Path::new(""), Bytes::Shared(bytes))
+        Weights::of(Path::new(""), bytes)
     }
 
-    fn read(path: &Path, bytes: Bytes) -> Result<Weights, Error> {
-        let bad = |reason: String| Error::BadWeights {
-            path: path.to_owned(),
-            reason,
-        };
-        let (header_bytes, metadata) =
-            SafeTensors::read_metadata(&bytes).map_err(|error| bad(error.to_string()))?;
+    /// What was read of a file, whose path is for messages.
+    pub fn of(path: &Path, bytes: Arc<[u8]>) -> Result<Weights, Error> {
+        let header = read_header(&mut &bytes[..], bytes.len() as u64);
+        let (metadata, length) = header.map_err(|reason| bad(path, reason))?;
+        let start = bytes.len() - length;
         Ok(Weights {
             path: path.to_owned(),
-            bytes: Some(bytes),
             metadata: Some(metadata),
-            data_start: 8 + header_bytes,
+            length,
+            file: None,
+            data: OnceLock::from(Data::Shared(bytes, start)),
+        })
+    }
+
+    /// Of the file, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of all tensors.
+    fn data(&self) -> Result<&[u8], Error> {
+        if let (None, Some(file)) = (self.data.get(), &self.file) {
+            let data = read_data(&self.path, file, self.length)?;
+            // Who was faster read the same.
+            let _ = self.data.set(Data::Read(data));
+        }
+        Ok(match self.data.get() {
+            None => &[],
+            Some(Data::Read(data)) => &data.bytes()[..self.length],
+            Some(Data::Shared(bytes, start)) => &bytes[*start..],
         })
     }
 
@@ -168,6 +190,10 @@ impl Weights {
     ) -> Result<Vec<Cow<'_, [u8]>>, Error> {
         let mut problems = Vec::new();
         let mut params = Vec::with_capacity(manifest.params.len());
+        let data = match manifest.params.is_empty() {
+            true => &[],
+            false => self.data()?,
+        };
         for param in &manifest.params {
             let expected = describe(dtype_name(param.elem), &param.shape);
             let info = self
@@ -188,9 +214,7 @@ impl Weights {
                 continue;
             }
             let (begin, end) = info.data_offsets;
-            let bytes = self.bytes.as_deref().and_then(|map| {
-                map.get(self.data_start.checked_add(begin)?..self.data_start.checked_add(end)?)
-            });
+            let bytes = data.get(begin..end);
             // The metadata was checked: the length is that of the shape.
             let Some(bytes) = bytes else {
                 problems.push(format!("`{}`: its bytes are not in the file", param.name));
@@ -230,6 +254,83 @@ impl Weights {
             Err(Error::WeightsMismatch { problems })
         }
     }
+}
+
+fn bad(path: &Path, reason: impl ToString) -> Error {
+    Error::BadWeights {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+/// Reads what a file of so many bytes begins with; the bytes of the tensors behind it are the rest.
+fn read_header(file: &mut impl Read, length: u64) -> Result<(Metadata, usize), String> {
+    if length == 0 {
+        return Err("the file is empty".to_owned());
+    }
+    let mut size = [0; 8];
+    let cannot_read = |error: io::Error| format!("its header cannot be read: {error}");
+    file.read_exact(&mut size).map_err(cannot_read)?;
+    let size = u64::from_le_bytes(size);
+    let rest = length
+        .checked_sub(8)
+        .and_then(|rest| rest.checked_sub(size));
+    let Some(rest) = rest.filter(|_| size <= MAX_HEADER_BYTES) else {
+        return Err(format!("a header of {size} bytes, in a file of {length}"));
+    };
+    let mut header = vec![0; size as usize];
+    file.read_exact(&mut header).map_err(cannot_read)?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| error.to_string())?;
+    check_places(&metadata, rest)?;
+    Ok((
+        metadata,
+        usize::try_from(rest).map_err(|error| error.to_string())?,
+    ))
+}
+
+/// That tensors lie one behind another, as long as their shapes say, and fill the file.
+fn check_places(metadata: &Metadata, length: u64) -> Result<(), String> {
+    let tensors = metadata.tensors();
+    let mut places: Vec<_> = tensors
+        .iter()
+        .map(|(name, info)| (info.data_offsets, name))
+        .collect();
+    places.sort_unstable();
+    let mut next = 0;
+    for ((begin, end), name) in places {
+        let info = tensors[name];
+        let elements = info
+            .shape
+            .iter()
+            .try_fold(1_usize, |all, dim| all.checked_mul(*dim));
+        let bits = elements.and_then(|elements| elements.checked_mul(info.dtype.bitsize()));
+        let fits = bits.is_some_and(|bits| {
+            Some(bits) == end.checked_sub(begin).and_then(|n| n.checked_mul(8))
+        });
+        if begin != next || !fits {
+            return Err(format!(
+                "`{name}` is not as long as its shape says, or not where it should be"
+            ));
+        }
+        next = end;
+    }
+    match next as u64 == length {
+        true => Ok(()),
+        false => Err(format!(
+            "its tensors have {next} bytes, and {length} are there"
+        )),
+    }
+}
+
+/// Reads the bytes of the tensors.
+fn read_data(path: &Path, mut file: impl Read, length: usize) -> Result<AlignedBuffer, Error> {
+    let mut data = AlignedBuffer::zeroed(length, "the weights file")?;
+    let read = file.read_exact(&mut data.bytes_mut()[..length]);
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => bad(path, "it became shorter while it was read"),
+        _ => bad(path, error),
+    })?;
+    Ok(data)
 }
 
 /// An element type of safetensors as messages write it.

@@ -17,6 +17,7 @@ use cohort_passes::pipeline::{self, PASSES};
 
 use self::emit::{Format, Level};
 use crate::exit::{FAILED, SUCCESS, Stop};
+use crate::output::{self, Named};
 use crate::text;
 
 /// MLIR's parsers and passes recurse over what they read.
@@ -32,9 +33,16 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     let registry = glue::Registry::new();
     let options = glue::parse(&registry, arguments, &overview())?;
     if options.list_passes_markdown {
-        crate::output::write(Path::new("-"), passes::markdown().as_bytes())?;
+        output::write(Path::new("-"), passes::markdown().as_bytes())?;
         return Ok(SUCCESS);
     }
+    let written: [Named<'_>; 1] = [("-o", &options.output)];
+    let read = [
+        Some(("the input", options.input.as_path())),
+        (options.weights.as_deref()).map(|path| ("the weights file", path)),
+    ];
+    let read: Vec<Named<'_>> = read.into_iter().flatten().collect();
+    output::refuse_same(&written, &read)?;
     let input = text::read(&options.input)?;
     let format = options.format()?;
     let level = options.emit.as_deref().map(Level::parse).transpose()?;
@@ -77,22 +85,22 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         Some(Level::Stage(stage)) => passes::pipeline(stage, &pipeline_options),
         Some(Level::Ast) => {
             let ast = emit::ast(&options, format, &input)?;
-            crate::output::write(&options.output, ast.as_bytes())?;
+            output::write(&options.output, ast.as_bytes())?;
             return Ok(SUCCESS);
         }
         Some(Level::Object) => {
             let object = emit::object(&options, &pipeline_options, format, &input)?;
-            crate::output::write(&options.output, &object)?;
+            output::write(&options.output, &object)?;
             return Ok(SUCCESS);
         }
         Some(level @ (Level::Ptx | Level::Cubin)) => {
             let code = emit::gpu(&options, &pipeline_options, format, &input, level)?;
-            crate::output::write(&options.output, &code)?;
+            output::write(&options.output, &code)?;
             return Ok(SUCCESS);
         }
         Some(Level::Artifact) => {
             let artifact = emit::artifact(&options, &pipeline_options, format, &input)?;
-            crate::output::write(&options.output, &artifact)?;
+            output::write(&options.output, &artifact)?;
             return Ok(SUCCESS);
         }
     };
@@ -102,7 +110,7 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     };
     let (succeeded, output) = glue::run(&registry, &input, &options.input, &pipeline);
     if succeeded || !output.is_empty() {
-        crate::output::write(&options.output, &output)?;
+        output::write(&options.output, &output)?;
     }
     Ok(if succeeded { SUCCESS } else { FAILED })
 }

@@ -19,10 +19,11 @@ mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
-use cohort_runtime::{Error, Session, Stats, Weights};
+use cohort_runtime::{Error, Session, Stats, Weights, memory};
 
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{Document, Lines};
@@ -59,17 +60,22 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
 
 fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
-    cohort_runtime::device::probe(arguments.config().device).map_err(stop)?;
-    let program = model::load(arguments)?;
+    let total = arguments.total_memory();
+    // What is loaded may take all that is free, and no more.
+    memory::set_most(memory::free_bytes().unwrap_or(u64::MAX));
+    let config = arguments.config(total);
+    cohort_runtime::device::probe(config.device).map_err(stop)?;
+    // A pipe can be read but once.
+    let weights = match &arguments.weights {
+        Some(path) => Some(Arc::new(Weights::open(path).map_err(stop)?)),
+        None => None,
+    };
+    let program = model::load(arguments, weights.clone())?;
+    let weights = weights.unwrap_or_else(|| Arc::new(Weights::none()));
     let compile_seconds = begin.elapsed().as_secs_f64();
 
-    let config = arguments.config();
-    let weights = match &arguments.weights {
-        Some(path) => Weights::open(path).map_err(stop)?,
-        None => Weights::none(),
-    };
     if let Some(compositions) = arguments.verify_batch_invariance {
-        return verify::run(arguments, &program, &weights, compositions);
+        return verify::run(arguments, config, &program, &weights, compositions);
     }
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| sandbox::open(arguments, path));
     let stats_file = open(&arguments.stats).transpose()?;
@@ -83,8 +89,11 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let conversions = weights.conversions(program.manifest());
     let mut session = Session::new(program, &weights, config).map_err(stop)?;
     for sentence in conversions {
-        eprintln!("note: {sentence}");
+        crate::exit::say(&format!("note: {sentence}"));
     }
+    // They are packed now.
+    drop(weights);
+    memory::set_most(total);
     if arguments.explain.is_some() {
         session.survey();
     }

@@ -117,6 +117,8 @@ pub enum Failure {
     NanDecision = 8,
     /// Two instance dims that must be equal are not.
     ShapeMismatch = 9,
+    /// Only the runtime looks at the clock.
+    TimeLimit = 10,
 }
 
 impl Failure {
@@ -132,6 +134,7 @@ impl Failure {
             Failure::DivisionByZero => "division_by_zero",
             Failure::NanDecision => "nan_decision",
             Failure::ShapeMismatch => "shape_mismatch",
+            Failure::TimeLimit => "time_limit",
         }
     }
 
@@ -147,6 +150,7 @@ impl Failure {
             DivisionByZero,
             NanDecision,
             ShapeMismatch,
+            TimeLimit,
         ]
         .into_iter()
         .find(|failure| *failure as u32 == code)

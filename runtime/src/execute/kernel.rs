@@ -94,7 +94,7 @@ fn does_as_much(one: &manifest::Kernel, other: &manifest::Kernel) -> bool {
 /// Operations a row: those of products, and one for each element that is read or written.
 fn row_work(manifest: &Manifest, kernel: &manifest::Kernel) -> u64 {
     let elements = |space: usize| manifest.spaces[space].row_elements();
-    let read: u64 = kernel
+    let read = kernel
         .operands
         .iter()
         .map(|operand| match operand {
@@ -103,7 +103,9 @@ fn row_work(manifest: &Manifest, kernel: &manifest::Kernel) -> u64 {
             Operand::Rows { .. } | Operand::Stacked { .. } => 0,
             Operand::Scalar(_) | Operand::Length => 1,
         })
-        .sum();
-    let written: u64 = kernel.results.iter().map(|space| elements(*space)).sum();
-    kernel.flops_per_row + 4 * (read + written)
+        .fold(0, u64::saturating_add);
+    let written = kernel.results.iter().map(|space| elements(*space));
+    let written = written.fold(0, u64::saturating_add);
+    let elements = read.saturating_add(written);
+    (kernel.flops_per_row).saturating_add(elements.saturating_mul(4))
 }

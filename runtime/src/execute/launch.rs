@@ -19,8 +19,12 @@ use super::lists::Lists;
 use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
 use crate::arena::SpaceBase;
+use crate::error::Error;
 use crate::stats::{Launches, Modes};
 use crate::workers::{Shape, Workers};
+
+/// Operations a thread between two looks at the clock: some milliseconds of any kernel.
+pub(super) const MOST_WORK: u64 = 1 << 27;
 
 /// A launch with its rows placed.
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +62,13 @@ pub(super) struct Flush<'a> {
     pub workers: &'a Workers,
     /// Room for the copies of one launch's operands, when they are copied.
     pub copies: Option<*mut u8>,
+    /// When it is too late.
+    pub end: Option<Instant>,
 }
 
 impl Flush<'_> {
-    /// Counts in `launches`, which has an entry a kernel.
-    pub fn run(self, launches: &mut [Launches]) {
+    /// Counts in `launches`, which has an entry a kernel. When it is too late, the rest is not computed.
+    pub fn run(self, launches: &mut [Launches]) -> Result<(), Error> {
         let mut operands = Vec::new();
         let mut results = Vec::new();
         let mut before = Instant::now();
@@ -75,7 +81,8 @@ impl Flush<'_> {
             let launches = &mut launches[placed.kernel as usize];
             let listed = self::operands(&self, kernel, placed, &mut operands, &mut launches.modes);
             if let Some(copies) = self.copies {
-                launches.copied_rows += copy_operands(&self, kernel, placed, &mut operands, copies);
+                launches.copied_rows +=
+                    copy_operands(&self, kernel, placed, &mut operands, copies)?;
             }
             results.clear();
             results.extend(kernel.results.iter().enumerate().map(|(result, space)| {
@@ -96,7 +103,15 @@ impl Flush<'_> {
                 .ragged
                 .map(|ragged| self.ragged.launches[ragged].tables);
             if let Some((tasks, _)) = tables.and_then(|tables| self.tables.tasks(tables)) {
-                self.workers.each_task(tasks, &run);
+                match self.end {
+                    None => self.workers.each_task(tasks, &run),
+                    Some(_) => {
+                        for some in tasks.chunks(self.workers.threads()) {
+                            self.workers.each_task(some, &run);
+                            self.in_time()?;
+                        }
+                    }
+                }
             } else {
                 let shape = Shape {
                     rows: u64::from(placed.rows),
@@ -104,8 +119,8 @@ impl Flush<'_> {
                     row_work: kernel.row_work + listed / u64::from(placed.rows),
                 };
                 match tables.and_then(|tables| self.tables.spans(kernel, tables)) {
-                    None => self.workers.each_range(shape, &run),
-                    Some(spans) => self.each_span(spans, shape, &run),
+                    None => self.each_range(shape, &run)?,
+                    Some(spans) => self.each_span(spans, shape, &run)?,
                 }
             }
             let after = Instant::now();
@@ -116,7 +131,42 @@ impl Flush<'_> {
                 launches.ragged.add(work);
             }
             before = after;
+            self.in_time()?;
         }
+        Ok(())
+    }
+
+    fn in_time(&self) -> Result<(), Error> {
+        match self.end {
+            Some(end) if Instant::now() >= end => Err(Error::Late),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `run` for ranges of all rows; with a look at the clock now and then, where there is an end.
+    fn each_range(
+        &self,
+        shape: Shape,
+        run: &(dyn Fn(u64, u64, *mut u8) + Sync),
+    ) -> Result<(), Error> {
+        let tile = shape.row_tile.max(1);
+        let most = MOST_WORK.saturating_mul(self.workers.threads() as u64);
+        let rows = match self.end {
+            None => shape.rows,
+            Some(_) => (most / shape.row_work.max(1)).max(1).next_multiple_of(tile),
+        };
+        let mut first = 0;
+        while first < shape.rows {
+            let part = Shape {
+                rows: rows.min(shape.rows - first),
+                ..shape
+            };
+            let run = |begin, end, scratch: *mut u8| run(first + begin, first + end, scratch);
+            self.workers.each_range(part, &run);
+            first += part.rows;
+            self.in_time()?;
+        }
+        Ok(())
     }
 
     /// Calls `run` for ranges of rows that are of one call each.
@@ -125,15 +175,16 @@ impl Flush<'_> {
         spans: &[(u32, u32)],
         shape: Shape,
         run: &(dyn Fn(u64, u64, *mut u8) + Sync),
-    ) {
+    ) -> Result<(), Error> {
         for (first, rows) in spans {
             let (first, rows) = (u64::from(*first), u64::from(*rows));
             if rows > 0 {
                 let of_call = Shape { rows, ..shape };
                 let run = |begin, end, scratch: *mut u8| run(first + begin, first + end, scratch);
-                self.workers.each_range(of_call, &run);
+                self.each_range(of_call, &run)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -264,7 +315,7 @@ fn copy_operands(
     placed: &Placed,
     operands: &mut [OperandRef],
     copies: *mut u8,
-) -> u64 {
+) -> Result<u64, Error> {
     let tables = placed
         .ragged
         .map(|ragged| flush.ragged.launches[ragged].tables);
@@ -295,8 +346,8 @@ fn copy_operands(
         let run = |begin, end, _: *mut u8| copy.run(begin, end);
         match spans {
             // What is between the rows of calls names no row.
-            Some(spans) => flush.each_span(spans, shape, &run),
-            None => flush.workers.each_range(shape, &run),
+            Some(spans) => flush.each_span(spans, shape, &run)?,
+            None => flush.each_range(shape, &run)?,
         }
         *given = OperandRef {
             base: to.cast_const().cast(),
@@ -306,7 +357,7 @@ fn copy_operands(
         to = to.wrapping_add(copy_bytes(row_bytes, placed.entries));
         rows += u64::from(placed.entries);
     }
-    rows
+    Ok(rows)
 }
 
 /// What the copy of an operand takes, so that the next one is aligned like rows are.

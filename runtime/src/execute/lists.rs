@@ -71,7 +71,7 @@ impl Lists {
 }
 
 fn too_long() -> Error {
-    Error::Unsupported("lists of more than 2^32 rows together in a batch".to_owned())
+    Error::BatchTooLarge("lists of more than 2^32 rows together in a batch".to_owned())
 }
 
 #[cfg(test)]

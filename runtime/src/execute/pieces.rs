@@ -31,6 +31,8 @@ pub struct Rule {
     pub threads: usize,
     /// Without, no call is divided, and tasks begin in the order of their calls.
     pub remapping: bool,
+    /// What a task takes at most, so that the clock is looked at in between.
+    pub most_work: u64,
 }
 
 /// What a call costs, in operations, roughly.
@@ -148,7 +150,10 @@ impl Pieces {
             .iter()
             .fold(0, |sum: u64, work| sum.saturating_add(work.total()));
         let threads = rule.threads as u64;
-        if threads <= 1 || all < 2 * MIN_WORK {
+        let slices = all.div_ceil(rule.most_work);
+        if slices > threads {
+            self.make_tasks(works, division, rule.remapping, all as f64 / slices as f64);
+        } else if threads <= 1 || all < 2 * MIN_WORK {
             // More than there is.
             self.make_tasks(works, division, false, 2.0 * all as f64);
         } else if !rule.remapping || division.is_none() {
@@ -302,6 +307,7 @@ mod tests {
     const TWO: Rule = Rule {
         threads: 2,
         remapping: true,
+        most_work: u64::MAX,
     };
 
     fn even(work: u64, length: u64) -> CallWork {

@@ -200,15 +200,16 @@ impl<'m> Builder<'m> {
         base: usize,
     ) -> Result<(), Problem> {
         self.charge(8 * (self.values.len() - base) as u64)?;
-        let pointer = inputs.memory.alloc_copy(&self.values[base..]) as u64;
+        let copy = inputs.memory.alloc_copy(&self.values[base..]);
         self.values.truncate(base);
-        self.values.push(pointer);
+        self.values.push(copy.ok_or(Problem::Memory)? as u64);
         Ok(())
     }
 
     pub(super) fn alloc(&mut self, inputs: &mut Inputs, slots: &[u64]) -> Result<u64, Problem> {
         self.charge(8 * slots.len() as u64)?;
-        Ok(inputs.memory.alloc_copy(slots) as u64)
+        let copy = inputs.memory.alloc_copy(slots);
+        Ok(copy.ok_or(Problem::Memory)? as u64)
     }
 
     /// Counts memory that stays, and checks it together with what the stacks use now.

@@ -1,9 +1,10 @@
 //! A call of a kernel: an entry in the log, and a place in a bucket.
 
-use cohort_abi::Handle;
+use cohort_abi::{Failure, Handle};
 
 use super::costs::{list_at, special_costs};
 use super::{Recorder, Stopped};
+use crate::failure::Place;
 use crate::slot::Slot;
 
 impl Recorder {
@@ -15,11 +16,14 @@ impl Recorder {
     /// runs on this recorder.
     #[inline]
     pub(crate) unsafe fn record(&mut self, kernel: u32, operands: *const u64) -> u64 {
+        if self.state.nodes_left == 0 {
+            self.more_calls(kernel);
+        }
         let Some(calls) = self.kernels.get_mut(kernel as usize) else {
             self.stop(Stopped::Broken(format!("a call of kernel {kernel}")));
         };
-        if self.state.nodes_left == 0 || self.state.memory_left < calls.call_bytes {
-            self.stop_at_limit(kernel);
+        if self.state.memory_left < calls.call_bytes {
+            self.stop_because(Failure::MemoryLimit, Place::Kernel(kernel));
         }
         self.state.nodes_left -= 1;
         self.state.memory_left -= calls.call_bytes;
@@ -110,8 +114,8 @@ impl Recorder {
             size += listed;
             rows = of_call;
         }
-        if self.log.capacity() - self.log.len() < size {
-            self.log.reserve(size);
+        if self.log.capacity() - self.log.len() < size && self.log.try_reserve(size).is_err() {
+            self.stop(Stopped::OutOfMemory);
         }
         let calls = &self.kernels[kernel as usize];
         let length = self.log.len();

@@ -13,10 +13,8 @@ impl Recorder {
         state.context.phase = 0;
         state.context.key = key;
         state.context.max_depth = self.limits.max_depth;
-        state.nodes_left = self.limits.max_nodes;
         state.rows_left = (MAX_ROWS / self.max_results) as i64;
         state.memory_left = self.limits.max_memory.saturating_sub(input_bytes);
-        state.steps_left = self.limits.max_steps;
         state.floor = 0;
         state.first_epoch = self.epoch;
         state.computed_rows = 0;
@@ -26,6 +24,7 @@ impl Recorder {
             memory_left: state.memory_left,
             memory: state.memory.mark(),
         };
+        self.begin_time();
         self.segments.push(self.log.len());
         self.stopped = None;
     }
@@ -87,7 +86,7 @@ impl Recorder {
 
     /// Rows that the calls of the running instance make, equal calls counted each.
     fn instance_rows(&self) -> u64 {
-        let calls = self.limits.max_nodes - self.state.nodes_left;
+        let calls = self.limits.max_nodes - self.calls_left();
         let most = (MAX_ROWS / self.max_results) as i64;
         calls.saturating_add_signed(most - self.state.rows_left)
     }

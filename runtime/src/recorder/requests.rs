@@ -17,7 +17,11 @@ impl Recorder {
         match slots.checked_mul(8) {
             Some(bytes) if bytes <= self.state.memory_left => {
                 self.state.memory_left -= bytes;
-                self.state.memory.alloc(slots as usize)
+                let memory = self.state.memory.alloc(slots as usize);
+                if memory.is_null() {
+                    self.stop(Stopped::OutOfMemory);
+                }
+                memory
             }
             _ => self.stop_because(Failure::MemoryLimit, Place::Unknown),
         }
@@ -32,7 +36,7 @@ impl Recorder {
     pub(crate) unsafe fn step(&mut self, steps: u64) {
         match self.state.steps_left.checked_sub(steps) {
             Some(left) => self.state.steps_left = left,
-            None => self.stop_because(Failure::StepLimit, Place::Unknown),
+            None => self.more_steps(steps),
         }
     }
 
@@ -77,17 +81,6 @@ impl Recorder {
             None => Stopped::Broken(format!("failure code {code}")),
         };
         self.stop(stopped)
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn stop_at_limit(&mut self, kernel: u32) -> ! {
-        let failure = if self.state.nodes_left == 0 {
-            Failure::NodeLimit
-        } else {
-            Failure::MemoryLimit
-        };
-        self.stop_because(failure, Place::Kernel(kernel))
     }
 
     #[cold]

@@ -2,6 +2,7 @@
 
 use cohort_abi::Context;
 
+use super::time::Time;
 use crate::bump::{Bump, Mark};
 
 /// Where what an instance recorded since the last flush begins, to cut it off.
@@ -25,6 +26,7 @@ pub struct State {
     pub(super) rows_left: i64,
     pub(super) memory_left: u64,
     pub(super) steps_left: u64,
+    pub(super) time: Time,
     /// The order key from which its calls count.
     pub(super) floor: u64,
     /// The epoch in which it began; see [`crate::sharing`].
@@ -47,6 +49,7 @@ impl State {
             rows_left: 0,
             memory_left: 0,
             steps_left: 0,
+            time: Time::default(),
             floor: 0,
             first_epoch: 0,
             computed_rows: 0,

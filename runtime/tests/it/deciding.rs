@@ -22,6 +22,7 @@ fn config(batch: Batch, threads: usize) -> Config {
             max_nodes: 1000,
             max_memory: 1 << 20,
             max_steps: 100,
+            max_time: None,
         },
         ..Config::default()
     }

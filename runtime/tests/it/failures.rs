@@ -12,6 +12,7 @@ fn limits() -> Limits {
         max_nodes: 1000,
         max_memory: 1 << 20,
         max_steps: 5000,
+        max_time: None,
     }
 }
 

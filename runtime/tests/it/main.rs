@@ -10,6 +10,7 @@ mod explain;
 mod failures;
 mod inputs;
 mod keeping;
+mod manifests;
 mod outputs;
 mod program;
 mod programs_and_weights;

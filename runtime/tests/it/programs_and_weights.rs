@@ -218,6 +218,22 @@ fn files_that_are_no_weights() {
 }
 
 #[test]
+fn a_file_that_becomes_shorter_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("w.safetensors");
+    write_weights(&path, &tree_tensors());
+    let weights = Weights::open(&path).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(100).unwrap();
+    let program = Program::new(tree_manifest(), Box::new(tree_functions())).unwrap();
+    let Err(error) = Session::new(program, &weights, Config::default()) else {
+        panic!("the weights are not there");
+    };
+    assert_eq!(error.fault(), Fault::User);
+    assert!(error.to_string().contains("became shorter"), "{error}");
+}
+
+#[test]
 fn shapes_can_be_read_before_anything_is_compiled() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("w.safetensors");

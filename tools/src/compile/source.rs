@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use cohort_abi::manifest;
 use cohort_frontend::program::{Elem, Program};
 use cohort_frontend::{Checked, Diagnostic, Sources};
-use cohort_runtime::{WeightShape, WeightShapes};
+use cohort_runtime::{WeightShape, Weights};
 use melior::{Context, ir::Module};
 
 use crate::exit::{Stop, USAGE};
@@ -15,14 +16,14 @@ use crate::exit::{Stop, USAGE};
 /// What program dims are bound from.
 #[derive(Clone, Debug, Default)]
 pub struct Dims {
-    pub weights: Option<PathBuf>,
+    pub weights: Option<Arc<Weights>>,
     /// `H=256`
     pub named: BTreeMap<String, u64>,
 }
 
 impl Dims {
     /// Reads `--dim` options.
-    pub fn new(weights: Option<PathBuf>, options: &[String]) -> Result<Dims, Stop> {
+    pub fn new(weights: Option<Arc<Weights>>, options: &[String]) -> Result<Dims, Stop> {
         let mut named = BTreeMap::new();
         for option in options {
             let parsed = option
@@ -43,6 +44,13 @@ impl Dims {
     pub fn is_empty(&self) -> bool {
         self.weights.is_none() && self.named.is_empty()
     }
+}
+
+/// Opens a weights file.
+pub fn open_weights(path: Option<&Path>) -> Result<Option<Arc<Weights>>, Stop> {
+    let open = |path| Weights::open(path).map(Arc::new);
+    let weights = path.map(open).transpose();
+    weights.map_err(|error| Stop::usage(error.to_string()))
 }
 
 /// A program whose types are right.
@@ -69,10 +77,8 @@ impl Source {
     /// Gives every program dim its number.
     pub fn bind(&self, dims: &Dims) -> Result<Program, Stop> {
         let mut weights = BTreeMap::new();
-        if let Some(path) = &dims.weights {
-            let shapes =
-                WeightShapes::read(path).map_err(|error| Stop::usage(error.to_string()))?;
-            for (name, WeightShape { dtype, elem, shape }) in shapes {
+        if let Some(file) = &dims.weights {
+            for (name, WeightShape { dtype, elem, shape }) in file.shapes() {
                 let elem = match elem {
                     Some(manifest::Elem::F32) => Elem::F32,
                     Some(manifest::Elem::I32) => Elem::I32,
@@ -81,7 +87,7 @@ impl Source {
                         return Err(Stop::usage(format!(
                             "in {}: `{name}` has elements of type {dtype}; weights are f32 (also stored as \
                              f16, bf16 or f64), i32 (also as i64) or bool",
-                            path.display()
+                            file.path().display()
                         )));
                     }
                     // Whether a tensor that the program does not use may be there is asked later.

@@ -19,7 +19,7 @@ use crate::compile::diagnostics::Reporter;
 use crate::compile::gpu::GpuCode;
 use crate::compile::module;
 use crate::compile::object::{self, Target};
-use crate::compile::source::{self, Dims, Source};
+use crate::compile::source::{self, Source};
 use crate::exit::{Stop, USAGE};
 
 /// What an input is written in.
@@ -71,7 +71,7 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
     let (sources, file) = source::sources(&options.input, input)?;
     let mut text = cohort_frontend::dump_ast(&sources, file)
         .map_err(|diagnostics| source::report(&diagnostics, &sources))?;
-    let dims = Dims::new(options.weights.clone(), &options.dims)?;
+    let dims = options.dims()?;
     let source = Source::check(&options.input, input)?;
     if !dims.is_empty() || source.checked.dims().is_empty() {
         text += "\n// The typed program, dims bound.\n";
@@ -83,7 +83,7 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
 /// The level-0 module of a `.coh` program, as bytecode, which keeps locations.
 pub fn program(options: &Options, input: &[u8]) -> Result<Vec<u8>, Stop> {
     let source = Source::check(&options.input, input)?;
-    let program = source.bind(&Dims::new(options.weights.clone(), &options.dims)?)?;
+    let program = source.bind(&options.dims()?)?;
     let context = cohort_dialects::new_context();
     let module = source.lower(&context, &program)?;
     Ok(module.as_operation().write_bytecode())
@@ -211,7 +211,7 @@ fn lowered<'c>(
     match format {
         Format::Coh => {
             let source = Source::check(&options.input, input)?;
-            let program = source.bind(&Dims::new(options.weights.clone(), &options.dims)?)?;
+            let program = source.bind(&options.dims()?)?;
             let _handler = Reporter::with_sources(&source.sources).attach(context);
             let mut module = source.lower(context, &program)?;
             module::run_passes_upto(context, &mut module, Stage::Program, upto, pipeline)?;

@@ -11,6 +11,7 @@ use melior::{StringRef, dialect::DialectRegistry};
 use mlir_sys::{MlirDialectRegistry, MlirPass, MlirStringRef};
 
 use super::emit::Format;
+use crate::compile::source::{Dims, open_weights};
 use crate::exit::Stop;
 
 /// Every dialect that may appear in an input: upstream's and ours.
@@ -88,6 +89,11 @@ impl Options {
             .chain(precision.map(|name| format!("--precision {name}")))
             .chain(without.map(|pass| format!("--without {pass}")))
             .collect()
+    }
+
+    /// What the program's dims are bound from.
+    pub fn dims(&self) -> Result<Dims, Stop> {
+        Dims::new(open_weights(self.weights.as_deref())?, &self.dims)
     }
 
     /// Whether the pipeline behind `--emit` differs from the default.

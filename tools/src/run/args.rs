@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use cohort_runtime::device::{self, DeviceKind};
-use cohort_runtime::{Batch, Config, Limits, Policy};
+use cohort_runtime::{Batch, Config, Limits, Policy, memory};
 
 use super::explain::Format;
 use super::model::Kind;
@@ -124,12 +124,23 @@ pub struct Arguments {
     /// How many kernel calls an instance may need
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_nodes)]
     pub max_nodes: u64,
-    /// How much memory an instance may need, `512M`
-    #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = parse_bytes)]
-    pub max_memory: u64,
+    /// How much memory an instance may need, `512M`; without, 4G, or a quarter of --total-memory
+    /// where that is less
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub max_memory: Option<u64>,
+    /// How much memory all instances of a batch may use together; without, half of what is free for
+    /// this process when it starts
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub total_memory: Option<u64>,
     /// How many loop iterations an instance may need
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_steps)]
     pub max_steps: u64,
+    /// How many seconds an instance may take, waiting for the others of its batch included
+    #[arg(
+        long, value_name = "SECONDS", value_parser = parse_seconds,
+        conflicts_with_all = ["oracle", "verify_batch_invariance", "benchmark_repetitions"]
+    )]
+    pub max_seconds: Option<Duration>,
     /// How many seconds the run may take, compiling included; what is finished then is in the output
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub max_run_seconds: Option<Duration>,
@@ -224,6 +235,13 @@ pub enum BatchSize {
     All,
 }
 
+/// What an instance, and a batch before another is begun, may use at most unless told.
+const MOST_MEMORY: u64 = 4 << 30;
+/// Of all memory, the part of an instance, and of a batch: a batch holds its inputs twice, as text and
+/// as rows, and what is beyond its own part is one instance's.
+const SHARES: u64 = 4;
+/// Where less is free, it is not known to be too little.
+const LEAST_TOTAL: u64 = 256 << 20;
 /// More threads than any machine has cores make nothing faster, and each takes memory.
 const MOST_THREADS: i64 = 1024;
 
@@ -358,16 +376,28 @@ impl Arguments {
         }
     }
 
-    pub fn limits(&self) -> Limits {
+    /// What is used by instances, and neither by weights nor by code.
+    pub fn total_memory(&self) -> u64 {
+        let free = || {
+            let weights = self.weights.as_deref().and_then(super::files::size);
+            let free = memory::free_bytes()?.saturating_sub(weights.unwrap_or(0));
+            Some((free / 2).max(LEAST_TOTAL))
+        };
+        self.total_memory.or_else(free).unwrap_or(u64::MAX)
+    }
+
+    fn limits(&self, total: u64) -> Limits {
         Limits {
             max_depth: self.max_depth,
             max_nodes: self.max_nodes,
-            max_memory: self.max_memory,
+            max_memory: (self.max_memory).unwrap_or(MOST_MEMORY.min(total / SHARES)),
             max_steps: self.max_steps,
+            max_time: self.max_seconds,
         }
     }
 
-    pub fn config(&self) -> Config {
+    /// `total` are the bytes that instances may use together.
+    pub fn config(&self, total: u64) -> Config {
         let batch = match (self.no_batch, self.in_flight, self.batch) {
             (true, _, _) => Batch::Unbatched,
             (false, Some(count), _) => Batch::InFlight(count as usize),
@@ -384,7 +414,8 @@ impl Arguments {
         Config {
             batch,
             threads: usize::from(self.threads),
-            limits: self.limits(),
+            limits: self.limits(total),
+            batch_memory: MOST_MEMORY.min(total / SHARES),
             allow_unused_weights: self.allow_unused_weights,
             share_calls: !self.no_sharing && !without.sharing,
             keep_memory: self.keep_memory,

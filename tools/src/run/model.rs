@@ -6,9 +6,10 @@
 //! harmless runs as code.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use cohort_runtime::artifact::TrustedKeys;
-use cohort_runtime::{Artifact, Error, Program};
+use cohort_runtime::{Artifact, Error, Program, Weights};
 
 use super::args::Arguments;
 use crate::exit::Stop;
@@ -33,7 +34,7 @@ impl Kind {
 }
 
 /// Reads the program, checks that it may run, and compiles it unless it is compiled.
-pub fn load(arguments: &Arguments) -> Result<Program, Stop> {
+pub fn load(arguments: &Arguments, weights: Option<Arc<Weights>>) -> Result<Program, Stop> {
     let path = &arguments.model;
     let kind = Kind::of(path);
     if kind == Kind::Ir && !arguments.allow_ir {
@@ -63,7 +64,7 @@ pub fn load(arguments: &Arguments) -> Result<Program, Stop> {
             path.display()
         )));
     }
-    compile(arguments, &bytes)
+    compile(arguments, &bytes, weights)
 }
 
 /// Refuses an artifact that was not signed with one of the keys in a file.
@@ -82,9 +83,13 @@ fn check_signature(path: &Path, bytes: &[u8], keys: &Path) -> Result<(), Stop> {
 }
 
 #[cfg(feature = "compiler")]
-fn compile(arguments: &Arguments, bytes: &[u8]) -> Result<Program, Stop> {
+fn compile(
+    arguments: &Arguments,
+    bytes: &[u8],
+    weights: Option<Arc<Weights>>,
+) -> Result<Program, Stop> {
     const STACK_BYTES: usize = 1 << 30;
-    let dims = crate::compile::source::Dims::new(arguments.weights.clone(), &arguments.dims)?;
+    let dims = crate::compile::source::Dims::new(weights, &arguments.dims)?;
     let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
     // MLIR's passes recurse over what they transform.
     let program = crate::stack::with_stack(STACK_BYTES, || {
@@ -103,7 +108,7 @@ struct Carried(Program);
 unsafe impl Send for Carried {}
 
 #[cfg(not(feature = "compiler"))]
-fn compile(arguments: &Arguments, _: &[u8]) -> Result<Program, Stop> {
+fn compile(arguments: &Arguments, _: &[u8], _: Option<Arc<Weights>>) -> Result<Program, Stop> {
     Err(Stop::usage(format!(
         "{} is not an artifact, and this batch-run was built without the compiler; make an artifact of \
          it with `batch-opt --emit artifact`",

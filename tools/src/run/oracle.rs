@@ -1,13 +1,15 @@
 //! `--oracle`: the same files through the f64 interpreter.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
-use cohort_oracle::{Limits, Oracle, read_weights, unused_weights};
-use cohort_runtime::Stats;
+use cohort_oracle::{Limits, Oracle, parse_weights, unused_weights};
+use cohort_runtime::{Stats, Weights};
 
 use super::args::Arguments;
 use super::watch::Watch;
-use super::{files, summarise, write_stats};
+use super::{files, stop, summarise, write_stats};
 use crate::compile::source::{Dims, Source};
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::Lines;
@@ -19,14 +21,15 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         return Err(Stop::usage("`--oracle` runs `.coh` programs only"));
     }
     let source = Source::check(&arguments.model, &bytes)?;
-    let program = source.bind(&Dims::new(arguments.weights.clone(), &arguments.dims)?)?;
+    let (mut shapes, mut weights) = (None, BTreeMap::new());
+    if let Some(path) = &arguments.weights {
+        let bytes = crate::text::read(path)?;
+        shapes = Some(Arc::new(Weights::of(path, bytes.clone().into()).map_err(stop)?));
+        weights = parse_weights(&bytes)
+            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+    }
+    let program = source.bind(&Dims::new(shapes, &arguments.dims)?)?;
     let compile_seconds = begin.elapsed().as_secs_f64();
-
-    let weights = match &arguments.weights {
-        Some(path) => read_weights(path)
-            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?,
-        None => Default::default(),
-    };
     let unused = unused_weights(&program, &weights);
     if !arguments.allow_unused_weights && !unused.is_empty() {
         return Err(Stop::usage(format!(

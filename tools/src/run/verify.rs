@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use cohort_runtime::verify::{Options, Verdict, verify};
-use cohort_runtime::{Program, Weights};
+use cohort_runtime::{Config, Program, Weights};
 
 use super::args::Arguments;
 use super::{files, stop};
@@ -12,6 +12,7 @@ use crate::exit::{FAILED, SUCCESS, Stop};
 /// Runs the check; the report takes the place of the results.
 pub fn run(
     arguments: &Arguments,
+    config: Config,
     program: &Program,
     weights: &Weights,
     compositions: u64,
@@ -27,7 +28,6 @@ pub fn run(
         // Two threads split launches even where there is one core.
         max_threads: cores.clamp(2, 8).max(usize::from(arguments.threads)),
     };
-    let config = arguments.config();
     let verdict = verify(program, weights, config, &input, options, &mut |_| {}).map_err(stop)?;
     let (code, text) = match &verdict {
         Verdict::Holds(summary) => (SUCCESS, format!("{summary}\n")),

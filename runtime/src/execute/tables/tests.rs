@@ -10,6 +10,7 @@ const RULE: TableRule = TableRule {
     pieces: Rule {
         threads: 2,
         remapping: true,
+        most_work: u64::MAX,
     },
     is_padded: false,
     keeps_padding: true,

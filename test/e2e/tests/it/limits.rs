@@ -1,7 +1,12 @@
 //! Limits: an instance that exceeds one fails alone, and depth alone is no problem.
 
-use cohort_e2e::Model;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
 use cohort_e2e::records::{Closeness, Record, compare_records};
+
+use cohort_e2e::{BatchRun, Model};
+use tempfile::TempDir;
 
 use crate::models::{balanced, chain, model_case};
 
@@ -110,5 +115,97 @@ fn a_deep_chain_is_no_problem() {
             Closeness::WholeOutput(1e-3),
         )
         .unwrap_or_else(|message| panic!("{message}\nfrom {}", outcome.describe()));
+    }
+}
+
+fn program(folder: &TempDir, text: &str) -> PathBuf {
+    let path = folder.path().join("model.coh");
+    std::fs::write(&path, text).expect("the temporary folder is writable");
+    path
+}
+
+/// The kind of each record's error; "" for a result.
+fn kinds(records: &[Record]) -> Vec<&str> {
+    let kind = |record: &Record| match &record.result {
+        Ok(_) => "",
+        Err(error) => match error.kind.as_str() {
+            "memory_limit" => "memory_limit",
+            "time_limit" => "time_limit",
+            _ => "another",
+        },
+    };
+    records.iter().map(kind).collect()
+}
+
+#[test]
+fn instances_that_are_large_together_run_one_after_another() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = "fn main(n: i32) -> i32 { let a = map(range(n), |i| i * 2); a[n - 1] + a[0] }\n";
+    let path = program(&folder, text);
+    // Each takes 16 MB, and all may take 64.
+    let input = "{\"n\": 1000000}\n".repeat(10) + "{\"n\": 5}\n";
+    let run = BatchRun::new(&path).args(&["--total-memory", "64M", "--max-memory", "40M"]);
+    let outcome = run.run(&input).expect_code(0);
+    assert_eq!(outcome.records().len(), 11);
+
+    // One that is allowed more than there is fails by itself.
+    let input = "{\"n\": 5}\n{\"n\": 90000000}\n{\"n\": 6}\n";
+    let run = BatchRun::new(&path).args(&["--total-memory", "64M", "--max-memory", "4G"]);
+    let outcome = run.run(input).expect_code(1);
+    let records = outcome.records();
+    assert_eq!(kinds(&records), ["", "memory_limit", ""]);
+    let message = &records[1].result.as_ref().expect_err("it failed").message;
+    assert!(message.contains("--total-memory"), "{message}");
+}
+
+#[test]
+fn rows_for_which_there_is_no_memory_are_an_instances_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = "fn main(x: f32[n]) -> f32[n, 1000, 100] { ones([n, 1000, 100]) * 2.0 }\n";
+    let path = program(&folder, text);
+    let many = vec!["1"; 500].join(", ");
+    let input = format!("{{\"x\": []}}\n{{\"x\": [{many}]}}\n{{\"x\": []}}\n");
+    for limit in ["1G", "100M"] {
+        let run = BatchRun::new(&path).args(&["--total-memory", "100M", "--max-memory", limit]);
+        let outcome = run.run(&input).expect_code(1);
+        assert_eq!(kinds(&outcome.records()), ["", "memory_limit", ""]);
+    }
+}
+
+#[test]
+fn an_instance_that_takes_too_long_fails_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // A queue of launches, a loop that tensors never end, and both.
+    for (text, arguments) in [
+        (
+            "fn main(n: i32) -> f32[64] {\n  fold(range(n), ones([64]), |s, i| \
+             tanh(tanh(tanh(s @ ones([64, 64])) @ ones([64, 64])) @ ones([64, 64])))\n}\n",
+            &[][..],
+        ),
+        (
+            "fn main(n: i32) -> f32[2] {\n  while sum(a) > 0.5 with (a = ones([2]) * f32(n - 2)) \
+             { a * 0.99999 + 0.00001 }\n}\n",
+            &[],
+        ),
+        (
+            "fn main(n: i32) -> f32[2] {\n  while sum(a) > 0.5 with (a = ones([2]) * f32(n - 2)) \
+             { a * 0.99999 + 0.00001 }\n}\n",
+            &["--in-flight", "2"],
+        ),
+    ] {
+        let path = program(&folder, text);
+        let input = "{\"n\": 2}\n{\"n\": 2000000}\n{\"n\": 1}\n{\"n\": 0}\n";
+        let begin = Instant::now();
+        let run = BatchRun::new(&path)
+            .args(&["--max-seconds", "1", "--total-memory", "16G"])
+            .args(arguments);
+        let outcome = run.run(input).expect_code(1);
+        assert_eq!(
+            kinds(&outcome.records()),
+            ["", "time_limit", "", ""],
+            "{text}"
+        );
+        // In time, but for starting, compiling, and a machine that has other work.
+        assert!(begin.elapsed() < Duration::from_secs(30), "{text}");
     }
 }

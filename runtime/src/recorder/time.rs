@@ -1,0 +1,108 @@
+//! The time of an instance.
+//!
+//! No clock is looked at in the way of a call. Where there is a limit on time, an instance is given its
+//! calls and steps in small parts; when one is used up it is asked for the time and given the next.
+
+use std::time::Instant;
+
+use cohort_abi::Failure;
+
+use super::{Recorder, State, Stopped};
+use crate::failure::{Place, Stop};
+
+/// Calls and steps of a part: a millisecond or less.
+const CALLS: u64 = 1 << 13;
+const STEPS: u64 = 1 << 16;
+
+/// What an instance may use after the parts at hand, and until when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Time {
+    pub calls: u64,
+    pub steps: u64,
+    pub end: Option<Instant>,
+}
+
+impl State {
+    /// When the instance must be done.
+    pub fn end_of_time(&self) -> Option<Instant> {
+        self.time.end
+    }
+}
+
+impl Recorder {
+    /// Gives the instance that begins its first parts.
+    pub(super) fn begin_time(&mut self) {
+        let limits = &self.limits;
+        let end = limits.max_time.map(|time| Instant::now() + time);
+        let state = &mut self.state;
+        state.time = Time {
+            calls: limits.max_nodes,
+            steps: limits.max_steps,
+            end,
+        };
+        (state.nodes_left, state.steps_left) = (0, 0);
+        self.next_calls();
+        self.next_steps();
+    }
+
+    /// Whether the running instance has no time left.
+    pub fn is_late(&self) -> bool {
+        (self.state.time.end).is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Calls that the instance has not made.
+    pub(super) fn calls_left(&self) -> u64 {
+        self.state.nodes_left + self.state.time.calls
+    }
+
+    fn next_calls(&mut self) {
+        let time = &mut self.state.time;
+        let part = match time.end {
+            Some(_) => time.calls.min(CALLS),
+            None => time.calls,
+        };
+        time.calls -= part;
+        self.state.nodes_left += part;
+    }
+
+    fn next_steps(&mut self) {
+        let time = &mut self.state.time;
+        let part = match time.end {
+            Some(_) => time.steps.min(STEPS),
+            None => time.steps,
+        };
+        time.steps -= part;
+        self.state.steps_left += part;
+    }
+
+    /// The calls at hand are used up.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn more_calls(&mut self, kernel: u32) {
+        if self.state.time.calls == 0 {
+            self.stop_because(Failure::NodeLimit, Place::Kernel(kernel));
+        }
+        self.stop_if_late();
+        self.next_calls();
+    }
+
+    /// The steps at hand are fewer than the instance needs now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn more_steps(&mut self, steps: u64) {
+        let state = &mut self.state;
+        let all = state.steps_left + state.time.steps;
+        let Some(left) = all.checked_sub(steps) else {
+            self.stop_because(Failure::StepLimit, Place::Unknown);
+        };
+        (state.steps_left, state.time.steps) = (0, left);
+        self.stop_if_late();
+        self.next_steps();
+    }
+
+    fn stop_if_late(&mut self) {
+        if self.is_late() {
+            self.stop(Stopped::Failure(Stop::LATE));
+        }
+    }
+}
