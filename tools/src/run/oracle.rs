@@ -24,7 +24,9 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let (mut shapes, mut weights) = (None, BTreeMap::new());
     if let Some(path) = &arguments.weights {
         let bytes = crate::text::read(path)?;
-        shapes = Some(Arc::new(Weights::of(path, bytes.clone().into()).map_err(stop)?));
+        shapes = Some(Arc::new(
+            Weights::of(path, bytes.clone().into()).map_err(stop)?,
+        ));
         weights = parse_weights(&bytes)
             .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
     }
