@@ -180,6 +180,33 @@ LogicalResult LookupOp::verify() {
 
 Speculation::Speculatability WithinOp::getSpeculatability() { return Speculation::NotSpeculatable; }
 
+Speculation::Speculatability ViewOp::getSpeculatability() { return Speculation::NotSpeculatable; }
+
+LogicalResult ViewOp::verify() {
+  auto tensorOf = [](Type type) {
+    auto lazy = dyn_cast<LazyType>(type);
+    return cast<RankedTensorType>(lazy ? lazy.getTensorType() : type);
+  };
+  RankedTensorType from = tensorOf(getValue().getType()), to = tensorOf(getResult().getType());
+  auto row = [](RankedTensorType tensor) {
+    ArrayRef<int64_t> shape = tensor.getShape();
+    size_t size = 0;
+    while (size < shape.size() && !ShapedType::isDynamic(shape[shape.size() - 1 - size]))
+      ++size;
+    return shape.take_back(size);
+  };
+  bool differ = isa<LazyType>(getValue().getType()) != isa<LazyType>(getResult().getType());
+  if (differ || from.getElementType() != to.getElementType() || row(from) != row(to) ||
+      from.hasStaticShape() || to.hasStaticShape())
+    return emitOpError() << "cfb_view_c1: expected the rows of " << from << ", but got " << to;
+  if (getLengths().size() != size_t(to.getNumDynamicDims()))
+    return emitOpError() << "cfb_view_c2: expected " << to.getNumDynamicDims()
+                         << " lengths, but got " << getLengths().size();
+  if (getExact() && from.getShape() != to.getShape())
+    return emitOpError() << "cfb_view_c3: expected the dims of " << from << ", but got " << to;
+  return success();
+}
+
 Speculation::Speculatability ForceOp::getSpeculatability() { return Speculation::NotSpeculatable; }
 
 LogicalResult ForceOp::verify() {

@@ -213,6 +213,14 @@ impl Poly {
         }
     }
 
+    /// Whether nothing is subtracted or divided, so that it is no less than 0 where its atoms are not.
+    pub fn is_sum(&self) -> bool {
+        self.terms.iter().all(|(monomial, coefficient)| {
+            let multiplies = monomial.iter().all(|(_, power)| *power > 0);
+            multiplies && coefficient.numerator > 0 && coefficient.denominator == 1
+        })
+    }
+
     pub fn atoms(&self) -> impl Iterator<Item = Atom> + '_ {
         self.terms.keys().flatten().map(|(atom, _)| *atom)
     }

@@ -48,6 +48,12 @@ pub enum Kind {
     },
     /// What follows is a phase of its own.
     Phase(Box<Expr>),
+    /// The body, in which a dim of this function is as long as a number of the host says.
+    Length {
+        dim: Poly,
+        count: Box<Expr>,
+        body: Box<Expr>,
+    },
     Tuple(Vec<Expr>),
     Construct {
         constructor: usize,
@@ -140,6 +146,8 @@ pub enum Op {
     DimSize(usize),
     Iota(usize),
     Random,
+    /// The value, whose lengths must be those of the result.
+    CheckShape,
 }
 
 #[derive(Clone, Debug)]

@@ -93,7 +93,7 @@ pub enum Elem {
 pub enum Dim {
     Known(u64),
     /// Known only at run time and different for each instance; equal names within one function
-    /// are equal lengths. The one name that says nothing is `_`: it stands for any length, inside
+    /// are equal lengths. A name may be arithmetic of others, or the number 0. The one name that says nothing is `_`: it stands for any length, inside
     /// array elements and constructor fields whose values need not agree. A value whose dim is
     /// known may stand where an instance dim is expected, never the other way round.
     Instance(String),
@@ -157,6 +157,13 @@ pub enum ExprKind {
     /// The value of `body`, all of which runs after everything before it, in all instances. Only
     /// between the bindings of the entry.
     Phase(Box<Expr>),
+    /// The value of `body`, in which the instance dim of this name is as long as `count` says, a host
+    /// integer; a negative one is the instance's error.
+    Length {
+        name: String,
+        count: Box<Expr>,
+        body: Box<Expr>,
+    },
     Tuple(Vec<Expr>),
     TupleGet {
         tuple: Box<Expr>,
@@ -310,6 +317,8 @@ pub enum ExprKind {
         axis: usize,
     },
     Reshape(Box<Expr>),
+    /// The value, whose lengths must be those of the type, or the instance ends with an error.
+    CheckShape(Box<Expr>),
     /// Axis `i` of the result is axis `permutation[i]` of the value.
     Transpose {
         value: Box<Expr>,

@@ -144,6 +144,31 @@ def Cfb_WithinOp : Cfb_Op<"within", [Cfb_MayFail]> {
   let assemblyFormat = "$index `of` $length attr-dict";
 }
 
+def Cfb_ViewOp : Cfb_Op<"view", [Cfb_MayFail]> {
+  let summary = "the rows of a tensor under other lengths";
+  let description = [{
+    The same rows in the same order, counted by other lengths, so it costs nothing. Ends the instance
+    with an error when the new lengths do not make as many rows; with `exact`, when one of them is not
+    the old one.
+
+    - `cfb_view_c1`: both tensors, or handles of tensors, have the same dims behind their last dynamic
+      dim, and the same elements.
+    - `cfb_view_c2`: there is a length for each dynamic dim of the result.
+    - `cfb_view_c3`: with `exact` both have the same dims.
+
+    ```mlir
+    %y = cfb.view %x(%n) : tensor<?x?x13xf32> -> tensor<?x13xf32>
+    ```
+  }];
+  let arguments = (ins Cfb_LazyTensor:$value, Variadic<Index>:$lengths, UnitAttr:$exact);
+  let results = (outs Cfb_LazyTensor:$result);
+  let assemblyFormat = [{
+    (`exact` $exact^)? $value `(` $lengths `)` attr-dict `:` qualified(type($value)) `->`
+    qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
 def Cfb_ForceOp : Cfb_Op<"force", [Cfb_MayFail]> {
   let summary = "reads a tensor where it decides control flow";
   let description = [{

@@ -4,18 +4,22 @@
 //! function, so that value tells the length wherever the name occurs.
 
 use cohort_dialects::builder::{Builder, Val};
-use cohort_frontend::program::{Dim, Type};
+use cohort_frontend::program::{Dim, Literal, Type};
+use melior::ir::ValueLike;
 use rustc_hash::FxHashMap;
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
 };
 
-use crate::numbers;
 use crate::types::width;
+use crate::{cfb, numbers};
 
 /// The name that says nothing; see [`Dim::Instance`].
 pub const ANY_LENGTH: &str = "_";
+
+/// A length of 0 by constants, see [`Dim::Instance`].
+const NOTHING: &str = "0";
 
 #[derive(Clone, Default)]
 pub struct Dims<'c> {
@@ -50,6 +54,33 @@ impl<'c> Dims<'c> {
         }
     }
 
+    /// A dim is as long as a host integer says, which must not be negative.
+    pub fn count(&mut self, at: Builder<'c>, name: &str, count: Val<'c>) {
+        let most = at.index(i64::from(i32::MAX) + 1);
+        let count = cfb::value(at, "within", &[count, most], count.r#type());
+        let length = at.value("arith.index_cast", &[count], at.ty("index"));
+        self.lengths.borrow_mut().insert(name.to_owned(), length);
+    }
+
+    /// A dim is as long as this value says, unless something in scope tells already.
+    pub fn know(&self, dim: &Dim, length: impl FnOnce() -> Val<'c>) {
+        if let Dim::Instance(name) = dim
+            && name != ANY_LENGTH
+            && !self.lengths.borrow().contains_key(name)
+        {
+            let length = length();
+            self.lengths.borrow_mut().insert(name.clone(), length);
+        }
+    }
+
+    /// Runs what writes a region; lengths that are computed there are not known after it.
+    pub fn within<R>(&self, write: impl FnOnce() -> R) -> R {
+        let outside = self.lengths.borrow().clone();
+        let written = write();
+        *self.lengths.borrow_mut() = outside;
+        written
+    }
+
     /// Whether a length was asked for, since this was asked last, that nothing in scope tells.
     pub fn take_missed(&self) -> bool {
         self.missed.replace(false)
@@ -59,6 +90,7 @@ impl<'c> Dims<'c> {
     pub fn size(&self, at: Builder<'c>, dim: &Dim) -> Val<'c> {
         match dim {
             Dim::Known(length) => at.index(*length as i64),
+            Dim::Instance(name) if name == NOTHING => nothing(at),
             Dim::Instance(name) => self.named(at, name).unwrap_or_else(|| {
                 self.missed.set(true);
                 at.index(0)
@@ -134,6 +166,14 @@ impl<'c> Dims<'c> {
             .map(|dim| self.size(at, dim))
             .collect()
     }
+}
+
+/// A 0 that folds into no type: tensors without elements are those whose lengths turned out so.
+fn nothing<'c>(at: Builder<'c>) -> Val<'c> {
+    let integer = at.ty("i32");
+    let zero = numbers::constant(at, integer, Literal::I32(0));
+    let zero = cfb::value(at, "within", &[zero, at.index(1)], integer);
+    at.value("arith.index_cast", &[zero], at.ty("index"))
 }
 
 fn combine<'c>(at: Builder<'c>, name: &str, left: Val<'c>, right: Val<'c>) -> Val<'c> {

@@ -8,8 +8,10 @@ use melior::ir::{Region, Type as MlirType, ValueLike, attribute::IntegerAttribut
 use crate::cfb;
 use crate::dims::Dims;
 use crate::module::Unit;
-use crate::support::UNSUPPORTED;
 use crate::types::{Types, shown, width};
+
+/// A number that is needed but that nothing tells.
+const UNKNOWN_LENGTH: &str = "E0708";
 
 pub struct Lowering<'a, 'c> {
     pub unit: &'a Unit<'a, 'c>,
@@ -42,9 +44,15 @@ impl<'a, 'c> Lowering<'a, 'c> {
     pub fn expr(&mut self, at: Builder<'c>, expr: &Expr) -> Vec<Val<'c>> {
         let values = self.lower(at, expr);
         if self.dims.take_missed() {
-            let message = "not supported yet: a tensor whose length no tensor in scope has";
             let label = format!("this is `{}`", shown(&expr.ty, self.unit.program));
-            let refusal = Diagnostic::error(UNSUPPORTED, message).at(&expr.span, label);
+            let refusal = Diagnostic::error(
+                UNKNOWN_LENGTH,
+                "no tensor at hand tells a length of this",
+            )
+            .at(&expr.span, label)
+            .note(
+                "a length that only an array's elements have is not known where there may be none",
+            );
             self.unit.refused.borrow_mut().push(refusal);
         }
         self.dims.learn(at, &expr.ty, &values);
@@ -140,9 +148,19 @@ impl<'a, 'c> Lowering<'a, 'c> {
             | ExprKind::Softmax { .. }
             | ExprKind::Row { .. } => vec![self.tensor(at, expr)],
 
+            ExprKind::Length { name, count, body } => {
+                let count = self.value(at, count);
+                let outside = self.dims.clone();
+                self.dims.count(at, name, count);
+                let values = self.expr(at, body);
+                self.dims = outside;
+                values
+            }
+
             ExprKind::Slice { .. }
             | ExprKind::Concat { .. }
             | ExprKind::Reshape(_)
+            | ExprKind::CheckShape(_)
             | ExprKind::Transpose { .. } => vec![self.shaped(at, expr)],
 
             ExprKind::Gather { table, indices } => vec![self.gather(at, expr, table, indices)],

@@ -2,14 +2,14 @@
 //!
 //! One instance, pure values, recursion as calls. Nothing here knows of batching: the module means
 //! what the program means, operation by operation, and every operation carries its place in the
-//! source. [`support`] refuses what no later pass can compile yet, with a diagnostic where it was
-//! written; after it, lowering cannot fail.
+//! source.
 
 mod arrays;
 mod cfb;
 mod control;
 mod dims;
 mod expr;
+mod integers;
 mod linalg;
 mod locations;
 mod module;
@@ -20,9 +20,9 @@ mod random;
 mod rows;
 mod scalars;
 mod shapes;
-mod support;
 mod tensors;
 mod types;
+mod views;
 mod walk;
 
 use cohort_frontend::program::Program;
@@ -35,19 +35,23 @@ use melior::{
 /// Lowers a checked program, whose spans point into `sources`, to a verified module.
 ///
 /// # Errors
-/// One diagnostic for each thing in the program that is not supported yet.
+/// One diagnostic for each tensor whose length nothing tells.
 pub fn lower<'c>(
     context: &'c Context,
     program: &Program,
     sources: &Sources,
 ) -> Result<Module<'c>, Vec<Diagnostic>> {
-    let refused = support::refusals(program);
-    if !refused.is_empty() {
-        return Err(refused);
-    }
     let module = module::build(context, program, sources)?;
     if !module.as_operation().verify() {
-        return Err(vec![support::invalid_module(program)]);
+        return Err(vec![invalid_module(program)]);
     }
     Ok(module)
+}
+
+/// What to say when lowering made a module that does not verify: it is never the user's mistake.
+fn invalid_module(program: &Program) -> Diagnostic {
+    let message = "internal error: the program was lowered to an invalid module";
+    Diagnostic::error("E0999", message)
+        .at(&program.functions[program.entry.0].span, "in this program")
+        .note("this is a bug of the compiler; please report it with the program")
 }

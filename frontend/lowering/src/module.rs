@@ -20,8 +20,8 @@ use crate::locations::Locations;
 use crate::types::{Types, instance_dims, known_shape};
 use crate::walk::each_expr;
 
-/// The entry's name in every module.
-pub const ENTRY: &str = "main";
+/// The entry's name, unless a parameter has it.
+const ENTRY: &str = "main";
 
 /// What all functions of a program share while they are lowered.
 pub struct Unit<'a, 'c> {
@@ -30,11 +30,11 @@ pub struct Unit<'a, 'c> {
     pub locations: Locations<'a, 'c>,
     /// The symbol of each function.
     pub symbols: Vec<String>,
-    /// What turned out to be not supported while functions were lowered.
+    /// What of the program could not be lowered.
     pub refused: RefCell<Vec<Diagnostic>>,
 }
 
-/// Lowers a program that [`crate::support`] let pass.
+/// Lowers a program.
 ///
 /// # Errors
 /// One diagnostic for each tensor whose length nothing tells.
@@ -60,8 +60,8 @@ pub fn build<'c>(
     for param in &program.params {
         declare_param(&unit, top, param);
     }
-    for (function, name) in program.functions.iter().zip(&unit.symbols) {
-        define_function(&unit, top, function, name);
+    for (index, function) in program.functions.iter().enumerate() {
+        define_function(&unit, top, function, index);
     }
     let refused = unit.refused.into_inner();
     match refused.is_empty() {
@@ -70,28 +70,28 @@ pub fn build<'c>(
     }
 }
 
-/// The entry is `main`; another function keeps its name unless a type or a parameter has it,
-/// whose names are those of the input and the weights.
+/// Each function keeps its name, the entry first, unless a type or a parameter has it, whose names are
+/// those of the input and the weights.
 fn function_symbols(program: &Program) -> Vec<String> {
     let adts = program.adts.iter().map(|adt| adt.name.clone());
     let params = program.params.iter().map(|param| param.name.clone());
     let mut taken: FxHashSet<String> = adts.chain(params).collect();
-    taken.insert(ENTRY.to_owned());
-    let mut symbols = Vec::with_capacity(program.functions.len());
-    for (index, function) in program.functions.iter().enumerate() {
-        if index == program.entry.0 {
-            symbols.push(ENTRY.to_owned());
-            continue;
-        }
-        let mut name = function.name.clone();
+    let mut free = |wanted: &str| {
+        let mut name = wanted.to_owned();
         let mut suffix = 0;
         while !taken.insert(name.clone()) {
             suffix += 1;
-            name = format!("{}_{suffix}", function.name);
+            name = format!("{wanted}_{suffix}");
         }
-        symbols.push(name);
-    }
-    symbols
+        name
+    };
+    let entry = free(ENTRY);
+    let functions = program.functions.iter().enumerate();
+    let symbols = functions.map(|(index, function)| match index == program.entry.0 {
+        true => entry.clone(),
+        false => free(&function.name),
+    });
+    symbols.collect()
 }
 
 /// The data types that the functions' values are made of, in the program's order.
@@ -167,7 +167,8 @@ fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
     );
 }
 
-fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Function, name: &str) {
+fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Function, index: usize) {
+    let name = &unit.symbols[index];
     let types = unit.types;
     let location = unit.locations.of(&function.span);
     let var_type = |var: &VarId| &function.vars[var.0].ty;
@@ -203,7 +204,7 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
         let dims = ArrayAttribute::new(context, &dims).into();
         attributes.push(("cfb.argument_dims", dims));
     }
-    if name == ENTRY {
+    if index == unit.program.entry.0 {
         let names: Vec<_> = function
             .params
             .iter()

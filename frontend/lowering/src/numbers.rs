@@ -267,11 +267,11 @@ fn operation(op: Binary, elem: Elem) -> &'static str {
         (Binary::Max, Elem::F32) => "arith.maximumf",
         (Binary::Max, Elem::I32) => "arith.maxsi",
         (Binary::Pow, Elem::F32) => "math.powf",
-        (Binary::Pow, _) => "math.ipowi",
         (Binary::And, _) | (Binary::Min, Elem::Bool) => "arith.andi",
         (Binary::Or, _) | (Binary::Max, Elem::Bool) => "arith.ori",
         (Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge, _) => {
             unreachable!("a comparison has a predicate")
         }
+        (Binary::Pow, _) => unreachable!("a power of integers is made of products"),
     }
 }

@@ -1,11 +1,11 @@
 //! Host scalars, and the ways between them and tensors.
 
 use cohort_dialects::builder::{Builder, Val, region_with_block, result_of};
-use cohort_frontend::program::{Binary, Expr, ExprKind, Literal, Type};
+use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Type};
 
 use crate::expr::Lowering;
 use crate::types::{elem_of, known, shape_of};
-use crate::{cfb, numbers};
+use crate::{cfb, integers, numbers};
 
 impl<'c> Lowering<'_, 'c> {
     pub fn scalar(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
@@ -25,10 +25,12 @@ impl<'c> Lowering<'_, 'c> {
                 let left = self.value(at, lhs);
                 let right = self.value(at, rhs);
                 let elem = elem_of(&lhs.ty);
-                if numbers::can_fail(*op, elem, rhs) {
-                    numbers::checked_division(at, *op, left, right)
-                } else {
-                    numbers::binary(at, *op, elem, left, right)
+                match elem {
+                    _ if numbers::can_fail(*op, elem, rhs) => {
+                        numbers::checked_division(at, *op, left, right)
+                    }
+                    Elem::I32 => integers::integers(at, *op, left, right, rhs),
+                    _ => numbers::binary(at, *op, elem, left, right),
                 }
             }
             ExprKind::ScalarCast(value) => {

@@ -24,7 +24,12 @@ impl<'c> Lowering<'_, 'c> {
             }
             ExprKind::Concat { values, axis } => match &values[..] {
                 [only] => self.value(at, only),
-                _ if *axis == 0 && known(&shape[0]).is_none() => self.concat_rows(at, expr, values),
+                _ if values
+                    .iter()
+                    .any(|value| known(&shape_of(&value.ty)[*axis]).is_none()) =>
+                {
+                    self.concat_rows(at, expr, values, *axis)
+                }
                 _ => {
                     let operands = self.exprs(at, values);
                     let ty = self.types().whole(&expr.ty);
@@ -38,7 +43,15 @@ impl<'c> Lowering<'_, 'c> {
             },
             ExprKind::Reshape(value) => {
                 let operand = self.value(at, value);
-                self.reshape(at, elem, operand, &shape_of(&value.ty), &shape)
+                let from = shape_of(&value.ty);
+                match keeps_lengths(&from, &shape) {
+                    true => self.reshape(at, elem, operand, &from, &shape),
+                    false => self.recounted(at, elem, operand, &from, &shape),
+                }
+            }
+            ExprKind::CheckShape(value) => {
+                let operand = self.value(at, value);
+                self.checked(at, elem, operand, &shape_of(&value.ty), &shape)
             }
             ExprKind::Transpose { value, permutation } => {
                 let operand = self.value(at, value);
@@ -130,6 +143,21 @@ impl<'c> Lowering<'_, 'c> {
             &attributes,
         )
     }
+}
+
+/// Whether each length that differs by instance is one of both shapes, and no others are joined with it.
+fn keeps_lengths(from: &[Dim], to: &[Dim]) -> bool {
+    let (mut from, mut to) = (from.iter(), to.iter());
+    runs(from.as_slice(), to.as_slice()).into_iter().all(|run| {
+        let own = |dims: Vec<&Dim>| {
+            let dims = dims.into_iter().filter(|dim| known(dim) != Some(1));
+            dims.cloned().collect::<Vec<_>>()
+        };
+        let from = own(from.by_ref().take(run.from).collect());
+        let to = own(to.by_ref().take(run.to).collect());
+        let is_known = |dims: &[Dim]| dims.iter().all(|dim| known(dim).is_some());
+        is_known(&from) && is_known(&to) || from == to && from.len() == 1
+    })
 }
 
 /// Axes of one shape that hold the same elements as axes of another.

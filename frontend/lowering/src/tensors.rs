@@ -11,7 +11,7 @@ use melior::ir::{
 use crate::expr::Lowering;
 use crate::linalg::{Tensors, without};
 use crate::types::{elem_of, instance_dims, known, shape_of};
-use crate::{cfb, numbers};
+use crate::{cfb, integers, numbers};
 
 impl<'a, 'c> Lowering<'a, 'c> {
     pub fn tensor(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
@@ -36,7 +36,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
             }
             ExprKind::Binary { op, lhs, rhs } => {
                 let [left, right] = self.operands(at, [lhs, rhs], &shape);
-                numbers::binary(at, *op, elem_of(&lhs.ty), left, right)
+                match elem_of(&lhs.ty) {
+                    Elem::I32 => integers::integers(at, *op, left, right, rhs),
+                    elem => numbers::binary(at, *op, elem, left, right),
+                }
             }
             ExprKind::Select {
                 cond,
@@ -84,7 +87,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 }
                 (Some(row), _) => self.row(at, table, row),
                 (None, _) => {
-                    let table = self.value(at, table);
+                    let table = self.table_of_rows(at, table);
                     let index = self.value(at, index);
                     cfb::value(at, "lookup", &[table, index], ty)
                 }

@@ -19,6 +19,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         K::Literal(_) | K::Var(_) | K::Param(_) | K::Iota { .. } => vec![],
         K::Let { value, body, .. } => vec![value, body],
+        K::Length { count, body, .. } => vec![count, body],
         K::Tuple(elements) | K::Array(elements) => elements.iter().collect(),
         K::TupleGet { tuple: value, .. }
         | K::Phase(value)
@@ -41,6 +42,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         | K::Sort { value, .. }
         | K::Slice { value, .. }
         | K::Reshape(value)
+        | K::CheckShape(value)
         | K::Transpose { value, .. }
         | K::DimSize { value, .. }
         | K::Random { counter: value } => vec![value],

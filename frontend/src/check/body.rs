@@ -1,7 +1,8 @@
 //! Checks one function's body and elaborates it to [`hir`].
 
 use super::infer::{Infer, MAX_TYPE_SIZE};
-use super::items::{Items, Signature};
+use super::items::{Items, Signature, Variable};
+use super::lengths::{Counted, Lengths};
 use super::resolve::{Rule, TypeResolver, lookup_dim};
 use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
@@ -33,6 +34,7 @@ pub struct Body<'a> {
     /// Names in scope, the innermost last.
     pub scope: Vec<(String, LocalId)>,
     pub diagnostics: Vec<Diagnostic>,
+    pub lengths: Lengths,
     /// The body of the entry, the one place where a phase can begin.
     pub entry: Option<Span>,
 }
@@ -52,6 +54,7 @@ pub fn check_function(
         locals: Vec::new(),
         scope: Vec::new(),
         diagnostics: Vec::new(),
+        lengths: Lengths::default(),
         entry: (item.name.name == "main").then(|| item.body.span.clone()),
     };
     let mut params = Vec::new();
@@ -102,6 +105,7 @@ impl Body<'_> {
             ty,
             span: name.span.clone(),
         });
+        self.lengths.levels.push(self.infer.level());
         let id = self.locals.len() - 1;
         self.scope.push((name.name.clone(), id));
         id
@@ -114,6 +118,7 @@ impl Body<'_> {
             ty,
             span: span.clone(),
         });
+        self.lengths.levels.push(self.infer.level());
         self.locals.len() - 1
     }
 
@@ -178,9 +183,17 @@ impl Body<'_> {
         expr
     }
 
-    /// Reads a type that is written in the body.
-    pub fn annotation(&mut self, ty: &ast::TypeExpr) -> Ty {
+    /// Reads a type that is written in the body. Integers may stand in its shapes, which are given with
+    /// it.
+    pub fn annotation(&mut self, ty: &ast::TypeExpr) -> (Ty, Vec<Counted>) {
         let mut variables = self.signature.variables.clone();
+        let own = variables.len();
+        let integers = self.named_integers(&ty.span);
+        variables.extend(integers.iter().map(|(name, ..)| Variable {
+            name: name.clone(),
+            span: ty.span.clone(),
+            bound: true,
+        }));
         let mut resolver = TypeResolver {
             items: self.items,
             file: self.file,
@@ -189,7 +202,17 @@ impl Body<'_> {
             diagnostics: &mut self.diagnostics,
             rule: Rule::Fixed,
         };
-        resolver.ty(ty)
+        let written = resolver.ty(ty);
+        let mut counted = Vec::new();
+        let mut used = Vec::new();
+        written.visit_dims(&mut |dim| used.extend(dim.atoms()));
+        for (index, (_, integer, read)) in integers.iter().enumerate() {
+            if used.contains(&Atom::Variable(own + index)) {
+                counted.push((integer.clone(), read.clone()));
+            }
+        }
+        let integer = |index: usize| Some(integers.get(index.checked_sub(own)?)?.1.clone());
+        (substitute_variables(&written, &integer), counted)
     }
 
     /// Elaborates an expression. `hint` guides literals and empty arrays; it is not enforced.

@@ -438,22 +438,19 @@ impl Body<'_> {
             return self.error(args.span);
         };
         let (counter, shape) = match values.as_slice() {
-            [counter] => (counter, Some(Vec::new())),
-            [counter, shape] => (counter, self.dims(shape)),
+            [counter] => (counter, Some((Vec::new(), Vec::new()))),
+            [counter, shape] => (counter, self.sizes(shape)),
             _ => {
                 self.wrong_arguments(args, 1);
                 return self.error(args.span);
             }
         };
         let counter = self.expect(counter, &I32, &Why::NONE);
-        let Some(shape) = shape else {
+        let Some((shape, counted)) = shape else {
             return self.error(args.span);
         };
-        self.op(
-            Op::Random,
-            vec![counter],
-            Ty::tensor(Elem::F32, shape),
-            args.span,
-        )
+        let ty = Ty::tensor(Elem::F32, shape);
+        let random = self.op(Op::Random, vec![counter], ty, args.span);
+        self.with_sizes(counted, random)
     }
 }

@@ -59,12 +59,16 @@ impl Body<'_> {
     fn binding(&mut self, binding: &ast::Let) -> (hir::Pattern, hir::Expr) {
         let (value, ty) = match &binding.ty {
             Some(written) => {
-                let ty = self.annotation(written);
+                let (ty, counted) = self.annotation(written);
                 let why = Why {
                     span: Some(&written.span),
                     text: "because of this annotation",
                 };
-                let value = self.expect(&binding.value, &ty, &why);
+                let value = self.expr(&binding.value, Some(&ty));
+                let value = match self.same_lengths(&value, &ty, counted) {
+                    Some(same) => same,
+                    None => self.coerce(value, &ty, &why),
+                };
                 (value, ty)
             }
             None => {
@@ -77,6 +81,7 @@ impl Body<'_> {
         };
         let ty = self.infer.open(&ty);
         let pattern = self.irrefutable(&binding.pattern, &ty);
+        self.bind_lengths(&pattern, &value);
         (pattern, value)
     }
 

@@ -92,6 +92,11 @@ impl Finish<'_, '_> {
                 self.expr(body);
             }
             Kind::Phase(body) => self.expr(body),
+            Kind::Length { dim, count, body } => {
+                self.dim(dim, &span);
+                self.expr(count);
+                self.expr(body);
+            }
             Kind::Tuple(parts) | Kind::Array(parts) | Kind::Construct { fields: parts, .. } => {
                 parts.iter_mut().for_each(|part| self.expr(part));
             }

@@ -251,12 +251,36 @@ impl Body<'_> {
         let Some((elem, mut shape)) = self.shape_of(&value) else {
             return self.error(span);
         };
+        let whole = shape.get(axis).cloned();
+        let args = self.bounded(value, bounds, span);
+        let length = self.computed_length(&args, whole);
+        let is_negative = |length: &Poly| {
+            let number = length.as_constant().and_then(|ratio| ratio.whole());
+            number.is_some_and(|number| number < 0)
+        };
+        if length.as_ref().is_some_and(is_negative) {
+            self.report(
+                Diagnostic::error("E0407", "the slice ends before it begins")
+                    .at(span, "never within the tensor"),
+            );
+            return self.error(span);
+        }
         if let Some(dim) = shape.get_mut(axis) {
-            *dim = Dim::Poly(self.infer.opened_dim());
+            *dim = Dim::Poly(length.unwrap_or_else(|| self.infer.opened_dim()));
         }
         let ty = Ty::Tensor { elem, shape };
-        let args = self.bounded(value, bounds, span);
         self.op(Op::Slice { axis, bounds: None }, args, ty, span)
+    }
+
+    /// The length of a slice whose bounds are named integers, or arithmetic of these.
+    fn computed_length(&mut self, args: &[hir::Expr], whole: Option<Dim>) -> Option<Poly> {
+        let start = self.integer_of(args.get(1)?)?;
+        let end = match (args.get(2), whole) {
+            (Some(end), _) => self.integer_of(end)?,
+            (None, Some(Dim::Poly(whole))) => self.infer.dim(&whole),
+            _ => return None,
+        };
+        end.subtract(&start)
     }
 
     /// A tensor with the first number of a slice, and the last one's end where it is given.

@@ -44,6 +44,27 @@ impl Infer {
         Poly::atom(Atom::Opened(self.opened.len() - 1))
     }
 
+    /// A length that comes to be at a level.
+    pub fn opened_at(&mut self, level: u32) -> Poly {
+        self.opened.push(level);
+        Poly::atom(Atom::Opened(self.opened.len() - 1))
+    }
+
+    /// A length that comes to be where all of another's atoms are.
+    pub fn opened_with(&mut self, other: &Poly) -> Poly {
+        let level = |atom| match atom {
+            Atom::Opened(index) => self.opened.get(index).copied().unwrap_or(0),
+            _ => 0,
+        };
+        let level = other.atoms().map(level).max();
+        self.opened_at(level.unwrap_or(0))
+    }
+
+    /// How many loops are around.
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
     /// Enters the body of a loop or a closure.
     pub fn enter(&mut self) {
         self.level += 1;

@@ -22,7 +22,7 @@ impl Body<'_> {
         for var in vars {
             checked.push(match &var.ty {
                 Some(written) => {
-                    let ty = self.annotation(written);
+                    let (ty, _) = self.annotation(written);
                     let why = Why {
                         span: Some(&written.span),
                         text: "because of this annotation",

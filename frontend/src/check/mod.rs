@@ -17,6 +17,7 @@ mod finish;
 mod index;
 mod infer;
 pub mod items;
+mod lengths;
 mod loops;
 mod maps;
 mod operators;

@@ -28,11 +28,14 @@ fn is_flexible(expr: &ast::Expr) -> bool {
 /// The elements that a binary operation works on.
 fn accepts(op: Binary, elem: Elem) -> bool {
     match op {
-        Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Min | Binary::Max => {
-            elem != Elem::Bool
-        }
+        Binary::Add
+        | Binary::Sub
+        | Binary::Mul
+        | Binary::Div
+        | Binary::Pow
+        | Binary::Min
+        | Binary::Max => elem != Elem::Bool,
         Binary::Rem => elem == Elem::I32,
-        Binary::Pow => elem == Elem::F32,
         Binary::And | Binary::Or => elem == Elem::Bool,
         Binary::Eq | Binary::Ne => true,
         Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge => elem != Elem::Bool,
@@ -42,7 +45,6 @@ fn accepts(op: Binary, elem: Elem) -> bool {
 fn accepted_names(op: Binary) -> &'static str {
     match op {
         Binary::Rem => "i32",
-        Binary::Pow => "f32",
         Binary::And | Binary::Or => "bool",
         Binary::Eq | Binary::Ne => "f32, i32 or bool",
         _ => "f32 or i32",

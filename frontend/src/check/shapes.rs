@@ -217,7 +217,7 @@ impl Body<'_> {
             return self.error(args.span);
         };
         let value = self.expr(value, None);
-        let Some(shape) = self.dims(dims) else {
+        let Some((shape, counted)) = self.sizes(dims) else {
             return self.error(args.span);
         };
         let Ty::Tensor { elem, shape: own } = self.infer.shallow(&value.ty) else {
@@ -234,7 +234,9 @@ impl Body<'_> {
             .try_fold(Poly::constant(1), |product, dim| product.multiply(dim));
         match (own, wanted) {
             (Some(own), Some(wanted)) if own == wanted => {
-                self.op(Op::Reshape, vec![value], Ty::tensor(elem, shape), args.span)
+                let ty = Ty::tensor(elem, shape);
+                let reshaped = self.op(Op::Reshape, vec![value], ty, args.span);
+                self.with_sizes(counted, reshaped)
             }
             (Some(own), Some(wanted)) => {
                 let (own, wanted) = (self.show_dim(&own), self.show_dim(&wanted));

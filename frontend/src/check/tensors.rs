@@ -138,30 +138,29 @@ impl Body<'_> {
         let Some([dims]) = self.exactly(args) else {
             return self.error(args.span);
         };
-        let Some(shape) = self.dims(dims) else {
+        let Some((shape, counted)) = self.sizes(dims) else {
             return self.error(args.span);
         };
         let value = self.int(value, false, args.span, Some(&crate::types::F32));
-        self.op(
-            Op::Fill,
-            vec![value],
-            Ty::tensor(Elem::F32, shape),
-            args.span,
-        )
+        let ty = Ty::tensor(Elem::F32, shape);
+        let filled = self.op(Op::Fill, vec![value], ty, args.span);
+        self.with_sizes(counted, filled)
     }
 
     fn fill(&mut self, args: &Args<'_>, hint: Option<&Ty>) -> hir::Expr {
         let Some([dims, value]) = self.exactly(args) else {
             return self.error(args.span);
         };
-        let shape = self.dims(dims);
+        let shape = self.sizes(dims);
         let value = self.expr(value, hint);
-        let Some(shape) = shape else {
+        let Some((shape, counted)) = shape else {
             return self.error(args.span);
         };
         match self.infer.shallow(&value.ty) {
             Ty::Tensor { elem, shape: own } if own.is_empty() => {
-                self.op(Op::Fill, vec![value], Ty::tensor(elem, shape), args.span)
+                let ty = Ty::tensor(elem, shape);
+                let filled = self.op(Op::Fill, vec![value], ty, args.span);
+                self.with_sizes(counted, filled)
             }
             _ => self.refuse(args, &value, "a scalar"),
         }
@@ -212,7 +211,7 @@ impl Body<'_> {
         let Some([dims, axis]) = self.exactly(args) else {
             return self.error(args.span);
         };
-        let Some(shape) = self.dims(dims) else {
+        let Some((shape, counted)) = self.sizes(dims) else {
             return self.error(args.span);
         };
         let ty = Ty::tensor(Elem::I32, shape.clone());
@@ -222,12 +221,15 @@ impl Body<'_> {
             span: dims.span.clone(),
         };
         match self.axis(axis, shape.len(), &place) {
-            Some(axis) => self.op(Op::Iota(axis), vec![], ty, args.span),
+            Some(axis) => {
+                let iota = self.op(Op::Iota(axis), vec![], ty, args.span);
+                self.with_sizes(counted, iota)
+            }
             None => self.error(args.span),
         }
     }
 
-    /// One tensor of an array's elements; its length is known when the array is written out.
+    /// One tensor of an array's elements, as long as the array.
     pub fn stack(&mut self, args: &Args<'_>) -> hir::Expr {
         let Some([array]) = self.exactly(args) else {
             return self.error(args.span);
@@ -236,12 +238,8 @@ impl Body<'_> {
         let Ty::Array(element) = self.infer.shallow(&array.ty) else {
             return self.refuse(args, &array, "an array of tensors");
         };
-        let length = match &array.kind {
-            Kind::Array(elements) if !elements.is_empty() => {
-                Poly::constant(u64::try_from(elements.len()).unwrap_or(u64::MAX))
-            }
-            _ => self.infer.opened_dim(),
-        };
+        let length = self.count_of(&array);
+        let length = length.unwrap_or_else(|| self.infer.opened_dim());
         match self.infer.shallow(&element) {
             Ty::Tensor { elem, shape } if !shape.contains(&Dim::Any) => {
                 let mut dims = vec![Dim::Poly(length)];

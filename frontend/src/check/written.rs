@@ -99,14 +99,6 @@ impl Body<'_> {
         }
     }
 
-    /// A list of dims, `[n, D/4]`, or a single one.
-    pub fn dims(&mut self, expr: &ast::Expr) -> Option<Vec<Poly>> {
-        match &expr.kind {
-            ast::ExprKind::Array(dims) => dims.iter().map(|dim| self.written_dim(dim)).collect(),
-            _ => Some(vec![self.written_dim(expr)?]),
-        }
-    }
-
     /// A dim that is written as an expression.
     pub fn written_dim(&mut self, expr: &ast::Expr) -> Option<Poly> {
         match &expr.kind {

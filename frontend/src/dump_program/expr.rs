@@ -57,6 +57,10 @@ impl Dump<'_> {
                 self.named(indent, &format!("let {} =", self.typed(*var)), value);
                 self.line(indent, body);
             }
+            ExprKind::Length { name, count, body } => {
+                self.named(indent, &format!("length {name} ="), count);
+                self.line(indent, body);
+            }
             ExprKind::Phase(body) => {
                 self.write(indent, "phase");
                 self.line(indent, body);
@@ -174,6 +178,7 @@ impl Dump<'_> {
             }
             ExprKind::Let { .. }
             | ExprKind::Phase(_)
+            | ExprKind::Length { .. }
             | ExprKind::Match { .. }
             | ExprKind::If { .. }
             | ExprKind::While { .. }
@@ -264,6 +269,9 @@ impl Dump<'_> {
             ExprKind::Reshape(value) => {
                 (format!("reshape {}", show_type(&expr.ty, &[])), vec![value])
             }
+            ExprKind::CheckShape(value) => {
+                (format!("check {}", show_type(&expr.ty, &[])), vec![value])
+            }
             ExprKind::Transpose { value, permutation } => {
                 (format!("transpose {permutation:?}"), vec![value])
             }
@@ -280,6 +288,7 @@ impl Dump<'_> {
             | ExprKind::Param(_)
             | ExprKind::Let { .. }
             | ExprKind::Phase(_)
+            | ExprKind::Length { .. }
             | ExprKind::Match { .. }
             | ExprKind::If { .. }
             | ExprKind::While { .. }

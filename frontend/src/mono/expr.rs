@@ -30,6 +30,16 @@ impl Instance<'_, '_> {
                 value,
                 body,
             } => return self.let_pattern(pattern, value, body),
+            Kind::Length { dim, count, body } => {
+                let Dim::Instance(name) = self.dim(dim, span) else {
+                    return self.expr(body);
+                };
+                ExprKind::Length {
+                    name,
+                    count: self.boxed(count),
+                    body: self.boxed(body),
+                }
+            }
             Kind::Phase(body) => ExprKind::Phase(Box::new(self.expr(body))),
             Kind::Tuple(parts) => ExprKind::Tuple(self.exprs(parts)),
             Kind::Construct {

@@ -50,6 +50,9 @@ impl<'m, 'a> Instance<'m, 'a> {
             .iter()
             .map(|param| instance.declare(*param))
             .collect();
+        if request.function == checked.main {
+            instance.check_inputs(&params);
+        }
         let result = instance.ty(&signature.result, &signature.result_span);
         let body = instance.expr(&source.body);
         let name = instance.mono.unique_name(&signature.name.name);
@@ -61,6 +64,30 @@ impl<'m, 'a> Instance<'m, 'a> {
             body,
             vars: instance.vars,
             span,
+        }
+    }
+
+    /// Reports lengths of an instance's tensors that are computed: each is read off its tensor.
+    fn check_inputs(&mut self, params: &[VarId]) {
+        for param in params {
+            let Some(var) = self.vars.get(param.0).cloned() else {
+                continue;
+            };
+            let Some(name) = computed_dim(&var.ty) else {
+                continue;
+            };
+            let message = match name.as_str() {
+                "0" => "an instance's tensor has a length of 0".to_owned(),
+                _ => format!("the length `{name}` of an instance's tensor is computed"),
+            };
+            self.report(
+                Diagnostic::error("E0209", message)
+                    .at(&var.span, "a length in an argument of `main` is a name or a number")
+                    .note(format!(
+                        "give it a name, as in `{}: f32[k]`, and say what it is: `let y: f32[{name}] = {};`",
+                        var.name, var.name
+                    )),
+            );
         }
     }
 
@@ -145,6 +172,23 @@ impl<'m, 'a> Instance<'m, 'a> {
         let substituted = substitute(self.mono.values, dim, &self.request.dims)?;
         let number = substituted.as_constant().and_then(|ratio| ratio.whole());
         number.and_then(|number| u64::try_from(number).ok())
+    }
+}
+
+/// A length in a type that is neither a number nor a name alone.
+fn computed_dim(ty: &Type) -> Option<String> {
+    match ty {
+        Type::Tensor { shape, .. } => shape.iter().find_map(|dim| match dim {
+            Dim::Instance(name) => {
+                let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+                let is_name = name != "0" && name.chars().all(is_letter);
+                (!is_name).then(|| name.clone())
+            }
+            Dim::Known(_) => None,
+        }),
+        Type::Tuple(parts) => parts.iter().find_map(computed_dim),
+        Type::Array(element) => computed_dim(element),
+        Type::Scalar(_) | Type::Adt(_) => None,
     }
 }
 
@@ -240,8 +284,11 @@ fn convert_dim(
         return Dim::Instance(show_dim(mono, &substituted, signature));
     };
     let size = number.whole().and_then(|number| u64::try_from(number).ok());
-    if let Some(size) = size.filter(|size| (1..=MAX_DIM).contains(size)) {
-        return Dim::Known(size);
+    match size {
+        // Nothing is ever as long as that, so it is like a length that turned out to be 0.
+        Some(0) => return Dim::Instance("0".to_owned()),
+        Some(size) if size <= MAX_DIM => return Dim::Known(size),
+        _ => {}
     }
     let shown = show_dim(mono, dim, signature);
     let value = substituted.display(&|_| String::new());
@@ -251,7 +298,7 @@ fn convert_dim(
     )
     .at(
         span,
-        format!("a length is a whole number from 1 to {MAX_DIM}"),
+        format!("a length is a whole number from 0 to {MAX_DIM}"),
     );
     for atom in dim.atoms() {
         if let Atom::Program(index) = atom

@@ -80,6 +80,7 @@ impl Instance<'_, '_> {
                 _ => ExprKind::DimSize { value, axis: *axis },
             },
             (Op::Random, Some(counter), ..) => ExprKind::Random { counter },
+            (Op::CheckShape, Some(value), ..) => ExprKind::CheckShape(value),
             _ => {
                 self.report(
                     Diagnostic::error("E0999", "a built-in without its arguments")

@@ -161,6 +161,16 @@ impl Emit<'_, '_> {
                 ty = body.ty.clone();
                 ExprKind::Phase(body)
             }
+            ExprKind::Length { name, count, body } => {
+                let count = self.host(count);
+                let body = self.boxed(body);
+                ty = body.ty.clone();
+                ExprKind::Length {
+                    name: name.clone(),
+                    count,
+                    body,
+                }
+            }
             ExprKind::Tuple(parts) => {
                 let parts = self.exprs(parts);
                 ty = Type::Tuple(parts.iter().map(|part| part.ty.clone()).collect());

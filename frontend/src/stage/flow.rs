@@ -210,6 +210,10 @@ impl<'p> Flow<'p> {
                 self.expr(body)
             }
             ExprKind::Phase(body) => self.expr(body),
+            ExprKind::Length { count, body, .. } => {
+                self.expr(count);
+                self.expr(body)
+            }
             ExprKind::Tuple(parts) => {
                 Places::Tuple(parts.iter().map(|part| self.expr(part)).collect())
             }

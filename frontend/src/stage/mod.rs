@@ -14,6 +14,7 @@
 //! [`ExprKind::Force`]: crate::program::ExprKind::Force
 
 mod coerce;
+mod divisors;
 mod emit;
 mod flow;
 mod hoist;

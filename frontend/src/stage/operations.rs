@@ -1,7 +1,7 @@
 //! Operations with their operands on the host or as tensors, whichever the result is.
 
 use super::emit::Emit;
-use super::scalars::{force, is_rank_zero, is_total, lift};
+use super::scalars::{elem, force, is_rank_zero, is_total, lift};
 use crate::program::{Binary, Closure, Elem, Expr, ExprKind, Literal, Span, Type};
 
 impl Emit<'_, '_> {
@@ -74,6 +74,15 @@ impl Emit<'_, '_> {
                 op: *op,
                 lhs: self.host(lhs),
                 rhs: self.host(rhs),
+            },
+            ExprKind::Binary {
+                op: op @ (Binary::Div | Binary::Rem),
+                lhs,
+                rhs,
+            } if elem(&ty) == Some(Elem::I32) => ExprKind::Binary {
+                op: *op,
+                lhs: self.tensor(lhs),
+                rhs: self.divisor(rhs),
             },
             ExprKind::Binary { op, lhs, rhs } => ExprKind::Binary {
                 op: *op,
@@ -156,6 +165,7 @@ impl Emit<'_, '_> {
                 }
             }
             ExprKind::Reshape(value) => ExprKind::Reshape(self.tensor(value)),
+            ExprKind::CheckShape(value) => ExprKind::CheckShape(self.tensor(value)),
             ExprKind::Transpose { value, permutation } => {
                 let permutation = permutation.clone();
                 ExprKind::Transpose {

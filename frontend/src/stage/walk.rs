@@ -11,7 +11,8 @@ macro_rules! children {
                 | ExprKind::Var(_)
                 | ExprKind::Param(_)
                 | ExprKind::Iota { .. } => {}
-                ExprKind::Let { value, body, .. } => {
+                ExprKind::Let { value, body, .. }
+                | ExprKind::Length { count: value, body, .. } => {
                     visit(value);
                     visit(body);
                 }
@@ -78,6 +79,7 @@ macro_rules! children {
                 | ExprKind::Sort { value, .. }
                 | ExprKind::Slice { value, .. }
                 | ExprKind::Reshape(value)
+                | ExprKind::CheckShape(value)
                 | ExprKind::Transpose { value, .. }
                 | ExprKind::DimSize { value, .. }
                 | ExprKind::Random { counter: value } => visit(value),

@@ -92,6 +92,7 @@ impl<'c> Batcher<'c> {
             "linalg.matvec" => self.matvec(operation)?,
             "linalg.matmul" => self.matmul(operation)?,
             "linalg.dot" => self.dot(operation)?,
+            "tensor.cast" => self.cast(operation)?,
             "tensor.extract_slice" => self.extract_slice(operation)?,
             "tensor.concat" => self.concat(operation)?,
             "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(operation)?,
@@ -237,7 +238,8 @@ impl<'c> Batcher<'c> {
         }
     }
 
-    /// A tensor whose shape is known as one whose lengths are operands of the kernel.
+    /// A tensor whose shape is known as one whose lengths are operands of the kernel, or the other way
+    /// round, where the lengths were found to be that.
     fn cast(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let rows = self.rows_of(operands_of(operation)[0], operation)?;
         let ty = tensor_type(result_of(operation, 0), operation)?.batched();

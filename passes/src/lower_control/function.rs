@@ -259,6 +259,7 @@ impl<'c> Lowering<'c, '_> {
             "cfb.dim" => self.dim(b, source),
             "cfb.row" => self.row(b, source),
             "cfb.within" => self.within(b, source),
+            "cfb.view" => self.view(b, source),
             "arith.select" => self.select(b, source),
             "cfb.array_create" => self.array_create(b, source),
             "cfb.array_len" => self.array_len(b, source),

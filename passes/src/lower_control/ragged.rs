@@ -6,7 +6,7 @@
 use cohort_abi::Failure;
 use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
-use melior::ir::{OperationRef, ValueLike};
+use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
 use super::emit::{Predicate, binary, compare, i64_constant, i64_type, index_cast};
 use super::function::Lowering;
@@ -82,6 +82,51 @@ impl<'c> Lowering<'c, '_> {
         Ok(())
     }
 
+    /// The handle of the same rows, with other lengths, which make as many.
+    pub fn view(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let operands = operands_of(source);
+        let result = results_of(source)[0];
+        let slots = self.slots(operands[0]);
+        let [handle, old @ ..] = &slots[..] else {
+            return Err(error(source, "internal error: a tensor without a handle"));
+        };
+        let lengths = self.values(&operands[1..]);
+        let lengths: Vec<_> = lengths
+            .into_iter()
+            .map(|length| index_cast(b, length, "i64"))
+            .collect();
+        let pairs: Vec<_> = match source.has_attribute("exact") {
+            true => old.iter().copied().zip(lengths.clone()).collect(),
+            false => {
+                self.fail_when_negative(b, source, &lengths);
+                let from = rows_of(b, &shape_of(source, operands[0])?, old);
+                vec![(from, rows_of(b, &shape_of(source, result)?, &lengths))]
+            }
+        };
+        for (old, new) in pairs {
+            let differs = compare(b, Predicate::Ne, new, old);
+            self.fail_when(b, source, differs, Failure::ShapeMismatch, (new, old));
+        }
+        self.bind_slots(result, [&[*handle], &lengths[..]].concat());
+        Ok(())
+    }
+
+    fn fail_when_negative(
+        &mut self,
+        b: &Builder<'c>,
+        source: OperationRef<'c, 'c>,
+        lengths: &[Val<'c>],
+    ) {
+        // As numbers without a sign the negative ones are the largest.
+        let negative = i64_constant(b, i64::MIN);
+        for length in lengths {
+            let is_negative = compare(b, Predicate::Uge, *length, negative);
+            let nothing = i64_constant(b, 0);
+            let failure = Failure::ShapeMismatch;
+            self.fail_when(b, source, is_negative, failure, (*length, nothing));
+        }
+    }
+
     /// A host condition picks all slots of a value.
     pub fn select(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let operands = operands_of(source);
@@ -127,6 +172,20 @@ impl<'c> Lowering<'c, '_> {
         debug_assert!(slots.iter().all(|slot| slot.r#type() == i64_type(b)));
         slots
     }
+}
+
+/// How many rows a tensor has: the product of its dims up to the last instance dim.
+fn rows_of<'c>(b: &Builder<'c>, shape: &[Option<u64>], lengths: &[Val<'c>]) -> Val<'c> {
+    let last = shape.iter().rposition(Option::is_none);
+    let mut lengths = lengths.iter();
+    let sizes = shape[..last.map_or(0, |last| last + 1)].iter();
+    sizes.fold(i64_constant(b, 1), |rows, size| {
+        let size = match size {
+            Some(size) => i64_constant(b, *size as i64),
+            None => lengths.next().copied().unwrap_or(rows),
+        };
+        binary(b, "arith.muli", rows, size)
+    })
 }
 
 fn shape_of<'c>(at: OperationRef<'c, 'c>, value: Val<'c>) -> Result<Vec<Option<u64>>, Failed> {

@@ -119,7 +119,7 @@ fn binary_i32(op: Binary, a: i32, b: i32) -> Result<Option<Scalar>, InstanceErro
         }
         Binary::Div => I32(a.wrapping_div(b)),
         Binary::Rem => I32(a.wrapping_rem(b)),
-        Binary::Pow => I32(power_i32(a, b)?),
+        Binary::Pow => I32(power_i32(a, b)),
         Binary::Min => I32(a.min(b)),
         Binary::Max => I32(a.max(b)),
         Binary::Eq => Bool(a == b),
@@ -142,20 +142,14 @@ fn binary_bool(op: Binary, a: bool, b: bool) -> Option<Scalar> {
     }))
 }
 
-/// `base` to the `exponent`, wrapping; a negative exponent divides one, truncating.
-fn power_i32(base: i32, exponent: i32) -> Result<i32, InstanceError> {
-    match u32::try_from(exponent) {
-        Ok(exponent) => Ok(base.wrapping_pow(exponent)),
-        Err(_) if base == 0 => {
-            let message = format!("0 to the power of {exponent} divides by zero");
-            Err(InstanceError::new(ErrorKind::DivisionByZero, message))
-        }
-        Err(_) => Ok(match base {
-            1 => 1,
-            -1 if exponent % 2 == 0 => 1,
-            -1 => -1,
-            _ => 0,
-        }),
+/// `base` to the `exponent`, wrapping; a negative exponent is one of `1 / base`, truncated.
+fn power_i32(base: i32, exponent: i32) -> i32 {
+    match (u32::try_from(exponent), base) {
+        (Ok(exponent), _) => base.wrapping_pow(exponent),
+        (Err(_), 1) => 1,
+        (Err(_), -1) if exponent % 2 == 0 => 1,
+        (Err(_), -1) => -1,
+        (Err(_), _) => 0,
     }
 }
 

@@ -80,6 +80,16 @@ impl<'p> Frame<'p> {
         }
     }
 
+    /// A dim is as long as a number says.
+    pub(super) fn count(&mut self, name: &'p str, count: i32) -> Result<(), InstanceError> {
+        let length = usize::try_from(count).map_err(|_| {
+            let message = format!("{count} is no length");
+            InstanceError::new(ErrorKind::IndexOutOfRange, message)
+        })?;
+        self.dims.insert(name, length);
+        Ok(())
+    }
+
     /// The lengths of `shape`; what a dim is called tells its length.
     pub(super) fn lengths(&self, shape: &[Dim]) -> Result<Vec<usize>, InstanceError> {
         shape

@@ -88,6 +88,11 @@ impl<'p> Evaluator<'p> {
             ExprKind::Let { var, value, body } => self.eval_let(frame, *var, value, body)?,
             // When things run is no matter of what they are.
             ExprKind::Phase(body) => self.eval(frame, body)?,
+            ExprKind::Length { name, count, body } => {
+                let count = self.eval(frame, count)?.into_i32()?;
+                frame.count(name, count)?;
+                self.eval(frame, body)?
+            }
             ExprKind::Tuple(elements) => Value::tuple(self.eval_all(frame, elements)?),
             ExprKind::TupleGet { tuple, index } => {
                 let elements = self.eval(frame, tuple)?.into_tuple()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cohort_frontend::program::{Dim, Elem, Expr, ExprKind, Type};
 
 use super::{Evaluator, Frame, random};
-use crate::error::InstanceError;
+use crate::error::{ErrorKind, InstanceError};
 use crate::tensor::{Tensor, elementwise, layout, lines, product, reduce};
 use crate::value::Value;
 
@@ -86,6 +86,17 @@ impl<'p> Evaluator<'p> {
             ExprKind::Reshape(value) => {
                 let value = self.operand(frame, value)?;
                 layout::reshape(&value, frame.lengths_for_count(shape, value.count())?)
+            }
+            ExprKind::CheckShape(value) => {
+                let value = self.operand(frame, value)?;
+                let lengths = frame.lengths(shape)?;
+                match value.shape == lengths {
+                    true => Ok((*value).clone()),
+                    false => {
+                        let message = format!("{} has not the shape {lengths:?}", value.describe());
+                        Err(InstanceError::new(ErrorKind::ShapeMismatch, message))
+                    }
+                }
             }
             ExprKind::Transpose { value, permutation } => {
                 layout::transpose(&*self.operand(frame, value)?, permutation)

@@ -1,0 +1,210 @@
+//! Lengths that the instance computes: joined, split, cut, stacked, compared, and those of nothing.
+
+use crate::language::check;
+
+#[test]
+fn a_computed_index_reads_any_tensor() {
+    check(
+        "dim D, C
+        param w: f32[D, C]
+        fn main(x: f32[D], y: i32, n: i32) -> (f32, f32[C], f32, [f32], f32) {
+          let p = softmax(x @ w);
+          let q = f32(reshape(iota([C*C], 0), [C, C]));
+          let best = argmax(p);
+          let all = map(range(n), |i| q[i, y] * p[i]);
+          (-log(p[y]), q[y] + q[.., y], p[best] + q[best, y], all, sum(all))
+        }",
+        &[("D", 3), ("C", 5)],
+        &[
+            r#"{"x":[0.5,-1,2],"y":2,"n":5}"#,
+            r#"{"x":[0.5,1,-2],"y":0,"n":0}"#,
+            r#"{"x":[0.5,1,-2],"y":5,"n":1}"#,
+            r#"{"x":[0.5,1,-2],"y":-1,"n":1}"#,
+            r#"{"x":[0.5,1,-2],"y":4,"n":6}"#,
+        ],
+    );
+}
+
+#[test]
+fn slices_and_stacks_of_rows_that_have_lengths() {
+    check(
+        "fn main(s: f32[n, n], k: i32) -> (f32[_, n], f32, f32[_, n, n], f32[3, n]) {
+          let t = s[0..k];
+          let rows = map(range(n), |i| s[n - 1 - i]);
+          let all = stack([s, s * 2, exp(s)]);
+          (t, sum(t) + sum(stack(rows) @ s), all, sum(all, axis = 2))
+        }",
+        &[],
+        &[
+            r#"{"s":[[1,2,3],[4,5,6],[7,8,9]],"k":2}"#,
+            r#"{"s":[[1,2,3],[4,5,6],[7,8,9]],"k":0}"#,
+            r#"{"s":[[1,2],[4,5]],"k":3}"#,
+            r#"{"s":[[1,2],[4,5]],"k":-1}"#,
+            r#"{"s":[],"k":0}"#,
+            r#"{"s":[[0.5]],"k":1}"#,
+        ],
+    );
+}
+
+#[test]
+fn concatenations_along_any_axis() {
+    check(
+        "fn main(a: f32[n, m], b: f32[n, k], c: f32[n, 2])
+            -> (f32[n, m + k + 2], f32[m + k + m, n], f32[n, 2*m], f32[n, n], f32[2, n, m + 1]) {
+          let x = concat(a, b, c);
+          let both = concat(a, a);
+          let cube = stack([concat(a, ones([n, 1])), concat(ones([n, 1]), a)]);
+          (x, concat(transpose(a), transpose(b), transpose(a), axis = 0), both,
+           both @ transpose(both), exp(cube))
+        }",
+        &[],
+        &[
+            r#"{"a":[[1,2,3],[4,5,6]],"b":[[7],[8]],"c":[[9,10],[11,12]]}"#,
+            r#"{"a":[[1]],"b":[[7,0.5]],"c":[[9,10]]}"#,
+            r#"{"a":[],"b":[],"c":[]}"#,
+            r#"{"a":[[],[],[]],"b":[[1],[2],[3]],"c":[[1,2],[3,4],[5,6]]}"#,
+        ],
+    );
+}
+
+#[test]
+fn reshapes_join_and_split_lengths() {
+    check(
+        "dim D
+        param b: f32[D]
+        fn main(x: f32[n, D], y: f32[m, 4])
+            -> (f32[n*D], f32[n, D], f32[2*m, 2], f32[4, m], f32[m*2, 2], f32, f32[m, 4]) {
+          let flat = reshape(x, [n*D]);
+          (flat, reshape(flat * 2, [n, D]) * b, reshape(y, [2*m, 2]), reshape(y, [4, m]),
+           reshape(exp(y), [m*2, 2]), sum(reshape(y, [m*4]) * 0.5),
+           reshape(transpose(reshape(y, [4, m])), [m, 4]))
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"x":[[1,2,3],[4,5,6]],"y":[[1,2,3,4],[5,6,7,8],[9,10,11,12]]}"#,
+            r#"{"x":[[1,2,3]],"y":[]}"#,
+            r#"{"x":[],"y":[[1,2,3,4]]}"#,
+        ],
+    );
+}
+
+#[test]
+fn half_of_an_odd_length_is_an_error() {
+    check(
+        "fn main(x: f32[n]) -> (f32[n/2, 2], f32[2, n/2], f32) {
+          let pairs = reshape(x, [n/2, 2]);
+          (pairs, reshape(x, [2, n/2]), sum(pairs[.., 0] * pairs[.., 1]))
+        }",
+        &[],
+        &[
+            r#"{"x":[1,2,3,4]}"#,
+            r#"{"x":[1,2,3]}"#,
+            r#"{"x":[]}"#,
+            r#"{"x":[5,6]}"#,
+        ],
+    );
+}
+
+#[test]
+fn arrays_of_known_shape_are_arrays_of_any() {
+    check(
+        "dim D
+        param b: f32[D]
+        fn f(xs: [f32[_, D]]) -> [f32[D]] { map(xs, |x| sum(x, axis = 0) + b) }
+        fn g(xs: [(i32, [f32[_, D]])]) -> [f32[D]] {
+          map(xs, |(k, x)| f32(k) * sum(f(x)))
+        }
+        fn main(x: f32[3, D], y: f32[n, D]) -> ([f32[D]], [f32[D]], [f32[D]]) {
+          (f([x, x]), f([y, y]), g([(2, [x]), (3, [x, x])]))
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[[1,2]]}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[]}"#,
+        ],
+    );
+}
+
+#[test]
+fn lengths_that_are_equal_by_construction_are_equal() {
+    check(
+        "dim D
+        param emb: f32[7, D]
+        fn main(words: [i32], x: f32[n, D], k: i32) -> (f32[_, D], f32[_, D], f32[_, D], f32[_, D]) {
+          let a = stack(map(words, |w| emb[w]));
+          let b = stack(reverse(map(words, |w| sin(emb[w]))));
+          let more = push(map(words, |w| x[0]), x[0]);
+          let c = x[0..k] + x[n - k..n] * 0.5 + x[0..k];
+          let i = k + 1;
+          let d = x[i..i + k] + stack(map(range(len(words)), |j| x[0]))[0..k];
+          (a + b, concat(a, b[0..1], axis = 0) + stack(more), c, d)
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"words":[1,2,3],"x":[[1,2,3],[4,5,6],[7,8,9],[1,0,1],[0,2,0]],"k":2}"#,
+            r#"{"words":[1],"x":[[1,2,3],[4,5,6],[7,8,9]],"k":1}"#,
+            r#"{"words":[1],"x":[[1,2,3]],"k":0}"#,
+            r#"{"words":[6,5],"x":[[1,2,3]],"k":2}"#,
+        ],
+    );
+}
+
+#[test]
+fn host_integers_are_lengths() {
+    check(
+        "dim D
+        param b: f32[D]
+        fn main(x: f32[n, D], k: i32) -> (f32[_, D], f32[_], i32[_, _], f32[_, D], f32) {
+          let z = zeros([k, D]) + x[0..k];
+          let m = argmax(x[.., 0]) + 1;
+          let i = iota([m, k + 1], 1);
+          (z, fill([k - 1], 2.5), i, concat(ones([k, D]), z + b, axis = 0), sum(random(1, [k])))
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"x":[[1,2],[3,4],[5,6]],"k":2}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"k":1}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"k":0}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"k":4}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"k":-1}"#,
+        ],
+    );
+}
+
+#[test]
+fn an_annotation_asks_whether_lengths_are_equal() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D], y: f32[m, D], xs: [f32[D]], k: i32) -> (f32[n, D], f32[_, D], f32[3, D], f32[n, n]) {
+          let a: f32[n, D] = y;
+          let b: f32[n, D] = stack(xs) @ w;
+          let c: f32[k, D] = y;
+          let d: f32[3, D] = x + a;
+          let e: f32[n, n] = x @ transpose(y);
+          (a + b, c + x[0..k], tanh(d @ w), e)
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[[1,2],[3,4],[5,6]],"xs":[[0,1],[2,1],[1,1]],"k":3}"#,
+            r#"{"x":[[1,2],[3,4]],"y":[[1,2],[3,4]],"xs":[[0,1],[2,1]],"k":2}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[[1,2],[3,4]],"xs":[[0,1],[2,1],[1,1]],"k":3}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[[1,2],[3,4],[5,6]],"xs":[[0,1],[2,1]],"k":3}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[[1,2],[3,4],[5,6]],"xs":[[0,1],[2,1],[1,1]],"k":2}"#,
+        ],
+    );
+}
+
+#[test]
+fn tensors_of_nothing() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D]) -> (f32[0, D], f32[n, D], f32[n, D], f32, f32[D, 0], i32[0]) {
+          let z = zeros([0, D]);
+          (z @ w, concat(z, x, axis = 0), (x @ transpose(z)) @ z, sum(z), fill([D, 0], 1.5), iota([0], 0))
+        }",
+        &[("D", 3)],
+        &[r#"{"x":[[1,2,3],[4,5,6]]}"#, r#"{"x":[]}"#],
+    );
+}
