@@ -21,6 +21,7 @@ pub fn check(text: &str, dims: &[(&str, u64)], lines: &[&str]) {
         0,
         "the program contradicts itself: {expected:?}"
     );
+    let mut lines: Option<Vec<String>> = None;
     for arguments in [
         &[][..],
         &["--batch", "1"],
@@ -32,6 +33,11 @@ pub fn check(text: &str, dims: &[(&str, u64)], lines: &[&str]) {
         assert!(outcome.code < 2, "{}\nin\n{text}", outcome.describe());
         compare_records(&expected, &outcome.lines(), Closeness::EachNumber(1e-5))
             .unwrap_or_else(|message| panic!("{message}\nfrom {}\nin\n{text}", outcome.describe()));
+        // How instances share batches and threads changes no bit.
+        if matches!(arguments, [] | ["--batch" | "--threads", _]) {
+            let lines = lines.get_or_insert_with(|| outcome.lines());
+            assert_eq!(*lines, outcome.lines(), "with {arguments:?} in\n{text}");
+        }
     }
 }
 
