@@ -233,7 +233,7 @@ impl Body<'_> {
                 self.report(
                     Diagnostic::error("E0305", "a text is no value")
                         .at(span, "not expected here")
-                        .note("a text names the axes of a product: `einsum(\"ij,jk->ik\", a, b)`"),
+                        .note("text in quotes stands in `import` and in `einsum(\"ij,jk->ik\", a, b)`"),
                 );
                 self.error(span)
             }

@@ -71,7 +71,9 @@ pub fn hint(tokens: &[Spanned<'_>], at: usize, expected: &[&str]) -> Option<Stri
         }
         (_, Token::Arrow, _) if wants("=>") => "an arm is written `pattern => value`",
         (_, Token::FatArrow, _) if wants("->") => "the result's type follows `->`",
-        (_, Token::Text(_), _) => "text in quotes stands in `import \"file.coh\"` only",
+        (_, Token::Text(_), _) => {
+            "text in quotes stands in `import` and in `einsum(\"ij,jk->ik\", a, b)`"
+        }
         (_, Token::Fn, _) => "functions are defined outside of functions",
         _ if wants(";") => "a `let` inside a block ends with `;`",
         _ => return None,
