@@ -165,17 +165,12 @@ pub fn weights(place: &Place) -> io::Result<Vec<Case>> {
     Ok(all(place)?.iter().map(of).collect())
 }
 
+/// Manifests that are loaded and not run: what they say of the code can only be believed.
 pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
         let artifact = Artifact::from_bytes(&program.artifact).ok()?;
         let manifest = serde_json::to_vec(&artifact.manifest).ok()?;
-        Some(case(
-            program,
-            "model.cohort",
-            "model.cohort",
-            manifest,
-            Form::Manifest,
-        ))
+        Some(loaded(program, manifest, Form::Manifest))
     };
     Ok(all(place)?.iter().filter_map(of).collect())
 }
@@ -184,18 +179,17 @@ pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
 pub fn objects(place: &Place) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
         let object = Artifact::from_bytes(&program.artifact).ok()?.object;
-        let mut case = case(
-            program,
-            "model.cohort",
-            "model.cohort",
-            object,
-            Form::Object,
-        );
-        case.files.retain(|(name, _)| name != "input.jsonl");
-        case.files.push(("input.jsonl".into(), b"\n"[..].into()));
-        Some(case)
+        Some(loaded(program, object, Form::Object))
     };
     Ok(all(place)?.iter().filter_map(of).collect())
+}
+
+/// A case without instances.
+fn loaded(program: &Compiled, bytes: Vec<u8>, form: Form) -> Case {
+    let mut case = case(program, "model.cohort", "model.cohort", bytes, form);
+    case.files.retain(|(name, _)| name != "input.jsonl");
+    case.files.push(("input.jsonl".into(), b"\n"[..].into()));
+    case
 }
 
 pub fn whole(place: &Place) -> io::Result<Vec<Case>> {

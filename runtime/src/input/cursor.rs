@@ -287,12 +287,25 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
     };
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
-        Some(b'u') => match bytes.get(at + 2..at + 6) {
-            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(at + 6),
-            _ => Err(bad),
+        // Half of a pair has no text, and what repeats it is read by nobody.
+        Some(b'u') => match code_unit(bytes, at + 2) {
+            Some(0xd800..0xdc00) => match (bytes.get(at + 6..at + 8), code_unit(bytes, at + 8)) {
+                (Some(b"\\u"), Some(0xdc00..0xe000)) => Ok(at + 12),
+                _ => Err(bad),
+            },
+            None | Some(0xdc00..0xe000) => Err(bad),
+            Some(_) => Ok(at + 6),
         },
         _ => Err(bad),
     }
+}
+
+/// The number of four hexadecimal digits.
+fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 4)?;
+    digits.iter().try_fold(0, |unit, digit| {
+        Some(unit * 16 + char::from(*digit).to_digit(16)?)
+    })
 }
 
 /// The text behind the quotes of a string token.
