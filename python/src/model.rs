@@ -60,6 +60,7 @@ impl Model {
             max_nodes: max_nodes.unwrap_or(defaults.max_nodes),
             max_memory: max_memory.unwrap_or(defaults.max_memory),
             max_steps: max_steps.unwrap_or(defaults.max_steps),
+            max_time: None,
         };
         let parts = Parts {
             path,
