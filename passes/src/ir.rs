@@ -194,6 +194,29 @@ pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
     })
 }
 
+/// The one number of which a constant tensor is full.
+pub fn splat_value<'c>(constant: OperationRef<'c, '_>) -> Option<Attribute<'c>> {
+    let value = constant.attribute("value").ok()?;
+    // SAFETY: the attribute is alive, and it is asked for its kind before it is read.
+    unsafe {
+        (mlir_sys::mlirAttributeIsADenseElements(value.to_raw())
+            && mlir_sys::mlirDenseElementsAttrIsSplat(value.to_raw()))
+        .then(|| Attribute::from_raw(mlir_sys::mlirDenseElementsAttrGetSplatValue(value.to_raw())))
+    }
+}
+
+/// A constant of a tensor type with known shape that is full of one number of its element type.
+pub fn splat<'c>(ty: Type<'c>, value: Attribute<'c>) -> Option<Attribute<'c>> {
+    let known = TensorType::of(ty)?.shape.iter().all(Option::is_some);
+    // SAFETY: type and value are alive and of one context; the type's shape is known.
+    known.then(|| unsafe {
+        Attribute::from_raw(mlir_sys::mlirDenseElementsAttrSplatGet(
+            ty.to_raw(),
+            value.to_raw(),
+        ))
+    })
+}
+
 /// Writes an attribute of an operation that is only borrowed.
 pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
     let name = melior::StringRef::new(name);

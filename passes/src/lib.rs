@@ -22,6 +22,7 @@ pub mod keep_functions;
 pub mod keep_operators;
 pub mod kernel_description;
 pub mod levels;
+pub mod limit_inlining;
 pub mod lower_control;
 pub mod mark_recursive;
 pub mod operand_reuse;

@@ -20,13 +20,14 @@ use crate::ragged::{
 use crate::{
     accumulate_products, batch_blocks, cpu::lower_kernels, explain_batching, form_blocks,
     fuse_products, hoist_constants, hoist_invariants, hoist_operators, keep_functions,
-    keep_operators, lower_control, mark_recursive, operand_reuse, recognise_reductions,
-    specialise_functions, split_products, static_depth, unroll_loops,
+    keep_operators, limit_inlining, lower_control, mark_recursive, operand_reuse,
+    recognise_reductions, specialise_functions, split_products, static_depth, unroll_loops,
 };
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
     mark_recursive::PASS,
+    limit_inlining::PASS,
     unroll_loops::PASS,
     crate::resolve_dims::PASS,
     crate::guard_decisions::PASS,
@@ -131,6 +132,7 @@ const TO_BLOCKS: &[Step] = &[
     Step::At(Granularity::Operator, keep_operators::PASS),
     Step::At(Granularity::Function, keep_functions::PASS),
     Step::Ours(mark_recursive::PASS),
+    Step::Ours(limit_inlining::PASS),
     Step::Upstream("inline,symbol-dce,canonicalize,cse"),
     Step::Optional(
         unroll_loops::PASS,

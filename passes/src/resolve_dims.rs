@@ -160,6 +160,38 @@ fn origin<'c>(mut value: Val<'c>, mut axis: usize) -> Origin<'c> {
     }
 }
 
+/// The length of an axis of a tensor, for code at `b`, where the tensor is known.
+pub fn length_of<'c>(b: &Builder<'c>, value: Val<'c>, axis: usize) -> Val<'c> {
+    let (root, axis) = match origin(value, axis) {
+        Origin::Length(length) => return length,
+        Origin::Known(length) => return b.index(length as i64),
+        Origin::Root(root, axis) => (root, axis),
+    };
+    let join = |name: &str, parts: Vec<Val<'c>>| {
+        let join = |a: Val<'c>, part: Val<'c>| b.value(name, &[a, part], b.ty("index"));
+        parts.into_iter().reduce(join)
+    };
+    let producer = defining_op(root);
+    let joined = producer.and_then(|producer| match name_of(producer).as_str() {
+        "tensor.concat" => {
+            let parts = operands_of(producer);
+            let lengths = parts.into_iter().map(|part| length_of(b, part, axis));
+            join("arith.addi", lengths.collect())
+        }
+        "tensor.collapse_shape" => {
+            let group = reassociation(producer).into_iter().nth(axis)?;
+            let source = operands_of(producer)[0];
+            let lengths = group.into_iter().map(|axis| length_of(b, source, axis));
+            join("arith.muli", lengths.collect())
+        }
+        _ => None,
+    });
+    joined.unwrap_or_else(|| {
+        let axis = b.index(axis as i64);
+        b.value("tensor.dim", &[root, axis], b.ty("index"))
+    })
+}
+
 /// A `tensor.dim` right where a value is defined.
 fn read_at_root<'c>(context: &'c Context, root: Val<'c>, axis: usize) -> Option<Val<'c>> {
     let next = match (defining_op(root), argument_of(root)) {

@@ -23,7 +23,7 @@ use crate::cpu::lower_kernels::Place;
 use crate::extents::{loops_of, reassociation};
 use crate::ir::{
     TensorType, clone_op, integer_attribute, integers, key, nested_ops, set_attribute, set_operand,
-    set_type,
+    set_type, splat, splat_value,
 };
 use crate::pass::{Failed, error};
 
@@ -105,6 +105,13 @@ impl<'c> Rows<'c> {
                 let row = self.type_of(results[0]);
                 let empty = self.builder.value("tensor.empty", &[], row.to_type());
                 self.define(operation, empty);
+            }
+            "arith.constant" => {
+                let copy = self.copy(operation);
+                let row = self.type_of(results[0]).to_type();
+                let value = splat_value(operation).and_then(|value| splat(row, value));
+                let value = value.ok_or_else(|| error(operation, "expected one number for all"))?;
+                set_attribute(copy, "value", value);
             }
             "tensor.extract_slice" => self.slice(operation),
             "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(operation),

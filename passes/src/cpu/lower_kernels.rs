@@ -98,9 +98,6 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .into_iter()
         .filter(|op| name_of(*op) == "cfb.kernel")
         .collect();
-    if kernels.is_empty() {
-        return Ok(());
-    }
     let records: Vec<_> = nested_ops(module)
         .into_iter()
         .filter(|op| name_of(*op) == "cfb.record")

@@ -100,6 +100,7 @@ const TO_PTX: &str =
 /// `f64`, which the polynomials of sine and cosine use, are named without the `f`. Every other function
 /// is a polynomial by now, the same as on the CPU.
 const INSTRUCTIONS: &[(&str, &str)] = &[
+    ("__nv_abs", ABS),
     ("__nv_ceilf", "llvm.intr.ceil"),
     ("__nv_copysignf", "llvm.intr.copysign"),
     ("__nv_fabsf", "llvm.intr.fabs"),
@@ -110,9 +111,13 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("__nv_truncf", "llvm.intr.trunc"),
 ];
 
+/// Of integers; the smallest is its own.
+const ABS: &str = "llvm.intr.abs";
+
 /// Operations of `math` that run on a GPU besides those that are expanded to polynomials.
 pub const SUPPORTED_MATH: &[&str] = &[
     "math.absf",
+    "math.absi",
     "math.ceil",
     "math.copysign",
     "math.floor",
@@ -150,7 +155,12 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
                 let Some(b) = Builder::before(context, operation) else {
                     continue;
                 };
-                let value = b.value(name, &operands_of(operation), result.r#type());
+                let attributes = match name {
+                    ABS => vec![("is_int_min_poison", b.attr("false"))],
+                    _ => vec![],
+                };
+                let operands = operands_of(operation);
+                let value = b.value_with(name, &operands, result.r#type(), &attributes);
                 replace_uses(result, value);
                 erase(operation);
             }

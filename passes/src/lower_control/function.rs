@@ -279,7 +279,6 @@ impl<'c> Lowering<'c, '_> {
             "cfb.fold" => self.fold(b, source),
             "scf.while" => self.while_(b, source),
             "arith.divsi" | "arith.remsi" => self.divide(b, source),
-            "arith.fptosi" => self.float_to_integer(b, source),
             _ if is_kept(&name) => self.rebuild(b, source),
             _ => Err(error(
                 source,

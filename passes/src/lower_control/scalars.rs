@@ -1,7 +1,7 @@
 //! Host arithmetic that must not trap or be undefined.
 
 use cohort_abi::Failure;
-use cohort_dialects::builder::{Builder, name_of, operands_of, results_of};
+use cohort_dialects::builder::{Builder, name_of, operands_of};
 use melior::ir::{OperationRef, ValueLike};
 
 use super::emit::{Predicate, binary, compare, i64_constant, i64_type};
@@ -37,15 +37,6 @@ impl<'c> Lowering<'c, '_> {
             zero
         };
         let result = b.value("arith.select", &[by_minus_one, wrapped, result], ty);
-        self.bind_results(source, &[result]);
-        Ok(())
-    }
-
-    /// `arith.fptosi`, made to saturate, with zero for NaN.
-    pub fn float_to_integer(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let operands = self.values(&operands_of(source));
-        let ty = results_of(source)[0].r#type();
-        let result = b.value("llvm.intr.fptosi.sat", &operands, ty);
         self.bind_results(source, &[result]);
         Ok(())
     }

@@ -1,5 +1,5 @@
 // A division by zero is the instance's error, and the one quotient that does not fit wraps around:
-// neither may trap and end the process. A float that no integer holds saturates.
+// neither may trap and end the process. A float is in range by then: level 0 clamps it.
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
 // CHECK-LABEL: func.func private @coh.main
@@ -15,7 +15,7 @@
 // CHECK: %[[Q:.*]] = arith.select %[[BY_MINUS_ONE]], %[[NEGATED]], %[[QUOTIENT]] : i32
 // CHECK: %[[REMAINDER:.*]] = arith.remsi %[[A]], %{{.*}} : i32
 // CHECK: %[[R:.*]] = arith.select %{{[^,]*}}, %{{[^,]*}}, %[[REMAINDER]] : i32
-// CHECK: %[[I:.*]] = "llvm.intr.fptosi.sat"(%[[X]]) : (f32) -> i32
+// CHECK: %[[I:.*]] = arith.fptosi %[[X]] : f32 to i32
 // CHECK: return %[[Q]], %[[R]], %[[I]]
 func.func @main(%a: i32, %b: i32, %x: f32) -> (i32, i32, i32)
     attributes {cfb.entry, cfb.arguments = ["a", "b", "x"], cfb.argument_types = [i32, i32, f32],

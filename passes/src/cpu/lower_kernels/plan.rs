@@ -27,15 +27,20 @@ pub struct Plan<'c> {
 
 pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Failed> {
     let counts = graph.use_counts();
-    let mut stored = vec![false; graph.nodes.len()];
+    let mut stored = stored_for_products(graph, &counts);
     loop {
         let mut planner =
             StagePlanner::new(graph, &counts, Layouts::assign(graph, &counts, &stored));
         match planner.walk(&counts) {
-            Ok(()) => match planner.costly() {
-                Some(node) => stored[node] = true,
-                None => return Ok(planner.finish()),
-            },
+            Ok(()) => {
+                let costly = planner.costly();
+                if costly.is_empty() {
+                    return Ok(planner.finish());
+                }
+                for node in costly {
+                    stored[node] = true;
+                }
+            }
             Err(Stop::Store(node)) if !stored[node] => stored[node] = true,
             Err(Stop::Store(node)) => {
                 let op = graph.nodes[node].op;
@@ -47,6 +52,22 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Failed> {
             Err(Stop::Failed(failed)) => return Err(failed),
         }
     }
+}
+
+/// The nodes that products must find in memory, which they read row by row. What else must be stored is
+/// found as the stages are made, one node at a time.
+fn stored_for_products(graph: &Graph<'_>, counts: &[usize]) -> Vec<bool> {
+    let mut stored = vec![false; graph.nodes.len()];
+    let mut layouts = Layouts::assign(graph, counts, &stored);
+    for (node, count) in graph.nodes.iter().zip(counts) {
+        if let (Kind::Product { a, .. }, 1..) = (&node.kind, count)
+            && layouts.view(graph, *a).is_none()
+        {
+            stored[*a] = true;
+            layouts = Layouts::assign(graph, counts, &stored);
+        }
+    }
+    stored
 }
 
 enum Stop {
@@ -189,7 +210,7 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
         Ok(Start::InPlace)
     }
 
-    fn costly(&self) -> Option<NodeId> {
+    fn costly(&self) -> Vec<NodeId> {
         let stages = self.shared.iter().chain(&self.rows);
         repetition::costly(self.graph, &self.layouts, stages)
     }

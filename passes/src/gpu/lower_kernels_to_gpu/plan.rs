@@ -54,7 +54,7 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Refused<'c>> {
         };
         let next = match planner.walk(&counts) {
             Ok(()) => match planner.costly() {
-                None => {
+                costly if costly.is_empty() => {
                     let is_empty = |launch: &Launch<'c>| matches!(launch, Launch::Rows(rows) if rows.stages.is_empty());
                     planner.launches.retain(|launch| !is_empty(launch));
                     return Ok(Plan {
@@ -62,18 +62,20 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Refused<'c>> {
                         launches: planner.launches,
                     });
                 }
-                Some(node) => node,
+                costly => costly,
             },
-            Err(Stop::Store(node)) => node,
+            Err(Stop::Store(node)) => vec![node],
             Err(Stop::Refused(refused)) => return Err(refused),
         };
-        if stored[next] {
-            return Err(Refused {
-                op: graph.nodes[next].op,
-                reason: "a value that cannot be addressed",
-            });
+        for node in next {
+            if stored[node] {
+                return Err(Refused {
+                    op: graph.nodes[node].op,
+                    reason: "a value that cannot be addressed",
+                });
+            }
+            stored[node] = true;
         }
-        stored[next] = true;
     }
 }
 
@@ -102,7 +104,7 @@ struct LaunchPlanner<'a, 'c> {
 }
 
 impl<'c> LaunchPlanner<'_, 'c> {
-    fn costly(&self) -> Option<NodeId> {
+    fn costly(&self) -> Vec<NodeId> {
         let bodies = self.launches.iter().flat_map(Launch::bodies);
         repetition::costly_in(self.graph, &self.layouts, bodies)
     }

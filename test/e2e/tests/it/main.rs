@@ -9,6 +9,7 @@ mod compilations;
 mod deciding;
 mod devices;
 mod einsum;
+mod edges;
 mod endings;
 mod goldens;
 mod imports;

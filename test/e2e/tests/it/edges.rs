@@ -1,0 +1,66 @@
+//! Programs at the edges: of host values alone, over axes of one element, of constants alone.
+
+use cohort_e2e::tools::run;
+use cohort_e2e::{Model, Rng};
+
+use crate::language::check;
+
+#[test]
+fn programs_without_a_kernel_convert_numbers() {
+    check(
+        "fn main(x: f32) -> (i32, i32, f32) { (i32(x), i32(x * 1.0e20), erf(x)) }",
+        &[],
+        &[r#"{"x":1.5}"#, r#"{"x":-2.75}"#, r#"{"x":0}"#],
+    );
+}
+
+#[test]
+fn absolute_values_of_integers_are_instructions_of_a_gpu() {
+    let program = "fn main(x: i32[n], y: i32[3]) -> (i32[n], i32[3]) { (abs(x), abs(y)) }";
+    check(program, &[], &[r#"{"x":[1,-2,-2147483647],"y":[0,-5,7]}"#]);
+    let model = Model::from_text(program, &[], &mut Rng::new(7));
+    let arguments = [model.source.clone().into(), "--emit=ptx".into()];
+    run("batch-opt", &arguments, "").expect_code(0);
+}
+
+#[test]
+fn argmax_over_one_element_of_what_all_instances_share() {
+    check(
+        "dim H
+        param w: f32[H, 1]
+        fn main(x: i32[n]) -> (i32[n], i32[H], i32) {
+          (argmax(ones([n, 1])), argmax(w), argmax(ones([1])) + len(x))
+        }",
+        &[("H", 3)],
+        &[r#"{"x":[1,-2]}"#, r#"{"x":[]}"#],
+    );
+}
+
+#[test]
+fn a_slice_of_a_concatenation_of_constants() {
+    check(
+        "dim B, H
+        param w: f32[B, H]
+        fn main(x: f32[n, H]) -> (f32[n, B], f32[n, H + B], f32[_, H]) {
+          let both = concat(ones([n, B]), ones([n, H]));
+          (both[.., 0..B], both * 2, concat(ones([n, H]), ones([2, H]), axis = 0))
+        }",
+        &[("B", 2), ("H", 3)],
+        &[r#"{"x":[[1,2,3],[4,5,6]]}"#, r#"{"x":[]}"#],
+    );
+}
+
+#[test]
+fn a_comparison_of_a_value_with_itself() {
+    check(
+        "fn main(x: f32[n, 4], y: f32[m, m]) -> (f32[n, 4], f32[m, m]) {
+          let same = f32(iota([n, 4], 1) >= iota([n, 4], 1));
+          (x + same, y @ (y + f32(iota([m, m], 1) >= iota([m, m], 1))))
+        }",
+        &[],
+        &[
+            r#"{"x":[[1,2,3,4]],"y":[[1,2],[3,4]]}"#,
+            r#"{"x":[],"y":[]}"#,
+        ],
+    );
+}
