@@ -77,7 +77,11 @@ impl Diagnostic {
     }
 }
 
-/// Writes diagnostics for a person. Writing stops at the first error of `out`.
+/// So many diagnostics are shown; who mends these runs the compiler again.
+const MOST_SHOWN: usize = 30;
+
+/// Writes diagnostics for a person, the first ones where there are very many. Writing stops at the first
+/// error of `out`.
 pub fn render(
     diagnostics: &[Diagnostic],
     sources: &Sources,
@@ -92,7 +96,7 @@ pub fn render(
         tab_width: 4,
         ..term::Config::default()
     };
-    for diagnostic in diagnostics {
+    for diagnostic in diagnostics.iter().take(MOST_SHOWN) {
         let shown = to_codespan(diagnostic, sources);
         let result = if color {
             let mut writer = Ansi::new(&mut *out);
@@ -107,7 +111,10 @@ pub fn render(
             Err(_) => writeln!(out, "error[{}]: {}", diagnostic.code, diagnostic.message)?,
         }
     }
-    Ok(())
+    match diagnostics.len().saturating_sub(MOST_SHOWN) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more"),
+    }
 }
 
 fn to_codespan(diagnostic: &Diagnostic, sources: &Sources) -> codespan::Diagnostic<usize> {

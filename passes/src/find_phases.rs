@@ -19,6 +19,9 @@
 //! A recursion that needs an earlier one and runs the same functions stays in its phase: the calls
 //! of one instance's second recursion may then run with those of another's first.
 //!
+//! Behind a recursion or a loop that decides, instances come by after different flushes; a phase then
+//! only puts together those that come by after the same one, and the remark says so.
+//!
 //! Requires: level 1. Leaves: level 1, with the phases of the entry numbered from 1. Only the order
 //! of work changes, so no result does. After ACRoBat, "program phases".
 
@@ -34,7 +37,7 @@ use crate::ir::{
     blocks_of, defining_op, erase, functions_of, key, move_before, name_attribute, nested_ops,
     op_key,
 };
-use crate::levels::used_values;
+use crate::levels::{close, used_values};
 use crate::pass::{Outcome, PassInfo, remark};
 
 pub const PASS: PassInfo = PassInfo {
@@ -76,12 +79,17 @@ struct Phases {
     callees: HashMap<usize, HashSet<String>>,
     /// The functions that recurse or loop, or call one that does.
     deep_functions: HashSet<String>,
+    /// The functions that wait for a tensor, or call one that does.
+    deciding_functions: HashSet<String>,
 }
 
 impl Phases {
     fn of<'c>(module: OperationRef<'c, 'c>, operations: &[OperationRef<'c, 'c>]) -> Phases {
         let mut phases = Phases {
-            deep_functions: deep_functions(module),
+            deep_functions: functions_with(module, |name, function, reached| {
+                reached.contains(name) || loops(function)
+            }),
+            deciding_functions: functions_with(module, |_, function, _| forces(function)),
             ..Phases::default()
         };
         let mut first = 0;
@@ -146,8 +154,12 @@ impl Phases {
         ordered.sort_by_key(|op| self.of_operation.get(&op_key(*op)).copied());
         let mut begun = HashSet::new();
         let mut last = None;
+        let mut decided = false;
         for operation in ordered {
             move_before(operation, end);
+            let after_decision = decided;
+            decided |=
+                forces(operation) || !callees(operation).is_disjoint(&self.deciding_functions);
             let phase = self.of_operation.get(&op_key(operation)).copied();
             if !records(operation) || phase == last {
                 continue;
@@ -162,9 +174,15 @@ impl Phases {
                 let number = IntegerAttribute::new(b.ty("i64"), number).into();
                 b.op("cfb.phase", &[], &[], &[("number", number)], vec![]);
             }
+            let together = match after_decision {
+                false => "in all instances, and runs for all of them together",
+                true => {
+                    "in the instances that come here after the same flush: each goes on from its \
+                     decisions by itself, and none waits for one that still decides"
+                }
+            };
             let message = format!(
-                "phase {number} begins here: what follows waits for what comes before it in all \
-                 instances, and runs for all of them together"
+                "phase {number} begins here: what follows waits for what comes before it {together}"
             );
             remark(operation, &message);
         }
@@ -188,39 +206,37 @@ fn loops(operation: OperationRef<'_, '_>) -> bool {
         .any(|op| matches!(name_of(op).as_str(), "scf.while" | "scf.for" | "cfb.fold"))
 }
 
-/// The functions whose depth differs by instance: they loop, reach themselves, or call such a one.
-fn deep_functions<'c>(module: OperationRef<'c, 'c>) -> HashSet<String> {
+/// Whether the instance waits for a tensor here.
+fn forces(operation: OperationRef<'_, '_>) -> bool {
+    with_nested(operation)
+        .into_iter()
+        .any(|op| name_of(op) == "cfb.force")
+}
+
+/// The functions of which something holds, and those that call one: it is asked of a function by its
+/// name, and of the functions that it reaches.
+fn functions_with<'c>(
+    module: OperationRef<'c, 'c>,
+    holds: impl Fn(&String, OperationRef<'c, 'c>, &HashSet<String>) -> bool,
+) -> HashSet<String> {
     let functions: Vec<_> = functions_of(module)
         .into_iter()
         .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
         .collect();
-    let calls: HashMap<&String, HashSet<String>> = functions
+    let mut reached: HashMap<String, HashSet<String>> = functions
         .iter()
-        .map(|(name, function)| (name, callees(*function)))
+        .map(|(name, function)| (name.clone(), callees(*function)))
         .collect();
-    let reached = |from: &String| {
-        let mut reached = HashSet::new();
-        let mut pending = vec![from.clone()];
-        while let Some(name) = pending.pop() {
-            for callee in calls.get(&name).into_iter().flatten() {
-                if reached.insert(callee.clone()) {
-                    pending.push(callee.clone());
-                }
-            }
-        }
-        reached
-    };
-    let reached: HashMap<&String, HashSet<String>> =
-        calls.keys().map(|name| (*name, reached(name))).collect();
+    close(&mut reached);
     let own: HashSet<String> = functions
         .iter()
-        .filter(|(name, function)| reached[name].contains(name) || loops(*function))
+        .filter(|(name, function)| holds(name, *function, &reached[name]))
         .map(|(name, _)| name.clone())
         .collect();
     functions
         .iter()
         .map(|(name, _)| name)
-        .filter(|name| own.contains(*name) || !reached[name].is_disjoint(&own))
+        .filter(|name| own.contains(*name) || !reached[*name].is_disjoint(&own))
         .cloned()
         .collect()
 }

@@ -125,12 +125,18 @@ impl<'c> Former<'c> {
         block.copy_destinations(self.by_operator);
         block.find_levels();
         block.sink(|operation| operation.has_attribute(HOISTED));
+        let ordered = block.reorder(terminator);
+        if ordered.is_empty() {
+            // Most arms of a large match are of the host alone, and need not ask for all lengths.
+            block.drop_unused_copied();
+            return Ok(());
+        }
         let lengths = nested_ops(self.function)
             .into_iter()
             .filter(|op| name_of(*op) == "tensor.dim");
         let mut extents = Extents::new(block.operations.iter().copied().chain(lengths));
         extents.join_arguments(self.function);
-        for group in block.reorder(terminator) {
+        for group in ordered {
             let groups = if self.by_operator { 1 } else { group.len() };
             for group in group.chunks(groups) {
                 for part in parts(group, &mut block.copied, &mut extents) {

@@ -148,8 +148,9 @@ impl Explanation {
     }
 }
 
+/// Never the negative zero of a sum of nothing, nor an estimate below nothing.
 fn seconds(nanoseconds: f64) -> f64 {
-    nanoseconds * 1e-9
+    nanoseconds.max(0.0) * 1e-9 + 0.0
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -240,7 +241,7 @@ fn misalignment(kernel: &Kernel, launches: &Launches, fewest: u64) -> Option<Los
     })
 }
 
-/// `parameter_rows` counts, for each operand, the rows that were a whole parameter.
+/// `parameter_rows` counts, for each operand, the rows that were a parameter or a part of one.
 fn unshared_matrices(kernel: &Kernel, launches: &Launches, parameter_rows: &[u64]) -> Vec<Loss> {
     let of_product = |product: &cohort_abi::manifest::RowProduct| {
         let rows = *parameter_rows.get(product.operand)?;
@@ -251,8 +252,8 @@ fn unshared_matrices(kernel: &Kernel, launches: &Launches, parameter_rows: &[u64
             location: kernel.location.clone(),
             block: Some(kernel.name.clone()),
             why: format!(
-                "the matrix of a product is operand {}, which is a parameter in {rows} of {} rows: \
-                 a matrix that is one parameter at every call is shared",
+                "the matrix of a product is operand {}, which is a parameter or a part of one in {rows} of {} \
+                 rows, chosen at run time: a matrix that is the same at every call is shared",
                 product.operand, launches.rows
             ),
             launches: 0,

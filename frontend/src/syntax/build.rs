@@ -20,8 +20,14 @@ use crate::program::Span;
 /// The deepest tree that is accepted; a `let` counts as one level, as does each `+` of a sum.
 pub const MAX_DEPTH: u32 = 500;
 
-/// A tuple, a constructor and an or-pattern have at most this many parts.
+/// A tuple, a constructor, an or-pattern and a call have at most this many parts.
 const MAX_PARTS: usize = 100;
+
+/// The dims that a tensor's type may have.
+const MAX_RANK: usize = 16;
+
+/// The arms that a `match` may have: each integer is a comparison within the one before.
+const MAX_ARMS: usize = 250;
 
 /// What the grammar's actions share: the file and the diagnostics so far.
 pub struct Builder<'t, 's> {
@@ -89,21 +95,39 @@ impl<'t, 's> Builder<'t, 's> {
 
     /// Reports a tuple or a pattern with too many parts and says whether it did.
     fn too_wide(&self, parts: usize, span: &Span) -> bool {
-        if parts > MAX_PARTS {
+        let note = "group parts: in types of their own, in arrays, in several arms";
+        self.too_many(("parts", parts, MAX_PARTS), span, note)
+    }
+
+    /// Reports more of something than there may be, and says whether there were.
+    fn too_many(&self, (what, count, most): (&str, usize, usize), span: &Span, note: &str) -> bool {
+        if count > most {
             self.report(
-                Diagnostic::error("E0105", format!("{parts} parts are too many"))
-                    .at(span, format!("at most {MAX_PARTS} are allowed"))
-                    .note("group parts: in types of their own, in arrays, in several arms"),
+                Diagnostic::error("E0105", format!("{count} {what} are too many"))
+                    .at(span, format!("at most {most} are allowed"))
+                    .note(note),
             );
         }
-        parts > MAX_PARTS
+        count > most
     }
 
     pub fn expr(&self, start: usize, kind: ExprKind, end: usize) -> Expr {
         let span = self.span(start, end);
-        if let ExprKind::Tuple(parts) = &kind
-            && self.too_wide(parts.len(), &span)
-        {
+        let is_too_wide = match &kind {
+            ExprKind::Tuple(parts) => self.too_wide(parts.len(), &span),
+            ExprKind::Call { args, .. } => self.too_many(
+                ("arguments", args.len(), MAX_PARTS),
+                &span,
+                "give several as one, in a tuple, a type of their own or an array",
+            ),
+            ExprKind::Match { arms, .. } => self.too_many(
+                ("arms", arms.len(), MAX_ARMS),
+                &span,
+                "look numbers up in an array, or match in several steps",
+            ),
+            _ => false,
+        };
+        if is_too_wide {
             return Expr {
                 kind: ExprKind::Error,
                 span,
@@ -268,9 +292,16 @@ impl<'t, 's> Builder<'t, 's> {
             TypeKind::Array(element) => element.depth,
             TypeKind::Error => 0,
         };
-        if let TypeKind::Name { args, .. } | TypeKind::Tuple(args) = &kind
-            && self.too_wide(args.len(), &span)
-        {
+        let is_too_wide = match &kind {
+            TypeKind::Name { args, .. } | TypeKind::Tuple(args) => self.too_wide(args.len(), &span),
+            TypeKind::Tensor { shape, .. } => self.too_many(
+                ("dims", shape.len(), MAX_RANK),
+                &span,
+                "several dims can be one, their product",
+            ),
+            _ => false,
+        };
+        if is_too_wide {
             return TypeExpr {
                 kind: TypeKind::Error,
                 span,

@@ -63,6 +63,36 @@ fn the_deepest_accepted_tree_compiles() {
 }
 
 #[test]
+fn more_parts_than_a_compiler_can_hold_are_an_error() {
+    let list = |part: &str, count: usize| vec![part; count].join(", ");
+    let arms: Vec<String> = (0..1000).map(|number| format!("{number} => 1,")).collect();
+    for text in [
+        format!("fn main(x: f32[{}]) -> f32 {{ 0.0 }}", list("1", 100_000)),
+        format!("fn main(x: f32) -> f32 {{ f({}) }}", list("x", 100_000)),
+        format!(
+            "fn main(x: i32) -> i32 {{ match x {{ {} _ => 0 }} }}",
+            arms.join(" ")
+        ),
+    ] {
+        let shown = errors(&text);
+        assert!(
+            shown.contains("E0105") && shown.contains("too many"),
+            "{shown}"
+        );
+        assert!(shown.contains("are allowed"), "{shown}");
+    }
+}
+
+#[test]
+fn very_many_mistakes_are_shown_in_part() {
+    let mistake = |at| format!("fn f{at}(x: f32) -> f32 {{ none{at} }}\n");
+    let mistakes: String = (0..1000).map(mistake).collect();
+    let shown = errors(&format!("{mistakes} fn main(x: f32) -> f32 {{ x }}"));
+    assert_eq!(shown.matches("error[E0201]").count(), 30);
+    assert!(shown.ends_with("and 970 more\n"), "{shown}");
+}
+
+#[test]
 fn types_cannot_grow_exponentially() {
     let lets: String = (0..60)
         .map(|i| format!("let a{} = (a{i}, a{i}); ", i + 1))

@@ -25,9 +25,9 @@ pub struct Survey {
     fewest: Vec<u64>,
     /// Whether a flush was too large.
     is_incomplete: bool,
-    /// Of each kernel and operand: rows that were a whole parameter.
+    /// Of each kernel and operand: rows that were a parameter or a part of one.
     parameter_rows: Vec<Vec<u64>>,
-    /// By source: whether it is a whole parameter.
+    /// By source: whether it is a parameter, whole or a part by its leading index.
     is_parameter: Vec<bool>,
     /// Of each place of a decision.
     waits: Vec<Waits>,
@@ -45,7 +45,7 @@ impl Survey {
             is_parameter: manifest
                 .sources
                 .iter()
-                .map(|source| matches!(source, Source::Whole { .. }))
+                .map(|source| matches!(source, Source::Whole { .. } | Source::Table { .. }))
                 .collect(),
             waits: vec![Waits::default(); manifest.forces.len()],
             waiting: vec![0; manifest.forces.len()],
