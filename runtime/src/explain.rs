@@ -246,7 +246,8 @@ fn unshared_matrices(kernel: &Kernel, launches: &Launches, parameter_rows: &[u64
     let of_product = |product: &cohort_abi::manifest::RowProduct| {
         let rows = *parameter_rows.get(product.operand)?;
         let flops = rows.saturating_mul(product.flops);
-        let all = launches.flops(kernel.flops_per_row);
+        // Products a row are not in all counts; a part is never more than the whole.
+        let all = launches.flops(kernel.flops_per_row).max(flops);
         (rows > 0).then(|| Loss {
             cause: Cause::UnsharedMatrix,
             location: kernel.location.clone(),
