@@ -109,7 +109,6 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
     }
     let seed = arguments.seed.unwrap_or_else(day);
     println!("seed {seed}: `make fuzz SEED={seed}` repeats this");
-    let end = Instant::now() + Duration::from_secs_f64(arguments.minutes.max(0.0) * 60.0);
 
     let folder = tempfile::tempdir()?;
     std::env::set_current_dir(folder.path())?;
@@ -145,6 +144,8 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
     let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
     let mut tried = programs::Counts::default();
     let budget = || Budget::new(arguments.shrink, Duration::from_secs(30));
+    // The corpora are compiled by now.
+    let end = Instant::now() + Duration::from_secs_f64(arguments.minutes.max(0.0) * 60.0);
     let mut round = 0;
     while Instant::now() < end {
         for target in &mut targets {
