@@ -6,6 +6,7 @@
 
 pub mod instances;
 pub mod model;
+pub mod operations;
 pub mod paths;
 pub mod programs;
 pub mod records;

@@ -19,6 +19,7 @@ mod language;
 mod lengths;
 mod limits;
 mod models;
+mod operations;
 mod ordering;
 mod patterns;
 mod ragged_values;
