@@ -145,7 +145,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 }
 
-/// Whether each length that differs by instance is one of both shapes, and no others are joined with it.
+/// Whether each length that differs by instance is one of both shapes, and no others are joined with it
+/// or before it.
 fn keeps_lengths(from: &[Dim], to: &[Dim]) -> bool {
     let (mut from, mut to) = (from.iter(), to.iter());
     runs(from.as_slice(), to.as_slice()).into_iter().all(|run| {
@@ -153,10 +154,13 @@ fn keeps_lengths(from: &[Dim], to: &[Dim]) -> bool {
             let dims = dims.into_iter().filter(|dim| known(dim) != Some(1));
             dims.cloned().collect::<Vec<_>>()
         };
-        let from = own(from.by_ref().take(run.from).collect());
-        let to = own(to.by_ref().take(run.to).collect());
+        let (left, right) = (
+            own(from.by_ref().take(run.from).collect()),
+            own(to.by_ref().take(run.to).collect()),
+        );
         let is_known = |dims: &[Dim]| dims.iter().all(|dim| known(dim).is_some());
-        is_known(&from) && is_known(&to) || from == to && from.len() == 1
+        let counts_rows = left.len() > 1 && !is_known(from.as_slice());
+        is_known(&left) && is_known(&right) && !counts_rows || left == right && left.len() == 1
     })
 }
 
