@@ -18,7 +18,7 @@ use crate::models::to_text;
 const TOGETHER: usize = 10;
 
 /// One in so many uses is in the sample.
-const SAMPLE: usize = 60;
+const SAMPLE: usize = 120;
 
 #[test]
 fn every_operation_on_every_kind_of_operand() {
