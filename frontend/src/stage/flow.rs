@@ -431,6 +431,7 @@ impl<'p> Flow<'p> {
             | ExprKind::Sort { value, .. }
             | ExprKind::Slice { value, .. }
             | ExprKind::Reshape(value)
+            | ExprKind::CheckShape(value)
             | ExprKind::Transpose { value, .. }
             | ExprKind::Random { counter: value } => {
                 self.expr(value);
