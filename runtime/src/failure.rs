@@ -134,7 +134,7 @@ impl Stop {
                 limits.max_memory
             ),
             Failure::StepLimit => format!(
-                "needs more than {} loop iterations{at}; raise the limit with --max-steps",
+                "needs more than {} turns of loops and calls{at}; raise the limit with --max-steps",
                 limits.max_steps
             ),
             Failure::IndexOutOfRange => format!("index {a} is out of range for length {b}{at}"),

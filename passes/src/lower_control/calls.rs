@@ -84,6 +84,12 @@ impl CallGraph {
         self.names.iter().any(|known| known == name)
     }
 
+    /// Whether a function of the program calls it, and not the runtime alone.
+    pub fn is_called(&self, name: &str) -> bool {
+        let number = self.names.iter().position(|known| known == name);
+        number.is_some_and(|number| self.callees.iter().any(|callees| callees.contains(&number)))
+    }
+
     /// Whether a function may be active more than once at a time.
     pub fn is_recursive(&self, name: &str) -> bool {
         let number = self.names.iter().position(|known| known == name);

@@ -13,7 +13,7 @@ use melior::ir::{
 use super::Program;
 use super::emit::{
     Predicate, binary, call, compare, fail, function, i64_constant, i64_type, load_slot,
-    module_end, pointer, slot_address, when,
+    module_end, pointer, slot_address, step, when,
 };
 use super::types::{lowered, lowered_value};
 use crate::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
@@ -21,6 +21,9 @@ use crate::pass::{Failed, Outcome, error};
 
 /// In front of the names of the program's functions, so that none is taken for a function of C.
 pub const PREFIX: &str = "coh.";
+
+/// The slot of the runtime's context that counts steps down.
+const STEPS_LEFT: i32 = (std::mem::offset_of!(cohort_abi::Context, steps_left) / 8) as i32;
 
 /// A function that is being rebuilt.
 pub struct Lowering<'c, 'p> {
@@ -74,6 +77,9 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
         program,
     };
     lowering.bind_all(source, &arguments_of(body), &arguments[1..])?;
+    if lowering.program.calls.is_called(&name) {
+        lowering.count_call(&b);
+    }
     if lowering.program.calls.is_recursive(&name) {
         lowering.enter(&b);
     }
@@ -303,7 +309,23 @@ impl<'c> Lowering<'c, '_> {
         Ok(())
     }
 
-    /// Counts the call and checks what is left of the stack.
+    /// Counts the call as a step: what recurses without recording anything must end too. Steps come in
+    /// parts; where one is used up, the runtime counts the step and gives the next part.
+    fn count_call(&mut self, b: &Builder<'c>) {
+        let word = i64_type(b);
+        let address = slot_address(b, self.runtime, STEPS_LEFT);
+        let left = load_slot(b, address, word);
+        let (zero, one) = (i64_constant(b, 0), i64_constant(b, 1));
+        let none = compare(b, Predicate::Eq, left, zero);
+        let runtime = self.runtime;
+        when(b, none, |b| step(b, runtime, one));
+        let left = load_slot(b, address, word);
+        let count = b.value("arith.select", &[none, zero, one], word);
+        let left = binary(b, "arith.subi", left, count);
+        b.op("llvm.store", &[left, address], &[], &[], vec![]);
+    }
+
+    /// Counts how deep the call is and checks what is left of the stack.
     fn enter(&mut self, b: &Builder<'c>) {
         let word = i64_type(b);
         let depth = load_slot(b, self.runtime, word);

@@ -41,7 +41,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -100,6 +100,9 @@ pub struct Context {
     pub phase: u64,
     /// A hash of the instance's id, which keys its random numbers.
     pub key: u64,
+    /// Steps that the instance may still take: turns of loops, elements that a `map` or `fold` runs
+    /// over, calls of functions. Compiled code counts calls itself.
+    pub steps_left: u64,
 }
 
 /// Why compiled code gives an instance up; the number is what it passes to `cohort_fail`.
@@ -172,7 +175,7 @@ pub mod symbols {
     /// `b` are what the message shows (an index and its bound; two lengths); `location` indexes
     /// the manifest's locations.
     pub const FAIL: &str = "cohort_fail";
-    /// `(context, steps: u64)`: counts loop iterations against the step limit.
+    /// `(context, steps: u64)`: counts turns of loops against the step limit.
     pub const STEP: &str = "cohort_step";
     /// `(context, handle: u64, force: u32) -> u32`: the bits of the one element of a row (`bool`: 0
     /// or 1), once it is computed; `force` indexes the manifest's forces. Suspends the instance

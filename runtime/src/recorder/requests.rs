@@ -34,8 +34,8 @@ impl Recorder {
     /// An instance runs on this recorder.
     #[inline]
     pub(crate) unsafe fn step(&mut self, steps: u64) {
-        match self.state.steps_left.checked_sub(steps) {
-            Some(left) => self.state.steps_left = left,
+        match self.state.context.steps_left.checked_sub(steps) {
+            Some(left) => self.state.context.steps_left = left,
             None => self.more_steps(steps),
         }
     }

@@ -25,7 +25,6 @@ pub struct State {
     /// Of those that calls of ragged kernels make beyond one each.
     pub(super) rows_left: i64,
     pub(super) memory_left: u64,
-    pub(super) steps_left: u64,
     pub(super) time: Time,
     /// The order key from which its calls count.
     pub(super) floor: u64,
@@ -48,7 +47,6 @@ impl State {
             nodes_left: 0,
             rows_left: 0,
             memory_left: 0,
-            steps_left: 0,
             time: Time::default(),
             floor: 0,
             first_epoch: 0,

@@ -40,7 +40,7 @@ impl Recorder {
             steps: limits.max_steps,
             end,
         };
-        (state.nodes_left, state.steps_left) = (0, 0);
+        (state.nodes_left, state.context.steps_left) = (0, 0);
         self.next_calls();
         self.next_steps();
     }
@@ -72,7 +72,7 @@ impl Recorder {
             None => time.steps,
         };
         time.steps -= part;
-        self.state.steps_left += part;
+        self.state.context.steps_left += part;
     }
 
     /// The calls at hand are used up.
@@ -91,11 +91,11 @@ impl Recorder {
     #[inline(never)]
     pub(super) fn more_steps(&mut self, steps: u64) {
         let state = &mut self.state;
-        let all = state.steps_left + state.time.steps;
+        let all = state.context.steps_left + state.time.steps;
         let Some(left) = all.checked_sub(steps) else {
             self.stop_because(Failure::StepLimit, Place::Unknown);
         };
-        (state.steps_left, state.time.steps) = (0, left);
+        (state.context.steps_left, state.time.steps) = (0, left);
         self.stop_if_late();
         self.next_steps();
     }

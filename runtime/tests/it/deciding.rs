@@ -130,7 +130,7 @@ fn failures_stay_alone() {
         (
             WALK_FOREVER,
             "step_limit",
-            "needs more than 100 loop iterations; raise the limit with --max-steps",
+            "needs more than 100 turns of loops and calls; raise the limit with --max-steps",
         ),
         (
             NAN,

@@ -131,7 +131,7 @@ fn iterations_are_limited() {
     check(
         &with_leaf(LOOP_FOREVER),
         "step_limit",
-        "needs more than 5000 loop iterations; raise the limit with --max-steps",
+        "needs more than 5000 turns of loops and calls; raise the limit with --max-steps",
     );
 }
 

@@ -52,6 +52,7 @@ func.func private @push(%a: !cfb.array<i32>, %x: i32) -> !cfb.array<i32> {
 }
 
 // CHECK-LABEL: func.func private @coh.reverse
+// CHECK: llvm.store
 // CHECK: %[[LAST:.*]] = arith.subi %[[LENGTH:[a-z0-9]+]], %{{.*}} : i64
 // CHECK: scf.for %[[I:[a-z0-9]+]] = %{{[^ ]*}} to %[[LENGTH]]
 // CHECK: arith.subi %[[LAST]], %[[I]]

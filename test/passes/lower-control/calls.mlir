@@ -1,4 +1,5 @@
-// Every function of the control program takes the runtime's context first and passes it on; what
+// Every function of the control program takes the runtime's context first and passes it on, and counts
+// a step each time that it is called; what
 // the entry does not reach is dropped, and so are declarations that only the manifest needs.
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
@@ -13,6 +14,8 @@ func.func private @unused(%x: i32) -> i32 {
 // CHECK-LABEL: func.func private @coh.next
 // CHECK-SAME: (%{{.*}}: !llvm.ptr, %[[X:.*]]: i32) -> i32
 // CHECK-SAME: llvm.linkage = #llvm.linkage<internal>
+// CHECK: arith.subi
+// CHECK: llvm.store
 // CHECK-NEXT: %[[ONE:.*]] = arith.constant 1 : i32
 // CHECK-NEXT: %[[SUM:.*]] = arith.addi %[[X]], %[[ONE]] : i32
 // CHECK-NEXT: return %[[SUM]] : i32

@@ -1,9 +1,19 @@
-// A function that can reach itself counts its calls, checks them and the stack against their limits,
-// and counts back when it returns. A function that cannot recurse pays nothing.
+// Each call is a step, so that what recurses without recording anything ends, too: steps are counted down
+// in the runtime's context, which gives more of them where none is left. A function that can reach itself
+// counts how many calls of it are active, checks them and the stack against their limits, and counts back
+// when it returns. A function that cannot recurse does not.
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
 // CHECK-LABEL: func.func private @coh.even
 // CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr, %{{.*}}: i1, %{{.*}}: i32) -> i1
+// CHECK: %[[AT_STEPS:.*]] = llvm.getelementptr %[[CONTEXT]][5]
+// CHECK: %[[LEFT:.*]] = llvm.load %[[AT_STEPS]]
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[LEFT]], %{{.*}} : i64
+// CHECK: scf.if %[[NONE]] {
+// CHECK: call @cohort_step(%[[CONTEXT]], %{{.*}})
+// CHECK: %[[NOW:.*]] = llvm.load %[[AT_STEPS]]
+// CHECK: %[[FEWER:.*]] = arith.subi %[[NOW]], %{{.*}} : i64
+// CHECK: llvm.store %[[FEWER]], %[[AT_STEPS]]
 // CHECK: %[[DEPTH:.*]] = llvm.load %[[CONTEXT]] : !llvm.ptr -> i64
 // CHECK: %[[AT_MAX:.*]] = llvm.getelementptr %[[CONTEXT]][1]
 // CHECK: %[[MAX:.*]] = llvm.load %[[AT_MAX]]

@@ -48,6 +48,7 @@ func.func private @two(%p: !cfb.adt<@Two>) -> i32 {
 }
 
 // CHECK-LABEL: func.func private @coh.three
+// CHECK: llvm.store
 // CHECK: %[[TAG:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i64
 // CHECK: %[[INDEX:.*]] = arith.index_cast %[[TAG]] : i64 to index
 // CHECK: scf.index_switch %[[INDEX]] -> i32

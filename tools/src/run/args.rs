@@ -132,7 +132,7 @@ pub struct Arguments {
     /// this process when it starts
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub total_memory: Option<u64>,
-    /// How many loop iterations an instance may need
+    /// How many turns of loops and calls of functions an instance may need
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_steps)]
     pub max_steps: u64,
     /// How many seconds an instance may take, waiting for the others of its batch included

@@ -1,4 +1,5 @@
-//! Programs at the edges: of host values alone, over axes of one element, of constants alone.
+//! Programs at the edges: of host values alone, over axes of one element, of constants alone, and
+//! ones that compute nothing for ever.
 
 use cohort_e2e::tools::run;
 use cohort_e2e::{Model, Rng};
@@ -63,4 +64,26 @@ fn a_comparison_of_a_value_with_itself() {
             r#"{"x":[],"y":[]}"#,
         ],
     );
+}
+
+/// Each call makes two, so that no limit on depth is met in a lifetime.
+#[test]
+fn recursion_that_records_nothing_counts_steps() {
+    let program = "fn f(k: i32) -> i32 { if k <= 1 { 1 } else { f(k - 1) + f(k - 2) } }
+        fn main(k: i32) -> i32 { f(k) }";
+    let model = Model::from_text(program, &[], &mut Rng::new(9));
+    let input = "{\"k\":60}\n{\"k\":9}\n";
+    for arguments in [
+        &["--max-steps", "100000"][..],
+        &["--max-steps", "100000", "--oracle"],
+    ] {
+        let outcome = model.batch_run().args(arguments).run(input).expect_code(1);
+        let records = outcome.records();
+        let kind = records[0]
+            .result
+            .as_ref()
+            .map_err(|error| error.kind.as_str());
+        assert_eq!(kind, Err("step_limit"), "{}", outcome.describe());
+        assert!(records[1].result.is_ok(), "{}", outcome.describe());
+    }
 }

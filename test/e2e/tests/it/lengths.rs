@@ -195,6 +195,24 @@ fn an_annotation_asks_whether_lengths_are_equal() {
     );
 }
 
+/// The elements of a vector are tensors' scalars also where its length is asked for.
+#[test]
+fn an_annotation_asks_for_the_length_of_a_vector() {
+    check(
+        "fn main(x: f32[n], y: f32[m], k: i32) -> (f32[n], f32[n]) {
+          let a: f32[n] = y[0..k];
+          let b: f32[n] = y[0..3];
+          (x + a, b)
+        }",
+        &[],
+        &[
+            r#"{"x":[1,2,3],"y":[4,5,6,7],"k":3}"#,
+            r#"{"x":[1,2,3],"y":[4,5,6,7],"k":2}"#,
+            r#"{"x":[1,2],"y":[4,5,6,7],"k":2}"#,
+        ],
+    );
+}
+
 #[test]
 fn tensors_of_nothing() {
     check(
