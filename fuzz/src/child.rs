@@ -171,6 +171,7 @@ mod tests {
     fn a_run_that_never_ends_is_stopped() {
         let ending = run(loops, &[], None).expect("a child");
         assert_eq!(ending.how, How::Signal(libc::SIGXCPU));
-        assert!(ending.time.as_secs() >= MOST_SECONDS);
+        // The kernel counts in ticks, and the signal may come a tick early.
+        assert!(ending.time.as_secs_f64() > MOST_SECONDS as f64 * 0.95);
     }
 }

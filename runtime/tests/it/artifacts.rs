@@ -189,7 +189,7 @@ fn refusals_name_the_place_and_both_values() {
     assert!(changed_at(place_of(&[7; 100])).contains("the device code for sm_90"));
     assert_eq!(
         changed_at(8),
-        "cannot run here: its format: expected version 2, found version 0"
+        "cannot run here: its format: expected version 2, found version 3"
     );
     assert_eq!(
         refused(b"PK\x03\x04 and so on").to_string(),
