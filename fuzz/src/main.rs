@@ -26,6 +26,9 @@ struct Arguments {
     /// How long to go on
     #[arg(long, value_name = "MINUTES", default_value_t = 1.0)]
     minutes: f64,
+    /// How many rounds of all classes at the most: with a seed, always the same inputs
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
     /// What the inputs are made from; today's day without
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -147,7 +150,8 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
     // The corpora are compiled by now.
     let end = Instant::now() + Duration::from_secs_f64(arguments.minutes.max(0.0) * 60.0);
     let mut round = 0;
-    while Instant::now() < end {
+    let is_over = |round| arguments.rounds.is_some_and(|rounds| round >= rounds);
+    while Instant::now() < end && !is_over(round) {
         for target in &mut targets {
             for number in 0..target.share {
                 let mut rng = of_case(seed, target.name, round, number);

@@ -168,8 +168,7 @@ pub fn weights(place: &Place) -> io::Result<Vec<Case>> {
 /// Manifests that are loaded and not run: what they say of the code can only be believed.
 pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
-        let artifact = Artifact::from_bytes(&program.artifact).ok()?;
-        let manifest = serde_json::to_vec(&artifact.manifest).ok()?;
+        let manifest = serde_json::to_vec(&only_loaded(program)?.manifest).ok()?;
         Some(loaded(program, manifest, Form::Manifest))
     };
     Ok(all(place)?.iter().filter_map(of).collect())
@@ -178,10 +177,16 @@ pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
 /// Object files that are loaded and not run: code is code.
 pub fn objects(place: &Place) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
-        let object = Artifact::from_bytes(&program.artifact).ok()?.object;
+        let object = only_loaded(program)?.object;
         Some(loaded(program, object, Form::Object))
     };
     Ok(all(place)?.iter().filter_map(of).collect())
+}
+
+/// The artifact of a program none of whose code runs when it is loaded.
+fn only_loaded(program: &Compiled) -> Option<Artifact> {
+    let artifact = Artifact::from_bytes(&program.artifact).ok()?;
+    artifact.manifest.computed.is_empty().then_some(artifact)
 }
 
 /// A case without instances.

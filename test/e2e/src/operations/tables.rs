@@ -492,7 +492,7 @@ fn order(table: &mut Table) {
     for whole in shapes().filter(|shape| !shape.is_empty()) {
         for elem in [F32, I32] {
             let x = table.operand(elem, &whole);
-            let segments = table.operand(I32, &whole[..1].to_vec());
+            let segments = table.operand(I32, &whole[..1]);
             let text = format!("segment_sum({x}, abs({segments}) % 2, E)");
             table.end(text, elem, &with(&whole, 0, "E"));
         }

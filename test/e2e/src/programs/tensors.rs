@@ -35,7 +35,7 @@ impl Writer<'_> {
     pub(super) fn floats(&mut self, shape: &[&'static str], scope: &Scope, depth: usize) -> String {
         let ty = Ty::f32(shape);
         let form = self.rng.below(if self.traits.extreme { 22 } else { 18 });
-        if form >= 8 && form < 18 {
+        if (8..18).contains(&form) {
             return match shape {
                 [dim] => self.vector(dim, scope, depth),
                 [row, column] => self.matrix(row, column, scope, depth),
