@@ -32,7 +32,10 @@ pub fn mutate_lines(input: &[u8], rng: &mut Rng) -> Vec<u8> {
     for (at, line) in lines.iter().enumerate() {
         match at == 0 || at == last {
             true => text.extend_from_slice(line),
-            false => text.extend(mutate_line(line, *rng.pick(&lines), rng)),
+            false => {
+                let other = *rng.pick(&lines);
+                text.extend(mutate_line(line, other, rng));
+            }
         }
         text.push(b'\n');
     }
@@ -63,7 +66,8 @@ pub fn mutate_text(input: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     if rng.one_in(10)
         && let Some(at) = text.find(|c: char| c.is_ascii_digit())
     {
-        text.replace_range(at..at + 1, *rng.pick(&ODD));
+        let odd = *rng.pick(&ODD);
+        text.replace_range(at..at + 1, odd);
     }
     text.into_bytes()
 }
@@ -73,7 +77,8 @@ pub fn mutate(value: &mut Json, other: &Json, rng: &mut Rng) {
     let target = node(value, rng);
     match rng.below(12) {
         0..=2 => {
-            let number = serde_json::from_str(*rng.pick(&NUMBERS));
+            let number = *rng.pick(&NUMBERS);
+            let number = serde_json::from_str(number);
             *target = number.unwrap_or_else(|_| json!(0));
         }
         3 => {

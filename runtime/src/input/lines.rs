@@ -191,7 +191,7 @@ mod tests {
     impl InputStream for Slow {
         fn would_wait(&mut self) -> bool {
             match self.0.first() {
-                Some(piece) if piece.is_empty() => {
+                Some([]) => {
                     self.0.remove(0);
                     true
                 }
