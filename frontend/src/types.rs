@@ -89,7 +89,7 @@ impl Ty {
         }
     }
 
-    /// Whether the type has at most so many parts.
+    /// Whether the type has at most the given number of parts.
     pub fn is_within(&self, parts: usize) -> bool {
         fn spend(ty: &Ty, left: &mut usize) -> bool {
             let Some(rest) = left.checked_sub(1) else {

@@ -11,7 +11,7 @@ use crate::mutate::Form;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub signature: String,
-    /// Of a program that the checker accepts and the compiler does not, in so many words.
+    /// Of a program that the checker accepts and the compiler does not.
     pub is_refusal: bool,
 }
 
@@ -65,7 +65,7 @@ fn is_forged(case: &Case) -> bool {
     matches!(case.form, Form::Manifest | Form::Object)
 }
 
-/// Whether the compiler refused, in so many words, what the checker had accepted.
+/// Whether the compiler refused with E0900 what the checker had accepted.
 pub fn is_refusal(ending: &Ending) -> bool {
     ending.stderr.contains("error[E0900]") && is_fit(ending).is_ok()
 }

@@ -33,7 +33,7 @@ const MOST_SAVED: u64 = 4;
 pub struct Counts {
     pub tried: u64,
     pub failed: u64,
-    /// Those that the checker accepts and the compiler does not, in so many words.
+    /// Those that the checker accepts and the compiler does not.
     pub refused: u64,
     /// Runs that agreed with another.
     pub comparisons: u64,

@@ -133,7 +133,7 @@ impl Body<'_> {
         self.infer.opened_at(level.unwrap_or_default())
     }
 
-    /// A list of dims, `[n, D/4, k + 1]`, or a single one. Those that are no arithmetic of dims are
+    /// A list of dims, `[n, D/4, k + 1]`, or a single one. Those that are not arithmetic of dims are
     /// numbers of the host.
     pub fn sizes(&mut self, expr: &ast::Expr) -> Option<(Vec<Poly>, Vec<Counted>)> {
         let dims = match &expr.kind {

@@ -98,7 +98,7 @@ impl Body<'_> {
         let_in(vec![(pattern, value)], tuple)
     }
 
-    /// Whether so many elements of an axis may be asked for: a number of the program, or all.
+    /// Whether an axis has the number of elements asked for: a constant of the program, or all of them.
     fn can_be_taken(
         &mut self,
         count: &Poly,

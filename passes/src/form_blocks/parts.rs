@@ -17,7 +17,7 @@ use crate::ir::{TensorType, argument_of, defining_op, move_before, op_key, users
 use crate::levels::{Role, is_dear, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
-/// is no sum of multiples of it, which kernels over calls need.
+/// is not a sum of multiples of it, which kernels over calls need.
 fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
     let source = operands_of(operation).first().copied();
     let Some(from) = source.and_then(TensorType::of_value) else {
