@@ -99,6 +99,15 @@ impl Array {
             return Ok(Outcome::Read);
         }
         self.bytes.reserve(count * elem.bytes());
+        if !is_swapped && is_contiguous(shape, strides, size) {
+            // SAFETY: as above.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(buffer.buf.cast::<u8>(), count * size) };
+            return Ok(match self.convert_all(bytes, kind, size, elem) {
+                true => Outcome::Read,
+                false => Outcome::DoesNotFit,
+            });
+        }
         let mut position = vec![0_isize; rank];
         let mut place = buffer.buf.cast_const().cast::<u8>();
         for _ in 0..count {
@@ -124,6 +133,42 @@ impl Array {
             }
         }
         Ok(Outcome::Read)
+    }
+}
+
+impl Array {
+    /// Appends elements that lie next to each other; whether all have an equal in the type.
+    fn convert_all(&mut self, bytes: &[u8], kind: Kind, size: usize, elem: Elem) -> bool {
+        match size {
+            1 => self.convert_each::<1>(bytes, kind, elem),
+            2 => self.convert_each::<2>(bytes, kind, elem),
+            4 => self.convert_each::<4>(bytes, kind, elem),
+            _ => self.convert_each::<8>(bytes, kind, elem),
+        }
+    }
+
+    fn convert_each<const SIZE: usize>(&mut self, bytes: &[u8], kind: Kind, elem: Elem) -> bool {
+        let elements = bytes.as_chunks::<SIZE>().0.iter().map(|bytes| {
+            let mut element = [0; 8];
+            element[..SIZE].copy_from_slice(bytes);
+            element
+        });
+        let bytes = &mut self.bytes;
+        match elem {
+            Elem::Bool => {
+                bytes.extend(elements.map(|element| u8::from(element[0] != 0)));
+                true
+            }
+            _ => {
+                for element in elements {
+                    let Some(bits) = convert(element, kind, SIZE, elem) else {
+                        return false;
+                    };
+                    bytes.extend_from_slice(&bits.to_le_bytes());
+                }
+                true
+            }
+        }
     }
 }
 
@@ -174,6 +219,7 @@ fn is_contiguous(shape: &[isize], strides: &[isize], size: usize) -> bool {
 }
 
 /// An element, whose bytes are at the begin of eight.
+#[inline]
 fn convert(bytes: [u8; 8], kind: Kind, size: usize, elem: Elem) -> Option<u32> {
     let unsigned = u64::from_le_bytes(bytes);
     let unused = 64 - 8 * size as u32;

@@ -29,9 +29,9 @@ enum Argument {
         /// Where the nodes of each instance end.
         ends: Vec<usize>,
         /// By tag and field.
-        columns: Vec<Vec<Option<Field>>>,
-        /// By tag: how many of its nodes all instances before one have.
-        before: Vec<Vec<usize>>,
+        fields: Vec<Vec<Option<Vec<u8>>>>,
+        /// By instance and tag: how many nodes all instances before it have.
+        first: Vec<usize>,
     },
     Rows {
         elem: Elem,
@@ -42,18 +42,6 @@ enum Argument {
         /// Where each instance begins; without, each has one row.
         offsets: Option<Vec<usize>>,
     },
-}
-
-struct Field {
-    bytes: Vec<u8>,
-    size: usize,
-}
-
-impl Field {
-    /// What nodes have from that one on.
-    fn from(&self, node: usize) -> &[u8] {
-        self.bytes.get(self.size * node..).unwrap_or(&[])
-    }
 }
 
 #[pymethods]
@@ -129,23 +117,14 @@ impl Argument {
             Argument::Nodes {
                 tags,
                 ends,
-                columns,
-                before,
+                fields,
+                first,
             } => {
                 let begin = instance.checked_sub(1).map_or(0, |before| ends[before]);
-                let fields: Vec<Vec<Option<&[u8]>>> = columns
-                    .iter()
-                    .zip(before)
-                    .map(|(fields, before)| {
-                        let fields = fields
-                            .iter()
-                            .map(|field| Some(field.as_ref()?.from(before[instance])));
-                        fields.collect()
-                    })
-                    .collect();
                 let nodes = Postorder {
                     tags: &tags[begin..ends[instance]],
-                    fields: &fields,
+                    fields,
+                    first: &first[instance * fields.len()..][..fields.len()],
                 };
                 builder.postorder(number, &nodes, inputs)
             }
@@ -272,7 +251,7 @@ fn read_nodes(
             .get_item(key)?
             .ok_or_else(|| PyTypeError::new_err(format!("{name}: `{key}` is missing")))
     };
-    let tags = read_counts(&format!("{name}: tags"), &member("tags")?)?;
+    let tags = read_tags(adt, name, &member("tags")?)?;
     let ends = read_counts(&format!("{name}: ends"), &member("ends")?)?;
     if ends.last().copied().unwrap_or(0) != tags.len() || ends.windows(2).any(|two| two[0] > two[1])
     {
@@ -310,43 +289,43 @@ fn read_nodes(
                             array.shape
                         )));
                     }
-                    Some(Field {
-                        bytes: array.bytes,
-                        size: elem.bytes() * shape.iter().product::<u64>() as usize,
-                    })
+                    Some(array.bytes)
                 }
             });
         }
         columns.push(read);
     }
     let mut counts = vec![0; columns.len()];
-    let mut before = vec![Vec::with_capacity(ends.len()); columns.len()];
+    let mut first = Vec::with_capacity(ends.len() * columns.len());
     let mut begin = 0;
     for end in &ends {
-        for (before, count) in before.iter_mut().zip(&counts) {
-            before.push(*count);
-        }
+        first.extend_from_slice(&counts);
         for tag in &tags[begin..*end] {
-            match counts.get_mut(*tag) {
-                Some(count) => *count += 1,
-                None => {
-                    return Err(PyValueError::new_err(format!(
-                        "{name}: the tag {tag}, which no constructor of {} has",
-                        adt.name
-                    )));
-                }
-            }
+            counts[usize::from(*tag)] += 1;
         }
         begin = *end;
     }
     let count = ends.len();
     let read = Argument::Nodes {
-        tags: tags.into_iter().map(|tag| tag as u8).collect(),
+        tags,
         ends,
-        columns,
-        before,
+        fields: columns,
+        first,
     };
     Ok((read, count))
+}
+
+/// Numbers of constructors.
+fn read_tags(adt: &Adt, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let tags = read_counts(&format!("{name}: tags"), value)?;
+    let most = adt.constructors.len();
+    match tags.iter().find(|tag| **tag >= most) {
+        None => Ok(tags.into_iter().map(|tag| tag as u8).collect()),
+        Some(tag) => Err(PyValueError::new_err(format!(
+            "{name}: the tag {tag}, which no constructor of {} has",
+            adt.name
+        ))),
+    }
 }
 
 fn read_array(name: &str, value: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Array> {

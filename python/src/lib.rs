@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! objects   a Python object -> a source of instances
+//! nodes     values of data types made of plain objects, the short way
+//! watch     sees an object that contains itself
 //! arrays    whatever has a buffer -> the elements of a tensor
 //! flat      flat arrays -> instances
 //! types     the program's types, as names and classes of Python
@@ -19,10 +21,12 @@ mod detached;
 mod errors;
 mod flat;
 mod model;
+mod nodes;
 mod objects;
 mod owner;
 mod run;
 mod types;
+mod watch;
 
 #[pyo3::pymodule]
 mod _cohort {

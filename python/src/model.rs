@@ -159,8 +159,9 @@ impl Model {
         let types = self.types()?;
         let mut inputs = Inputs::default();
         inputs.reset(&self.manifest, 0);
-        let mut builder = Builder::new(&self.manifest, self.parts.config.limits.max_memory);
-        Objects::new(py, types).instance(&mut builder, instance, 1, &mut inputs)?;
+        let max_memory = self.parts.config.limits.max_memory;
+        let mut builder = Builder::new(&self.manifest, max_memory);
+        Objects::new(py, types, max_memory).instance(&mut builder, instance, 1, &mut inputs)?;
         Ok(match inputs.arguments(0) {
             Ok((_, bytes)) => (bytes, None),
             Err(error) => (0, Some(error.message.clone())),

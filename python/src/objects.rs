@@ -9,20 +9,24 @@
 //!
 //! Open lists are on a stack of their own, so the depth of an object does not matter. An object that
 //! contains itself would be walked for ever: on the way down it comes again and again, which
-//! [`Watch`] sees.
+//! [`Watch`] sees. Values of data types go the short way of [`Nodes`] where that is one.
 
 use cohort_runtime::InstanceError;
-use cohort_runtime::abi::manifest::{Adt, Elem};
+use cohort_runtime::abi::manifest::{Adt, Elem, Type};
 use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::arrays::{self, Array, Outcome, narrow};
+use crate::nodes::Nodes;
 use crate::types::Types;
+use crate::watch::Watch;
 
 /// Characters of a value that a message shows.
 const SHOWN: usize = 40;
+/// What a node takes at least, about.
+const NODE_BYTES: u64 = 8;
 
 /// A list whose elements are taken, with the number of the next one.
 enum Open<'py> {
@@ -39,39 +43,30 @@ enum Open<'py> {
     Rows(Bound<'py, PyAny>, usize),
 }
 
-/// Sees an object that contains itself. Of the objects around the value at hand one is remembered, ever
-/// deeper ones; on the way into a cycle it comes again.
-struct Watch {
-    object: usize,
-    depth: usize,
-    next: usize,
-}
-
-/// No object is watched above this depth.
-const WATCHED_FROM: usize = 64;
-
 pub struct Objects<'t, 'py> {
     types: &'t Types,
     at_hand: Bound<'py, PyAny>,
     open: Vec<Open<'py>>,
     watch: Watch,
     array: Array,
+    nodes: Nodes,
+    /// Of one instance.
+    most_nodes: u64,
     /// What is no fault of the instance, such as Ctrl-C.
     stop: Option<PyErr>,
 }
 
 impl<'t, 'py> Objects<'t, 'py> {
-    pub fn new(py: Python<'py>, types: &'t Types) -> Self {
+    /// Instances take at most so many bytes.
+    pub fn new(py: Python<'py>, types: &'t Types, max_memory: u64) -> Self {
         Objects {
             types,
             at_hand: py.None().into_bound(py),
             open: Vec::new(),
-            watch: Watch {
-                object: 0,
-                depth: 0,
-                next: WATCHED_FROM,
-            },
+            watch: Watch::default(),
             array: Array::default(),
+            nodes: Nodes::default(),
+            most_nodes: max_memory / NODE_BYTES,
             stop: None,
         }
     }
@@ -126,7 +121,14 @@ impl<'t, 'py> Objects<'t, 'py> {
                 continue;
             };
             found += 1;
+            if let Type::Adt(adt) = builder.manifest().arguments[number].ty
+                && (self.nodes).read(self.types, adt, &value, self.most_nodes)
+            {
+                builder.postorder(number, &self.nodes.postorder(), inputs)?;
+                continue;
+            }
             self.open.clear();
+            self.watch.reset();
             self.at_hand = value;
             let name = || name.bind(py).to_string();
             builder.argument(number, name, self, inputs)?;
@@ -167,32 +169,18 @@ impl<'t, 'py> Objects<'t, 'py> {
             Open::Tuple(tuple, ..) => tuple.as_ptr(),
             Open::Object { object, .. } | Open::Rows(object, _) => object.as_ptr(),
         } as usize;
-        if object == self.watch.object {
-            return Err(Problem::Line(
-                "an object that contains itself has no end".to_owned(),
-            ));
-        }
         self.open.push(open);
-        if self.open.len() == self.watch.next {
-            self.watch = Watch {
-                object,
-                depth: self.open.len(),
-                next: 2 * self.open.len(),
-            };
+        match self.watch.enter(object, self.open.len()) {
+            true => Ok(()),
+            false => Err(Problem::Line(
+                "an object that contains itself has no end".to_owned(),
+            )),
         }
-        Ok(())
     }
 
     fn leave(&mut self) {
         self.open.pop();
-        if self.open.len() < self.watch.depth {
-            let next = (self.open.len() + 1).next_power_of_two();
-            self.watch = Watch {
-                object: 0,
-                depth: 0,
-                next: next.max(WATCHED_FROM),
-            };
-        }
+        self.watch.leave(self.open.len());
     }
 }
 

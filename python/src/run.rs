@@ -205,7 +205,7 @@ impl Run {
     /// Builds a chunk of instances; `number` is that of the first, from 0. How many it took: not all
     /// where they need much memory.
     fn add(&self, py: Python<'_>, instances: &Bound<'_, PyList>, number: u64) -> PyResult<usize> {
-        let mut objects = Objects::new(py, &self.types);
+        let mut objects = Objects::new(py, &self.types, self.max_memory);
         self.build(instances.len(), |builder, place, inputs| {
             let instance = instances.get_item(place)?;
             // An id is counted from 1, as the lines of a file are.

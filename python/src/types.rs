@@ -1,8 +1,8 @@
 //! The program's types, as names and classes of Python.
 
-use cohort_runtime::abi::manifest::Manifest;
+use cohort_runtime::abi::manifest::{Elem, Manifest, Type};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyList, PyString, PyType};
 
 /// How Python names what a program has.
 pub struct Types {
@@ -10,13 +10,30 @@ pub struct Types {
     pub adts: Vec<Vec<Constructor>>,
     pub arguments: Vec<Py<PyString>>,
     pub id: Py<PyString>,
+    /// By data type: whether it is made of scalars and itself.
+    is_plain: Vec<bool>,
 }
 
 pub struct Constructor {
     pub name: Py<PyString>,
-    class: Py<PyType>,
+    pub text: String,
+    pub class: Py<PyType>,
     /// Attributes of its class.
     pub fields: Vec<Py<PyString>>,
+    pub kinds: Vec<Field>,
+    /// The fields that are of the type itself.
+    pub parts: Vec<usize>,
+    /// Where an object of the class has its fields, if that could be found.
+    pub offsets: Vec<usize>,
+}
+
+/// What a field is.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Field {
+    /// A value of the type itself.
+    Part,
+    Scalar(Elem),
+    Other,
 }
 
 impl Types {
@@ -28,12 +45,23 @@ impl Types {
     ) -> PyResult<Types> {
         let intern = |text: &str| PyString::intern(py, text).unbind();
         let mut adts = Vec::new();
-        for (adt, classes) in manifest.adts.iter().zip(classes) {
+        for (number, (adt, classes)) in manifest.adts.iter().zip(classes).enumerate() {
             let mut constructors = Vec::new();
             for (constructor, class) in adt.constructors.iter().zip(classes) {
                 let fields: Vec<String> = class.bind(py).getattr("__match_args__")?.extract()?;
+                let kinds = constructor.fields.iter().map(|ty| match ty {
+                    Type::Adt(own) if *own == number => Field::Part,
+                    Type::Scalar(elem) => Field::Scalar(*elem),
+                    _ => Field::Other,
+                });
+                let kinds: Vec<Field> = kinds.collect();
+                let is_part = |place: &usize| kinds[*place] == Field::Part;
                 constructors.push(Constructor {
                     name: intern(&constructor.name),
+                    text: constructor.name.clone(),
+                    parts: (0..kinds.len()).filter(is_part).collect(),
+                    kinds,
+                    offsets: offsets(class.bind(py), &fields)?.unwrap_or_default(),
                     class: class.clone_ref(py),
                     fields: fields.iter().map(|field| intern(field)).collect(),
                 });
@@ -41,11 +69,21 @@ impl Types {
             adts.push(constructors);
         }
         let arguments = manifest.arguments.iter();
+        let is_plain = adts.iter().map(|constructors: &Vec<Constructor>| {
+            let mut kinds = constructors.iter().flat_map(|one| &one.kinds);
+            constructors.len() <= 1 << 8 && kinds.all(|kind| *kind != Field::Other)
+        });
         Ok(Types {
+            is_plain: is_plain.collect(),
             adts,
             arguments: arguments.map(|argument| intern(&argument.name)).collect(),
             id: intern("id"),
         })
+    }
+
+    /// The constructors of a data type that is made of scalars and itself.
+    pub fn plain(&self, adt: usize) -> Option<&[Constructor]> {
+        self.is_plain[adt].then_some(&self.adts[adt])
     }
 
     /// The constructor that a value's class stands for.
@@ -68,4 +106,31 @@ impl Types {
             constructors.iter().position(is_equal)
         })
     }
+}
+
+/// Where an object of the class has its fields, if it has slots for them: found by looking for what was put
+/// there.
+fn offsets(class: &Bound<'_, PyType>, fields: &[String]) -> PyResult<Option<Vec<usize>>> {
+    const WORD: usize = size_of::<usize>();
+    let py = class.py();
+    let object = py.import("builtins")?.getattr("object")?;
+    let probe = object.call_method1("__new__", (class,))?;
+    let size: usize = class.getattr("__basicsize__")?.extract()?;
+    let mut offsets = Vec::with_capacity(fields.len());
+    for field in fields {
+        let mark = PyList::empty(py);
+        object.call_method1("__setattr__", (&probe, field, &mark))?;
+        // Behind the count of references and the type.
+        let places = (2 * WORD..size.saturating_sub(WORD - 1)).step_by(WORD);
+        let mut found = places.filter(|place| {
+            // SAFETY: an object of the class has as many bytes, all of them initialised.
+            let word = unsafe { probe.as_ptr().byte_add(*place).cast::<usize>().read() };
+            word == mark.as_ptr() as usize
+        });
+        match (found.next(), found.next()) {
+            (Some(place), None) => offsets.push(place),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(offsets))
 }

@@ -5,6 +5,7 @@ use cohort_abi::Handle;
 use cohort_abi::manifest::{Argument, Manifest};
 
 use super::message::Problem;
+use super::postorder::Form;
 use super::ragged::Dims;
 use super::source::Source;
 use super::walk::Frame;
@@ -36,6 +37,9 @@ pub struct Builder<'m> {
     seen: Vec<bool>,
     first_slot: usize,
     before: Before,
+    /// By data type, once one comes as flat arrays; and by tag, the nodes that were taken.
+    pub(super) forms: Vec<Vec<Form>>,
+    pub(super) taken: Vec<usize>,
 }
 
 /// The state of the inputs before an instance.
@@ -90,6 +94,8 @@ impl<'m> Builder<'m> {
             seen: vec![false; manifest.arguments.len()],
             first_slot: 0,
             before: Before::default(),
+            forms: manifest.adts.iter().map(|_| Vec::new()).collect(),
+            taken: Vec::new(),
         }
     }
 
@@ -213,6 +219,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Counts memory that stays, and checks it together with what the stacks use now.
+    #[inline]
     pub(super) fn charge(&mut self, bytes: u64) -> Result<(), Problem> {
         self.used = self.used.saturating_add(bytes);
         let stacks = 8 * self.values.len() + size_of::<Frame<'_>>() * self.frames.len();

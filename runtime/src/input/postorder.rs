@@ -1,7 +1,9 @@
 //! A value of a data type from flat arrays: its nodes in postorder, each behind its parts, and an array for
 //! each field that is not a value of the type itself.
 
-use cohort_abi::manifest::{Elem, Type};
+use std::mem::MaybeUninit;
+
+use cohort_abi::manifest::{Adt, Constructor, Elem, Manifest, Type};
 
 use super::Inputs;
 use super::builder::Builder;
@@ -11,14 +13,59 @@ use super::walk::TAGS;
 /// The nodes of one instance's value.
 pub struct Postorder<'a> {
     pub tags: &'a [u8],
-    /// By tag and field, what the nodes of the constructor have there, in order, from the instance's first
-    /// on; as elements lie in rows. Nothing for fields that are values of the type itself.
-    pub fields: &'a [Vec<Option<&'a [u8]>>],
+    /// By tag and field, what the nodes of the constructor have there, in order; as elements lie in rows.
+    /// Nothing for fields that are values of the type itself.
+    pub fields: &'a [Vec<Option<Vec<u8>>>],
+    /// By tag: how many nodes in `fields` are before the instance's first.
+    pub first: &'a [usize],
 }
 
 /// By tag and field: the elements' type and the shape of what an array has a row of for each node; nothing
 /// for fields that are values of the type itself.
 pub type FlatFields = Vec<Vec<Option<(Elem, Vec<u64>)>>>;
+
+/// How nodes of a constructor are made of flat arrays.
+#[derive(Default)]
+pub(super) struct Form {
+    /// Fields that are values of the type itself.
+    parts: usize,
+    fields: Vec<Field>,
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    Part,
+    Scalar(Elem),
+    Row { space: usize, bytes: usize },
+}
+
+impl Form {
+    /// Those of a data type by tag; nothing where it has no flat form.
+    fn all(manifest: &Manifest, adt: usize) -> Option<Vec<Form>> {
+        let constructors = &manifest.adts[adt].constructors;
+        if constructors.len() > TAGS.len() {
+            return None;
+        }
+        let form = |constructor: &Constructor| {
+            let fields = constructor.fields.iter().map(|ty| match ty {
+                Type::Adt(own) if *own == adt => Some(Field::Part),
+                Type::Scalar(elem) => Some(Field::Scalar(*elem)),
+                Type::Tensor { space } => Some(Field::Row {
+                    space: *space,
+                    bytes: manifest.spaces[*space].row_bytes() as usize,
+                }),
+                _ => None,
+            });
+            let fields: Vec<Field> = fields.collect::<Option<_>>()?;
+            let is_part = |field: &&Field| matches!(field, Field::Part);
+            Some(Form {
+                parts: fields.iter().filter(is_part).count(),
+                fields,
+            })
+        };
+        constructors.iter().map(form).collect()
+    }
+}
 
 impl Builder<'_> {
     /// Reads an argument of the instance at hand, of a data type whose fields are values of the type itself,
@@ -34,102 +81,131 @@ impl Builder<'_> {
         self.begin_argument(number, || argument.name.clone())?;
         self.frames.clear();
         self.values.clear();
-        let wrong = |what: String| Problem::Line(format!("argument {}: {what}", argument.name));
         let Type::Adt(adt) = argument.ty else {
-            return Err(wrong("it is of no data type".to_owned()));
+            return Err(self.wrong("it is of no data type"));
         };
-        let constructors = &manifest.adts[adt].constructors;
-        let mut taken: Vec<usize> = vec![0; constructors.len()];
-        let mut node = Vec::new();
+        if self.forms[adt].is_empty() {
+            let forms = Form::all(manifest, adt);
+            self.forms[adt] = forms.ok_or_else(|| self.wrong("its type has no flat form"))?;
+        }
+        let forms = std::mem::take(&mut self.forms[adt]);
+        let built = self.nodes(&manifest.adts[adt], &forms, nodes, inputs);
+        self.forms[adt] = forms;
+        built?;
+        match self.values.len() {
+            1 => self.end_argument(inputs),
+            count => return Err(self.wrong(&format!("its nodes make {count} values, not one"))),
+        }
+        Ok(())
+    }
+
+    /// Leaves the values that no other node is around.
+    fn nodes(
+        &mut self,
+        adt: &Adt,
+        forms: &[Form],
+        nodes: &Postorder<'_>,
+        inputs: &mut Inputs,
+    ) -> Result<(), Problem> {
+        if nodes.first.len() != forms.len() || nodes.fields.len() != forms.len() {
+            return Err(self.wrong("its arrays are not those of its constructors"));
+        }
+        self.taken.clear();
+        self.taken.extend_from_slice(nodes.first);
         for (place, tag) in nodes.tags.iter().enumerate() {
             let tag = usize::from(*tag);
-            let (Some(constructor), Some(columns)) = (constructors.get(tag), nodes.fields.get(tag))
-            else {
-                return Err(wrong(format!(
-                    "node {place} has the tag {tag}, which no constructor has"
-                )));
+            let Some(form) = forms.get(tag) else {
+                let problem = format!("node {place} has the tag {tag}, which no constructor has");
+                return Err(self.wrong(&problem));
             };
-            if constructor.fields.is_empty() {
+            if form.fields.is_empty() {
                 self.values.push(&raw const TAGS[tag] as u64);
                 continue;
             }
-            let is_own = |ty: &&Type| matches!(ty, Type::Adt(_));
-            let parts = constructor.fields.iter().filter(is_own).count();
-            let Some(base) = self.values.len().checked_sub(parts) else {
-                let name = &constructor.name;
-                return Err(wrong(format!(
-                    "node {place} is a {name}, whose parts are not before it"
-                )));
+            let name = &adt.constructors[tag].name;
+            let columns = &nodes.fields[tag];
+            if columns.len() != form.fields.len() {
+                return Err(self.wrong(&format!("the arrays of {name} are not one a field")));
+            }
+            let Some(base) = self.values.len().checked_sub(form.parts) else {
+                let problem = format!("node {place} is a {name}, whose parts are not before it");
+                return Err(self.wrong(&problem));
             };
-            node.clear();
-            node.push(tag as u64);
+            let size = 1 + form.fields.len();
+            self.charge(8 * size as u64)?;
+            let node = inputs.memory.alloc(size);
+            if node.is_null() {
+                return Err(Problem::Memory);
+            }
+            // SAFETY: that many slots were allocated, and nothing else refers to them.
+            let slots = unsafe { std::slice::from_raw_parts_mut(node.cast(), size) };
+            slots[0] = MaybeUninit::new(tag as u64);
+            let row = self.taken[tag];
+            self.taken[tag] += 1;
             let mut part = base;
-            for (ty, column) in constructor.fields.iter().zip(columns) {
-                node.push(match (ty, column) {
-                    (Type::Adt(own), None) if *own == adt => {
+            let fields = form.fields.iter().zip(columns);
+            for (slot, (field, column)) in slots[1..].iter_mut().zip(fields) {
+                let value = match (field, column) {
+                    (Field::Part, None) => {
                         part += 1;
                         self.values[part - 1]
                     }
-                    (Type::Scalar(elem), Some(bytes)) => {
-                        let size = elem.bytes();
-                        let begin = size * taken[tag];
-                        let element = bytes.get(begin..begin + size);
-                        let element = element.ok_or_else(|| wrong(too_few(&constructor.name)))?;
+                    (Field::Scalar(elem), Some(column)) => {
+                        let element = row_of(column, row, elem.bytes());
+                        let element = element.ok_or_else(|| self.too_few(name))?;
                         u64::from(crate::output::bits(*elem, element))
                     }
-                    (Type::Tensor { space }, Some(bytes)) => {
-                        let size = manifest.spaces[*space].row_bytes() as usize;
-                        let begin = size * taken[tag];
-                        let row = bytes.get(begin..begin + size);
-                        let row = row.ok_or_else(|| wrong(too_few(&constructor.name)))?;
-                        self.charge(size as u64)?;
+                    (Field::Row { space, bytes }, Some(column)) => {
+                        let row = row_of(column, row, *bytes);
+                        let row = row.ok_or_else(|| self.too_few(name))?;
+                        self.charge(*bytes as u64)?;
                         let block = &mut inputs.rows.spaces[*space];
                         let position = u32::try_from(block.rows).map_err(|_| Problem::Memory)?;
                         block.bytes.extend_from_slice(row);
                         block.rows += 1;
                         self.input_handle(inputs, *space, position).0
                     }
-                    _ => return Err(wrong("its type has no flat form".to_owned())),
-                });
+                    _ => return Err(self.wrong(&format!("an array of {name} is misplaced"))),
+                };
+                slot.write(value);
             }
-            taken[tag] += 1;
             self.values.truncate(base);
-            let pointer = self.alloc(inputs, &node)?;
-            self.values.push(pointer);
-        }
-        match self.values.len() {
-            1 => self.end_argument(inputs),
-            count => return Err(wrong(format!("its nodes make {count} values, not one"))),
+            self.values.push(node as u64);
         }
         Ok(())
     }
 
+    #[cold]
+    fn wrong(&self, what: &str) -> Problem {
+        let argument = &self.manifest.arguments[self.argument];
+        Problem::Line(format!("argument {}: {what}", argument.name))
+    }
+
+    #[cold]
+    fn too_few(&self, constructor: &str) -> Problem {
+        self.wrong(&format!(
+            "a field of {constructor} has fewer elements than there are nodes"
+        ))
+    }
+
     /// The fields that need an array; nothing where a type has no flat form.
     pub fn flat_fields(&self, adt: usize) -> Option<FlatFields> {
-        let manifest = self.manifest;
-        let constructors = manifest.adts[adt].constructors.iter();
-        if constructors.len() > TAGS.len() {
-            return None;
-        }
-        constructors
-            .map(|constructor| {
-                let fields = constructor.fields.iter();
-                fields
-                    .map(|ty| match ty {
-                        Type::Adt(own) if *own == adt => Some(None),
-                        Type::Scalar(elem) => Some(Some((*elem, Vec::new()))),
-                        Type::Tensor { space } => {
-                            let space = &manifest.spaces[*space];
-                            Some(Some((space.elem, space.shape.clone())))
-                        }
-                        _ => None,
-                    })
-                    .collect()
-            })
-            .collect()
+        let of = |field: &Field| match field {
+            Field::Part => None,
+            Field::Scalar(elem) => Some((*elem, Vec::new())),
+            Field::Row { space, .. } => {
+                let space = &self.manifest.spaces[*space];
+                Some((space.elem, space.shape.clone()))
+            }
+        };
+        let forms = Form::all(self.manifest, adt)?;
+        let fields = forms.iter().map(|form| form.fields.iter().map(of).collect());
+        Some(fields.collect())
     }
 }
 
-fn too_few(constructor: &str) -> String {
-    format!("a field of {constructor} has fewer elements than there are nodes")
+/// Of rows of so many bytes that one.
+fn row_of(column: &[u8], row: usize, bytes: usize) -> Option<&[u8]> {
+    let begin = row.checked_mul(bytes)?;
+    column.get(begin..begin.checked_add(bytes)?)
 }
