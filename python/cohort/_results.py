@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, Iterator, Sequence
 
@@ -189,13 +190,12 @@ class Outputs(Sequence):
         self._reader = Reader(manifest, types)
         numbers = [np.frombuffer(portion[0], np.int64) for portion in portions]
         self._count = sum(map(len, numbers))
-        self.ids: list[str | int] = []
+        texts: list[str] = []
         found: list[InstanceError] = []
         for portion, of_portion in zip(portions, numbers):
-            ids = [json.loads(text) for text in portion[1]]
-            self.ids.extend(ids)
+            texts.extend(portion[1])
             for place, kind, message in portion[2]:
-                found.append(InstanceError(kind, ids[place], message, int(of_portion[place])))
+                found.append(InstanceError(kind, _id(portion[1][place]), message, int(of_portion[place])))
         columns = [
             Column.joined([Column.of(*portion[3][part]) for portion in portions])
             if portions
@@ -206,11 +206,17 @@ class Outputs(Sequence):
         if not np.array_equal(order, np.arange(self._count)):
             order = np.argsort(order)
             columns = [column.reordered(order) for column in columns]
-            self.ids = [self.ids[place] for place in order]
+            texts = [texts[place] for place in order]
+        self._texts = texts
         self._columns = columns
         #: What went wrong, in the order of the instances.
         self.errors: list[InstanceError] = sorted(found, key=lambda error: error.index)
         self._failed = {error.index: error for error in self.errors}
+
+    @functools.cached_property
+    def ids(self) -> list[str | int]:
+        """The instances' ids, or their numbers from 1."""
+        return [_id(text) for text in self._texts]
 
     def __len__(self) -> int:
         return self._count
@@ -329,6 +335,10 @@ class Outputs(Sequence):
         if not 0 <= part < len(self._parts):
             raise IndexError(f"part {part} of a result of {len(self._parts)}")
         return self._parts[part], self._columns[part]
+
+
+def _id(text: str) -> str | int:
+    return int(text) if text.isdecimal() else json.loads(text)
 
 
 def _is_known(dim: Any) -> bool:

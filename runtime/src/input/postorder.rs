@@ -199,7 +199,9 @@ impl Builder<'_> {
             }
         };
         let forms = Form::all(self.manifest, adt)?;
-        let fields = forms.iter().map(|form| form.fields.iter().map(of).collect());
+        let fields = forms
+            .iter()
+            .map(|form| form.fields.iter().map(of).collect());
         Some(fields.collect())
     }
 }

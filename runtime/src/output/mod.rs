@@ -25,6 +25,7 @@ pub fn slot_count(ty: &Type) -> usize {
 }
 
 /// Bits of an element as it lies in a row.
+#[inline]
 pub(crate) fn bits(elem: Elem, element: &[u8]) -> u32 {
     match elem {
         Elem::F32 | Elem::I32 => {
