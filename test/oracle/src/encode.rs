@@ -15,22 +15,37 @@ pub(crate) fn value(
     value: &Value,
     max_nesting: u64,
 ) -> Result<Json, InstanceError> {
-    Encoder { program }.value(ty, value, max_nesting)
+    let leaf = |value: &Value| match value {
+        Value::Tensor(tensor) => tensor_json(tensor),
+        other => other.clone().into_scalar().map_or(Json::Null, scalar_json),
+    };
+    let encoder = Encoder {
+        program,
+        leaf: &leaf,
+    };
+    encoder.value(ty, value, max_nesting)
 }
 
-struct Encoder<'p> {
-    program: &'p Program,
+/// The form of values, with something of one's own for each scalar and each tensor in them.
+pub(crate) struct Encoder<'p> {
+    pub(crate) program: &'p Program,
+    pub(crate) leaf: &'p dyn Fn(&Value) -> Json,
 }
 
 impl Encoder<'_> {
-    fn value(&self, ty: &Type, value: &Value, nesting_left: u64) -> Result<Json, InstanceError> {
+    pub(crate) fn value(
+        &self,
+        ty: &Type,
+        value: &Value,
+        nesting_left: u64,
+    ) -> Result<Json, InstanceError> {
         let Some(nesting_left) = nesting_left.checked_sub(1) else {
             let message = "the output nests too deeply to be written";
             return Err(InstanceError::new(ErrorKind::DepthLimit, message));
         };
         match (ty, value) {
-            (Type::Scalar(_), Value::Scalar(scalar)) => Ok(scalar_json(*scalar)),
-            (Type::Tensor { .. }, Value::Tensor(tensor)) => Ok(tensor_json(tensor, 0, 0)),
+            (Type::Scalar(_), Value::Scalar(_) | Value::Traced(_))
+            | (Type::Tensor { .. }, Value::Tensor(_)) => Ok((self.leaf)(value)),
             (Type::Tuple(types), Value::Tuple(elements)) => {
                 self.values(types.iter().zip(elements.iter()), nesting_left)
             }
@@ -67,14 +82,19 @@ impl Encoder<'_> {
     }
 }
 
-/// Nested arrays; the part of the tensor from `position` on, whose first axis is `axis`.
-fn tensor_json(tensor: &Tensor, axis: usize, position: usize) -> Json {
+/// Nested arrays.
+pub(crate) fn tensor_json(tensor: &Tensor) -> Json {
+    part_json(tensor, 0, 0)
+}
+
+/// The part of the tensor from `position` on, whose first axis is `axis`.
+fn part_json(tensor: &Tensor, axis: usize, position: usize) -> Json {
     if axis == tensor.shape.len() {
         return scalar_json(tensor.at(position));
     }
     let stride: usize = tensor.shape[axis + 1..].iter().product();
-    let elements = (0..tensor.shape[axis])
-        .map(|index| tensor_json(tensor, axis + 1, position + index * stride));
+    let elements =
+        (0..tensor.shape[axis]).map(|index| part_json(tensor, axis + 1, position + index * stride));
     Json::Array(elements.collect())
 }
 

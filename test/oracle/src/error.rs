@@ -16,6 +16,8 @@ pub enum ErrorKind {
     NanDecision,
     DepthLimit,
     StepLimit,
+    /// What should be differentiated is not a number, or infinite.
+    LossNotFinite,
     /// The program contradicts itself: a fault of the checker or of the oracle, not of the input.
     Internal,
 }
@@ -31,6 +33,7 @@ impl ErrorKind {
             ErrorKind::NanDecision => "nan_decision",
             ErrorKind::DepthLimit => "depth_limit",
             ErrorKind::StepLimit => "step_limit",
+            ErrorKind::LossNotFinite => "loss_not_finite",
             ErrorKind::Internal => "internal",
         }
     }

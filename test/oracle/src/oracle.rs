@@ -18,8 +18,8 @@ use crate::weights;
 /// A program that can be run.
 #[derive(Debug)]
 pub struct Oracle<'p> {
-    program: &'p Program,
-    params: Vec<Value>,
+    pub(crate) program: &'p Program,
+    pub(crate) params: Vec<Value>,
 }
 
 impl<'p> Oracle<'p> {

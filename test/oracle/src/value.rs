@@ -13,6 +13,8 @@ use crate::tensor::Tensor;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Scalar(Scalar),
+    /// A host float that gradients flow through; of rank 0.
+    Traced(Arc<Tensor>),
     Tensor(Arc<Tensor>),
     Tuple(Arc<Vec<Value>>),
     Array(Arc<Vec<Value>>),
@@ -54,6 +56,7 @@ impl Value {
     pub(crate) fn into_scalar(self) -> Result<Scalar, InstanceError> {
         match self {
             Value::Scalar(scalar) => Ok(scalar),
+            Value::Traced(tensor) => tensor.only_element(),
             other => Err(other.is_not("a host scalar")),
         }
     }
@@ -104,6 +107,7 @@ impl Value {
     pub(crate) fn describe(&self) -> String {
         match self {
             Value::Scalar(scalar) => format!("the host {}", scalar.elem_name()),
+            Value::Traced(_) => "the host f32".to_owned(),
             Value::Tensor(tensor) => format!("the tensor {}", tensor.describe()),
             Value::Tuple(elements) => format!("a tuple of {}", elements.len()),
             Value::Array(elements) => format!("an array of {}", elements.len()),
@@ -132,7 +136,7 @@ impl Drop for AdtValue {
                         pending.append(&mut elements);
                     }
                 }
-                Value::Scalar(_) | Value::Tensor(_) => {}
+                Value::Scalar(_) | Value::Traced(_) | Value::Tensor(_) => {}
             }
         }
     }

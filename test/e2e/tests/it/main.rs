@@ -12,6 +12,7 @@ mod edges;
 mod einsum;
 mod endings;
 mod goldens;
+mod gradients;
 mod imports;
 mod integers;
 mod invariance;

@@ -53,11 +53,14 @@ impl<'p> Evaluator<'p> {
             }
             ExprKind::Sum(array) => {
                 let elements = self.eval(frame, array)?.into_array()?;
-                sum(frame, &expr.ty, &elements)?
+                self.eval_sum(frame, expr, &elements)?
             }
             ExprKind::Stack(array) => {
                 let elements = self.eval(frame, array)?.into_array()?;
-                stack(frame, &expr.ty, &elements)?
+                Value::Tensor(self.operation(expr, |evaluator| {
+                    evaluator.read_all(&elements);
+                    stack(frame, &expr.ty, &elements).map(Arc::new)
+                })?)
             }
             other => {
                 return Err(InstanceError::internal(format!(
@@ -106,6 +109,32 @@ impl<'p> Evaluator<'p> {
         Ok(Value::array(results))
     }
 
+    fn eval_sum(
+        &mut self,
+        frame: &Frame<'p>,
+        expr: &'p Expr,
+        elements: &[Value],
+    ) -> Result<Value, InstanceError> {
+        let Type::Tensor { elem, shape } = &expr.ty else {
+            return self.host_operation(expr, elements, sum_of_scalars(&expr.ty, elements)?);
+        };
+        let empty = || Tensor::full(frame.lengths(shape)?, Scalar::zero(*elem));
+        let sum = self.operation(expr, |evaluator| {
+            evaluator.read_all(elements);
+            sum_of_tensors(elements, empty)
+        })?;
+        Ok(Value::Tensor(sum))
+    }
+
+    /// Those of the values that are tensors are operands.
+    fn read_all(&mut self, values: &[Value]) {
+        for value in values {
+            if let Value::Tensor(tensor) = value {
+                self.read(tensor);
+            }
+        }
+    }
+
     /// The closure's parameters are variables of the function around it.
     fn apply(
         &mut self,
@@ -121,38 +150,34 @@ impl<'p> Evaluator<'p> {
     }
 }
 
-fn sum(frame: &Frame<'_>, ty: &Type, elements: &[Value]) -> Result<Value, InstanceError> {
-    let mut total = match (elements.first(), ty) {
-        (Some(first), _) => first.clone(),
-        (None, Type::Scalar(elem)) => Value::Scalar(Scalar::zero(*elem)),
-        (None, Type::Tensor { elem, shape }) => {
-            Value::tensor(Tensor::full(frame.lengths(shape)?, Scalar::zero(*elem))?)
-        }
-        (None, _) => {
-            return Err(InstanceError::internal(
-                "a sum of neither tensors nor scalars",
-            ));
-        }
+fn sum_of_scalars(ty: &Type, elements: &[Value]) -> Result<Scalar, InstanceError> {
+    let Type::Scalar(elem) = ty else {
+        let message = "a sum of neither tensors nor scalars";
+        return Err(InstanceError::internal(message));
     };
-    for element in elements.iter().skip(1) {
-        total = match (total, element) {
-            (Value::Scalar(a), Value::Scalar(b)) => {
-                Value::Scalar(scalar::binary(Binary::Add, a, *b)?)
-            }
-            (Value::Tensor(a), Value::Tensor(b)) => {
-                Value::tensor(elementwise::binary(Binary::Add, &a, b)?)
-            }
-            _ => {
-                return Err(InstanceError::internal(
-                    "a sum of neither tensors nor scalars",
-                ));
-            }
-        };
-    }
-    Ok(total)
+    let zero = Scalar::zero(*elem);
+    let mut elements = elements.iter().cloned().map(Value::into_scalar);
+    let first = elements.next().unwrap_or(Ok(zero))?;
+    elements.try_fold(first, |total, element| {
+        scalar::binary(Binary::Add, total, element?)
+    })
 }
 
-fn stack(frame: &Frame<'_>, ty: &Type, elements: &[Value]) -> Result<Value, InstanceError> {
+fn sum_of_tensors(
+    elements: &[Value],
+    empty: impl Fn() -> Result<Tensor, InstanceError>,
+) -> Result<Arc<Tensor>, InstanceError> {
+    let mut elements = elements.iter().cloned().map(Value::into_tensor);
+    let first = match elements.next() {
+        Some(first) => first?,
+        None => Arc::new(empty()?),
+    };
+    elements.try_fold(first, |total, element| {
+        elementwise::binary(Binary::Add, &total, &*element?).map(Arc::new)
+    })
+}
+
+fn stack(frame: &Frame<'_>, ty: &Type, elements: &[Value]) -> Result<Tensor, InstanceError> {
     let Type::Tensor { elem, shape } = ty else {
         return Err(InstanceError::internal("a stack that is not a tensor"));
     };
@@ -164,7 +189,7 @@ fn stack(frame: &Frame<'_>, ty: &Type, elements: &[Value]) -> Result<Value, Inst
         Some(row) => row.shape.clone(),
         None => frame.lengths(&shape[1..])?,
     };
-    Ok(Value::tensor(layout::stack(*elem, &row_shape, &rows)?))
+    layout::stack(*elem, &row_shape, &rows)
 }
 
 /// A length as the host i32 that the program sees.

@@ -50,6 +50,7 @@ impl<'p> Frame<'p> {
     pub(super) fn check(&mut self, ty: &'p Type, value: &Value) -> Result<(), InstanceError> {
         match (ty, value) {
             (Type::Scalar(elem), Value::Scalar(scalar)) if *elem == scalar.elem() => Ok(()),
+            (Type::Scalar(elem), Value::Traced(float)) if *elem == float.elem() => Ok(()),
             (Type::Tensor { elem, shape }, Value::Tensor(tensor))
                 if *elem == tensor.elem() && shape.len() == tensor.shape.len() =>
             {

@@ -3,14 +3,18 @@
 mod arrays;
 mod frame;
 mod random;
+mod recording;
 mod scalars;
 mod tensors;
+
+use std::sync::Arc;
 
 use cohort_frontend::program::{Arm, Expr, ExprKind, FunctionId, Literal, Program, VarId};
 
 use self::frame::Frame;
 use crate::error::{ErrorKind, InstanceError};
 use crate::limits::Limits;
+use crate::reverse::Tape;
 use crate::scalar::Scalar;
 use crate::stack;
 use crate::value::Value;
@@ -25,6 +29,8 @@ pub(crate) struct Evaluator<'p> {
     limits: Limits,
     depth: u64,
     steps: u64,
+    /// Where gradients are asked for.
+    tape: Option<Tape<'p>>,
 }
 
 impl<'p> Evaluator<'p> {
@@ -41,6 +47,7 @@ impl<'p> Evaluator<'p> {
             limits,
             depth: 0,
             steps: 0,
+            tape: None,
         }
     }
 
@@ -148,7 +155,9 @@ impl<'p> Evaluator<'p> {
             | ExprKind::Force(_)
             | ExprKind::DimSize { .. } => self.eval_scalar(frame, expr)?,
 
-            _ => Value::tensor(self.eval_tensor(frame, expr)?),
+            _ => Value::Tensor(self.operation(expr, |evaluator| {
+                evaluator.eval_tensor(frame, expr).map(Arc::new)
+            })?),
         };
         frame.check(&expr.ty, &value)?;
         Ok(value)

@@ -3,10 +3,10 @@
 use cohort_frontend::program::{Binary, Expr, ExprKind, Type};
 
 use super::arrays::host_length;
+use super::recording::of_rank_0;
 use super::{Evaluator, Frame};
 use crate::error::{ErrorKind, InstanceError};
 use crate::scalar::{self, Scalar};
-use crate::tensor::Tensor;
 use crate::value::Value;
 
 impl<'p> Evaluator<'p> {
@@ -17,19 +17,20 @@ impl<'p> Evaluator<'p> {
     ) -> Result<Value, InstanceError> {
         Ok(match &expr.kind {
             ExprKind::ScalarUnary { op, value } => {
-                let value = self.eval(frame, value)?.into_scalar()?;
-                Value::Scalar(scalar::unary(*op, value)?)
+                let value = self.eval(frame, value)?;
+                let result = scalar::unary(*op, value.clone().into_scalar()?)?;
+                self.host_operation(expr, &[value], result)?
             }
             ExprKind::ScalarBinary { op, lhs, rhs } => {
-                let lhs = self.eval(frame, lhs)?.into_scalar()?;
+                let lhs = self.eval(frame, lhs)?;
                 // `i < len(xs) and xs[i] > 0` must not read `xs[i]` when `i` is out of range.
-                match (op, lhs) {
-                    (Binary::And, Scalar::Bool(false)) | (Binary::Or, Scalar::Bool(true)) => {
-                        Value::Scalar(lhs)
-                    }
+                match (op, &lhs) {
+                    (Binary::And, Value::Scalar(Scalar::Bool(false)))
+                    | (Binary::Or, Value::Scalar(Scalar::Bool(true))) => lhs,
                     _ => {
-                        let rhs = self.eval(frame, rhs)?.into_scalar()?;
-                        Value::Scalar(scalar::binary(*op, lhs, rhs)?)
+                        let rhs = self.eval(frame, rhs)?;
+                        let (a, b) = (lhs.clone().into_scalar()?, rhs.clone().into_scalar()?);
+                        self.host_operation(expr, &[lhs, rhs], scalar::binary(*op, a, b)?)?
                     }
                 }
             }
@@ -39,12 +40,11 @@ impl<'p> Evaluator<'p> {
                         "a host cast to what is not a scalar",
                     ));
                 };
-                Value::Scalar(scalar::cast(self.eval(frame, value)?.into_scalar()?, elem))
+                let value = self.eval(frame, value)?;
+                let result = scalar::cast(value.clone().into_scalar()?, elem);
+                self.host_operation(expr, &[value], result)?
             }
-            ExprKind::Lift(value) => {
-                let value = self.eval(frame, value)?.into_scalar()?;
-                Value::tensor(Tensor::full(Vec::new(), value)?)
-            }
+            ExprKind::Lift(value) => Value::Tensor(of_rank_0(self.eval(frame, value)?)?),
             ExprKind::Force(value) => {
                 let tensor = self.eval(frame, value)?.into_tensor()?;
                 let element = tensor.only_element()?;

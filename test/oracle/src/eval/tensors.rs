@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cohort_frontend::program::{Dim, Elem, Expr, ExprKind, Type};
 
+use super::recording::of_rank_0;
 use super::{Evaluator, Frame, random};
 use crate::error::{ErrorKind, InstanceError};
 use crate::tensor::{Tensor, elementwise, layout, lines, product, reduce};
@@ -103,19 +104,22 @@ impl<'p> Evaluator<'p> {
             }
             ExprKind::Row { table, index } => {
                 let table = self.operand(frame, table)?;
-                layout::row(&table, self.eval(frame, index)?.into_i32()?)
+                let index = self.eval(frame, index)?;
+                self.read_scalar(&index)?;
+                layout::row(&table, index.into_i32()?)
             }
             ExprKind::Gather { table, indices } => {
                 let table = self.operand(frame, table)?;
                 layout::gather(&table, &*self.operand(frame, indices)?)
             }
             ExprKind::Fill(value) => {
-                let (value, is_doubtful) = match self.eval(frame, value)? {
-                    Value::Tensor(tensor) => (tensor.only_element()?, tensor.is_doubtful(0)),
-                    other => (other.into_scalar()?, false),
+                let value = match self.eval(frame, value)? {
+                    Value::Tensor(tensor) => tensor,
+                    scalar => of_rank_0(scalar)?,
                 };
-                let filled = Tensor::full(frame.lengths(shape)?, value)?;
-                Ok(filled.doubted_where(|_| is_doubtful))
+                self.read(&value);
+                let filled = Tensor::full(frame.lengths(shape)?, value.only_element()?)?;
+                Ok(filled.doubted_where(|_| value.is_doubtful(0)))
             }
             ExprKind::Iota { axis } => layout::iota(frame.lengths(shape)?, *axis),
             ExprKind::Random { counter } => self.eval_random(frame, counter, *elem, shape),
@@ -130,7 +134,9 @@ impl<'p> Evaluator<'p> {
         frame: &mut Frame<'p>,
         expr: &'p Expr,
     ) -> Result<Arc<Tensor>, InstanceError> {
-        self.eval(frame, expr)?.into_tensor()
+        let operand = self.eval(frame, expr)?.into_tensor()?;
+        self.read(&operand);
+        Ok(operand)
     }
 
     fn eval_random(

@@ -5,6 +5,7 @@ mod arrays;
 mod build;
 mod control;
 mod encodings;
+mod gradients;
 mod limits;
 mod models;
 mod scalars;
