@@ -58,9 +58,9 @@ use melior::{
 
 use crate::extents::{Extents, Kind};
 use crate::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key, move_before,
-    name_attribute, nested_ops, op_key, remove_attribute, replace_uses_except, set_operand,
-    users_of,
+    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_local, is_tensor,
+    is_within, key, move_before, name_attribute, nested_ops, op_key, remove_attribute,
+    replace_uses_except, set_operand, users_of,
 };
 use crate::levels::{BasicBlock, GRANULARITY, HOISTED, Role, is_dear, is_view, role, used_values};
 use crate::pass::{Outcome, PassInfo, error};
@@ -470,27 +470,4 @@ fn copy_in<'c>(
             replacement.insert(key(result), result_of(copy, index));
         }
     }
-}
-
-/// Whether an operation is one of `inside` or in a region of one.
-fn is_within(operation: OperationRef<'_, '_>, inside: &HashSet<usize>) -> bool {
-    let mut current = Some(cohort_dialects::builder::extend_op(operation));
-    while let Some(operation) = current {
-        if inside.contains(&op_key(operation)) {
-            return true;
-        }
-        current = operation
-            .parent_operation()
-            .map(cohort_dialects::builder::extend_op);
-    }
-    false
-}
-
-/// Whether a value is defined in a region of one of `inside`.
-fn is_local(value: Val<'_>, inside: &HashSet<usize>) -> bool {
-    let owner = match defining_op(value) {
-        Some(producer) => producer.parent_operation(),
-        None => crate::ir::argument_of(value).and_then(|(block, _)| block.parent_operation()),
-    };
-    owner.is_some_and(|owner| is_within(owner, inside))
 }

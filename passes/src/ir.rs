@@ -2,7 +2,8 @@
 
 use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
 use melior::ir::{
-    Attribute, BlockRef, Operation, OperationRef, Region, RegionLike, Type, Value, ValueLike,
+    Attribute, BlockLike, BlockRef, Operation, OperationRef, Region, RegionLike, Type, Value,
+    ValueLike,
     attribute::{AttributeLike, DenseI64ArrayAttribute, IntegerAttribute},
     operation::OperationLike,
     r#type::TypeLike,
@@ -120,7 +121,7 @@ pub fn blocks_of<'c>(operation: OperationRef<'c, '_>) -> Vec<BlockRef<'c, 'c>> {
         let mut next = region.first_block();
         while let Some(block) = next {
             blocks.push(extend_block(block));
-            next = melior::ir::BlockLike::next_in_region(&block).map(extend_block);
+            next = block.next_in_region().map(extend_block);
         }
     }
     blocks
@@ -155,6 +156,30 @@ pub fn top_level<'c>(module: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> 
         .into_iter()
         .flat_map(operations_of)
         .collect()
+}
+
+/// Whether an operation is one of `inside` or in a region of one.
+pub fn is_within(
+    operation: OperationRef<'_, '_>,
+    inside: &std::collections::HashSet<usize>,
+) -> bool {
+    let mut current = Some(extend_op(operation));
+    while let Some(operation) = current {
+        if inside.contains(&op_key(operation)) {
+            return true;
+        }
+        current = operation.parent_operation().map(extend_op);
+    }
+    false
+}
+
+/// Whether a value is defined in a region of one of `inside`.
+pub fn is_local(value: Val<'_>, inside: &std::collections::HashSet<usize>) -> bool {
+    let owner = match defining_op(value) {
+        Some(producer) => producer.parent_operation(),
+        None => argument_of(value).and_then(|(block, _)| block.parent_operation()),
+    };
+    owner.is_some_and(|owner| is_within(owner, inside))
 }
 
 /// The value of a string or flat symbol attribute.

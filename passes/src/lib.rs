@@ -32,6 +32,7 @@ pub mod ragged;
 pub mod recognise_reductions;
 pub mod resolve_dims;
 pub mod row_products;
+pub mod share_slices;
 pub mod specialise_functions;
 pub mod split_products;
 pub mod static_depth;

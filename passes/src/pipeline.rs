@@ -31,6 +31,7 @@ pub const PASSES: &[PassInfo] = &[
     unroll_loops::PASS,
     crate::resolve_dims::PASS,
     crate::guard_decisions::PASS,
+    crate::share_slices::PASS,
     hoist_constants::PASS,
     keep_functions::PASS,
     keep_operators::PASS,
@@ -141,6 +142,10 @@ const TO_BLOCKS: &[Step] = &[
     Step::Upstream("canonicalize,cse"),
     Step::Ours(crate::resolve_dims::PASS),
     Step::Ours(crate::guard_decisions::PASS),
+    Step::Optional(
+        crate::share_slices::PASS,
+        "products with a part of a parameter that the host chooses take one matrix a row",
+    ),
     HOIST_CONSTANTS,
     Step::Upstream("canonicalize,cse"),
     Step::Optional(

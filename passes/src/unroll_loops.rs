@@ -39,7 +39,7 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike},
+    ir::{OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike},
 };
 
 use crate::ir::{
@@ -129,7 +129,7 @@ fn element_of<'c>(the_loop: OperationRef<'c, 'c>) -> Option<Val<'c>> {
     arguments_of(*blocks_of(the_loop).first()?).last().copied()
 }
 
-fn is_parameter(value: Val<'_>) -> bool {
+pub(crate) fn is_parameter(value: Val<'_>) -> bool {
     defining_op(value).is_some_and(|op| role(op) == Role::Parameter)
 }
 
@@ -244,17 +244,7 @@ fn slice<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) {
     let Some(before) = Builder::before(context, lookup) else {
         return;
     };
-    let part = part_of(&before, *table, &ty, index, &sizes);
-    let merged: Vec<String> = std::iter::once("[0, 1]".to_owned())
-        .chain((2..sizes.len()).map(|axis| format!("[{axis}]")))
-        .collect();
-    let groups = before.attr(&format!("[{}]", merged.join(", ")));
-    let row_of_table = before.value_with(
-        "tensor.collapse_shape",
-        &[part],
-        row.r#type(),
-        &[("reassociation", groups)],
-    );
+    let row_of_table = known_row(&before, *table, index as u64, row.r#type());
     for user in uses {
         for (number, operand) in operands_of(user).into_iter().enumerate() {
             if key(operand) == key(row) {
@@ -264,35 +254,48 @@ fn slice<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) {
     }
 }
 
-/// Row `index` of a table as `tensor<1x…>`.
-fn part_of<'c>(
+/// Row `index` of a table of known shape and two dims or more.
+pub(crate) fn known_row<'c>(
     before: &Builder<'c>,
     table: Val<'c>,
-    ty: &TensorType<'c>,
-    index: i64,
-    sizes: &[u64],
+    index: u64,
+    row: Type<'c>,
 ) -> Val<'c> {
+    let Some(ty) = TensorType::of_value(table) else {
+        return table;
+    };
     let list = |numbers: Vec<u64>| {
         let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
         before.attr(&format!("array<i64: {}>", numbers.join(", ")))
     };
-    let rest = &sizes[1..];
-    let mut offsets = vec![0; sizes.len()];
-    offsets[0] = index as u64;
-    let one: Vec<u64> = std::iter::once(1).chain(rest.iter().copied()).collect();
+    let mut offsets = vec![0; ty.rank()];
+    offsets[0] = index;
+    let mut one = ty.shape.clone();
+    one[0] = Some(1);
+    let sizes = list(one.iter().copied().flatten().collect());
     let part = TensorType {
-        shape: one.iter().copied().map(Some).collect(),
+        shape: one,
         element: ty.element,
     };
-    before.value_with(
+    let part = before.value_with(
         "tensor.extract_slice",
         &[table],
         part.to_type(),
         &[
             ("static_offsets", list(offsets)),
-            ("static_sizes", list(one)),
-            ("static_strides", list(vec![1; sizes.len()])),
+            ("static_sizes", sizes),
+            ("static_strides", list(vec![1; ty.rank()])),
             ("operandSegmentSizes", before.attr("array<i32: 1, 0, 0, 0>")),
         ],
+    );
+    let merged: Vec<String> = std::iter::once("[0, 1]".to_owned())
+        .chain((2..ty.rank()).map(|axis| format!("[{axis}]")))
+        .collect();
+    let groups = before.attr(&format!("[{}]", merged.join(", ")));
+    before.value_with(
+        "tensor.collapse_shape",
+        &[part],
+        row,
+        &[("reassociation", groups)],
     )
 }

@@ -45,6 +45,12 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     output::refuse_same(&written, &read)?;
     let input = text::read(&options.input)?;
     let format = options.format()?;
+    if format == Format::Coh {
+        let imported = crate::compile::source::imported(&options.input, &input);
+        let named = |path| ("a file of the program", path);
+        let read: Vec<Named<'_>> = imported.iter().map(|path| named(path.as_path())).collect();
+        output::refuse_same(&written, &read)?;
+    }
     let level = options.emit.as_deref().map(Level::parse).transpose()?;
     let pipeline_options = options.pipeline()?;
     if level.is_none() && options.changes_pipeline() {

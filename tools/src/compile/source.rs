@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohort_abi::manifest;
@@ -126,6 +126,15 @@ pub fn sources(path: &Path, bytes: &[u8]) -> Result<(Sources, usize), Stop> {
     let file = sources.add(name, text);
     sources.read_imports(file, path);
     Ok((sources, file))
+}
+
+/// The files that a program imports, by the names under which they are read; none of what is no program.
+pub fn imported(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let Ok((sources, file)) = sources(path, bytes) else {
+        return vec![];
+    };
+    let behind = sources.files().iter().skip(file + 1);
+    behind.map(|source| PathBuf::from(&source.name)).collect()
 }
 
 /// Shows diagnostics to the user.

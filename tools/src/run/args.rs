@@ -261,8 +261,29 @@ impl Arguments {
         ];
         let named = |(name, path)| -> Named<'_> { (name, Path::new(path)) };
         let written: Vec<_> = written.into_iter().flatten().map(named).collect();
-        let read: Vec<_> = read.into_iter().flatten().map(named).collect();
+        let imported = self.imported();
+        let imported = imported.iter().map(|path| ("a file of the program", path));
+        let read: Vec<_> = (read.into_iter().flatten().chain(imported))
+            .map(named)
+            .collect();
         output::refuse_same(&written, &read)
+    }
+
+    /// The files that the program imports. A program that is no file is read but once, and not here.
+    #[cfg(feature = "compiler")]
+    fn imported(&self) -> Vec<PathBuf> {
+        let is_file = || std::fs::metadata(&self.model).is_ok_and(|about| about.is_file());
+        if !crate::compile::is_coh(&self.model) || !is_file() {
+            return vec![];
+        }
+        // What cannot be read is told by who needs it.
+        let bytes = crate::text::read(&self.model).unwrap_or_default();
+        crate::compile::source::imported(&self.model, &bytes)
+    }
+
+    #[cfg(not(feature = "compiler"))]
+    fn imported(&self) -> Vec<PathBuf> {
+        vec![]
     }
 
     /// Options that make no sense together, or in this build.

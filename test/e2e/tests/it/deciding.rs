@@ -1,7 +1,7 @@
 //! Instances that a tensor leads astray: each is an error record of its own, in every mode, and the
 //! others keep their bits.
 
-use cohort_e2e::records::Record;
+use cohort_e2e::records::{Closeness, Record, compare_records};
 use cohort_e2e::{Model, Rng};
 
 /// Every mode that must not matter.
@@ -192,4 +192,78 @@ fn a_loop_and_a_choice_that_nan_decides() {
     };
     case.check();
     case.check_oracle();
+}
+
+/// Layers that a `while` counts and experts that a tensor chooses: the rows that have the same part of a
+/// parameter share its product, and none has a matrix of its own.
+#[test]
+fn rows_that_chose_the_same_part_share_its_product() {
+    let text = "dim L, H, E
+      param w: f32[L, H, H]
+      param b: f32[L, H]
+      param gate: f32[H, E]
+      param up: f32[E, H, H]
+      param down: f32[E, H, H]
+      fn main(x: f32[n, H], turns: i32) -> f32[n, H] {
+        let (h, _) = while layer < turns with (h = x, layer = 0) {
+          let g = tanh(h @ w[layer] + b[layer]);
+          let k = argmax(sum(g, axis = 0) @ gate);
+          (g + relu(g @ up[k]) @ transpose(down[k]), layer + 1)
+        };
+        h
+      }";
+    let mut rng = Rng::new(33);
+    let model = Model::from_text(text, &[("L", 3), ("H", 64), ("E", 5)], &mut rng);
+    let line = |rows: usize, turns: i32, rng: &mut Rng| {
+        let row = |rng: &mut Rng| {
+            (0..64)
+                .map(|_| rng.signed_unit() as f32)
+                .collect::<Vec<_>>()
+        };
+        let x: Vec<Vec<f32>> = (0..rows).map(|_| row(rng)).collect();
+        format!("{{\"x\":{x:?},\"turns\":{turns}}}\n")
+    };
+    let lines: Vec<String> = [
+        (3, 1),
+        (0, 2),
+        (7, 3),
+        (1, 4),
+        (1, 0),
+        (2, -1),
+        (61, 2),
+        (5, 3),
+    ]
+    .into_iter()
+    .map(|(rows, turns)| line(rows, turns, &mut rng))
+    .collect();
+    let input = lines.concat();
+    let expected = model.oracle_lines(&input);
+    for mode in [
+        &[][..],
+        &["--batch", "1"],
+        &["--in-flight", "3"],
+        &["--device", "gpu-sim"],
+    ] {
+        let outcome = model.batch_run().args(mode).run(&input).expect_code(1);
+        compare_records(&expected, &outcome.lines(), Closeness::EachNumber(1e-4))
+            .unwrap_or_else(|message| panic!("{message}\nfrom {}", outcome.describe()));
+    }
+    let explained = |mode: &[&str]| {
+        let arguments = ["--quiet", "--explain=json"];
+        model
+            .batch_run()
+            .args(&arguments)
+            .args(mode)
+            .run(&input)
+            .stderr
+    };
+    let (shared, apart) = (explained(&[]), explained(&["--without", "share-slices"]));
+    assert!(!shared.contains("unshared-matrix"), "{shared}");
+    assert!(apart.contains("unshared-matrix"), "{apart}");
+    let compositions = ["--verify-batch-invariance", "5"];
+    model
+        .batch_run()
+        .args(&compositions)
+        .run(&input)
+        .expect_code(0);
 }

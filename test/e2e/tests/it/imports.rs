@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use cohort_e2e::records::{Closeness, compare_records};
-use cohort_e2e::tools::run;
+use cohort_e2e::tools::{BatchRun, run};
 use cohort_e2e::{Model, Rng};
 
 fn write(folder: &Path, files: &[(&str, &str)]) {
@@ -100,5 +100,38 @@ fn main(x: f32) -> f32 { twice(x) }
             .unwrap_or_else(|| panic!("no {code}: {shown}"));
         let after: String = shown[at..].lines().take(2).collect();
         assert!(after.contains(place), "{code} is not at {place}: {after}");
+    }
+}
+
+/// No output goes over a file of the program, nor over one that is a link to it.
+#[test]
+fn imported_files_are_not_overwritten() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let main = "import \"parts/lib.coh\"\nfn main(x: f32) -> f32 { twice(x) }\n";
+    let lib = "import \"../deep.coh\"\nfn twice(x: f32) -> f32 { x * two() }\n";
+    let deep = "fn two() -> f32 { 2.0 }\n";
+    write(
+        folder.path(),
+        &[
+            ("main.coh", main),
+            ("parts/lib.coh", lib),
+            ("deep.coh", deep),
+        ],
+    );
+    let file = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(file("deep.coh"), file("link")).expect("links can be made");
+    for output in [file("parts/lib.coh"), file("deep.coh"), file("link")] {
+        let kept = fs::read(&output).expect("it is there");
+        for option in ["--output", "--stats"] {
+            let call = BatchRun::new(&file("main.coh")).arg(option).arg(&output);
+            call.run_as_given("{\"x\":1}\n")
+                .expect_code(2)
+                .expect_message(&[option, "overwrite", "a file of the program"]);
+        }
+        let arguments = [file("main.coh").into(), "-o".into(), output.clone().into()];
+        run("batch-opt", &arguments, "")
+            .expect_code(2)
+            .expect_message(&["-o", "overwrite", "a file of the program"]);
+        assert_eq!(fs::read(&output).expect("it is still there"), kept);
     }
 }
