@@ -9,12 +9,14 @@
 """
 
 from ._compile import compile
+from ._engine import Engine
 from ._errors import (
     ArtifactError,
     CompileError,
     DeviceError,
     Error,
     InstanceError,
+    QueueFull,
     Span,
     WeightsError,
 )
@@ -25,10 +27,12 @@ __all__ = [
     "ArtifactError",
     "CompileError",
     "DeviceError",
+    "Engine",
     "Error",
     "InstanceError",
     "Model",
     "Outputs",
+    "QueueFull",
     "Result",
     "Span",
     "WeightsError",

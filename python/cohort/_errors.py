@@ -41,6 +41,10 @@ class DeviceError(Error):
     """A device cannot be used, or failed."""
 
 
+class QueueFull(Error):
+    """So many instances wait for an engine already that it takes no other."""
+
+
 class InstanceError(Error):
     """An instance has no result. `kind` says why in one word (`bad_input`, `memory_limit`, ...), `id` is the
     instance's own or its number from 1, `index` its place in the instances, from 0."""

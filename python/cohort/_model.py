@@ -13,6 +13,7 @@ from . import _weights
 from ._cohort import Flat
 from ._cohort import Model as _Core
 from ._cohort import Run
+from ._engine import Engine
 from ._errors import ArtifactError, InstanceError
 from ._results import Outputs
 from ._types import Signature, Types
@@ -221,6 +222,16 @@ class Model:
                     yield Result(numbers[at], outputs.ids[rank], None, output)
                 else:
                     yield Result(numbers[at], outputs.ids[rank], output)
+
+    def engine(self, *, in_flight: int = 64, max_queued: int = 1024, threads: int = 1) -> Engine:
+        """An engine for instances that come one at a time, for `async with`: `in_flight` are computed at once, and
+        `max_queued` may wait.
+
+            async with m.engine() as e:
+                output = await e.submit(instance, deadline=0.05)
+        """
+        _check(in_flight=in_flight, max_queued=max_queued, threads=threads)
+        return Engine(self, in_flight, max_queued, threads)
 
     def flat(self, **arguments: Any) -> Flat:
         """Instances of arrays, an argument each, for a call: `m(m.flat(t={...}, x=array))`.

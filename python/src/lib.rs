@@ -8,6 +8,7 @@
 //! flat      flat arrays -> instances
 //! types     the program's types, as names and classes of Python
 //! owner     the thread that has the session
+//! engine    instances one at a time, for an event loop
 //! run       one run of instances through a session, fed and emptied from Python
 //! detached  waiting without the interpreter
 //! errors    errors of the runtime -> exceptions
@@ -18,6 +19,7 @@
 
 mod arrays;
 mod detached;
+mod engine;
 mod errors;
 mod flat;
 mod model;
@@ -34,6 +36,8 @@ mod _cohort {
 
     #[pymodule_export]
     use super::detached::end;
+    #[pymodule_export]
+    use super::engine::{Built, Engine};
     #[pymodule_export]
     use super::flat::Flat;
     #[pymodule_export]

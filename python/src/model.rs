@@ -6,12 +6,14 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::device::DeviceKind;
 use cohort_runtime::input::{Builder, Inputs};
+use cohort_runtime::serving::Settings;
 use cohort_runtime::{Config, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::detached::detached;
+use crate::engine::Engine;
 use crate::errors::exception;
 use crate::flat::Flat;
 use crate::objects::Objects;
@@ -147,6 +149,29 @@ impl Model {
         // A survey takes time, so nothing else is run where one was.
         let idle = (!is_surveyed).then(|| self.idle.clone());
         Ok(run.with_owner(owner, idle))
+    }
+
+    /// Starts an engine, with a session of its own.
+    fn engine(
+        &self,
+        py: Python<'_>,
+        in_flight: usize,
+        max_queued: usize,
+        threads: usize,
+    ) -> PyResult<Engine> {
+        self.check_process()?;
+        let settings = Settings {
+            in_flight,
+            max_queued,
+            ..Settings::default()
+        };
+        Engine::start(
+            py,
+            self.parts.clone(),
+            self.types()?.clone(),
+            settings,
+            threads,
+        )
     }
 
     /// Instances of flat arrays, by argument.

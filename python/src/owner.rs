@@ -30,7 +30,7 @@ pub enum WeightsFrom {
 }
 
 impl Parts {
-    fn session(&self) -> Result<Session, Error> {
+    pub fn session(&self) -> Result<Session, Error> {
         let program = Artifact::open(&self.path, &self.artifact)?;
         let weights = match &self.weights {
             WeightsFrom::None => Weights::none(),

@@ -303,7 +303,7 @@ impl State {
 }
 
 /// Results as objects: numbers, ids, errors by place, and the bytes, words and ends of each column.
-fn portion<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, PyAny>> {
+pub fn portion<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, PyAny>> {
     let words = |words: &mut dyn Iterator<Item = u64>| {
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         PyByteArray::new(py, &bytes)

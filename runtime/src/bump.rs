@@ -4,7 +4,9 @@ use std::mem::MaybeUninit;
 
 use crate::memory::Share;
 
-/// Slots of an ordinary chunk: 1 MiB.
+/// Slots of the first ordinary chunk, 4 KiB, of which each has twice as many as the one before.
+const FIRST_SLOTS: usize = 1 << 9;
+/// Slots of the largest ordinary chunk: 1 MiB.
 const CHUNK_SLOTS: usize = 1 << 17;
 /// Bigger requests get a chunk of their own, which is given back at the next reset.
 const LARGE_SLOTS: usize = CHUNK_SLOTS / 4;
@@ -37,7 +39,7 @@ impl Chunk {
 pub struct Bump {
     chunks: Vec<Chunk>,
     large: Vec<Chunk>,
-    /// Chunks in use: all before this one are full, this one minus one is being filled.
+    /// Chunks in use: the last of them is being filled.
     used_chunks: usize,
     next: *mut u64,
     end: *mut u64,
@@ -109,21 +111,28 @@ impl Bump {
             self.large.push(chunk);
             return start;
         }
-        if self.used_chunks == self.chunks.len() {
-            let Some(chunk) = Chunk::new(CHUNK_SLOTS) else {
-                return std::ptr::null_mut();
-            };
-            self.chunks.push(chunk);
+        loop {
+            if self.used_chunks == self.chunks.len() {
+                let count = FIRST_SLOTS << self.used_chunks.min(CHUNK_SLOTS.ilog2() as usize);
+                let chunk = Chunk::new(count.min(CHUNK_SLOTS));
+                let Some(chunk) = chunk else {
+                    return std::ptr::null_mut();
+                };
+                self.chunks.push(chunk);
+            }
+            let chunk = &mut self.chunks[self.used_chunks].slots;
+            self.used_chunks += 1;
+            if chunk.len() < slots {
+                continue;
+            }
+            let start = chunk.as_mut_ptr().cast::<u64>();
+            // SAFETY: the chunk has at least `slots` slots.
+            unsafe {
+                self.end = start.add(chunk.len());
+                self.next = start.add(slots);
+            }
+            return start;
         }
-        let chunk = &mut self.chunks[self.used_chunks].slots;
-        self.used_chunks += 1;
-        let start = chunk.as_mut_ptr().cast::<u64>();
-        // SAFETY: the chunk has CHUNK_SLOTS slots, and `slots` is at most a quarter of that.
-        unsafe {
-            self.end = start.add(CHUNK_SLOTS);
-            self.next = start.add(slots);
-        }
-        start
     }
 
     pub fn mark(&self) -> Mark {
@@ -146,8 +155,8 @@ impl Bump {
 
     /// Bytes of the chunks in use.
     pub fn bytes(&self) -> u64 {
-        let slots: usize = self.large.iter().map(|chunk| chunk.slots.len()).sum();
-        8 * (slots + self.used_chunks * CHUNK_SLOTS) as u64
+        let used = self.chunks[..self.used_chunks].iter().chain(&self.large);
+        8 * used.map(|chunk| chunk.slots.len() as u64).sum::<u64>()
     }
 
     /// Gives chunks that are not in use to the system, all but one.

@@ -309,6 +309,14 @@ impl Engine {
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
+        for (number, error) in feed.given_up() {
+            let is_it = |instance: &&mut Box<Instance>| instance.ticket.number == number;
+            if let Some(instance) = self.alive.iter_mut().find(is_it)
+                && instance.waits()
+            {
+                instance.status = Status::Failed(error);
+            }
+        }
         self.fetch_results(machine, report)?;
         self.held_bytes = 0;
         let mut waiting = 0;

@@ -36,6 +36,22 @@ impl InstanceError {
         }
     }
 
+    /// Nobody waits for it any more.
+    pub fn cancelled() -> InstanceError {
+        InstanceError {
+            kind: "cancelled",
+            message: "it was cancelled".to_owned(),
+        }
+    }
+
+    /// It has no result when its caller wanted one.
+    pub fn deadline() -> InstanceError {
+        InstanceError {
+            kind: "deadline",
+            message: "it has no result by its deadline".to_owned(),
+        }
+    }
+
     pub fn memory_limit(what: &str, max_memory: u64) -> InstanceError {
         InstanceError {
             kind: Failure::MemoryLimit.kind(),

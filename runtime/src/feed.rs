@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::failure::InstanceError;
 use crate::input::{InputStream, Inputs, Patience, Reader};
 use crate::instance::{Machine, Ticket};
 
@@ -36,6 +37,12 @@ pub trait Supply {
 
     /// Takes a chunk back when all of its instances are out, and its slot is free again.
     fn done(&mut self, _inputs: Inputs) {}
+
+    /// The numbers of instances that are not to go on, and why; asked once a round. They count from 0 in
+    /// the order in which they were given.
+    fn given_up(&mut self) -> Vec<(u64, InstanceError)> {
+        Vec::new()
+    }
 
     /// Bytes that were read so far, where that means something.
     fn bytes_read(&self) -> u64 {
@@ -170,6 +177,14 @@ impl<'a> Feed<'a> {
         match &self.source {
             Source::Stream(supply) => supply.bytes_read(),
             Source::Decoded(_) => 0,
+        }
+    }
+
+    /// Instances that are not to go on.
+    pub fn given_up(&mut self) -> Vec<(u64, InstanceError)> {
+        match &mut self.source {
+            Source::Stream(supply) => supply.given_up(),
+            Source::Decoded(_) => Vec::new(),
         }
     }
 

@@ -14,6 +14,8 @@
 //!  ├ arena     the rows: parameters, inputs, results, one growing block a space
 //!  ├ output    slots and rows -> JSON Lines, or numbers as they lie in memory
 //!  └ reorder   lines that wait for those of earlier instances
+//!
+//! serving::Engine, a session in a thread of its own: instances one at a time, from any thread
 //! ```
 //!
 //! # Vocabulary
@@ -56,6 +58,8 @@ pub mod reorder;
 pub mod rounding;
 mod rows;
 pub mod schedule;
+
+pub mod serving;
 pub mod session;
 mod sharing;
 pub mod sink;

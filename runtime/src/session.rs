@@ -25,6 +25,7 @@ use crate::fiber::Fiber;
 use crate::input::{InputStream, Inputs, Patience, Reader};
 use crate::instance::Machine;
 use crate::keeping::most_kept;
+use crate::limits::Limits;
 use crate::output::slot_count;
 use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
@@ -156,6 +157,10 @@ impl Session {
 
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
     }
 
     /// From now on runs have such batches; the unbatched reading is chosen when the session is made.

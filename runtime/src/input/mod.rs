@@ -10,11 +10,13 @@
 //! * `postorder` makes values of data types of flat arrays;
 //! * `json` is the source that a line of JSON is: [`lines`] cuts the stream into lines of limited
 //!   length, [`cursor`] reads tokens of one line;
+//! * `join` puts instances that were built apart into one chunk;
 //! * `key` hashes ids;
 //! * `message` says what is wrong.
 
 mod builder;
 pub mod cursor;
+mod join;
 mod json;
 mod key;
 pub mod lines;
@@ -35,6 +37,7 @@ use json::Decoder;
 use lines::{Line, Lines, Next};
 
 pub use builder::Builder;
+pub use join::Joiner;
 pub use lines::InputStream;
 pub use message::Problem;
 pub use postorder::{FlatFields, Postorder};
@@ -47,6 +50,8 @@ pub struct Inputs {
     ids: String,
     pub(crate) slots: Vec<u64>,
     pub(crate) memory: Bump,
+    /// That of inputs which were joined to these.
+    joined: Vec<Bump>,
     pub(crate) rows: InputRows,
     pub(crate) chunk: usize,
     bytes: u64,
@@ -119,6 +124,7 @@ impl Inputs {
         self.ids.clear();
         self.slots.clear();
         self.memory.reset();
+        self.joined.clear();
         self.rows.spaces.resize_with(spaces, InputBlock::default);
         for block in &mut self.rows.spaces {
             block.bytes.clear();

@@ -16,6 +16,7 @@ mod program;
 mod programs_and_weights;
 mod ragged;
 mod ragged_program;
+mod serving;
 mod smoke;
 mod verify;
 mod walk;
