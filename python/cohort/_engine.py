@@ -29,8 +29,10 @@ class Engine:
         self._closed: dict[str, int] | None = None
         # By number: where the answer goes.
         self._waiting: dict[int, asyncio.Future] = {}
-        # Submissions that wait for room, in order.
-        self._queue: collections.deque[asyncio.Future] = collections.deque()
+        # Submissions wait for room one after another; the first of them until there may be some.
+        self._turn = asyncio.Lock()
+        self._room = asyncio.Event()
+        self._submitting = 0
 
     async def __aenter__(self) -> Engine:
         if self._core is not None or self._closed is not None:
@@ -42,9 +44,9 @@ class Engine:
 
     async def __aexit__(self, kind: Any, *_: Any) -> None:
         try:
-            while kind is None and (self._waiting or self._queue):
-                await asyncio.wait([*self._waiting.values(), *self._queue], return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.sleep(0)
+            while kind is None and self._submitting:
+                self._room.clear()
+                await self._room.wait()
         finally:
             self._close()
 
@@ -56,10 +58,8 @@ class Engine:
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(("error", ("cancelled", "the engine was closed")))
-        for turn in self._queue:
-            if not turn.done():
-                # It then finds the engine closed.
-                turn.set_result(None)
+        # Who waits for room finds the engine closed.
+        self._room.set()
 
     async def submit(
         self,
@@ -100,18 +100,23 @@ class Engine:
         built = core.build(instance, number)
         end = None if deadline is None else self._loop.time() + deadline
         answer = self._loop.create_future()
+
+        def is_taken() -> bool:
+            left = None if end is None else end - self._loop.time()
+            return self._open().submit(built, number, priority, left)
+
+        self._submitting += 1
         try:
             async with asyncio.timeout_at(end):
-                # Those that came first go first.
-                if is_patient and self._queue:
-                    await self._room()
-                while not core.submit(built, number, priority, None if end is None else end - self._loop.time()):
-                    if not is_patient:
+                if not is_patient:
+                    if self._turn.locked() or not is_taken():
                         raise QueueFull(f"{self._settings[1]} instances wait already")
-                    await self._room(is_first=True)
-                    core = self._open()
+                else:
+                    async with self._turn:
+                        while not is_taken():
+                            self._room.clear()
+                            await self._room.wait()
                 self._waiting[number] = answer
-                self._tell()
                 kind, value = await answer
         except TimeoutError:
             core.cancel(number)
@@ -121,7 +126,8 @@ class Engine:
             raise
         finally:
             self._waiting.pop(number, None)
-            self._tell()
+            self._submitting -= 1
+            self._room.set()
         if kind == "error" and isinstance(value, tuple):
             given = instance.get("id", number) if isinstance(instance, Mapping) else number
             raise InstanceError(value[0], given, value[1])
@@ -171,27 +177,6 @@ class Engine:
         if self._core is None:
             raise RuntimeError("the engine is not open: use it within `async with m.engine() as e`")
         return self._core
-
-    async def _room(self, is_first: bool = False) -> None:
-        """Waits for a turn to submit."""
-        turn = self._loop.create_future()
-        if is_first:
-            self._queue.appendleft(turn)
-        else:
-            self._queue.append(turn)
-        try:
-            await turn
-        finally:
-            if turn in self._queue:
-                self._queue.remove(turn)
-
-    def _tell(self) -> None:
-        """Lets the next one try."""
-        while self._queue:
-            turn = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
 
     def _take(self) -> None:
         """Answers have come."""
