@@ -180,6 +180,10 @@ LogicalResult LookupOp::verify() {
 
 Speculation::Speculatability WithinOp::getSpeculatability() { return Speculation::NotSpeculatable; }
 
+Speculation::Speculatability QuotientOp::getSpeculatability() {
+  return Speculation::NotSpeculatable;
+}
+
 Speculation::Speculatability ViewOp::getSpeculatability() { return Speculation::NotSpeculatable; }
 
 LogicalResult ViewOp::verify() {

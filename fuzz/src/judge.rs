@@ -7,14 +7,6 @@ use crate::case::{Case, Check};
 use crate::child::{Ending, How, MOST_BYTES};
 use crate::mutate::Form;
 
-/// What is wrong with a run; two findings of one signature are taken for the same mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub signature: String,
-    /// Of a program that the checker accepts and the compiler does not.
-    pub is_refusal: bool,
-}
-
 /// Texts of mistakes of the tools' own.
 const INTERNAL: [&str; 6] = [
     "panicked at",
@@ -25,25 +17,15 @@ const INTERNAL: [&str; 6] = [
     "Assertion",
 ];
 
-pub fn judge(case: &Case, ending: &Ending) -> Option<Finding> {
-    let finding = |kind: String| {
-        Some(Finding {
-            signature: format!("{kind}: {}", essence(&ending.stderr)),
-            is_refusal: false,
-        })
-    };
+/// What is wrong with a run; two runs of one signature are taken to fail for the same reason.
+pub fn judge(case: &Case, ending: &Ending) -> Option<String> {
+    let finding = |kind: String| Some(format!("{kind}: {}", essence(&ending.stderr)));
     match is_fit(ending) {
         Err(_) if is_of_mlir(ending) => return None,
         // That a forged program is inconsistent may be told as if the compiler had made it.
         Err(kind) if kind == INCONSISTENT && is_forged(case) => return None,
         Err(kind) => return finding(kind),
         Ok(()) => {}
-    }
-    if is_refusal(ending) {
-        return Some(Finding {
-            signature: format!("E0900: {}", essence(&ending.stderr)),
-            is_refusal: true,
-        });
     }
     match &case.check {
         Check::Records { good } if ending.how != How::Code(2) => {
@@ -63,11 +45,6 @@ const INCONSISTENT: &str = "`internal error`";
 
 fn is_forged(case: &Case) -> bool {
     matches!(case.form, Form::Manifest | Form::Object)
-}
-
-/// Whether the compiler refused with E0900 what the checker had accepted.
-pub fn is_refusal(ending: &Ending) -> bool {
-    ending.stderr.contains("error[E0900]") && is_fit(ending).is_ok()
 }
 
 /// Whether a run ended as any may, or what is wrong.

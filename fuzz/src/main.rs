@@ -76,8 +76,6 @@ struct Counts {
     slowest: Duration,
     largest: u64,
     found: u64,
-    /// Programs that the checker accepts and the compiler does not.
-    refused: u64,
 }
 
 impl Counts {
@@ -160,19 +158,9 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
                 let counts = counts.entry(target.name).or_default();
                 counts.add(&case, &ending);
                 if let Some(found) = judge(&case, &ending) {
-                    match found.is_refusal {
-                        true => counts.refused += 1,
-                        false => counts.found += 1,
-                    }
-                    if findings.count(target.name, &found.signature) == 1 {
-                        save(
-                            &findings,
-                            target.name,
-                            case,
-                            &found.signature,
-                            &tools,
-                            budget(),
-                        )?;
+                    counts.found += 1;
+                    if findings.count(target.name, &found) == 1 {
+                        save(&findings, target.name, case, &found, &tools, budget())?;
                     }
                 } else {
                     target.learn(case, &ending);
@@ -223,9 +211,7 @@ fn save(
 ) -> io::Result<()> {
     let fails = |case: &Case| {
         let ending = tools.run(case);
-        ending.is_ok_and(|ending| {
-            judge(case, &ending).is_some_and(|found| found.signature == signature)
-        })
+        ending.is_ok_and(|ending| judge(case, &ending).is_some_and(|found| found == signature))
     };
     if fails(&case) {
         let units = case.form.units(&case.bytes);
@@ -258,18 +244,17 @@ fn report(
     has_programs: bool,
 ) -> bool {
     println!(
-        "\nclass          inputs      runs    exit 0    exit 1    exit 2   slowest     memory  failures  E0900"
+        "\nclass          inputs      runs    exit 0    exit 1    exit 2   slowest     memory  failures"
     );
     for (name, counts) in counts {
         let [good, failed, refused] = counts.codes;
         println!(
-            "{name:10} {:10} {:9} {good:9} {failed:9} {refused:9} {:7.2} s {:6} MiB {:9} {:6}",
+            "{name:10} {:10} {:9} {good:9} {failed:9} {refused:9} {:7.2} s {:6} MiB {:9}",
             counts.inputs,
             counts.runs,
             counts.slowest.as_secs_f64(),
             counts.largest >> 20,
-            counts.found,
-            counts.refused
+            counts.found
         );
     }
     if has_programs {

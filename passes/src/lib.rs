@@ -28,6 +28,7 @@ pub mod mark_recursive;
 pub mod operand_reuse;
 pub mod pass;
 pub mod pipeline;
+pub mod powers;
 pub mod ragged;
 pub mod recognise_reductions;
 pub mod resolve_dims;

@@ -192,9 +192,7 @@ impl<'c> Fold<'c> {
         let same_shape = |value: &Val<'c>| {
             TensorType::of_value(*value).is_some_and(|ty| ty.shape == self.ty.shape)
         };
-        // What kernels cannot compute is not theirs.
         let known = (name.starts_with("arith.") || name.starts_with("math."))
-            && name != "math.ipowi"
             && operation.result_count() == 1
             && operation.region_count() == 0
             && results_of(operation).iter().all(same_shape)

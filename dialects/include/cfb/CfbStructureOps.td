@@ -144,6 +144,21 @@ def Cfb_WithinOp : Cfb_Op<"within", [Cfb_MayFail]> {
   let assemblyFormat = "$index `of` $length attr-dict";
 }
 
+def Cfb_QuotientOp : Cfb_Op<"quotient", [Cfb_MayFail]> {
+  let summary = "a length that is a quotient of lengths";
+  let description = [{
+    How often a length goes into another. Ends the instance with an error when something is left over,
+    or the divisor is 0.
+
+    ```mlir
+    %half = cfb.quotient %n by %two
+    ```
+  }];
+  let arguments = (ins Index:$dividend, Index:$divisor);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$dividend `by` $divisor attr-dict";
+}
+
 def Cfb_ViewOp : Cfb_Op<"view", [Cfb_MayFail]> {
   let summary = "the rows of a tensor under other lengths";
   let description = [{

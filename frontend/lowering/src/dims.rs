@@ -132,7 +132,8 @@ impl<'c> Dims<'c> {
         total
     }
 
-    /// `2*n*k/3`, a part of `whole`. Divisions come last and are without remainder.
+    /// `2*n*k/3`, a part of `whole`. Divisions come last; what they leave over is
+    /// the instance's error.
     fn product(&self, at: Builder<'c>, text: &str, whole: &str) -> Option<Val<'c>> {
         let mut divisors = text.split('/');
         let mut product: Option<Val<'c>> = None;
@@ -145,7 +146,7 @@ impl<'c> Dims<'c> {
         }
         divisors.try_fold(product?, |product, divisor| {
             let divisor = self.factor(at, divisor, whole)?;
-            Some(combine(at, "arith.divsi", product, divisor))
+            Some(combine(at, "cfb.quotient", product, divisor))
         })
     }
 

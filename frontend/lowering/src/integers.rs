@@ -6,9 +6,6 @@ use melior::ir::ValueLike;
 
 use crate::numbers::{binary, constant_like, is_safe_divisor, select};
 
-/// The bits of an exponent that is not negative.
-const BITS: u32 = 31;
-
 /// An operation of integers whose right side is `expr`, of value `rhs`; no divisor is zero.
 pub fn integers<'c>(
     at: Builder<'c>,
@@ -29,11 +26,7 @@ fn number<'c>(at: Builder<'c>, like: Val<'c>, number: i32) -> Val<'c> {
 }
 
 fn apply<'c>(at: Builder<'c>, op: Binary, left: Val<'c>, right: Val<'c>) -> Val<'c> {
-    let elem = match op {
-        Binary::Or => Elem::Bool,
-        _ => Elem::I32,
-    };
-    binary(at, op, elem, left, right)
+    binary(at, op, Elem::I32, left, right)
 }
 
 /// A division that wraps: the least integer by -1 has no result of its own.
@@ -50,40 +43,26 @@ fn divide<'c>(at: Builder<'c>, op: Binary, lhs: Val<'c>, rhs: Val<'c>) -> Val<'c
     }
 }
 
-/// A power that wraps. A negative exponent is one of `1 / base`, which is 0 but for 1 and -1.
+/// A power that wraps: products, where the exponent is known. A negative exponent is one of
+/// `1 / base`, which is 0 but for 1 and -1.
 fn power<'c>(at: Builder<'c>, base: Val<'c>, exponent: Val<'c>, known: Option<i32>) -> Val<'c> {
+    let Some(known) = known.filter(|known| *known >= 0) else {
+        return at.value("math.ipowi", &[base, exponent], base.r#type());
+    };
     let mut square = base;
     let mut product = None;
-    for bit in 0..BITS {
-        if known.is_some_and(|known| known >= 0 && known >> bit == 0) {
-            break;
-        }
+    for bit in 0..i32::BITS - known.leading_zeros() {
         if bit > 0 {
             square = apply(at, Binary::Mul, square, square);
         }
-        let factor = match known {
-            Some(known) if known >= 0 => (known >> bit & 1 == 1).then_some(square),
-            _ => {
-                let mask = number(at, exponent, 1 << bit);
-                let bits = at.value("arith.andi", &[exponent, mask], exponent.r#type());
-                let is_set = apply(at, Binary::Ne, bits, number(at, exponent, 0));
-                Some(select(at, is_set, square, number(at, base, 1)))
-            }
-        };
-        product = match (product, factor) {
-            (Some(product), Some(factor)) => Some(apply(at, Binary::Mul, product, factor)),
-            (product, factor) => product.or(factor),
-        };
+        if known >> bit & 1 == 1 {
+            product = Some(match product {
+                Some(product) => apply(at, Binary::Mul, product, square),
+                None => square,
+            });
+        }
     }
-    let product = product.unwrap_or_else(|| number(at, base, 1));
-    if known.is_some_and(|known| known >= 0) {
-        return product;
-    }
-    let [one, minus_one] = [1, -1].map(|unit| apply(at, Binary::Eq, base, number(at, base, unit)));
-    let is_unit = apply(at, Binary::Or, one, minus_one);
-    let divided = select(at, is_unit, product, number(at, base, 0));
-    let is_negative = apply(at, Binary::Lt, exponent, number(at, exponent, 0));
-    select(at, is_negative, divided, product)
+    product.unwrap_or_else(|| number(at, base, 1))
 }
 
 /// The number of an expression that is one everywhere.

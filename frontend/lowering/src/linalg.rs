@@ -7,6 +7,7 @@ use cohort_frontend::program::{Binary, Dim, Elem, Literal};
 use melior::ir::{
     Attribute, Region, Type, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
+    r#type::{RankedTensorType, ShapedTypeLike},
 };
 
 use crate::dims::Dims;
@@ -42,6 +43,36 @@ pub fn fill<'c>(at: Builder<'c>, scalar: Val<'c>, empty: Val<'c>) -> Val<'c> {
     let operands = [scalar, empty];
     result_of(
         at.op("linalg.fill", &operands, &[ty], &segments, vec![body]),
+        0,
+    )
+}
+
+/// What a payload makes of the elements of tensors of one shape.
+pub fn elementwise<'c>(
+    at: Builder<'c>,
+    inputs: &[Val<'c>],
+    empty: Val<'c>,
+    payload: &dyn Fn(Builder<'c>, &[Val<'c>]) -> Val<'c>,
+) -> Val<'c> {
+    let operands = [inputs, &[empty]].concat();
+    let tensors: Vec<_> = operands
+        .iter()
+        .filter_map(|operand| RankedTensorType::try_from(operand.r#type()).ok())
+        .collect();
+    let elements: Vec<Type<'c>> = tensors.iter().map(|tensor| tensor.element()).collect();
+    let rank = tensors.last().map_or(0, |tensor| tensor.rank());
+    let body = region(at, &elements, &|inside, args| {
+        vec![payload(inside, &args[..inputs.len()])]
+    });
+    let maps = vec![identity(rank); operands.len()].join(", ");
+    let attributes = [
+        ("indexing_maps", at.attr(&format!("[{maps}]"))),
+        ("iterator_types", at.attr(&iterators(rank, None))),
+        segments(at, inputs.len() as i32, 1),
+    ];
+    let types = [empty.r#type()];
+    result_of(
+        at.op("linalg.generic", &operands, &types, &attributes, vec![body]),
         0,
     )
 }
@@ -299,53 +330,6 @@ impl<'c> Tensors<'_, 'c> {
         let ty = init.r#type();
         result_of(
             at.op("linalg.generic", &[init], &[ty], &attributes, vec![body]),
-            0,
-        )
-    }
-
-    /// The elements at `position`, an `i32` tensor of rank 0, along `axis`, which leaves the shape.
-    /// The position is within the axis.
-    pub fn select_along(
-        &self,
-        value: Val<'c>,
-        position: Val<'c>,
-        from: &[Dim],
-        axis: usize,
-    ) -> Val<'c> {
-        let at = self.at;
-        let init = self.filled(&without(from, axis), numbers::zero(self.elem));
-        let integer = self.types.elem(Elem::I32);
-        let arguments = [self.element(), integer, self.element()];
-        let body = region(at, &arguments, &|inside, args| {
-            let here = inside.value_with(
-                "linalg.index",
-                &[],
-                Type::index(at.context()),
-                &[("dim", inside.attr(&format!("{axis} : i64")))],
-            );
-            let here = inside.value("arith.index_cast", &[here], integer);
-            let is_it = numbers::binary(inside, Binary::Eq, Elem::I32, here, args[1]);
-            vec![numbers::select(inside, is_it, args[0], args[2])]
-        });
-        let all: Vec<String> = (0..from.len()).map(|i| format!("d{i}")).collect();
-        let maps = format!(
-            "[{}, affine_map<({}) -> ()>, {}]",
-            identity(from.len()),
-            all.join(", "),
-            less_one(from.len(), axis)
-        );
-        let attributes = [
-            ("indexing_maps", at.attr(&maps)),
-            (
-                "iterator_types",
-                at.attr(&iterators(from.len(), Some(axis))),
-            ),
-            segments(at, 2, 1),
-        ];
-        let ty = init.r#type();
-        let operands = [value, position, init];
-        result_of(
-            at.op("linalg.generic", &operands, &[ty], &attributes, vec![body]),
             0,
         )
     }

@@ -61,19 +61,26 @@ pub fn constant_like<'c>(
     ty: Type<'c>,
     literal: Literal,
 ) -> Val<'c> {
-    let unknown = RankedTensorType::try_from(ty).ok().map(|tensor| {
-        let is_unknown = |axis: &usize| matches!(tensor.dim_size(*axis), Ok(DimSize::Dynamic));
-        (0..tensor.rank()).filter(is_unknown).collect::<Vec<_>>()
-    });
-    match (unknown, RankedTensorType::try_from(ty)) {
-        (Some(axes), Ok(tensor)) if !axes.is_empty() => {
-            let sizes: Vec<_> = axes.iter().map(|axis| length(at, value, *axis)).collect();
+    let sizes = lengths(at, value);
+    match RankedTensorType::try_from(ty) {
+        Ok(tensor) if !sizes.is_empty() => {
             let empty = at.value("tensor.empty", &sizes, ty);
             let scalar = constant(at, tensor.element(), literal);
             linalg::fill(at, scalar, empty)
         }
         _ => constant(at, ty, literal),
     }
+}
+
+/// The lengths of a tensor that are known at run time only.
+fn lengths<'c>(at: Builder<'c>, value: Val<'c>) -> Vec<Val<'c>> {
+    let Ok(tensor) = RankedTensorType::try_from(value.r#type()) else {
+        return vec![];
+    };
+    (0..tensor.rank())
+        .filter(|axis| matches!(tensor.dim_size(*axis), Ok(DimSize::Dynamic)))
+        .map(|axis| length(at, value, axis))
+        .collect()
 }
 
 /// The length of an axis, an `index`.
@@ -216,7 +223,19 @@ pub fn compare<'c>(
         "arith.cmpi"
     };
     let predicate = IntegerAttribute::new(i64_type, predicate).into();
-    at.value_with(name, &[lhs, rhs], result, &[("predicate", predicate)])
+    let compare = |at: Builder<'c>, sides: &[Val<'c>], result| {
+        at.value_with(name, sides, result, &[("predicate", predicate)])
+    };
+    let sizes = match elem {
+        Elem::F32 => vec![],
+        _ => lengths(at, lhs),
+    };
+    if sizes.is_empty() {
+        return compare(at, &[lhs, rhs], result);
+    }
+    // Upstream makes a constant of the comparison of a tensor with itself, which has no lengths.
+    let empty = at.value("tensor.empty", &sizes, result);
+    linalg::elementwise(at, &[lhs, rhs], empty, &|at, sides| compare(at, sides, bit))
 }
 
 /// The same shape with another element type.

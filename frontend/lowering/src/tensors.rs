@@ -355,10 +355,27 @@ impl<'a, 'c> Lowering<'a, 'c> {
         let index = self.value(at, index);
         let length = self.dims.size(at, &shape[axis]);
         let position = cfb::value(at, "within", &[index, length], integer);
-        let ty = self.types().tensor(Elem::I32, &[]);
-        let position = at.value("tensor.from_elements", &[position], ty);
-        self.tensors(at, elem)
-            .select_along(tensor, position, &shape, axis)
+        self.element_along(at, elem, tensor, position, &shape, axis)
+    }
+
+    /// The elements at `position` along `axis`, which leaves the shape: the largest where all others
+    /// have become the least, since a NaN wins there as any number does. The position is within the axis.
+    fn element_along(
+        &self,
+        at: Builder<'c>,
+        elem: Elem,
+        value: Val<'c>,
+        position: Val<'c>,
+        from: &[Dim],
+        axis: usize,
+    ) -> Val<'c> {
+        let tensors = self.tensors(at, elem);
+        let neutral = numbers::neutral(Reduction::Max, elem);
+        let position = self.spread(at, Elem::I32, position, from);
+        let places = self.iota(at, from, axis);
+        let is_it = numbers::binary(at, Binary::Eq, Elem::I32, places, position);
+        let only = numbers::select(at, is_it, value, tensors.filled(from, neutral));
+        tensors.reduce(Binary::Max, neutral, only, &without(from, axis), axis)
     }
 
     /// `0, 1, …` along one axis: a constant of that axis alone, repeated along the others.

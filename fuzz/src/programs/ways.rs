@@ -9,7 +9,7 @@ use cohort_e2e::records::{Closeness, Record, compare_records};
 
 use super::Failure;
 use crate::child::{Ending, How};
-use crate::judge::{essence, is_fit, is_refusal};
+use crate::judge::{essence, is_fit};
 use crate::targets::Tools;
 
 /// How far f32 may be from f64, as a part of the largest number of an output.
@@ -300,7 +300,6 @@ impl Runner<'_> {
     ) -> Problem {
         Problem::Failure(Failure {
             signature,
-            is_refusal: false,
             commands: [
                 self.made.clone(),
                 vec![runs.0.command.clone(), runs.1.command.clone()],
@@ -313,7 +312,6 @@ impl Runner<'_> {
     fn failure(&self, what: &str, ending: &Ending, commands: &[String]) -> Problem {
         Problem::Failure(Failure {
             signature: format!("{what}: {:?} {}", ending.how, essence(&ending.stderr)),
-            is_refusal: is_refusal(ending),
             commands: [self.made.as_slice(), commands].concat(),
             details: format!("{:?}\n{}", ending.how, ending.stderr),
         })

@@ -335,7 +335,7 @@ impl<'c> Reader<'c> {
         elem: Elem,
     ) -> Result<NodeId, Failed> {
         let name = name_of(op);
-        if op.result_count() != 1 || name == "math.ipowi" {
+        if op.result_count() != 1 {
             return Err(error(
                 op,
                 &format!("not supported yet in a kernel over calls: `{name}`"),

@@ -18,6 +18,7 @@ use super::emit::{
 use super::types::{lowered, lowered_value};
 use crate::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
 use crate::pass::{Failed, Outcome, error};
+use crate::powers;
 
 /// In front of the names of the program's functions, so that none is taken for a function of C.
 pub const PREFIX: &str = "coh.";
@@ -265,6 +266,7 @@ impl<'c> Lowering<'c, '_> {
             "cfb.dim" => self.dim(b, source),
             "cfb.row" => self.row(b, source),
             "cfb.within" => self.within(b, source),
+            "cfb.quotient" => self.quotient(b, source),
             "cfb.view" => self.view(b, source),
             "arith.select" => self.select(b, source),
             "cfb.array_create" => self.array_create(b, source),
@@ -285,6 +287,12 @@ impl<'c> Lowering<'c, '_> {
             "cfb.fold" => self.fold(b, source),
             "scf.while" => self.while_(b, source),
             "arith.divsi" | "arith.remsi" => self.divide(b, source),
+            powers::POWER => {
+                let operands = self.values(&operands_of(source));
+                let power = powers::power(b, operands[0], operands[1]);
+                self.bind_results(source, &[power]);
+                Ok(())
+            }
             _ if is_kept(&name) => self.rebuild(b, source),
             _ => Err(error(
                 source,

@@ -82,6 +82,23 @@ impl<'c> Lowering<'c, '_> {
         Ok(())
     }
 
+    /// How often a length goes into another, without remainder.
+    pub fn quotient(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let operands = self.values(&operands_of(source));
+        let [dividend, divisor] = [0, 1].map(|side| index_cast(b, operands[side], "i64"));
+        let (nothing, one) = (i64_constant(b, 0), i64_constant(b, 1));
+        // By 0 nothing is divided, so that what is left over is all.
+        let by_nothing = compare(b, Predicate::Eq, divisor, nothing);
+        let safe = b.value("arith.select", &[by_nothing, one, divisor], one.r#type());
+        let quotient = binary(b, "arith.divsi", dividend, safe);
+        let whole = binary(b, "arith.muli", quotient, divisor);
+        let differs = compare(b, Predicate::Ne, dividend, whole);
+        let fails = binary(b, "arith.ori", by_nothing, differs);
+        self.fail_when(b, source, fails, Failure::ShapeMismatch, (dividend, whole));
+        self.bind(results_of(source)[0], index_cast(b, quotient, "index"));
+        Ok(())
+    }
+
     /// The handle of the same rows, with other lengths, which make as many.
     pub fn view(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let operands = operands_of(source);

@@ -34,12 +34,3 @@ cfb.kernel @rows_together {
   %s = linalg.reduce { arith.addf } ins(%x : tensor<?x4xf32>) outs(%e : tensor<4xf32>) dimensions = [0]
   cfb.yield %x : tensor<?x4xf32>
 }
-
-// -----
-
-cfb.kernel @integer_power {
-^bb0(%rows: index, %x: tensor<?x4xi32>):
-  // expected-error @+1 {{not supported yet in a kernel: a power of integers}}
-  %p = math.ipowi %x, %x : tensor<?x4xi32>
-  cfb.yield %p : tensor<?x4xi32>
-}

@@ -8,8 +8,11 @@ use cohort_frontend::program::Span;
 use cohort_frontend::{Diagnostic, Sources};
 use melior::{Context, diagnostic::DiagnosticHandlerId, diagnostic::DiagnosticSeverity};
 
-/// The code under which problems that passes find are shown.
-const CODE: &str = "E0900";
+/// What a pass refuses in a program that the checker accepted is a mistake of the compiler.
+const INTERNAL: &str = "E0999";
+
+/// What a pass says of a program that it compiles.
+const WARNING: &str = "W0001";
 
 /// Shows what passes say of a `.coh` program.
 pub struct Reporter {
@@ -57,13 +60,19 @@ impl Drop for Attached<'_> {
 }
 
 fn translate(diagnostic: &melior::diagnostic::Diagnostic<'_>, sources: &Sources) -> Diagnostic {
-    let mut shown = Diagnostic::error(CODE, diagnostic.to_string());
-    if matches!(diagnostic.severity(), DiagnosticSeverity::Warning) {
-        shown.severity = cohort_frontend::Severity::Warning;
-    }
-    match place(diagnostic, sources) {
-        Some(span) => shown.at(&span, "here"),
-        None => shown,
+    let is_warning = matches!(diagnostic.severity(), DiagnosticSeverity::Warning);
+    let shown = match is_warning {
+        true => Diagnostic {
+            severity: cohort_frontend::Severity::Warning,
+            ..Diagnostic::error(WARNING, diagnostic.to_string())
+        },
+        false => Diagnostic::error(INTERNAL, format!("internal error: {diagnostic}"))
+            .note("this is a bug of the compiler; please report it with the program"),
+    };
+    match (place(diagnostic, sources), is_warning) {
+        (Some(span), true) => shown.at(&span, "here"),
+        (Some(span), false) => shown.at(&span, "where this was compiled"),
+        (None, _) => shown,
     }
 }
 

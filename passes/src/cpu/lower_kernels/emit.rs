@@ -12,6 +12,7 @@ use melior::ir::{
 
 use super::layout::LANES;
 use crate::ir::{key, set_attribute};
+use crate::powers;
 
 /// The index of a loop's dim: a value, a constant, or their sum.
 #[derive(Clone, Copy)]
@@ -367,10 +368,12 @@ impl<'c> Emitter<'c> {
 
     /// The operation of the same name and attributes on other values; marks of ours stay behind.
     pub fn copy(&self, op: OperationRef<'c, 'c>, inputs: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
-        let copy = self
-            .b
-            .at(op.location())
-            .op(&name_of(op), inputs, &[ty], &[], vec![]);
+        let b = self.b.at(op.location());
+        let name = name_of(op);
+        if name == powers::POWER {
+            return powers::power(&b, inputs[0], inputs[1]);
+        }
+        let copy = b.op(&name, inputs, &[ty], &[], vec![]);
         for (name, attribute) in op.attributes() {
             let name = name.as_string_ref().as_str().unwrap_or_default();
             if !name.starts_with("cfb.") {

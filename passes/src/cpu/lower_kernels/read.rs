@@ -111,11 +111,6 @@ impl<'c> Reader<'c> {
             "cfb.reduce_rows" => self.reduce_rows(operation),
             _ if name.starts_with("linalg.") => self.structured(operation, &name),
             _ if self.is_size(operation) => self.size(operation),
-            // It would become a call of a function that nothing defines.
-            "math.ipowi" => Err(error(
-                operation,
-                "not supported yet in a kernel: a power of integers",
-            )),
             _ if name.starts_with("arith.") || name.starts_with("math.") => {
                 self.pointwise(operation)
             }

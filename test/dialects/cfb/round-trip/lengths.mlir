@@ -24,6 +24,8 @@ func.func @control(%x: !cfb.lazy<tensor<?x8xf32>>, %g: !cfb.lazy<tensor<8xf32>>,
   %n = cfb.dim %x, 0 : !cfb.lazy<tensor<?x8xf32>>
   // CHECK: %[[K:.*]] = cfb.within %{{.*}} of %[[N]]
   %k = cfb.within %i of %n
+  // CHECK: cfb.quotient %[[N]] by %[[N]]
+  %q = cfb.quotient %n by %n
   // CHECK: cfb.row %{{.*}}[%[[K]]] : !cfb.lazy<tensor<?x8xf32>> -> !cfb.lazy<tensor<8xf32>>
   %r = cfb.row %x[%k] : !cfb.lazy<tensor<?x8xf32>> -> !cfb.lazy<tensor<8xf32>>
   // CHECK: cfb.record @rows(%[[N]], {{.*}}) : (index, !cfb.lazy<tensor<?x8xf32>>, !cfb.lazy<tensor<8xf32>>)

@@ -203,23 +203,20 @@ fn parts(table: &mut Table) {
                 let x = table.operand(elem, &whole);
                 table.end(format!("{x}[{before}1..2]"), elem, &with(&whole, axis, "1"));
             }
-            // A column of a matrix with that many is not compiled yet.
-            if !(whole.len() == 2 && axis == 1 && is_instance(&dim)) {
-                // A number of the host, and one that a tensor computation made.
-                let x = table.operand(elem, &whole);
-                let long = long_enough(table, elem, &whole, axis, &x);
-                let index = table.operand_in(Place::Argument, I32, &[]);
-                table.end(
-                    format!("{long}[{before}{index} % 2]"),
-                    elem,
-                    &without(&whole, axis),
-                );
-                let x = table.operand(elem, &whole);
-                let long = long_enough(table, elem, &whole, axis, &x);
-                let score = table.operand(F32, &shape("2"));
-                let row = without(&whole, axis);
-                table.end(format!("{long}[{before}argmax({score})]"), elem, &row);
-            }
+            // A number of the host, and one that a tensor computation made.
+            let x = table.operand(elem, &whole);
+            let long = long_enough(table, elem, &whole, axis, &x);
+            let index = table.operand_in(Place::Argument, I32, &[]);
+            table.end(
+                format!("{long}[{before}{index} % 2]"),
+                elem,
+                &without(&whole, axis),
+            );
+            let x = table.operand(elem, &whole);
+            let long = long_enough(table, elem, &whole, axis, &x);
+            let score = table.operand(F32, &shape("2"));
+            let row = without(&whole, axis);
+            table.end(format!("{long}[{before}argmax({score})]"), elem, &row);
             if dim == "F" {
                 let x = table.operand(elem, &whole);
                 let half = type_of(elem, &with(&whole, axis, "F/2"));

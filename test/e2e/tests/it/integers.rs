@@ -40,6 +40,46 @@ fn divisors_of_known_shape_broadcast() {
 }
 
 #[test]
+fn constant_divisors_at_the_bounds() {
+    check(
+        "dim D
+        fn main(x: i32[n], y: i32[D], k: i32) -> (i32[n], i32[n], i32[D], i32[D], i32, i32, i32, i32[n]) {
+          (x / -1, x % -1, y / -1, y % -1, k / -1, k % -1, sum(y) / -1, x / -2147483648)
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"x":[-2147483648,5,2147483647],"y":[-2147483648,-7],"k":-2147483648}"#,
+            r#"{"x":[],"y":[0,1],"k":7}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_division_by_the_constant_0_is_an_error_of_the_instance() {
+    for divided in [
+        "x / 0",
+        "x % 0",
+        "x / (k - k)",
+        "x / zero",
+        "fill([n], k % 0)",
+    ] {
+        check(
+            &format!(
+                "let zero = 0
+                fn main(x: i32[n], y: i32[2], k: i32) -> (i32[n], i32) {{
+                  if k > 0 {{ ({divided}, max(y / k)) }} else {{ (x, k / 3) }}
+                }}"
+            ),
+            &[],
+            &[
+                r#"{"x":[5],"y":[1,2],"k":1}"#,
+                r#"{"x":[5],"y":[1,2],"k":-5}"#,
+            ],
+        );
+    }
+}
+
+#[test]
 fn powers_of_integers_wrap_and_negative_exponents_round_to_zero() {
     check(
         "fn main(x: i32[n], y: i32[n], k: i32) -> (i32[n], i32[n], i32[n], i32, i32, i32) {

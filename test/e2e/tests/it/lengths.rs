@@ -226,3 +226,119 @@ fn tensors_of_nothing() {
         &[r#"{"x":[[1,2,3],[4,5,6]]}"#, r#"{"x":[]}"#],
     );
 }
+
+#[test]
+fn a_column_by_a_computed_index() {
+    check(
+        "fn main(s: f32[n, m], k: i32[n, m], b: bool[n, m], i: i32) -> (f32[n], f32[n], i32[n], bool[n], f32) {
+          let best = argmax(max(s, axis = 0));
+          (s[.., i], s[.., best] * 2, k[.., best], b[.., i], sum(transpose(s)[best]))
+        }",
+        &[],
+        &[
+            r#"{"s":[[1,2,3],[4,9,6]],"k":[[1,-2147483648,3],[4,5,6]],"b":[[true,false,true],[false,false,true]],"i":2}"#,
+            r#"{"s":[["NaN",-0.0],["-Infinity",0.5]],"k":[[1,2],[3,4]],"b":[[true,false],[false,true]],"i":0}"#,
+            r#"{"s":[[-1,"Infinity"]],"k":[[-7,-8]],"b":[[true,false]],"i":1}"#,
+            r#"{"s":[[1,2]],"k":[[1,2]],"b":[[true,false]],"i":2}"#,
+            r#"{"s":[[1,2]],"k":[[1,2]],"b":[[true,false]],"i":-1}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_tensor_that_is_compared_with_itself() {
+    check(
+        "fn main(x: f32[n, 4], k: i32[n], m: i32)
+            -> (bool[n, 1], f32[n, 4], bool[n], bool[_], i32[_, _], bool[n, n]) {
+          let p = iota([n, 1], 0);
+          (iota([n, 1], 0) == iota([n, 1], 0), x + f32(iota([n, 4], 1) >= iota([n, 4], 1)),
+           k + 0 != k, iota([m], 0) <= iota([m], 0), i32(iota([m, n], 1) < iota([m, n], 1)),
+           (k < 3) != (k < 3) && p == transpose(p))
+        }",
+        &[],
+        &[
+            r#"{"x":[[1,2,3,4],[5,6,7,8]],"k":[1,2],"m":3}"#,
+            r#"{"x":[[1,2,3,4]],"k":[3],"m":0}"#,
+            r#"{"x":[],"k":[],"m":1}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_stack_of_ragged_values_is_a_result() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D], y: f32[n, D], s: f32[n, m]) -> (f32[2, n, D], f32[3, n, m], f32[2, n, D]) {
+          (stack([x, y]), stack([s, exp(s), s * 2]), stack([x @ w, y + 1]))
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"x":[[1,2,3],[4,5,6]],"y":[[0,1,0],[1,0,1]],"s":[[1],[2]]}"#,
+            r#"{"x":[],"y":[],"s":[]}"#,
+            r#"{"x":[[1,2,3]],"y":[[1,1,1]],"s":[[]]}"#,
+        ],
+    );
+    check(
+        "fn main(x: f32[n, 2], y: f32[n, 2]) -> f32[2, n, 2] { stack([x, y]) }",
+        &[],
+        &[
+            r#"{"x":[[1,2],[4,5]],"y":[[0,1],[1,0]]}"#,
+            r#"{"x":[],"y":[]}"#,
+        ],
+    );
+}
+
+#[test]
+fn concatenations_of_tensors_with_several_instance_dims() {
+    check(
+        "fn main(a: f32[n, m], b: f32[k, m], c: i32[n, 2, m], d: i32[k, 2, m])
+            -> (f32[n + k, m], i32[n + k, 2, m], i32[2*k, 2, m], f32[n + k + 1, m]) {
+          let ab = concat(a, b, axis = 0);
+          (ab, concat(c, d, axis = 0), concat(d, d, axis = 0), concat(ab * 2, ones([1, m]), axis = 0))
+        }",
+        &[],
+        &[
+            r#"{"a":[[1,2],[3,4]],"b":[[5,6]],"c":[[[1,2],[3,4]],[[5,6],[7,8]]],"d":[[[9,10],[11,12]]]}"#,
+            r#"{"a":[[1]],"b":[],"c":[[[1],[2]]],"d":[]}"#,
+            r#"{"a":[],"b":[[1,2,3]],"c":[],"d":[[[1,2,3],[4,5,6]]]}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_quotient_of_lengths_is_whole() {
+    check(
+        "fn half(x: f32[n, 2]) -> f32[n/2, 2] { zeros([n/2, 2]) + x[0..n - n/2 - n % 2] }
+        fn main(x: f32[n, 2], y: f32[m]) -> (f32[n], f32[n/2, 2], f32[m/3], f32[n/2, 4]) {
+          let z = zeros([n/2]);
+          (concat(z, z + 1), half(x), ones([m/3]), reshape(x, [n/2, 4]))
+        }",
+        &[],
+        &[
+            r#"{"x":[[1,2],[3,4]],"y":[1,2,3]}"#,
+            r#"{"x":[[1,2],[3,4],[5,6]],"y":[1,2,3]}"#,
+            r#"{"x":[],"y":[]}"#,
+            r#"{"x":[[1,2],[3,4],[5,6],[7,8]],"y":[1]}"#,
+            r#"{"x":[[1,2],[3,4],[5,6],[7,8]],"y":[1,2,3,4,5,6]}"#,
+        ],
+    );
+    check(
+        "fn main(x: f32[n], y: f32[m]) -> f32[n*m/6] { fill([n*m/6], sum(x) + sum(y)) }",
+        &[],
+        &[
+            r#"{"x":[1,2],"y":[1,2,3]}"#,
+            r#"{"x":[1,2],"y":[1,2]}"#,
+            r#"{"x":[],"y":[1,2]}"#,
+        ],
+    );
+    check(
+        "fn main(x: f32[n], y: f32[m]) -> f32[n/m] { zeros([n/m]) }",
+        &[],
+        &[
+            r#"{"x":[1,2,3,4],"y":[1,2]}"#,
+            r#"{"x":[1,2,3],"y":[1,2]}"#,
+            r#"{"x":[1,2],"y":[]}"#,
+        ],
+    );
+}

@@ -105,7 +105,6 @@ impl<'p> Frame<'p> {
 
     /// The length of a dim that is written as arithmetic of others, `2*n/3 + m - 1`.
     fn computed(&self, name: &str) -> Result<usize, InstanceError> {
-        let missing = || unknown(&Dim::Instance(name.to_string()));
         let mut total: i128 = 0;
         let mut sign = 1;
         for word in name.split(' ') {
@@ -117,7 +116,7 @@ impl<'p> Frame<'p> {
                         Some(term) => (term, -sign),
                         None => (word, sign),
                     };
-                    total += sign * self.term(term, name).ok_or_else(missing)?;
+                    total += sign * self.term(term, name)?;
                 }
             }
         }
@@ -127,17 +126,30 @@ impl<'p> Frame<'p> {
         })
     }
 
-    fn term(&self, text: &str, whole: &str) -> Option<i128> {
+    /// A product, which what it is divided by must leave whole.
+    fn term(&self, text: &str, whole: &str) -> Result<i128, InstanceError> {
         let factor = |text: &str| match text.parse::<i128>() {
             Ok(number) => Some(number),
             Err(_) if text == whole => None,
             Err(_) => self.dims.get(text).map(|length| *length as i128),
         };
+        let missing = || unknown(&Dim::Instance(whole.to_string()));
         let mut divisors = text.split('/');
-        let mut factors = divisors.next()?.split('*');
-        let product =
-            factors.try_fold(1_i128, |product, text| product.checked_mul(factor(text)?))?;
-        divisors.try_fold(product, |product, text| product.checked_div(factor(text)?))
+        let factors = divisors.next().unwrap_or_default().split('*');
+        let mut product: i128 = 1;
+        for text in factors {
+            let factor = factor(text).ok_or_else(missing)?;
+            product = product.checked_mul(factor).ok_or_else(missing)?;
+        }
+        for text in divisors {
+            let divisor = factor(text).ok_or_else(missing)?;
+            if product.checked_rem(divisor) != Some(0) {
+                let message = format!("`{text}` does not divide {product} in the length `{whole}`");
+                return Err(InstanceError::new(ErrorKind::ShapeMismatch, message));
+            }
+            product /= divisor;
+        }
+        Ok(product)
     }
 
     /// The lengths of `shape` for `count` elements: a dim that is alone in being unknown until
