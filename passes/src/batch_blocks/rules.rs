@@ -19,7 +19,7 @@ use super::maps::{shift_groups, shift_map};
 use super::shapes::Bounds;
 use crate::ir::{
     TensorType, clone_op, clone_region, defining_op, integers, is_tensor, key, nested_ops,
-    set_attribute, set_operand, set_type, splat_value,
+    set_attribute, set_operand, set_type,
 };
 use crate::pass::{Failed, error};
 
@@ -61,11 +61,6 @@ impl<'c> Batcher<'c> {
     pub fn batch(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
         self.builder.location = operation.location();
         let operands = self.operands(operation)?;
-        if name_of(operation) == "arith.constant" && has_lengths(operation) {
-            let result = self.constant(operation)?;
-            self.define_rows(result_of(operation, 0), result);
-            return Ok(());
-        }
         let is_widened = name_of(operation) == "tensor.cast"
             && tensor_type(result_of(operation, 0), operation)?
                 .shape
@@ -342,20 +337,6 @@ impl<'c> Batcher<'c> {
             row.batched().to_type(),
             &[("reassociation", groups), ("static_output_shape", sizes)],
         )
-    }
-
-    /// One number for all elements of a tensor whose lengths are the kernel's operands; upstream makes
-    /// such a constant of a comparison of a value with itself.
-    fn constant(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
-        let value = splat_value(operation)
-            .ok_or_else(|| error(operation, "expected one number for all elements"))?;
-        let element = tensor_type(result_of(operation, 0), operation)?.element;
-        let attributes = [("value", value)];
-        let scalar = self
-            .builder
-            .value_with("arith.constant", &[], element, &attributes);
-        let init = self.empty(result_of(operation, 0), operation)?;
-        Ok(self.named("linalg.fill", &[scalar], init))
     }
 
     fn fill(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
@@ -651,15 +632,6 @@ impl<'c> Batcher<'c> {
             &[("reassociation", groups)],
         ))
     }
-}
-
-/// Whether the shape of what an operation makes is known at run time only.
-fn has_lengths(operation: OperationRef<'_, '_>) -> bool {
-    let ty = results_of(operation)
-        .first()
-        .copied()
-        .and_then(TensorType::of_value);
-    ty.is_some_and(|ty| ty.shape.contains(&None))
 }
 
 pub(super) fn tensor_type<'c>(

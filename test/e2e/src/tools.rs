@@ -30,6 +30,17 @@ pub fn tool(name: &str) -> PathBuf {
     path
 }
 
+/// NVIDIA's assembler, where `make setup` installed it or the environment has it.
+pub fn assembler() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("COHORT_PTXAS") {
+        return Some(PathBuf::from(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([paths::workspace().join(".tools/bin")]);
+    let mut candidates = folders.map(|folder| folder.join("ptxas"));
+    candidates.find(|candidate| candidate.is_file())
+}
+
 /// What a run left.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -160,6 +171,7 @@ pub fn run(name: &str, arguments: &[OsString], stdin: &str) -> Outcome {
     let command = format!("{name} {}", shown.join(" "));
     let mut child = Command::new(&path)
         .args(arguments)
+        .envs(assembler().map(|path| ("COHORT_PTXAS", path)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -32,21 +32,3 @@ func.func @main(%x: !cfb.lazy<tensor<?x8xf32>>, %i: i32) -> (!cfb.lazy<tensor<?x
   return %y, %r : !cfb.lazy<tensor<?x8xf32>>, !cfb.lazy<tensor<8xf32>>
 }
 ragged.dim @n
-
-// What does not go in evenly gives the instance up, and so does a length of 0.
-// CHECK: func.func private @coh.half(%[[CTX:.*]]: !llvm.ptr, %[[L:.*]]: index, %[[BY:.*]]: index) -> index
-func.func private @half(%n: index, %k: index) -> index {
-  // CHECK: %[[DIVIDEND:.*]] = arith.index_cast %[[L]] : index to i64
-  // CHECK: %[[DIVISOR:.*]] = arith.index_cast %[[BY]] : index to i64
-  // CHECK: %[[NOTHING:.*]] = arith.cmpi eq, %[[DIVISOR]]
-  // CHECK: %[[SAFE:.*]] = arith.select %[[NOTHING]]
-  // CHECK: %[[QUOTIENT:.*]] = arith.divsi %[[DIVIDEND]], %[[SAFE]]
-  // CHECK: %[[WHOLE:.*]] = arith.muli %[[QUOTIENT]], %[[DIVISOR]]
-  // CHECK: %[[DIFFERS:.*]] = arith.cmpi ne, %[[DIVIDEND]], %[[WHOLE]]
-  // CHECK: %[[FAILS:.*]] = arith.ori %[[NOTHING]], %[[DIFFERS]]
-  // CHECK: scf.if %[[FAILS]]
-  // CHECK: arith.constant 9 : i32
-  // CHECK: @cohort_fail
-  %h = cfb.quotient %n by %k
-  return %h : index
-}

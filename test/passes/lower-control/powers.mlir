@@ -2,8 +2,8 @@
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
 // CHECK-LABEL: func.func private @coh.main
-// CHECK-SAME: (%{{.*}}: !llvm.ptr, %[[A:.*]]: i32, %[[B:.*]]: i32)
-// CHECK: %[[P:.*]]:3 = scf.for %{{.*}} iter_args(%[[PRODUCT:.*]] = %{{.*}}, %[[SQUARE:.*]] = %[[A]], %[[REST:.*]] = %[[B]])
+// CHECK-SAME: (%{{.*}}: !llvm.ptr, %[[A:arg[0-9]]]: i32, %[[B:arg[0-9]]]: i32)
+// CHECK: %[[P:[0-9]+]]:3 = scf.for {{.*}} iter_args(%[[PRODUCT:arg[0-9]+]] = %{{[a-z0-9_]+}}, %[[SQUARE:arg[0-9]+]] = %[[A]], %[[REST:arg[0-9]+]] = %[[B]])
 // CHECK: %[[BIT:.*]] = arith.andi %[[REST]]
 // CHECK: %[[IS_SET:.*]] = arith.cmpi ne, %[[BIT]]
 // CHECK: %[[FACTOR:.*]] = arith.select %[[IS_SET]], %[[SQUARE]]

@@ -2,14 +2,16 @@
 //! the oracle does whatever the batch, and its code for GPUs does too and calls nothing that a GPU lacks.
 //!
 //! A sample of the table runs by default, of another seed with `COHORT_OPERATIONS_SEED=7`; with
-//! `COHORT_EVERY_OPERATION=1` all of it does, and with `COHORT_OPERATIONS=TEXT` what has the text in it.
+//! `COHORT_EVERY_OPERATION=1` all of it does, with `COHORT_EVERY_OPERATION=3/20` the third of twenty parts,
+//! and with `COHORT_OPERATIONS=TEXT` what has the text in it. Where there is a `ptxas`, it must take the
+//! code for GPUs: what the simulator runs, a GPU may lack.
 
 use std::panic;
 
 use cohort_e2e::instances::{Instances, Shape};
 use cohort_e2e::operations::{self, DIMS, LENGTHS, Use};
 use cohort_e2e::records::{Closeness, compare_records};
-use cohort_e2e::{Model, Rng};
+use cohort_e2e::{Model, Rng, tools};
 use serde_json::Value as Json;
 
 use crate::models::to_text;
@@ -32,7 +34,10 @@ fn every_operation_on_every_kind_of_operand() {
         std::env::var("COHORT_EVERY_OPERATION"),
     ) {
         (Ok(text), _) => uses.iter().filter(|one| one.text.contains(&text)).collect(),
-        (_, Ok(_)) => uses.iter().collect(),
+        (_, Ok(part)) => {
+            let (part, parts) = part_of(&part);
+            uses.iter().skip(part - 1).step_by(parts).collect()
+        }
         _ => uses.iter().step_by(SAMPLE).collect(),
     };
     assert!(!chosen.is_empty(), "no operation is chosen");
@@ -60,6 +65,23 @@ fn every_operation_on_every_kind_of_operand() {
     );
 }
 
+/// `3/20`, or `1` for the only one.
+fn part_of(text: &str) -> (usize, usize) {
+    let (part, parts) = text.split_once('/').unwrap_or((text, "1"));
+    match (part.parse(), parts.parse()) {
+        (Ok(part), Ok(parts)) if (1..=parts).contains(&part) => (part, parts),
+        _ => panic!("`{text}` is not one of some parts, like `3/20`"),
+    }
+}
+
+/// With a `ptxas` at hand, which assembles the code, that of a GPU.
+fn architectures() -> &'static str {
+    match tools::assembler() {
+        Some(_) => "--gpu-arch=sm_80,sim",
+        None => "--gpu-arch=ptx,sim",
+    }
+}
+
 fn attempt(uses: &[&Use]) -> Result<(), String> {
     let text = operations::program(uses);
     panic::catch_unwind(|| check(&text)).map_err(|payload| {
@@ -84,7 +106,7 @@ fn check(text: &str) {
     let errors = expected.iter().filter(|line| line.contains("\"error\""));
     assert_eq!(errors.count(), 0, "an instance has an error: {expected:?}");
 
-    let compiled = model.compile(&["--gpu-arch=ptx,sim"]);
+    let compiled = model.compile(&[architectures()]);
     let code = std::fs::read(&compiled.artifact).expect("the artifact can be read");
     let undefined = String::from_utf8_lossy(&code)
         .lines()
