@@ -17,7 +17,7 @@ fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 COHORT_BATCH_OPT=$COHORT_BIN/batch-opt COHORT_CACHE=$PWD/target/python-cache \
-    "$ENVIRONMENT/bin/python" -m pytest -q -p no:cacheprovider --rootdir python/tests python/tests "$@" |
+    "$ENVIRONMENT/bin/python" -m pytest -q -rs -p no:cacheprovider --rootdir python/tests python/tests "$@" |
     tee "$report"
 # Each number of the last line with its word: `3 failed, 41 passed, 1 error in 5.20s`.
 awk '

@@ -39,3 +39,12 @@ __all__ = [
     "compile",
     "load",
 ]
+
+
+def __getattr__(name: str):
+    # PyTorch is loaded by those who use it.
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module("cohort.torch")
+    raise AttributeError(f"module 'cohort' has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Literal, Mapping
@@ -79,6 +80,10 @@ class Model:
 
     def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits):
         data = _weights.prepare(weights, rename)
+        # What it has now, a path or bytes; another object whenever it is replaced.
+        self._weights: str | bytes | None = data
+        self._weights_of = object()
+        self._lock = threading.RLock()
         self._core = _Core(
             artifact,
             path,
@@ -222,6 +227,15 @@ class Model:
                     yield Result(numbers[at], outputs.ids[rank], None, output)
                 else:
                     yield Result(numbers[at], outputs.ids[rank], output)
+
+    def set_weights(self, weights: Weights, *, rename: Rename | None = None) -> None:
+        """Replaces the weights, all of them: from now on calls give what they would after a load with these, to
+        the bit. Streams and engines that have begun keep theirs. Where it raises, nothing is changed."""
+        data = _weights.prepare(weights, rename)
+        with self._lock:
+            self._core.set_weights(data)
+            self._weights = data
+            self._weights_of = object()
 
     def engine(self, *, in_flight: int = 64, max_queued: int = 1024, threads: int = 1) -> Engine:
         """An engine for instances that come one at a time, for `async with`: `in_flight` are computed at once, and

@@ -331,6 +331,12 @@ class Outputs(Sequence):
             raise ValueError("a result of several parts is no array; see numpy()")
         return np.array(array, dtype=dtype, copy=True if copy is None else copy)
 
+    def _values(self, part: int) -> list[Any]:
+        """What each instance has of a part."""
+        self._none_failed()
+        ty, column = self._part(part)
+        return [self._reader.value(ty, column, *column.span(i)) for i in range(self._count)]
+
     def _part(self, part: int) -> tuple[Any, Column]:
         if not 0 <= part < len(self._parts):
             raise IndexError(f"part {part} of a result of {len(self._parts)}")

@@ -1,10 +1,11 @@
-"""Weights as users have them: a safetensors file, or a state dict of NumPy arrays or PyTorch tensors."""
+"""Weights as users have them: a safetensors file, an index of several, or a state dict of NumPy arrays or PyTorch
+tensors. What they are converted to, and whether they can be, is known to the runtime alone."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,18 @@ from ._errors import WeightsError
 Rename = Mapping[str, str] | Callable[[str], str | None]
 Weights = str | bytes | os.PathLike | Mapping[str, Any] | None
 
-_DTYPES = {"F32": "<f4", "I32": "<i4", "BOOL": "?", "F16": "<f2", "F64": "<f8", "I64": "<i8"}
+#: The types that the runtime reads, as NumPy has them.
+_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "BOOL": "?"}
+_BFLOAT16 = "BF16"
+_INDEX = "model.safetensors.index.json"
+
+
+class Tensor(NamedTuple):
+    """A tensor as it is in a file: its type, its shape and its bytes."""
+
+    dtype: str
+    shape: list[int]
+    data: np.ndarray
 
 
 def prepare(weights: Weights, rename: Rename | None) -> str | bytes | None:
@@ -24,19 +36,19 @@ def prepare(weights: Weights, rename: Rename | None) -> str | bytes | None:
         return weights
     if isinstance(weights, (str, os.PathLike)):
         path = os.fspath(weights)
-        if rename is None:
+        if rename is None and not os.path.isdir(path) and not path.endswith(".json"):
             return path
         weights = read(path)
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights: a path, a dict of arrays or the bytes of a safetensors file, not {type(weights).__name__}")
-    tensors: dict[str, np.ndarray] = {}
+    tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         new = renamed(name, rename)
         if new is None:
             continue
         if new in tensors:
             raise WeightsError(f"two tensors for `{new}`, one of them `{name}`")
-        tensors[new] = as_array(name, tensor)
+        tensors[new] = as_tensor(name, tensor)
     return write(tensors)
 
 
@@ -47,55 +59,105 @@ def renamed(name: str, rename: Rename | None) -> str | None:
     return rename(name) if callable(rename) else rename.get(name, name)
 
 
-def as_array(name: str, tensor: Any) -> np.ndarray:
-    """An array of a type that programs have. Narrow floats are widened; what is wider is taken where no
-    number changes."""
+def as_tensor(name: str, tensor: Any) -> Tensor:
+    """A tensor of a type that the runtime reads."""
+    if isinstance(tensor, Tensor):
+        return tensor
+    dtype = None
     if hasattr(tensor, "detach"):  # PyTorch
-        tensor = tensor.detach().cpu()
+        tensor = tensor.detach().cpu().contiguous()
         if str(tensor.dtype) == "torch.bfloat16":
-            tensor = tensor.float()
+            dtype, tensor = _BFLOAT16, tensor.view(getattr(__import__("torch"), "int16"))
         tensor = tensor.numpy()
     try:
         array = np.asarray(tensor)
     except Exception as error:
         raise WeightsError(f"`{name}`: {type(tensor).__name__} is no array: {error}") from error
-    if array.dtype.kind == "f":
-        narrow = array.astype("<f4")
-    elif array.dtype.kind in "iu":
-        narrow = array.astype("<i4")
-    elif array.dtype.kind == "b":
-        return array
+    if array.dtype.name == "bfloat16":
+        dtype, array = _BFLOAT16, array.view(np.uint16)
+    if dtype is None:
+        dtype, array = _readable(name, array)
+    # A tensor of no dims stays one.
+    shape = list(array.shape)
+    return Tensor(dtype, shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
+
+def _readable(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
+    """The array in a type of the runtime's that holds all of its numbers."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "b":
+        return "BOOL", array
+    if kind == "f" and size <= 8:
+        dtype = f"F{8 * size}"
+    elif kind in "iu" and (size < 4 or (kind, size) == ("i", 4)):
+        dtype = "I32"
+    elif kind in "iu":
+        dtype = "I64"
+        if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise WeightsError(f"`{name}`: uint64 has numbers that no int32 is; convert it")
     else:
-        raise WeightsError(f"`{name}`: weights of {array.dtype} are not taken; expected float32, int32 or bool")
-    if array.dtype.itemsize >= 4 and not np.array_equal(narrow, array, equal_nan=array.dtype.kind == "f"):
-        raise WeightsError(f"`{name}`: {array.dtype} has numbers that {narrow.dtype} does not have; convert it")
-    return narrow
+        raise WeightsError(f"`{name}`: weights of {array.dtype} are not taken; expected floats, ints or bool")
+    return dtype, array.astype(_DTYPES[dtype], copy=False)
 
 
-def read(path: str) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file, mapped."""
+def arrays(weights: str | bytes | None) -> dict[str, Tensor]:
+    """The tensors of what `prepare` gives."""
+    if weights is None:
+        return {}
+    return read(weights) if isinstance(weights, str) else _tensors("the weights", np.frombuffer(weights, np.uint8))
+
+
+def read(path: str) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, mapped; or of the files of an index or of a folder with one."""
+    if os.path.isdir(path):
+        path = _in_folder(path)
     try:
-        start = read_header(path)
-        header = json.loads(start[8:])
-        has_data = os.path.getsize(path) > len(start)
-        data = np.memmap(path, np.uint8, "r", offset=len(start)) if has_data else np.empty(0, np.uint8)
-        tensors = {}
-        for name, info in header.items():
-            if name == "__metadata__":
-                continue
-            begin, end = info["data_offsets"]
-            raw = data[begin:end]
-            if info["dtype"] == "BF16":
-                array = (raw.view("<u2").astype("<u4") << 16).view("<f4")
-            elif info["dtype"] in _DTYPES:
-                array = raw.view(_DTYPES[info["dtype"]])
-            else:
-                raise ValueError(f"`{name}`: weights of {info['dtype']} are not taken")
-            tensors[name] = array.reshape(info["shape"])
-        return tensors
+        if path.endswith(".json"):
+            return _of_index(path)
+        read_header(path)
+        return _tensors(path, np.memmap(path, np.uint8, "r"))
     except OSError as error:
         raise WeightsError(f"cannot open {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+
+
+def _in_folder(folder: str) -> str:
+    for name in (_INDEX, "model.safetensors"):
+        if os.path.exists(path := os.path.join(folder, name)):
+            return path
+    raise WeightsError(f"{folder}: neither {_INDEX} nor model.safetensors is there")
+
+
+def _of_index(path: str) -> dict[str, Tensor]:
+    """The tensors that an index names, each from its file."""
+    try:
+        with open(path, "rb") as file:
+            places = json.load(file)["weight_map"]
+        files = sorted(set(places.values()))
+        if any(os.path.dirname(name) for name in files):
+            raise ValueError("it names a file outside of its folder")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WeightsError(f"{path} is not a usable index of safetensors files: {error}") from error
+    shards = {name: read(os.path.join(os.path.dirname(path), name)) for name in files}
+    tensors = {}
+    for name, file in places.items():
+        if name not in shards[file]:
+            raise WeightsError(f"{path}: `{name}` is not in {file}")
+        tensors[name] = shards[file][name]
+    return tensors
+
+
+def _tensors(path: str, file: np.ndarray) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; their bytes are the file's."""
+    try:
+        begin = 8 + int.from_bytes(file[:8].tobytes(), "little")
+        tensors = {}
+        for name, info in json.loads(file[8:begin].tobytes()).items():
+            if name == "__metadata__":
+                continue
+            first, last = info["data_offsets"]
+            tensors[name] = Tensor(info["dtype"], info["shape"], file[begin + first : begin + last])
+        return tensors
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WeightsError(f"{path} is not a usable safetensors file: {error}") from error
 
 
@@ -121,22 +183,19 @@ def data_bytes(start: bytes) -> int:
         raise WeightsError(f"the weights are not a usable safetensors file: {error}") from error
 
 
-def header(tensors: Mapping[str, np.ndarray]) -> bytes:
+def write(weights: Mapping[str, Any]) -> bytes:
+    """A safetensors file."""
+    tensors = sorted((name, as_tensor(name, tensor)) for name, tensor in weights.items())
+    return b"".join([header(tensors), *[tensor.data.tobytes() for _, tensor in tensors]])
+
+
+def header(tensors: Iterable[tuple[str, Tensor]]) -> bytes:
     """How a safetensors file of these begins."""
     entries, place = {}, 0
-    for name, array in sorted(tensors.items()):
-        entries[name] = {
-            "dtype": {"f": "F32", "i": "I32", "b": "BOOL"}[array.dtype.kind],
-            "shape": list(array.shape),
-            "data_offsets": [place, place + array.nbytes],
-        }
-        place += array.nbytes
+    for name, tensor in tensors:
+        end = place + tensor.data.nbytes
+        entries[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [place, end]}
+        place = end
     text = json.dumps(entries).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
-
-
-def write(tensors: Mapping[str, np.ndarray]) -> bytes:
-    """A safetensors file."""
-    data = [np.ascontiguousarray(array).tobytes() for _, array in sorted(tensors.items())]
-    return b"".join([header(tensors), *data])

@@ -154,7 +154,7 @@ impl Engine {
                 Ok(true)
             }
             Err(Full(instance)) => {
-                *place = Some(instance);
+                *place = Some(*instance);
                 Ok(false)
             }
         }

@@ -1,7 +1,7 @@
 //! A loaded program.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::device::DeviceKind;
@@ -24,12 +24,13 @@ use crate::types::Types;
 /// A program with its weights, ready to run.
 #[pyclass(frozen, module = "cohort._cohort")]
 pub struct Model {
-    parts: Parts,
+    parts: Mutex<Parts>,
+    limits: Limits,
     manifest: Arc<Manifest>,
     types: OnceLock<Arc<Types>>,
     /// Owners that no stream has. The first is always there and takes all runs that end by themselves.
-    owner: Owner,
-    idle: Idle,
+    owner: Mutex<Arc<Owner>>,
+    idle: Mutex<Idle>,
     /// The process that loaded it: a fork has its memory and not its thread.
     process: u32,
 }
@@ -48,13 +49,7 @@ impl Model {
         device: &str,
         limits: [Option<u64>; 4],
     ) -> PyResult<Model> {
-        let weights = match weights {
-            None => WeightsFrom::None,
-            Some(weights) => match weights.downcast::<PyBytes>() {
-                Ok(bytes) => WeightsFrom::Memory(bytes.as_bytes().into()),
-                Err(_) => WeightsFrom::File(weights.extract()?),
-            },
-        };
+        let weights = weights_from(weights)?;
         let defaults = Limits::default();
         let [max_depth, max_nodes, max_memory, max_steps] = limits;
         let limits = Limits {
@@ -87,11 +82,12 @@ impl Model {
         let started = detached(py, || Owner::start(parts.clone()));
         let (owner, manifest) = started.map_err(|error| exception(py, &error))?;
         Ok(Model {
-            parts,
+            limits: parts.config.limits,
+            parts: Mutex::new(parts),
             manifest,
             types: OnceLock::new(),
-            owner,
-            idle: Arc::default(),
+            owner: Mutex::new(Arc::new(owner)),
+            idle: Mutex::default(),
             process: std::process::id(),
         })
     }
@@ -104,7 +100,7 @@ impl Model {
 
     /// The artifact that it was loaded from.
     fn artifact<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.parts.artifact)
+        PyBytes::new(py, &locked(&self.parts).artifact)
     }
 
     /// Takes the class of each constructor, by data type; once.
@@ -127,28 +123,49 @@ impl Model {
     ) -> PyResult<Run> {
         self.check_process()?;
         let types = self.types()?.clone();
-        let limits = self.parts.config.limits;
+        let limits = self.limits;
         if !(is_stream || is_surveyed) {
             let run = Run::new(self.manifest.clone(), types, limits.max_memory);
-            return run.begin(py, &self.owner, batch, threads, is_surveyed);
+            let owner = locked(&self.owner).clone();
+            return run.begin(py, &owner, batch, threads, is_surveyed);
         }
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let all_idle = locked(&self.idle).clone();
+        let idle = locked(&all_idle).pop();
         let owner = match idle {
             Some(owner) => owner,
             None => {
-                let started = detached(py, || Owner::start(self.parts.clone()));
+                let parts = locked(&self.parts).clone();
+                let started = detached(py, || Owner::start(parts));
                 started.map_err(|error| exception(py, &error))?.0
             }
         };
         let run = Run::new(self.manifest.clone(), types, limits.max_memory);
         let run = run.begin(py, &owner, batch, threads, is_surveyed)?;
         // A survey takes time, so nothing else is run where one was.
-        let idle = (!is_surveyed).then(|| self.idle.clone());
-        Ok(run.with_owner(owner, idle))
+        Ok(run.with_owner(owner, (!is_surveyed).then_some(all_idle)))
+    }
+
+    /// Replaces the weights. Streams and engines that have begun keep theirs.
+    fn set_weights(&self, py: Python<'_>, weights: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        self.check_process()?;
+        let mut parts = locked(&self.parts).clone();
+        parts.weights = weights_from(weights)?;
+        match parts.config.device {
+            DeviceKind::Cpu => {
+                let owner = locked(&self.owner).clone();
+                owner.set_weights(py, parts.weights.clone())?;
+            }
+            // There nothing is replaced.
+            DeviceKind::Cuda | DeviceKind::GpuSim => {
+                let started = detached(py, || Owner::start(parts.clone()));
+                let (owner, _) = started.map_err(|error| exception(py, &error))?;
+                *locked(&self.owner) = Arc::new(owner);
+            }
+        }
+        *locked(&self.parts) = parts;
+        // Those that are in use are not to come back.
+        *locked(&self.idle) = Idle::default();
+        Ok(())
     }
 
     /// Starts an engine, with a session of its own.
@@ -167,7 +184,7 @@ impl Model {
         };
         Engine::start(
             py,
-            self.parts.clone(),
+            locked(&self.parts).clone(),
             self.types()?.clone(),
             settings,
             threads,
@@ -184,7 +201,7 @@ impl Model {
         let types = self.types()?;
         let mut inputs = Inputs::default();
         inputs.reset(&self.manifest, 0);
-        let max_memory = self.parts.config.limits.max_memory;
+        let max_memory = self.limits.max_memory;
         let mut builder = Builder::new(&self.manifest, max_memory);
         Objects::new(py, types, max_memory).instance(&mut builder, instance, 1, &mut inputs)?;
         Ok(match inputs.arguments(0) {
@@ -192,6 +209,21 @@ impl Model {
             Err(error) => (0, Some(error.message.clone())),
         })
     }
+}
+
+/// A path, the bytes of a safetensors file, or nothing.
+fn weights_from(weights: Option<Bound<'_, PyAny>>) -> PyResult<WeightsFrom> {
+    let Some(weights) = weights else {
+        return Ok(WeightsFrom::None);
+    };
+    Ok(match weights.downcast::<PyBytes>() {
+        Ok(bytes) => WeightsFrom::Memory(bytes.as_bytes().into()),
+        Err(_) => WeightsFrom::File(weights.extract()?),
+    })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Model {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::explain::Explanation;
@@ -11,6 +11,11 @@ use cohort_runtime::feed::{Supplied, Supply};
 use cohort_runtime::input::Inputs;
 use cohort_runtime::output::columns::{Collector, Columns};
 use cohort_runtime::{Artifact, Batch, Config, Error, Session, Stats, Weights};
+use pyo3::prelude::*;
+
+use crate::detached::detached;
+use crate::errors::{exception, owner_ended};
+use crate::run::LOOK;
 
 /// What a session is made of.
 #[derive(Clone)]
@@ -32,13 +37,24 @@ pub enum WeightsFrom {
 impl Parts {
     pub fn session(&self) -> Result<Session, Error> {
         let program = Artifact::open(&self.path, &self.artifact)?;
-        let weights = match &self.weights {
-            WeightsFrom::None => Weights::none(),
-            WeightsFrom::File(path) => Weights::open(path)?,
-            WeightsFrom::Memory(bytes) => Weights::from_bytes(bytes.clone())?,
-        };
-        Session::new(program, &weights, self.config)
+        Session::new(program, &self.weights.open()?, self.config)
     }
+}
+
+impl WeightsFrom {
+    fn open(&self) -> Result<Weights, Error> {
+        match self {
+            WeightsFrom::None => Ok(Weights::none()),
+            WeightsFrom::File(path) => Weights::open(path),
+            WeightsFrom::Memory(bytes) => Weights::from_bytes(bytes.clone()),
+        }
+    }
+}
+
+/// What a thread with a session is told, one after another.
+enum Command {
+    Run(Job),
+    SetWeights(WeightsFrom, Sender<Result<(), Error>>),
 }
 
 /// Instances to run.
@@ -67,13 +83,13 @@ pub enum Event {
 
 /// The way to the thread; it ends when this is dropped and its runs are done.
 pub struct Owner {
-    jobs: Sender<Job>,
+    commands: Sender<Command>,
 }
 
 impl Owner {
     /// Starts the thread and waits until it has loaded everything.
     pub fn start(parts: Parts) -> Result<(Owner, Arc<Manifest>), Error> {
-        let (jobs, todo) = channel();
+        let (commands, todo) = channel();
         let (loaded, is_loaded) = channel();
         std::thread::Builder::new()
             .name("cohort-model".to_owned())
@@ -90,20 +106,48 @@ impl Owner {
             .map_err(|error| Error::Usage(format!("cannot start a thread: {error}")))?;
         let ended = |_| Error::Internal("the thread of the model ended".to_owned());
         let manifest = is_loaded.recv().map_err(ended)??;
-        Ok((Owner { jobs }, manifest))
+        Ok((Owner { commands }, manifest))
     }
 
     /// Whether the thread is still there to take the job.
     pub fn submit(&self, job: Job) -> bool {
-        self.jobs.send(job).is_ok()
+        self.commands.send(Command::Run(job)).is_ok()
+    }
+
+    /// Replaces the weights, when the runs from before are done.
+    pub fn set_weights(&self, py: Python<'_>, weights: WeightsFrom) -> PyResult<()> {
+        let (told, is_set) = channel();
+        let command = Command::SetWeights(weights, told);
+        self.commands.send(command).map_err(|_| owner_ended())?;
+        let mut is_set = is_set;
+        loop {
+            let (set, again) = detached(py, move || (is_set.recv_timeout(LOOK), is_set));
+            is_set = again;
+            py.check_signals()?;
+            match set {
+                Ok(set) => return set.map_err(|error| exception(py, &error)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(owner_ended()),
+            }
+        }
     }
 }
 
-fn own(mut session: Session, manifest: &Arc<Manifest>, config: Config, todo: &Receiver<Job>) {
-    for job in todo {
-        let ended = run(&mut session, manifest, config, &job);
+fn own(mut session: Session, manifest: &Arc<Manifest>, config: Config, todo: &Receiver<Command>) {
+    for command in todo {
         // Who does not wait any more does not want to know.
-        let _ = job.events.send(Event::Ended(Box::new(ended)));
+        match command {
+            Command::Run(job) => {
+                let ended = run(&mut session, manifest, config, &job);
+                let _ = job.events.send(Event::Ended(Box::new(ended)));
+            }
+            Command::SetWeights(weights, told) => {
+                let set = weights
+                    .open()
+                    .and_then(|weights| session.set_weights(&weights));
+                let _ = told.send(set);
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::owner::{Event, Job, Owner};
 use crate::types::Types;
 
 /// How often who waits looks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 /// Chunks that wait, where all have the same slot.
 const AHEAD: usize = 3;
 /// Bytes of a chunk, about.

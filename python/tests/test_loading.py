@@ -1,6 +1,7 @@
 """Programs, artifacts and weights, good and bad."""
 
 import concurrent.futures
+import json
 import os
 import pathlib
 
@@ -65,7 +66,7 @@ def test_arrays_of_other_types_and_layouts_that_hold_the_same(program, weights, 
     [
         ({"w": None}, "`w`"),
         ({"w": np.ones((2, 2), np.float32)}, "expected"),
-        ({"w": np.array([[0.1, 1]] * 3)}, "float64 has numbers that float32 does not have"),
+        ({"w": np.array([[0.1, 1]] * 3)}, "which f32 does not hold exactly; the file has f64"),
         ({"w": np.ones((3, 2), np.int32)}, "w"),
         ({"w": np.ones((3, 2), complex)}, "weights of complex128 are not taken"),
         ({"w": "text"}, "w"),
@@ -168,3 +169,62 @@ def test_without_a_compiler(monkeypatch, tmp_path):
     path.write_text("fn main(x: i32) -> i32 { x }")
     with pytest.raises(cohort.CompileError, match="install `cohort-lang`"):
         cohort.compile(path)
+
+
+def test_weights_are_replaced_as_by_a_load(treelstm, trees, tmp_path):
+    treelstm.save(tmp_path / "model.cohort")
+    given = _weights.read(treelstm._weights)
+    rng = np.random.default_rng(3)
+    other = {
+        name: rng.standard_normal(tensor.shape).astype(np.float32)
+        for name, tensor in given.items()
+    }
+    m = cohort.load(tmp_path / "model.cohort", given)
+    before = m(trees[0]).tensor(0).tobytes()
+    begun = m.stream(trees[0], in_flight=4, ordered=True)
+    first = next(begun)
+    m.set_weights(other)
+    expected = cohort.load(tmp_path / "model.cohort", other)(trees[0]).tensor(0).tobytes()
+    assert m(trees[0], batch=5).tensor(0).tobytes() == expected != before
+    # What had begun goes on with what it had.
+    kept = [first, *begun]
+    assert b"".join(result.output.tobytes() for result in kept) == before
+    streamed = m.stream(trees[0], ordered=True)
+    assert b"".join(result.output.tobytes() for result in streamed) == expected
+    with pytest.raises(cohort.WeightsError):
+        m.set_weights({name: array for name, array in list(other.items())[1:]})
+    assert m(trees[0]).tensor(0).tobytes() == expected
+    m.set_weights(given)
+    assert m(trees[0]).tensor(0).tobytes() == before
+
+
+def test_weights_of_several_files(program, weights, tmp_path):
+    m = program(DENSE, weights)
+    folder = tmp_path / "sharded"
+    folder.mkdir()
+    for number, name in enumerate("wb"):
+        (folder / f"model-{number}.safetensors").write_bytes(_weights.write({name: weights[name], "other": np.ones(3)}))
+    places = {"w": "model-0.safetensors", "b": "model-1.safetensors"}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    for path in (folder, index):
+        assert program(DENSE, path)([INSTANCE])[0].tobytes() == m([INSTANCE])[0].tobytes()
+    renamed = program(DENSE.replace("w", "v"), folder, rename={"w": "v"})
+    assert renamed([INSTANCE])[0].tobytes() == m([INSTANCE])[0].tobytes()
+    for text, message in [
+        ("{", "not a usable index"),
+        ('{"weight_map": 3}', "not a usable index"),
+        ('{"weight_map": {"w": "../model-0.safetensors"}}', "outside"),
+        ('{"weight_map": {"w": "gone.safetensors"}}', "cannot open"),
+        ('{"weight_map": {"w": "model-1.safetensors"}}', "is not in"),
+    ]:
+        index.write_text(text)
+        with pytest.raises(cohort.WeightsError, match=message):
+            program(DENSE, folder)
+
+
+def test_brain_floats_are_widened(program):
+    wide = np.float32([[1, -2], [3, 0.5], [5, 6]])
+    narrow = _weights.Tensor("BF16", [3, 2], (wide.view("<u4") >> 16).astype("<u2").reshape(-1).view(np.uint8))
+    m = program(DENSE, {"w": narrow, "b": np.float16([0.5, 1])})
+    assert m([INSTANCE])[0].tolist() == [1 + 6 + 15 + 0.5, -2 + 1 + 18 + 1]

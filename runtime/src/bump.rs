@@ -153,6 +153,13 @@ impl Bump {
         self.end = mark.end;
     }
 
+    /// Takes over what another one handed out, until the next reset.
+    pub fn absorb(&mut self, mut other: Bump) {
+        other.chunks.truncate(other.used_chunks);
+        self.large.append(&mut other.chunks);
+        self.large.append(&mut other.large);
+    }
+
     /// Bytes of the chunks in use.
     pub fn bytes(&self) -> u64 {
         let used = self.chunks[..self.used_chunks].iter().chain(&self.large);

@@ -35,14 +35,14 @@ use cohort_abi::manifest::{Operand, Unit};
 use crate::arena::{Arena, InputRows, Region, SpaceBase};
 use crate::call_form::CallForm;
 use crate::code::Program;
-use crate::computed::ComputedWeights;
 use crate::device::Device;
 use crate::device::runner::Runner;
 use crate::error::Error;
 use crate::explain::Survey;
 use crate::memory::AlignedBuffer;
 use crate::numbering::Numbering;
-use crate::pack::{Constants, fill_sources, pack_constants};
+use crate::pack::{fill_sources, refill_sources};
+use crate::parameters::Parameters;
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
@@ -88,7 +88,7 @@ pub struct Settings {
 /// Memory, weights and threads of a program that runs on the CPU.
 pub struct Executor {
     kernels: Vec<Kernel>,
-    _constants: Constants,
+    parameters: Parameters,
     arena: Arena,
     workers: Workers,
     scratch_bytes: usize,
@@ -152,16 +152,15 @@ impl Executor {
         device: Option<(Box<dyn Device>, Option<u64>)>,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
-        let computed = ComputedWeights::new(program, params)?;
-        let params = &computed.behind(params)[..];
-        let constants = pack_constants(manifest, params)?;
-        let kernels = Kernel::all(manifest, &program.kernels, &constants);
+        let parameters = Parameters::new(program, params)?;
+        let weights = parameters.weights(params);
+        let kernels = Kernel::all(manifest, &program.kernels, parameters.constants());
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let scratch_bytes = manifest.kernels.iter().map(|kernel| kernel.scratch_bytes);
         let scratch_bytes = scratch_bytes.max().unwrap_or(0) as usize;
         let workers = Workers::new(settings.threads, scratch_bytes)?;
         let mut arena = Arena::new(manifest);
-        let source_rows = fill_sources(manifest, params, &mut arena)?;
+        let source_rows = fill_sources(manifest, &weights, &mut arena)?;
         let kept = KeptRows::new(manifest, kept, &mut arena)?;
         let most_results = manifest.kernels.iter().map(|kernel| kernel.results.len());
         let launches = manifest
@@ -174,7 +173,7 @@ impl Executor {
             has_padding: forms.iter().any(|form| form.padding.is_some()),
             forms,
             kernels,
-            _constants: constants,
+            parameters,
             arena,
             workers,
             scratch_bytes,
@@ -221,9 +220,29 @@ impl Executor {
             deciding: Vec::new(),
         };
         if let Some((device, limit)) = device {
-            executor.move_to(device, manifest, params, limit)?;
+            let weights = executor.parameters.weights(params);
+            let runner = Runner::new(device, manifest, &weights, limit)?;
+            executor.move_to(runner, manifest);
         }
         Ok(executor)
+    }
+
+    /// Replaces all parameters, between two runs. What is kept of earlier runs is not of these.
+    pub fn set_params(&mut self, program: &Program, params: &[&[u8]]) -> Result<(), Error> {
+        if self.device.is_some() {
+            return Err(Error::Unsupported(
+                "parameters on a device are not replaced: load the program anew".to_owned(),
+            ));
+        }
+        let manifest = program.manifest();
+        let parameters = Parameters::new(program, params)?;
+        let weights = parameters.weights(params);
+        refill_sources(manifest, &weights, &self.source_rows, &mut self.arena)?;
+        for (number, kernel) in self.kernels.iter_mut().enumerate() {
+            kernel.constants = parameters.constants().addresses(number);
+        }
+        self.parameters = parameters;
+        Ok(())
     }
 
     /// Drops all inputs and all results but those that are kept, and makes place for that many chunks of inputs.

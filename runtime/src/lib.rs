@@ -53,6 +53,7 @@ pub mod memory;
 mod numbering;
 pub mod output;
 pub mod pack;
+mod parameters;
 pub mod recorder;
 pub mod reorder;
 pub mod rounding;

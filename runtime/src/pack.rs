@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use cohort_abi::manifest::{Constant, Elem, Manifest, Source};
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Region};
 use crate::error::Error;
 use crate::memory::AlignedBuffer;
 use crate::rounding;
@@ -140,29 +140,57 @@ pub fn fill_sources(
 ) -> Result<Vec<u32>, Error> {
     let mut firsts = Vec::with_capacity(manifest.sources.len());
     for source in &manifest.sources {
-        let rows = match source {
-            Source::Table { param, .. } => manifest
-                .weight(*param)
-                .and_then(|weight| weight.shape.first().copied())
-                .unwrap_or(0),
-            Source::Whole { .. } | Source::Splat { .. } | Source::Dense { .. } => 1,
-        };
-        let elem = manifest.spaces[source.space()].elem;
-        let (first, bytes) = arena.add_sources(source.space(), rows)?;
-        match source {
-            Source::Table { param, .. } | Source::Whole { param, .. } => {
-                copy_elements(elem, weights[*param], bytes);
-            }
-            Source::Splat { bits, .. } => {
-                for element in bytes.chunks_exact_mut(elem.bytes()) {
-                    write_bits(elem, &[*bits], element);
-                }
-            }
-            Source::Dense { bits, .. } => write_bits(elem, bits, bytes),
-        }
+        let (first, bytes) = arena.add_sources(source.space(), source_rows(manifest, source))?;
+        fill_source(manifest, weights, source, bytes);
         firsts.push(first);
     }
     Ok(firsts)
+}
+
+/// Writes the rows of every source anew, with other weights; the first ones' numbers are those of
+/// [`fill_sources`].
+pub fn refill_sources(
+    manifest: &Manifest,
+    weights: &[&[u8]],
+    firsts: &[u32],
+    arena: &mut Arena,
+) -> Result<(), Error> {
+    for (source, first) in manifest.sources.iter().zip(firsts) {
+        let region = Region {
+            space: source.space(),
+            first: *first,
+            rows: source_rows(manifest, source) as u32,
+        };
+        let gone = || Error::Internal("the rows of a parameter are gone".to_owned());
+        let bytes = arena.rows_mut(region).ok_or_else(gone)?;
+        fill_source(manifest, weights, source, bytes);
+    }
+    Ok(())
+}
+
+fn source_rows(manifest: &Manifest, source: &Source) -> u64 {
+    match source {
+        Source::Table { param, .. } => manifest
+            .weight(*param)
+            .and_then(|weight| weight.shape.first().copied())
+            .unwrap_or(0),
+        Source::Whole { .. } | Source::Splat { .. } | Source::Dense { .. } => 1,
+    }
+}
+
+fn fill_source(manifest: &Manifest, weights: &[&[u8]], source: &Source, bytes: &mut [u8]) {
+    let elem = manifest.spaces[source.space()].elem;
+    match source {
+        Source::Table { param, .. } | Source::Whole { param, .. } => {
+            copy_elements(elem, weights[*param], bytes);
+        }
+        Source::Splat { bits, .. } => {
+            for element in bytes.chunks_exact_mut(elem.bytes()) {
+                write_bits(elem, &[*bits], element);
+            }
+        }
+        Source::Dense { bits, .. } => write_bits(elem, bits, bytes),
+    }
 }
 
 /// Copies a parameter. A `bool` is 0 or 1 for kernels, whatever non-zero byte the file has.

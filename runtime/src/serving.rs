@@ -77,7 +77,7 @@ pub enum Failure {
 }
 
 /// Too many instances wait; this one is given back.
-pub struct Full(pub Inputs);
+pub struct Full(pub Box<Inputs>);
 
 impl std::fmt::Debug for Full {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

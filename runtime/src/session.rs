@@ -163,6 +163,17 @@ impl Session {
         &self.config.limits
     }
 
+    /// Replaces the weights, all of them: from now on runs give what they would after a load with these, to
+    /// the bit. Where there is an error, the weights are those from before.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<(), Error> {
+        let manifest = self.program.manifest();
+        let params = weights.params(manifest, self.config.allow_unused_weights)?;
+        let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
+        self.executor.set_params(&self.program, &params)?;
+        self.recorder.forget_kept();
+        Ok(())
+    }
+
     /// From now on runs have such batches; the unbatched reading is chosen when the session is made.
     pub fn set_batch(&mut self, batch: Batch) -> Result<(), Error> {
         if matches!(batch, Batch::Count(0) | Batch::InFlight(0)) {

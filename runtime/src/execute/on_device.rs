@@ -8,7 +8,6 @@ use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
 use super::{Executor, Generation, launch};
 use crate::arena::Region;
-use crate::device::Device;
 use crate::device::runner::{Placed, Runner, Work};
 use crate::error::Error;
 use crate::schedule::Order;
@@ -91,21 +90,13 @@ impl launch::Placed {
 }
 
 impl Executor {
-    /// Moves all kernels to a device. `weights` is as for [`crate::pack::pack_constants`].
-    pub(super) fn move_to(
-        &mut self,
-        device: Box<dyn Device>,
-        manifest: &Manifest,
-        weights: &[&[u8]],
-        limit: Option<u64>,
-    ) -> Result<(), Error> {
-        let mut runner = Runner::new(device, manifest, weights, limit)?;
+    /// Moves all kernels to a device.
+    pub(super) fn move_to(&mut self, mut runner: Runner, manifest: &Manifest) {
         for region in self.arena.sources() {
             runner.put(region);
         }
         self.device = Some(Box::new(runner));
         self.deciding = manifest.forces.iter().map(|force| force.space).collect();
-        Ok(())
     }
 
     pub fn is_on_device(&self) -> bool {

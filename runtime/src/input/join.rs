@@ -47,21 +47,14 @@ impl Joiner {
         }
     }
 
-    /// Moves all instances of `from` behind those of `to`; gives them back where a space would have
-    /// more rows than can be counted.
-    pub fn join(
-        &self,
-        manifest: &Manifest,
-        to: &mut Inputs,
-        mut from: Inputs,
-    ) -> Result<(), Inputs> {
-        let blocks = to.rows.spaces.iter().zip(&from.rows.spaces);
-        let has_room = |(to, from): (&crate::arena::InputBlock, &crate::arena::InputBlock)| {
-            to.rows.saturating_add(from.rows) <= u64::from(u32::MAX)
-        };
-        if !blocks.map(has_room).all(|has_room| has_room) {
-            return Err(from);
-        }
+    /// Whether the rows of both can be counted together.
+    pub fn fit(&self, one: &Inputs, other: &Inputs) -> bool {
+        let mut blocks = one.rows.spaces.iter().zip(&other.rows.spaces);
+        blocks.all(|(one, other)| one.rows.saturating_add(other.rows) <= u64::from(u32::MAX))
+    }
+
+    /// Moves all instances of `from` behind those of `to`; they fit.
+    pub fn join(&self, manifest: &Manifest, to: &mut Inputs, mut from: Inputs) {
         for instance in 0..from.len() {
             if let Ok(Arguments { first_slot, .. }) = from.instances[instance].outcome {
                 let mut slot = from.slots[first_slot..].as_mut_ptr();
@@ -93,9 +86,7 @@ impl Joiner {
             to.bytes.append(&mut from.bytes);
             to.rows += from.rows;
         }
-        to.joined.push(from.memory);
-        to.joined.append(&mut from.joined);
-        Ok(())
+        to.memory.absorb(from.memory);
     }
 
     /// Replaces the handles of a value by those that its rows have behind the rows of `to`.

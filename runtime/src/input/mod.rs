@@ -50,8 +50,6 @@ pub struct Inputs {
     ids: String,
     pub(crate) slots: Vec<u64>,
     pub(crate) memory: Bump,
-    /// That of inputs which were joined to these.
-    joined: Vec<Bump>,
     pub(crate) rows: InputRows,
     pub(crate) chunk: usize,
     bytes: u64,
@@ -124,7 +122,6 @@ impl Inputs {
         self.ids.clear();
         self.slots.clear();
         self.memory.reset();
-        self.joined.clear();
         self.rows.spaces.resize_with(spaces, InputBlock::default);
         for block in &mut self.rows.spaces {
             block.bytes.clear();

@@ -150,7 +150,7 @@ impl Shared {
         }
         if !self.has_room(&state, request.instance.bytes()) {
             state.stats.refused += 1;
-            return Err(Full(request.instance));
+            return Err(Full(Box::new(request.instance)));
         }
         state.waiting_bytes += request.instance.bytes();
         state.deadlines.extend(deadline.map(|end| (end, key)));
@@ -368,7 +368,8 @@ impl Supply for Queue {
         }
         state.take_late(&mut answers);
         while inputs.len() < shared.settings.in_flight
-            && let Some((key, _)) = state.waiting.first_key_value()
+            && let Some((key, request)) = state.waiting.first_key_value()
+            && (inputs.is_empty() || self.joiner.fit(&inputs, &request.instance))
         {
             let key = *key;
             let Some(request) = state.take_waiting(key) else {
@@ -379,20 +380,7 @@ impl Supply for Queue {
                 options,
                 then,
             } = request;
-            if let Err(instance) = self.joiner.join(&self.manifest, &mut inputs, instance) {
-                // It is the first of the next chunk.
-                let request = Request {
-                    instance,
-                    options,
-                    then,
-                };
-                state.waiting_bytes += request.instance.bytes();
-                state
-                    .deadlines
-                    .extend(options.deadline.map(|end| (end, key)));
-                state.waiting.insert(key, request);
-                break;
-            }
+            self.joiner.join(&self.manifest, &mut inputs, instance);
             let number = state.next_number;
             state.next_number += 1;
             let deadline = options.deadline;

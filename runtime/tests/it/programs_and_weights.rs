@@ -260,3 +260,38 @@ fn a_batch_of_none_is_refused() {
         Err(Error::Usage(_))
     ));
 }
+
+#[test]
+fn weights_that_are_replaced_give_what_they_give_when_loaded() {
+    let mut seed = 3;
+    let input: String = (0..40)
+        .map(|size| format!("{{\"t\": {}}}\n", Tree::random(&mut seed, size % 9).json()))
+        .collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("other.safetensors");
+    let mut tensors = tree_tensors();
+    for (_, _, values) in &mut tensors {
+        values.iter_mut().for_each(|value| *value = 0.5 - *value);
+    }
+    write_weights(&path, &tensors);
+    let other = Weights::open(&path).unwrap();
+    let program = || Program::new(tree_manifest(), Box::new(tree_functions())).unwrap();
+    let loaded = |weights: &Weights| {
+        let mut session = Session::new(program(), weights, Config::default()).unwrap();
+        run(&mut session, &input).0
+    };
+    let (first, second) = (loaded(&tree_weights()), loaded(&other));
+    assert_ne!(first, second);
+
+    let mut session = tree_session(Config::default());
+    assert_eq!(run(&mut session, &input).0, first);
+    session.set_weights(&other).unwrap();
+    assert_eq!(run(&mut session, &input).0, second);
+    // What does not fit changes nothing.
+    write_weights(&path, &tensors[..1]);
+    assert!(session.set_weights(&Weights::open(&path).unwrap()).is_err());
+    assert!(session.set_weights(&Weights::none()).is_err());
+    assert_eq!(run(&mut session, &input).0, second);
+    session.set_weights(&tree_weights()).unwrap();
+    assert_eq!(run(&mut session, &input).0, first);
+}

@@ -111,7 +111,7 @@ fn from_many_threads(engine: &Engine, lines: &[String], expected: &[Columns]) {
                     loop {
                         match engine.submit(instance, Options::default()) {
                             Ok(ticket) => break tickets.push((at, ticket)),
-                            Err(full) => instance = full.0,
+                            Err(full) => instance = *full.0,
                         }
                         assert!(engine.wait_for_room(LONG));
                     }
