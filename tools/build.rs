@@ -21,5 +21,11 @@ fn compile_glue() {
         .flag(format!("{prefix}/include"))
         .file("glue/opt_main.cpp")
         .file("glue/jit.cpp")
+        .file("glue/reduce_main.cpp")
         .compile("cohort_tools_glue");
+    // The shared library of MLIR is without what only mlir-reduce uses.
+    println!("cargo:rustc-link-search=native={prefix}/lib/llvm-22/lib");
+    println!("cargo:rustc-link-search=native={prefix}/lib");
+    println!("cargo:rustc-link-lib=static=MLIRReduceLib");
+    println!("cargo:rustc-link-lib=static=MLIRReduce");
 }

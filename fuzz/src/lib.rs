@@ -6,7 +6,6 @@
 //! child      one run of a tool in a process of its own, limited in time and memory
 //! judge      how a run may end, and whether it did
 //! programs   random programs, run in every way that there is, which must agree
-//! shrink     what failed, made small
 //! findings   what failed, on disk, as files and a command that repeat it
 //! ```
 //!
@@ -18,5 +17,4 @@ pub mod findings;
 pub mod judge;
 pub mod mutate;
 pub mod programs;
-pub mod shrink;
 pub mod targets;

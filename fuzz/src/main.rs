@@ -14,9 +14,9 @@ use cohort_fuzz::child::{Ending, How, Under};
 use cohort_fuzz::findings::Findings;
 use cohort_fuzz::judge::judge;
 use cohort_fuzz::programs;
-use cohort_fuzz::shrink::{Budget, shrink};
 use cohort_fuzz::targets::{NAMES, Place, Target, Tools};
 use cohort_tools::exit::finish;
+use cohort_tools::reduce::shrink::{Budget, shrink};
 
 /// Changes inputs of every class and makes up programs, and says what the tools take badly.
 ///

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use cohort_e2e::Rng;
 use cohort_runtime::Artifact;
 
-pub use tokens::tokens;
+pub use cohort_tools::reduce::tokens::tokens;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

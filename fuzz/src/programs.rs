@@ -18,9 +18,9 @@ use cohort_e2e::programs::{LENGTHS, RandomProgram};
 use cohort_e2e::weights::{random_weights, weights_bytes};
 use cohort_frontend::program::Program;
 use cohort_frontend::{Sources, check};
+use cohort_tools::reduce::shrink::Budget;
 
 use crate::findings::Findings;
-use crate::shrink::Budget;
 use crate::targets::Tools;
 
 pub const NAME: &str = "programs";

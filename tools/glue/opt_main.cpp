@@ -73,6 +73,18 @@ struct Options {
       "sign-key",
       llvm::cl::desc("Sign what --emit=artifact makes with the Ed25519 private key in a PEM file"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> bisect{
+      "bisect",
+      llvm::cl::desc("Run a .coh program over --input and find the techniques without which its "
+                     "results are the oracle's"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> instances{"input", llvm::cl::desc("The instances for --bisect"),
+                                       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> tolerance{
+      "tolerance",
+      llvm::cl::desc("How far --bisect lets numbers be from the oracle's, as a part of their "
+                     "record's largest (1e-4)"),
+      llvm::cl::value_desc("part"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> listPassesMarkdown{
       "list-passes-markdown", llvm::cl::desc("Print the reference of Cohort's passes"),
       llvm::cl::cat(category)};
@@ -109,6 +121,9 @@ struct CohortOptOptions {
   MlirStringRef gpuArch;
   MlirStringRef precision;
   MlirStringRef signKey;
+  MlirStringRef instances;
+  MlirStringRef tolerance;
+  bool bisect;
   bool listPassesMarkdown;
 };
 
@@ -149,6 +164,9 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->gpuArch = toRef(options().gpuArch.getValue());
   parsed->precision = toRef(options().precision.getValue());
   parsed->signKey = toRef(options().signKey.getValue());
+  parsed->instances = toRef(options().instances.getValue());
+  parsed->tolerance = toRef(options().tolerance.getValue());
+  parsed->bisect = options().bisect;
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;
 }

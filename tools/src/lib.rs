@@ -6,6 +6,8 @@ pub mod exit;
 #[cfg(feature = "compiler")]
 pub mod opt;
 pub mod output;
+#[cfg(feature = "compiler")]
+pub mod reduce;
 pub mod run;
 pub mod stack;
 pub mod text;

@@ -4,6 +4,7 @@
 //! the result. The command line and the driver are mlir-opt's own ([`glue`]), so that its options
 //! work as they do there; `.coh` and `--emit` are ours ([`emit`]).
 
+mod bisect;
 mod emit;
 mod glue;
 mod passes;
@@ -35,6 +36,14 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     if options.list_passes_markdown {
         output::write(Path::new("-"), passes::markdown().as_bytes())?;
         return Ok(SUCCESS);
+    }
+    if options.bisect {
+        return bisect::run(&options);
+    }
+    if options.instances.is_some() || options.tolerance.is_some() {
+        return Err(Stop::usage(
+            "`--input` and `--tolerance` are for `--bisect`, which runs the program",
+        ));
     }
     let written: [Named<'_>; 1] = [("-o", &options.output)];
     let read = [

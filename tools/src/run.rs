@@ -29,6 +29,7 @@ use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{Document, Lines};
 use args::Arguments;
 use expect::Comparison;
+pub use techniques::TECHNIQUES;
 use watch::Watch;
 
 /// Runs the tool and returns its exit code.

@@ -1,37 +1,9 @@
 //! Changes of text in words, numbers and brackets, of `.coh` and MLIR alike.
 
 use cohort_e2e::Rng;
+use cohort_tools::reduce::tokens::{closing, is_blank, tokens};
 
 use super::{NUMBERS, bytes};
-
-/// Splits a text into words, numbers, strings, operators and blanks; together they are the text.
-pub fn tokens(text: &str) -> Vec<&str> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
-        let length = if first.is_whitespace() {
-            rest.find(|c: char| !c.is_whitespace())
-        } else if first == '"' {
-            rest[1..].find('"').map(|end| end + 2)
-        } else if rest.starts_with("//") {
-            rest.find('\n')
-        } else if first.is_ascii_digit() {
-            rest.find(|c: char| !(c.is_alphanumeric() || c == '.'))
-        } else if is_word(first) || matches!(first, '%' | '#' | '!' | '^') {
-            let name = rest[first.len_utf8()..].find(|c: char| !is_word(c));
-            name.map(|end| end + first.len_utf8())
-        } else {
-            let pair = ["->", "=>", "==", "!=", "<=", ">=", "&&", "||", "..", "::"];
-            let is_pair = pair.iter().any(|pair| rest.starts_with(pair));
-            Some(if is_pair { 2 } else { first.len_utf8() })
-        };
-        let (token, behind) = rest.split_at(length.unwrap_or(rest.len()));
-        tokens.push(token);
-        rest = behind;
-    }
-    tokens
-}
 
 pub fn mutate(input: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let (Ok(text), Ok(other_text)) = (std::str::from_utf8(input), std::str::from_utf8(other))
@@ -130,10 +102,6 @@ fn kind(token: &str) -> Kind {
     }
 }
 
-fn is_blank(token: &str) -> bool {
-    kind(token) == Kind::Blank
-}
-
 /// The place of a random token of some kind.
 fn pick(tokens: &[&str], rng: &mut Rng, wanted: impl Fn(&str) -> bool) -> Option<usize> {
     if tokens.is_empty() {
@@ -147,18 +115,7 @@ fn pick(tokens: &[&str], rng: &mut Rng, wanted: impl Fn(&str) -> bool) -> Option
 /// The places of a bracket and of the one that closes it.
 fn group(tokens: &[&str], rng: &mut Rng) -> Option<(usize, usize)> {
     let start = pick(tokens, rng, |token| matches!(token, "(" | "[" | "{"))?;
-    let mut depth = 0_usize;
-    for (place, token) in tokens.iter().enumerate().skip(start) {
-        match *token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some((start, place));
-        }
-    }
-    None
+    Some((start, closing(tokens, start)?))
 }
 
 /// The tokens of the line that a token stands in.
@@ -167,19 +124,4 @@ fn line(tokens: &[&str], at: usize) -> std::ops::Range<usize> {
     let start = tokens[..at].iter().rposition(ends).map_or(0, |end| end + 1);
     let end = tokens[at..].iter().position(ends);
     start..end.map_or(tokens.len(), |end| at + end + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_are_the_whole_text() {
-        let text = "fn f(x: f32[n, 2*H]) -> i32 { %a = cfb.map \"ä\" ^bb0 x[0..2] } // ß\n !t #a";
-        let split = tokens(text);
-        assert_eq!(split.concat(), text);
-        for token in ["f32", "->", "%a", "cfb.map", "\"ä\"", "^bb0", "// ß", "!t"] {
-            assert!(split.contains(&token), "{token} in {split:?}");
-        }
-    }
 }

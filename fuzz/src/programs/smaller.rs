@@ -1,6 +1,6 @@
 //! Makes a list of choices smaller: those at the end go, others become 0, others go.
 
-use crate::shrink::{Budget, shrink};
+use cohort_tools::reduce::shrink::{Budget, shrink};
 
 /// A simpler list that still fails.
 pub fn smaller(

@@ -40,6 +40,10 @@ pub struct Options {
     pub gpu_arch: Option<String>,
     pub precision: Option<String>,
     pub sign_key: Option<PathBuf>,
+    pub bisect: bool,
+    /// What `--bisect` runs the program over.
+    pub instances: Option<PathBuf>,
+    pub tolerance: Option<String>,
     pub list_passes_markdown: bool,
 }
 
@@ -156,6 +160,9 @@ pub fn parse(
             gpu_arch: non_empty(text(parsed.gpu_arch)),
             precision: non_empty(text(parsed.precision)),
             sign_key: (parsed.sign_key.length > 0).then(|| path(parsed.sign_key)),
+            bisect: parsed.bisect,
+            instances: (parsed.instances.length > 0).then(|| path(parsed.instances)),
+            tolerance: non_empty(text(parsed.tolerance)),
             without: (0..cohort_opt_without_count())
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
@@ -269,6 +276,9 @@ struct RawOptions {
     gpu_arch: MlirStringRef,
     precision: MlirStringRef,
     sign_key: MlirStringRef,
+    instances: MlirStringRef,
+    tolerance: MlirStringRef,
+    bisect: bool,
     list_passes_markdown: bool,
 }
 
@@ -289,6 +299,9 @@ impl Default for RawOptions {
             gpu_arch: empty,
             precision: empty,
             sign_key: empty,
+            instances: empty,
+            tolerance: empty,
+            bisect: false,
             list_passes_markdown: false,
         }
     }

@@ -1,7 +1,7 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-const TECHNIQUES: [(&str, &str); 5] = [
+pub const TECHNIQUES: [(&str, &str); 5] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",

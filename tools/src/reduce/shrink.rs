@@ -23,6 +23,11 @@ impl Budget {
         self.trials = self.trials.saturating_sub(1);
         is_left
     }
+
+    /// Whether there is no trial left.
+    pub fn is_spent(&self) -> bool {
+        self.trials == 0 || Instant::now() >= self.end
+    }
 }
 
 /// The smallest list of units that was found; all of them are needed, if the budget was large enough.
