@@ -77,6 +77,8 @@ std::optional<unsigned> AdtOp::getConstructorIndex(StringRef name) {
   return std::nullopt;
 }
 
+static LogicalResult verifyNames(AdtOp adt);
+
 LogicalResult AdtOp::verify() {
   if (getConstructors().size() != getFields().size())
     return emitOpError() << "cfb_adt_c1: expected " << getConstructors().size()
@@ -88,6 +90,27 @@ LogicalResult AdtOp::verify() {
     StringRef name = cast<StringAttr>(constructor).getValue();
     if (!seen.insert(name).second)
       return emitOpError() << "cfb_adt_c3: constructor \"" << name << "\" appears twice";
+  }
+  return verifyNames(*this);
+}
+
+/// Checks the names of fields.
+static LogicalResult verifyNames(AdtOp adt) {
+  std::optional<ArrayAttr> names = adt.getNames();
+  if (!names)
+    return success();
+  if (names->size() != adt.getConstructors().size())
+    return adt.emitOpError() << "cfb_adt_c5: expected " << adt.getConstructors().size()
+                             << " lists of names, but got " << names->size();
+  for (auto [list, fields] : llvm::zip(*names, adt.getFields())) {
+    size_t count = cast<ArrayAttr>(list).size();
+    size_t expected = cast<ArrayAttr>(fields).size();
+    if (count != 0 && count != expected)
+      return adt.emitOpError() << "cfb_adt_c5: expected " << expected << " names, but got " << count;
+    llvm::StringSet<> seen;
+    for (Attribute name : cast<ArrayAttr>(list))
+      if (!seen.insert(cast<StringAttr>(name).getValue()).second)
+        return adt.emitOpError() << "cfb_adt_c5: field " << name << " appears twice";
   }
   return success();
 }
@@ -231,6 +254,14 @@ LogicalResult ForceOp::verify() {
   if (getGuard().getType() != expected)
     return emitOpError() << "cfb_force_c3: expected a guard of type " << expected << ", but got "
                          << getGuard().getType();
+  return success();
+}
+
+LogicalResult DebugOp::verify() {
+  SmallVector<Type> expected = flattened(getType());
+  if (!areHeldAs(expected, getValues().getTypes()))
+    return emitOpError() << "cfb_debug_c1: expected values of types (" << TypeRange(expected)
+                         << "), but got (" << getValues().getTypes() << ")";
   return success();
 }
 

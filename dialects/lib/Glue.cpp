@@ -27,6 +27,8 @@ bool cohortTypeIsArray(MlirType type) { return isa<ArrayType>(unwrap(type)); }
 bool cohortTypeIsRows(MlirType type) { return isa<RowsType>(unwrap(type)); }
 bool cohortTypeIsLazy(MlirType type) { return isa<LazyType>(unwrap(type)); }
 
+bool cohortTypeIsStr(MlirType type) { return isa<StrType>(unwrap(type)); }
+
 MlirType cohortAdtTypeGet(MlirContext context, MlirStringRef symbol) {
   MLIRContext *ctx = unwrap(context);
   return wrap(Type(AdtType::get(ctx, FlatSymbolRefAttr::get(ctx, unwrap(symbol)))));

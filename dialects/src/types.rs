@@ -41,6 +41,12 @@ pub fn adt_name(ty: Type<'_>) -> Option<String> {
     }
 }
 
+/// Whether the type is `!cfb.str`.
+pub fn is_str(ty: Type<'_>) -> bool {
+    // SAFETY: the type is alive.
+    unsafe { ffi::cohortTypeIsStr(ty.to_raw()) }
+}
+
 /// The element type of an `!cfb.array`.
 pub fn array_element(ty: Type<'_>) -> Option<Type<'_>> {
     // SAFETY: the type is alive; its kind is checked before its element is asked for.

@@ -5,10 +5,10 @@
 use std::io::Write;
 
 use codespan_reporting::diagnostic as codespan;
-use codespan_reporting::files::SimpleFiles;
 use codespan_reporting::term;
 use codespan_reporting::term::termcolor::Ansi;
 
+use crate::excerpt::Excerpts;
 use crate::program::Span;
 use crate::source::Sources;
 
@@ -88,16 +88,13 @@ pub fn render(
     out: &mut dyn Write,
     color: bool,
 ) -> std::io::Result<()> {
-    let mut files = SimpleFiles::new();
-    for source in sources.files() {
-        files.add(source.name.clone(), source.text.as_str());
-    }
     let config = term::Config {
         tab_width: 4,
         ..term::Config::default()
     };
     for diagnostic in diagnostics.iter().take(MOST_SHOWN) {
-        let shown = to_codespan(diagnostic, sources);
+        let files = Excerpts::new(sources, diagnostic);
+        let shown = to_codespan(diagnostic, &files, sources);
         let result = if color {
             let mut writer = Ansi::new(&mut *out);
             term::emit_to_write_style(&mut writer, &config, &files, &shown)
@@ -117,7 +114,11 @@ pub fn render(
     }
 }
 
-fn to_codespan(diagnostic: &Diagnostic, sources: &Sources) -> codespan::Diagnostic<usize> {
+fn to_codespan(
+    diagnostic: &Diagnostic,
+    files: &Excerpts<'_>,
+    sources: &Sources,
+) -> codespan::Diagnostic<usize> {
     let severity = match diagnostic.severity {
         Severity::Error => codespan::Severity::Error,
         Severity::Warning => codespan::Severity::Warning,
@@ -132,8 +133,9 @@ fn to_codespan(diagnostic: &Diagnostic, sources: &Sources) -> codespan::Diagnost
             } else {
                 codespan::LabelStyle::Secondary
             };
-            codespan::Label::new(style, label.span.file, label.span.range.clone())
-                .with_message(&label.message)
+            let place = |at| files.place(label.span.file, at);
+            let range = place(label.span.range.start)..place(label.span.range.end);
+            codespan::Label::new(style, label.span.file, range).with_message(&label.message)
         })
         .collect();
     codespan::Diagnostic::new(severity)

@@ -62,7 +62,14 @@ pub fn dump_program(program: &Program) -> String {
                 let fields: Vec<String> = constructor
                     .fields
                     .iter()
-                    .map(|ty| show_type(ty, &program.adts))
+                    .enumerate()
+                    .map(|(place, ty)| {
+                        let ty = show_type(ty, &program.adts);
+                        match constructor.names.get(place) {
+                            Some(name) => format!("{name}: {ty}"),
+                            None => ty,
+                        }
+                    })
                     .collect();
                 if fields.is_empty() {
                     constructor.name.clone()

@@ -132,6 +132,7 @@ pub enum Op {
         part: SortPart,
     },
     SegmentSum,
+    Scatter,
     /// Of a tensor from a number on, to another or to the end; a part of a `split` has no numbers.
     Slice {
         axis: usize,

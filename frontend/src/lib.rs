@@ -14,6 +14,7 @@ mod check;
 pub mod diagnostic;
 mod dims;
 mod dump_program;
+mod excerpt;
 mod hir;
 mod import;
 mod mono;

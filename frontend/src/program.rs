@@ -53,6 +53,8 @@ pub struct Adt {
 pub struct Constructor {
     pub name: String,
     pub fields: Vec<Type>,
+    /// The names of the fields: one a field, or none at all.
+    pub names: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -304,6 +306,13 @@ pub enum ExprKind {
     SegmentSum {
         values: Box<Expr>,
         segments: Box<Expr>,
+    },
+    /// `value` with row `indices[i]` replaced by `rows[i]`, of numbers; of equal indices the last one
+    /// counts, and one out of range is the instance's error.
+    Scatter {
+        value: Box<Expr>,
+        indices: Box<Expr>,
+        rows: Box<Expr>,
     },
     /// `start .. start + length` along `axis`.
     Slice {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import keyword
 from typing import Any, Iterator
 
 
@@ -43,6 +44,13 @@ def type_text(manifest: dict, ty: Any) -> str:
     raise ValueError(f"an unknown type: {ty!r}")
 
 
+def fields_text(manifest: dict, constructor: dict) -> list[str]:
+    """The types of a constructor's fields, behind their names if they have some."""
+    types = [type_text(manifest, field) for field in constructor["fields"]]
+    names = constructor.get("names", [])
+    return [f"{name}: {ty}" for name, ty in zip(names, types)] or types
+
+
 class Signature:
     """What `main` takes and gives: `arguments` maps names to types, `result` is a type."""
 
@@ -54,7 +62,7 @@ class Signature:
             adt["name"]: " | ".join(
                 constructor["name"]
                 + (
-                    "(" + ", ".join(type_text(manifest, f) for f in constructor["fields"]) + ")"
+                    "(" + ", ".join(fields_text(manifest, constructor)) + ")"
                     if constructor["fields"]
                     else ""
                 )
@@ -71,8 +79,13 @@ class Signature:
         return f"<Signature {self}>"
 
 
-def _class(name: str, arity: int, module: str) -> type:
-    fields = [f"_{index}" for index in range(arity)]
+def _attribute(name: str) -> str:
+    """A field's name as one that Python takes: `from` is `from_`."""
+    return f"{name}_" if keyword.iskeyword(name) or name.startswith("__") else name
+
+
+def _class(name: str, arity: int, names: tuple[str, ...], module: str) -> type:
+    fields = [_attribute(own) for own in names] or [f"_{index}" for index in range(arity)]
     made = dataclasses.make_dataclass(
         name,
         [(field, Any) for field in fields],
@@ -83,7 +96,8 @@ def _class(name: str, arity: int, module: str) -> type:
     made.__module__ = module
 
     def show(self) -> str:
-        return f"{name}({', '.join(repr(getattr(self, field)) for field in fields)})"
+        label = "{}={}".format if names else "{1}".format
+        return f"{name}({', '.join(label(field, repr(getattr(self, field))) for field in fields)})"
 
     made.__repr__ = show  # type: ignore[method-assign]
     return made
@@ -94,17 +108,18 @@ class Types:
     constructors of one name that differ, `m.types["Tree"]` maps names to those of a type."""
 
     def __init__(self, manifest: dict):
-        made: dict[tuple[str, int], type] = {}
+        made: dict[tuple[str, int, tuple[str, ...]], type] = {}
         self._by_type: dict[str, dict[str, type]] = {}
         for adt in manifest["adts"]:
             classes = {}
             for constructor in adt["constructors"]:
                 name, arity = constructor["name"], len(constructor["fields"])
-                if (name, arity) not in made:
-                    made[name, arity] = _class(name, arity, "cohort.types")
-                classes[name] = made[name, arity]
+                key = name, arity, tuple(constructor.get("names", ()))
+                if key not in made:
+                    made[key] = _class(*key, "cohort.types")
+                classes[name] = made[key]
                 if not hasattr(self, name):
-                    setattr(self, name, made[name, arity])
+                    setattr(self, name, made[key])
             self._by_type[adt["name"]] = classes
         self._classes = [list(classes.values()) for classes in self._by_type.values()]
         if len(self._by_type) < len(manifest["adts"]):

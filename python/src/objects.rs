@@ -2,7 +2,7 @@
 //!
 //! | a value | may be |
 //! |---|---|
-//! | of a data type | an object of its constructor's class, `("Node", l, r)`, `{"Node": [l, r]}`, `"Empty"` |
+//! | of a data type | an object of its constructor's class, `("Node", l, r)`, `{"Node": [l, r]}`, `{"Node": {"left": l, "right": r}}`, `"Empty"` |
 //! | a tuple, an array | a list or a tuple; an array of numbers also whatever has a buffer |
 //! | a tensor | whatever has a buffer or becomes an array of NumPy; lists of numbers |
 //! | a number | an int or a float, NumPy's too; `"NaN"`, `"Infinity"`, `"-Infinity"` |
@@ -12,7 +12,7 @@
 //! [`Watch`] sees. Values of data types go the short way of [`Nodes`] where that is one.
 
 use cohort_runtime::InstanceError;
-use cohort_runtime::abi::manifest::{Adt, Elem, Type};
+use cohort_runtime::abi::manifest::{Adt, Constructor, Elem, Type};
 use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -39,6 +39,8 @@ enum Open<'py> {
         tag: usize,
         next: usize,
     },
+    /// Fields by name, and their names.
+    Members(Bound<'py, PyDict>, Bound<'py, PyList>, usize),
     /// Rows of an array.
     Rows(Bound<'py, PyAny>, usize),
 }
@@ -167,6 +169,7 @@ impl<'t, 'py> Objects<'t, 'py> {
         let object = match &open {
             Open::List(list, _) => list.as_ptr(),
             Open::Tuple(tuple, ..) => tuple.as_ptr(),
+            Open::Members(members, ..) => members.as_ptr(),
             Open::Object { object, .. } | Open::Rows(object, _) => object.as_ptr(),
         } as usize;
         self.open.push(open);
@@ -244,7 +247,7 @@ impl Source for Objects<'_, '_> {
             Some(Open::List(list, next)) => list.len().saturating_sub(*next),
             Some(Open::Tuple(_, next, length)) => length.saturating_sub(*next),
             Some(Open::Rows(rows, next)) => rows.len().unwrap_or(0).saturating_sub(*next),
-            Some(Open::Object { .. }) | None => 0,
+            Some(Open::Object { .. } | Open::Members(..)) | None => 0,
         };
         self.leave();
         Ok(1 + rest as u64)
@@ -331,6 +334,13 @@ impl Source for Objects<'_, '_> {
         if adt.constructors[tag].fields.is_empty() {
             return misused(tag, &self.at_hand);
         }
+        if let Ok(by_name) = fields.downcast::<PyDict>()
+            && !adt.constructors[tag].names.is_empty()
+        {
+            let (members, keys) = (by_name.clone(), by_name.keys());
+            self.enter(Open::Members(members, keys, 0))?;
+            return Ok(Tag::ByName(tag));
+        }
         self.at_hand = fields;
         if !self.begin_list()? {
             return Err(Problem::Value {
@@ -339,6 +349,37 @@ impl Source for Objects<'_, '_> {
             });
         }
         Ok(Tag::Of(tag))
+    }
+
+    fn field(
+        &mut self,
+        _is_first: bool,
+        constructor: &Constructor,
+    ) -> Result<Option<usize>, Problem> {
+        let py = self.at_hand.py();
+        let key = match self.open.last_mut() {
+            Some(Open::Members(members, keys, next)) if *next < keys.len() => {
+                *next += 1;
+                let key = keys.get_item(*next - 1);
+                key.and_then(|key| Ok((members.get_item(&key)?, key)))
+            }
+            _ => {
+                self.leave();
+                return Ok(None);
+            }
+        };
+        let (value, key) = key.map_err(|error| self.raised(py, error))?;
+        let is_it = |name: &String| matches!(key.eq(name.as_str()), Ok(true));
+        let place = constructor.names.iter().position(is_it);
+        let (Some(value), Some(_)) = (value, place) else {
+            let names = constructor.names.join(", ");
+            return Err(Problem::Value {
+                expected: format!("a field of {} ({names})", constructor.name),
+                found: describe(&key),
+            });
+        };
+        self.at_hand = value;
+        Ok(place)
     }
 
     fn end_fields(&mut self) -> Result<(), Problem> {

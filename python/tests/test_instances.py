@@ -269,3 +269,29 @@ def test_cost_grows_with_the_instance(count):
 def test_json_of_a_line_is_an_instance(treelstm, trees):
     line = json.dumps(trees[0][0])
     assert np.array_equal(treelstm([json.loads(line)])[0], np.float32(trees[1][0]["output"]))
+
+
+def test_fields_by_name(program):
+    model = program(
+        "type Tree = Leaf(word: i32) | Node(left: Tree, from: i32, right: Tree)\n"
+        "fn main(t: Tree) -> Tree { t }"
+    )
+    Leaf, Node = model.types.Leaf, model.types.Node
+    tree = Node(left=Leaf(3), from_=4, right=Leaf(word=5))
+    by_name = {"Node": {"right": {"Leaf": {"word": 5}}, "left": ("Leaf", 3), "from": 4}}
+    for form in (tree, by_name, ("Node", ("Leaf", 3), 4, {"Leaf": [5]})):
+        out = model([{"t": form}])[0]
+        assert out == tree
+        assert (out.left.word, out.from_, out.right) == (3, 4, Leaf(5))
+    assert repr(tree) == "Node(left=Leaf(word=3), from_=4, right=Leaf(word=5))"
+    for bad, message in (
+        ({"Leaf": {"words": 1}}, "a field of Leaf"),
+        ({"Leaf": {}}, "no such field"),
+        ({"Leaf": {1: 1}}, "a field of Leaf"),
+    ):
+        with pytest.raises(cohort.InstanceError, match=message):
+            model([{"t": bad}])
+    cycle = {}
+    cycle["Node"] = {"left": cycle}
+    with pytest.raises(cohort.InstanceError, match="contains itself"):
+        model([{"t": cycle}])

@@ -80,6 +80,14 @@ fn types(manifest: &Manifest) -> Result<(), Error> {
             for field in &constructor.fields {
                 ty(manifest, field).map_err(broken)?;
             }
+            let names: HashSet<&String> = constructor.names.iter().collect();
+            let count = constructor.names.len();
+            if count != 0 && count != constructor.fields.len() || names.len() < count {
+                let name = &constructor.name;
+                return Err(broken(format!(
+                    "names of fields of `{name}` that do not fit"
+                )));
+            }
         }
     }
     Ok(())

@@ -17,15 +17,19 @@ def Cfb_AdtOp : Cfb_Op<"adt", [
     - `cfb_adt_c2`: there is at least one constructor.
     - `cfb_adt_c3`: the names of the constructors differ.
     - `cfb_adt_c4`: every `!cfb.adt` among the fields is declared.
+    - `cfb_adt_c5`: with `names` there is one list for each constructor, of no names or of one for each
+      field, and no name comes twice.
 
     ```mlir
     cfb.adt @Tree ["Leaf", "Node"] [[i32], [!cfb.adt<@Tree>, !cfb.adt<@Tree>]]
+        {names = [[], ["left", "right"]]}
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     StrArrayAttr:$constructors,
-    TypedArrayAttrBase<TypeArrayAttr, "array of arrays of types">:$fields
+    TypedArrayAttrBase<TypeArrayAttr, "array of arrays of types">:$fields,
+    OptionalAttr<TypedArrayAttrBase<StrArrayAttr, "array of arrays of strings">>:$names
   );
   let assemblyFormat = "$sym_name $constructors $fields attr-dict";
   let hasVerifier = 1;
@@ -207,6 +211,49 @@ def Cfb_ForceOp : Cfb_Op<"force", [Cfb_MayFail]> {
     qualified(type($value)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
+}
+
+def Cfb_DebugOp : Cfb_Op<"debug"> {
+  let summary = "shows a value to the user";
+  let description = [{
+    The operands are a value of the type, flattened. The instance waits until all of it is computed. As
+    this is seen from outside, an operation like this is neither removed nor repeated, and those of an
+    instance stay in their order.
+
+    - `cfb_debug_c1`: the operands' types are those of `type`, flattened. A tensor may be held as its
+      lazy handle.
+
+    ```mlir
+    cfb.debug "h"(%h, %c) {type = tuple<tensor<28xf32>, i32>} : tensor<28xf32>, i32
+    ```
+  }];
+  let arguments = (ins StrAttr:$text, TypeAttr:$type, Variadic<AnyType>:$values);
+  let assemblyFormat = "$text `(` $values `)` attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
+def Cfb_StrConstantOp : Cfb_Op<"str_constant", [Pure]> {
+  let summary = "a text that the program has";
+  let description = [{
+    ```mlir
+    %s = cfb.str_constant "the"
+    ```
+  }];
+  let arguments = (ins StrAttr:$text);
+  let results = (outs Cfb_StrType:$result);
+  let assemblyFormat = "$text attr-dict";
+}
+
+def Cfb_StrEqualOp : Cfb_Op<"str_equal", [Pure]> {
+  let summary = "whether two texts are the same";
+  let description = [{
+    ```mlir
+    %same = cfb.str_equal %a, %b
+    ```
+  }];
+  let arguments = (ins Cfb_StrType:$lhs, Cfb_StrType:$rhs);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict";
 }
 
 def Cfb_InstanceKeyOp : Cfb_Op<"instance_key", [Pure]> {

@@ -36,6 +36,15 @@ def Cfb_ArrayType : Cfb_Type<"Array", "array"> {
   let assemblyFormat = "`<` $elementType `>`";
 }
 
+def Cfb_StrType : Cfb_Type<"Str", "str"> {
+  let summary = "a text, which only passes through a program";
+  let description = [{
+    ```mlir
+    !cfb.str
+    ```
+  }];
+}
+
 def Cfb_LazyType : Cfb_Type<"Lazy", "lazy"> {
   let summary = "a handle of a tensor that a recorded kernel call will produce";
   let description = [{

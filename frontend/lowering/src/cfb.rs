@@ -6,31 +6,39 @@ use melior::ir::{
     attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
 };
 
-pub fn adt<'c>(at: Builder<'c>, name: &str, constructors: &[(&str, Vec<Type<'c>>)]) {
+/// One of a data type.
+pub struct Constructor<'n, 'c> {
+    pub name: &'n str,
+    pub fields: Vec<Type<'c>>,
+    /// One a field, or none at all.
+    pub names: &'n [String],
+}
+
+pub fn adt<'c>(at: Builder<'c>, name: &str, constructors: &[Constructor<'_, 'c>]) {
     let context = at.context();
     let text = |text: &str| -> Attribute<'c> { StringAttribute::new(context, text).into() };
-    let names: Vec<_> = constructors.iter().map(|(name, _)| text(name)).collect();
-    let fields: Vec<_> = constructors
-        .iter()
-        .map(|(_, fields)| {
-            let types: Vec<_> = fields
-                .iter()
-                .map(|ty| TypeAttribute::new(*ty).into())
-                .collect();
-            ArrayAttribute::new(context, &types).into()
-        })
-        .collect();
-    at.op(
-        "cfb.adt",
-        &[],
-        &[],
-        &[
-            ("sym_name", text(name)),
-            ("constructors", ArrayAttribute::new(context, &names).into()),
-            ("fields", ArrayAttribute::new(context, &fields).into()),
-        ],
-        vec![],
-    );
+    let list = |elements: Vec<Attribute<'c>>| -> Attribute<'c> {
+        ArrayAttribute::new(context, &elements).into()
+    };
+    let each = |of: &dyn Fn(&Constructor<'_, 'c>) -> Attribute<'c>| {
+        list(constructors.iter().map(of).collect())
+    };
+    let mut attributes = vec![
+        ("sym_name", text(name)),
+        ("constructors", each(&|constructor| text(constructor.name))),
+        (
+            "fields",
+            each(&|constructor| {
+                let types = constructor.fields.iter();
+                list(types.map(|ty| TypeAttribute::new(*ty).into()).collect())
+            }),
+        ),
+    ];
+    if constructors.iter().any(|own| !own.names.is_empty()) {
+        let names = each(&|own| list(own.names.iter().map(|name| text(name)).collect()));
+        attributes.push(("names", names));
+    }
+    at.op("cfb.adt", &[], &[], &attributes, vec![]);
 }
 
 pub fn construct<'c>(

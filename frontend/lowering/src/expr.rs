@@ -165,7 +165,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
 
             ExprKind::Gather { table, indices } => vec![self.gather(at, expr, table, indices)],
 
-            ExprKind::CumSum { .. } | ExprKind::Sort { .. } | ExprKind::SegmentSum { .. } => {
+            ExprKind::CumSum { .. }
+            | ExprKind::Sort { .. }
+            | ExprKind::SegmentSum { .. }
+            | ExprKind::Scatter { .. } => {
                 vec![self.pairwise(at, expr)]
             }
         }

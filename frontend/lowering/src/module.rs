@@ -133,7 +133,11 @@ fn declare_adt<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, id: AdtId) {
                 .iter()
                 .map(|ty| unit.types.whole(ty))
                 .collect();
-            (constructor.name.as_str(), fields)
+            cfb::Constructor {
+                name: &constructor.name,
+                fields,
+                names: &constructor.names,
+            }
         })
         .collect();
     cfb::adt(

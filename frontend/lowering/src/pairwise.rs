@@ -43,6 +43,18 @@ impl<'c> Lowering<'_, 'c> {
                 let segments = self.segments(at, segments, &shape[0]);
                 self.segment_sums(at, operand, segments, values, &shape)
             }
+            ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            } => {
+                let source = shape_of(&rows.ty);
+                let value = self.value(at, value);
+                let indices = self.segments(at, indices, &shape[0]);
+                let rows = self.value(at, rows);
+                let elem = elem_of(&expr.ty);
+                self.scattered(at, elem, (value, &shape), indices, (rows, &source))
+            }
             other => unreachable!("no fold over pairs: {other:?}"),
         }
     }
@@ -182,6 +194,45 @@ impl<'c> Lowering<'_, 'c> {
         let zero = numbers::zero(elem);
         let counted = numbers::select(at, counts, all, own.filled(&pairs, zero));
         own.reduce(Binary::Add, zero, counted, shape, 1)
+    }
+
+    /// A tensor with rows in place of those that the indices name, the last of each.
+    fn scattered(
+        &self,
+        at: Builder<'c>,
+        elem: Elem,
+        (value, shape): (Val<'c>, &[Dim]),
+        indices: Val<'c>,
+        (rows, source): (Val<'c>, &[Dim]),
+    ) -> Val<'c> {
+        let (own, integers) = (self.tensors(at, elem), self.tensors(at, Elem::I32));
+        // Which of the rows each place takes, -1 for none.
+        let (places, pairs) = (&shape[..1], [shape[0].clone(), source[0].clone()]);
+        let named = integers.broadcast(indices, &pairs, &[0]);
+        let place = self.iota(at, &pairs, 0);
+        let is_named = numbers::binary(at, Binary::Eq, Elem::I32, named, place);
+        let none = Literal::I32(-1);
+        let row = self.iota(at, &pairs, 1);
+        let row = numbers::select(at, is_named, row, integers.filled(&pairs, none));
+        let last = integers.reduce(Binary::Max, none, row, places, 1);
+        // A maximum hands the row on as it is, also NaN and negative zeros.
+        let pairs = inserted(source, 0, &shape[0]);
+        let others: Vec<usize> = (1..pairs.len()).collect();
+        let taken = integers.broadcast(last, &pairs, &others);
+        let row = self.iota(at, &pairs, 1);
+        let is_taken = numbers::binary(at, Binary::Eq, Elem::I32, taken, row);
+        let all = own.broadcast(rows, &pairs, &[0]);
+        let least = numbers::neutral(Reduction::Max, elem);
+        let candidates = numbers::select(at, is_taken, all, own.filled(&pairs, least));
+        let scattered = own.reduce(Binary::Max, least, candidates, shape, 1);
+        let inner: Vec<usize> = (1..shape.len()).collect();
+        let last = match inner.is_empty() {
+            true => last,
+            false => integers.broadcast(last, shape, &inner),
+        };
+        let zeros = integers.filled(shape, numbers::zero(Elem::I32));
+        let is_kept = numbers::binary(at, Binary::Lt, Elem::I32, last, zeros);
+        numbers::select(at, is_kept, value, scattered)
     }
 }
 

@@ -81,6 +81,11 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         K::Row { table, index } => vec![table, index],
         K::Gather { table, indices } => vec![table, indices],
         K::SegmentSum { values, segments } => vec![values, segments],
+        K::Scatter {
+            value,
+            indices,
+            rows,
+        } => vec![value, indices, rows],
     }
 }
 

@@ -55,6 +55,8 @@ pub const BUILTINS: &[(&str, &str)] = &[
     ("one_hot", "one_hot(indices, C)"),
     ("einsum", "einsum(\"ij,jk->ik\", a, b)"),
     ("segment_sum", "segment_sum(x, segments, C)"),
+    ("scatter", "scatter(x, indices, rows)"),
+    ("scatter_add", "scatter_add(x, indices, rows)"),
     ("split", "let (a, b) = split(x) or split(x, 2, axis = 0)"),
     ("concat", "concat(a, b, …) or concat(a, b, axis = 0)"),
     ("reshape", "reshape(x, [n, 2*D])"),

@@ -118,7 +118,8 @@ impl Body<'_> {
         let is_too_large = whole.subtract(count).is_some_and(|rest| at_most(&rest, -1));
         let diagnostic = if at_most(count, 0) || is_too_large {
             let message = format!("`topk` takes 1 to {all} elements here, not {taken}");
-            Diagnostic::error("E0407", message).at(&asked.span, "not so many")
+            Diagnostic::error("E0407", message)
+                .at(&asked.span, format!("the axis has length {all}"))
         } else if count != whole && count.atoms().any(|atom| !matches!(atom, Atom::Program(_))) {
             Diagnostic::error(
                 "E0708",
@@ -195,6 +196,80 @@ impl Body<'_> {
         }
         let ty = Ty::tensor(elem, shape);
         self.op(Op::SegmentSum, vec![values, segments], ty, args.span)
+    }
+
+    /// `scatter(x, indices, rows)`: `x` with other rows in the places that the indices name.
+    pub fn scatter(&mut self, args: &Args<'_>) -> hir::Expr {
+        let Some([value, indices, rows]) = self.exactly(args) else {
+            return self.error(args.span);
+        };
+        let value = self.expr(value, Some(&F32));
+        let Some((elem, shape)) = self.tensor(&value) else {
+            return self.refuse(args, &value, "a tensor");
+        };
+        let Some((indices, rows)) = self.rows_to_scatter(args, &value, indices, rows) else {
+            return self.error(args.span);
+        };
+        let span = args.span;
+        let ty = value.ty.clone();
+        if elem != Elem::Bool {
+            return self.op(Op::Scatter, vec![value, indices, rows], ty, span);
+        }
+        let [value, rows] = [value, rows].map(|flags| match self.infer.shallow(&flags.ty) {
+            Ty::Tensor { shape, .. } => {
+                let elem = Elem::I32;
+                self.op(Op::Cast, vec![flags], Ty::Tensor { elem, shape }, span)
+            }
+            _ => flags,
+        });
+        let numbers = Ty::tensor(Elem::I32, shape);
+        let numbers = self.op(Op::Scatter, vec![value, indices, rows], numbers, span);
+        let zero = self.int(0, false, span, Some(&I32));
+        let is_not = Op::Binary(Binary::Ne);
+        self.op(is_not, vec![numbers, zero], ty, span)
+    }
+
+    /// `scatter_add(x, indices, rows)`: `x` and the sum of the rows that go to each place.
+    pub fn scatter_add(&mut self, args: &Args<'_>) -> hir::Expr {
+        let Some([value, indices, rows]) = self.exactly(args) else {
+            return self.error(args.span);
+        };
+        let value = self.expr(value, Some(&F32));
+        let Some((Elem::F32 | Elem::I32, _)) = self.tensor(&value) else {
+            return self.refuse(args, &value, "a tensor of numbers");
+        };
+        let Some((indices, rows)) = self.rows_to_scatter(args, &value, indices, rows) else {
+            return self.error(args.span);
+        };
+        let ty = value.ty.clone();
+        let sums = self.op(Op::SegmentSum, vec![rows, indices], ty.clone(), args.span);
+        self.op(Op::Binary(Binary::Add), vec![value, sums], ty, args.span)
+    }
+
+    /// Indices of rows of a tensor, and as many rows like its own.
+    fn rows_to_scatter(
+        &mut self,
+        args: &Args<'_>,
+        value: &hir::Expr,
+        indices: &ast::Expr,
+        rows: &ast::Expr,
+    ) -> Option<(hir::Expr, hir::Expr)> {
+        let indices = self.expr(indices, None);
+        let (elem, mut shape) = self.tensor(value)?;
+        let count = match self.tensor(&indices) {
+            Some((Elem::I32, count)) if count.len() == 1 => count.into_iter().next()?,
+            _ => {
+                self.refuse(args, &indices, "i32[_]; an array becomes one by `stack`");
+                return None;
+            }
+        };
+        *shape.first_mut()? = count;
+        let why = Why {
+            span: Some(&indices.span),
+            text: "with a row for each index",
+        };
+        let rows = self.expect(rows, &Ty::tensor(elem, shape), &why);
+        Some((indices, rows))
     }
 
     /// A tensor of numbers, its parts, and the axis that is meant: the last where none is given.

@@ -45,10 +45,11 @@ impl Body<'_> {
                 let ty = self.infer.open(&ty);
                 PatternKind::Bind(self.declare(name, ty))
             }
-            ast::PatternKind::Name(name) => self.constructor_pattern(name, &[], &ty, span),
+            ast::PatternKind::Name(name) => self.constructor_pattern(name, Some(&[]), &ty, span),
             ast::PatternKind::Constructor { name, fields } => {
-                self.constructor_pattern(name, fields, &ty, span)
+                self.constructor_pattern(name, Some(fields), &ty, span)
             }
+            ast::PatternKind::AnyFields(name) => self.constructor_pattern(name, None, &ty, span),
             ast::PatternKind::Tuple(parts) => return self.tuple_pattern(parts, ty, span),
             ast::PatternKind::Or(parts) => self.or_pattern(parts, &ty),
             ast::PatternKind::Int(value) => {
@@ -118,10 +119,11 @@ impl Body<'_> {
         }
     }
 
+    /// Without patterns of its fields they may be anything.
     fn constructor_pattern(
         &mut self,
         name: &ast::Ident,
-        fields: &[ast::FieldPattern],
+        fields: Option<&[ast::FieldPattern]>,
         ty: &Ty,
         span: &Span,
     ) -> PatternKind {
@@ -138,7 +140,7 @@ impl Body<'_> {
             };
             self.report(diagnostic);
             // The variables still exist, so that their uses are no mistakes of their own.
-            for field in fields {
+            for field in fields.unwrap_or_default() {
                 self.pattern_in(&field.pattern, &Ty::Error);
             }
             return PatternKind::Wildcard;
@@ -173,7 +175,8 @@ impl Body<'_> {
         let Some(shape) = decl.constructors.get(constructor) else {
             return PatternKind::Wildcard;
         };
-        if fields.iter().any(|field| field.name.is_some()) {
+        let by_name = |fields: &&[ast::FieldPattern]| fields.iter().any(|f| f.name.is_some());
+        if let Some(fields) = fields.filter(by_name) {
             let fields = self.named_patterns(name, shape, fields, &types, span);
             return PatternKind::Construct {
                 adt,
@@ -181,7 +184,9 @@ impl Body<'_> {
                 fields,
             };
         }
-        if shape.fields.len() != fields.len() {
+        let is_short = fields.is_some_and(|fields| fields.len() != shape.fields.len());
+        let fields = fields.unwrap_or_default();
+        if is_short {
             self.report(
                 Diagnostic::error(
                     "E0302",
@@ -194,7 +199,10 @@ impl Body<'_> {
                 )
                 .at(span, format!("{} here", plural(fields.len(), "field")))
                 .see(&shape.name.span, "declared here")
-                .note("write `_` for a field that is not used"),
+                .note(format!(
+                    "write `_` for a field that is not used, or `{}(..)` for all of them",
+                    name.name
+                )),
             );
         }
         let mut checked: Vec<hir::Pattern> = Vec::new();

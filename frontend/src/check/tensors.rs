@@ -21,6 +21,8 @@ impl Body<'_> {
             "one_hot" => self.one_hot(args),
             "einsum" => self.einsum(args),
             "segment_sum" => self.segment_sum(args),
+            "scatter" => self.scatter(args),
+            "scatter_add" => self.scatter_add(args),
             "split" => self.split(args, hint),
             "concat" => self.concat(args),
             "reshape" => self.reshape(args),

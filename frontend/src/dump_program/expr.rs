@@ -254,6 +254,11 @@ impl Dump<'_> {
             ExprKind::SegmentSum { values, segments } => {
                 (name("segment_sum"), vec![values, segments])
             }
+            ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            } => (name("scatter"), vec![value, indices, rows]),
             ExprKind::Slice {
                 value,
                 axis,

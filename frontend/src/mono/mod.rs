@@ -296,6 +296,11 @@ impl Mono<'_> {
                         .iter()
                         .map(|field| self.field_type(field, &args, &constructor.name.span))
                         .collect(),
+                    names: constructor
+                        .names
+                        .iter()
+                        .map(|name| name.name.clone())
+                        .collect(),
                 })
                 .collect();
             if let Some(adt) = self.adts.get_mut(id.0) {

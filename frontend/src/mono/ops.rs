@@ -50,6 +50,11 @@ impl Instance<'_, '_> {
             (Op::SegmentSum, Some(values), Some(segments), _) => {
                 ExprKind::SegmentSum { values, segments }
             }
+            (Op::Scatter, Some(value), Some(indices), Some(rows)) => ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            },
             (Op::Slice { axis, bounds }, Some(value), start, end) => {
                 let numbers = start.map(|start| (*start, end.map(|end| *end)));
                 return self.slice(*value, *axis, bounds.as_ref(), numbers, ty, span);

@@ -27,6 +27,7 @@ pub fn program(program: &Program, flow: &Flow<'_>) -> Result<Program, Vec<Diagno
                         .zip(places)
                         .map(|(field, places)| flow.staged(field, places))
                         .collect(),
+                    names: constructor.names.clone(),
                 })
                 .collect(),
             span: adt.span.clone(),

@@ -416,6 +416,16 @@ impl<'p> Flow<'p> {
                 self.expr(index);
                 self.computed(&expr.ty)
             }
+            ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            } => {
+                for operand in [value, indices, rows] {
+                    self.expr(operand);
+                }
+                self.computed(&expr.ty)
+            }
             ExprKind::Concat { values, .. } => {
                 for value in values {
                     self.expr(value);

@@ -146,6 +146,15 @@ impl Emit<'_, '_> {
                 values: self.tensor(values),
                 segments: self.tensor(segments),
             },
+            ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            } => ExprKind::Scatter {
+                value: self.tensor(value),
+                indices: self.tensor(indices),
+                rows: self.tensor(rows),
+            },
             ExprKind::Slice {
                 value,
                 axis,

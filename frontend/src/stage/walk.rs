@@ -58,6 +58,11 @@ macro_rules! children {
                     visit(first);
                     visit(second);
                 }
+                ExprKind::Scatter { value, indices, rows } => {
+                    visit(value);
+                    visit(indices);
+                    visit(rows);
+                }
                 ExprKind::TupleGet { tuple: value, .. }
                 | ExprKind::Phase(value)
                 | ExprKind::Len(value)

@@ -280,6 +280,8 @@ pub enum PatternKind {
         name: Ident,
         fields: Vec<FieldPattern>,
     },
+    /// `Node(..)`: the constructor with whatever fields.
+    AnyFields(Ident),
     Tuple(Vec<Pattern>),
     /// `A | B`: whichever matches first; all bind the same names.
     Or(Vec<Pattern>),

@@ -149,6 +149,7 @@ pub fn dump_pattern(pattern: &Pattern) -> String {
                 .collect();
             format!("{}({})", name.name, fields.join(", "))
         }
+        PatternKind::AnyFields(name) => format!("{}(..)", name.name),
         PatternKind::Or(parts) => {
             let parts: Vec<String> = parts.iter().map(dump_pattern).collect();
             format!("({})", parts.join(" | "))

@@ -383,6 +383,13 @@ impl Verify<'_> {
             } => {
                 self.operands(expr, &[table, indices], is_tensor);
             }
+            ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            } => {
+                self.operands(expr, &[value, indices, rows], is_tensor);
+            }
             ExprKind::DimSize { value, axis } => {
                 self.expr(value);
                 self.check("the axis", *axis < rank(&value.ty), expr);

@@ -302,8 +302,9 @@ impl Tables {
     fn constructors(&mut self, adt: OperationRef<'_, '_>) -> Result<Vec<Constructor>, Failed> {
         let names = array(adt, "constructors");
         let fields = array(adt, "fields");
+        let of_fields = array(adt, "names");
         let mut constructors = Vec::new();
-        for (name, fields) in names.into_iter().zip(fields) {
+        for (number, (name, fields)) in names.into_iter().zip(fields).enumerate() {
             let name = StringAttribute::try_from(name).map(|name| name.value().to_owned());
             let fields = ArrayAttribute::try_from(fields)
                 .map(elements)
@@ -317,6 +318,9 @@ impl Tables {
             constructors.push(Constructor {
                 name: name.unwrap_or_default(),
                 fields,
+                names: of_fields
+                    .get(number)
+                    .map_or(vec![], |names| strings(*names)),
             });
         }
         Ok(constructors)

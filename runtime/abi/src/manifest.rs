@@ -151,6 +151,9 @@ pub struct Adt {
 pub struct Constructor {
     pub name: String,
     pub fields: Vec<Type>,
+    /// The names of the fields: one a field, or none at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -24,6 +24,8 @@ pub struct Builder<'m> {
     slots: usize,
     pub(super) frames: Vec<Frame<'m>>,
     pub(super) values: Vec<u64>,
+    /// Of the constructors around the value at hand whose fields come by name: which were there.
+    pub(super) given: Vec<bool>,
     /// Position in each dim of the tensor that is being read.
     pub(super) counters: Vec<u64>,
     /// Position in each leading dim of the ragged tensor that is being read.
@@ -86,6 +88,7 @@ impl<'m> Builder<'m> {
             slots,
             frames: Vec::new(),
             values: Vec::new(),
+            given: Vec::new(),
             counters: Vec::new(),
             leading: Vec::new(),
             argument: 0,

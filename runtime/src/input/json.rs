@@ -1,6 +1,6 @@
 //! A line of JSON as a source, and as an instance: its keys and its id.
 
-use cohort_abi::manifest::{Adt, Elem, Manifest};
+use cohort_abi::manifest::{Adt, Constructor, Elem, Manifest};
 
 use super::Inputs;
 use super::builder::Builder;
@@ -254,15 +254,47 @@ impl Source for Cursor<'_> {
             (false, true) => {
                 *self = look;
                 self.close(b':', "`:`")?;
+                let has_names = !constructor.names.is_empty();
+                if has_names && self.take(b'{') {
+                    return Ok(Tag::ByName(tag));
+                }
                 if !self.take(b'[') {
+                    let or_by_name = if has_names { " or an object" } else { "" };
                     return Err(Problem::Value {
-                        expected: format!("a list of the fields of {}", constructor.name),
+                        expected: format!(
+                            "a list{or_by_name} of the fields of {}",
+                            constructor.name
+                        ),
                         found: self.found(),
                     });
                 }
             }
         }
         Ok(Tag::Of(tag))
+    }
+
+    fn field(
+        &mut self,
+        is_first: bool,
+        constructor: &Constructor,
+    ) -> Result<Option<usize>, Problem> {
+        if is_first {
+            if self.take(b'}') {
+                return Ok(None);
+            }
+        } else if !self.take(b',') {
+            self.close(b'}', "`,` or `}`")?;
+            return Ok(None);
+        }
+        let key = self.key().map_err(|malformed| self.problem(malformed))?;
+        let name = unescape(key);
+        match constructor.names.iter().position(|own| *own == name) {
+            Some(place) => Ok(Some(place)),
+            None => Err(Problem::Value {
+                expected: super::message::field_of(constructor),
+                found: shorten(key),
+            }),
+        }
     }
 
     fn end_fields(&mut self) -> Result<(), Problem> {

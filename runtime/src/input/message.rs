@@ -154,6 +154,12 @@ impl Builder<'_> {
                 Some(Frame::Fields {
                     constructor, index, ..
                 }) => format!(".{}[{index}]", constructor.name),
+                Some(Frame::ByName {
+                    constructor, field, ..
+                }) => match field.and_then(|field| constructor.names.get(field)) {
+                    Some(field) => format!(".{}.{field}", constructor.name),
+                    None => format!(".{}", constructor.name),
+                },
                 None => {
                     let position = segment - frames;
                     let index = (self.leading.get(position))
@@ -176,11 +182,17 @@ pub(super) fn expected_scalar(elem: Elem) -> &'static str {
 
 /// How a value of the constructor is written.
 pub(super) fn form(constructor: &Constructor) -> String {
-    let Constructor { name, fields } = constructor;
+    let Constructor { name, fields, .. } = constructor;
     match fields.len() {
         0 => format!("\"{name}\", a constructor without fields"),
         count => format!("{{\"{name}\": [{}]}}", vec!["…"; count].join(", ")),
     }
+}
+
+/// What stands where a field of the constructor should.
+pub(super) fn field_of(constructor: &Constructor) -> String {
+    let names = constructor.names.join(", ");
+    format!("a field of {} ({names})", constructor.name)
 }
 
 /// Another element behind the last of `length` parts.

@@ -1,6 +1,6 @@
 //! What instances are read from, whatever their format.
 
-use cohort_abi::manifest::{Adt, Elem};
+use cohort_abi::manifest::{Adt, Constructor, Elem};
 
 use super::message::Problem;
 
@@ -25,6 +25,16 @@ pub trait Source {
     /// a tag. If that has fields, their list is entered, and [`Source::end_fields`] comes behind it.
     fn constructor(&mut self, number: usize, adt: &Adt) -> Result<Tag, Problem>;
 
+    /// Goes to the next field of the innermost constructor whose fields come by name; which one it is.
+    /// `None` is their end: the fields are left then.
+    fn field(
+        &mut self,
+        _is_first: bool,
+        _constructor: &Constructor,
+    ) -> Result<Option<usize>, Problem> {
+        Ok(None)
+    }
+
     fn end_fields(&mut self) -> Result<(), Problem>;
 
     /// Takes a whole tensor, where one is at hand that need not be read element by element.
@@ -39,6 +49,8 @@ pub trait Source {
 /// What a source found where a constructor should be.
 pub enum Tag {
     Of(usize),
+    /// Its fields come in any order, and [`Source::field`] tells which.
+    ByName(usize),
     /// Nothing that could be one, or one of another type; in words.
     Other(String),
     /// The constructor of this tag, but with fields where it has none, or without where it has some.

@@ -11,6 +11,7 @@ use super::Inputs;
 use super::builder::Builder;
 use super::message::{END_OF_LIST, Problem, too_many};
 use super::source::{Source, Tag};
+use crate::output::slot_count;
 
 /// Nodes of constructors without fields are the same everywhere, so they need no memory.
 pub(super) static TAGS: [u64; 256] = {
@@ -41,11 +42,24 @@ pub(super) enum Frame<'m> {
         index: usize,
         base: usize,
     },
+    /// Fields that come by name. Room for all of them lies behind the tag, at `base`; whether each was
+    /// there is in the builder's `given`, from that place on.
+    ByName {
+        constructor: &'m Constructor,
+        field: Option<usize>,
+        base: usize,
+        given: usize,
+    },
     Array {
         element: Want<'m>,
         index: u64,
         base: usize,
     },
+}
+
+/// Slots of the fields before one.
+fn field_offset(constructor: &Constructor, field: usize) -> usize {
+    constructor.fields.iter().take(field).map(slot_count).sum()
 }
 
 impl<'m> Builder<'m> {
@@ -58,6 +72,7 @@ impl<'m> Builder<'m> {
     ) -> Result<(), Problem> {
         self.frames.clear();
         self.values.clear();
+        self.given.clear();
         self.counters.clear();
         self.leading.clear();
         let mut want = Want::Value(ty);
@@ -161,6 +176,15 @@ impl<'m> Builder<'m> {
         loop {
             let (types, index) = match self.frames.last_mut() {
                 None => return Ok(None),
+                Some(Frame::ByName { .. }) => match self.next_by_name(source, false)? {
+                    Some(next) => return Ok(Some(next)),
+                    None => {
+                        if let Some(Frame::ByName { base, .. }) = self.frames.pop() {
+                            self.replace_by_pointer(inputs, base)?;
+                        }
+                        continue;
+                    }
+                },
                 Some(Frame::Array {
                     element,
                     index,
@@ -204,6 +228,56 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// Puts the field that was read in its place; what comes next, or `None` where all are there and the
+    /// source has left them.
+    fn next_by_name(
+        &mut self,
+        source: &mut impl Source,
+        is_first: bool,
+    ) -> Result<Option<Want<'m>>, Problem> {
+        let Some(Frame::ByName {
+            constructor,
+            field,
+            base,
+            given,
+        }) = self.frames.last_mut()
+        else {
+            return Ok(None);
+        };
+        let (constructor, base, given) = (*constructor, *base, *given);
+        if let Some(read) = field.take() {
+            let place = base + 1 + field_offset(constructor, read);
+            let from = self.values.len() - slot_count(&constructor.fields[read]);
+            self.values.copy_within(from.., place);
+            self.values.truncate(from);
+        }
+        let next = source.field(is_first, constructor)?;
+        if let Some(next) = next {
+            *field = Some(next);
+            if std::mem::replace(&mut self.given[given + next], true) {
+                return Err(Problem::Value {
+                    expected: "a field once".to_owned(),
+                    found: format!("`{}` again", constructor.names[next]),
+                });
+            }
+            return Ok(Some(Want::Value(&constructor.fields[next])));
+        }
+        if let Some(missing) = self.given[given..].iter().position(|given| !given) {
+            *field = Some(missing);
+            return Err(self.missing(&constructor.fields[missing]));
+        }
+        self.given.truncate(given);
+        source.end_fields()?;
+        Ok(None)
+    }
+
+    fn missing(&self, ty: &Type) -> Problem {
+        Problem::Value {
+            expected: self.expected(ty),
+            found: "no such field".to_owned(),
+        }
+    }
+
     fn begin_list(&self, source: &mut impl Source, ty: &Type) -> Result<(), Problem> {
         match source.begin_list()? {
             true => Ok(()),
@@ -227,8 +301,9 @@ impl<'m> Builder<'m> {
         adt: &'m Adt,
         inputs: &mut Inputs,
     ) -> Result<Option<Want<'m>>, Problem> {
-        let tag = match source.constructor(number, adt)? {
-            Tag::Of(tag) => tag,
+        let (tag, by_name) = match source.constructor(number, adt)? {
+            Tag::Of(tag) => (tag, false),
+            Tag::ByName(tag) => (tag, true),
             Tag::Other(found) => {
                 let expected = self.expected(ty);
                 return Err(Problem::Value { expected, found });
@@ -247,6 +322,24 @@ impl<'m> Builder<'m> {
             self.values.push(pointer);
             return Ok(None);
         };
+        if by_name {
+            let (base, given) = (self.values.len(), self.given.len());
+            self.values.push(tag as u64);
+            let slots = field_offset(constructor, constructor.fields.len());
+            self.values.resize(base + 1 + slots, 0);
+            self.given.resize(given + constructor.fields.len(), false);
+            self.frames.push(Frame::ByName {
+                constructor,
+                field: None,
+                base,
+                given,
+            });
+            self.charge(0)?;
+            return match self.next_by_name(source, true)? {
+                Some(first) => Ok(Some(first)),
+                None => Err(self.missing(first)),
+            };
+        }
         self.frames.push(Frame::Fields {
             constructor,
             index: 0,

@@ -127,10 +127,11 @@ impl Writer for Text {
             Group::Node {
                 name, fields: 0, ..
             } => write_string(&mut self.bytes, name),
-            Group::Node { name, .. } => {
+            Group::Node { name, names, .. } => {
+                let open = if names.is_empty() { b": [" } else { b": {" };
                 self.bytes.push(b'{');
                 write_string(&mut self.bytes, name);
-                self.bytes.extend_from_slice(b": [");
+                self.bytes.extend_from_slice(open);
             }
         }
     }
@@ -139,11 +140,17 @@ impl Writer for Text {
         self.bytes.extend_from_slice(b", ");
     }
 
+    fn field(&mut self, name: &str) {
+        write_string(&mut self.bytes, name);
+        self.bytes.extend_from_slice(b": ");
+    }
+
     fn end(&mut self, group: Group<'_>) {
         match group {
             Group::Tuple | Group::Array { .. } => self.bytes.push(b']'),
             Group::Node { fields: 0, .. } => {}
-            Group::Node { .. } => self.bytes.extend_from_slice(b"]}"),
+            Group::Node { names: [], .. } => self.bytes.extend_from_slice(b"]}"),
+            Group::Node { .. } => self.bytes.extend_from_slice(b"}}"),
         }
     }
 

@@ -46,11 +46,13 @@ pub enum Group<'m> {
     Array {
         length: u64,
     },
-    /// A value of a data type: its constructor's tag and name, and how many fields it has.
+    /// A value of a data type: its constructor's tag and name, how many fields it has, and their names
+    /// if they have some.
     Node {
         tag: u64,
         name: &'m str,
         fields: usize,
+        names: &'m [String],
     },
 }
 
@@ -65,6 +67,9 @@ pub trait Writer {
 
     /// Between two parts.
     fn separate(&mut self) {}
+
+    /// The name of the field that comes next, if it has one.
+    fn field(&mut self, _name: &str) {}
 
     fn end(&mut self, group: Group<'_>);
 
@@ -187,6 +192,11 @@ impl<'m> Walk<'m> {
                     if *next > 0 {
                         writer.separate();
                     }
+                    if let Group::Node { names, .. } = group
+                        && let Some(name) = names.get(*next)
+                    {
+                        writer.field(name);
+                    }
                     *next += 1;
                     let part = *slots;
                     // SAFETY: the slots of the parts lie next to each other, in this order; after
@@ -276,6 +286,7 @@ impl<'m> Walk<'m> {
                             tag,
                             name: &constructor.name,
                             fields: constructor.fields.len(),
+                            names: &constructor.names,
                         };
                         // SAFETY: the fields' slots come after the tag.
                         let fields = unsafe { pointer.add(1) };

@@ -19,10 +19,12 @@ fn list() -> Adt {
         name: "List".to_owned(),
         constructors: vec![
             Constructor {
+                names: vec![],
                 name: "Nil".to_owned(),
                 fields: vec![],
             },
             Constructor {
+                names: vec![],
                 name: "Cons".to_owned(),
                 fields: vec![
                     Type::Tuple(vec![Type::Scalar(Elem::F32), Type::Scalar(Elem::Bool)]),
@@ -180,10 +182,12 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         name: "Tree".to_owned(),
         constructors: vec![
             Constructor {
+                names: vec![],
                 name: "Leaf".to_owned(),
                 fields: vec![],
             },
             Constructor {
+                names: vec![],
                 name: "Node".to_owned(),
                 fields: vec![Type::Adt(0), Type::Adt(0)],
             },

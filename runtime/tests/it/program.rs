@@ -51,14 +51,17 @@ pub fn tree_manifest() -> Manifest {
             name: "Tree".to_owned(),
             constructors: vec![
                 Constructor {
+                    names: vec![],
                     name: "Leaf".to_owned(),
                     fields: vec![Type::Scalar(Elem::I32)],
                 },
                 Constructor {
+                    names: vec![],
                     name: "Node".to_owned(),
                     fields: vec![tree(), tree()],
                 },
                 Constructor {
+                    names: vec![],
                     name: "Empty".to_owned(),
                     fields: vec![],
                 },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohort_frontend::program::{AdtId, Dim, Elem, Program, Type};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::error::{ErrorKind, InstanceError};
 use crate::scalar::Scalar;
@@ -138,6 +138,14 @@ impl<'p> Decoder<'p> {
             return Err(bad_input(message));
         };
         let types = &declaration.constructors[constructor].fields;
+        let names = &declaration.constructors[constructor].names;
+        if let Some(Json::Object(members)) = fields
+            && !names.is_empty()
+        {
+            let fields = self.fields_by_name(names, types, members);
+            let fields = fields.map_err(|error| error.at(&format!(".{name}")))?;
+            return Ok(Value::adt(adt, constructor, fields));
+        }
         let fields = match fields {
             Some(_) if types.is_empty() => {
                 return Err(expected(
@@ -152,6 +160,25 @@ impl<'p> Decoder<'p> {
             .and_then(|()| self.values(types.iter().zip(fields)))
             .map_err(|error| error.at(&format!(".{name}")))?;
         Ok(Value::adt(adt, constructor, decoded))
+    }
+
+    /// The fields of a constructor that names them, in whatever order they come.
+    fn fields_by_name(
+        &mut self,
+        names: &[String],
+        types: &'p [Type],
+        members: &Map<String, Json>,
+    ) -> PathResult<Vec<Value>> {
+        if let Some(other) = members.keys().find(|key| !names.contains(key)) {
+            return Err(bad_input(format!("there is no field `{other}`")));
+        }
+        let fields = names.iter().zip(types).map(|(name, ty)| {
+            let field = members.get(name);
+            let field = field.ok_or_else(|| bad_input(format!("the field `{name}` is missing")))?;
+            self.value(ty, field)
+                .map_err(|error| error.at(&format!(".{name}")))
+        });
+        fields.collect()
     }
 
     /// Nested arrays, as deep as the shape is long.

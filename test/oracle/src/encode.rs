@@ -60,7 +60,13 @@ impl Encoder<'_> {
                     return Ok(Json::String(name));
                 }
                 let fields = constructor.fields.iter().zip(&value.fields);
-                let fields = self.values(fields, nesting_left)?;
+                let mut fields = self.values(fields, nesting_left)?;
+                if let Json::Array(values) = &mut fields
+                    && !constructor.names.is_empty()
+                {
+                    let names = constructor.names.iter().cloned();
+                    fields = Json::Object(names.zip(values.drain(..)).collect());
+                }
                 Ok(Json::Object(Map::from_iter([(name, fields)])))
             }
             _ => {

@@ -164,6 +164,7 @@ impl Test {
         let constructors = constructors
             .iter()
             .map(|(name, fields)| Constructor {
+                names: vec![],
                 name: (*name).to_owned(),
                 fields: fields.clone(),
             })

@@ -10,3 +10,6 @@ cfb.adt @Cell ["Cell"] [[tuple<tensor<3xf32>, tuple<i32, f32>>, !cfb.array<!cfb.
 
 // CHECK: cfb.adt @Side ["Left", "Right"] {{\[}}[], []] {note = "no fields"}
 cfb.adt @Side ["Left", "Right"] [[], []] {note = "no fields"}
+
+// CHECK: cfb.adt @Named ["None", "Some"] {{\[}}[], [i32, i32]] {names = {{\[}}[], ["first", "second"]]}
+cfb.adt @Named ["None", "Some"] [[], [i32, i32]] {names = [[], ["first", "second"]]}

@@ -493,5 +493,29 @@ fn order(table: &mut Table) {
             let text = format!("segment_sum({x}, abs({segments}) % 2, E)");
             table.end(text, elem, &with(&whole, 0, "E"));
         }
+        for elem in [F32, I32, Bool] {
+            let x = table.operand(elem, &with(&whole, 0, "E"));
+            let indices = table.operand(I32, &whole[..1]);
+            let rows = table.operand(elem, &whole);
+            let text = format!("scatter({x}, abs({indices}) % 2, {rows})");
+            table.end(text, elem, &with(&whole, 0, "E"));
+        }
+        let x = table.operand(F32, &whole);
+        let indices = table.operand(I32, &shape("2"));
+        let rows = table.operand(F32, &with(&whole, 0, "2"));
+        let text = match is_instance(&whole[0]) {
+            // Of nothing there is no row.
+            true => {
+                format!("scatter_add(concat({x}, {rows}, axis = 0), abs({indices}) % 2, {rows})")
+            }
+            false => format!("scatter_add({x}, abs({indices}) % 2, {rows})"),
+        };
+        let sum = format!("{} + 2", whole[0]);
+        let dim = if is_instance(&whole[0]) {
+            &sum
+        } else {
+            &whole[0]
+        };
+        table.end(text, F32, &with(&whole, 0, dim));
     }
 }

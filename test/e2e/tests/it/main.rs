@@ -20,6 +20,7 @@ mod language;
 mod lengths;
 mod limits;
 mod models;
+mod named_fields;
 mod operations;
 mod ordering;
 mod patterns;

@@ -192,6 +192,39 @@ fn a_segment_out_of_range_is_an_error_of_its_instance() {
     check_lines(&model, input, true);
 }
 
+#[test]
+fn rows_are_put_in_place_and_the_last_of_equal_ones_counts() {
+    check(
+        "dim D, S
+        param w: f32[S, D]
+        fn main(x: f32[n, D], i: i32[n], y: f32[D], k: i32[D], z: i32[n], b: bool[n])
+            -> (f32[S, D], f32[S, D], f32[D], i32[S], bool[S], f32[_, D]) {
+          let ends = concat(x, x, axis = 0);
+          (scatter(w, i, x), scatter_add(w, i, x), scatter(y, k, y * 2.0), scatter(zeros_i(), i, z),
+           scatter(zeros_i() > 0, i, b), scatter(ends, iota([n], 0) * 2, -x))
+        }
+        fn zeros_i() -> i32[S] { fill([S], -3) }",
+        &[("D", 28), ("S", 28)],
+        false,
+    );
+}
+
+#[test]
+fn a_row_out_of_range_is_an_error_of_its_instance() {
+    let text = "dim D
+        param w: f32[D]
+        fn main(x: f32[n, D], i: i32[m], y: f32[m, D]) -> (f32[n, D], f32[n, D]) { (scatter(x, i, y), scatter_add(x, i, y)) }";
+    let model = Model::from_text(text, &[("D", 2)], &mut Rng::new(86));
+    let input = r#"{"id":"a","x":[[1,2],[3,4]],"i":[0,1,0],"y":[[5,6],["NaN","-Infinity"],[-0.0,9]]}
+{"id":"b","x":[[1,2],[3,4]],"i":[2],"y":[[5,6]]}
+{"id":"c","x":[[1,2],[3,4]],"i":[0,-1],"y":[[5,6],[7,8]]}
+{"id":"d","x":[],"i":[],"y":[]}
+{"id":"e","x":[],"i":[0],"y":[[5,6]]}
+{"id":"f","x":[[1,2],[3,4]],"i":[],"y":[]}
+"#;
+    check_lines(&model, input, true);
+}
+
 /// One place for what is not a number: after all numbers, in whatever order.
 #[test]
 fn nan_comes_after_all_numbers() {

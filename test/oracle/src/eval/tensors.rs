@@ -68,6 +68,15 @@ impl<'p> Evaluator<'p> {
                 let count = frame.lengths(&shape[..1])?;
                 lines::segment_sum(&values, &segments, count[0])
             }
+            ExprKind::Scatter {
+                value,
+                indices,
+                rows,
+            } => {
+                let value = self.operand(frame, value)?;
+                let indices = self.operand(frame, indices)?;
+                lines::scatter(&value, &indices, &*self.operand(frame, rows)?)
+            }
             ExprKind::Slice {
                 value,
                 axis,

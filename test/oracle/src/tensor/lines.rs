@@ -87,14 +87,7 @@ pub(crate) fn segment_sum(
     let mut sums = vec![Scalar::zero(values.elem()); count * row_length];
     let mut doubted = vec![false; count * row_length];
     for row in 0..rows {
-        let segment = match segments.at(row) {
-            _ if segments.is_doubtful(row) => {
-                let message = "a segment was decided by what is not a number (NaN)";
-                return Err(InstanceError::new(ErrorKind::NanDecision, message));
-            }
-            Scalar::I32(segment) => check_index(segment, count)?,
-            _ => return Err(InstanceError::internal("segments are not integers")),
-        };
+        let segment = place(segments, row, count)?;
         for place in 0..row_length {
             let (sum, element) = (segment * row_length + place, row * row_length + place);
             sums[sum] = scalar::binary(Binary::Add, sums[sum], values.at(element))?;
@@ -104,6 +97,50 @@ pub(crate) fn segment_sum(
     let shape = [&[count], &values.shape[1..]].concat();
     let result = Tensor::build(values.elem(), shape, |position| Ok(sums[position]))?;
     Ok(result.doubted_where(|position| doubted[position]))
+}
+
+/// The tensor with row `indices[i]` replaced by row `i` of `rows`, one after another.
+pub(crate) fn scatter(
+    value: &Tensor,
+    indices: &Tensor,
+    rows: &Tensor,
+) -> Result<Tensor, InstanceError> {
+    let (_, count, row_length) = value.around(0)?;
+    let (_, sources, _) = rows.around(0)?;
+    if indices.count() != sources {
+        return Err(length_mismatch("scatter", indices, rows));
+    }
+    let mut source = vec![None; count];
+    for row in 0..sources {
+        source[place(indices, row, count)?] = Some(row);
+    }
+    let of = |position: usize| {
+        let (row, column) = (position / row_length, position % row_length);
+        match source[row] {
+            Some(row) => (rows, row * row_length + column),
+            None => (value, position),
+        }
+    };
+    let result = Tensor::build(value.elem(), value.shape.clone(), |position| {
+        let (from, position) = of(position);
+        Ok(from.at(position))
+    })?;
+    Ok(result.doubted_where(|position| {
+        let (from, position) = of(position);
+        from.is_doubtful(position)
+    }))
+}
+
+/// A row's index among `count`.
+fn place(indices: &Tensor, row: usize, count: usize) -> Result<usize, InstanceError> {
+    match indices.at(row) {
+        _ if indices.is_doubtful(row) => {
+            let message = "an index was decided by what is not a number (NaN)";
+            Err(InstanceError::new(ErrorKind::NanDecision, message))
+        }
+        Scalar::I32(index) => check_index(index, count),
+        _ => Err(InstanceError::internal("indices are not integers")),
+    }
 }
 
 /// A tensor of the same shape that holds what `made` makes of each line along `axis`. Its element

@@ -150,6 +150,7 @@ pub fn with_param(mut program: Program, name: &str, elem: Elem, shape: &[u64]) -
 pub fn with_tree(mut program: Program) -> Program {
     let tree = Type::Adt(AdtId(0));
     let constructor = |name: &str, fields| Constructor {
+        names: vec![],
         name: name.to_string(),
         fields,
     };
