@@ -147,6 +147,8 @@ pub enum Op {
     DimSize(usize),
     Iota(usize),
     Random,
+    /// The value, shown with this text.
+    Debug(String),
     /// The value, whose lengths must be those of the result.
     CheckShape,
 }

@@ -159,6 +159,11 @@ pub enum ExprKind {
     /// The value of `body`, all of which runs after everything before it, in all instances. Only
     /// between the bindings of the entry.
     Phase(Box<Expr>),
+    /// The value, which is shown to the user with this text.
+    Debug {
+        text: String,
+        value: Box<Expr>,
+    },
     /// The value of `body`, in which the instance dim of this name is as long as `count` says, a host
     /// integer; a negative one is the instance's error.
     Length {

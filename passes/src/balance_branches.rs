@@ -81,7 +81,13 @@ fn balance<'c>(context: &'c Context, choice: OperationRef<'c, 'c>) {
     let has_open_length = nested_ops(choice).into_iter().any(|op| {
         matches!(
             name_of(op).as_str(),
-            "func.call" | "scf.while" | "scf.for" | "cfb.fold" | "cfb.map" | "cfb.force"
+            "func.call"
+                | "scf.while"
+                | "scf.for"
+                | "cfb.fold"
+                | "cfb.map"
+                | "cfb.force"
+                | "cfb.debug"
         )
     });
     if has_open_length || ends.len() != branches.len() || ends.len() < 2 {

@@ -37,7 +37,7 @@ use crate::ir::{
     blocks_of, defining_op, erase, functions_of, key, move_before, name_attribute, nested_ops,
     op_key,
 };
-use crate::levels::{close, used_values};
+use crate::levels::{close, showing, shows, used_values, waits};
 use crate::pass::{Outcome, PassInfo, remark};
 
 pub const PASS: PassInfo = PassInfo {
@@ -92,6 +92,7 @@ impl Phases {
             deciding_functions: functions_with(module, |_, function, _| forces(function)),
             ..Phases::default()
         };
+        let showing = showing(module);
         let mut first = 0;
         for operation in operations {
             if name_of(*operation) == "cfb.phase" {
@@ -99,7 +100,17 @@ impl Phases {
                 first = phases.recording.iter().max().map_or(first, |last| last + 1);
                 continue;
             }
+            // What an instance shows stays behind what stands before it, and before what stands behind.
+            let shows = shows(*operation, &showing);
+            if shows {
+                let last = phases.of_operation.values().max();
+                first = last.map_or(first, |last| first.max(*last));
+            }
             phases.place(*operation, first);
+            if shows {
+                let own = phases.of_operation.get(&op_key(*operation)).copied();
+                first = own.unwrap_or(first);
+            }
         }
         phases
     }
@@ -208,9 +219,7 @@ fn loops(operation: OperationRef<'_, '_>) -> bool {
 
 /// Whether the instance waits for a tensor here.
 fn forces(operation: OperationRef<'_, '_>) -> bool {
-    with_nested(operation)
-        .into_iter()
-        .any(|op| name_of(op) == "cfb.force")
+    with_nested(operation).into_iter().any(waits)
 }
 
 /// The functions of which something holds, and those that call one: it is asked of a function by its

@@ -44,6 +44,7 @@ mod parts;
 pub use dims::DIM;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
 
 use cohort_dialects::builder::{
     Builder, Val, name_of, operands_of, operations_of, region_with_block, result_of, results_of,
@@ -62,7 +63,9 @@ use crate::ir::{
     is_within, key, move_before, name_attribute, nested_ops, op_key, remove_attribute,
     replace_uses_except, set_operand, users_of,
 };
-use crate::levels::{BasicBlock, GRANULARITY, HOISTED, Role, is_dear, is_view, role, used_values};
+use crate::levels::{
+    BasicBlock, GRANULARITY, HOISTED, Role, is_dear, is_view, role, showing, used_values,
+};
 use crate::pass::{Outcome, PassInfo, error};
 use dims::Dims;
 use parts::{Part, parts};
@@ -76,6 +79,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let by_operator = name_attribute(module, GRANULARITY).as_deref() == Some("operator");
+    let showing = Rc::new(showing(module));
     for function in functions_of(module) {
         let name = name_attribute(function, "sym_name").unwrap_or_default();
         destinations::bring_in(context, function);
@@ -84,6 +88,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             function,
             name,
             by_operator,
+            showing: Rc::clone(&showing),
         };
         blocks.form_in(function)?;
     }
@@ -98,6 +103,8 @@ struct Former<'c> {
     name: String,
     /// Each tensor operation is a block of its own.
     by_operator: bool,
+    /// The functions that show values.
+    showing: Rc<HashSet<String>>,
 }
 
 impl<'c> Former<'c> {
@@ -109,7 +116,7 @@ impl<'c> Former<'c> {
                     self.form_in(operation)?;
                 }
             }
-            self.form(BasicBlock::new(block))?;
+            self.form(BasicBlock::new(block, &self.showing))?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 //! recursive function carries from step to step have level 1.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use cohort_dialects::builder::{
     Val, arguments_of, name_of, operands_of, operations_of, results_of,
@@ -123,10 +124,40 @@ pub struct BasicBlock<'c> {
     value_levels: HashMap<usize, usize>,
     /// Tensor operations that are copied into each block that uses them.
     pub copied: HashSet<usize>,
+    /// The functions that show values.
+    pub showing: Rc<HashSet<String>>,
+}
+
+/// Whether an instance shows a value here, or in a function of these that is called here.
+pub fn shows(operation: OperationRef<'_, '_>, showing: &HashSet<String>) -> bool {
+    let here = |op: OperationRef<'_, '_>| {
+        name_of(op) == "cfb.debug" || callee(op).is_some_and(|name| showing.contains(&name))
+    };
+    here(operation) || operation.region_count() > 0 && nested_ops(operation).into_iter().any(here)
+}
+
+/// The functions that show values, or call one that does.
+pub fn showing(module: OperationRef<'_, '_>) -> HashSet<String> {
+    let functions: Vec<_> = functions_of(module)
+        .into_iter()
+        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .collect();
+    let mut showing = HashSet::new();
+    loop {
+        let before = showing.len();
+        for (name, function) in &functions {
+            if !showing.contains(name) && shows(*function, &showing) {
+                showing.insert(name.clone());
+            }
+        }
+        if showing.len() == before {
+            return showing;
+        }
+    }
 }
 
 impl<'c> BasicBlock<'c> {
-    pub fn new(block: BlockRef<'c, 'c>) -> Self {
+    pub fn new(block: BlockRef<'c, 'c>, showing: &Rc<HashSet<String>>) -> Self {
         let mut operations = operations_of(block);
         let terminator = block.terminator().and_then(|_| operations.pop());
         let roles = operations
@@ -140,6 +171,7 @@ impl<'c> BasicBlock<'c> {
             levels: HashMap::new(),
             value_levels: HashMap::new(),
             copied: HashSet::new(),
+            showing: Rc::clone(showing),
         }
     }
 
@@ -155,12 +187,17 @@ impl<'c> BasicBlock<'c> {
     /// Gives each operation its earliest level. What uses an operation marked [`HOISTED`] is in a
     /// later block than that.
     pub fn find_levels(&mut self) {
-        // What stands behind a phase stays behind all that stands before it.
+        // What stands behind a phase stays behind all that stands before it, and what an instance shows
+        // stays where it is.
         let (mut first, mut last) = (0, 0);
         for operation in &self.operations {
             let role = self.roles[&op_key(*operation)];
             if name_of(*operation) == "cfb.phase" {
                 first = last + 1;
+            }
+            let shows = shows(*operation, &self.showing);
+            if shows {
+                first = last;
             }
             let mut level = first;
             for operand in used_values(*operation) {
@@ -170,6 +207,9 @@ impl<'c> BasicBlock<'c> {
                 level = level.max(self.value_level(operand) + wait);
             }
             self.levels.insert(op_key(*operation), level);
+            if shows {
+                first = level;
+            }
             let waits = name_of(*operation) == "func.call" || operation.region_count() > 0;
             let ends = role == Role::Control && waits || operation.has_attribute(HOISTED);
             last = last.max(level + usize::from(ends));
@@ -234,6 +274,7 @@ struct Walk {
     deciding: HashSet<String>,
     /// The algebraic data types that hold tensors.
     holding: HashSet<String>,
+    showing: Rc<HashSet<String>>,
 }
 
 impl Walk {
@@ -243,7 +284,7 @@ impl Walk {
         for function in functions_of(module) {
             let name = name_attribute(function, "sym_name").unwrap_or_default();
             let nested = nested_ops(function);
-            if nested.iter().any(|op| name_of(*op) == "cfb.force") {
+            if nested.iter().any(|op| waits(*op)) {
                 deciding.insert(name.clone());
             }
             let callees = nested.iter().filter_map(|op| callee(*op));
@@ -260,6 +301,7 @@ impl Walk {
             reached,
             deciding,
             holding: types_with_tensors(module),
+            showing: Rc::new(showing(module)),
         }
     }
 
@@ -292,10 +334,9 @@ impl Walk {
 
     /// Whether tensors decide how often or on what way the regions of an operation run.
     fn decides(&self, operation: OperationRef<'_, '_>) -> bool {
-        nested_ops(operation).into_iter().any(|op| {
-            name_of(op) == "cfb.force"
-                || callee(op).is_some_and(|callee| self.deciding.contains(&callee))
-        })
+        nested_ops(operation)
+            .into_iter()
+            .any(|op| waits(op) || callee(op).is_some_and(|callee| self.deciding.contains(&callee)))
     }
 
     fn block<'c>(
@@ -304,7 +345,7 @@ impl Walk {
         outside: HashMap<usize, usize>,
         visit: &mut dyn FnMut(&mut BasicBlock<'c>),
     ) {
-        let mut block = BasicBlock::new(block);
+        let mut block = BasicBlock::new(block, &self.showing);
         block.value_levels = outside;
         block.find_levels();
         let inner: Vec<_> = block
@@ -351,6 +392,11 @@ impl Walk {
         }
         levels
     }
+}
+
+/// Whether the instance waits here until tensors are computed.
+pub fn waits(operation: OperationRef<'_, '_>) -> bool {
+    matches!(name_of(operation).as_str(), "cfb.force" | "cfb.debug")
 }
 
 fn callee(operation: OperationRef<'_, '_>) -> Option<String> {

@@ -35,6 +35,7 @@ use melior::{
 use crate::ir::{
     blocks_of, functions_of, is_tensor, key, name_attribute, nested_ops, op_key, set_attribute,
 };
+use crate::levels::waits;
 use crate::pass::{Outcome, PassInfo};
 
 pub const PASS: PassInfo = PassInfo {
@@ -182,8 +183,8 @@ impl Decisions {
             let given = operands
                 .iter()
                 .any(|value| self.values.contains(&key(*value)));
-            let mut made = given || name == "cfb.force";
-            if made && name == "cfb.force" {
+            let mut made = given || waits(operation);
+            if made && waits(operation) {
                 self.deciding.insert(function.to_owned());
             }
             if let Some(callee) = name_attribute(operation, "callee") {
@@ -231,7 +232,7 @@ impl Decisions {
     /// Whether there is a decision, or a call of a function with one, below an operation.
     fn holds(&self, operation: OperationRef<'_, '_>) -> bool {
         nested_ops(operation).into_iter().any(|op| {
-            name_of(op) == "cfb.force"
+            waits(op)
                 || name_attribute(op, "callee").is_some_and(|name| self.deciding.contains(&name))
         })
     }

@@ -95,6 +95,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             kernel("node", vec![row, row], vec![0, 0]),
         ],
         locations: vec![],
+        debugs: vec![],
         forces: vec![],
         computed: vec![],
         dims: vec![],

@@ -92,6 +92,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             gpu: None,
         }],
         locations: vec![],
+        debugs: vec![],
         forces: vec![Force {
             location: String::new(),
             space: 0,

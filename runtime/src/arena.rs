@@ -260,6 +260,7 @@ pub(crate) mod tests {
             sources: vec![],
             kernels: vec![],
             locations: vec![],
+            debugs: vec![],
             forces: vec![],
             computed: vec![],
             dims: vec![],

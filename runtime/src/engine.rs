@@ -16,7 +16,7 @@
 //! are done; so what is in use is at most what a batch may use, and what those few need that are
 //! alive then, each of which has limits of its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use cohort_abi::Handle;
@@ -74,6 +74,8 @@ pub struct Engine {
     held_bytes: u64,
     /// Rows of instances without a result, and of those that ran again.
     wasted_rows: u64,
+    /// Of those that must run again: how many values they have shown, by the number of the instance.
+    shown: HashMap<u64, u64>,
     requests: Vec<(Handle, usize)>,
     decisions: Vec<u32>,
     alignment: Alignment,
@@ -92,6 +94,7 @@ impl Engine {
             spare: Vec::new(),
             held_bytes: 0,
             wasted_rows: 0,
+            shown: HashMap::new(),
             requests: Vec::new(),
             decisions: Vec::new(),
             alignment: Alignment::default(),
@@ -129,6 +132,7 @@ impl Engine {
     fn begin(&mut self, machine: &mut Machine<'_>, chunks: usize) {
         self.alive.clear();
         self.crowded.clear();
+        self.shown.clear();
         self.generations.clear();
         self.first_generation = 0;
         self.held_bytes = 0;
@@ -226,6 +230,11 @@ impl Engine {
         instance.is_alone = is_alone;
         instance.generation = self.first_generation + self.generations.len() as u64;
         let inputs = feed.inputs(ticket.chunk)?;
+        if !machine.manifest.debugs.is_empty() {
+            instance.id.clear();
+            instance.id.push_str(inputs.id(ticket.index));
+            instance.shown_before = self.shown.remove(&ticket.number).unwrap_or(0);
+        }
         match inputs.arguments(ticket.index) {
             // SAFETY: the arguments were decoded for this program, and the feed keeps the chunk
             // until this instance is done.
@@ -324,7 +333,7 @@ impl Engine {
             let instance = &self.alive[index];
             let ticket = instance.ticket;
             let result = match &instance.status {
-                Status::Forced { .. } => {
+                Status::Forced { .. } | Status::Shown(_) => {
                     self.held_bytes += instance.held_bytes();
                     self.alive.swap(waiting, index);
                     waiting += 1;
@@ -333,6 +342,10 @@ impl Engine {
                 Status::Crowded => {
                     self.wasted_rows += instance.computed_rows();
                     self.crowded.push_back(ticket);
+                    if instance.shown.max(instance.shown_before) > 0 {
+                        let shown = instance.shown.max(instance.shown_before);
+                        self.shown.insert(ticket.number, shown);
+                    }
                     continue;
                 }
                 Status::Finished => Ok(instance.results()),
@@ -431,9 +444,16 @@ impl Engine {
             .decisions(&self.requests, &mut self.decisions)?;
         report.stats.suspensions += self.decisions.len() as u64;
         self.alignment.meet();
-        for (instance, bits) in self.alive.iter_mut().zip(&self.decisions) {
+        let mut decisions = self.decisions.iter();
+        for instance in &mut self.alive {
+            let bits = match instance.status {
+                Status::Forced { .. } => decisions.next().copied(),
+                // What is shown was fetched to be shown, and decides nothing.
+                _ => Some(0),
+            };
+            let bits = bits.ok_or_else(|| Error::Internal("too few decisions".to_owned()))?;
             // SAFETY: it was started on this machine, with arguments that are still there.
-            unsafe { instance.decide(machine, *bits, &mut self.alignment)? };
+            unsafe { instance.decide(machine, bits, &mut self.alignment)? };
         }
         report.times.record += begin.elapsed();
         Ok(())

@@ -42,7 +42,8 @@ pub struct Job {
 pub enum Input {
     /// An instance to start with; only after [`Event::Finished`], or first.
     Run(Job),
-    /// The bits of the element that was forced; only after [`Event::Forced`].
+    /// The bits of the element that was forced, or any; only after [`Event::Forced`] and
+    /// [`Event::Shown`].
     Decided(u32),
 }
 
@@ -55,6 +56,8 @@ pub enum Event {
     Stopped,
     /// The instance waits for the element of a row; `force` indexes the manifest's forces.
     Forced { handle: Handle, force: u32 },
+    /// The instance shows a value, whose slots these are; `debug` indexes the manifest's debugs.
+    Shown { debug: u32, slots: *const u64 },
 }
 
 /// What the recorder needs to give control back from inside compiled code.
@@ -159,7 +162,7 @@ impl Fiber {
             CoroutineResult::Yield(event) => event,
             CoroutineResult::Return(never) => match never {},
         };
-        self.is_suspended = matches!(event, Event::Forced { .. });
+        self.is_suspended = matches!(event, Event::Forced { .. } | Event::Shown { .. });
         if event == Event::Stopped {
             self.throw_frames_away();
         }

@@ -14,6 +14,7 @@ use crate::execute::Executor;
 use crate::failure::{InstanceError, Place, Stop};
 use crate::fiber::{Event, Fiber, Job};
 use crate::recorder::{Recorder, State, Stopped};
+use crate::shown::Shown;
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum Status {
         handle: Handle,
         force: u32,
     },
+    /// It shows a value that waits to be computed.
+    Shown(Shown),
     /// Its results are written; their rows wait for the next flush.
     Finished,
     Failed(InstanceError),
@@ -46,6 +49,8 @@ pub struct Machine<'a> {
     pub manifest: &'a Manifest,
     pub recorder: &'a mut Recorder,
     pub executor: &'a mut Executor,
+    /// Whether values that instances show are written.
+    pub shows: bool,
 }
 
 /// A place for an instance, used for one after another.
@@ -58,6 +63,11 @@ pub struct Instance {
     is_new: bool,
     /// The number of the first flush after it began.
     pub generation: u64,
+    /// Its id as JSON text, where values are shown.
+    pub id: String,
+    /// How many values were shown, and how many of them before it began again.
+    pub shown: u64,
+    pub shown_before: u64,
     fiber: Fiber,
     state: State,
     results: Box<[u64]>,
@@ -72,6 +82,9 @@ impl Instance {
             is_alone: false,
             is_new: true,
             generation: 0,
+            id: String::new(),
+            shown: 0,
+            shown_before: 0,
             state: State::new(fiber.stack_limit(), Bump::default()),
             fiber,
             results: vec![0; result_slots].into(),
@@ -83,9 +96,9 @@ impl Instance {
         self.results.as_ptr()
     }
 
-    /// Whether it waits for a decision.
+    /// Whether it waits for what it has recorded.
     pub fn waits(&self) -> bool {
-        matches!(self.status, Status::Forced { .. })
+        matches!(self.status, Status::Forced { .. } | Status::Shown(_))
     }
 
     /// Bytes that the control program allocated.
@@ -137,6 +150,7 @@ impl Instance {
     ) -> Result<(), Error> {
         self.results.fill(0);
         self.is_new = true;
+        self.shown = 0;
         machine.recorder.swap_state(&mut self.state);
         machine.recorder.begin_instance(key, input_bytes);
         machine.recorder.set_floor(alignment.floor(self.is_new));
@@ -166,8 +180,10 @@ impl Instance {
         bits: u32,
         alignment: &mut Alignment,
     ) -> Result<(), Error> {
-        let Status::Forced { force, .. } = self.status else {
-            return Err(Error::Internal("a decision for nobody".to_owned()));
+        let shown = match self.status {
+            Status::Forced { .. } => None,
+            Status::Shown(shown) => Some(shown),
+            _ => return Err(Error::Internal("a decision for nobody".to_owned())),
         };
         machine.recorder.swap_state(&mut self.state);
         self.is_new = false;
@@ -176,9 +192,37 @@ impl Instance {
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.enter(self.ticket.number);
         }
-        // SAFETY: the caller's promise.
-        let event = unsafe { self.give(machine, force, bits) }?;
+        // SAFETY: the caller's promise; what an instance shows is computed by the flush that it
+        // waited for.
+        let event = unsafe {
+            match (shown, &self.status) {
+                (Some(shown), _) => self.show(machine, shown),
+                (None, Status::Forced { force, .. }) => self.give(machine, *force, bits),
+                (None, _) => Err(Error::Internal("a decision for nobody".to_owned())),
+            }
+        }?;
         self.settle(machine, event, alignment)
+    }
+
+    /// Shows a value, if it was not shown before the instance began again, and goes on.
+    ///
+    /// # Safety
+    ///
+    /// As [`Instance::decide`]; the instance's state is the recorder's, and the value is computed.
+    unsafe fn show(&mut self, machine: &mut Machine<'_>, shown: Shown) -> Result<Event, Error> {
+        self.shown += 1;
+        if self.shown > self.shown_before && machine.shows && machine.recorder.tracer().is_none() {
+            let most_bytes = machine.recorder.limits().max_memory;
+            // SAFETY: the caller's promise.
+            unsafe { shown.write(&self.id, machine.manifest, machine.executor, most_bytes)? };
+        }
+        if machine.recorder.is_late() {
+            self.fiber.abandon();
+            machine.recorder.stop_waiting(Stop::LATE);
+            return Ok(Event::Stopped);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.fiber.resume(0) }
     }
 
     /// # Safety
@@ -238,6 +282,18 @@ impl Instance {
                         }
                         None => return Err(Error::Internal("a decision by no row".to_owned())),
                     }
+                }
+                Event::Shown { debug, slots } => {
+                    let shown = Shown { debug, slots };
+                    // SAFETY: the instance gave them just now, and is alive.
+                    let is_computed = unsafe {
+                        shown.is_computed(machine.manifest, machine.recorder, machine.executor)?
+                    };
+                    if !is_computed {
+                        break Status::Shown(shown);
+                    }
+                    // SAFETY: it is this instance that runs.
+                    event = unsafe { self.show(machine, shown) }?;
                 }
                 Event::Finished => break Status::Finished,
                 Event::Stopped => match machine.recorder.abandon_instance() {

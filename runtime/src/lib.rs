@@ -63,6 +63,7 @@ pub mod schedule;
 pub mod serving;
 pub mod session;
 mod sharing;
+mod shown;
 pub mod sink;
 pub mod slot;
 pub mod stats;

@@ -138,7 +138,7 @@ impl Session {
         );
         recorder.keep(&most_kept);
         let result_slots = slot_count(&program.manifest().result);
-        let engine = (!program.manifest().forces.is_empty())
+        let engine = (program.manifest().waits())
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
         Ok(Session {
             program,
@@ -418,6 +418,7 @@ impl Session {
             manifest: &self.program.manifest,
             recorder: &mut self.recorder,
             executor: &mut self.executor,
+            shows: self.config.debug && report.sink.is_some(),
         };
         engine.run(&mut machine, feed, window, report)?;
         match report.sink {

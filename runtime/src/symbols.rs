@@ -17,6 +17,7 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::STEP, cohort_step as *const ()),
         (symbols::FORCE, cohort_force as *const ()),
         (symbols::GHOST, cohort_ghost as *const ()),
+        (symbols::DEBUG, cohort_debug as *const ()),
     ];
     all.extend(sim::symbols());
     all
@@ -83,6 +84,17 @@ pub unsafe extern "C" fn cohort_step(context: *mut Context, steps: u64) {
 pub unsafe extern "C" fn cohort_force(context: *mut Context, handle: u64, force: u32) -> u32 {
     // SAFETY: as in `cohort_record`; no reference to the recorder is held meanwhile.
     unsafe { Recorder::force(context.cast::<Recorder>(), handle, force) }
+}
+
+/// See [`symbols::DEBUG`].
+///
+/// # Safety
+///
+/// `context` is that of the running instance, and `slots` is a value of the type that the manifest
+/// says. Other instances may run before this returns.
+pub unsafe extern "C" fn cohort_debug(context: *mut Context, debug: u32, slots: *const u64) {
+    // SAFETY: as in `cohort_record`; no reference to the recorder is held meanwhile.
+    unsafe { Recorder::debug(context.cast::<Recorder>(), debug, slots) }
 }
 
 /// See [`symbols::GHOST`].

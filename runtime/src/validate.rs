@@ -75,6 +75,9 @@ fn types(manifest: &Manifest) -> Result<(), Error> {
         self::ty(manifest, &argument.ty).map_err(broken)?;
     }
     ty(manifest, &manifest.result).map_err(broken)?;
+    for debug in &manifest.debugs {
+        ty(manifest, &debug.ty).map_err(broken)?;
+    }
     for adt in &manifest.adts {
         for constructor in &adt.constructors {
             for field in &constructor.fields {

@@ -70,6 +70,13 @@ pub fn yield_<'c>(at: Builder<'c>, values: &[Val<'c>]) {
     at.op("cfb.yield", values, &[], &[], vec![]);
 }
 
+/// Shows a value of the type, flattened.
+pub fn debug<'c>(at: Builder<'c>, text: &str, ty: Type<'c>, values: &[Val<'c>]) {
+    let text = StringAttribute::new(at.context(), text).into();
+    let attributes = [("text", text), ("type", TypeAttribute::new(ty).into())];
+    at.op("cfb.debug", values, &[], &attributes, vec![]);
+}
+
 /// An operation with one result, such as `cfb.array_len`.
 pub fn value<'c>(at: Builder<'c>, name: &str, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
     at.value(&format!("cfb.{name}"), operands, result)

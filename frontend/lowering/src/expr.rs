@@ -157,6 +157,13 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 values
             }
 
+            ExprKind::Debug { text, value } => {
+                let values = self.expr(at, value);
+                let values = self.fitted(at, values, &value.ty);
+                cfb::debug(at, text, self.types().whole(&value.ty), &values);
+                values
+            }
+
             ExprKind::Slice { .. }
             | ExprKind::Concat { .. }
             | ExprKind::Reshape(_)

@@ -23,6 +23,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         K::Tuple(elements) | K::Array(elements) => elements.iter().collect(),
         K::TupleGet { tuple: value, .. }
         | K::Phase(value)
+        | K::Debug { value, .. }
         | K::Len(value)
         | K::Reverse(value)
         | K::Range(value)

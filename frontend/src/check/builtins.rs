@@ -70,6 +70,7 @@ pub const BUILTINS: &[(&str, &str)] = &[
     ("dim", "dim(x, axis)"),
     ("gather", "gather(table, indices)"),
     ("iota", "iota([n, n], axis)"),
+    ("debug", "debug(\"text\", value)"),
     ("random", "random(counter) or random(counter, [D])"),
 ];
 
@@ -168,8 +169,27 @@ impl Body<'_> {
             "f32" => self.cast(&args, Elem::F32),
             "i32" => self.cast(&args, Elem::I32),
             "random" => self.random(&args),
+            "debug" => self.debug(&args, hint),
             _ => self.tensor_builtin(&args, hint),
         }
+    }
+
+    /// `debug("text", value)`: the value.
+    fn debug(&mut self, args: &Args<'_>, hint: Option<&Ty>) -> hir::Expr {
+        let Some([text, value]) = self.exactly(args) else {
+            return self.error(args.span);
+        };
+        let value = self.expr(value, hint);
+        let ast::ExprKind::Text(text) = &text.kind else {
+            self.report(
+                Diagnostic::error("E0309", "the text of `debug` is written in the program")
+                    .at(&text.span, "expected a text in double quotes")
+                    .note(format!("it is used as `{}`", args.usage)),
+            );
+            return self.error(args.span);
+        };
+        let ty = value.ty.clone();
+        self.op(Op::Debug(text.clone()), vec![value], ty, args.span)
     }
 
     pub fn wrong_arguments(&mut self, args: &Args<'_>, wanted: usize) {

@@ -288,6 +288,7 @@ impl Dump<'_> {
                 Vec::new(),
             ),
             ExprKind::Random { counter } => (name("random"), vec![counter]),
+            ExprKind::Debug { text, value } => (format!("debug {text:?}"), vec![value]),
             ExprKind::Literal(_)
             | ExprKind::Var(_)
             | ExprKind::Param(_)

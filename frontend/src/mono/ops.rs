@@ -85,6 +85,10 @@ impl Instance<'_, '_> {
                 _ => ExprKind::DimSize { value, axis: *axis },
             },
             (Op::Random, Some(counter), ..) => ExprKind::Random { counter },
+            (Op::Debug(text), Some(value), ..) => ExprKind::Debug {
+                text: text.clone(),
+                value,
+            },
             (Op::CheckShape, Some(value), ..) => ExprKind::CheckShape(value),
             _ => {
                 self.report(

@@ -162,6 +162,14 @@ impl Emit<'_, '_> {
                 ty = body.ty.clone();
                 ExprKind::Phase(body)
             }
+            ExprKind::Debug { text, value } => {
+                let value = self.boxed(value);
+                ty = value.ty.clone();
+                ExprKind::Debug {
+                    text: text.clone(),
+                    value,
+                }
+            }
             ExprKind::Length { name, count, body } => {
                 let count = self.host(count);
                 let body = self.boxed(body);

@@ -209,7 +209,7 @@ impl<'p> Flow<'p> {
                 self.set(*var, places);
                 self.expr(body)
             }
-            ExprKind::Phase(body) => self.expr(body),
+            ExprKind::Phase(body) | ExprKind::Debug { value: body, .. } => self.expr(body),
             ExprKind::Length { count, body, .. } => {
                 self.expr(count);
                 self.expr(body)

@@ -65,6 +65,7 @@ macro_rules! children {
                 }
                 ExprKind::TupleGet { tuple: value, .. }
                 | ExprKind::Phase(value)
+                | ExprKind::Debug { value, .. }
                 | ExprKind::Len(value)
                 | ExprKind::Reverse(value)
                 | ExprKind::Range(value)

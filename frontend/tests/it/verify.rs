@@ -390,6 +390,10 @@ impl Verify<'_> {
             } => {
                 self.operands(expr, &[value, indices, rows], is_tensor);
             }
+            ExprKind::Debug { value, .. } => {
+                self.expr(value);
+                self.same("debug", ty, &value.ty);
+            }
             ExprKind::DimSize { value, axis } => {
                 self.expr(value);
                 self.check("the axis", *axis < rank(&value.ty), expr);

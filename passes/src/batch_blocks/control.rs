@@ -27,6 +27,11 @@ pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outc
             match name_of(operation).as_str() {
                 "cfb.lookup" => lookup(context, operation)?,
                 "tensor.dim" => read_length(context, operation)?,
+                "cfb.debug" => {
+                    if let Ok(ty) = operation.attribute("type") {
+                        set_attribute(operation, "type", lazy_attribute(context, ty));
+                    }
+                }
                 _ => {}
             }
         }

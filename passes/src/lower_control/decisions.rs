@@ -1,14 +1,18 @@
 //! Where tensors decide, and the marks that move calls to other batches.
 
+use cohort_abi::manifest::Debug;
 use cohort_abi::{Context, Failure, symbols};
 use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
-use melior::ir::{OperationRef, ValueLike};
+use melior::ir::{OperationRef, ValueLike, attribute::TypeAttribute, operation::OperationLike};
 
-use super::emit::{Predicate, call, compare, i32_constant, i64_constant, i64_type, slot_address};
+use super::emit::{
+    Predicate, call, compare, i32_constant, i64_constant, i64_type, pointer, slot_address,
+    store_slot,
+};
 use super::function::Lowering;
-use super::types::elem_of;
-use crate::ir::{TensorType, integer_attribute};
+use super::types::{elem_of, is_stacked};
+use crate::ir::{TensorType, integer_attribute, name_attribute};
 use crate::pass::{Failed, Outcome, error};
 
 /// Where the phase is in the context, in slots.
@@ -57,6 +61,32 @@ impl<'c> Lowering<'c, '_> {
             "f32" => b.value("arith.bitcast", &[bits], ty),
             _ => bits,
         })
+    }
+
+    /// Hands a value to the runtime, which shows it.
+    pub fn debug(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let ty = source.attribute("type").ok();
+        let Some(ty) = ty.and_then(|ty| TypeAttribute::try_from(ty).ok()) else {
+            return Err(error(source, "a value without a type"));
+        };
+        let operands = operands_of(source);
+        let stacked: Vec<bool> = operands.iter().map(|value| is_stacked(*value)).collect();
+        let ty = self.program.tables.result_type(ty.value(), &stacked);
+        let ty = ty.map_err(|message| error(source, &message))?;
+        let text = name_attribute(source, "text").unwrap_or_default();
+        let number = self.program.tables.debugs.len() as i64;
+        self.program.tables.debugs.push(Debug { text, ty });
+        let values = self.values(&operands);
+        let slots = match self.operand_slots {
+            Some(slots) if !values.is_empty() => slots,
+            _ => b.value("llvm.mlir.zero", &[], pointer(b)),
+        };
+        for (value, slot) in values.into_iter().zip(0..) {
+            store_slot(b, value, slot_address(b, slots, slot));
+        }
+        let number = i32_constant(b, number);
+        call(b, symbols::DEBUG, &[self.runtime, number, slots], &[]);
+        Ok(())
     }
 
     /// Raises the instance's phase; one that is later already stays.

@@ -219,6 +219,11 @@ pub fn declare_runtime(program: &Program<'_>) {
             "[\"nounwind\"]",
         ),
         (
+            symbols::DEBUG,
+            "(!llvm.ptr, i32, !llvm.ptr) -> ()",
+            "[\"nounwind\"]",
+        ),
+        (
             symbols::GHOST,
             "(!llvm.ptr, i64, i32) -> i64",
             "[\"nounwind\"]",

@@ -104,6 +104,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         kernels: tables.kernels,
         locations: tables.locations,
         forces: tables.forces,
+        debugs: tables.debugs,
         computed: tables.computed,
         dims: tables.dims,
     })

@@ -71,7 +71,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
     let arguments = arguments_of(b.block());
     let mut lowering = Lowering {
         runtime: arguments[0],
-        operand_slots: operand_slots(&b, source),
+        operand_slots: operand_slots(&b, program, source),
         depth: None,
         values: HashMap::new(),
         in_place: HashSet::new(),
@@ -88,15 +88,19 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
     Ok(())
 }
 
-/// One stack slot for each operand of the record that has most.
-fn operand_slots<'c>(b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Option<Val<'c>> {
-    let records = nested_ops(source)
-        .into_iter()
-        .filter(|op| name_of(*op) == "cfb.record");
-    let most = records
-        .map(|record| record.operand_count())
-        .max()
-        .filter(|most| *most > 0)?;
+/// One stack slot for each operand of the record that has most, and of values that are shown.
+fn operand_slots<'c>(
+    b: &Builder<'c>,
+    program: &Program<'c>,
+    source: OperationRef<'c, 'c>,
+) -> Option<Val<'c>> {
+    let slots = |op: OperationRef<'c, 'c>| match name_of(op).as_str() {
+        "cfb.record" => op.operand_count(),
+        "cfb.debug" => lowered_types(program, op, &operands_of(op)).map_or(0, |types| types.len()),
+        _ => 0,
+    };
+    let most = nested_ops(source).into_iter().map(slots).max();
+    let most = most.filter(|most| *most > 0)?;
     let count = i64_constant(b, most as i64);
     let element = melior::ir::attribute::TypeAttribute::new(i64_type(b)).into();
     Some(b.value_with(
@@ -277,6 +281,7 @@ impl<'c> Lowering<'c, '_> {
             "cfb.array_range" => self.array_range(b, source),
             "cfb.force" => self.force(b, source),
             "cfb.phase" => self.phase(b, source),
+            "cfb.debug" => self.debug(b, source),
             "cfb.instance_key" => {
                 self.instance_key(b, source);
                 Ok(())

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::GpuKernel;
 use cohort_abi::manifest::{
-    Adt, Computed, Constant, Constructor, Elem, Force, Kernel, LeadingDim, Operand, Param, Source,
-    Space, Type as ManifestType,
+    Adt, Computed, Constant, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Operand, Param,
+    Source, Space, Type as ManifestType,
 };
 use cohort_dialects::builder::name_of;
 use cohort_dialects::location::file_line_col;
@@ -38,6 +38,7 @@ pub struct Tables {
     pub kernels: Vec<Kernel>,
     pub locations: Vec<String>,
     pub forces: Vec<Force>,
+    pub debugs: Vec<Debug>,
     adt_numbers: HashMap<String, usize>,
     param_numbers: HashMap<String, usize>,
     space_numbers: HashMap<(Elem, Vec<u64>), usize>,

@@ -41,7 +41,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -181,6 +181,10 @@ pub mod symbols {
     /// or 1), once it is computed; `force` indexes the manifest's forces. Suspends the instance
     /// when the row is not there yet, until the next flush.
     pub const FORCE: &str = "cohort_force";
+    /// `(context, debug: u32, slots: *const u64)`: shows a value to the user; `debug` indexes the
+    /// manifest's debugs. Suspends the instance when a row of it is not computed yet, until the next
+    /// flush.
+    pub const DEBUG: &str = "cohort_debug";
     /// `(context, handle: u64, levels: u32) -> u64`: a handle of the same row that looks `levels`
     /// deeper, so that what reads it joins a later, larger batch.
     pub const GHOST: &str = "cohort_ghost";

@@ -30,12 +30,20 @@ pub struct Manifest {
     /// Every place where a tensor decides; none means that no instance is ever suspended.
     #[serde(default)]
     pub forces: Vec<Force>,
+    /// Every place where a value is shown to the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub debugs: Vec<Debug>,
     /// Made once when the weights are loaded, in this order.
     #[serde(default)]
     pub computed: Vec<Computed>,
 }
 
 impl Manifest {
+    /// Whether instances can wait for what they have not computed yet.
+    pub fn waits(&self) -> bool {
+        !self.forces.is_empty() || !self.debugs.is_empty()
+    }
+
     /// The lowest precision that a kernel's products have on a GPU. Code for the host has `f32`.
     pub fn precision(&self) -> Precision {
         let kernels = self.kernels.iter().filter_map(|kernel| kernel.gpu.as_ref());
@@ -66,6 +74,15 @@ pub struct Computed {
     /// It has no operands, and the weight is its one result for one row. Its constants are made of
     /// parameters and of what was computed before.
     pub kernel: usize,
+}
+
+/// A place where the control program shows a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Debug {
+    /// What the program says of it.
+    pub text: String,
+    #[serde(rename = "type")]
+    pub ty: Type,
 }
 
 /// A place where the control program waits for a tensor's one element.

@@ -3,7 +3,7 @@
 //! Numbers are printed so that they read back to the same bits. JSON has no number that is not finite:
 //! those are written as the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which inputs take too.
 
-use cohort_abi::manifest::{Elem, Manifest};
+use cohort_abi::manifest::{Debug, Elem, Manifest};
 
 use super::{Group, Places, Tensor, TooLong, Walk, Writer};
 use crate::error::Error;
@@ -69,6 +69,38 @@ impl<'m> Formatter<'m> {
                 Ok((self.error(id, &error)?, false))
             }
         }
+    }
+
+    /// A line that shows a value of the type, or that it is too long to be shown.
+    ///
+    /// # Safety
+    ///
+    /// As [`Formatter::result`], of any value of the instance.
+    pub unsafe fn debug(
+        &mut self,
+        id: &str,
+        debug: &'m Debug,
+        slots: *const u64,
+        executor: &Executor,
+    ) -> Result<&[u8], Error> {
+        let begin = |text: &mut Vec<u8>, key: &[u8]| {
+            text.clear();
+            text.extend_from_slice(b"{\"id\": ");
+            text.extend_from_slice(id.as_bytes());
+            text.extend_from_slice(b", \"debug\": ");
+            write_string(text, &debug.text);
+            text.extend_from_slice(key);
+        };
+        begin(&mut self.text.bytes, b", \"value\": ");
+        // SAFETY: the caller's promise.
+        let shown = unsafe { (self.walk).value(&debug.ty, slots, executor, &mut self.text) };
+        if let Err(problem) = shown {
+            let TooLong = problem.into_too_long()?;
+            begin(&mut self.text.bytes, b", \"error\": ");
+            write_string(&mut self.text.bytes, "the value is too long to be shown");
+        }
+        self.text.bytes.extend_from_slice(b"}\n");
+        Ok(&self.text.bytes)
     }
 
     /// Appends all rows that the line of an instance's result has, or, of one that is too long,

@@ -47,13 +47,33 @@ impl Recorder {
     /// An instance runs on this recorder. While it waits, whoever owns the recorder uses it, so the
     /// caller must hold no reference to it.
     pub(crate) unsafe fn force(recorder: *mut Recorder, handle: u64, force: u32) -> u32 {
+        let handle = Handle(handle);
+        // SAFETY: the caller's promise.
+        unsafe { Recorder::wait(recorder, Event::Forced { handle, force }) }
+    }
+
+    /// Shows a value; see [`cohort_abi::symbols::DEBUG`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Recorder::force`]; the slots are a value of the type that the manifest says.
+    pub(crate) unsafe fn debug(recorder: *mut Recorder, debug: u32, slots: *const u64) {
+        // SAFETY: the caller's promise.
+        unsafe { Recorder::wait(recorder, Event::Shown { debug, slots }) };
+    }
+
+    /// Gives control back until the instance goes on, with these bits.
+    ///
+    /// # Safety
+    ///
+    /// As [`Recorder::force`].
+    unsafe fn wait(recorder: *mut Recorder, event: Event) -> u32 {
         // SAFETY: the caller's promise.
         let switch = unsafe { (*recorder).switch };
         if !switch.is_null() {
-            let handle = Handle(handle);
             // SAFETY: the fiber set the switch when it began or continued this instance, and it
             // lives at the bottom of the stack that this code runs on.
-            let input = unsafe { (*switch).suspend(Event::Forced { handle, force }) };
+            let input = unsafe { (*switch).suspend(event) };
             if let Input::Decided(bits) = input {
                 // SAFETY: this instance runs again. The others have set their own switches.
                 unsafe { (*recorder).set_switch(switch) };

@@ -130,7 +130,7 @@ impl Session {
                     self.recorder.finish_instance();
                     self.outcomes.push(Ok(()));
                 }
-                Event::Forced { .. } => {
+                Event::Forced { .. } | Event::Shown { .. } => {
                     let problem = "a decision in a program that has none";
                     return Err(Error::Internal(problem.to_owned()));
                 }

@@ -33,6 +33,8 @@ pub struct Config {
     /// A longer line of the input is an error record.
     pub max_line_bytes: usize,
     pub allow_unused_weights: bool,
+    /// Whether what the program shows by `debug` goes to the standard error stream.
+    pub debug: bool,
     /// Whether equal calls on a parameter's row are made once.
     pub share_calls: bool,
     /// Bytes of the results of such calls that are kept for later batches; they count for no limit of
@@ -68,6 +70,7 @@ impl Default for Config {
             max_buckets: Handle::MAX_BUCKETS,
             max_line_bytes: 256 << 20,
             allow_unused_weights: false,
+            debug: true,
             share_calls: true,
             keep_memory: 64 << 20,
             scheduler: Policy::Depth,

@@ -101,7 +101,12 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn session(&self, composition: &Composition) -> Result<Session, Error> {
-        Session::new(self.program.clone(), self.weights, composition.config)
+        let config = Config {
+            // What one run shows, all show.
+            debug: false,
+            ..composition.config
+        };
+        Session::new(self.program.clone(), self.weights, config)
     }
 
     fn text(&self, composition: &Composition) -> Vec<u8> {

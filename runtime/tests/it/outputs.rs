@@ -204,6 +204,7 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         sources: vec![],
         kernels: vec![],
         locations: vec![],
+        debugs: vec![],
         forces: vec![],
         computed: vec![],
         dims: vec![],

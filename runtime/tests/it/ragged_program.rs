@@ -168,6 +168,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
             ),
         ],
         locations: vec!["ragged.coh:9:9".to_owned()],
+        debugs: vec![],
         forces: match decides {
             true => vec![Force {
                 location: "ragged.coh:20:8".to_owned(),

@@ -94,6 +94,7 @@ pub fn walk_manifest() -> Manifest {
             kernel("join", &[row, row], 0),
         ],
         locations: vec!["walk.coh:9:9".to_owned()],
+        debugs: vec![],
         forces: vec![force(20, 1), force(21, 2), force(22, 3), force(23, 1)],
         computed: vec![],
         dims: vec![],

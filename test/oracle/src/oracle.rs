@@ -35,9 +35,20 @@ impl<'p> Oracle<'p> {
 
     /// The output of one instance, whose arguments are the members of `args`, but for an `id`.
     pub fn run(&self, id: &str, args: &Json, limits: Limits) -> Result<Json, InstanceError> {
+        self.run_as(&Json::from(id), args, limits)
+    }
+
+    /// The same where an id may also be a number.
+    pub(crate) fn run_as(
+        &self,
+        id: &Json,
+        args: &Json,
+        limits: Limits,
+    ) -> Result<Json, InstanceError> {
+        let text = id.as_str().map_or_else(|| id.to_string(), str::to_string);
         on_large_stack(|| {
             let values = decode::arguments(self.program, args)?;
-            let mut evaluator = Evaluator::new(self.program, &self.params, id, limits);
+            let mut evaluator = Evaluator::new(self.program, &self.params, id, &text, limits);
             let output = evaluator.call(self.program.entry, values)?;
             let result_type = &self.program.functions[self.program.entry.0].result;
             encode::value(self.program, result_type, &output, limits.max_nesting())

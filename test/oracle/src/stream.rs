@@ -92,11 +92,8 @@ impl Oracle<'_> {
                 };
             }
         };
-        let text = id.as_str().map_or_else(|| id.to_string(), str::to_string);
-        Record {
-            id,
-            result: self.run(&text, &instance, limits),
-        }
+        let result = self.run_as(&id, &instance, limits);
+        Record { id, result }
     }
 }
 

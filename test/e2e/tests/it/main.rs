@@ -6,6 +6,7 @@ mod artifacts;
 mod bad_files;
 mod bad_input;
 mod compilations;
+mod debug;
 mod deciding;
 mod devices;
 mod edges;

@@ -7,11 +7,14 @@ mod recording;
 mod scalars;
 mod tensors;
 
+use std::io::Write;
 use std::sync::Arc;
 
-use cohort_frontend::program::{Arm, Expr, ExprKind, FunctionId, Literal, Program, VarId};
+use cohort_frontend::program::{Arm, Expr, ExprKind, FunctionId, Literal, Program, Type, VarId};
+use serde_json::{Map, Value as Json};
 
 use self::frame::Frame;
+use crate::encode;
 use crate::error::{ErrorKind, InstanceError};
 use crate::limits::Limits;
 use crate::reverse::Tape;
@@ -24,7 +27,8 @@ pub(crate) struct Evaluator<'p> {
     program: &'p Program,
     /// The program's parameters, in its order.
     params: &'p [Value],
-    /// The instance's id, which keys its random numbers.
+    /// The instance's id, and its text, which keys its random numbers.
+    id: &'p Json,
     instance: &'p str,
     limits: Limits,
     depth: u64,
@@ -37,12 +41,14 @@ impl<'p> Evaluator<'p> {
     pub(crate) fn new(
         program: &'p Program,
         params: &'p [Value],
+        id: &'p Json,
         instance: &'p str,
         limits: Limits,
     ) -> Evaluator<'p> {
         Evaluator {
             program,
             params,
+            id,
             instance,
             limits,
             depth: 0,
@@ -95,6 +101,11 @@ impl<'p> Evaluator<'p> {
             ExprKind::Let { var, value, body } => self.eval_let(frame, *var, value, body)?,
             // When things run is no matter of what they are.
             ExprKind::Phase(body) => self.eval(frame, body)?,
+            ExprKind::Debug { text, value } => {
+                let shown = self.eval(frame, value)?;
+                self.show(text, &value.ty, &shown);
+                shown
+            }
             ExprKind::Length { name, count, body } => {
                 let count = self.eval(frame, count)?.into_i32()?;
                 frame.count(name, count)?;
@@ -161,6 +172,19 @@ impl<'p> Evaluator<'p> {
         };
         frame.check(&expr.ty, &value)?;
         Ok(value)
+    }
+
+    /// Writes a value to the standard error stream.
+    fn show(&self, text: &str, ty: &Type, value: &Value) {
+        let mut line = Map::new();
+        line.insert("id".to_owned(), self.id.clone());
+        line.insert("debug".to_owned(), Json::from(text));
+        match encode::value(self.program, ty, value, self.limits.max_nesting()) {
+            Ok(value) => line.insert("value".to_owned(), value),
+            Err(error) => line.insert("error".to_owned(), Json::from(error.message)),
+        };
+        // Nothing can be done where stderr is gone.
+        let _ = writeln!(std::io::stderr(), "{}", Json::Object(line));
     }
 
     fn eval_all(
