@@ -74,7 +74,8 @@ impl Oracle<'_> {
             args = args.into_iter().map(|arg| traced(&mut tape, arg)).collect();
         }
         let inputs = args.clone();
-        let mut evaluator = Evaluator::new(program, &self.params, id, limits);
+        let shown = Json::from(id);
+        let mut evaluator = Evaluator::new(program, &self.params, &shown, id, limits);
         evaluator.record(tape);
         let output = evaluator.call(program.entry, args)?;
         let tape = evaluator.recorded();

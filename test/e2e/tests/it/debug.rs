@@ -20,7 +20,7 @@ const TEXT: &str = "dim H
       let _ = debug(\"unused\", sum(a) > 1e9);
       let b = debug(\"b\", k + 1);
       let c = debug(\"rows\", y @ w);
-      let s = debug(\"an \\u{201c}array\\u{201d}\", map(range(k), |i| x * f32(i)));
+      let s = debug(\"an “array”\", map(range(k), |i| x * f32(i)));
       let q = stack(s);
       (debug(\"last\", a + x), range(b)[debug(\"index\", 2)], c + sum(q) - y)
     }";
@@ -103,7 +103,9 @@ fn results_are_those_of_the_program_without() {
     while let Some(at) = rest.find("debug(") {
         let comma = at + rest[at..].find("\", ").unwrap_or(0) + 3;
         text.push_str(&rest[..at]);
-        text.push('(');
+        // At the same columns, which errors name.
+        let width = rest[at..comma].chars().count();
+        text.push_str(&format!("{:>width$}", "("));
         rest = &rest[comma..];
     }
     text.push_str(rest);

@@ -92,6 +92,32 @@ pub(super) fn segment_sum(operation: &mut Operation<'_, '_>) -> Result<(), Insta
     })
 }
 
+/// Rows of the first operand were replaced by those of the last, of equal indices by the last one.
+pub(super) fn scatter(operation: &mut Operation<'_, '_>) -> Result<(), InstanceError> {
+    let (_, count, row_length) = operation.operand(0)?.around(0)?;
+    let indices = integers(operation.operand(1)?)?;
+    let mut source = vec![None; count];
+    for (row, &place) in indices.iter().enumerate() {
+        source[place] = Some(row);
+    }
+    let cotangent = operation.cotangent;
+    operation.add(0, |total| {
+        for (position, total) in total.iter_mut().enumerate() {
+            if source[position / row_length].is_none() {
+                *total += cotangent[position];
+            }
+        }
+    })?;
+    operation.add(2, |total| {
+        for (position, total) in total.iter_mut().enumerate() {
+            let row = position / row_length;
+            if source[indices[row]] == Some(row) {
+                *total += cotangent[indices[row] * row_length + position % row_length];
+            }
+        }
+    })
+}
+
 /// Indices that were found to be in range on the way forward.
 fn integers(indices: &Tensor) -> Result<Vec<usize>, InstanceError> {
     (0..indices.count())

@@ -29,6 +29,7 @@ pub(super) fn pull_back(operation: &mut Operation<'_, '_>) -> Result<(), Instanc
             ..
         } => reductions::sort(operation, *axis, *order),
         ExprKind::SegmentSum { .. } => movement::segment_sum(operation),
+        ExprKind::Scatter { .. } => movement::scatter(operation),
 
         ExprKind::MatMul { .. } => products::matmul(operation),
 

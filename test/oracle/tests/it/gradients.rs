@@ -106,6 +106,13 @@ fn sorting_gives_each_gradient_back_to_where_its_element_was() {
     let text = "fn main(x: f32[n]) -> f32 { let (best, _) = topk(x, 2); best[0] + 10 * best[1] }";
     let gradients = of_inputs(text, json!({"x": [3, 1, 2]}));
     assert_eq!(gradients["x"], json!([1.0, 0.0, 10.0]));
+    assert_eq!(
+        of_x(
+            "scatter(x, stack([1, 1]), 10.0 * x[0..2])",
+            json!([3, 1, 2])
+        ),
+        json!([3.0, 10.0, 2.0])
+    );
     assert_eq!(of_x("cumsum(x)", json!([3, 1, 2])), json!([6.0, 5.0, 3.0]));
 }
 
