@@ -111,7 +111,7 @@ fn sorting_gives_each_gradient_back_to_where_its_element_was() {
             "scatter(x, stack([1, 1]), 10.0 * x[0..2])",
             json!([3, 1, 2])
         ),
-        json!([3.0, 10.0, 2.0])
+        json!([1.0, 20.0, 3.0])
     );
     assert_eq!(of_x("cumsum(x)", json!([3, 1, 2])), json!([6.0, 5.0, 3.0]));
 }
