@@ -36,12 +36,14 @@
 //! with an error at its place.
 
 mod control;
+mod generic;
 mod maps;
 mod products;
 mod row_form;
 mod rules;
 mod shapes;
 mod stacks;
+mod views;
 
 use std::collections::{HashMap, HashSet};
 

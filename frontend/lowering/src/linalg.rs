@@ -156,20 +156,20 @@ impl<'c> Tensors<'_, 'c> {
         )
     }
 
+    /// The body of a sum of products.
+    fn multiply_and_add(&self) -> Region<'c> {
+        region(self.at, &[self.element(); 3], &|inside, args| {
+            let apply = |op, left, right| numbers::binary(inside, op, self.elem, left, right);
+            let product = apply(Binary::Mul, args[0], args[1]);
+            vec![apply(Binary::Add, args[2], product)]
+        })
+    }
+
     /// A product: `name` is one of `dot`, `vecmat`, `matvec`, `matmul`.
     pub fn product(&self, name: &str, lhs: Val<'c>, rhs: Val<'c>, shape: &[Dim]) -> Val<'c> {
         let at = self.at;
         let zeros = self.filled(shape, numbers::zero(self.elem));
-        let body = region(at, &[self.element(); 3], &|inside, args| {
-            let product = numbers::binary(inside, Binary::Mul, self.elem, args[0], args[1]);
-            vec![numbers::binary(
-                inside,
-                Binary::Add,
-                self.elem,
-                args[2],
-                product,
-            )]
-        });
+        let body = self.multiply_and_add();
         let ty = zeros.r#type();
         let name = format!("linalg.{name}");
         result_of(
@@ -194,16 +194,7 @@ impl<'c> Tensors<'_, 'c> {
     ) -> Val<'c> {
         let at = self.at;
         let zeros = self.filled(shape, numbers::zero(self.elem));
-        let body = region(at, &[self.element(); 3], &|inside, args| {
-            let product = numbers::binary(inside, Binary::Mul, self.elem, args[0], args[1]);
-            vec![numbers::binary(
-                inside,
-                Binary::Add,
-                self.elem,
-                args[2],
-                product,
-            )]
-        });
+        let body = self.multiply_and_add();
         let loops = shape.len() + 1;
         let all: Vec<String> = (0..loops).map(|i| format!("d{i}")).collect();
         let map = |dims: &[usize]| {
@@ -278,13 +269,7 @@ impl<'c> Tensors<'_, 'c> {
         let arguments = [self.element(), self.element(), integers.element()];
         let body = region(at, &arguments, &|inside, args| {
             let wins = self.is_larger(inside, args[0], args[1]);
-            let position = inside.value_with(
-                "linalg.index",
-                &[],
-                Type::index(at.context()),
-                &[("dim", inside.attr(&format!("{axis} : i64")))],
-            );
-            let position = inside.value("arith.index_cast", &[position], integers.element());
+            let position = place(inside, axis, integers.element());
             vec![
                 numbers::select(inside, wins, args[0], args[1]),
                 numbers::select(inside, wins, position, args[2]),
@@ -313,13 +298,7 @@ impl<'c> Tensors<'_, 'c> {
         let at = self.at;
         let init = self.empty(shape);
         let body = region(at, &[self.element()], &|inside, _| {
-            let position = inside.value_with(
-                "linalg.index",
-                &[],
-                Type::index(at.context()),
-                &[("dim", inside.attr(&format!("{axis} : i64")))],
-            );
-            vec![inside.value("arith.index_cast", &[position], self.element())]
+            vec![place(inside, axis, self.element())]
         });
         let all = identity(shape.len());
         let attributes = [
@@ -342,6 +321,14 @@ impl<'c> Tensors<'_, 'c> {
         let beats = numbers::compare(at, numbers::UNORDERED_OR_LESS, self.elem, best, value);
         numbers::binary(at, Binary::And, Elem::Bool, is_number, beats)
     }
+}
+
+/// The index along an axis, in the body of an operation.
+fn place<'c>(inside: Builder<'c>, axis: usize, ty: Type<'c>) -> Val<'c> {
+    let dim = [("dim", inside.attr(&format!("{axis} : i64")))];
+    let index = Type::index(inside.context());
+    let place = inside.value_with("linalg.index", &[], index, &dim);
+    inside.value("arith.index_cast", &[place], ty)
 }
 
 /// A shape less one axis.

@@ -10,16 +10,15 @@ use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of, results_of,
 };
 use melior::ir::{
-    Attribute, OperationRef, Type, ValueLike,
-    attribute::{ArrayAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
+    OperationRef, ValueLike,
+    attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
     operation::OperationLike,
 };
 
-use super::maps::{shift_groups, shift_map};
 use super::shapes::Bounds;
 use crate::ir::{
-    TensorType, clone_op, clone_region, defining_op, integers, is_tensor, key, nested_ops,
-    set_attribute, set_operand, set_type,
+    TensorType, clone_op, clone_region, defining_op, integers, is_tensor, key, set_attribute,
+    set_operand,
 };
 use crate::pass::{Failed, error};
 
@@ -33,10 +32,10 @@ pub(super) enum Batched<'c> {
 pub struct Batcher<'c> {
     pub builder: Builder<'c>,
     /// The number of rows, an `index`.
-    rows: Val<'c>,
+    pub(super) rows: Val<'c>,
     /// The sizes of dims that differ by call.
     pub(super) bounds: Option<Bounds<'c>>,
-    values: HashMap<usize, Batched<'c>>,
+    pub(super) values: HashMap<usize, Batched<'c>>,
 }
 
 impl<'c> Batcher<'c> {
@@ -141,7 +140,7 @@ impl<'c> Batcher<'c> {
             .collect()
     }
 
-    fn keep_shared(
+    pub(super) fn keep_shared(
         &mut self,
         operation: OperationRef<'c, 'c>,
         operands: &[Batched<'c>],
@@ -172,7 +171,11 @@ impl<'c> Batcher<'c> {
     }
 
     /// The number of rows, then the sizes of the dims of a value that differ by call.
-    fn sizes(&mut self, like: Val<'c>, user: OperationRef<'c, 'c>) -> Result<Vec<Val<'c>>, Failed> {
+    pub(super) fn sizes(
+        &mut self,
+        like: Val<'c>,
+        user: OperationRef<'c, 'c>,
+    ) -> Result<Vec<Val<'c>>, Failed> {
         let mut sizes = vec![self.rows];
         if tensor_type(like, user)?.shape.contains(&None) {
             let message = "not supported yet: a length that no operand of the kernel has";
@@ -275,70 +278,6 @@ impl<'c> Batcher<'c> {
         Ok(result_of(copy, 0))
     }
 
-    /// `tensor.from_elements %s : tensor<f32>`: a host scalar's rows are that tensor already. Those of
-    /// several are put side by side.
-    fn scalar_rows(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
-        let row = tensor_type(result_of(operation, 0), operation)?;
-        let mut rows = Vec::new();
-        for operand in operands_of(operation) {
-            rows.push(self.rows_of(operand, operation)?);
-        }
-        Ok(self.side_by_side(&rows, &row))
-    }
-
-    /// One tensor a row of as many scalars a row.
-    fn side_by_side(&self, scalars: &[Val<'c>], row: &TensorType<'c>) -> Val<'c> {
-        let [Some(length), inner @ ..] = &row.shape[..] else {
-            return scalars[0];
-        };
-        let part = TensorType {
-            shape: inner.to_vec(),
-            element: row.element,
-        };
-        let one = TensorType {
-            shape: [&[Some(1)], inner].concat(),
-            element: row.element,
-        };
-        let each = scalars.len() / (*length as usize).max(1);
-        let parts: Vec<Val<'c>> = scalars
-            .chunks(each.max(1))
-            .map(|scalars| self.with_one(self.side_by_side(scalars, &part), &one))
-            .collect();
-        match parts[..] {
-            [only] => only,
-            _ => {
-                let dim = IntegerAttribute::new(self.builder.ty("i64"), 1).into();
-                let ty = row.batched().to_type();
-                self.builder
-                    .value_with("tensor.concat", &parts, ty, &[("dim", dim)])
-            }
-        }
-    }
-
-    /// Rows with a first dim of one entry, as those of `row` are.
-    fn with_one(&self, value: Val<'c>, row: &TensorType<'c>) -> Val<'c> {
-        let groups: Vec<Vec<usize>> = (0..row.rank())
-            .map(|axis| match axis {
-                0 => vec![0, 1],
-                _ => vec![axis + 1],
-            })
-            .collect();
-        let groups = self.builder.attr(&format!("{groups:?}"));
-        let mut sizes = vec![dynamic()];
-        sizes.extend(
-            row.shape
-                .iter()
-                .map(|dim| dim.map_or(dynamic(), |n| n as i64)),
-        );
-        let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
-        self.builder.value_with(
-            "tensor.expand_shape",
-            &[value, self.rows],
-            row.batched().to_type(),
-            &[("reassociation", groups), ("static_output_shape", sizes)],
-        )
-    }
-
     fn fill(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let row = tensor_type(result_of(operation, 0), operation)?;
         let init = self.empty(result_of(operation, 0), operation)?;
@@ -349,32 +288,6 @@ impl<'c> Batcher<'c> {
             }
             Batched::Shared(scalar) => self.named("linalg.fill", &[scalar], init),
         })
-    }
-
-    /// Rows of the shape of `like`, a value of the block.
-    pub(super) fn expand(
-        &mut self,
-        value: Val<'c>,
-        like: Val<'c>,
-        groups: Attribute<'c>,
-        user: OperationRef<'c, 'c>,
-    ) -> Result<Val<'c>, Failed> {
-        let row = tensor_type(like, user)?;
-        let mut operands = vec![value];
-        operands.extend(self.sizes(like, user)?);
-        let mut sizes = vec![dynamic()];
-        sizes.extend(
-            row.shape
-                .iter()
-                .map(|dim| dim.map_or(dynamic(), |n| n as i64)),
-        );
-        let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
-        Ok(self.builder.value_with(
-            "tensor.expand_shape",
-            &operands,
-            row.batched().to_type(),
-            &[("reassociation", groups), ("static_output_shape", sizes)],
-        ))
     }
 
     /// `linalg.broadcast` and `linalg.reduce`: the same with every dim one further.
@@ -409,28 +322,6 @@ impl<'c> Batcher<'c> {
         Ok(result_of(copy, 0))
     }
 
-    fn transpose(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
-        let operands = operands_of(operation);
-        let input = self.rows_of(operands[0], operation)?;
-        let init = self.destination(operands[1], operation)?;
-        let mut permutation = vec![0];
-        permutation.extend(
-            integers(operation, "permutation")
-                .into_iter()
-                .map(|axis| axis + 1),
-        );
-        let permutation = DenseI64ArrayAttribute::new(self.builder.context(), &permutation).into();
-        let region = clone_region(operation, 0);
-        let copy = self.builder.op(
-            "linalg.transpose",
-            &[input, init],
-            &[init.r#type()],
-            &[("permutation", permutation)],
-            vec![region],
-        );
-        Ok(result_of(copy, 0))
-    }
-
     /// `cfb.reduce_rows`: each row folds the list that is its own.
     fn reduce_rows(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let operands = operands_of(operation);
@@ -443,195 +334,6 @@ impl<'c> Batcher<'c> {
             .op("cfb.reduce_rows", &[list, init], &[ty], &[], vec![region]);
         Ok(result_of(copy, 0))
     }
-
-    /// Any `linalg.generic`: a new leading parallel dim, which shared inputs do not index.
-    fn generic(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
-        let segments = int32s(operation, "operandSegmentSizes");
-        let inputs = segments.first().copied().unwrap_or(0) as usize;
-        let mut operands = Vec::new();
-        let mut batched = Vec::new();
-        for (index, operand) in operands_of(operation).into_iter().enumerate() {
-            if index >= inputs {
-                operands.push(self.destination(operand, operation)?);
-                batched.push(true);
-                continue;
-            }
-            match self.lookup(operand, operation)? {
-                Batched::Rows(rows) => {
-                    operands.push(rows);
-                    batched.push(true);
-                }
-                Batched::Shared(shared) => {
-                    operands.push(shared);
-                    batched.push(false);
-                }
-            }
-        }
-        let copy = self.builder.insert(clone_op(operation));
-        for (index, operand) in operands.iter().enumerate() {
-            set_operand(copy, index, *operand);
-        }
-        for (result, init) in results_of(copy).into_iter().zip(&operands[inputs..]) {
-            set_type(result, init.r#type());
-        }
-        self.shift_maps(copy, &batched)?;
-        self.rebind_captures(operation, copy)?;
-        for index in nested_ops(copy)
-            .into_iter()
-            .filter(|op| name_of(*op) == "linalg.index")
-        {
-            let dim = index
-                .attribute("dim")
-                .ok()
-                .and_then(|dim| IntegerAttribute::try_from(dim).ok())
-                .map_or(0, |dim| dim.value());
-            let ty = Type::parse(self.builder.context(), "i64").unwrap_or(self.rows.r#type());
-            set_attribute(index, "dim", IntegerAttribute::new(ty, dim + 1).into());
-        }
-        for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
-            self.define_rows(old, new);
-        }
-        Ok(())
-    }
-
-    /// What the body of an operation uses from outside of it is the copy's own, shared form.
-    fn rebind_captures(
-        &self,
-        operation: OperationRef<'c, 'c>,
-        copy: OperationRef<'c, 'c>,
-    ) -> Result<(), Failed> {
-        for (old, new) in nested_ops(operation).into_iter().zip(nested_ops(copy)) {
-            for (index, operand) in operands_of(old).into_iter().enumerate() {
-                match self.values.get(&key(operand)) {
-                    Some(Batched::Shared(shared)) => set_operand(new, index, *shared),
-                    Some(Batched::Rows(_)) => {
-                        let message =
-                            "not supported yet: a body that uses a row from outside of it";
-                        return Err(error(old, message));
-                    }
-                    None => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn shift_maps(&self, generic: OperationRef<'c, 'c>, batched: &[bool]) -> Result<(), Failed> {
-        let refuse = || error(generic, "not supported yet: indexing maps of this form");
-        let maps = generic.attribute("indexing_maps").ok().ok_or_else(refuse)?;
-        let maps = ArrayAttribute::try_from(maps).map_err(|_| refuse())?;
-        let shifted: Vec<Attribute<'c>> = (0..maps.len())
-            .map(|index| {
-                let map = maps.element(index).ok()?;
-                let has_rows = batched.get(index).copied().unwrap_or(false);
-                let text = shift_map(&map.to_string(), has_rows)?;
-                Attribute::parse(self.builder.context(), &text)
-            })
-            .collect::<Option<_>>()
-            .ok_or_else(refuse)?;
-        let maps = ArrayAttribute::new(self.builder.context(), &shifted).into();
-        set_attribute(generic, "indexing_maps", maps);
-        let kinds = generic
-            .attribute("iterator_types")
-            .ok()
-            .ok_or_else(refuse)?
-            .to_string();
-        let rest = kinds.trim_start_matches('[');
-        let separator = if rest.starts_with(']') { "" } else { ", " };
-        let kinds = format!("[#linalg.iterator_type<parallel>{separator}{rest}");
-        let kinds = Attribute::parse(self.builder.context(), &kinds).ok_or_else(refuse)?;
-        set_attribute(generic, "iterator_types", kinds);
-        Ok(())
-    }
-
-    fn extract_slice(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
-        let operands = operands_of(operation);
-        if int32s(operation, "operandSegmentSizes")
-            .iter()
-            .enumerate()
-            .any(|(segment, count)| [1, 3].contains(&segment) && *count > 0)
-        {
-            return Err(error(
-                operation,
-                "not supported yet: a slice whose bounds are computed",
-            ));
-        }
-        let source = self.rows_of(operands[0], operation)?;
-        let context = self.builder.context();
-        let with_leading = |name: &str, leading: i64| -> Attribute<'c> {
-            let mut values = vec![leading];
-            values.extend(integers(operation, name));
-            DenseI64ArrayAttribute::new(context, &values).into()
-        };
-        let row = tensor_type(result_of(operation, 0), operation)?;
-        let sizes = self.sizes(result_of(operation, 0), operation)?;
-        let segments = [1, 0, sizes.len() as i32, 0];
-        let segments = DenseI32ArrayAttribute::new(context, &segments).into();
-        let mut operands = vec![source];
-        operands.extend(sizes);
-        Ok(self.builder.value_with(
-            "tensor.extract_slice",
-            &operands,
-            row.batched().to_type(),
-            &[
-                ("static_offsets", with_leading("static_offsets", 0)),
-                ("static_sizes", with_leading("static_sizes", dynamic())),
-                ("static_strides", with_leading("static_strides", 1)),
-                ("operandSegmentSizes", segments),
-            ],
-        ))
-    }
-
-    fn concat(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
-        let mut parts = Vec::new();
-        for operand in operands_of(operation) {
-            parts.push(self.rows_of(operand, operation)?);
-        }
-        let dim = operation
-            .attribute("dim")
-            .ok()
-            .and_then(|dim| IntegerAttribute::try_from(dim).ok())
-            .map_or(0, |dim| dim.value());
-        let i64_type = self.builder.ty("i64");
-        let row = tensor_type(result_of(operation, 0), operation)?;
-        let dim = IntegerAttribute::new(i64_type, dim + 1).into();
-        Ok(self.builder.value_with(
-            "tensor.concat",
-            &parts,
-            row.batched().to_type(),
-            &[("dim", dim)],
-        ))
-    }
-
-    fn reshape(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
-        let source = operands_of(operation)[0];
-        let from = tensor_type(source, operation)?;
-        let to = tensor_type(result_of(operation, 0), operation)?;
-        let value = self.rows_of(source, operation)?;
-        let groups = if from.rank() == 0 || to.rank() == 0 {
-            // All dims of size one join the batch dim.
-            let all: Vec<String> = (0..=from.rank().max(to.rank()))
-                .map(|d| d.to_string())
-                .collect();
-            format!("[[{}]]", all.join(", "))
-        } else {
-            shift_groups(
-                &operation
-                    .attribute("reassociation")
-                    .map_or(String::new(), |groups| groups.to_string()),
-            )
-        };
-        let groups = self.builder.attr(&groups);
-        if name_of(operation) == "tensor.expand_shape" {
-            return self.expand(value, result_of(operation, 0), groups, operation);
-        }
-        Ok(self.builder.value_with(
-            "tensor.collapse_shape",
-            &[value],
-            to.batched().to_type(),
-            &[("reassociation", groups)],
-        ))
-    }
 }
 
 pub(super) fn tensor_type<'c>(
@@ -641,12 +343,7 @@ pub(super) fn tensor_type<'c>(
     TensorType::of_value(value).ok_or_else(|| error(at, "expected a ranked tensor"))
 }
 
-fn dynamic() -> i64 {
-    // SAFETY: a pure function that returns MLIR's mark of a dynamic size.
-    unsafe { mlir_sys::mlirShapedTypeGetDynamicSize() }
-}
-
-fn int32s(operation: OperationRef<'_, '_>, name: &str) -> Vec<i32> {
+pub(super) fn int32s(operation: OperationRef<'_, '_>, name: &str) -> Vec<i32> {
     let Ok(attribute) = operation.attribute(name) else {
         return vec![];
     };

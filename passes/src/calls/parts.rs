@@ -53,9 +53,13 @@ pub struct Window {
 fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
     let rank = graph.nodes[root].shape.len();
     let mut cuts: Vec<Vec<i64>> = vec![vec![0]; rank];
+    let mut seen = HashSet::new();
     let mut stack = vec![(root, identity(rank))];
     while let Some((node, at)) = stack.pop() {
         let (node, at) = graph.resolve(node, &at);
+        if !seen.insert((node, at.clone())) {
+            continue;
+        }
         match &graph.nodes[node].kind {
             Kind::Pointwise { inputs, .. } => {
                 stack.extend(inputs.iter().map(|input| (*input, at.clone())));

@@ -126,3 +126,19 @@ fn slices_of_other_axes_than_the_first() {
         ],
     );
 }
+
+/// Each element is twenty rounds of what the one before it is made of.
+#[test]
+fn random_tensors_of_any_lengths() {
+    check(
+        "fn main(n: i32, x: f32[k, 2]) -> (f32[_], f32[k, 2], f32[3, 2], f32[k, 2, k]) {
+          (random(n + 1, [n]), random(2, [k, 2]) + x, random(i32(sum(x)), [3, 2]), random(9, [k, 2, k]))
+        }",
+        &[],
+        &[
+            r#"{"n":3,"x":[[1,2],[3,4]]}"#,
+            r#"{"n":0,"x":[]}"#,
+            r#"{"n":1,"x":[[5,6]]}"#,
+        ],
+    );
+}
