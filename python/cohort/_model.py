@@ -84,6 +84,8 @@ class Model:
         self._weights: str | bytes | None = data
         self._weights_of = object()
         self._lock = threading.RLock()
+        # Of each thread: whether it is in a call.
+        self._calls = threading.local()
         self._core = _Core(
             artifact,
             path,
@@ -116,14 +118,42 @@ class Model:
         errors: Errors = "raise",
     ) -> Outputs:
         """Runs instances, dicts by the names of `main`'s arguments (`id` may be another key), `batch` of them
-        at once. What one gives does not depend on the others, to the bit.
+        at once; or the rows of a table of Arrow, or of flat arrays. What one gives does not depend on the others, to the bit.
 
         With `errors="raise"` the first instance that fails raises its `InstanceError`; with `"return"` the
         outputs have the errors of those that failed.
         """
         _check(batch=batch, threads=threads, errors=errors)
-        run = self._core.run(batch, threads)
-        return self._outputs(run, instances, batch, threads, errors)
+        if hasattr(instances, "__arrow_c_stream__") or hasattr(instances, "__arrow_c_array__"):
+            instances = self._core.table(instances)
+        # A call within another one's iterator, which waits for it, has a session of its own.
+        is_within = getattr(self._calls, "are_open", False)
+        run = self._core.run(batch, threads, is_stream=is_within)
+        self._calls.are_open = True
+        try:
+            return self._outputs(run, instances, batch, threads, errors)
+        finally:
+            self._calls.are_open = is_within
+
+    def run_arrow(
+        self,
+        table: Any,
+        *,
+        batch: int = 256,
+        threads: int = 1,
+        errors: Errors = "return",
+    ) -> Any:
+        """Runs the rows of a table, whatever has `__arrow_c_stream__`, and gives a `pyarrow.Table` of their results
+        (see `Outputs`), in which those that failed have an error; without pyarrow, what other libraries make one
+        of."""
+        if not (hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")):
+            raise TypeError(f"run_arrow takes a table of Arrow, not {type(table).__name__}")
+        outputs = self(table, batch=batch, threads=threads, errors=errors)
+        try:
+            import pyarrow
+        except ImportError:
+            return outputs
+        return pyarrow.table(outputs)
 
     def _outputs(self, run: Run, instances: Iterable[Instance], batch, threads, errors) -> Outputs:
         if isinstance(instances, (Mapping, str, bytes)):
@@ -155,7 +185,7 @@ class Model:
             if not run.has_ended:
                 run.cancel()
         self._stats = json.loads(run.stats)
-        outputs = Outputs(self._manifest, self.types, portions)
+        outputs = Outputs(self._manifest, self.types, portions, self._core)
         if errors == "raise" and outputs.errors:
             raise outputs.errors[0]
         return outputs
@@ -231,6 +261,8 @@ class Model:
     def set_weights(self, weights: Weights, *, rename: Rename | None = None) -> None:
         """Replaces the weights, all of them: from now on calls give what they would after a load with these, to
         the bit. Streams and engines that have begun keep theirs. Where it raises, nothing is changed."""
+        if getattr(self._calls, "are_open", False):
+            raise RuntimeError("weights are not replaced within a call, by its iterator")
         data = _weights.prepare(weights, rename)
         with self._lock:
             self._core.set_weights(data)

@@ -184,8 +184,9 @@ class Outputs(Sequence):
     all instances together.
     """
 
-    def __init__(self, manifest: dict, types: Types, portions: list):
+    def __init__(self, manifest: dict, types: Types, portions: list, core: Any = None):
         self._manifest = manifest
+        self._core = core
         self._parts = parts(manifest["result"])
         self._reader = Reader(manifest, types)
         numbers = [np.frombuffer(portion[0], np.int64) for portion in portions]
@@ -330,6 +331,17 @@ class Outputs(Sequence):
         if isinstance(array, tuple):
             raise ValueError("a result of several parts is no array; see numpy()")
         return np.array(array, dtype=dtype, copy=True if copy is None else copy)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
+        """A table of Arrow with a row an instance: `id`; `output`, or `output_0` and so on, one for each part; and
+        `error` and `message` of those that failed, whose outputs are null. `pyarrow.table(out)` and
+        `polars.DataFrame(out)` take it."""
+        columns = [
+            (column.data.tobytes(), column.words.tobytes(), column.ends.tobytes()) for column in self._columns
+        ]
+        failed = [self._failed.get(i) for i in range(self._count)]
+        errors = [None if error is None else (error.kind, error.message) for error in failed]
+        return self._core.arrow(columns, self._texts, errors)
 
     def _values(self, part: int) -> list[Any]:
         """What each instance has of a part."""

@@ -5,6 +5,8 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 use cohort_runtime::abi::manifest::Elem;
+use cohort_runtime::input::narrow;
+use half::f16;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -225,7 +227,7 @@ fn convert(bytes: [u8; 8], kind: Kind, size: usize, elem: Elem) -> Option<u32> {
     let unused = 64 - 8 * size as u32;
     let signed = (unsigned << unused) as i64 >> unused;
     let float = match (kind, size) {
-        (Kind::Float, 2) => half(unsigned as u16),
+        (Kind::Float, 2) => f16::from_bits(unsigned as u16).to_f64(),
         (Kind::Float, 4) => f64::from(f32::from_bits(unsigned as u32)),
         (Kind::Float, _) => f64::from_bits(unsigned),
         (Kind::Signed, _) => signed as f64,
@@ -239,27 +241,5 @@ fn convert(bytes: [u8; 8], kind: Kind, size: usize, elem: Elem) -> Option<u32> {
         (Elem::I32, Kind::Signed) => i32::try_from(signed).ok().map(|value| value as u32),
         (Elem::I32, Kind::Unsigned) => i32::try_from(unsigned).ok().map(|value| value as u32),
         _ => None,
-    }
-}
-
-/// The f32 that is nearest, if a number stays one.
-pub fn narrow(value: f64) -> Option<u32> {
-    let narrow = value as f32;
-    (narrow.is_finite() || !value.is_finite()).then_some(narrow.to_bits())
-}
-
-/// A number of 16 bits.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (bits >> 10 & 0x1f, f64::from(bits & 0x3ff));
-    let magnitude = match exponent {
-        0 => fraction * 2.0_f64.powi(-24),
-        0x1f if fraction == 0.0 => f64::INFINITY,
-        0x1f => f64::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2.0_f64.powi(i32::from(exponent) - 15),
-    };
-    if bits >> 15 == 1 {
-        -magnitude
-    } else {
-        magnitude
     }
 }

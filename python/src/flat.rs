@@ -15,10 +15,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::{Array, Outcome};
+use crate::arrow::Table;
+
+/// Instances that are built without a look at an object.
+pub trait Instances: Send + Sync {
+    fn count(&self) -> usize;
+
+    /// Appends an instance to the inputs.
+    fn build(&self, builder: &mut Builder<'_>, instance: usize, inputs: &mut Inputs);
+}
 
 /// Instances of one program as arrays.
 #[pyclass(frozen, module = "cohort._cohort")]
-pub struct Flat {
+pub struct Flat(Box<dyn Instances>);
+
+struct Arrays {
     count: usize,
     arguments: Vec<Argument>,
 }
@@ -47,11 +58,19 @@ enum Argument {
 #[pymethods]
 impl Flat {
     fn __len__(&self) -> usize {
-        self.count
+        self.0.count()
     }
 }
 
 impl Flat {
+    pub fn of_table(manifest: &Manifest, table: &Bound<'_, PyAny>) -> PyResult<Flat> {
+        Ok(Flat(Box::new(Table::read(manifest, table)?)))
+    }
+
+    pub fn instances(&self) -> &dyn Instances {
+        &*self.0
+    }
+
     pub fn new(manifest: &Manifest, given: &Bound<'_, PyDict>) -> PyResult<Flat> {
         let builder = Builder::new(manifest, u64::MAX);
         let mut arguments = Vec::new();
@@ -82,18 +101,19 @@ impl Flat {
                 names.join(", ")
             )));
         }
-        Ok(Flat {
+        Ok(Flat(Box::new(Arrays {
             count: count.unwrap_or(0),
             arguments,
-        })
+        })))
     }
+}
 
-    pub fn count(&self) -> usize {
+impl Instances for Arrays {
+    fn count(&self) -> usize {
         self.count
     }
 
-    /// Appends an instance to the inputs.
-    pub fn build(&self, builder: &mut Builder<'_>, instance: usize, inputs: &mut Inputs) {
+    fn build(&self, builder: &mut Builder<'_>, instance: usize, inputs: &mut Inputs) {
         let outcome = builder.instance(inputs, |builder, inputs| {
             for (number, argument) in self.arguments.iter().enumerate() {
                 argument.read(builder, number, instance, inputs)?;

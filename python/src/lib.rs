@@ -6,6 +6,7 @@
 //! watch     sees an object that contains itself
 //! arrays    whatever has a buffer -> the elements of a tensor
 //! flat      flat arrays -> instances
+//! arrow     tables of Arrow -> instances, results -> tables
 //! types     the program's types, as names and classes of Python
 //! owner     the thread that has the session
 //! engine    instances one at a time, for an event loop
@@ -18,6 +19,7 @@
 //! where the caller is, and results become objects there.
 
 mod arrays;
+mod arrow;
 mod detached;
 mod engine;
 mod errors;

@@ -10,7 +10,8 @@ use cohort_runtime::serving::Settings;
 use cohort_runtime::{Config, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyType};
 
 use crate::detached::detached;
 use crate::engine::Engine;
@@ -194,6 +195,22 @@ impl Model {
     /// Instances of flat arrays, by argument.
     fn flat(&self, arguments: &Bound<'_, PyDict>) -> PyResult<Flat> {
         Flat::new(&self.manifest, arguments)
+    }
+
+    /// Instances of a table of Arrow.
+    fn table(&self, table: &Bound<'_, PyAny>) -> PyResult<Flat> {
+        Flat::of_table(&self.manifest, table)
+    }
+
+    /// Results as a stream of Arrow: bytes, words and ends of each column, ids, and errors by place.
+    fn arrow<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<[PyBackedBytes; 3]>,
+        ids: Vec<String>,
+        errors: Vec<Option<(String, String)>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        crate::arrow::stream(py, &self.manifest, &columns, &ids, &errors)
     }
 
     /// Bytes that the instance takes once it is built.

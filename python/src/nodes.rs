@@ -9,11 +9,10 @@
 use std::ffi::c_int;
 
 use cohort_runtime::abi::manifest::Elem;
-use cohort_runtime::input::Postorder;
+use cohort_runtime::input::{Postorder, narrow};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::arrays::narrow;
 use crate::types::{Constructor, Field, Types};
 use crate::watch::Watch;
 

@@ -13,12 +13,12 @@
 
 use cohort_runtime::InstanceError;
 use cohort_runtime::abi::manifest::{Adt, Constructor, Elem, Type};
-use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes};
+use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes, narrow};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::arrays::{self, Array, Outcome, narrow};
+use crate::arrays::{self, Array, Outcome};
 use crate::nodes::Nodes;
 use crate::types::Types;
 use crate::watch::Watch;

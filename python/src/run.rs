@@ -216,6 +216,7 @@ impl Run {
 
     /// Builds a chunk of instances from the one of that number on; how many it took.
     fn add_flat(&self, instances: &Flat, number: usize) -> PyResult<usize> {
+        let instances = instances.instances();
         let count = instances.count().saturating_sub(number).min(self.chunk());
         self.build(count, |builder, place, inputs| {
             instances.build(builder, number + place, inputs);

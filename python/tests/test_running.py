@@ -86,6 +86,19 @@ def test_an_exception_in_the_iterator_comes_back_with_the_instance(loop):
     assert len(loop(instances(3))) == 3
 
 
+def test_calls_within_the_iterator_of_a_call(loop):
+    def given():
+        for i in range(5):
+            assert loop([{"x": [0.0], "k": 7}])[0][1] == 7
+            assert len(loop({"x": [0.0], "k": loop([{"x": [0.0], "k": j}])[0][1]} for j in range(2))) == 2
+            with pytest.raises(RuntimeError, match="within a call"):
+                loop.set_weights(None)
+            yield {"x": [0.0], "k": i}
+
+    assert [k for _, k in loop(given())] == list(range(5))
+    loop.set_weights(None)
+
+
 def test_a_model_is_used_by_many_threads(loop):
     expected = loop(instances(200)).numpy()[0].tobytes()
     wrong = []

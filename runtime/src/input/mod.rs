@@ -8,12 +8,15 @@
 //! * `walk` puts values where they belong, `tensor` their numbers, `ragged` those of tensors with
 //!   instance dims, from any [`source`];
 //! * `postorder` makes values of data types of flat arrays;
+//! * `arrow` makes instances of the rows of Arrow's arrays;
 //! * `json` is the source that a line of JSON is: [`lines`] cuts the stream into lines of limited
 //!   length, [`cursor`] reads tokens of one line;
 //! * `join` puts instances that were built apart into one chunk;
 //! * `key` hashes ids;
 //! * `message` says what is wrong.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod builder;
 pub mod cursor;
 mod join;
@@ -36,12 +39,20 @@ use crate::failure::InstanceError;
 use json::Decoder;
 use lines::{Line, Lines, Next};
 
+#[cfg(feature = "arrow")]
+pub use arrow::ArrowInstances;
 pub use builder::Builder;
 pub use join::Joiner;
 pub use lines::InputStream;
 pub use message::Problem;
 pub use postorder::{FlatFields, Postorder};
 pub use source::{Source, Tag, TensorBytes};
+
+/// The f32 that is nearest, if a number stays one.
+pub fn narrow(value: f64) -> Option<u32> {
+    let narrow = value as f32;
+    (narrow.is_finite() || !value.is_finite()).then_some(narrow.to_bits())
+}
 
 /// Decoded instances, with all memory that their slots point to.
 #[derive(Default)]

@@ -3,6 +3,8 @@
 //! A result is walked with a stack of its own, so its depth does not matter. The walk hands its parts
 //! in order to a [`Writer`]: [`json`] makes lines of them, [`columns`] numbers as they lie in memory.
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod columns;
 pub mod json;
 
