@@ -17,6 +17,7 @@ mod dump_program;
 mod excerpt;
 mod hir;
 mod import;
+mod loss;
 mod mono;
 pub mod program;
 pub mod source;
@@ -26,9 +27,10 @@ mod suggest;
 mod syntax;
 mod types;
 
-pub use check::{Checked, DimDecl, DimExpr, ParamDecl, check};
+pub use check::{Checked, DimDecl, DimExpr, MAIN, ParamDecl, check, check_with_entry};
 pub use diagnostic::{Diagnostic, Label, Severity, render};
 pub use dump_program::dump_program;
+pub use loss::check_loss;
 pub use source::Sources;
 
 /// The syntax tree of a file as text that parses to the same tree.

@@ -69,7 +69,7 @@ pub fn known_elsewhere(name: &str) -> Option<&'static str> {
         "zeros_like" => "it is `x * 0`",
         "permute" | "swapaxes" => "it is `transpose(x, [1, 0, 2])`",
         "pow2" | "square" => "it is `x * x`",
-        "rand" | "randn" | "uniform" | "dropout" => "numbers in [0, 1) are `random(counter, [D])`",
+        "rand" | "randn" | "uniform" => "numbers in [0, 1) are `random(counter, [D])`",
         "rsqrt" => "it is `1 / sqrt(x)`",
         "slice" | "narrow" => "it is `x[a..b]`, along another axis `x[.., a..b]`",
         "item" | "get" | "index" | "index_select" | "lookup" | "embedding" => {

@@ -38,6 +38,7 @@ pub mod code;
 mod computed;
 mod crew;
 pub mod device;
+mod draw;
 pub mod engine;
 pub mod error;
 pub mod execute;

@@ -124,6 +124,8 @@ pub struct Recorder {
     pending_bytes: u64,
     pending_rows: u64,
     max_results: u64,
+    /// Which of the random numbers of instances are meant.
+    draw: u64,
     /// Watches one instance, when two runs are compared.
     tracer: Option<Box<Tracer>>,
 }
@@ -188,6 +190,7 @@ impl Recorder {
             pending_bytes: 0,
             pending_rows: 0,
             max_results,
+            draw: 0,
             tracer: None,
         });
         recorder.begin_batch();

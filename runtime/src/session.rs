@@ -137,6 +137,7 @@ impl Session {
             fiber.stack_limit(),
         );
         recorder.keep(&most_kept);
+        recorder.set_draw(config.draw);
         let result_slots = slot_count(&program.manifest().result);
         let engine = (program.manifest().waits())
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));

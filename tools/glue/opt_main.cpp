@@ -42,6 +42,9 @@ struct Options {
   llvm::cl::opt<std::string> inputFormat{
       "input-format", llvm::cl::desc("coh or mlir; without it, by the file's extension"),
       llvm::cl::value_desc("format"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> entry{
+      "entry", llvm::cl::desc("The function of a .coh program that runs, in place of main"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> weights{
       "weights", llvm::cl::desc("Bind the program's dims from the shapes in a safetensors file"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
@@ -115,6 +118,7 @@ struct CohortOptOptions {
   MlirStringRef output;
   MlirStringRef emit;
   MlirStringRef inputFormat;
+  MlirStringRef entry;
   MlirStringRef weights;
   MlirStringRef granularity;
   MlirStringRef targetCpu;
@@ -158,6 +162,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->output = toRef(options().output.getValue());
   parsed->emit = toRef(options().emit.getValue());
   parsed->inputFormat = toRef(options().inputFormat.getValue());
+  parsed->entry = toRef(options().entry.getValue());
   parsed->weights = toRef(options().weights.getValue());
   parsed->granularity = toRef(options().granularity.getValue());
   parsed->targetCpu = toRef(options().targetCpu.getValue());

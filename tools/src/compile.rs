@@ -19,17 +19,18 @@ use diagnostics::Reporter;
 use gpu::GpuCode;
 use source::{Dims, Source};
 
-/// Compiles a `.coh` program, or MLIR of any level, for this machine and for GPUs as well where the
-/// pipeline makes code for them.
+/// Compiles the function `entry` of a `.coh` program, or MLIR of any level, for this machine and for
+/// GPUs as well where the pipeline makes code for them.
 pub fn compile(
     path: &Path,
     bytes: &[u8],
+    entry: &str,
     dims: &Dims,
     pipeline: &pipeline::Options,
     gpu: &GpuCode,
 ) -> Result<cohort_runtime::Program, Stop> {
     let (manifest, code, device_code) = if is_coh(path) {
-        let source = Source::check(path, bytes)?;
+        let source = Source::check(path, bytes, entry)?;
         let program = source.bind(dims)?;
         let reporter = Reporter::with_sources(&source.sources);
         let context = cohort_dialects::new_context();

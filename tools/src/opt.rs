@@ -61,6 +61,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         output::refuse_same(&written, &read)?;
     }
     let level = options.emit.as_deref().map(Level::parse).transpose()?;
+    if format == Format::Mlir && options.entry.is_some() {
+        return Err(Stop::usage(
+            "`--entry` is for `.coh` programs: IR has one entry",
+        ));
+    }
     let pipeline_options = options.pipeline()?;
     if level.is_none() && options.changes_pipeline() {
         return Err(Stop::usage(

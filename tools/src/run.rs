@@ -8,6 +8,7 @@ mod args;
 mod expect;
 mod explain;
 mod files;
+mod gradients;
 mod model;
 #[cfg(feature = "compiler")]
 mod oracle;

@@ -20,9 +20,6 @@ use crate::locations::Locations;
 use crate::types::{Types, instance_dims, known_shape};
 use crate::walk::each_expr;
 
-/// The entry's name, unless a parameter has it.
-const ENTRY: &str = "main";
-
 /// What all functions of a program share while they are lowered.
 pub struct Unit<'a, 'c> {
     pub program: &'a Program,
@@ -85,8 +82,9 @@ fn function_symbols(program: &Program) -> Vec<String> {
         }
         name
     };
-    let entry = free(ENTRY);
     let functions = program.functions.iter().enumerate();
+    let entry = program.functions.get(program.entry.0);
+    let entry = free(entry.map_or("main", |entry| &entry.name));
     let symbols = functions.map(|(index, function)| match index == program.entry.0 {
         true => entry.clone(),
         false => free(&function.name),

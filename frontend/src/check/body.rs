@@ -1,5 +1,6 @@
 //! Checks one function's body and elaborates it to [`hir`].
 
+use super::MAIN;
 use super::infer::{Infer, MAX_TYPE_SIZE};
 use super::items::{Items, Signature, Variable};
 use super::lengths::{Counted, Lengths};
@@ -35,8 +36,8 @@ pub struct Body<'a> {
     pub scope: Vec<(String, LocalId)>,
     pub diagnostics: Vec<Diagnostic>,
     pub lengths: Lengths,
-    /// The body of the entry, the one place where a phase can begin.
-    pub entry: Option<Span>,
+    /// The body of `main` or of the entry, where a phase can begin.
+    pub phases: Option<Span>,
 }
 
 /// Checks a function; `None` when it has mistakes, which are reported.
@@ -44,8 +45,10 @@ pub fn check_function(
     items: &Items,
     signature: &Signature,
     item: &ast::FunctionItem,
+    entry: &str,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<hir::Function> {
+    let may_have_phases = [MAIN, entry].contains(&item.name.name.as_str());
     let mut body = Body {
         items,
         file: item.name.span.file,
@@ -55,7 +58,7 @@ pub fn check_function(
         scope: Vec::new(),
         diagnostics: Vec::new(),
         lengths: Lengths::default(),
-        entry: (item.name.name == "main").then(|| item.body.span.clone()),
+        phases: may_have_phases.then(|| item.body.span.clone()),
     };
     let mut params = Vec::new();
     for (name, ty) in &signature.params {

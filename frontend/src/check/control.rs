@@ -47,7 +47,7 @@ impl Body<'_> {
 
     /// All instances go through the same phases, so one begins where each instance comes by once.
     fn check_phase(&mut self, phase: &Span, block: &Span) {
-        if self.entry.as_ref() != Some(block) {
+        if self.phases.as_ref() != Some(block) {
             self.report(
                 Diagnostic::error("E0709", "a phase cannot begin here")
                     .at(phase, "not a statement of the body of `main` itself")

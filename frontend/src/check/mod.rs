@@ -38,6 +38,7 @@ use crate::hir;
 use crate::program::{Elem, Span};
 use crate::source::{PRELUDE_FILE, Sources};
 use crate::stack::with_deep_stack;
+use crate::suggest::nearest;
 use crate::syntax;
 use crate::syntax::ast::Item;
 use crate::types::Ty;
@@ -48,7 +49,8 @@ pub struct Checked {
     pub(crate) items: Items,
     /// By function, in the order of [`Items::functions`].
     pub(crate) functions: Vec<hir::Function>,
-    pub(crate) main: usize,
+    /// What runs for each instance.
+    pub(crate) entry: usize,
     params: Vec<ParamDecl>,
 }
 
@@ -92,16 +94,32 @@ impl Checked {
     }
 }
 
+/// The function that runs for each instance, unless another is asked for.
+pub const MAIN: &str = "main";
+
 /// Parses and checks a file together with the prelude and what it imports.
 ///
 /// # Errors
 ///
 /// Every mistake found, in the order of the source.
 pub fn check(sources: &Sources, file: usize) -> Result<Checked, Vec<Diagnostic>> {
-    with_deep_stack(|| check_here(sources, file))
+    check_with_entry(sources, file, MAIN)
 }
 
-fn check_here(sources: &Sources, file: usize) -> Result<Checked, Vec<Diagnostic>> {
+/// [`check`] of a program in which the function `entry` runs in place of `main`.
+///
+/// # Errors
+///
+/// As those of [`check`].
+pub fn check_with_entry(
+    sources: &Sources,
+    file: usize,
+    entry: &str,
+) -> Result<Checked, Vec<Diagnostic>> {
+    with_deep_stack(|| check_here(sources, file, entry))
+}
+
+fn check_here(sources: &Sources, file: usize, entry: &str) -> Result<Checked, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let Some(source) = sources.get(file) else {
         return Err(vec![Diagnostic::error(
@@ -129,22 +147,21 @@ fn check_here(sources: &Sources, file: usize) -> Result<Checked, Vec<Diagnostic>
 
     let mut checked = Vec::new();
     for (signature, item) in items.functions.iter().zip(functions) {
-        if let Some(function) = body::check_function(&items, signature, item, &mut diagnostics) {
-            checked.push(function);
-        }
+        let function = body::check_function(&items, signature, item, entry, &mut diagnostics);
+        checked.extend(function);
     }
     if !syntax_is_right {
         // What did not parse declares nothing; names that seem unknown may be in there.
         diagnostics.retain(|diagnostic| !is_about_names(diagnostic));
     }
-    let main = find_main(&items, file, syntax_is_right && declarations_are_right);
-    match main {
-        Ok(main) if diagnostics.is_empty() => {
+    let complain = syntax_is_right && declarations_are_right;
+    match find_entry(&items, file, entry, complain) {
+        Ok(entry) if diagnostics.is_empty() => {
             let params = param_decls(&items);
             Ok(Checked {
                 items,
                 functions: checked,
-                main,
+                entry,
                 params,
             })
         }
@@ -186,7 +203,7 @@ fn add_imports(
         if let Some(source) = sources.get(to).filter(|_| seen.insert(to)) {
             let imported = syntax::parse(to, &source.text, diagnostics);
             // A program may be imported too; what runs is the one `main` that was asked for.
-            let is_main = |item: &Item| matches!(item, Item::Function(f) if f.name.name == "main");
+            let is_main = |item: &Item| matches!(item, Item::Function(f) if f.name.name == MAIN);
             let items = imported.items.into_iter().filter(|item| !is_main(item));
             module.items.extend(items);
         }
@@ -231,34 +248,43 @@ pub(crate) fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-fn find_main(items: &Items, file: usize, complain: bool) -> Result<usize, Option<Diagnostic>> {
-    let mains = items.functions_named(file, "main");
-    match mains {
-        [] if complain => Err(Some(
-            Diagnostic::error("E0208", "the program has no `main`").note(
-                "the function `main` is what runs for each instance: `fn main(…) -> … { … }`",
-            ),
-        )),
+fn find_entry(
+    items: &Items,
+    file: usize,
+    entry: &str,
+    complain: bool,
+) -> Result<usize, Option<Diagnostic>> {
+    match items.functions_named(file, entry) {
+        [] if complain => {
+            let missing = Diagnostic::error("E0208", format!("the program has no `{entry}`"));
+            let near = nearest(entry, items.function_names(file).into_iter());
+            Err(Some(match near {
+                Some(near) if entry != MAIN => missing.note(format!("did you mean `{near}`?")),
+                _ => missing.note(format!(
+                    "the function `{entry}` is what runs for each instance: `fn {entry}(…) -> … {{ … }}`"
+                )),
+            }))
+        }
         [] => Err(None),
-        [main, others @ ..] => {
+        [found, others @ ..] => {
             if let Some(other) = others.first().and_then(|other| items.functions.get(*other)) {
                 return Err(Some(
-                    Diagnostic::error("E0209", "there are two functions `main`")
+                    Diagnostic::error("E0209", format!("there are two functions `{entry}`"))
                         .at(&other.name.span, "only one can run"),
                 ));
             }
             let generic = items
                 .functions
-                .get(*main)
-                .filter(|main| !main.generics.is_empty());
+                .get(*found)
+                .filter(|found| !found.generics.is_empty());
             if let Some(signature) = generic {
                 return Err(Some(
-                    Diagnostic::error("E0209", "`main` cannot be generic")
+                    Diagnostic::error("E0209", format!("`{entry}` cannot be generic"))
                         .at(&signature.name.span, "its types come from the input")
                         .note("write the types of its arguments"),
                 ));
             }
-            Ok(*main)
+            Ok(*found)
         }
     }
 }

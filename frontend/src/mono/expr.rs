@@ -40,6 +40,10 @@ impl Instance<'_, '_> {
                     body: self.boxed(body),
                 }
             }
+            // `main` may have phases where another function is the entry, and calls it or not.
+            Kind::Phase(body) if self.request.function != self.mono.checked.entry => {
+                return self.expr(body);
+            }
             Kind::Phase(body) => ExprKind::Phase(Box::new(self.expr(body))),
             Kind::Tuple(parts) => ExprKind::Tuple(self.exprs(parts)),
             Kind::Construct {

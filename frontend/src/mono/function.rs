@@ -50,7 +50,7 @@ impl<'m, 'a> Instance<'m, 'a> {
             .iter()
             .map(|param| instance.declare(*param))
             .collect();
-        if request.function == checked.main {
+        if request.function == checked.entry {
             instance.check_inputs(&params);
         }
         let result = instance.ty(&signature.result, &signature.result_span);
@@ -82,7 +82,13 @@ impl<'m, 'a> Instance<'m, 'a> {
             };
             self.report(
                 Diagnostic::error("E0209", message)
-                    .at(&var.span, "a length in an argument of `main` is a name or a number")
+                    .at(
+                        &var.span,
+                        format!(
+                            "a length in an argument of `{}` is a name or a number",
+                            self.signature.name.name
+                        ),
+                    )
                     .note(format!(
                         "give it a name, as in `{}: f32[k]`, and say what it is: `let y: f32[{name}] = {};`",
                         var.name, var.name

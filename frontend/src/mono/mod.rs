@@ -46,8 +46,8 @@ pub fn monomorphise(checked: &Checked, values: &[u64]) -> Result<Program, Vec<Di
         expressions: 0,
         diagnostics: Vec::new(),
     };
-    let main_dims = mono.own_dims(checked.main);
-    let entry = mono.function(checked.main, Vec::new(), main_dims);
+    let entry_dims = mono.own_dims(checked.entry);
+    let entry = mono.function(checked.entry, Vec::new(), entry_dims);
     let mut done = 0;
     while let Some(slot) = mono.functions.get(done) {
         if let Some(request) = slot.request.clone() {

@@ -3,15 +3,21 @@
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::state::{Start, State};
 use super::{MAX_ROWS, Recorder, Stopped};
+use crate::draw;
 use crate::failure::Stop;
 
 impl Recorder {
+    /// From now on instances have the random numbers of this draw.
+    pub fn set_draw(&mut self, draw: u64) {
+        self.draw = draw;
+    }
+
     /// `key` is that of its id; `input_bytes` are those that the instance's arguments occupy.
     pub fn begin_instance(&mut self, key: u64, input_bytes: u64) {
         let state = &mut self.state;
         state.context.depth = 0;
         state.context.phase = 0;
-        state.context.key = key;
+        state.context.key = draw::key(key, self.draw);
         state.context.max_depth = self.limits.max_depth;
         state.rows_left = (MAX_ROWS / self.max_results) as i64;
         state.memory_left = self.limits.max_memory.saturating_sub(input_bytes);

@@ -52,6 +52,8 @@ pub struct Config {
     /// Whether what the lengths of calls make is made once a batch for all launches of equal lengths, or,
     /// for comparison, for each.
     pub shared_prelude: bool,
+    /// Which random numbers instances have: any number gives others.
+    pub draw: u64,
     /// Where kernels run.
     pub device: DeviceKind,
     /// Bytes of the device's memory that may be used; most of what is free, without.
@@ -78,6 +80,7 @@ impl Default for Config {
             remapping: true,
             ragged_storage: true,
             shared_prelude: true,
+            draw: 0,
             device: DeviceKind::Cpu,
             device_memory: None,
             device_options: device::Options::default(),

@@ -40,7 +40,7 @@ def main(p, instance, decisions):
         last = decisions.above(halting - remaining, -0.01) or step == MOST_STEPS
         weight = remaining if last else halting
         accumulated = accumulated + weight * s
-        remaining -= weight
+        remaining = remaining - weight
         if last:
             break
     return accumulated @ p["wo"] + p["bo"], step

@@ -42,5 +42,5 @@ def main(p, instance, decisions):
     """The scores [n,C] of the words."""
     words = instance["words"]
     forward = run(p, words, "wf", "bf", "hf")
-    backward = run(p, words[::-1], "wb", "bb", "hb")[::-1]
+    backward = np.flip(run(p, words[::-1], "wb", "bb", "hb"), axis=0)
     return np.concatenate([forward, backward], axis=1) @ p["wo"] + p["bo"]

@@ -8,7 +8,6 @@ use serde_json::{Map, Value as Json};
 use crate::decode;
 use crate::encode::{self, Encoder};
 use crate::error::{ErrorKind, InstanceError};
-use crate::eval::Evaluator;
 use crate::limits::Limits;
 use crate::oracle::Oracle;
 use crate::reverse::{Cotangents, Tape};
@@ -47,6 +46,17 @@ impl Oracle<'_> {
         question: Question<'_>,
         limits: Limits,
     ) -> Result<Gradient, InstanceError> {
+        self.differentiate_as(&Json::from(id), args, question, limits)
+    }
+
+    /// The same where an id may also be a number.
+    pub(crate) fn differentiate_as(
+        &self,
+        id: &Json,
+        args: &Json,
+        question: Question<'_>,
+        limits: Limits,
+    ) -> Result<Gradient, InstanceError> {
         on_large_stack(|| self.differentiate_here(id, args, question, limits)).unwrap_or_else(
             |error| {
                 let message = format!("no stack to run the instance on: {error}");
@@ -57,7 +67,7 @@ impl Oracle<'_> {
 
     fn differentiate_here(
         &self,
-        id: &str,
+        id: &Json,
         args: &Json,
         question: Question<'_>,
         limits: Limits,
@@ -74,8 +84,7 @@ impl Oracle<'_> {
             args = args.into_iter().map(|arg| traced(&mut tape, arg)).collect();
         }
         let inputs = args.clone();
-        let shown = Json::from(id);
-        let mut evaluator = Evaluator::new(program, &self.params, &shown, id, limits);
+        let mut evaluator = self.evaluator(id, limits);
         evaluator.record(tape);
         let output = evaluator.call(program.entry, args)?;
         let tape = evaluator.recorded();

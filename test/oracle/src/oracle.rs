@@ -8,9 +8,10 @@ use serde_json::Value as Json;
 use crate::decode;
 use crate::encode;
 use crate::error::{ErrorKind, InstanceError, WeightsError};
-use crate::eval::Evaluator;
+use crate::eval::{Evaluator, Key};
 use crate::limits::Limits;
 use crate::stack::on_large_stack;
+use crate::stream::id_text;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use crate::weights;
@@ -20,6 +21,7 @@ use crate::weights;
 pub struct Oracle<'p> {
     pub(crate) program: &'p Program,
     pub(crate) params: Vec<Value>,
+    draw: u64,
 }
 
 impl<'p> Oracle<'p> {
@@ -30,7 +32,22 @@ impl<'p> Oracle<'p> {
         weights: BTreeMap<String, Tensor>,
     ) -> Result<Oracle<'p>, WeightsError> {
         let params = weights::bind(program, weights)?;
-        Ok(Oracle { program, params })
+        Ok(Oracle {
+            program,
+            params,
+            draw: 0,
+        })
+    }
+
+    /// With the random numbers of some draw: any number but 0 gives others.
+    pub fn with_draw(self, draw: u64) -> Oracle<'p> {
+        Oracle { draw, ..self }
+    }
+
+    /// What evaluates the instance of an id.
+    pub(crate) fn evaluator<'a>(&'a self, id: &'a Json, limits: Limits) -> Evaluator<'a> {
+        let key = Key::new(&id_text(id), self.draw);
+        Evaluator::new(self.program, &self.params, id, key, limits)
     }
 
     /// The output of one instance, whose arguments are the members of `args`, but for an `id`.
@@ -45,11 +62,11 @@ impl<'p> Oracle<'p> {
         args: &Json,
         limits: Limits,
     ) -> Result<Json, InstanceError> {
-        let text = id.as_str().map_or_else(|| id.to_string(), str::to_string);
         on_large_stack(|| {
             let values = decode::arguments(self.program, args)?;
-            let mut evaluator = Evaluator::new(self.program, &self.params, id, &text, limits);
-            let output = evaluator.call(self.program.entry, values)?;
+            let output = self
+                .evaluator(id, limits)
+                .call(self.program.entry, values)?;
             let result_type = &self.program.functions[self.program.entry.0].result;
             encode::value(self.program, result_type, &output, limits.max_nesting())
         })

@@ -25,19 +25,13 @@ pub struct StreamSummary {
     pub failed: u64,
 }
 
-impl Oracle<'_> {
-    /// Runs the instance that one line of text describes; `default_id` is its id if the line has
-    /// none.
-    pub fn run_line(&self, line: &str, default_id: Json, limits: Limits) -> Record {
-        let outcome = on_large_stack(|| self.run_line_here(line, default_id, limits));
-        outcome.unwrap_or_else(|error| Record {
-            id: Json::Null,
-            result: Err(InstanceError::internal(format!(
-                "no stack to run on: {error}"
-            ))),
-        })
-    }
+/// An instance that was read: its id, and what its line holds.
+pub(crate) struct Instance {
+    pub(crate) id: Json,
+    pub(crate) members: Result<Json, InstanceError>,
+}
 
+impl Oracle<'_> {
     /// Runs every line of `reader`, and writes a record for each but the blank ones. A missing
     /// id is the line's number, from 1.
     pub fn run_stream(
@@ -46,64 +40,81 @@ impl Oracle<'_> {
         mut writer: impl Write + Send,
         limits: Limits,
     ) -> io::Result<StreamSummary> {
-        on_large_stack(|| {
-            let mut summary = StreamSummary::default();
-            for (index, line) in reader.split(b'\n').enumerate() {
-                let line = line?;
-                if line.trim_ascii().is_empty() {
-                    continue;
-                }
-                let id = Json::from(index + 1);
-                let record = match std::str::from_utf8(&line) {
-                    Ok(line) => self.run_line(line, id, limits),
-                    Err(error) => Record {
-                        id,
-                        result: Err(malformed(&error.to_string())),
-                    },
-                };
-                summary.instances += 1;
-                summary.failed += u64::from(record.result.is_err());
-                record.write(&mut writer)?;
-            }
-            writer.flush()?;
-            Ok(summary)
-        })?
+        let summary = each_instance(reader, limits, |Instance { id, members }| {
+            let result = members.and_then(|members| self.run_as(&id, &members, limits));
+            let record = Record { id, result };
+            record.write(&mut writer)?;
+            Ok(record.result.is_ok())
+        })?;
+        writer.flush()?;
+        Ok(summary)
     }
+}
 
-    fn run_line_here(&self, line: &str, default_id: Json, limits: Limits) -> Record {
-        let instance = match parse(line, limits) {
-            Ok(instance) => instance,
-            Err(error) => {
-                return Record {
-                    id: default_id,
-                    result: Err(error),
-                };
+/// Calls `run`, which says whether all went well, with each line but the blank ones.
+pub(crate) fn each_instance(
+    reader: impl BufRead + Send,
+    limits: Limits,
+    mut run: impl FnMut(Instance) -> io::Result<bool> + Send,
+) -> io::Result<StreamSummary> {
+    on_large_stack(|| {
+        let mut summary = StreamSummary::default();
+        for (index, line) in reader.split(b'\n').enumerate() {
+            let line = line?;
+            if line.trim_ascii().is_empty() {
+                continue;
             }
-        };
-        let id = match instance.get("id") {
-            None => default_id,
-            Some(id) if id.is_string() || id.is_number() => id.clone(),
-            Some(_) => {
-                let message = "id: expected a string or a number";
-                let error = InstanceError::new(ErrorKind::BadInput, message);
-                return Record {
-                    id: default_id,
-                    result: Err(error),
-                };
-            }
-        };
-        let result = self.run_as(&id, &instance, limits);
-        Record { id, result }
+            let succeeded = run(Instance::read(&line, Json::from(index + 1), limits))?;
+            summary.instances += 1;
+            summary.failed += u64::from(!succeeded);
+        }
+        Ok(summary)
+    })?
+}
+
+impl Instance {
+    /// Reads a line; `default_id` is the id if the line has none.
+    fn read(line: &[u8], default_id: Json, limits: Limits) -> Instance {
+        let text = std::str::from_utf8(line).map_err(|error| malformed(&error.to_string()));
+        let members = text.and_then(|text| parse(text, limits));
+        let id = members.as_ref().map_or(None, |members| members.get("id"));
+        match id {
+            Some(id) if !id.is_string() && !id.is_number() => Instance {
+                id: default_id,
+                members: Err(InstanceError::new(
+                    ErrorKind::BadInput,
+                    "id: expected a string or a number",
+                )),
+            },
+            id => Instance {
+                id: id.cloned().unwrap_or(default_id),
+                members,
+            },
+        }
     }
+}
+
+/// An id as what it is known by: 7 and "7" are the same.
+pub(crate) fn id_text(id: &Json) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
 impl Record {
     /// Writes the record as one line.
-    pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, writer: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        self.write_as("output", writer)
+    }
+
+    /// Writes the record as one line, with the result as a member of some name.
+    pub(crate) fn write_as(
+        &self,
+        name: &str,
+        writer: &mut (impl Write + ?Sized),
+    ) -> io::Result<()> {
         write!(writer, "{{\"id\":{},", self.id)?;
         match &self.result {
             Ok(output) => {
-                write!(writer, "\"output\":")?;
+                write!(writer, "\"{name}\":")?;
                 serde_json::to_writer(&mut *writer, output)?;
             }
             Err(InstanceError { kind, message }) => {
@@ -119,7 +130,7 @@ impl Record {
 }
 
 /// Parses JSON that nests no deeper than the limits allow.
-fn parse(text: &str, limits: Limits) -> Result<Json, InstanceError> {
+pub(crate) fn parse(text: &str, limits: Limits) -> Result<Json, InstanceError> {
     let nesting = nesting_of(text);
     if nesting > limits.max_nesting() {
         let message = format!("the input nests {nesting} levels deep, see --max-depth");

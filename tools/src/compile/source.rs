@@ -61,10 +61,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a program's text; mistakes go to stderr.
-    pub fn check(path: &Path, bytes: &[u8]) -> Result<Source, Stop> {
+    /// Reads a program's text, of which the function `entry` is to run; mistakes go to stderr.
+    pub fn check(path: &Path, bytes: &[u8], entry: &str) -> Result<Source, Stop> {
         let (sources, file) = sources(path, bytes)?;
-        match cohort_frontend::check(&sources, file) {
+        match cohort_frontend::check_with_entry(&sources, file, entry) {
             Ok(checked) => Ok(Source {
                 sources,
                 file,

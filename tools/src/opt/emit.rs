@@ -72,7 +72,7 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
     let mut text = cohort_frontend::dump_ast(&sources, file)
         .map_err(|diagnostics| source::report(&diagnostics, &sources))?;
     let dims = options.dims()?;
-    let source = Source::check(&options.input, input)?;
+    let source = Source::check(&options.input, input, options.entry())?;
     if !dims.is_empty() || source.checked.dims().is_empty() {
         text += "\n// The typed program, dims bound.\n";
         text += &cohort_frontend::dump_program(&source.bind(&dims)?);
@@ -82,7 +82,7 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
 
 /// The level-0 module of a `.coh` program, as bytecode, which keeps locations.
 pub fn program(options: &Options, input: &[u8]) -> Result<Vec<u8>, Stop> {
-    let source = Source::check(&options.input, input)?;
+    let source = Source::check(&options.input, input, options.entry())?;
     let program = source.bind(&options.dims()?)?;
     let context = cohort_dialects::new_context();
     let module = source.lower(&context, &program)?;
@@ -210,7 +210,7 @@ fn lowered<'c>(
 ) -> Result<Module<'c>, Stop> {
     match format {
         Format::Coh => {
-            let source = Source::check(&options.input, input)?;
+            let source = Source::check(&options.input, input, options.entry())?;
             let program = source.bind(&options.dims()?)?;
             let _handler = Reporter::with_sources(&source.sources).attach(context);
             let mut module = source.lower(context, &program)?;

@@ -32,6 +32,7 @@ pub struct Options {
     pub output: PathBuf,
     pub emit: Option<String>,
     pub input_format: Option<String>,
+    pub entry: Option<String>,
     pub weights: Option<PathBuf>,
     pub dims: Vec<String>,
     pub without: Vec<String>,
@@ -59,6 +60,11 @@ impl Options {
             None if crate::compile::is_coh(&self.input) => Ok(Format::Coh),
             None => Ok(Format::Mlir),
         }
+    }
+
+    /// The function that runs for each instance.
+    pub fn entry(&self) -> &str {
+        self.entry.as_deref().unwrap_or(cohort_frontend::MAIN)
     }
 
     /// How the pipeline behind `--emit` differs from the default.
@@ -151,6 +157,7 @@ pub fn parse(
             output: path(parsed.output),
             emit: non_empty(text(parsed.emit)),
             input_format: non_empty(text(parsed.input_format)),
+            entry: non_empty(text(parsed.entry)),
             weights: (parsed.weights.length > 0).then(|| path(parsed.weights)),
             dims: (0..cohort_opt_dim_count())
                 .map(|index| text(cohort_opt_dim(index)))
@@ -270,6 +277,7 @@ struct RawOptions {
     output: MlirStringRef,
     emit: MlirStringRef,
     input_format: MlirStringRef,
+    entry: MlirStringRef,
     weights: MlirStringRef,
     granularity: MlirStringRef,
     target_cpu: MlirStringRef,
@@ -293,6 +301,7 @@ impl Default for RawOptions {
             output: empty,
             emit: empty,
             input_format: empty,
+            entry: empty,
             weights: empty,
             granularity: empty,
             target_cpu: empty,

@@ -8,6 +8,7 @@ use cohort_runtime::device::{self, DeviceKind};
 use cohort_runtime::{Batch, Config, Limits, Policy, memory};
 
 use super::explain::Format;
+use super::gradients::Gradients;
 use super::model::Kind;
 use super::techniques::Without;
 #[cfg(feature = "compiler")]
@@ -35,6 +36,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
 
+    /// The function of a `.coh` program that runs for each instance, in place of `main`; its arguments
+    /// are the input's members
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
     /// Bind a program dim, `H=256`; may be given several times
     #[arg(long = "dim", value_name = "NAME=SIZE")]
     pub dims: Vec<String>,
@@ -117,7 +122,12 @@ pub struct Arguments {
     /// Interpret the program in f64 instead of compiling it; slow, for comparison
     #[arg(long, conflicts_with_all = ["batch", "no_batch", "in_flight", "benchmark_repetitions"])]
     pub oracle: bool,
+    #[command(flatten)]
+    pub gradients: Gradients,
 
+    /// Which random numbers `random` gives: each N gives an instance others, such as one N an epoch
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub draw: u64,
     /// How deep an instance may recurse
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_depth)]
     pub max_depth: u64,
@@ -253,14 +263,16 @@ impl Arguments {
             self.stats.as_ref().map(|path| ("--stats", path)),
             (self.explain_output.as_ref()).map(|path| ("--explain-output", path)),
         ];
+        let written = written.into_iter().chain(self.gradients.written());
         let read = [
             Some(("the program", &self.model)),
             Some(("the input", &self.input)),
             self.weights.as_ref().map(|path| ("the weights file", path)),
             self.expect.as_ref().map(|path| ("what is expected", path)),
+            self.gradients.read(),
         ];
         let named = |(name, path)| -> Named<'_> { (name, Path::new(path)) };
-        let written: Vec<_> = written.into_iter().flatten().map(named).collect();
+        let written: Vec<_> = written.flatten().map(named).collect();
         let imported = self.imported();
         let imported = imported.iter().map(|path| ("a file of the program", path));
         let read: Vec<_> = (read.into_iter().flatten().chain(imported))
@@ -340,14 +352,22 @@ impl Arguments {
                 "`--oracle` needs a batch-run built with the compiler",
             ));
         }
-        Ok(())
+        self.gradients.refuse_unsupported(self.oracle)
+    }
+
+    /// The function that runs for each instance.
+    #[cfg(feature = "compiler")]
+    pub fn entry(&self) -> &str {
+        self.entry.as_deref().unwrap_or(cohort_frontend::MAIN)
     }
 
     /// Options that say how to compile what is compiled already.
     pub fn refuse_for_artifacts(&self) -> Result<(), Stop> {
         let compiles = |granularity| granularity != Granularity::Instance;
         let passes = Without::new(&self.without).passes;
-        let option = if !self.dims.is_empty() {
+        let option = if self.entry.is_some() {
+            "--entry".to_owned()
+        } else if !self.dims.is_empty() {
             "--dim".to_owned()
         } else if self.granularity.is_some_and(compiles) {
             "--granularity".to_owned()
@@ -450,6 +470,7 @@ impl Arguments {
                 Device::Cuda => DeviceKind::Cuda,
                 Device::GpuSim => DeviceKind::GpuSim,
             },
+            draw: self.draw,
             device_memory: self.device_memory,
             device_options: device::Options {
                 graphs: !self.no_graphs,

@@ -44,6 +44,11 @@ pub fn load(arguments: &Arguments, weights: Option<Arc<Weights>>) -> Result<Prog
             path.display()
         )));
     }
+    if kind == Kind::Ir && arguments.entry.is_some() {
+        return Err(Stop::usage(
+            "`--entry` is for `.coh` programs: IR has one entry",
+        ));
+    }
     let bytes = crate::text::read(path)?;
     if kind == Kind::Artifact {
         arguments.refuse_for_artifacts()?;
@@ -93,7 +98,8 @@ fn compile(
     let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
     // MLIR's passes recurse over what they transform.
     let program = crate::stack::with_stack(STACK_BYTES, || {
-        crate::compile::compile(&arguments.model, bytes, &dims, &pipeline, &gpu).map(Carried)
+        let path = &arguments.model;
+        crate::compile::compile(path, bytes, arguments.entry(), &dims, &pipeline, &gpu).map(Carried)
     })?;
     Ok(program.0)
 }

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cohort_oracle::{Limits, Oracle, parse_weights, unused_weights};
+use cohort_frontend::check_loss;
+use cohort_oracle::{Cotangents, Limits, Oracle, StreamSummary, parse_weights, unused_weights};
 use cohort_runtime::{Stats, Weights};
 
 use super::args::Arguments;
+use super::files::Input;
+use super::gradients::Gradients;
 use super::watch::Watch;
 use super::{files, stop, summarise, write_stats};
-use crate::compile::source::{Dims, Source};
+use crate::compile::source::{Dims, Source, report};
 use crate::exit::{FAILED, SUCCESS, Stop};
-use crate::output::Lines;
+use crate::output::{Document, Lines};
 
 pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
@@ -20,7 +23,7 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     if !crate::compile::is_coh(&arguments.model) {
         return Err(Stop::usage("`--oracle` runs `.coh` programs only"));
     }
-    let source = Source::check(&arguments.model, &bytes)?;
+    let source = Source::check(&arguments.model, &bytes, arguments.entry())?;
     let (mut shapes, mut weights) = (None, BTreeMap::new());
     if let Some(path) = &arguments.weights {
         let bytes = crate::text::read(path)?;
@@ -39,7 +42,13 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
             unused.join(", ")
         )));
     }
-    let oracle = Oracle::new(&program, weights).map_err(|error| Stop::usage(error.to_string()))?;
+    let wanted = &arguments.gradients;
+    if wanted.are_wanted() && wanted.cotangents.is_none() {
+        check_loss(&program).map_err(|diagnostic| report(&[*diagnostic], &source.sources))?;
+    }
+    let oracle = Oracle::new(&program, weights)
+        .map_err(|error| Stop::usage(error.to_string()))?
+        .with_draw(arguments.draw);
     let limits = Limits {
         max_depth: arguments.max_depth,
         max_steps: arguments.max_steps,
@@ -47,16 +56,13 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let input = files::input(&arguments.input)?;
     let output = Lines::open(&arguments.output)?;
     watch.keep(&output);
-    let run = oracle.run_stream(input, output.clone(), limits);
-    let summary = run.map_err(|error| {
-        output.keep();
-        if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Stop::reported(FAILED);
+    let summary = match wanted.are_wanted() {
+        true => differentiate(&oracle, wanted, input, &output, limits)?,
+        false => {
+            let run = oracle.run_stream(input, output.clone(), limits);
+            run.map_err(|error| ended(&error, &[&output]))?
         }
-        Stop::usage(format!(
-            "cannot read the input or write the output: {error}"
-        ))
-    })?;
+    };
     output.finish()?;
     if let Some(path) = &arguments.stats {
         let stats = Stats {
@@ -68,8 +74,61 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
             threads: 1,
             ..Stats::default()
         };
-        write_stats(crate::output::Document::open(path)?, &stats)?;
+        write_stats(Document::open(path)?, &stats)?;
     }
     summarise(arguments, summary.instances, summary.failed);
     Ok(if summary.failed == 0 { SUCCESS } else { FAILED })
+}
+
+/// Runs all instances and writes what is wanted of their gradients.
+fn differentiate(
+    oracle: &Oracle<'_>,
+    wanted: &Gradients,
+    input: Input,
+    output: &Lines,
+    limits: Limits,
+) -> Result<StreamSummary, Stop> {
+    let of_params = wanted
+        .of_params
+        .as_deref()
+        .map(Document::open)
+        .transpose()?;
+    let of_inputs = wanted.of_inputs.as_deref().map(Lines::open).transpose()?;
+    let cotangents = wanted.cotangents.as_deref().map(|path| {
+        Cotangents::read(files::input(path)?, limits)
+            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))
+    });
+    let cotangents = cotangents.transpose()?;
+    let run = oracle.differentiate_stream(
+        input,
+        output.clone(),
+        limits,
+        cotangents.as_ref(),
+        of_inputs.clone(),
+    );
+    let (summary, sum) = run.map_err(|error| {
+        let written: Vec<&Lines> = [output].into_iter().chain(&of_inputs).collect();
+        ended(&error, &written)
+    })?;
+    if let Some(of_inputs) = of_inputs {
+        of_inputs.finish()?;
+    }
+    if let Some(of_params) = of_params {
+        let bytes = sum.to_safetensors();
+        of_params.write(&bytes.map_err(|error| Stop::usage(error.to_string()))?)?;
+    }
+    Ok(summary)
+}
+
+/// The run ends early; what is written by then is kept.
+fn ended(error: &std::io::Error, written: &[&Lines]) -> Stop {
+    for lines in written {
+        lines.keep();
+    }
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return Stop::reported(FAILED);
+    }
+    Stop::usage(format!(
+        "cannot read the input or write the output: {error}"
+    ))
 }

@@ -31,3 +31,4 @@ mod shapes;
 mod stats;
 mod stored_weights;
 mod streams;
+mod training;

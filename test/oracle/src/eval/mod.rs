@@ -14,6 +14,7 @@ use cohort_frontend::program::{Arm, Expr, ExprKind, FunctionId, Literal, Program
 use serde_json::{Map, Value as Json};
 
 use self::frame::Frame;
+pub(crate) use self::random::Key;
 use crate::encode;
 use crate::error::{ErrorKind, InstanceError};
 use crate::limits::Limits;
@@ -27,9 +28,9 @@ pub(crate) struct Evaluator<'p> {
     program: &'p Program,
     /// The program's parameters, in its order.
     params: &'p [Value],
-    /// The instance's id, and its text, which keys its random numbers.
+    /// The instance's id, and what its random numbers are made with.
     id: &'p Json,
-    instance: &'p str,
+    key: Key,
     limits: Limits,
     depth: u64,
     steps: u64,
@@ -42,14 +43,14 @@ impl<'p> Evaluator<'p> {
         program: &'p Program,
         params: &'p [Value],
         id: &'p Json,
-        instance: &'p str,
+        key: Key,
         limits: Limits,
     ) -> Evaluator<'p> {
         Evaluator {
             program,
             params,
             id,
-            instance,
+            key,
             limits,
             depth: 0,
             steps: 0,

@@ -2,14 +2,31 @@
 //!
 //! Threefry-2x32 in 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2,
 //! 3, SC 2011) of the counter and the position. The key is the 64-bit FNV-1a hash of the id's text,
-//! its lower half first. The upper 24 bits of the first word are the number: exact as an f32.
+//! its lower half first; a draw other than 0 makes another key of it, by the same function of the two
+//! words of its number. The upper 24 bits of the first word are the number: exact as an f32.
 
-/// A number in [0, 1).
-pub(super) fn uniform(instance: &str, counter: i32, position: usize) -> f64 {
-    let key = hash(instance);
-    let counter = [counter.cast_unsigned(), position as u32];
-    let [word, _] = threefry([key as u32, (key >> 32) as u32], counter);
-    f64::from(word >> 8) / f64::from(1 << 24)
+/// What the random numbers of an instance are made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Key([u32; 2]);
+
+impl Key {
+    pub(crate) fn new(instance: &str, draw: u64) -> Key {
+        let own = words(hash(instance));
+        match draw {
+            0 => Key(own),
+            _ => Key(threefry(own, words(draw))),
+        }
+    }
+
+    /// A number in [0, 1).
+    pub(super) fn uniform(self, counter: i32, position: usize) -> f64 {
+        let [word, _] = threefry(self.0, [counter.cast_unsigned(), position as u32]);
+        f64::from(word >> 8) / f64::from(1 << 24)
+    }
+}
+
+fn words(bits: u64) -> [u32; 2] {
+    [bits as u32, (bits >> 32) as u32]
 }
 
 fn hash(text: &str) -> u64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cohort_frontend::program::{Dim, Elem, Expr, ExprKind, Type};
 
 use super::recording::of_rank_0;
-use super::{Evaluator, Frame, random};
+use super::{Evaluator, Frame};
 use crate::error::{ErrorKind, InstanceError};
 use crate::tensor::{Tensor, elementwise, layout, lines, product, reduce};
 use crate::value::Value;
@@ -162,7 +162,7 @@ impl<'p> Evaluator<'p> {
         let shape = frame.lengths(shape)?;
         let count = shape.iter().product();
         let data = (0..count)
-            .map(|position| random::uniform(self.instance, counter, position))
+            .map(|position| self.key.uniform(counter, position))
             .collect();
         Ok(Tensor::f32(&shape, data))
     }

@@ -1,8 +1,8 @@
 //! Limits: exceeding one is an error, and nothing overflows a stack.
 
 use cohort_frontend::program::{ExprKind, Literal, VarId};
-use cohort_oracle::{ErrorKind, Limits, Oracle, on_large_stack};
-use serde_json::json;
+use cohort_oracle::{ErrorKind, Limits, Oracle};
+use serde_json::{Value as Json, json};
 
 use crate::build::*;
 use crate::control::sum_program;
@@ -16,14 +16,18 @@ fn chain(depth: usize) -> String {
 fn run_chain(depth: usize, limits: Limits) -> Result<String, ErrorKind> {
     let program = sum_program();
     let oracle = Oracle::new(&program, Default::default()).unwrap();
-    on_large_stack(|| {
-        let record = oracle.run_line(&chain(depth), json!(1), limits);
-        record
-            .result
-            .map(|output| output.to_string())
-            .map_err(|error| error.kind)
-    })
-    .unwrap()
+    let mut output = Vec::new();
+    oracle
+        .run_stream(chain(depth).as_bytes(), &mut output, limits)
+        .unwrap();
+    let record: Json = serde_json::from_slice(&output).unwrap();
+    match &record["error"]["kind"] {
+        Json::Null => Ok(record["output"].to_string()),
+        kind => {
+            let kinds = [ErrorKind::DepthLimit, ErrorKind::StepLimit];
+            Err(*kinds.iter().find(|k| *kind == k.as_str()).unwrap())
+        }
+    }
 }
 
 #[test]

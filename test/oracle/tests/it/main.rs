@@ -5,6 +5,7 @@ mod arrays;
 mod build;
 mod control;
 mod encodings;
+mod gradient_goldens;
 mod gradients;
 mod limits;
 mod models;

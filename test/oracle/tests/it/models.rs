@@ -15,12 +15,12 @@ const TOLERANCE: Tolerance = Tolerance {
     absolute: 1e-9,
 };
 
-fn workspace() -> PathBuf {
+pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The examples that have a program.
-fn examples() -> Vec<String> {
+pub fn examples() -> Vec<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(workspace().join("examples")).expect("there are examples") {
         let folder = entry.expect("the folder can be read").path();
@@ -50,7 +50,7 @@ fn goldens(model: &str) -> Vec<(PathBuf, PathBuf)> {
     }
 }
 
-fn compile(model: &str, weights: &BTreeMap<String, cohort_oracle::Tensor>) -> Program {
+pub fn compile(model: &str, weights: &BTreeMap<String, cohort_oracle::Tensor>) -> Program {
     let path = workspace()
         .join("examples")
         .join(model)
@@ -68,7 +68,7 @@ fn compile(model: &str, weights: &BTreeMap<String, cohort_oracle::Tensor>) -> Pr
 }
 
 #[track_caller]
-fn read_lines(path: &Path) -> Vec<Json> {
+pub fn read_lines(path: &Path) -> Vec<Json> {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines()
