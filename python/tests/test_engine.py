@@ -91,10 +91,9 @@ def test_a_deadline_does_not_wait_for_a_batch(program):
 
     async def main():
         async with m.engine() as e:
-            begin = time.monotonic()
             with pytest.raises(cohort.InstanceError, match="deadline"):
-                await e.submit({"k": 3_000_000}, deadline=0.02)
-            assert time.monotonic() - begin < 0.5
+                await e.submit({"k": 1_000_000}, deadline=0.02)
+            assert e.stats["running"] == 1, "it is still computed"
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

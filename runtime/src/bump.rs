@@ -8,6 +8,8 @@ use crate::memory::Share;
 const FIRST_SLOTS: usize = 1 << 9;
 /// Slots of the largest ordinary chunk: 1 MiB.
 const CHUNK_SLOTS: usize = 1 << 17;
+/// As many of the first chunks have almost 1 MiB together.
+const KEPT_CHUNKS: usize = (CHUNK_SLOTS / FIRST_SLOTS).ilog2() as usize;
 /// Bigger requests get a chunk of their own, which is given back at the next reset.
 const LARGE_SLOTS: usize = CHUNK_SLOTS / 4;
 
@@ -166,9 +168,9 @@ impl Bump {
         8 * used.map(|chunk| chunk.slots.len() as u64).sum::<u64>()
     }
 
-    /// Gives chunks that are not in use to the system, all but one.
+    /// Gives chunks that are not in use to the system, all but the first.
     pub fn shrink(&mut self) {
-        self.chunks.truncate(self.used_chunks.max(1));
+        self.chunks.truncate(self.used_chunks.max(KEPT_CHUNKS));
     }
 
     /// Takes back everything; keeps the ordinary chunks for the next use.

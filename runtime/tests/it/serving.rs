@@ -176,6 +176,7 @@ fn instances_built_apart_are_joined_with_all_that_they_have() {
                 Constructor {
                     name: "Leaf".to_owned(),
                     fields: vec![field],
+                    names: vec![],
                 },
                 Constructor {
                     name: "Node".to_owned(),
@@ -184,10 +185,12 @@ fn instances_built_apart_are_joined_with_all_that_they_have() {
                         Type::Array(Box::new(Type::Tensor { space: 0 })),
                         Type::Adt(0),
                     ],
+                    names: vec![],
                 },
                 Constructor {
                     name: "Empty".to_owned(),
                     fields: vec![],
+                    names: vec![],
                 },
             ],
         }];
