@@ -29,6 +29,7 @@ bool cohortTypeIsLazy(MlirType type) { return isa<LazyType>(unwrap(type)); }
 
 bool cohortTypeIsStr(MlirType type) { return isa<StrType>(unwrap(type)); }
 
+MlirType cohortStrTypeGet(MlirContext context) { return wrap(Type(StrType::get(unwrap(context)))); }
 MlirType cohortAdtTypeGet(MlirContext context, MlirStringRef symbol) {
   MLIRContext *ctx = unwrap(context);
   return wrap(Type(AdtType::get(ctx, FlatSymbolRefAttr::get(ctx, unwrap(symbol)))));

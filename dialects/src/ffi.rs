@@ -27,6 +27,7 @@ unsafe extern "C" {
     pub(crate) fn cohortTypeIsArray(ty: MlirType) -> bool;
     pub(crate) fn cohortTypeIsRows(ty: MlirType) -> bool;
     pub(crate) fn cohortTypeIsLazy(ty: MlirType) -> bool;
+    pub(crate) fn cohortStrTypeGet(context: MlirContext) -> MlirType;
     pub(crate) fn cohortTypeIsStr(ty: MlirType) -> bool;
     pub(crate) fn cohortAdtTypeGet(context: MlirContext, symbol: MlirStringRef) -> MlirType;
     pub(crate) fn cohortAdtTypeGetSymbol(ty: MlirType) -> MlirStringRef;

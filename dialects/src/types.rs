@@ -41,6 +41,12 @@ pub fn adt_name(ty: Type<'_>) -> Option<String> {
     }
 }
 
+/// `!cfb.str`
+pub fn text(context: &Context) -> Type<'_> {
+    // SAFETY: the context is alive.
+    unsafe { Type::from_raw(ffi::cohortStrTypeGet(context.to_raw())) }
+}
+
 /// Whether the type is `!cfb.str`.
 pub fn is_str(ty: Type<'_>) -> bool {
     // SAFETY: the type is alive.

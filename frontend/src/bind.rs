@@ -287,7 +287,9 @@ impl<'a> Binder<'a> {
                     diagnostic.see(&span, text)
                 }
             }
-            None => diagnostic.note(format!("no whole number {name} makes this right")),
+            None => diagnostic.note(format!(
+                "there is no whole number {name} for which they agree"
+            )),
         }
     }
 
@@ -349,7 +351,7 @@ pub fn param_shape(param: &Param, values: &[u64]) -> Result<program::Param, Diag
         None => Err(Diagnostic::error(
             "E0706",
             format!(
-                "the dims of `{}` are no whole numbers of 1 or more",
+                "the dims of `{}` are not whole numbers of 1 or more",
                 param.name.name
             ),
         )

@@ -24,6 +24,7 @@ pub fn show_type(ty: &Type, adts: &[Adt]) -> String {
         }
         Type::Tuple(parts) => format!("({})", list(parts)),
         Type::Array(element) => format!("[{}]", show_type(element, adts)),
+        Type::Str => "str".to_owned(),
         Type::Adt(id) => adts
             .get(id.0)
             .map_or_else(|| "?".to_owned(), |adt| adt.name.clone()),

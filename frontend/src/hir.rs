@@ -147,6 +147,10 @@ pub enum Op {
     DimSize(usize),
     Iota(usize),
     Random,
+    /// A text of the program.
+    Text(String),
+    /// Whether two texts are the same.
+    SameText,
     /// The value, shown with this text.
     Debug(String),
     /// The value, whose lengths must be those of the result.

@@ -19,7 +19,7 @@ pub fn check_loss(program: &Program) -> Result<(), Box<Diagnostic>> {
     let is_number = match first {
         Type::Scalar(elem) => *elem == Elem::F32,
         Type::Tensor { elem, shape } => *elem == Elem::F32 && shape.is_empty(),
-        Type::Tuple(_) | Type::Array(_) | Type::Adt(_) => false,
+        Type::Tuple(_) | Type::Array(_) | Type::Adt(_) | Type::Str => false,
     };
     if is_number {
         return Ok(());

@@ -113,6 +113,8 @@ pub enum Type {
     Tuple(Vec<Type>),
     Array(Box<Type>),
     Adt(AdtId),
+    /// A text, which only passes through.
+    Str,
 }
 
 #[derive(Clone, Debug)]
@@ -159,6 +161,13 @@ pub enum ExprKind {
     /// The value of `body`, all of which runs after everything before it, in all instances. Only
     /// between the bindings of the entry.
     Phase(Box<Expr>),
+    /// A text of the program.
+    Text(String),
+    /// Whether two texts are the same, a host `bool`.
+    SameText {
+        lhs: Box<Expr>,
+        rhs: Box<Expr>,
+    },
     /// The value, which is shown to the user with this text.
     Debug {
         text: String,

@@ -22,6 +22,8 @@ pub enum Ty {
     },
     Tuple(Vec<Ty>),
     Array(Box<Ty>),
+    /// A text, which only passes through.
+    Str,
     /// By its place among the types, with its arguments.
     Adt(usize, Vec<Ty>),
     /// A type parameter of the function or type at hand.
@@ -85,6 +87,7 @@ impl Ty {
             Ty::Tuple(elements) => Ty::Tuple(elements.iter().map(|t| t.map(dim, leaf)).collect()),
             Ty::Array(element) => Ty::array(element.map(dim, leaf)),
             Ty::Adt(id, args) => Ty::Adt(*id, args.iter().map(|t| t.map(dim, leaf)).collect()),
+            Ty::Str => Ty::Str,
             Ty::Generic(_) | Ty::Unknown(_) | Ty::Error => leaf(self),
         }
     }
@@ -129,7 +132,7 @@ impl Ty {
                 }
             }
             Ty::Array(element) => element.visit_dims(visit),
-            Ty::Generic(_) | Ty::Unknown(_) | Ty::Error => {}
+            Ty::Str | Ty::Generic(_) | Ty::Unknown(_) | Ty::Error => {}
         }
     }
 }
@@ -173,6 +176,7 @@ impl Names<'_> {
             }
             Ty::Tuple(elements) => format!("({})", list(elements)),
             Ty::Array(element) => format!("[{}]", self.ty(element)),
+            Ty::Str => "str".to_owned(),
             Ty::Adt(id, args) if args.is_empty() => (self.adt)(*id),
             Ty::Adt(id, args) => format!("{}<{}>", (self.adt)(*id), list(args)),
             Ty::Generic(index) => (self.generic)(*index),

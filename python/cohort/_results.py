@@ -104,6 +104,9 @@ class Reader:
                     dtype = _DTYPES[elem]
                     value = data[byte : byte + dtype.itemsize].view(dtype)[0].item()
                     byte += dtype.itemsize
+                case "str":
+                    end = byte + int(words[word])
+                    value, byte, word = bytes(data[byte:end]).decode(), end, word + 1
                 case {"tensor": {"space": space}}:
                     value, byte = self._tensor(space, [], data, byte)
                 case {"ragged": {"space": space, "dims": dims}}:

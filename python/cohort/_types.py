@@ -37,6 +37,8 @@ def type_text(manifest: dict, ty: Any) -> str:
             return shape_text(manifest, space, ["_"])
         case {"tuple": types}:
             return "(" + ", ".join(type_text(manifest, part) for part in types) + ")"
+        case "str":
+            return "str"
         case {"array": element}:
             return f"[{type_text(manifest, element)}]"
         case {"adt": adt}:

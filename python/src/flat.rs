@@ -6,6 +6,8 @@
 //! | a scalar or a tensor of known shape | one array with a first axis for the instances |
 //! | a tensor with one instance dim, an array of numbers | the rows of all instances, and where each begins and the last ends |
 
+use std::borrow::Cow;
+
 use cohort_runtime::abi::manifest::{Adt, Elem, LeadingDim, Manifest, Type};
 use cohort_runtime::input::{
     Builder, FlatFields, Inputs, Postorder, Problem, Source, Tag, TensorBytes,
@@ -407,6 +409,10 @@ impl Source for Rows<'_> {
         }
         bits[..elem.bytes()].copy_from_slice(self.bytes);
         Ok(Some(u32::from_le_bytes(bits)))
+    }
+
+    fn text(&mut self) -> Result<Option<Cow<'_, str>>, Problem> {
+        Ok(None)
     }
 
     fn constructor(&mut self, _number: usize, _adt: &Adt) -> Result<Tag, Problem> {

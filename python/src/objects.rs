@@ -11,6 +11,8 @@
 //! contains itself would be walked for ever: on the way down it comes again and again, which
 //! [`Watch`] sees. Values of data types go the short way of [`Nodes`] where that is one.
 
+use std::borrow::Cow;
+
 use cohort_runtime::InstanceError;
 use cohort_runtime::abi::manifest::{Adt, Constructor, Elem, Type};
 use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes, narrow};
@@ -275,6 +277,12 @@ impl Source for Objects<'_, '_> {
             _ => self.of_array(elem)?,
         };
         Ok(bits)
+    }
+
+    fn text(&mut self) -> Result<Option<Cow<'_, str>>, Problem> {
+        let text = self.at_hand.downcast::<PyString>().ok();
+        // Half of a surrogate pair is no text.
+        Ok(text.and_then(|text| text.to_str().ok()).map(Cow::Borrowed))
     }
 
     fn constructor(&mut self, number: usize, adt: &Adt) -> Result<Tag, Problem> {

@@ -295,3 +295,13 @@ def test_fields_by_name(program):
     cycle["Node"] = {"left": cycle}
     with pytest.raises(cohort.InstanceError, match="contains itself"):
         model([{"t": cycle}])
+
+
+def test_texts(program):
+    model = program('fn main(s: str, xs: [(str, f32)]) -> (str, [(str, f32)], bool) { (s, xs, s == "é") }')
+    out = model([{"s": "é", "xs": [("a\n\"", 1.5), ("", 2)]}, {"s": "", "xs": []}])
+    assert out[0] == ("é", [("a\n\"", 1.5), ("", 2.0)], True)
+    assert out[1] == ("", [], False)
+    for bad in (3, None, b"x", "\ud800"):
+        with pytest.raises(cohort.InstanceError, match="a string"):
+            model([{"s": bad, "xs": []}])

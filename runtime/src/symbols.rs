@@ -18,6 +18,7 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::FORCE, cohort_force as *const ()),
         (symbols::GHOST, cohort_ghost as *const ()),
         (symbols::DEBUG, cohort_debug as *const ()),
+        (symbols::STR_EQUAL, cohort_str_equal as *const ()),
     ];
     all.extend(sim::symbols());
     all
@@ -84,6 +85,26 @@ pub unsafe extern "C" fn cohort_step(context: *mut Context, steps: u64) {
 pub unsafe extern "C" fn cohort_force(context: *mut Context, handle: u64, force: u32) -> u32 {
     // SAFETY: as in `cohort_record`; no reference to the recorder is held meanwhile.
     unsafe { Recorder::force(context.cast::<Recorder>(), handle, force) }
+}
+
+/// See [`symbols::STR_EQUAL`].
+///
+/// # Safety
+///
+/// Both are texts as the ABI has them.
+pub unsafe extern "C" fn cohort_str_equal(a: *const u64, b: *const u64) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { u32::from(text_bytes(a) == text_bytes(b)) }
+}
+
+/// The bytes of a text.
+///
+/// # Safety
+///
+/// It is one as the ABI has them, and stays for as long as the bytes are used.
+pub(crate) unsafe fn text_bytes<'t>(text: *const u64) -> &'t [u8] {
+    // SAFETY: the caller's promise: the number of bytes, then so many of them.
+    unsafe { std::slice::from_raw_parts(text.add(1).cast(), text.read() as usize) }
 }
 
 /// See [`symbols::DEBUG`].

@@ -98,7 +98,7 @@ fn types(manifest: &Manifest) -> Result<(), Error> {
 
 fn ty(manifest: &Manifest, ty: &Type) -> Result<(), String> {
     match ty {
-        Type::Scalar(_) => Ok(()),
+        Type::Scalar(_) | Type::Str => Ok(()),
         Type::Tensor { space } | Type::Stacked { space } => self::space(manifest, *space),
         Type::Tuple(types) => types.iter().try_for_each(|ty| self::ty(manifest, ty)),
         Type::Array(element) => self::ty(manifest, element),

@@ -50,7 +50,7 @@ impl<'c> Dims<'c> {
                     rest = after;
                 }
             }
-            Type::Scalar(_) | Type::Array(_) | Type::Adt(_) => {}
+            Type::Scalar(_) | Type::Array(_) | Type::Adt(_) | Type::Str => {}
         }
     }
 

@@ -2,8 +2,9 @@
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use cohort_frontend::Diagnostic;
-use cohort_frontend::program::{Expr, ExprKind, Function, Type, VarId};
-use melior::ir::{Region, Type as MlirType, ValueLike, attribute::IntegerAttribute};
+use cohort_frontend::program::{Elem, Expr, ExprKind, Function, Type, VarId};
+use melior::ir::attribute::{IntegerAttribute, StringAttribute};
+use melior::ir::{Region, Type as MlirType, ValueLike};
 
 use crate::cfb;
 use crate::dims::Dims;
@@ -157,6 +158,16 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 values
             }
 
+            ExprKind::Text(text) => {
+                let text = StringAttribute::new(at.context(), text).into();
+                let ty = self.types().whole(&expr.ty);
+                vec![at.value_with("cfb.str_constant", &[], ty, &[("text", text)])]
+            }
+            ExprKind::SameText { lhs, rhs } => {
+                let (lhs, rhs) = (self.value(at, lhs), self.value(at, rhs));
+                let ty = self.types().elem(Elem::Bool);
+                vec![cfb::value(at, "str_equal", &[lhs, rhs], ty)]
+            }
             ExprKind::Debug { text, value } => {
                 let values = self.expr(at, value);
                 let values = self.fitted(at, values, &value.ty);

@@ -103,7 +103,7 @@ pub fn reachable_adts(program: &Program) -> Vec<AdtId> {
     }
     while let Some(ty) = pending.pop() {
         match ty {
-            Type::Scalar(_) | Type::Tensor { .. } => {}
+            Type::Scalar(_) | Type::Tensor { .. } | Type::Str => {}
             Type::Tuple(elements) => pending.extend(elements),
             Type::Array(element) => pending.push(element),
             Type::Adt(id) => {

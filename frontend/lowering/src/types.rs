@@ -50,6 +50,7 @@ impl<'a, 'c> Types<'a, 'c> {
                 TupleType::new(self.context, &elements).into()
             }
             Type::Array(element) => types::array(self.whole(element)),
+            Type::Str => types::text(self.context),
             Type::Adt(id) => types::adt(self.context, &self.adt(*id).name),
         }
     }
@@ -113,7 +114,7 @@ pub fn instance_dims(ty: &Type) -> Vec<&str> {
             .collect(),
         Type::Tuple(elements) => elements.iter().flat_map(instance_dims).collect(),
         Type::Array(element) => instance_dims(element),
-        Type::Scalar(_) | Type::Adt(_) => vec![],
+        Type::Scalar(_) | Type::Adt(_) | Type::Str => vec![],
     }
 }
 
@@ -136,6 +137,7 @@ pub fn shown(ty: &Type, program: &Program) -> String {
             format!("({})", elements.join(", "))
         }
         Type::Array(element) => format!("[{}]", shown(element, program)),
+        Type::Str => "str".to_owned(),
         Type::Adt(id) => program.adts[id.0].name.clone(),
     }
 }

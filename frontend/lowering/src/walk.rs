@@ -17,7 +17,7 @@ pub fn each_expr<'p>(root: &'p Expr, mut visit: impl FnMut(&'p Expr)) {
 pub fn children(expr: &Expr) -> Vec<&Expr> {
     use ExprKind as K;
     match &expr.kind {
-        K::Literal(_) | K::Var(_) | K::Param(_) | K::Iota { .. } => vec![],
+        K::Literal(_) | K::Text(_) | K::Var(_) | K::Param(_) | K::Iota { .. } => vec![],
         K::Let { value, body, .. } => vec![value, body],
         K::Length { count, body, .. } => vec![count, body],
         K::Tuple(elements) | K::Array(elements) => elements.iter().collect(),
@@ -75,6 +75,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
             init,
             closure,
         } => vec![array, init, body(closure)],
+        K::SameText { lhs, rhs } => vec![lhs, rhs],
         K::ScalarBinary { lhs, rhs, .. } | K::Binary { lhs, rhs, .. } | K::MatMul { lhs, rhs } => {
             vec![lhs, rhs]
         }

@@ -7,7 +7,7 @@ use super::lengths::{Counted, Lengths};
 use super::resolve::{Rule, TypeResolver, lookup_dim};
 use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
-use crate::hir::{self, Kind, LocalId};
+use crate::hir::{self, Kind, LocalId, Op};
 use crate::program::{Elem, Literal, Span};
 use crate::suggest::{nearest, value_elsewhere};
 use crate::syntax::ast;
@@ -232,13 +232,9 @@ impl Body<'_> {
                 Ty::scalar(Elem::Bool),
                 span,
             ),
-            ast::ExprKind::Text(_) => {
-                self.report(
-                    Diagnostic::error("E0305", "a text is no value")
-                        .at(span, "not expected here")
-                        .note("text in quotes stands in `import` and in `einsum(\"ij,jk->ik\", a, b)`"),
-                );
-                self.error(span)
+            ast::ExprKind::Text(text) => {
+                let kind = Kind::Op(Op::Text(text.clone()), Vec::new());
+                self.make(kind, Ty::Str, span)
             }
             ast::ExprKind::Name(name) => self.name(name, hint),
             ast::ExprKind::Call { name, args } => self.call(name, args, span, hint),
@@ -346,12 +342,15 @@ impl Body<'_> {
     fn unknown_name(&self, name: &ast::Ident) -> Diagnostic {
         let diagnostic = Diagnostic::error("E0201", format!("there is no `{}` here", name.name));
         if self.is_function(&name.name) {
-            return Diagnostic::error("E0305", format!("the function `{}` is no value", name.name))
-                .at(&name.span, "not called")
-                .note(format!(
-                    "call it, `{}(…)`, or hand it to `map` or `fold`",
-                    name.name
-                ));
+            return Diagnostic::error(
+                "E0305",
+                format!("the function `{}` is not a value", name.name),
+            )
+            .at(&name.span, "not called")
+            .note(format!(
+                "call it, `{}(…)`, or hand it to `map` or `fold`",
+                name.name
+            ));
         }
         let locals = self.scope.iter().map(|(known, _)| known.as_str());
         let variables = self.signature.variables.iter().map(|v| v.name.as_str());

@@ -68,8 +68,9 @@ impl Body<'_> {
 
     fn unknown_function(&self, name: &ast::Ident) -> Diagnostic {
         if self.lookup(&name.name).is_some() {
-            let diagnostic = Diagnostic::error("E0305", format!("`{}` is no function", name.name))
-                .at(&name.span, "a value cannot be called");
+            let diagnostic =
+                Diagnostic::error("E0305", format!("`{}` is not a function", name.name))
+                    .at(&name.span, "a value cannot be called");
             let local = self
                 .lookup(&name.name)
                 .and_then(|local| self.locals.get(local));
@@ -285,7 +286,7 @@ impl Body<'_> {
                     "E0401",
                     format!("the arguments do not fit: {left} is not {right}"),
                 )
-                .at(span, "no dims make this call right"),
+                .at(span, "no dims fit all arguments"),
             );
             return self.error(span);
         }

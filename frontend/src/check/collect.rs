@@ -140,7 +140,7 @@ fn declare_const(
     };
     let Some(value) = value else {
         diagnostics.push(
-            Diagnostic::error("E0309", format!("`{}` is no constant", item.name.name))
+            Diagnostic::error("E0309", format!("`{}` is not a constant", item.name.name))
                 .at(&item.value.span, "expected a number, `true` or `false`")
                 .note("outside functions `let` gives names to numbers; compute within a function"),
         );
@@ -348,7 +348,7 @@ fn declare_param(
             diagnostics.push(
                 Diagnostic::error(
                     "E0602",
-                    format!("the parameter `{}` is no tensor", item.name.name),
+                    format!("the parameter `{}` is not a tensor", item.name.name),
                 )
                 .at(&item.ty.span, "expected a type such as f32[D, H]")
                 .note("parameters are the tensors of the weights file"),
@@ -472,7 +472,7 @@ pub fn may_agree(left: &Ty, right: &Ty) -> bool {
             },
         ) => e1 == e2 && s1.len() == s2.len(),
         (Ty::Tuple(l), Ty::Tuple(r)) => l.len() == r.len(),
-        (Ty::Array(_), Ty::Array(_)) => true,
+        (Ty::Array(_), Ty::Array(_)) | (Ty::Str, Ty::Str) => true,
         (Ty::Adt(l, _), Ty::Adt(r, _)) => l == r,
         (Ty::Generic(_) | Ty::Unknown(_) | Ty::Error, _)
         | (_, Ty::Generic(_) | Ty::Unknown(_) | Ty::Error) => true,

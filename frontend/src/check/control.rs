@@ -51,7 +51,7 @@ impl Body<'_> {
             self.report(
                 Diagnostic::error("E0709", "a phase cannot begin here")
                     .at(phase, "not a statement of the body of `main` itself")
-                    .note("`phase;` stands among the `let`s of `main`, where each instance comes by once"),
+                    .note("`phase;` stands among the `let`s of `main`, which each instance passes once"),
             );
         }
     }

@@ -193,6 +193,6 @@ fn has_unknown(ty: &Ty) -> bool {
         Ty::Unknown(_) => true,
         Ty::Tuple(parts) | Ty::Adt(_, parts) => parts.iter().any(has_unknown),
         Ty::Array(element) => has_unknown(element),
-        Ty::Tensor { .. } | Ty::Generic(_) | Ty::Error => false,
+        Ty::Tensor { .. } | Ty::Str | Ty::Generic(_) | Ty::Error => false,
     }
 }

@@ -261,7 +261,7 @@ impl Body<'_> {
         if length.as_ref().is_some_and(is_negative) {
             self.report(
                 Diagnostic::error("E0407", "the slice ends before it begins")
-                    .at(span, "never within the tensor"),
+                    .at(span, "its end is always before its start"),
             );
             return self.error(span);
         }

@@ -216,6 +216,7 @@ impl Infer {
                 self.unify_all(fs, es, true)
             }
             (Ty::Generic(f), Ty::Generic(e)) if f == e => Ok(()),
+            (Ty::Str, Ty::Str) => Ok(()),
             _ => Err(Mismatch),
         }
     }
@@ -322,7 +323,7 @@ impl Infer {
                 }
             }
             Ty::Array(element) => self.lower_levels(element, level),
-            Ty::Tensor { .. } | Ty::Generic(_) | Ty::Error => {}
+            Ty::Tensor { .. } | Ty::Str | Ty::Generic(_) | Ty::Error => {}
         }
     }
 
@@ -331,7 +332,7 @@ impl Infer {
             Ty::Unknown(other) => other == unknown,
             Ty::Tuple(parts) | Ty::Adt(_, parts) => parts.iter().any(|p| self.occurs(unknown, p)),
             Ty::Array(element) => self.occurs(unknown, &element),
-            Ty::Tensor { .. } | Ty::Generic(_) | Ty::Error => false,
+            Ty::Tensor { .. } | Ty::Str | Ty::Generic(_) | Ty::Error => false,
         }
     }
 }

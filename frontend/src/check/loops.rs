@@ -13,7 +13,7 @@ impl Body<'_> {
         if vars.is_empty() {
             self.report(
                 Diagnostic::error("E0302", "a loop needs a variable")
-                    .at(span, "its value would be nothing")
+                    .at(span, "it would have no value")
                     .note("write `with (x = start)`; the body gives the next `x`"),
             );
             return None;

@@ -145,7 +145,7 @@ impl Body<'_> {
                 other => {
                     let shown = self.show(&other);
                     self.report(
-                        Diagnostic::error("E0304", "`map` goes over tuples or over arrays").at(
+                        Diagnostic::error("E0304", "`map` takes either tuples or arrays").at(
                             &value.span,
                             format!("this is `{shown}`, the first is a tuple"),
                         ),

@@ -26,6 +26,7 @@ mod patterns;
 mod resolve;
 mod shapes;
 mod tensors;
+mod unused;
 mod usefulness;
 mod written;
 
@@ -52,6 +53,7 @@ pub struct Checked {
     /// What runs for each instance.
     pub(crate) entry: usize,
     params: Vec<ParamDecl>,
+    warnings: Vec<Diagnostic>,
 }
 
 /// A dim written as in the source, `3*H`.
@@ -91,6 +93,11 @@ impl Checked {
 
     pub fn params(&self) -> &[ParamDecl] {
         &self.params
+    }
+
+    /// What may not be what was meant, in the order of the source.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
     }
 }
 
@@ -158,7 +165,9 @@ fn check_here(sources: &Sources, file: usize, entry: &str) -> Result<Checked, Ve
     match find_entry(&items, file, entry, complain) {
         Ok(entry) if diagnostics.is_empty() => {
             let params = param_decls(&items);
+            let warnings = in_order(unused::warnings(&items, &checked));
             Ok(Checked {
+                warnings,
                 items,
                 functions: checked,
                 entry,
@@ -333,6 +342,11 @@ fn type_has_value(ty: &Ty, inhabited: &BTreeSet<usize>) -> bool {
         Ty::Tuple(parts) => parts.iter().all(|part| type_has_value(part, inhabited)),
         Ty::Adt(adt, _) => inhabited.contains(adt),
         // An array may be empty.
-        Ty::Array(_) | Ty::Tensor { .. } | Ty::Generic(_) | Ty::Unknown(_) | Ty::Error => true,
+        Ty::Array(_)
+        | Ty::Tensor { .. }
+        | Ty::Str
+        | Ty::Generic(_)
+        | Ty::Unknown(_)
+        | Ty::Error => true,
     }
 }

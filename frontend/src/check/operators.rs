@@ -6,7 +6,7 @@ use crate::dims::Poly;
 use crate::hir::{self, Kind, Op};
 use crate::program::{Binary, Elem, Literal, Span, Unary};
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
-use crate::types::{Dim, F32, Ty};
+use crate::types::{BOOL, Dim, F32, Ty};
 
 /// Whether an expression is made of integer literals only, so that it may just as well be f32.
 fn is_flexible(expr: &ast::Expr) -> bool {
@@ -205,6 +205,13 @@ impl Body<'_> {
         let (left, right) = (self.infer.shallow(&lhs.ty), self.infer.shallow(&rhs.ty));
         if matches!(left, Ty::Error) || matches!(right, Ty::Error) {
             return self.error(span);
+        }
+        if matches!((&left, &right), (Ty::Str, Ty::Str)) && matches!(op, Binary::Eq | Binary::Ne) {
+            let same = self.make(Kind::Op(Op::SameText, vec![lhs, rhs]), BOOL, span);
+            return match op {
+                Binary::Eq => same,
+                _ => self.make(Kind::Op(Op::Unary(Unary::Not), vec![same]), BOOL, span),
+            };
         }
         let (
             Ty::Tensor {

@@ -123,7 +123,7 @@ impl Body<'_> {
         } else if count != whole && count.atoms().any(|atom| !matches!(atom, Atom::Program(_))) {
             Diagnostic::error(
                 "E0708",
-                "how many elements `topk` takes is known when compiling",
+                "the number of elements that `topk` takes must be known when compiling",
             )
             .at(&asked.span, "differs from instance to instance")
             .note(format!("it may also be all of them, {all}"))

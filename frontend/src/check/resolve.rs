@@ -43,8 +43,8 @@ impl TypeResolver<'_> {
             TypeKind::Tuple(elements) => match elements.as_slice() {
                 [] => {
                     self.diagnostics.push(
-                        Diagnostic::error("E0602", "the empty tuple is no type")
-                            .at(&ty.span, "holds nothing")
+                        Diagnostic::error("E0602", "the empty tuple is not a type")
+                            .at(&ty.span, "a tuple has two parts or more")
                             .note("leave it out"),
                     );
                     Ty::Error
@@ -79,6 +79,8 @@ impl TypeResolver<'_> {
         let args: Vec<Ty> = args.iter().map(|arg| self.nested(arg, false)).collect();
         let plain = if let Some(elem) = elem_named(&name.name) {
             Ty::scalar(elem)
+        } else if name.name == "str" {
+            Ty::Str
         } else if let Some(index) = self.generics.iter().position(|g| *g == name.name) {
             Ty::Generic(index)
         } else if let Some(adt) = self.items.type_named(self.file, &name.name) {
@@ -90,7 +92,7 @@ impl TypeResolver<'_> {
                 Diagnostic::error("E0205", format!("there is no type `{}`", name.name))
                     .at(&name.span, "not found");
             let known = self.items.type_names(self.file);
-            let known = known.into_iter().chain(["f32", "i32", "bool"]);
+            let known = known.into_iter().chain(["f32", "i32", "bool", "str"]);
             let known = known.chain(self.generics.iter().map(String::as_str));
             diagnostic = match (type_elsewhere(&name.name), nearest(&name.name, known)) {
                 (Some(hint), _) => diagnostic.note(hint),

@@ -197,7 +197,7 @@ impl Body<'_> {
                 )
                 .at(&value.span, format!("this is `{other}`"))
                 .see(&first.span, format!("this is `{one}`"))
-                .note(format!("all dims but that of axis {axis} are to be equal"));
+                .note(format!("all dims but that of axis {axis} must be equal"));
                 let diagnostic = self.explain_lengths(diagnostic);
                 self.report(diagnostic);
                 return self.error(args.span);
@@ -285,7 +285,7 @@ impl Body<'_> {
                 if sorted != permutation {
                     let shown = self.show(&value.ty);
                     self.report(
-                        Diagnostic::error("E0404", "each axis is to be named once")
+                        Diagnostic::error("E0404", "each axis must be named once")
                             .at(&written.span, format!("`{shown}` has {} axes", shape.len())),
                     );
                     return self.error(args.span);

@@ -288,6 +288,8 @@ impl Dump<'_> {
                 Vec::new(),
             ),
             ExprKind::Random { counter } => (name("random"), vec![counter]),
+            ExprKind::Text(text) => (format!("text {text:?}"), vec![]),
+            ExprKind::SameText { lhs, rhs } => (name("same_text"), vec![lhs, rhs]),
             ExprKind::Debug { text, value } => (format!("debug {text:?}"), vec![value]),
             ExprKind::Literal(_)
             | ExprKind::Var(_)

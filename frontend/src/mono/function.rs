@@ -194,7 +194,7 @@ fn computed_dim(ty: &Type) -> Option<String> {
         }),
         Type::Tuple(parts) => parts.iter().find_map(computed_dim),
         Type::Array(element) => computed_dim(element),
-        Type::Scalar(_) | Type::Adt(_) => None,
+        Type::Scalar(_) | Type::Adt(_) | Type::Str => None,
     }
 }
 
@@ -245,6 +245,7 @@ pub fn convert(
         Ty::Array(element) => Type::Array(Box::new(convert(
             mono, element, types, dims, signature, span,
         ))),
+        Ty::Str => Type::Str,
         Ty::Adt(adt, args) => {
             let args = args
                 .iter()
@@ -300,7 +301,7 @@ fn convert_dim(
     let value = substituted.display(&|_| String::new());
     let mut diagnostic = Diagnostic::error(
         "E0706",
-        format!("the dim `{shown}` is {value}, which is no length"),
+        format!("the dim `{shown}` is {value}, which is not a length"),
     )
     .at(
         span,

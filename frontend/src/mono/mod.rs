@@ -336,7 +336,7 @@ impl Mono<'_> {
 /// How many parts a type has.
 fn size(ty: &Type) -> usize {
     match ty {
-        Type::Scalar(_) | Type::Tensor { .. } | Type::Adt(_) => 1,
+        Type::Scalar(_) | Type::Tensor { .. } | Type::Adt(_) | Type::Str => 1,
         Type::Tuple(parts) => 1 + parts.iter().map(size).sum::<usize>(),
         Type::Array(element) => 1 + size(element),
     }
@@ -383,6 +383,6 @@ fn map_dims(ty: Type, rename: &mut dyn FnMut(String) -> String) -> Type {
                 .collect(),
         ),
         Type::Array(element) => Type::Array(Box::new(map_dims(*element, rename))),
-        other @ (Type::Scalar(_) | Type::Adt(_)) => other,
+        other @ (Type::Scalar(_) | Type::Adt(_) | Type::Str) => other,
     }
 }

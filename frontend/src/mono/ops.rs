@@ -85,6 +85,8 @@ impl Instance<'_, '_> {
                 _ => ExprKind::DimSize { value, axis: *axis },
             },
             (Op::Random, Some(counter), ..) => ExprKind::Random { counter },
+            (Op::Text(text), None, ..) => ExprKind::Text(text.clone()),
+            (Op::SameText, Some(lhs), Some(rhs), _) => ExprKind::SameText { lhs, rhs },
             (Op::Debug(text), Some(value), ..) => ExprKind::Debug {
                 text: text.clone(),
                 value,

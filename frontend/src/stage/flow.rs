@@ -123,7 +123,7 @@ impl<'p> Flow<'p> {
             Type::Scalar(_) => Places::Scalar(self.fresh()),
             Type::Tuple(types) => Places::Tuple(types.iter().map(|ty| self.places(ty)).collect()),
             Type::Array(element) => Places::Array(Box::new(self.places(element))),
-            Type::Tensor { .. } | Type::Adt(_) => Places::Opaque,
+            Type::Tensor { .. } | Type::Adt(_) | Type::Str => Places::Opaque,
         }
     }
 
@@ -375,6 +375,12 @@ impl<'p> Flow<'p> {
                 Places::Scalar(element) => self.join(&expr.ty, &[Places::Scalar(element)]),
                 _ => Places::Opaque,
             },
+            ExprKind::Text(_) => Places::Opaque,
+            ExprKind::SameText { lhs, rhs } => {
+                self.expr(lhs);
+                self.expr(rhs);
+                self.places(&expr.ty)
+            }
             ExprKind::Len(value)
             | ExprKind::DimSize { value, .. }
             | ExprKind::Range(value)

@@ -20,6 +20,10 @@ impl Emit<'_, '_> {
                 let value = *self.host(value);
                 return if on_host { value } else { lift(value) };
             }
+            ExprKind::SameText { lhs, rhs } => ExprKind::SameText {
+                lhs: self.boxed(lhs),
+                rhs: self.boxed(rhs),
+            },
             ExprKind::Len(array) => ExprKind::Len(self.boxed(array)),
             ExprKind::Index { array, index } => ExprKind::Index {
                 array: self.boxed(array),

@@ -101,7 +101,8 @@ fn compares_with_host(lhs: &Expr, rhs: &Expr) -> bool {
 /// although the program asks for it only under a condition.
 pub fn is_total(expr: &Expr) -> bool {
     match &expr.kind {
-        ExprKind::Literal(_) | ExprKind::Var(_) | ExprKind::Param(_) => true,
+        ExprKind::Literal(_) | ExprKind::Text(_) | ExprKind::Var(_) | ExprKind::Param(_) => true,
+        ExprKind::SameText { lhs, rhs } => is_total(lhs) && is_total(rhs),
         ExprKind::TupleGet { tuple: value, .. }
         | ExprKind::Len(value)
         | ExprKind::DimSize { value, .. }

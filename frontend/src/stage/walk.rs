@@ -8,6 +8,7 @@ macro_rules! children {
             let Expr { kind, .. } = expr;
             match kind {
                 ExprKind::Literal(_)
+                | ExprKind::Text(_)
                 | ExprKind::Var(_)
                 | ExprKind::Param(_)
                 | ExprKind::Iota { .. } => {}
@@ -52,6 +53,7 @@ macro_rules! children {
                 | ExprKind::ScalarBinary { lhs: first, rhs: second, .. }
                 | ExprKind::Binary { lhs: first, rhs: second, .. }
                 | ExprKind::MatMul { lhs: first, rhs: second }
+                | ExprKind::SameText { lhs: first, rhs: second }
                 | ExprKind::Row { table: first, index: second }
                 | ExprKind::Gather { table: first, indices: second }
                 | ExprKind::SegmentSum { values: first, segments: second } => {

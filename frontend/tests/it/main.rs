@@ -8,3 +8,4 @@ mod stages;
 mod support;
 mod syntax;
 mod verify;
+mod warnings;

@@ -390,6 +390,14 @@ impl Verify<'_> {
             } => {
                 self.operands(expr, &[value, indices, rows], is_tensor);
             }
+            ExprKind::Text(_) => self.same("text", ty, &Type::Str),
+            ExprKind::SameText { lhs, rhs } => {
+                for side in [lhs, rhs] {
+                    self.expr(side);
+                    self.same("text", &side.ty, &Type::Str);
+                }
+                self.same("a comparison", ty, &scalar(Elem::Bool));
+            }
             ExprKind::Debug { value, .. } => {
                 self.expr(value);
                 self.same("debug", ty, &value.ty);

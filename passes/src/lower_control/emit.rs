@@ -219,6 +219,11 @@ pub fn declare_runtime(program: &Program<'_>) {
             "[\"nounwind\"]",
         ),
         (
+            symbols::STR_EQUAL,
+            "(!llvm.ptr, !llvm.ptr) -> i32",
+            "[\"nounwind\"]",
+        ),
+        (
             symbols::DEBUG,
             "(!llvm.ptr, i32, !llvm.ptr) -> ()",
             "[\"nounwind\"]",

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_abi::Failure;
+use cohort_abi::{Failure, symbols};
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
 };
@@ -12,8 +12,8 @@ use melior::ir::{
 
 use super::Program;
 use super::emit::{
-    Predicate, binary, call, compare, fail, function, i64_constant, i64_type, load_slot,
-    module_end, pointer, slot_address, step, when,
+    Predicate, binary, call, compare, fail, function, i32_constant, i64_constant, i64_type,
+    load_slot, module_end, pointer, slot_address, step, when,
 };
 use super::types::{lowered, lowered_value};
 use crate::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
@@ -281,6 +281,14 @@ impl<'c> Lowering<'c, '_> {
             "cfb.array_range" => self.array_range(b, source),
             "cfb.force" => self.force(b, source),
             "cfb.phase" => self.phase(b, source),
+            "cfb.str_constant" => self.str_constant(b, source),
+            "cfb.str_equal" => {
+                let texts = self.values(&operands_of(source));
+                let same = call(b, symbols::STR_EQUAL, &texts, &[b.ty("i32")])[0];
+                let same = compare(b, Predicate::Ne, same, i32_constant(b, 0));
+                self.bind_results(source, &[same]);
+                Ok(())
+            }
             "cfb.debug" => self.debug(b, source),
             "cfb.instance_key" => {
                 self.instance_key(b, source);

@@ -1,6 +1,7 @@
 //! Values of algebraic data types: `[tag, field slots…]` in memory.
 
 use cohort_abi::manifest::Constructor;
+use cohort_abi::text_slots;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, operands_of, region_with_block, result_of, results_of,
 };
@@ -48,16 +49,42 @@ impl<'c> Lowering<'c, '_> {
 
     /// A constructor without fields needs no memory of the instance.
     fn constant_tag(&mut self, b: &Builder<'c>, tag: usize) -> Val<'c> {
-        let name = format!("cohort.tag.{tag}");
-        let symbol = FlatSymbolRefAttribute::new(b.context(), &name).into();
+        self.constant_slots(b, &format!("cohort.tag.{tag}"), &[tag as u64])
+    }
+
+    /// Nor does a text of the program.
+    pub fn str_constant(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let text = name_attribute(source, "text").unwrap_or_default();
+        let slots = text_slots(&text);
+        let words: Vec<String> = slots.iter().map(|slot| format!("{slot:x}")).collect();
+        let text = self.constant_slots(b, &format!("cohort.text.{}", words.join(".")), &slots);
+        self.bind_results(source, &[text]);
+        Ok(())
+    }
+
+    /// The address of slots that never change, whose name tells what they hold.
+    fn constant_slots(&mut self, b: &Builder<'c>, name: &str, slots: &[u64]) -> Val<'c> {
+        let symbol = FlatSymbolRefAttribute::new(b.context(), name).into();
         let known = top_level(self.program.module)
             .into_iter()
-            .any(|op| name_attribute(op, "sym_name").as_deref() == Some(&name));
+            .any(|op| name_attribute(op, "sym_name").as_deref() == Some(name));
         if !known {
+            let count = slots.len();
+            let words: Vec<String> = slots
+                .iter()
+                .map(|slot| (*slot as i64).to_string())
+                .collect();
+            let (value, ty) = match words.as_slice() {
+                [only] => (format!("{only} : i64"), i64_type(b)),
+                _ => (
+                    format!("dense<[{}]> : tensor<{count}xi64>", words.join(", ")),
+                    b.ty(&format!("!llvm.array<{count} x i64>")),
+                ),
+            };
             let attributes = [
-                ("sym_name", StringAttribute::new(b.context(), &name).into()),
-                ("global_type", TypeAttribute::new(i64_type(b)).into()),
-                ("value", b.attr(&format!("{tag} : i64"))),
+                ("sym_name", StringAttribute::new(b.context(), name).into()),
+                ("global_type", TypeAttribute::new(ty).into()),
+                ("value", b.attr(&value)),
                 ("linkage", b.attr("#llvm.linkage<internal>")),
                 ("constant", b.attr("unit")),
                 ("addr_space", b.attr("0 : i32")),

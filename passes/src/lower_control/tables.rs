@@ -9,7 +9,7 @@ use cohort_abi::manifest::{
 };
 use cohort_dialects::builder::name_of;
 use cohort_dialects::location::file_line_col;
-use cohort_dialects::types::{adt_name, array_element, lazy_tensor};
+use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::ir::{
     Attribute, Location, OperationRef, Type,
     attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
@@ -247,6 +247,10 @@ impl Tables {
             let element = self.described(element, &mut inner)?;
             leaves.names = inner.names;
             return Ok(ManifestType::Array(Box::new(element)));
+        }
+        if is_str(ty) {
+            leaves.stacked.next();
+            return Ok(ManifestType::Str);
         }
         if let Some(name) = adt_name(ty) {
             leaves.stacked.next();

@@ -2,7 +2,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of};
-use cohort_dialects::types::{adt_name, array_element, lazy_tensor};
+use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::{
     Context,
     ir::{Type, ValueLike, r#type::TypeLike},
@@ -45,7 +45,7 @@ pub fn lowered<'c>(context: &'c Context, ty: Type<'c>) -> Option<Vec<Type<'c>>> 
         let lengths = instance_dims(&TensorType::of(tensor)?);
         return Some(vec![Type::parse(context, "i64")?; 1 + lengths]);
     }
-    if adt_name(ty).is_some() || array_element(ty).is_some() {
+    if adt_name(ty).is_some() || array_element(ty).is_some() || is_str(ty) {
         return Some(vec![Type::parse(context, "!llvm.ptr")?]);
     }
     let text = ty.to_string();

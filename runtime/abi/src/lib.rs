@@ -21,6 +21,7 @@
 //! | a tensor with instance dims | the [`Handle`] of its first row, then the length of each instance dim, in order |
 //! | a tuple | its elements' slots, one after another |
 //! | an algebraic data type | one, a pointer to `[tag, field slots…]` |
+//! | a text | one, a pointer to `[bytes, UTF-8 …]`, padded with zeros to whole slots |
 //! | an array | one, a pointer to `[length, element slots…]` |
 //! | a tensor stacked from rows | one, a pointer to an array of handles |
 //!
@@ -160,6 +161,16 @@ impl Failure {
     }
 }
 
+/// A text as slots: how many bytes it has, and these.
+pub fn text_slots(text: &str) -> Vec<u64> {
+    let chunks = text.as_bytes().chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    std::iter::once(text.len() as u64).chain(chunks).collect()
+}
+
 /// The functions that the runtime offers to compiled code, all `extern "C"`.
 pub mod symbols {
     /// `(context, kernel: u32, operands: *const u64) -> u64`: appends one call to a bucket. The
@@ -181,6 +192,8 @@ pub mod symbols {
     /// or 1), once it is computed; `force` indexes the manifest's forces. Suspends the instance
     /// when the row is not there yet, until the next flush.
     pub const FORCE: &str = "cohort_force";
+    /// `(a: *const u64, b: *const u64) -> u32`: whether two texts are the same, 0 or 1.
+    pub const STR_EQUAL: &str = "cohort_str_equal";
     /// `(context, debug: u32, slots: *const u64)`: shows a value to the user; `debug` indexes the
     /// manifest's debugs. Suspends the instance when a row of it is not computed yet, until the next
     /// flush.

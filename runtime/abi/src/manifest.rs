@@ -132,6 +132,7 @@ pub enum Type {
     Array(Box<Type>),
     /// Index into [`Manifest::adts`].
     Adt(usize),
+    Str,
     /// A tensor with a leading instance dim, held as an array of handles of its rows; in JSON it
     /// is an array of them, exactly like an array of tensors.
     Stacked {

@@ -14,6 +14,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, StructArray};
 use arrow_schema::DataType;
 use cohort_abi::manifest::{Adt, Elem, Manifest, Type};
+use std::borrow::Cow;
 
 use super::builder::Builder;
 use super::message::Problem;
@@ -427,6 +428,16 @@ impl Source for Values<'_> {
             true => Ok(None),
             false => Ok(number(self.array, self.row, elem)),
         }
+    }
+
+    fn text(&mut self) -> Result<Option<Cow<'_, str>>, Problem> {
+        if self.array.is_null(self.row) {
+            return Ok(None);
+        }
+        let short = self.array.as_string_opt::<i32>();
+        let text = short.map(|texts| texts.value(self.row));
+        let long = || Some(self.array.as_string_opt::<i64>()?.value(self.row));
+        Ok(text.or_else(long).map(Cow::Borrowed))
     }
 
     fn constructor(&mut self, _number: usize, adt: &Adt) -> Result<Tag, Problem> {

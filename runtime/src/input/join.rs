@@ -142,7 +142,7 @@ impl Joiner {
                     let fields = &manifest.adts[*adt].constructors[tag as usize].fields;
                     rest.push(Rest::Values(fields, first));
                 }
-                Type::Scalar(_) => {}
+                Type::Scalar(_) | Type::Str => {}
             }
         }
     }
@@ -168,7 +168,7 @@ unsafe fn list(slot: u64) -> (u64, *mut u64) {
 
 fn is_with_rows(ty: &Type, adts: &[bool]) -> bool {
     match ty {
-        Type::Scalar(_) => false,
+        Type::Scalar(_) | Type::Str => false,
         Type::Tensor { .. } | Type::Ragged { .. } | Type::Stacked { .. } => true,
         Type::Tuple(types) => types.iter().any(|ty| is_with_rows(ty, adts)),
         Type::Array(element) => is_with_rows(element, adts),

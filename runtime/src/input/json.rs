@@ -1,5 +1,7 @@
 //! A line of JSON as a source, and as an instance: its keys and its id.
 
+use std::borrow::Cow;
+
 use cohort_abi::manifest::{Adt, Constructor, Elem, Manifest};
 
 use super::Inputs;
@@ -222,6 +224,14 @@ impl Source for Cursor<'_> {
             *self = look;
         }
         Ok(bits)
+    }
+
+    fn text(&mut self) -> Result<Option<Cow<'_, str>>, Problem> {
+        if self.peek() != Peek::String {
+            return Ok(None);
+        }
+        let token = self.string().map_err(|malformed| self.problem(malformed))?;
+        Ok(Some(unescape(token)))
     }
 
     fn constructor(&mut self, _: usize, adt: &Adt) -> Result<Tag, Problem> {

@@ -46,6 +46,7 @@ impl Builder<'_> {
             Type::Tensor { space } => self.expected_part(*space, 0),
             Type::Tuple(types) => format!("a list of {}", types.len()),
             Type::Array(_) => "a list".to_owned(),
+            Type::Str => "a string".to_owned(),
             Type::Ragged { space, dims } => self.expected_ragged(*space, dims),
             Type::Stacked { space } => {
                 let space = &self.manifest.spaces[*space];

@@ -1,5 +1,7 @@
 //! What instances are read from, whatever their format.
 
+use std::borrow::Cow;
+
 use cohort_abi::manifest::{Adt, Constructor, Elem};
 
 use super::message::Problem;
@@ -20,6 +22,9 @@ pub trait Source {
 
     /// Takes a number or a truth value of the type, as bits; `None` where something else is at hand.
     fn scalar(&mut self, elem: Elem) -> Result<Option<u32>, Problem>;
+
+    /// Takes a text; `None` where something else is at hand.
+    fn text(&mut self) -> Result<Option<Cow<'_, str>>, Problem>;
 
     /// Takes a value of the data type, whose number in the manifest is given too: its constructor, as
     /// a tag. If that has fields, their list is entered, and [`Source::end_fields`] comes behind it.

@@ -6,6 +6,7 @@
 //! message shows.
 
 use cohort_abi::manifest::{Adt, Constructor, Elem, Type};
+use cohort_abi::text_slots;
 
 use super::Inputs;
 use super::builder::Builder;
@@ -108,6 +109,15 @@ impl<'m> Builder<'m> {
             Type::Scalar(elem) => {
                 let bits = self.scalar(source, *elem)?;
                 self.values.push(u64::from(bits));
+                Ok(None)
+            }
+            Type::Str => {
+                let Some(text) = source.text()? else {
+                    return Err(self.mismatch(source, ty));
+                };
+                let slots = text_slots(&text);
+                let pointer = self.alloc(inputs, &slots)?;
+                self.values.push(pointer);
                 Ok(None)
             }
             Type::Ragged { space, dims } => {

@@ -96,7 +96,7 @@ fn part(
             };
             (elem, [vec![LeadingDim::Any], known].concat())
         }
-        Type::Adt(_) | Type::Tuple(_) => return no_form(),
+        Type::Adt(_) | Type::Tuple(_) | Type::Str => return no_form(),
     };
     let lengths = lengths(&dims, column, is_there)?;
     let known = |dim: &LeadingDim| match dim {

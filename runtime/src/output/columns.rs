@@ -17,7 +17,7 @@ pub struct Column {
     /// Elements of tensors, and scalars, as they lie in rows.
     pub bytes: Vec<u8>,
     /// What the type does not tell, in the order of the value: lengths of arrays and of tensors, tags of
-    /// constructors.
+    /// constructors; and those of texts, in bytes.
     pub words: Vec<u64>,
     /// Behind what each instance has in `bytes` and `words`. A failed one has nothing.
     pub ends: Vec<[usize; 2]>,
@@ -185,6 +185,11 @@ impl Writer for Limited<'_> {
     fn scalar(&mut self, elem: Elem, bits: u32) {
         let bytes = bits.to_le_bytes();
         self.column.bytes.extend_from_slice(&bytes[..elem.bytes()]);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.column.words.push(text.len() as u64);
+        self.column.bytes.extend_from_slice(text.as_bytes());
     }
 
     fn tensor(&mut self, tensor: Tensor<'_>) -> Result<(), TooLong> {

@@ -143,6 +143,10 @@ impl Writer for Text {
         write_scalar(&mut self.bytes, elem, bits);
     }
 
+    fn text(&mut self, text: &str) {
+        write_string(&mut self.bytes, text);
+    }
+
     fn tensor(&mut self, tensor: Tensor<'_>) -> Result<(), TooLong> {
         let Tensor {
             elem, shape, bytes, ..

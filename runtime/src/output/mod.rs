@@ -13,6 +13,7 @@ use cohort_abi::manifest::{Elem, LeadingDim, Manifest, Type};
 
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
+use crate::symbols::text_bytes;
 
 /// Slots of a value of the type.
 pub fn slot_count(ty: &Type) -> usize {
@@ -61,6 +62,8 @@ pub enum Group<'m> {
 /// Takes the parts of one value after another.
 pub trait Writer {
     fn scalar(&mut self, elem: Elem, bits: u32);
+
+    fn text(&mut self, text: &str);
 
     fn tensor(&mut self, tensor: Tensor<'_>) -> Result<(), TooLong>;
 
@@ -277,6 +280,13 @@ impl<'m> Walk<'m> {
                         return self.tensor(*space, Handle(slot), &[], executor, writer);
                     }
                     _ if pointer.is_null() => return Err(Problem::Broken("a null pointer")),
+                    Type::Str => {
+                        // SAFETY: a text points to its bytes.
+                        let bytes = unsafe { text_bytes(pointer) };
+                        let text = std::str::from_utf8(bytes);
+                        writer.text(text.map_err(|_| Problem::Broken("a text that is none"))?);
+                        return Ok(());
+                    }
                     Type::Adt(adt) => {
                         // SAFETY: a value of a data type points to its tag.
                         let tag = unsafe { pointer.read() };
@@ -427,6 +437,10 @@ impl<'a> Places<'a> {
 
 impl Writer for Places<'_> {
     fn scalar(&mut self, _: Elem, _: u32) {
+        self.parts += 1;
+    }
+
+    fn text(&mut self, _: &str) {
         self.parts += 1;
     }
 

@@ -52,7 +52,11 @@ pub(super) fn ragged_inputs(manifest: &Manifest) -> Vec<bool> {
             Type::Tuple(types) => types.iter().for_each(|ty| note(ty, spaces)),
             Type::Array(element) => note(element, spaces),
             // Their fields are looked at once, below.
-            Type::Adt(_) | Type::Scalar(_) | Type::Tensor { .. } | Type::Stacked { .. } => {}
+            Type::Adt(_)
+            | Type::Scalar(_)
+            | Type::Str
+            | Type::Tensor { .. }
+            | Type::Stacked { .. } => {}
         }
     }
     let mut spaces = vec![false; manifest.spaces.len()];

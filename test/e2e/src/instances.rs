@@ -146,6 +146,7 @@ impl<'p> Instances<'p> {
                 Json::Array(types.iter().map(|ty| self.value(ty, shape, rng)).collect())
             }
             Type::Array(element) => self.array(element, shape, rng),
+            Type::Str => Json::from(*rng.pick(&["", "a", "seven b", "eight by", "\u{e9}\n\"\\"])),
             Type::Adt(adt) => self.adt(*adt, shape, rng),
         }
     }

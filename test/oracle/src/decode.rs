@@ -89,6 +89,10 @@ impl<'p> Decoder<'p> {
                 ))
             }
             Type::Adt(adt) => self.adt(*adt, json),
+            Type::Str => match json {
+                Json::String(text) => Ok(Value::Text(text.as_str().into())),
+                _ => Err(expected("a string", json)),
+            },
         }
     }
 

@@ -53,6 +53,7 @@ impl Encoder<'_> {
                 let types = std::iter::repeat(&**element);
                 self.values(types.zip(elements.iter()), nesting_left)
             }
+            (Type::Str, Value::Text(text)) => Ok(Json::from(&**text)),
             (Type::Adt(_), Value::Adt(value)) => {
                 let constructor = &self.program.adts[value.adt.0].constructors[value.constructor];
                 let name = constructor.name.clone();

@@ -19,6 +19,7 @@ pub enum Value {
     Tuple(Arc<Vec<Value>>),
     Array(Arc<Vec<Value>>),
     Adt(Arc<AdtValue>),
+    Text(Arc<str>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -75,6 +76,13 @@ impl Value {
         }
     }
 
+    pub(crate) fn into_text(self) -> Result<Arc<str>, InstanceError> {
+        match self {
+            Value::Text(text) => Ok(text),
+            other => Err(other.is_not("a text")),
+        }
+    }
+
     pub(crate) fn into_tensor(self) -> Result<Arc<Tensor>, InstanceError> {
         match self {
             Value::Tensor(tensor) => Ok(tensor),
@@ -110,6 +118,7 @@ impl Value {
             Value::Traced(_) => "the host f32".to_owned(),
             Value::Tensor(tensor) => format!("the tensor {}", tensor.describe()),
             Value::Tuple(elements) => format!("a tuple of {}", elements.len()),
+            Value::Text(text) => format!("a text of {} bytes", text.len()),
             Value::Array(elements) => format!("an array of {}", elements.len()),
             Value::Adt(value) => format!("constructor {} of a data type", value.constructor),
         }
@@ -136,7 +145,7 @@ impl Drop for AdtValue {
                         pending.append(&mut elements);
                     }
                 }
-                Value::Scalar(_) | Value::Traced(_) | Value::Tensor(_) => {}
+                Value::Scalar(_) | Value::Traced(_) | Value::Tensor(_) | Value::Text(_) => {}
             }
         }
     }

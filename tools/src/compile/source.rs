@@ -65,11 +65,14 @@ impl Source {
     pub fn check(path: &Path, bytes: &[u8], entry: &str) -> Result<Source, Stop> {
         let (sources, file) = sources(path, bytes)?;
         match cohort_frontend::check_with_entry(&sources, file, entry) {
-            Ok(checked) => Ok(Source {
-                sources,
-                file,
-                checked,
-            }),
+            Ok(checked) => {
+                show(checked.warnings(), &sources);
+                Ok(Source {
+                    sources,
+                    file,
+                    checked,
+                })
+            }
             Err(diagnostics) => Err(report(&diagnostics, &sources)),
         }
     }
@@ -139,9 +142,13 @@ pub fn imported(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
 
 /// Shows diagnostics to the user.
 pub fn report(diagnostics: &[Diagnostic], sources: &Sources) -> Stop {
+    show(diagnostics, sources);
+    Stop::reported(USAGE)
+}
+
+fn show(diagnostics: &[Diagnostic], sources: &Sources) {
     let mut stderr = std::io::stderr();
     let color = stderr.is_terminal();
     // Nothing can be done where stderr is gone.
     let _ = cohort_frontend::render(diagnostics, sources, &mut stderr, color);
-    Stop::reported(USAGE)
 }

@@ -31,4 +31,5 @@ mod shapes;
 mod stats;
 mod stored_weights;
 mod streams;
+mod texts;
 mod training;

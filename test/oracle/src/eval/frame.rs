@@ -76,6 +76,7 @@ impl<'p> Frame<'p> {
                 .iter()
                 .take(1)
                 .try_for_each(|value| self.check(element, value)),
+            (Type::Str, Value::Text(_)) => Ok(()),
             (Type::Adt(adt), Value::Adt(value)) if *adt == value.adt => Ok(()),
             _ => Err(self.not_of_type(ty, value)),
         }
@@ -212,6 +213,7 @@ fn describe_type(ty: &Type) -> String {
             format!("({})", types.join(", "))
         }
         Type::Array(element) => format!("[{}]", describe_type(element)),
+        Type::Str => "str".to_owned(),
         Type::Adt(adt) => format!("data type {}", adt.0),
     }
 }

@@ -102,6 +102,12 @@ impl<'p> Evaluator<'p> {
             ExprKind::Let { var, value, body } => self.eval_let(frame, *var, value, body)?,
             // When things run is no matter of what they are.
             ExprKind::Phase(body) => self.eval(frame, body)?,
+            ExprKind::Text(text) => Value::Text(text.as_str().into()),
+            ExprKind::SameText { lhs, rhs } => {
+                let lhs = self.eval(frame, lhs)?.into_text()?;
+                let rhs = self.eval(frame, rhs)?.into_text()?;
+                Value::Scalar(Scalar::Bool(lhs == rhs))
+            }
             ExprKind::Debug { text, value } => {
                 let shown = self.eval(frame, value)?;
                 self.show(text, &value.ty, &shown);
