@@ -266,7 +266,7 @@ fn find_entry(
     match items.functions_named(file, entry) {
         [] if complain => {
             let missing = Diagnostic::error("E0208", format!("the program has no `{entry}`"));
-            let near = nearest(entry, items.function_names(file).into_iter());
+            let near = nearest(entry, items.function_names(file));
             Err(Some(match near {
                 Some(near) if entry != MAIN => missing.note(format!("did you mean `{near}`?")),
                 _ => missing.note(format!(
