@@ -231,7 +231,7 @@ impl Test {
     }
 
     pub fn try_lower(mut self, body: Expr) -> Result<String, Vec<Diagnostic>> {
-        self.program.entry = self.function("start", body);
+        self.program.entry = self.function("main", body);
         lower_program(&self.program)
     }
 }

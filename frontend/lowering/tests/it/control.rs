@@ -465,7 +465,7 @@ fn a_long_chain_of_lets_needs_no_stack() {
                 I32,
             );
         }
-        test.program.entry = test.function("start", body);
+        test.program.entry = test.function("main", body);
         let program = &test.program;
         let text = std::thread::scope(|scope| {
             let small = std::thread::Builder::new().stack_size(256 << 10);

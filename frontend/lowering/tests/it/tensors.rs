@@ -10,7 +10,7 @@ fn every_operation_has_its_place_in_the_source() {
     let mut test = Test::new();
     let x = test.argument("x", tensor(&[3]));
     let body = unary(Unary::Tanh, x);
-    test.program.entry = test.function("start", body);
+    test.program.entry = test.function("main", body);
     let mut sources = cohort_frontend::Sources::new();
     sources.add("test.coh", SOURCE);
     let module = cohort_lowering::lower(&context, &test.program, &sources).expect("is supported");
