@@ -82,7 +82,7 @@ def compile(
     data = _weights.prepare(weights, rename)
     options = [f"--dim={name}={size}" for name, size in sorted(dims.items())]
     if gpu_arch is None and device == "gpu-sim":
-        gpu_arch = "sm_80"
+        gpu_arch = "sim"
     if gpu_arch is not None:
         options.append(f"--gpu-arch={gpu_arch}")
     shapes = _shapes(data)

@@ -45,6 +45,11 @@ def test_a_state_dict_and_a_file_are_the_same(program, weights, tmp_path):
     assert by_function([INSTANCE])[0].tobytes() == m([INSTANCE])[0].tobytes()
 
 
+def test_the_simulated_gpu_has_code_made_for_it(program, weights):
+    m = program(DENSE, weights, device="gpu-sim")
+    assert np.allclose(m([INSTANCE])[0], expected(weights), atol=1e-5)
+
+
 def test_an_artifact_is_saved_and_loaded_without_the_compiler(program, weights, tmp_path, monkeypatch):
     m = program(DENSE, weights)
     m.save(tmp_path / "dense.cohort")
