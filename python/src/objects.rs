@@ -61,7 +61,7 @@ pub struct Objects<'t, 'py> {
 }
 
 impl<'t, 'py> Objects<'t, 'py> {
-    /// Instances take at most so many bytes.
+    /// An instance may take `max_memory` bytes at most.
     pub fn new(py: Python<'py>, types: &'t Types, max_memory: u64) -> Self {
         Objects {
             types,

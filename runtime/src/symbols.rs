@@ -101,9 +101,9 @@ pub unsafe extern "C" fn cohort_str_equal(a: *const u64, b: *const u64) -> u32 {
 ///
 /// # Safety
 ///
-/// It is one as the ABI has them, and stays for as long as the bytes are used.
+/// `text` points at a text in the ABI's layout that lives as long as `'t`.
 pub(crate) unsafe fn text_bytes<'t>(text: *const u64) -> &'t [u8] {
-    // SAFETY: the caller's promise: the number of bytes, then so many of them.
+    // SAFETY: the caller's promise: the length in bytes comes first, then the bytes.
     unsafe { std::slice::from_raw_parts(text.add(1).cast(), text.read() as usize) }
 }
 

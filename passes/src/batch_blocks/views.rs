@@ -66,19 +66,21 @@ impl<'c> Batcher<'c> {
             })
             .collect();
         let groups = self.builder.attr(&format!("{groups:?}"));
-        let mut sizes = vec![dynamic()];
-        sizes.extend(
-            row.shape
-                .iter()
-                .map(|dim| dim.map_or(dynamic(), |n| n as i64)),
-        );
-        let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
+        let sizes = self.batched_sizes(row);
         self.builder.value_with(
             "tensor.expand_shape",
             &[value, self.rows],
             row.batched().to_type(),
             &[("reassociation", groups), ("static_output_shape", sizes)],
         )
+    }
+
+    /// The static sizes of rows of a type: the number of rows is known when the kernel runs.
+    fn batched_sizes(&self, row: &TensorType<'c>) -> Attribute<'c> {
+        let of_row = row.shape.iter();
+        let of_row = of_row.map(|dim| dim.map_or(dynamic(), |size| size as i64));
+        let sizes: Vec<i64> = std::iter::once(dynamic()).chain(of_row).collect();
+        DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into()
     }
 
     /// Rows of the shape of `like`, a value of the block.
@@ -92,13 +94,7 @@ impl<'c> Batcher<'c> {
         let row = tensor_type(like, user)?;
         let mut operands = vec![value];
         operands.extend(self.sizes(like, user)?);
-        let mut sizes = vec![dynamic()];
-        sizes.extend(
-            row.shape
-                .iter()
-                .map(|dim| dim.map_or(dynamic(), |n| n as i64)),
-        );
-        let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
+        let sizes = self.batched_sizes(&row);
         Ok(self.builder.value_with(
             "tensor.expand_shape",
             &operands,

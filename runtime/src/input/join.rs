@@ -111,7 +111,7 @@ impl Joiner {
                     (ty, slot)
                 }
                 Rest::Handles(space, count, slot) => {
-                    // SAFETY: there are so many handles.
+                    // SAFETY: `slot` points at `count` handles, of which at least one is left.
                     unsafe {
                         *slot = self.moved(*slot, space, to);
                         rest.push(Rest::Handles(space, count - 1, slot.add(1)));

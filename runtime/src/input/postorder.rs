@@ -206,7 +206,7 @@ impl Builder<'_> {
     }
 }
 
-/// Of rows of so many bytes that one.
+/// The bytes of row `row` of a column whose rows take `bytes` each.
 fn row_of(column: &[u8], row: usize, bytes: usize) -> Option<&[u8]> {
     let begin = row.checked_mul(bytes)?;
     column.get(begin..begin.checked_add(bytes)?)

@@ -160,7 +160,7 @@ impl Shared {
         Ok(key)
     }
 
-    /// Whether an instance of so many bytes may wait.
+    /// Whether the queue has room for an instance that takes `bytes`.
     fn has_room(&self, state: &State, bytes: u64) -> bool {
         let most = self.settings.max_queued_bytes;
         state.waiting.len() < self.settings.max_queued.max(1)

@@ -57,7 +57,7 @@ impl<'p> Decoder<'p> {
             .collect();
         for name in members.keys() {
             if name != "id" && params.iter().all(|param| param.name != *name) {
-                return bad_input(format!("`{name}` is no parameter of `{}`", entry.name));
+                return bad_input(format!("`{}` has no parameter `{name}`", entry.name));
             }
         }
         let mut values = Vec::new();

@@ -53,7 +53,7 @@ impl Cotangents {
         match self.lines.get(id) {
             Some(text) => parse(text, limits),
             None => {
-                let message = format!("there is no cotangent for {id:?}");
+                let message = format!("no cotangent was given for the instance {id:?}");
                 Err(InstanceError::new(ErrorKind::BadInput, message))
             }
         }

@@ -44,7 +44,7 @@ pub(super) fn pull_back(operation: &mut Operation<'_, '_>) -> Result<(), Instanc
         ExprKind::Row { .. } | ExprKind::Gather { .. } => movement::rows(operation),
 
         other => Err(InstanceError::internal(format!(
-            "there is no rule for the gradient of {other:?}"
+            "the gradient of {other:?} is not implemented"
         ))),
     }
 }

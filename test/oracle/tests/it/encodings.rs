@@ -76,7 +76,7 @@ fn arguments_are_neither_missing_nor_too_many() {
     rejects(json!({}), "the argument `t` is missing");
     rejects(
         json!({"id": "x", "t": "Empty", "u": 1}),
-        "`u` is no parameter of `main`",
+        "`main` has no parameter `u`",
     );
     rejects(json!([1]), "expected an object, found an array of 1");
 }
