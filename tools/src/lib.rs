@@ -11,3 +11,5 @@ pub mod reduce;
 pub mod run;
 pub mod stack;
 pub mod text;
+#[cfg(feature = "compiler")]
+pub mod train;

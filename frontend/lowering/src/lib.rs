@@ -23,7 +23,7 @@ mod shapes;
 mod tensors;
 mod types;
 mod views;
-mod walk;
+pub mod walk;
 
 use cohort_frontend::program::Program;
 use cohort_frontend::{Diagnostic, Sources};

@@ -37,7 +37,7 @@ pub use limits::Limits;
 pub use oracle::Oracle;
 pub use scalar::Scalar;
 pub use stack::on_large_stack;
-pub use stream::{Record, StreamSummary};
+pub use stream::{Record, StreamSummary, parse};
 pub use sums::{Cotangents, GradientSum};
 pub use tensor::{Data, Tensor};
 pub use value::Value;

@@ -129,8 +129,9 @@ impl Record {
     }
 }
 
-/// Parses JSON that nests no deeper than the limits allow.
-pub(crate) fn parse(text: &str, limits: Limits) -> Result<Json, InstanceError> {
+/// Parses JSON that nests no deeper than the limits allow; where the stack is large, see
+/// [`on_large_stack`].
+pub fn parse(text: &str, limits: Limits) -> Result<Json, InstanceError> {
     let nesting = nesting_of(text);
     if nesting > limits.max_nesting() {
         let message = format!("the input nests {nesting} levels deep, see --max-depth");

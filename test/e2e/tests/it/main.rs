@@ -5,6 +5,7 @@ mod arrays;
 mod artifacts;
 mod bad_files;
 mod bad_input;
+mod batch_train;
 mod compilations;
 mod debug;
 mod deciding;

@@ -1,0 +1,240 @@
+//! The optimisers: how parameters change by their gradients.
+//!
+//! All arithmetic is of f32, element by element, but for factors that all elements share, which are of f64
+//! until they are used; nothing depends on how a gradient is kept. A parameter to which nothing flows in a
+//! step has the gradient zero. Of a *sparse* one, a table, the rows whose gradient is zero stay as they are,
+//! with all that is remembered of them: no momentum moves them, and no decay.
+
+use crate::gradients::{Gradient, Gradients};
+use crate::groups::Group;
+use crate::parameters::{Data, Parameters};
+
+/// The formulas are those of PyTorch's optimisers of these names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Algorithm {
+    Sgd {
+        momentum: f64,
+        nesterov: bool,
+    },
+    AdaGrad {
+        epsilon: f64,
+    },
+    Adam(Moments),
+    /// With decay of its own, which the moments do not see.
+    AdamW(Moments),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    pub beta1: f64,
+    pub beta2: f64,
+    pub epsilon: f64,
+}
+
+impl Algorithm {
+    /// The names of what is remembered of each element.
+    pub fn memories(&self) -> &'static [&'static str] {
+        match self {
+            Algorithm::Sgd { momentum, .. } if *momentum == 0.0 => &[],
+            Algorithm::Sgd { .. } => &["momentum"],
+            Algorithm::AdaGrad { .. } => &["squares"],
+            Algorithm::Adam(_) | Algorithm::AdamW(_) => &["mean", "squares"],
+        }
+    }
+}
+
+/// What is remembered of all parameters: for each, an array for each of the algorithm's memories.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    pub of: Vec<Vec<Vec<f32>>>,
+}
+
+impl Memory {
+    /// Nothing was seen yet.
+    pub fn new(algorithm: &Algorithm, parameters: &Parameters, groups: &[Group]) -> Memory {
+        let of = |(parameter, group): (&crate::parameters::Parameter, &Group)| match parameter
+            .floats()
+        {
+            Some(values) if !group.frozen => {
+                let memories = algorithm.memories().iter();
+                memories.map(|_| vec![0.0; values.len()]).collect()
+            }
+            _ => Vec::new(),
+        };
+        let list = parameters.list.iter().zip(groups);
+        Memory {
+            of: list.map(of).collect(),
+        }
+    }
+}
+
+/// Changes all parameters but the frozen ones by one step, counted from 1; `factor` is the schedule's.
+pub fn update(
+    algorithm: &Algorithm,
+    groups: &[Group],
+    factor: f64,
+    step: u64,
+    gradients: &Gradients,
+    parameters: &mut Parameters,
+    memory: &mut Memory,
+) {
+    let each = parameters
+        .list
+        .iter_mut()
+        .zip(&gradients.of)
+        .zip(groups)
+        .zip(&mut memory.of);
+    for (((parameter, gradient), group), memory) in each {
+        let width = parameter.width();
+        let Data::F32(values) = &mut parameter.data else {
+            continue;
+        };
+        if group.frozen {
+            continue;
+        }
+        let rule = Rule::new(algorithm, group.rate * factor, group.decay, step);
+        match gradient {
+            gradient if group.sparse => {
+                for (row, gradient) in gradient.touched(width) {
+                    rule.apply(row * width, gradient, values, memory);
+                }
+            }
+            Gradient::Dense(gradient) => rule.apply(0, gradient, values, memory),
+            gradient => {
+                let whole = dense(gradient, width, values.len());
+                rule.apply(0, &whole, values, memory);
+            }
+        }
+    }
+}
+
+/// All elements, where only some are there.
+fn dense(gradient: &Gradient, width: usize, count: usize) -> Vec<f32> {
+    let mut whole = vec![0.0; count];
+    for (row, values) in gradient.touched(width) {
+        whole[row * width..][..values.len()].copy_from_slice(values);
+    }
+    whole
+}
+
+/// An algorithm with the numbers of one parameter and one step.
+struct Rule {
+    kind: Kind,
+    rate: f32,
+    /// Is added to the gradient, times the parameter.
+    decay: f32,
+}
+
+enum Kind {
+    Sgd {
+        momentum: f32,
+        nesterov: bool,
+    },
+    AdaGrad {
+        epsilon: f32,
+    },
+    Adam {
+        beta1: f32,
+        beta2: f32,
+        epsilon: f32,
+        /// The rate, and the root of the squares, without what the zeros at the beginning make too small.
+        rate: f32,
+        root: f32,
+        /// What is left of a parameter by the decay that the moments do not see.
+        kept: f32,
+    },
+}
+
+impl Rule {
+    fn new(algorithm: &Algorithm, rate: f64, decay: f64, step: u64) -> Rule {
+        let adam = |moments: &Moments, kept: f64| {
+            let missing = |beta: f64| 1.0 - libm::pow(beta, step as f64);
+            Kind::Adam {
+                beta1: moments.beta1 as f32,
+                beta2: moments.beta2 as f32,
+                epsilon: moments.epsilon as f32,
+                rate: (rate / missing(moments.beta1)) as f32,
+                root: missing(moments.beta2).sqrt() as f32,
+                kept: kept as f32,
+            }
+        };
+        let (kind, coupled) = match algorithm {
+            Algorithm::Sgd { momentum, nesterov } => {
+                let (momentum, nesterov) = (*momentum as f32, *nesterov);
+                (Kind::Sgd { momentum, nesterov }, decay)
+            }
+            Algorithm::AdaGrad { epsilon } => {
+                let epsilon = *epsilon as f32;
+                (Kind::AdaGrad { epsilon }, decay)
+            }
+            Algorithm::Adam(moments) => (adam(moments, 1.0), decay),
+            Algorithm::AdamW(moments) => (adam(moments, 1.0 - rate * decay), 0.0),
+        };
+        Rule {
+            kind,
+            rate: rate as f32,
+            decay: coupled as f32,
+        }
+    }
+
+    /// Changes the elements from `start` on, as many as the gradient has.
+    fn apply(&self, start: usize, gradient: &[f32], values: &mut [f32], memory: &mut [Vec<f32>]) {
+        let values = &mut values[start..][..gradient.len()];
+        let mut memory = memory
+            .iter_mut()
+            .map(|memory| &mut memory[start..][..gradient.len()]);
+        let coupled = |gradient: f32, value: f32| match self.decay {
+            0.0 => gradient,
+            decay => gradient + decay * value,
+        };
+        match (&self.kind, memory.next(), memory.next()) {
+            (Kind::Sgd { momentum, nesterov }, Some(moving), _) => {
+                for ((value, gradient), moving) in values.iter_mut().zip(gradient).zip(moving) {
+                    let gradient = coupled(*gradient, *value);
+                    *moving = momentum * *moving + gradient;
+                    let direction = match nesterov {
+                        true => gradient + momentum * *moving,
+                        false => *moving,
+                    };
+                    *value -= self.rate * direction;
+                }
+            }
+            (Kind::AdaGrad { epsilon }, Some(squares), _) => {
+                for ((value, gradient), squares) in values.iter_mut().zip(gradient).zip(squares) {
+                    let gradient = coupled(*gradient, *value);
+                    *squares += gradient * gradient;
+                    *value -= self.rate * gradient / (squares.sqrt() + epsilon);
+                }
+            }
+            (
+                Kind::Adam {
+                    beta1,
+                    beta2,
+                    epsilon,
+                    rate,
+                    root,
+                    kept,
+                },
+                Some(mean),
+                Some(squares),
+            ) => {
+                let memory = mean.iter_mut().zip(squares);
+                for ((value, gradient), (mean, squares)) in
+                    values.iter_mut().zip(gradient).zip(memory)
+                {
+                    let gradient = coupled(*gradient, *value);
+                    *value *= kept;
+                    *mean = beta1 * *mean + (1.0 - beta1) * gradient;
+                    *squares = beta2 * *squares + (1.0 - beta2) * gradient * gradient;
+                    *value -= rate * *mean / (squares.sqrt() / root + epsilon);
+                }
+            }
+            // SGD without momentum remembers nothing.
+            _ => {
+                for (value, gradient) in values.iter_mut().zip(gradient) {
+                    *value -= self.rate * coupled(*gradient, *value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A program's parameters: those of floats, which are trained, and the others, which stay.
+
+use std::borrow::Cow;
+
+use safetensors::tensor::{Dtype, TensorView, serialize};
+
+/// The elements of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    F32(Vec<f32>),
+    I32(Vec<i32>),
+    Bool(Vec<bool>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub data: Data,
+    /// It is read row by row and in no other way, so that a step may say which rows it touched.
+    pub is_table: bool,
+}
+
+impl Parameter {
+    /// The elements that training changes.
+    pub fn floats(&self) -> Option<&[f32]> {
+        match &self.data {
+            Data::F32(values) => Some(values),
+            Data::I32(_) | Data::Bool(_) => None,
+        }
+    }
+
+    /// How many elements a row of the first axis has.
+    pub fn width(&self) -> usize {
+        self.shape.iter().skip(1).product()
+    }
+
+    /// `f32[28, 140]`, as programs write it.
+    pub fn describe(&self) -> String {
+        let elem = match self.data {
+            Data::F32(_) => "f32",
+            Data::I32(_) => "i32",
+            Data::Bool(_) => "bool",
+        };
+        describe(elem, &self.shape)
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        match &self.data {
+            Data::F32(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I32(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::Bool(values) => values.iter().map(|&x| u8::from(x)).collect(),
+        }
+    }
+
+    pub fn dtype(&self) -> Dtype {
+        match self.data {
+            Data::F32(_) => Dtype::F32,
+            Data::I32(_) => Dtype::I32,
+            Data::Bool(_) => Dtype::BOOL,
+        }
+    }
+}
+
+pub fn describe(elem: &str, shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return elem.to_owned();
+    }
+    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("{elem}[{}]", dims.join(", "))
+}
+
+/// All of them, in the order of the program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters {
+    pub list: Vec<Parameter>,
+}
+
+impl Parameters {
+    /// The file of weights that `batch-run` reads.
+    pub fn to_safetensors(&self) -> Result<Vec<u8>, safetensors::SafeTensorError> {
+        let bytes = self.list.iter().map(|parameter| {
+            let bytes = Cow::from(parameter.bytes());
+            (
+                parameter.name.clone(),
+                parameter.dtype(),
+                parameter.shape.clone(),
+                bytes,
+            )
+        });
+        let bytes: Vec<_> = bytes.collect();
+        let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
+            let view = TensorView::new(*dtype, shape.clone(), bytes)?;
+            Ok((name.as_str(), view))
+        });
+        let views = views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?;
+        serialize(views, None)
+    }
+
+    /// Those that training changes, with their places in the list.
+    pub fn trained(&self) -> impl Iterator<Item = (usize, &Parameter)> {
+        let places = self.list.iter().enumerate();
+        places.filter(|(_, parameter)| parameter.floats().is_some())
+    }
+}

@@ -1,0 +1,52 @@
+//! What is to be done, all of it; read from a command line elsewhere.
+
+use crate::criterion::Criterion;
+use crate::groups::Group;
+use crate::optimiser::Algorithm;
+use crate::schedule::Course;
+
+/// What the gradient of a mini-batch is of: a loss of all its instances that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    Mean,
+    Sum,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub algorithm: Algorithm,
+    /// Of each parameter, in the order of the program.
+    pub groups: Vec<Group>,
+    pub reduction: Reduction,
+    /// The longest that a gradient may be.
+    pub clip: Option<f64>,
+    pub course: Course,
+    pub warmup: u64,
+    pub batch: usize,
+    pub epochs: u64,
+    pub seed: u64,
+    /// Which epoch is the best on the development data.
+    pub best: Criterion,
+    /// After so many epochs without a better one, training ends.
+    pub patience: Option<u64>,
+    /// The names of the metrics; those behind them are called by their place.
+    pub metrics: Vec<String>,
+    /// A checkpoint also after every so many steps.
+    pub checkpoint_steps: Option<u64>,
+    /// A line of the log also after every so many steps.
+    pub log_steps: Option<u64>,
+    /// An instance that fails ends training.
+    pub stop_on_failure: bool,
+}
+
+impl Settings {
+    pub fn metric(&self, place: usize) -> String {
+        let name = self.metrics.get(place).cloned();
+        name.unwrap_or_else(|| format!("metric{}", place + 1))
+    }
+
+    /// The random numbers of an epoch, counted from 1, as `batch-run --draw` takes them.
+    pub fn draw(&self, epoch: u64) -> u64 {
+        self.seed.wrapping_mul(1 << 16).wrapping_add(epoch)
+    }
+}
