@@ -21,7 +21,6 @@ const INTERNAL: [&str; 6] = [
 pub fn judge(case: &Case, ending: &Ending) -> Option<String> {
     let finding = |kind: String| Some(format!("{kind}: {}", essence(&ending.stderr)));
     match is_fit(ending) {
-        Err(_) if is_of_mlir(ending) => return None,
         // That a forged program is inconsistent may be told as if the compiler had made it.
         Err(kind) if kind == INCONSISTENT && is_forged(case) => return None,
         Err(kind) => return finding(kind),
@@ -33,12 +32,6 @@ pub fn judge(case: &Case, ending: &Ending) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// MLIR 22's own parser of `linalg` takes a list of dims that it could not parse for one.
-fn is_of_mlir(ending: &Ending) -> bool {
-    let of_list = |line: &str| line.contains("permutation") || line.contains("dimensions");
-    ending.how == How::Signal(libc::SIGSEGV) && ending.stderr.lines().any(of_list)
 }
 
 const INCONSISTENT: &str = "`internal error`";

@@ -2,3 +2,4 @@
 
 pub(crate) mod lower_calls;
 pub mod lower_kernels;
+pub mod unify_kernels;

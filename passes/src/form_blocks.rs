@@ -28,6 +28,9 @@
 //!     attributes {leading = [[@n0], []], lengths = [@n0], rows = [@n0], unit = "rows"} { … }
 //! ```
 //!
+//! A block of more than 256 operations, such as many layers one after another, is cut into several where
+//! the fewest numbers go from one to the next ([`cut`](self::cut)).
+//!
 //! With the module's attribute `cfb.granularity = "operator"` each tensor operation is a block of its
 //! own; operations that only say how an operand is read (slices, reshapes, broadcasts) are copied
 //! into each block that reads through them.
@@ -37,6 +40,7 @@
 //! each block that uses them.
 //! The order of control operations may change where none depends on another.
 
+mod cut;
 mod destinations;
 mod dims;
 mod parts;
@@ -78,8 +82,10 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let by_operator = name_attribute(module, GRANULARITY).as_deref() == Some("operator");
     let showing = Rc::new(showing(module));
+    let granularity = name_attribute(module, GRANULARITY);
+    let by_operator = granularity.as_deref() == Some("operator");
+    let by_function = granularity.as_deref() == Some("function");
     for function in functions_of(module) {
         let name = name_attribute(function, "sym_name").unwrap_or_default();
         destinations::bring_in(context, function);
@@ -89,6 +95,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             name,
             by_operator,
             showing: Rc::clone(&showing),
+            by_function,
         };
         blocks.form_in(function)?;
     }
@@ -105,6 +112,8 @@ struct Former<'c> {
     by_operator: bool,
     /// The functions that show values.
     showing: Rc<HashSet<String>>,
+    /// A function that is tensor code only is one block.
+    by_function: bool,
 }
 
 impl<'c> Former<'c> {
@@ -119,6 +128,14 @@ impl<'c> Former<'c> {
             self.form(BasicBlock::new(block, &self.showing))?;
         }
         Ok(())
+    }
+
+    /// The parts of one that is too long for a kernel; a function that is a unit stays one.
+    fn cut(&self, part: Part<'c>) -> Vec<Part<'c>> {
+        match part.kind {
+            Kind::Plain | Kind::Rows(_) if !self.by_function => cut::cut(part),
+            _ => vec![part],
+        }
     }
 
     fn form(&self, mut block: BasicBlock<'c>) -> Outcome {
@@ -147,7 +164,9 @@ impl<'c> Former<'c> {
             let groups = if self.by_operator { 1 } else { group.len() };
             for group in group.chunks(groups) {
                 for part in parts(group, &mut block.copied, &mut extents) {
-                    make_block(self.context, &part, &self.name, &block.copied, &mut extents)?;
+                    for part in self.cut(part) {
+                        make_block(self.context, &part, &self.name, &block.copied, &mut extents)?;
+                    }
                 }
             }
         }

@@ -158,8 +158,11 @@ impl<'c> Guards<'c> {
             | "tensor.empty"
             | "tensor.from_elements"
             | "linalg.fill"
-            | "cfb.lookup"
             | "ml_program.global_load_const" => None,
+            "cfb.lookup" => {
+                let moved = self.of(operands[0])?;
+                self.again(maker, &name, value, &[moved, operands[1]], vec![])
+            }
             "tensor.extract_slice" | "tensor.collapse_shape" | "tensor.expand_shape" => {
                 let moved = self.of(operands[0])?;
                 let mut all = operands.clone();
@@ -196,17 +199,16 @@ impl<'c> Guards<'c> {
     fn connective(&mut self, maker: OperationRef<'c, 'c>, operands: &[Val<'c>]) -> Option<Val<'c>> {
         let (left, right) = (self.of(operands[0]), self.of(operands[1]));
         let b = self.after(maker)?;
-        let asked = right.map(|right| {
+        let asked = right.and_then(|right| {
             let ty = operands[0].r#type();
             let asks = match name_of(maker).as_str() {
                 "arith.andi" => operands[0],
                 _ => {
-                    let yes = b.attr(&format!("dense<true> : {ty}"));
-                    let yes = b.value_with("arith.constant", &[], ty, &[("value", yes)]);
+                    let yes = self.everywhere(&b, operands[0], true)?;
                     b.value("arith.xori", &[operands[0], yes], ty)
                 }
             };
-            b.value("arith.andi", &[asks, right], ty)
+            Some(b.value("arith.andi", &[asks, right], ty))
         });
         [left, asked]
             .into_iter()
@@ -222,9 +224,15 @@ impl<'c> Guards<'c> {
             [None, None] => None,
             sides => {
                 let like = operands[1];
-                let [then, otherwise] = sides.map(|side| side.unwrap_or_else(|| never(&b, like)));
-                let ty = then.r#type();
-                Some(b.value("arith.select", &[operands[0], then, otherwise], ty))
+                let mut chosen = vec![operands[0]];
+                for side in sides {
+                    chosen.push(match side {
+                        Some(side) => side,
+                        None => self.everywhere(&b, like, false)?,
+                    });
+                }
+                let ty = chosen[1].r#type();
+                Some(b.value("arith.select", &chosen, ty))
             }
         };
         [condition, chosen]
@@ -244,12 +252,12 @@ impl<'c> Guards<'c> {
             return None;
         }
         let b = self.after(maker)?;
-        let parts: Vec<_> = parts
+        let parts: Option<Vec<_>> = parts
             .into_iter()
             .zip(operands)
-            .map(|(part, operand)| part.unwrap_or_else(|| never(&b, *operand)))
+            .map(|(part, operand)| part.or_else(|| self.everywhere(&b, *operand, false)))
             .collect();
-        self.again(maker, "tensor.concat", value, &parts, vec![])
+        self.again(maker, "tensor.concat", value, &parts?, vec![])
     }
 
     /// A search of one tensor along some of its axes, as `argmax` is: every element is looked at.
@@ -264,6 +272,17 @@ impl<'c> Guards<'c> {
             .iter()
             .position(|result| key(*result) == key(value))?;
         let inputs = operands.len().checked_sub(results.len())?;
+        if inputs == 0 {
+            // Made of indices.
+            return None;
+        }
+        if inputs > 1 && is_of_integers(maker) {
+            // Element by element.
+            let parts = operands[..inputs].iter().map(|input| self.of(*input));
+            let parts: Vec<_> = parts.flatten().collect();
+            let b = self.after(maker)?;
+            return parts.into_iter().reduce(|a, c| or(&b, a, c));
+        }
         let (Some(searched), 1) = (searched_dims(maker, inputs + number), inputs) else {
             return self.hidden();
         };
@@ -289,7 +308,7 @@ impl<'c> Guards<'c> {
                     &[("value", b.attr("0xFF800000 : f32"))],
                 );
                 // A maximum is NaN as soon as one element is.
-                self.reduce(maker, "arith.maximumf", input, lowest, shape, dims)?
+                self.reduce(value, maker, "arith.maximumf", (input, lowest), shape, dims)?
             }
         };
         self.unordered(maker, largest, largest)
@@ -308,24 +327,25 @@ impl<'c> Guards<'c> {
             ..TensorType::of(value.r#type())?
         };
         let no = b.integer(0, bool_type(&b));
-        self.reduce(maker, "arith.ori", input, no, shape, dims)
+        self.reduce(value, maker, "arith.ori", (input, no), shape, dims)
     }
 
+    /// A fold of `input` whose result has the lengths of a value.
     fn reduce(
         &mut self,
+        like: Val<'c>,
         maker: OperationRef<'c, 'c>,
         combine: &str,
-        input: Val<'c>,
-        neutral: Val<'c>,
+        (input, neutral): (Val<'c>, Val<'c>),
         shape: TensorType<'c>,
         dims: Attribute<'c>,
     ) -> Option<Val<'c>> {
-        if shape.shape.contains(&None) {
+        let Some(lengths) = lengths(like) else {
             return self.hidden();
-        }
+        };
         let b = self.after(maker)?;
         let ty = shape.to_type();
-        let empty = b.value("tensor.empty", &[], ty);
+        let empty = b.value("tensor.empty", &lengths, ty);
         let segments = ("operandSegmentSizes", b.attr("array<i32: 1, 1>"));
         let fill = combiner(&b, None, shape.element);
         let start = b.op(
@@ -387,11 +407,31 @@ impl<'c> Guards<'c> {
     }
 
     fn empty(&mut self, b: &Builder<'c>, like: Val<'c>) -> Option<Val<'c>> {
-        let shape = TensorType::of(like.r#type())?;
-        if shape.shape.contains(&None) {
-            return self.hidden();
+        match lengths(like) {
+            Some(lengths) => Some(b.value("tensor.empty", &lengths, bool_like(b, like)?)),
+            None => self.hidden(),
         }
-        Some(b.value("tensor.empty", &[], bool_like(b, like)?))
+    }
+
+    /// A `bool` tensor of a value's shape that is the same everywhere.
+    fn everywhere(&mut self, b: &Builder<'c>, like: Val<'c>, truth: bool) -> Option<Val<'c>> {
+        let ty = bool_like(b, like)?;
+        if !TensorType::of(ty)?.shape.contains(&None) {
+            let all = b.attr(&format!("dense<{truth}> : {ty}"));
+            return Some(b.value_with("arith.constant", &[], ty, &[("value", all)]));
+        }
+        let empty = self.empty(b, like)?;
+        let truth = b.integer(i64::from(truth), bool_type(b));
+        let segments = ("operandSegmentSizes", b.attr("array<i32: 1, 1>"));
+        let fill = combiner(b, None, bool_type(b));
+        let filled = b.op(
+            "linalg.fill",
+            &[truth, empty],
+            &[ty],
+            &[segments],
+            vec![fill],
+        );
+        Some(result_of(filled, 0))
     }
 
     /// Right after the operation, so that blocks hold both.
@@ -409,11 +449,27 @@ fn or<'c>(b: &Builder<'c>, a: Val<'c>, c: Val<'c>) -> Val<'c> {
     b.value("arith.ori", &[a, c], a.r#type())
 }
 
-/// A `bool` tensor of a value's shape that holds nowhere.
-fn never<'c>(b: &Builder<'c>, like: Val<'c>) -> Val<'c> {
-    let ty = bool_like(b, like).unwrap_or_else(|| bool_type(b));
-    let no = b.attr(&format!("dense<false> : {ty}"));
-    b.value_with("arith.constant", &[], ty, &[("value", no)])
+/// The lengths that a tensor was made with, of the dims that are not known; `None` where that is not
+/// told by what made it.
+fn lengths<'c>(value: Val<'c>) -> Option<Vec<Val<'c>>> {
+    let shape = TensorType::of(value.r#type())?.shape;
+    if !shape.contains(&None) {
+        return Some(vec![]);
+    }
+    let maker = defining_op(value)?;
+    let operands = operands_of(maker);
+    match name_of(maker).split_once('.') {
+        Some(("tensor", "empty")) => Some(operands),
+        // The last operand is what the only result is written over.
+        Some(("linalg", _)) if results_of(maker).len() == 1 => lengths(*operands.last()?),
+        Some(("arith" | "math", _)) => {
+            let like = |operand: &Val<'c>| {
+                TensorType::of(operand.r#type()).is_some_and(|ty| ty.shape == shape)
+            };
+            operands.into_iter().filter(like).find_map(lengths)
+        }
+        _ => None,
+    }
 }
 
 fn bool_type<'c>(b: &Builder<'c>) -> Type<'c> {
@@ -445,6 +501,22 @@ fn combiner<'c>(b: &Builder<'c>, name: Option<&str>, element: Type<'c>) -> Regio
     };
     inner.op("linalg.yield", &[value], &[], &[], vec![]);
     region
+}
+
+/// Whether a `linalg.generic` is made of one element of each operand, by arithmetic of integers.
+fn is_of_integers(generic: OperationRef<'_, '_>) -> bool {
+    let maps = generic.attribute("indexing_maps").ok();
+    let maps = maps.and_then(|maps| ArrayAttribute::try_from(maps).ok());
+    let is_in_order =
+        |map| dims_of(map).is_some_and(|dims| dims.iter().copied().eq(0..dims.len() as i64));
+    let in_order = maps.is_some_and(|maps| {
+        (0..maps.len()).all(|index| maps.element(index).is_ok_and(is_in_order))
+    });
+    in_order
+        && nested_ops(generic).into_iter().all(|op| {
+            let values = operands_of(op).into_iter().chain(results_of(op));
+            values.into_iter().all(|value| is_integer(value.r#type()))
+        })
 }
 
 /// The loops of a `linalg.generic` that operand `result` does not have, where its first operand

@@ -1,8 +1,8 @@
 //! `hoist-invariants`: what is the same in every step of a loop is computed once, before it (level 0).
 //!
-//! A product or a reduction in the body of a `cfb.map`, `cfb.fold`, `scf.for` or `scf.while` whose
-//! operands all come from outside is moved before the loop, out of as many loops as it does not
-//! depend on. What it needs and is cheap (constants, parameter loads, slices, elementwise
+//! A product, a reduction, or the transposition of a matrix for a product, in the body of a `cfb.map`,
+//! `cfb.fold`, `scf.for` or `scf.while`, whose operands all come from outside is moved before the loop, out
+//! of as many loops as it does not depend on. What it needs and is cheap (constants, parameter loads, slices, elementwise
 //! operations) is copied along. Cheap operations themselves stay: their results would have to be
 //! stored and read. Upstream's loop-invariant code motion moves those too, which tears a bias from
 //! its product, so this pass has its own rule.
@@ -40,7 +40,7 @@ use melior::{
 
 use crate::ir::{
     argument_of, blocks_of, clone_op, defining_op, key, nested_ops, op_key, replace_uses,
-    set_operand,
+    set_operand, users_of,
 };
 use crate::levels::{Role, is_dear, role, used_values};
 use crate::pass::{Outcome, PassInfo};
@@ -61,7 +61,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for the_loop in loops.into_iter().rev() {
         let moved: Vec<_> = every_step(the_loop)
             .into_iter()
-            .filter(|op| role(*op) == Role::Tensor && is_dear(*op))
+            .filter(|op| role(*op) == Role::Tensor && (is_dear(*op) || is_rearranged(*op)))
             .collect();
         let mut copies = HashMap::new();
         for operation in moved {
@@ -69,6 +69,18 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Whether an operation turns a matrix for a product: cheap for one row, and for a product a copy.
+fn is_rearranged(operation: OperationRef<'_, '_>) -> bool {
+    let mut users = results_of(operation).into_iter().flat_map(users_of);
+    name_of(operation) == "linalg.transpose"
+        && users.any(|user| {
+            matches!(
+                name_of(user).as_str(),
+                "linalg.matmul" | "linalg.batch_matmul" | "linalg.vecmat" | "linalg.matvec"
+            )
+        })
 }
 
 fn is_loop(operation: OperationRef<'_, '_>) -> bool {

@@ -73,6 +73,10 @@ pub enum ConstantDescription {
         elem: Elem,
         bits: Vec<u32>,
     },
+    Part {
+        of: Box<ConstantDescription>,
+        from: u64,
+    },
     Rounded {
         precision: Precision,
         param: String,

@@ -58,10 +58,11 @@ mod types;
 use cohort_dialects::builder::name_of;
 use melior::{
     Context,
-    ir::{OperationRef, attribute::StringAttribute},
+    ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
 };
 
 use crate::ir::{erase, set_attribute, top_level};
+use crate::kernel_description::ATTRIBUTE;
 use crate::pass::{Outcome, PassInfo, error};
 use calls::CallGraph;
 use tables::Tables;
@@ -109,10 +110,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     );
     program.calls.erase();
     for operation in top_level(module) {
-        if matches!(
+        let is_declared = matches!(
             name_of(operation).as_str(),
             "cfb.adt" | "ml_program.global" | "ragged.dim"
-        ) {
+        );
+        if is_declared || operation.has_attribute(ATTRIBUTE) {
             erase(operation);
         }
     }

@@ -18,8 +18,8 @@ use crate::ragged::{
     ragged_split_loops, split_tails,
 };
 use crate::{
-    accumulate_products, batch_blocks, cpu::lower_kernels, explain_batching, form_blocks,
-    fuse_products, hoist_constants, hoist_invariants, hoist_operators, keep_functions,
+    accumulate_products, batch_blocks, cpu::lower_kernels, cpu::unify_kernels, explain_batching,
+    form_blocks, fuse_products, hoist_constants, hoist_invariants, hoist_operators, keep_functions,
     keep_operators, limit_inlining, lower_control, mark_recursive, operand_reuse,
     recognise_reductions, specialise_functions, split_products, static_depth, unroll_loops,
 };
@@ -58,6 +58,7 @@ pub const PASSES: &[PassInfo] = &[
     crate::gpu::lower_kernels_to_gpu::PASS,
     crate::gpu::lower_gpu_to_host::PASS,
     lower_kernels::PASS,
+    unify_kernels::PASS,
     lower_control::PASS,
     explain_batching::PASS,
     ragged_fuse_loops::PASS,
@@ -228,6 +229,10 @@ const TO_TARGET: &[Step] = &[
     Step::In(Precision::Bf16, crate::gpu::round_products_bf16::PASS),
     Step::Gpu(crate::gpu::lower_kernels_to_gpu::PASS),
     Step::Ours(lower_kernels::PASS),
+    Step::Optional(
+        unify_kernels::PASS,
+        "kernels that differ in their parameters alone are compiled one by one",
+    ),
     Step::Ours(lower_control::PASS),
     Step::Upstream("canonicalize,cse"),
 ];

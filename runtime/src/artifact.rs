@@ -121,6 +121,13 @@ impl Problem {
     }
 }
 
+/// A symbol that host code has beside its functions: it names the manifest that the code was compiled
+/// with. Code relies on what its manifest says of it, so it runs with no other.
+pub fn manifest_mark(manifest: &Manifest) -> Result<String, Error> {
+    let json = serde_json::to_vec(manifest).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(format!("{}{}", object::MARK, container::digest(&json)))
+}
+
 impl Artifact {
     /// Whether bytes begin like an artifact.
     pub fn is_artifact(bytes: &[u8]) -> bool {
@@ -143,6 +150,13 @@ impl Artifact {
             problem: Box::new(problem),
         };
         let code = LoadedObject::load(&self.object).map_err(refused)?;
+        if code.manifest() != Some(&manifest_mark(&self.manifest)?) {
+            return Err(refused(Problem::damaged(
+                "the manifest",
+                "the one that the host code was compiled with",
+                "another",
+            )));
+        }
         Ok(Program::new(self.manifest, Box::new(code))?.with_device_code(self.device_code))
     }
 

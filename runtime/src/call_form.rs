@@ -105,6 +105,19 @@ impl CallForm {
         self.rows.map_or(1, |rows| self.extents[rows].count(length))
     }
 
+    /// The same as a reader counts them: where several dims differ by instance, what lies along the last
+    /// of them is one row.
+    pub fn read_rows_of(&self, length: impl Fn(usize) -> u64) -> u64 {
+        let Some(extent) = self.rows.map(|rows| &self.extents[rows]) else {
+            return 1;
+        };
+        let whole = extent.count(&length);
+        match extent.lengths.split_last() {
+            Some((last, [_, ..])) => whole / length(*last).max(1),
+            _ => whole,
+        }
+    }
+
     /// The rows of an operand in a call whose lengths are these.
     pub fn extent_of(&self, extent: usize, length: impl Fn(usize) -> u64) -> u64 {
         self.extents[extent].count(length)

@@ -52,9 +52,9 @@ fn run(
     for constant in &kernel.constants {
         constants.push(pack_constant(manifest, weights, constant)?);
     }
-    let addresses: Vec<*const c_void> = constants
-        .iter()
-        .map(|constant| constant.address().cast())
+    let addresses: Vec<*const c_void> = (constants.iter().zip(&kernel.constants))
+        .map(|(buffer, constant)| (buffer.address()).wrapping_add(constant.whole().1 as usize))
+        .map(|address| address.cast())
         .collect();
     let bytes = manifest.spaces[kernel.results[0]].row_bytes() as usize;
     let mut row = AlignedBuffer::zeroed(bytes, PURPOSE)?;

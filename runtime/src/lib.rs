@@ -49,6 +49,7 @@ pub mod fiber;
 pub mod input;
 pub mod instance;
 pub mod keeping;
+pub mod late;
 pub mod limits;
 pub mod memory;
 mod numbering;

@@ -14,8 +14,8 @@ const PURPOSE: &str = "the packed weights";
 /// All constants of a program. A constant that several kernels use is packed once.
 pub struct Constants {
     buffers: Vec<AlignedBuffer>,
-    /// For each kernel and each of its constants, the buffer.
-    kernels: Vec<Vec<usize>>,
+    /// For each kernel and each of its constants, the buffer and the byte that it begins with.
+    kernels: Vec<Vec<(usize, usize)>>,
 }
 
 impl Constants {
@@ -24,7 +24,7 @@ impl Constants {
     pub fn addresses(&self, kernel: usize) -> Vec<*const c_void> {
         self.kernels[kernel]
             .iter()
-            .map(|buffer| self.buffers[*buffer].address().cast())
+            .map(|(buffer, from)| self.buffers[*buffer].address().wrapping_add(*from).cast())
             .collect()
     }
 }
@@ -39,28 +39,31 @@ pub fn pack_constants(manifest: &Manifest, weights: &[&[u8]]) -> Result<Constant
         let mut indices = Vec::with_capacity(kernel.constants.len());
         let load_time = manifest.is_load_time(number);
         for constant in kernel.constants.iter().filter(|_| !load_time) {
+            let (constant, from) = constant.whole();
             let known = packed.iter().position(|known| *known == constant);
-            indices.push(match known {
+            let index = match known {
                 Some(index) => index,
                 None => {
                     buffers.push(pack_constant(manifest, weights, constant)?);
                     packed.push(constant);
                     packed.len() - 1
                 }
-            });
+            };
+            indices.push((index, from as usize));
         }
         kernels.push(indices);
     }
     Ok(Constants { buffers, kernels })
 }
 
-/// Packs one constant.
+/// Packs one constant; one of which a kernel gets a part, whole.
 pub fn pack_constant(
     manifest: &Manifest,
     weights: &[&[u8]],
     constant: &Constant,
 ) -> Result<AlignedBuffer, Error> {
     match constant {
+        Constant::Part { of, .. } => pack_constant(manifest, weights, of),
         Constant::Plain { param } => {
             let bytes = weights[*param];
             let mut buffer = AlignedBuffer::zeroed(bytes.len(), PURPOSE)?;

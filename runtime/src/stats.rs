@@ -178,17 +178,22 @@ impl Launches {
             | Operand::Stacked { space, .. } => row(*space),
             Operand::Scalar(_) | Operand::Length => size_of::<u32>() as u64,
         });
-        let constants = kernel.constants.iter().map(|constant| match constant {
-            Constant::Plain { param }
-            | Constant::Panels { param, .. }
-            | Constant::Rounded { param, .. } => {
-                let weight = manifest.weight(*param);
-                weight.map_or(0, |weight| {
-                    weight.shape.iter().product::<u64>() * weight.elem.bytes() as u64
-                })
-            }
-            Constant::Dense { elem, bits } => (bits.len() * elem.bytes()) as u64,
-        });
+        let constants = kernel
+            .constants
+            .iter()
+            .map(|constant| match constant.whole().0 {
+                Constant::Plain { param }
+                | Constant::Panels { param, .. }
+                | Constant::Rounded { param, .. } => {
+                    let weight = manifest.weight(*param);
+                    weight.map_or(0, |weight| {
+                        weight.shape.iter().product::<u64>() * weight.elem.bytes() as u64
+                    })
+                }
+                Constant::Dense { elem, bits } => (bits.len() * elem.bytes()) as u64,
+                // A part of a part is none of a valid manifest.
+                Constant::Part { .. } => 0,
+            });
         let rows = match self.ragged.calls {
             0 => (self.rows).saturating_mul(results + operands.sum::<u64>()),
             _ => self.ragged.bytes,

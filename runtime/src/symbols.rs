@@ -6,6 +6,7 @@
 use cohort_abi::{Context, symbols};
 
 use crate::device::sim;
+use crate::late::cohort_late;
 use crate::recorder::Recorder;
 
 /// The names and addresses to register with a JIT or to link an artifact against.
@@ -19,6 +20,7 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::GHOST, cohort_ghost as *const ()),
         (symbols::DEBUG, cohort_debug as *const ()),
         (symbols::STR_EQUAL, cohort_str_equal as *const ()),
+        (symbols::LATE, cohort_late as *const ()),
     ];
     all.extend(sim::symbols());
     all

@@ -203,9 +203,10 @@ fn kernel(manifest: &Manifest, kernel: &Kernel) -> Result<(), String> {
 /// That every number of rows has its functions, and that their sizes are possible.
 fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
     constants(manifest, &gpu.constants)?;
-    let panels = |constant: &Constant| matches!(constant, Constant::Panels { .. });
-    if gpu.constants.iter().any(panels) {
-        return Err("a constant in panels".to_owned());
+    let of_hosts =
+        |constant: &Constant| matches!(constant, Constant::Panels { .. } | Constant::Part { .. });
+    if gpu.constants.iter().any(of_hosts) {
+        return Err("a constant in panels or a part of one".to_owned());
     }
     if gpu.scratch_bytes > MAX_BYTES || gpu.scratch_bytes_per_row > 1 << 30 {
         return Err(format!(
@@ -277,8 +278,31 @@ fn call_tiles(kernel: &Kernel, gpu: &GpuKernel) -> Result<(), String> {
     Ok(())
 }
 
+/// What a constant takes that a part may be of; nothing of any other.
+fn bytes_of(manifest: &Manifest, constant: &Constant) -> u64 {
+    let weight = |param: &usize| manifest.weight(*param);
+    let bytes = |elem: Elem, count: u64| count.saturating_mul(elem.bytes() as u64);
+    match constant {
+        Constant::Plain { param } => weight(param).map_or(0, |weight| {
+            bytes(weight.elem, weight.shape.iter().product())
+        }),
+        Constant::Panels { param, width } => weight(param)
+            .and_then(|weight| weight.shape.split_last())
+            .map_or(0, |(columns, rows)| {
+                let columns = columns.checked_next_multiple_of(*width).unwrap_or(0);
+                bytes(Elem::F32, columns.saturating_mul(rows.iter().product()))
+            }),
+        Constant::Dense { elem, bits } => bytes(*elem, bits.len() as u64),
+        Constant::Rounded { .. } | Constant::Part { .. } => 0,
+    }
+}
+
 fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> {
     for constant in constants {
+        let (constant, from) = constant.whole();
+        if from > 0 && from >= bytes_of(manifest, constant) {
+            return Err(format!("a part of a constant from byte {from} on"));
+        }
         let Some(param) = constant.param() else {
             continue;
         };
@@ -321,6 +345,7 @@ fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> 
                     return Err(format!("a rounded matrix that `{}` has not", param.name));
                 }
             }
+            Constant::Part { .. } => return Err("a part of a part of a constant".to_owned()),
             Constant::Plain { .. } | Constant::Dense { .. } => {}
         }
     }

@@ -6,6 +6,7 @@ pub mod jit;
 pub mod module;
 pub mod object;
 pub mod source;
+pub mod trial;
 
 use std::path::Path;
 

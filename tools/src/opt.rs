@@ -17,6 +17,7 @@ use cohort_abi::gpu::Precision;
 use cohort_passes::pipeline::{self, PASSES};
 
 use self::emit::{Format, Level};
+use crate::compile::trial;
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{self, Named};
 use crate::text;
@@ -125,7 +126,10 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         }
     };
     let input = match format {
-        Format::Mlir => input,
+        Format::Mlir => {
+            trial::parse(&options.input, &input)?;
+            input
+        }
         Format::Coh => emit::program(&options, &input)?,
     };
     let (succeeded, output) = glue::run(&registry, &input, &options.input, &pipeline);

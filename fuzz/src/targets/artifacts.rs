@@ -165,11 +165,19 @@ pub fn weights(place: &Place) -> io::Result<Vec<Case>> {
     Ok(all(place)?.iter().map(of).collect())
 }
 
-/// Manifests that are loaded and not run: what they say of the code can only be believed.
+/// Manifests of programs that would run: code takes no other than its own.
 pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
-        let manifest = serde_json::to_vec(&only_loaded(program)?.manifest).ok()?;
-        Some(loaded(program, manifest, Form::Manifest))
+        let artifact = Artifact::from_bytes(&program.artifact).ok()?;
+        let manifest = serde_json::to_vec(&artifact.manifest).ok()?;
+        let form = Form::Manifest;
+        Some(case(
+            program,
+            "model.cohort",
+            "model.cohort",
+            manifest,
+            form,
+        ))
     };
     Ok(all(place)?.iter().filter_map(of).collect())
 }

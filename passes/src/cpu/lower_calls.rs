@@ -19,12 +19,13 @@ mod blocks;
 mod division;
 mod eval;
 mod online;
+mod polls;
 mod product;
 
 use std::collections::HashMap;
 
 use cohort_abi::manifest::{CallShape, Division, Extent, Padding, Unit};
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, region_with_block};
 use melior::{
     Context,
     ir::{
@@ -49,6 +50,7 @@ use eval::{Base, Call, Held, Memory};
 use graph::{Form, Graph, NodeId, Size};
 
 pub use blocks::module as blocks;
+pub use polls::module as polls;
 
 /// How a part of a result is computed, where not by loops over its dims.
 enum Plan {
@@ -176,6 +178,7 @@ fn write<'c>(
     if parts.iter().any(|part| part.plan.is_some()) {
         product::start(e, scratch);
     }
+    let mut is_long = None;
     e.for_loop(begin, end, 1, &[], |e, number, _| {
         let mut call = Call::new(graph, how.split);
         let number = match indices.last() {
@@ -191,6 +194,7 @@ fn write<'c>(
         for at in 0..graph.lengths {
             call.lengths.push(Held::new(e, entry(at), how.hoisted));
         }
+        is_long = Some(polls::is_long(e, &call));
         for (at, (node, form)) in graph.operands.iter().enumerate() {
             match form {
                 Form::Length => {
@@ -230,6 +234,9 @@ fn write<'c>(
         }
         vec![]
     });
+    if let (Some(calls), Some(is_long)) = (operations_of(e.b.block()).pop(), is_long) {
+        polls::add(e.b.context(), calls, is_long);
+    }
 }
 
 fn write_part<'c>(

@@ -104,9 +104,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .collect();
     let mut has_products = false;
     let mut has_blocks = false;
+    let mut has_calls = false;
     for kernel in kernels {
         for (name, scalars) in variants(context, kernel, &records)? {
             if calls::is_over_calls(kernel) {
+                has_calls = true;
                 has_blocks |= lower_calls::lower(context, kernel, &name, &scalars)?;
             } else {
                 has_products |= function::lower(context, kernel, &name, &scalars)?;
@@ -116,6 +118,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     }
     if has_products {
         add_shared(context, module, &micro_kernels::module())?;
+    }
+    if has_calls {
+        add_shared(context, module, &lower_calls::polls())?;
     }
     if has_blocks {
         add_shared(context, module, &lower_calls::blocks())?;

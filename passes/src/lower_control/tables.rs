@@ -340,10 +340,15 @@ impl Tables {
             .map_err(|problem| problem.to_string())
             .and_then(|description| self.kernel_of(description))
             .map_err(|problem| error(function, &format!("bad `{ATTRIBUTE}`: {problem}")))?;
-        self.kernel_numbers
-            .insert(kernel.symbol.clone(), self.kernels.len());
+        // Records name the kernel; its function may be that of an equal one.
+        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let is_of_another = name != kernel.symbol;
+        self.kernel_numbers.insert(name, self.kernels.len());
         self.kernels.push(kernel);
-        remove_attribute(function, ATTRIBUTE);
+        // What has no function of its own goes when the control program is lowered.
+        if !is_of_another {
+            remove_attribute(function, ATTRIBUTE);
+        }
         Ok(())
     }
 
@@ -404,6 +409,14 @@ impl Tables {
             .into_iter()
             .map(|constant| {
                 Ok(match constant {
+                    ConstantDescription::Part { of, from } => {
+                        let mut of = self.constants_of(vec![*of])?;
+                        let of = of.pop().ok_or_else(|| "a part of nothing".to_owned())?;
+                        Constant::Part {
+                            of: Box::new(of),
+                            from,
+                        }
+                    }
                     ConstantDescription::Plain { param: name } => Constant::Plain {
                         param: param(&name)?,
                     },

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-use cohort_abi::{KernelFn, OperandRef, manifest::Elem};
+use cohort_abi::{KernelFn, OperandRef, manifest::Elem, symbols};
 use cohort_dialects::builder::{extend_op, name_of};
 use cohort_passes::ir::{erase, top_level};
 use cohort_passes::kernel_description::{ATTRIBUTE, ConstantDescription, KernelDescription};
@@ -11,6 +11,7 @@ use cohort_passes::{
     accumulate_products, cpu::lower_kernels, pass, pipeline, ragged::bound_masks,
     ragged::online_folds,
 };
+use cohort_runtime::late::cohort_late;
 use cohort_runtime::rounding;
 use melior::{
     Context, ExecutionEngine,
@@ -114,10 +115,10 @@ impl Jit {
                 manager.run(&mut module).expect("the conversions");
             }
         }
-        Jit {
-            engine: ExecutionEngine::new(&module, 3, &[], false, false),
-            kernels,
-        }
+        let engine = ExecutionEngine::new(&module, 3, &[], false, false);
+        // SAFETY: the function has the signature of the symbol.
+        unsafe { engine.register_symbol(symbols::LATE, cohort_late as *mut ()) };
+        Jit { engine, kernels }
     }
 
     pub fn function(&self, name: &str) -> KernelFn {
@@ -257,6 +258,7 @@ pub fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bi
     };
     match constant {
         ConstantDescription::Dense { elem, bits } => plain(*elem, bits),
+        ConstantDescription::Part { .. } => unreachable!("`unify-kernels` does not run"),
         ConstantDescription::Plain { param } => plain(Elem::F32, &params[param.as_str()]),
         ConstantDescription::Rounded {
             precision,

@@ -42,7 +42,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -201,4 +201,7 @@ pub mod symbols {
     /// `(context, handle: u64, levels: u32) -> u64`: a handle of the same row that looks `levels`
     /// deeper, so that what reads it joins a later, larger batch.
     pub const GHOST: &str = "cohort_ghost";
+    /// `() -> i32`: 1 when there is no time left for the launch that asks, a kernel over calls. What it
+    /// computes is thrown away then, so it may end at once.
+    pub const LATE: &str = "cohort_late";
 }

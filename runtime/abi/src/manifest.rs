@@ -388,6 +388,8 @@ pub enum Constant {
     /// padded with zeros; 64-byte aligned. Of a parameter of higher rank, all dims but the last
     /// count as `k`.
     Panels { param: usize, width: u64 },
+    /// Another one from some byte on. It begins where an element does.
+    Part { of: Box<Constant>, from: u64 },
     /// Elements' bits known to the compiler, 64-byte aligned, followed by at least 64 zero bytes.
     Dense { elem: Elem, bits: Vec<u32> },
     /// `[k, columns]` elements of an `f32` parameter, rounded as tensor cores want them, which is not
@@ -406,12 +408,21 @@ pub enum Constant {
 }
 
 impl Constant {
+    /// The one that it is a part of, or itself, and the first byte.
+    pub fn whole(&self) -> (&Constant, u64) {
+        match self {
+            Constant::Part { of, from } => (of, *from),
+            _ => (self, 0),
+        }
+    }
+
     /// The number of the parameter that it is made of.
     pub fn param(&self) -> Option<usize> {
         match self {
             Constant::Plain { param }
             | Constant::Panels { param, .. }
             | Constant::Rounded { param, .. } => Some(*param),
+            Constant::Part { of, .. } => of.param(),
             Constant::Dense { .. } => None,
         }
     }

@@ -109,7 +109,7 @@ pub fn write(artifact: &Artifact) -> serde_json::Result<Vec<u8>> {
                 kind: kind.clone(),
                 offset: 0,
                 length: bytes.len() as u64,
-                sha256: hex(&Sha256::digest(bytes)),
+                sha256: digest(bytes),
             })
             .collect(),
     };
@@ -299,7 +299,7 @@ fn check_sections<'f>(
         };
         check_zeros(file, end..range.start)?;
         let bytes = &file[range.clone()];
-        let sha256 = hex(&Sha256::digest(bytes));
+        let sha256 = digest(bytes);
         if sha256 != section.sha256 {
             return Err(Problem::damaged(
                 format!("{name} (bytes {}..{})", range.start, range.end),
@@ -347,6 +347,11 @@ pub fn put_signature(file: &mut [u8], key: &[u8; KEY_BYTES], signature: &[u8; SI
 /// `N` bytes of the head.
 fn array<const N: usize>(file: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|index| file[at + index])
+}
+
+/// The SHA-256 of bytes, in hexadecimal.
+pub fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 pub fn hex(bytes: &[u8]) -> String {

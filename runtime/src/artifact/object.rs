@@ -35,6 +35,9 @@ const STUB_ADDRESS: u64 = 8;
 /// and an immediate of eight.
 const PC_BYTES: u64 = 12;
 
+/// How the symbol begins that names the manifest.
+pub const MARK: &str = "cohort_manifest_";
+
 type File<'f> = ElfFile64<'f, Endianness>;
 
 /// Host code that is ready to be called.
@@ -42,6 +45,8 @@ type File<'f> = ElfFile64<'f, Endianness>;
 pub struct LoadedObject {
     /// Where each global function is in `memory`.
     functions: HashMap<String, usize>,
+    /// The symbol that names the manifest that the code was compiled with.
+    manifest: Option<String>,
     memory: MmapMut,
 }
 
@@ -96,8 +101,18 @@ impl LoadedObject {
         loader.write_stubs(&mut memory)?;
         loader.relocate(&mut memory)?;
         let functions = loader.functions()?;
+        let manifest = loader.manifest()?;
         protect(&memory, &layout)?;
-        Ok(LoadedObject { functions, memory })
+        Ok(LoadedObject {
+            functions,
+            manifest,
+            memory,
+        })
+    }
+
+    /// The symbol that names a manifest, see [`super::manifest_mark`].
+    pub fn manifest(&self) -> Option<&String> {
+        self.manifest.as_ref()
     }
 }
 
@@ -412,6 +427,16 @@ impl<'f> Loader<'_, 'f> {
             );
         }
         Ok(functions)
+    }
+
+    fn manifest(&self) -> Result<Option<String>, Problem> {
+        for symbol in self.file.symbols() {
+            let name = symbol.name().map_err(malformed)?;
+            if symbol.is_global() && !symbol.is_undefined() && name.starts_with(MARK) {
+                return Ok(Some(name.to_owned()));
+            }
+        }
+        Ok(None)
     }
 }
 

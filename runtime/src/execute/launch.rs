@@ -20,6 +20,7 @@ use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
 use crate::arena::SpaceBase;
 use crate::error::Error;
+use crate::late;
 use crate::stats::{Launches, Modes};
 use crate::workers::{Shape, Workers};
 
@@ -98,7 +99,9 @@ impl Flush<'_> {
                 results: &results,
                 constants: &kernel.constants,
             };
-            let run = |begin, end, scratch| launch.run(begin, end, scratch);
+            let run = |begin, end, scratch| {
+                late::until(self.end, || launch.run(begin, end, scratch));
+            };
             let tables = placed
                 .ragged
                 .map(|ragged| self.ragged.launches[ragged].tables);

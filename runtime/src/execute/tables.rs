@@ -103,7 +103,8 @@ struct Words {
 #[derive(Debug)]
 struct Work {
     ragged: RaggedWork,
-    /// The rows that are computed, and those that there are if calls have room for more.
+    /// The rows that are computed, as a reader counts them; those that are stored, and more if calls have
+    /// room for more.
     rows: u64,
     room: u64,
     /// Its number among those that are made tasks.
@@ -376,6 +377,9 @@ impl Tables {
         let longest = lengths.longest(kernel);
         let dense_rows = calls.saturating_mul(form.rows_of(&longest));
         let rows_flops = |rows: u64| rows.saturating_mul(kernel.flops_per_row);
+        let read = (0..lengths.calls())
+            .map(|call| form.read_rows_of(lengths.of_call(kernel, call)))
+            .fold(0, u64::saturating_add);
         let rows = lengths.rows(kernel).fold(0, u64::saturating_add);
         let room = match self.rule.padded(form) {
             Padded::Not => rows,
@@ -389,7 +393,7 @@ impl Tables {
             calls,
             flops: rows_flops(rows),
             bytes: 0,
-            dense_rows,
+            dense_rows: calls.saturating_mul(form.read_rows_of(&longest)),
             dense_flops: dense_flops.saturating_add(rows_flops(dense_rows)),
             dense_bytes: calls.saturating_mul(kernel.ragged_bytes(&row_bytes, &longest)),
         };
@@ -421,7 +425,7 @@ impl Tables {
         let words = pieces.map_or(0, |number| self.pieces.words(number));
         let work = Work {
             ragged,
-            rows,
+            rows: read,
             room,
             pieces,
         };
@@ -457,7 +461,7 @@ impl Tables {
         &self.lists[list]
     }
 
-    /// What a launch does, and how many rows it computes.
+    /// What a launch does, and how many rows it computes, as a reader counts them.
     pub fn work(&self, found: Found) -> (&RaggedWork, u64) {
         let work = &self.works[found.work];
         (&work.ragged, work.rows)

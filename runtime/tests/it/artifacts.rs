@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::abi::symbols;
 use cohort_runtime::artifact::{
     DeviceCode, DeviceFormat, HostTarget, LoadedObject, ProblemKind, SecretKey, TrustedKeys,
+    manifest_mark,
 };
 use cohort_runtime::{Artifact, CompiledCode, Error, Fault};
 use object::write::{Object, Relocation, Symbol, SymbolId, SymbolSection};
@@ -12,6 +14,8 @@ use object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind,
     SymbolScope, elf,
 };
+
+use serde_json::json;
 
 use crate::program::tree_manifest;
 
@@ -89,6 +93,8 @@ fn object() -> Vec<u8> {
         .object
         .append_section_data(constants, &42_u32.to_le_bytes(), 4);
     let constant = writer.symbol("constant", SymbolSection::Section(constants), offset);
+    let mark = manifest_mark(&tree_manifest()).unwrap();
+    writer.symbol(&mark, SymbolSection::Section(constants), offset);
     let answer = writer.function("answer", LOAD, 2, elf::R_X86_64_PC32, constant);
     writer.function("jump", JUMP, 3, elf::R_X86_64_REX_GOTPCRELX, answer);
     let outside = writer.symbol("fabsf", SymbolSection::Undefined, 0);
@@ -269,6 +275,48 @@ fn a_good_artifact_without_the_functions_of_its_manifest_is_refused() {
     let bytes = artifact().to_bytes().unwrap();
     let result = Artifact::open(Path::new("tree.cohort"), &bytes);
     assert!(matches!(result.err(), Some(Error::MissingSymbol { .. })));
+}
+
+/// Whatever is changed of a manifest, with right checksums: code runs with its own and with no other.
+#[test]
+fn code_with_another_manifest_is_refused() {
+    let good = serde_json::to_value(tree_manifest()).unwrap();
+    let mut all = Vec::new();
+    crate::manifests::places(&good, "", &mut all);
+    let mut changed = 0;
+    for place in all {
+        for with in [
+            json!(0),
+            json!(7),
+            json!(u32::MAX),
+            json!([]),
+            json!("x"),
+            json!(null),
+        ] {
+            let mut manifest = good.clone();
+            *manifest.pointer_mut(&place).unwrap() = with;
+            let Ok(manifest) = serde_json::from_value::<Manifest>(manifest) else {
+                continue;
+            };
+            if manifest == tree_manifest() {
+                continue;
+            }
+            let artifact = Artifact {
+                manifest,
+                ..artifact()
+            };
+            let result = Artifact::open(Path::new("tree.cohort"), &artifact.to_bytes().unwrap());
+            let Err(Error::Artifact { problem, .. }) = result else {
+                panic!("{place} was changed, and nobody saw it");
+            };
+            assert_eq!(
+                (problem.kind, &*problem.place),
+                (ProblemKind::Damaged, "the manifest")
+            );
+            changed += 1;
+        }
+    }
+    assert!(changed > 100, "{changed} changes");
 }
 
 /// Made by `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`, for these tests.

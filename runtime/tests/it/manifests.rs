@@ -75,7 +75,7 @@ impl Random {
 }
 
 /// The places of all values in a tree, as pointers.
-fn places(json: &Json, at: &str, all: &mut Vec<String>) {
+pub fn places(json: &Json, at: &str, all: &mut Vec<String>) {
     all.push(at.to_owned());
     match json {
         Json::Object(fields) => {

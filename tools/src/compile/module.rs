@@ -6,25 +6,34 @@ use std::path::Path;
 use cohort_abi::manifest::Manifest;
 use cohort_dialects::builder::name_of;
 use cohort_dialects::diagnostics::emit_error;
-use cohort_passes::ir::{name_attribute, top_level};
+use cohort_passes::ir::{clone_op, name_attribute, top_level};
 use cohort_passes::kernel_description::ATTRIBUTE as KERNEL_ATTRIBUTE;
 use cohort_passes::lower_control::MANIFEST_ATTRIBUTE;
 use cohort_passes::pipeline::{self, Stage};
+use cohort_runtime::artifact::manifest_mark;
 use melior::{
     Context, StringRef,
-    ir::{Module, operation::OperationLike},
+    ir::{BlockLike, Module, operation::OperationLike},
 };
 
+use super::trial;
 use crate::exit::{Stop, USAGE};
 
 /// Parses MLIR, text or bytecode: the file, or the bytes that were read from stdin.
 pub fn parse<'c>(context: &'c Context, path: &Path, bytes: &[u8]) -> Result<Module<'c>, Stop> {
-    let name = CString::new(path.as_os_str().as_encoded_bytes())
-        .map_err(|_| Stop::usage("a path holds NUL"))?;
+    trial::parse(path, bytes)?;
+    parse_raw(context, path, bytes)
+        .ok_or_else(|| Stop::usage(format!("{} is no valid MLIR module", path.display())))
+}
+
+/// The same by MLIR's parser alone, which may end the process; what is wrong goes to the context's
+/// handlers.
+pub(super) fn parse_raw<'c>(context: &'c Context, path: &Path, bytes: &[u8]) -> Option<Module<'c>> {
+    let name = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
     // MLIR's lexer wants a NUL behind the text.
     let text = [bytes, b"\0"].concat();
     // SAFETY: the text and the path are alive during the call; a null result is told apart.
-    let module = unsafe {
+    unsafe {
         let raw = if path == Path::new("-") {
             let text = mlir_sys::MlirStringRef {
                 data: text.as_ptr().cast(),
@@ -36,8 +45,7 @@ pub fn parse<'c>(context: &'c Context, path: &Path, bytes: &[u8]) -> Result<Modu
             mlir_sys::mlirModuleCreateParseFromFile(context.to_raw(), name.to_raw())
         };
         Module::from_option_raw(raw)
-    };
-    module.ok_or_else(|| Stop::usage(format!("{} is no valid MLIR module", path.display())))
+    }
 }
 
 /// The level that a module is at, by what is in it.
@@ -107,6 +115,23 @@ pub fn refuse_assembly(module: &Module<'_>) -> Result<(), Stop> {
     if operation.has_attribute("llvm.module_asm") {
         emit_error(operation, "assembly of a module cannot be compiled");
         return Err(Stop::reported(USAGE));
+    }
+    Ok(())
+}
+
+/// Adds the symbol by which an artifact's code names its manifest.
+pub fn mark(context: &Context, module: &Module<'_>, manifest: &Manifest) -> Result<(), Stop> {
+    let mark = manifest_mark(manifest).map_err(|error| Stop::usage(error.to_string()))?;
+    let text = format!(
+        "module {{ llvm.mlir.global external constant @{mark}(0 : i8) {{addr_space = 0 : i32}} : i8 }}"
+    );
+    let Some(parsed) = Module::parse(context, &text) else {
+        return Err(Stop::usage(
+            "internal error: the manifest's mark does not parse",
+        ));
+    };
+    for global in top_level(parsed.as_operation()) {
+        module.body().append_operation(clone_op(global));
     }
     Ok(())
 }

@@ -189,6 +189,7 @@ fn compile(
     let device_code = gpu.take(&context, &mut module)?;
     module::run_passes(&context, &mut module, Stage::Target, pipeline)?;
     let manifest = module::manifest(&module)?;
+    module::mark(&context, &module, &manifest)?;
     let object = object::emit(&module, target)?;
     // What could not be loaded is found out here and not where there is no compiler.
     let loaded = LoadedObject::load(&object)

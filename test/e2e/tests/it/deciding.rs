@@ -267,3 +267,33 @@ fn rows_that_chose_the_same_part_share_its_product() {
         .run(&input)
         .expect_code(0);
 }
+
+/// A search or a sort over an instance dim looks at every element, as one over a known dim does.
+#[test]
+fn a_search_over_an_instance_dim_that_meets_no_number() {
+    for chosen in ["argmax(r)", "argsort(r)[0]"] {
+        let text = format!(
+            "dim H
+            param w: f32[H]
+            fn main(x: f32[n]) -> f32 {{ let r = sqrt(x) + 0.0 * w[0]; let k = {chosen}; x[k] }}"
+        );
+        let case = Case {
+            text: text.leak(),
+            limit: &[],
+            good: &[
+                r#"{"id":"a","x":[1,4,2]}"#,
+                r#"{"id":"b","x":[3]}"#,
+                r#"{"id":"c","x":[0,0,1,9,2,2,7]}"#,
+            ],
+            bad: &[
+                r#"{"id":"x","x":[1,-1,2]}"#,
+                r#"{"id":"y","x":[-4]}"#,
+                r#"{"id":"z","x":[1,2,3,4,5,6,-7]}"#,
+            ],
+            kind: "nan_decision",
+            says: "not a number",
+        };
+        case.check();
+        case.check_oracle();
+    }
+}

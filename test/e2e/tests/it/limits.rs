@@ -209,3 +209,29 @@ fn an_instance_that_takes_too_long_fails_alone() {
         assert!(begin.elapsed() < Duration::from_secs(30), "{text}");
     }
 }
+
+/// One call of one kernel: nothing but the kernel itself can see that it takes too long.
+#[test]
+fn a_call_that_takes_too_long_is_given_up() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for body in [
+        "let a = ones([n, n]); sum(a @ a)",
+        "let a = ones([n, n]); sum(a @ a @ a, axis = 0)[0]",
+        "let a = ones([n, n]); sum(softmax(a @ a) @ a, axis = 1)[n - 1]",
+    ] {
+        let path = program(&folder, &format!("fn main(n: i32) -> f32 {{ {body} }}\n"));
+        let input = "{\"n\": 2}\n{\"n\": 9000}\n{\"n\": 1}\n{\"n\": 300}\n";
+        let begin = Instant::now();
+        let run = BatchRun::new(&path)
+            .args(&["--max-seconds", "2", "--total-memory", "16G"])
+            .args(&["--max-memory", "8G"]);
+        let outcome = run.run(input).expect_code(1);
+        assert_eq!(
+            kinds(&outcome.records()),
+            ["", "time_limit", "", ""],
+            "{body}"
+        );
+        // In time, but for starting, compiling, and a machine that has other work.
+        assert!(begin.elapsed() < Duration::from_secs(30), "{body}");
+    }
+}
