@@ -33,4 +33,5 @@ mod stats;
 mod stored_weights;
 mod streams;
 mod texts;
+mod trained;
 mod training;
