@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use cohort_runtime::Error;
+
 /// Exit codes of both tools.
 pub const SUCCESS: u8 = 0;
 /// Some instances failed, or a pass or a check did.
@@ -37,6 +39,16 @@ impl Stop {
             code,
             message: String::new(),
         }
+    }
+}
+
+/// What the runtime refuses ends the tool; when nobody reads the output any more, without a word.
+pub fn stop(error: Error) -> Stop {
+    match &error {
+        Error::WriteOutput(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => {
+            Stop::reported(FAILED)
+        }
+        _ => Stop::usage(error.to_string()),
     }
 }
 

@@ -3,12 +3,15 @@
 #[cfg(feature = "compiler")]
 pub mod compile;
 pub mod exit;
+pub mod model;
 #[cfg(feature = "compiler")]
 pub mod opt;
 pub mod output;
 #[cfg(feature = "compiler")]
 pub mod reduce;
 pub mod run;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod stack;
 pub mod text;
 #[cfg(feature = "compiler")]

@@ -9,12 +9,10 @@ mod expect;
 mod explain;
 mod files;
 mod gradients;
-mod model;
 #[cfg(feature = "compiler")]
 mod oracle;
 mod progress;
 mod sandbox;
-mod techniques;
 mod verify;
 mod watch;
 
@@ -24,13 +22,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
-use cohort_runtime::{Error, Session, Stats, Weights, memory};
+use cohort_runtime::{Session, Stats, Weights, memory};
 
-use crate::exit::{FAILED, SUCCESS, Stop};
+use crate::exit::{FAILED, SUCCESS, Stop, stop};
+use crate::model;
 use crate::output::{Document, Lines};
 use args::Arguments;
 use expect::Comparison;
-pub use techniques::TECHNIQUES;
 use watch::Watch;
 
 /// Runs the tool and returns its exit code.
@@ -62,17 +60,17 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
 
 fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
-    let total = arguments.total_memory();
+    let total = arguments.model.total_memory();
     // What is loaded may take all that is free, and no more.
     memory::set_most(memory::free_bytes().unwrap_or(u64::MAX));
-    let config = arguments.config(total);
+    let config = arguments.model.config(arguments.batches(), total);
     cohort_runtime::device::probe(config.device).map_err(stop)?;
     // A pipe can be read but once.
-    let weights = match &arguments.weights {
+    let weights = match &arguments.model.weights {
         Some(path) => Some(Arc::new(Weights::open(path).map_err(stop)?)),
         None => None,
     };
-    let program = model::load(arguments, weights.clone())?;
+    let program = model::load(&arguments.model, weights.clone())?;
     let weights = weights.unwrap_or_else(|| Arc::new(Weights::none()));
     let compile_seconds = begin.elapsed().as_secs_f64();
 
@@ -174,14 +172,4 @@ fn write_stats(file: Document, stats: &Stats) -> Result<(), Stop> {
         .map_err(|error| Stop::usage(format!("cannot write the statistics: {error}")))?;
     json.push(b'\n');
     file.write(&json)
-}
-
-/// What the runtime refuses ends the tool; when nobody reads the output any more, without a word.
-fn stop(error: Error) -> Stop {
-    match &error {
-        Error::WriteOutput(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => {
-            Stop::reported(FAILED)
-        }
-        _ => Stop::usage(error.to_string()),
-    }
 }

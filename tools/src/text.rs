@@ -18,3 +18,9 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Stop> {
     };
     result.map_err(|error| Stop::usage(format!("cannot read `{}`: {error}", path.display())))
 }
+
+/// The size of a regular file.
+pub fn size(path: &Path) -> Option<u64> {
+    let metadata = std::fs::metadata(path).ok()?;
+    metadata.is_file().then_some(metadata.len())
+}

@@ -36,13 +36,13 @@ use crate::arena::{InputBlock, InputRows};
 use crate::bump::Bump;
 use crate::error::Error;
 use crate::failure::InstanceError;
-use json::Decoder;
 use lines::{Line, Lines, Next};
 
 #[cfg(feature = "arrow")]
 pub use arrow::ArrowInstances;
 pub use builder::Builder;
 pub use join::Joiner;
+pub use json::Decoder;
 pub use lines::InputStream;
 pub use message::Problem;
 pub use postorder::{FlatFields, Postorder};

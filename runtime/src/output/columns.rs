@@ -50,6 +50,48 @@ pub struct Columns {
     pub instances: Vec<Done>,
 }
 
+impl Columns {
+    /// Without instances, for results of the program.
+    pub fn of(manifest: &Manifest) -> Columns {
+        Columns {
+            columns: vec![Column::default(); parts(&manifest.result).len()],
+            instances: Vec::new(),
+        }
+    }
+
+    /// Bytes of all results.
+    pub fn size(&self) -> usize {
+        self.columns.iter().map(Column::size).sum()
+    }
+
+    /// Appends what other columns of the same program have; the instances' numbers go on.
+    pub fn append(&mut self, other: Columns) {
+        for (column, more) in self.columns.iter_mut().zip(other.columns) {
+            let [bytes, words] = [column.bytes.len(), column.words.len()];
+            column.bytes.extend(more.bytes);
+            column.words.extend(more.words);
+            let ends = more.ends.iter().map(|end| [bytes + end[0], words + end[1]]);
+            column.ends.extend(ends);
+        }
+        for done in other.instances {
+            let number = self.instances.len() as u64;
+            self.instances.push(Done { number, ..done });
+        }
+    }
+
+    /// Appends an instance without a result.
+    pub fn append_error(&mut self, id: &str, error: InstanceError) {
+        for column in &mut self.columns {
+            column.ends.push([column.bytes.len(), column.words.len()]);
+        }
+        self.instances.push(Done {
+            number: self.instances.len() as u64,
+            id: id.into(),
+            error: Some(error),
+        });
+    }
+}
+
 /// An instance that is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {

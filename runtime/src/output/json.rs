@@ -5,7 +5,9 @@
 
 use cohort_abi::manifest::{Debug, Elem, Manifest};
 
-use super::{Group, Places, Tensor, TooLong, Walk, Writer};
+use super::columns::Columns;
+use super::replay::replay;
+use super::{Group, Places, Problem, Tensor, TooLong, Walk, Writer};
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
@@ -22,16 +24,83 @@ struct Text {
     most: u64,
 }
 
+/// The line of an instance of these columns: its result, or its error.
+pub fn record(
+    manifest: &Manifest,
+    columns: &Columns,
+    instance: usize,
+    max_bytes: u64,
+) -> Result<Vec<u8>, Error> {
+    let done = &columns.instances[instance];
+    if let Some(error) = &done.error {
+        return error_record(&done.id, error);
+    }
+    let mut text = Text::new(max_bytes);
+    text.result(&done.id, |text| replay(manifest, columns, instance, text))?;
+    Ok(text.bytes)
+}
+
+/// The line of an instance without a result.
+pub fn error_record(id: &str, error: &InstanceError) -> Result<Vec<u8>, Error> {
+    let mut text = Text::new(u64::MAX);
+    text.error(id, error)?;
+    Ok(text.bytes)
+}
+
+impl Text {
+    fn new(most: u64) -> Text {
+        Text {
+            bytes: Vec::new(),
+            most,
+        }
+    }
+
+    /// Replaces what there is by the line of a result; if it would be too long, by the line of that error, and
+    /// `false`.
+    fn result(
+        &mut self,
+        id: &str,
+        write: impl FnOnce(&mut Text) -> Result<(), Problem>,
+    ) -> Result<bool, Error> {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(b"{\"id\": ");
+        self.bytes.extend_from_slice(id.as_bytes());
+        self.bytes.extend_from_slice(b", \"output\": ");
+        if let Err(problem) = write(self) {
+            let TooLong = problem.into_too_long()?;
+            let error = InstanceError::memory_limit("the text of the result", self.most);
+            // Do not keep what one giant result took.
+            self.bytes = Vec::new();
+            self.error(id, &error)?;
+            return Ok(false);
+        }
+        self.bytes.extend_from_slice(b"}\n");
+        Ok(true)
+    }
+
+    /// Replaces what there is by the line of an instance without a result.
+    fn error(&mut self, id: &str, error: &InstanceError) -> Result<(), Error> {
+        let text = &mut self.bytes;
+        text.clear();
+        text.extend_from_slice(b"{\"id\": ");
+        text.extend_from_slice(id.as_bytes());
+        text.extend_from_slice(b", \"error\": {\"kind\": ");
+        let internal = |error: serde_json::Error| Error::Internal(error.to_string());
+        serde_json::to_writer(&mut *text, error.kind).map_err(internal)?;
+        text.extend_from_slice(b", \"message\": ");
+        serde_json::to_writer(&mut *text, &error.message).map_err(internal)?;
+        text.extend_from_slice(b"}}\n");
+        Ok(())
+    }
+}
+
 impl<'m> Formatter<'m> {
     /// `max_bytes` limits the text of one result: a value with shared parts can be far bigger
     /// written out than in memory.
     pub fn new(manifest: &'m Manifest, max_bytes: u64) -> Formatter<'m> {
         Formatter {
             walk: Walk::new(manifest),
-            text: Text {
-                bytes: Vec::new(),
-                most: max_bytes,
-            },
+            text: Text::new(max_bytes),
         }
     }
 
@@ -48,27 +117,12 @@ impl<'m> Formatter<'m> {
         slots: *const u64,
         executor: &Executor,
     ) -> Result<(&[u8], bool), Error> {
-        let text = &mut self.text.bytes;
-        text.clear();
-        text.extend_from_slice(b"{\"id\": ");
-        text.extend_from_slice(id.as_bytes());
-        text.extend_from_slice(b", \"output\": ");
         let ty = &self.walk.manifest().result;
+        let walk = &mut self.walk;
         // SAFETY: the caller's promise.
-        match unsafe { self.walk.value(ty, slots, executor, &mut self.text) } {
-            Ok(()) => {
-                self.text.bytes.extend_from_slice(b"}\n");
-                Ok((&self.text.bytes, true))
-            }
-            Err(problem) => {
-                let TooLong = problem.into_too_long()?;
-                let most = self.text.most;
-                let error = InstanceError::memory_limit("the text of the result", most);
-                // Do not keep what one giant result took.
-                self.text.bytes = Vec::new();
-                Ok((self.error(id, &error)?, false))
-            }
-        }
+        let write = |text: &mut Text| unsafe { walk.value(ty, slots, executor, text) };
+        let is_written = self.text.result(id, write)?;
+        Ok((&self.text.bytes, is_written))
     }
 
     /// A line that shows a value of the type, or that it is too long to be shown.
@@ -124,17 +178,8 @@ impl<'m> Formatter<'m> {
 
     /// The line of an instance without a result.
     pub fn error(&mut self, id: &str, error: &InstanceError) -> Result<&[u8], Error> {
-        let text = &mut self.text.bytes;
-        text.clear();
-        text.extend_from_slice(b"{\"id\": ");
-        text.extend_from_slice(id.as_bytes());
-        text.extend_from_slice(b", \"error\": {\"kind\": ");
-        let internal = |error: serde_json::Error| Error::Internal(error.to_string());
-        serde_json::to_writer(&mut *text, error.kind).map_err(internal)?;
-        text.extend_from_slice(b", \"message\": ");
-        serde_json::to_writer(&mut *text, &error.message).map_err(internal)?;
-        text.extend_from_slice(b"}}\n");
-        Ok(text)
+        self.text.error(id, error)?;
+        Ok(&self.text.bytes)
     }
 }
 

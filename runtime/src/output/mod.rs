@@ -1,12 +1,14 @@
 //! Results, from the slots and rows that compiled code left.
 //!
 //! A result is walked with a stack of its own, so its depth does not matter. The walk hands its parts
-//! in order to a [`Writer`]: [`json`] makes lines of them, [`columns`] numbers as they lie in memory.
+//! in order to a [`Writer`]: [`json`] makes lines of them, [`columns`] numbers as they lie in memory, which [`replay`] hands on
+//! in the same order again.
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub mod columns;
 pub mod json;
+pub mod replay;
 
 use cohort_abi::Handle;
 use cohort_abi::manifest::{Elem, LeadingDim, Manifest, Type};

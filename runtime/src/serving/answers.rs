@@ -46,6 +46,11 @@ impl Sink for Answers {
     ) -> Result<bool, Error> {
         // SAFETY: the caller's promise.
         let is_written = unsafe { self.collector.put(number, id, result, executor)? };
+        let all = executor.launches().iter();
+        let (launches, rows) = all.fold((0, 0), |(launches, rows), kernel| {
+            (launches + kernel.launches, rows + kernel.rows)
+        });
+        self.shared.launched(launches, rows);
         self.collector.flush()?;
         let mut collected = self
             .collected

@@ -50,6 +50,9 @@ pub struct ServingStats {
     pub late: u64,
     /// Submissions for which there was no room.
     pub refused: u64,
+    /// Calls of kernels, and the rows that they computed.
+    pub launches: u64,
+    pub rows: u64,
 }
 
 #[derive(Default)]
@@ -268,6 +271,12 @@ impl Shared {
         drop(state);
         self.left.notify_all();
         answers.give();
+    }
+
+    /// What was launched until now.
+    pub fn launched(&self, launches: u64, rows: u64) {
+        let mut state = self.state();
+        (state.stats.launches, state.stats.rows) = (launches, rows);
     }
 
     /// The session is done with the instance of that number: what its caller gets, and where. `Err` stands

@@ -12,8 +12,8 @@ use cohort_passes::pipeline;
 
 use super::glue::Options;
 use crate::exit::{FAILED, SUCCESS, Stop};
+use crate::model::techniques::TECHNIQUES;
 use crate::output;
-use crate::run::TECHNIQUES;
 
 /// Looks for it and writes what was found; the exit code is that of success where there is nothing to
 /// look for.

@@ -62,9 +62,3 @@ impl InputStream for Input {
         unsafe { libc::poll(&mut asked, 1, 0) == 0 }
     }
 }
-
-/// The size of a regular file.
-pub fn size(path: &Path) -> Option<u64> {
-    let metadata = std::fs::metadata(path).ok()?;
-    metadata.is_file().then_some(metadata.len())
-}

@@ -19,13 +19,13 @@ use crate::output::{Document, Lines};
 
 pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
-    let bytes = crate::text::read(&arguments.model)?;
-    if !crate::compile::is_coh(&arguments.model) {
+    let bytes = crate::text::read(&arguments.model.path)?;
+    if !crate::compile::is_coh(&arguments.model.path) {
         return Err(Stop::usage("`--oracle` runs `.coh` programs only"));
     }
-    let source = Source::check(&arguments.model, &bytes, arguments.entry())?;
+    let source = Source::check(&arguments.model.path, &bytes, arguments.model.entry())?;
     let (mut shapes, mut weights) = (None, BTreeMap::new());
-    if let Some(path) = &arguments.weights {
+    if let Some(path) = &arguments.model.weights {
         let bytes = crate::text::read(path)?;
         shapes = Some(Arc::new(
             Weights::of(path, bytes.clone().into()).map_err(stop)?,
@@ -33,10 +33,10 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         weights = parse_weights(&bytes)
             .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
     }
-    let program = source.bind(&Dims::new(shapes, &arguments.dims)?)?;
+    let program = source.bind(&Dims::new(shapes, &arguments.model.dims)?)?;
     let compile_seconds = begin.elapsed().as_secs_f64();
     let unused = unused_weights(&program, &weights);
-    if !arguments.allow_unused_weights && !unused.is_empty() {
+    if !arguments.model.allow_unused_weights && !unused.is_empty() {
         return Err(Stop::usage(format!(
             "the program has no parameter {}; allow it with --allow-unused-weights",
             unused.join(", ")
@@ -48,10 +48,10 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     }
     let oracle = Oracle::new(&program, weights)
         .map_err(|error| Stop::usage(error.to_string()))?
-        .with_draw(arguments.draw);
+        .with_draw(arguments.model.draw);
     let limits = Limits {
-        max_depth: arguments.max_depth,
-        max_steps: arguments.max_steps,
+        max_depth: arguments.model.max_depth,
+        max_steps: arguments.model.max_steps,
     };
     let input = files::input(&arguments.input)?;
     let output = Lines::open(&arguments.output)?;

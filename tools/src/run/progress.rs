@@ -7,7 +7,6 @@ use cohort_runtime::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::Arguments;
-use super::files;
 
 /// A progress bar on stderr, or nothing where nobody would see it.
 pub struct Bar {
@@ -21,7 +20,7 @@ impl Bar {
                 bar: ProgressBar::hidden(),
             };
         }
-        let size = (arguments.input != Path::new("-")).then(|| files::size(&arguments.input));
+        let size = (arguments.input != Path::new("-")).then(|| crate::text::size(&arguments.input));
         let (bar, template) = match size.flatten() {
             Some(size) => (
                 ProgressBar::new(size),

@@ -52,7 +52,7 @@ pub fn supervise(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     code.ok_or_else(|| {
         Stop::usage(format!(
             "the code of {} ended its sandbox by {}; records before that are in the output",
-            arguments.model.display(),
+            arguments.model.path.display(),
             cause(status)
         ))
     })

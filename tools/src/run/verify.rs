@@ -26,7 +26,7 @@ pub fn run(
         compositions,
         seed: arguments.seed,
         // Two threads split launches even where there is one core.
-        max_threads: cores.clamp(2, 8).max(usize::from(arguments.threads)),
+        max_threads: cores.clamp(2, 8).max(usize::from(arguments.model.threads)),
     };
     let verdict = verify(program, weights, config, &input, options, &mut |_| {}).map_err(stop)?;
     let (code, text) = match &verdict {

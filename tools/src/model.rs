@@ -5,14 +5,17 @@
 //! `--allow-ir`. What a file is follows from its name and never from its bytes, so that nothing that looks
 //! harmless runs as code.
 
+pub mod args;
+pub mod techniques;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use cohort_runtime::artifact::TrustedKeys;
 use cohort_runtime::{Artifact, Error, Program, Weights};
 
-use super::args::Arguments;
-use crate::exit::Stop;
+use crate::exit::{Stop, stop};
+use args::ModelArguments;
 
 /// What a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +37,8 @@ impl Kind {
 }
 
 /// Reads the program, checks that it may run, and compiles it unless it is compiled.
-pub fn load(arguments: &Arguments, weights: Option<Arc<Weights>>) -> Result<Program, Stop> {
-    let path = &arguments.model;
+pub fn load(arguments: &ModelArguments, weights: Option<Arc<Weights>>) -> Result<Program, Stop> {
+    let path = &arguments.path;
     let kind = Kind::of(path);
     if kind == Kind::Ir && !arguments.allow_ir {
         return Err(Stop::usage(format!(
@@ -55,7 +58,7 @@ pub fn load(arguments: &Arguments, weights: Option<Arc<Weights>>) -> Result<Prog
         if let Some(keys) = &arguments.trust {
             check_signature(path, &bytes, keys)?;
         }
-        return Artifact::open(path, &bytes).map_err(super::stop);
+        return Artifact::open(path, &bytes).map_err(stop);
     }
     if Artifact::is_artifact(&bytes) {
         return Err(Stop::usage(format!(
@@ -80,7 +83,7 @@ fn check_signature(path: &Path, bytes: &[u8], keys: &Path) -> Result<(), Stop> {
         .and_then(TrustedKeys::from_pem)
         .map_err(|reason| Stop::usage(format!("cannot use {}: {reason}", keys.display())))?;
     trusted.check(bytes).map_err(|problem| {
-        super::stop(Error::Artifact {
+        stop(Error::Artifact {
             path: path.to_owned(),
             problem: Box::new(problem),
         })
@@ -89,7 +92,7 @@ fn check_signature(path: &Path, bytes: &[u8], keys: &Path) -> Result<(), Stop> {
 
 #[cfg(feature = "compiler")]
 fn compile(
-    arguments: &Arguments,
+    arguments: &ModelArguments,
     bytes: &[u8],
     weights: Option<Arc<Weights>>,
 ) -> Result<Program, Stop> {
@@ -98,7 +101,7 @@ fn compile(
     let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
     // MLIR's passes recurse over what they transform.
     let program = crate::stack::with_stack(STACK_BYTES, || {
-        let path = &arguments.model;
+        let path = &arguments.path;
         crate::compile::compile(path, bytes, arguments.entry(), &dims, &pipeline, &gpu).map(Carried)
     })?;
     Ok(program.0)
@@ -114,10 +117,10 @@ struct Carried(Program);
 unsafe impl Send for Carried {}
 
 #[cfg(not(feature = "compiler"))]
-fn compile(arguments: &Arguments, _: &[u8], _: Option<Arc<Weights>>) -> Result<Program, Stop> {
+fn compile(arguments: &ModelArguments, _: &[u8], _: Option<Arc<Weights>>) -> Result<Program, Stop> {
     Err(Stop::usage(format!(
         "{} is not an artifact, and this batch-run was built without the compiler; make an artifact of \
          it with `batch-opt --emit artifact`",
-        arguments.model.display()
+        arguments.path.display()
     )))
 }

@@ -1,0 +1,95 @@
+//! Bodies of requests, of limited length, by themselves and together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Bytes, Incoming};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::refusal::Refusal;
+
+/// A client that sends its body more slowly is not waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How much more of a body that is too long is read, so that its client sees why it is refused.
+const DRAINED: u64 = 256 << 20;
+/// What a permit stands for.
+const UNIT: u64 = 1 << 10;
+
+/// How much bodies may have.
+pub struct Bodies {
+    most: u64,
+    room: Arc<Semaphore>,
+}
+
+/// A body with the room that it takes.
+pub struct Body {
+    pub bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Bodies {
+    /// Of so many bytes each and together.
+    pub fn new(most: u64, together: u64) -> Bodies {
+        let units = usize::try_from(together.max(most).div_ceil(UNIT)).unwrap_or(usize::MAX);
+        Bodies {
+            most,
+            room: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    pub async fn read(&self, body: Incoming) -> Result<Body, Refusal> {
+        let late = |_| {
+            Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_timeout",
+                "the body did not come in time",
+            )
+        };
+        timeout(PATIENCE, self.read_all(body)).await.map_err(late)?
+    }
+
+    async fn read_all(&self, mut body: Incoming) -> Result<Body, Refusal> {
+        // One that does not tell its length may be as long as any.
+        let told = body.size_hint().exact();
+        if told.is_some_and(|length| length > self.most) {
+            return Err(self.too_large(body, 0).await);
+        }
+        let units = u32::try_from(told.unwrap_or(self.most).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let room = (self.room.clone())
+            .try_acquire_many_owned(units)
+            .map_err(|_| Refusal::full())?;
+        let mut bytes = Vec::with_capacity(told.unwrap_or(0) as usize);
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|error| Refusal::bad(format!("the body broke off: {error}")))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            if (bytes.len() + data.len()) as u64 > self.most {
+                return Err(self.too_large(body, bytes.len() as u64).await);
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(Body {
+            bytes: bytes.into(),
+            _room: room,
+        })
+    }
+
+    /// A client that still sends would not see an answer, so what it sends is taken, and dropped.
+    async fn too_large(&self, mut body: Incoming, mut length: u64) -> Refusal {
+        while let Some(Ok(frame)) = body.frame().await {
+            length += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if length > self.most.saturating_add(DRAINED) {
+                break;
+            }
+        }
+        Refusal::too_large(format!(
+            "the body is longer than {} bytes; raise the limit with --max-body",
+            self.most
+        ))
+    }
+}
