@@ -11,8 +11,10 @@ readonly LLVM_PACKAGES=(
     libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libclang-22-dev clang-22 lld-22
     libpolly-22-dev
 )
+# The browser is for the test of the page of batch-serve, which says so where it is missing.
 readonly OTHER_PACKAGES=(
     libzstd-dev zlib1g-dev libxml2-dev libz3-dev libedit-dev python3-venv make g++
+    chromium-headless-shell
 )
 
 say() { printf 'setup: %s\n' "$*"; }

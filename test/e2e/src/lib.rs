@@ -4,7 +4,9 @@
 //! goldens and with the oracle. Nothing here links MLIR. Inputs, weights and whole programs come
 //! from generators with a seed, so a failure can be repeated.
 
+pub mod browser;
 pub mod differences;
+pub mod http;
 pub mod instances;
 pub mod model;
 pub mod operations;

@@ -12,7 +12,7 @@ use crate::tools::tool;
 /// Whatever takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A run of `batch-run` over pipes.
+/// A run of a tool over pipes, which ends with this at the latest.
 pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -22,7 +22,12 @@ pub struct Running {
 impl Running {
     #[track_caller]
     pub fn start(model: &Path, arguments: &[&str]) -> Running {
-        let mut child = Command::new(tool("batch-run"))
+        Running::tool("batch-run", model, arguments)
+    }
+
+    #[track_caller]
+    pub fn tool(name: &str, model: &Path, arguments: &[&str]) -> Running {
+        let mut child = Command::new(tool(name))
             .arg(model)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -62,6 +67,17 @@ impl Running {
         line.unwrap_or_else(|_| panic!("no line within {PATIENCE:?}"))
     }
 
+    /// Bytes of memory that it has.
+    #[track_caller]
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the tool runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|value| value.trim().strip_suffix("kB"));
+        let kilobytes = kilobytes.and_then(|kilobytes| kilobytes.trim().parse::<u64>().ok());
+        kilobytes.expect("a size") * 1024
+    }
+
     /// Sends it a signal by its name.
     #[track_caller]
     pub fn signal(&self, name: &str) {
@@ -97,5 +113,13 @@ impl Running {
     /// Ends its input.
     pub fn close(&mut self) {
         self.stdin = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, unless a test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
