@@ -60,10 +60,9 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     }
     let identity = arguments.identity(&program, dev_program.as_ref(), &data, dev.as_ref());
 
-    let mut state = State::new(parameters, &settings.algorithm, &settings.groups);
-    let memories = settings.algorithm.memories();
+    let mut state = State::new(parameters, &settings.groups);
     if let Some(path) = arguments.resumed() {
-        state = checkpoint::load(path, memories, &identity, &state).map_err(stop)?;
+        state = checkpoint::load(path, &settings.groups, &identity, &state).map_err(stop)?;
     }
     let output = arguments
         .output

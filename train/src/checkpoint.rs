@@ -9,14 +9,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::fingerprint;
+use crate::groups::Group;
 use crate::parameters::{Data, Parameter, Parameters, describe};
 use crate::state::{Progress, State};
 
@@ -51,11 +53,11 @@ struct Tensor {
 pub fn save(
     path: &Path,
     state: &State,
-    memories: &[&str],
+    groups: &[Group],
     identity: &Identity,
 ) -> Result<(), Error> {
     let write = || -> io::Result<()> {
-        let bytes = encode(state, memories, identity).map_err(io::Error::other)?;
+        let bytes = encode(state, groups, identity).map_err(io::Error::other)?;
         replace(path, &bytes)
     };
     write().map_err(|source| Error::Save {
@@ -64,19 +66,39 @@ pub fn save(
     })
 }
 
-/// Gives a file other bytes, all or none, also where the machine stops meanwhile.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A link stays one, and its file is replaced.
+/// Whether a checkpoint can be written there, told before there is one.
+pub fn check(path: &Path) -> Result<(), Error> {
+    let new = folder_of(path).and_then(|(folder, _)| new_file(&folder));
+    new.map(drop).map_err(|source| Error::write(path, source))
+}
+
+/// Where a file is, and its name: a link stays one, and its file is replaced.
+fn folder_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
+    Ok((folder.unwrap_or(Path::new(".")).to_owned(), path))
+}
+
+/// A file without a name that anybody knows; it is gone where it is not given one.
+fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     // As any other new file; what the process may not give to others goes.
     let mode = fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new()
+    let mut builder = tempfile::Builder::new();
+    let file = builder
         .prefix(".")
         .suffix(".tmp")
         .permissions(mode)
-        .tempfile_in(folder)?;
+        .tempfile_in(folder);
+    file.map_err(|error| error.kind().into())
+}
+
+/// Gives a file other bytes, all or none, also where the machine stops meanwhile.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (folder, path) = folder_of(path)?;
+    let mut file = new_file(&folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
@@ -86,7 +108,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn encode(
     state: &State,
-    memories: &[&str],
+    groups: &[Group],
     identity: &Identity,
 ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
     let mut tensors = Vec::new();
@@ -96,9 +118,10 @@ fn encode(
         shape: parameter.shape.clone(),
         bytes: parameter.bytes(),
     };
-    for (parameter, memory) in state.parameters.list.iter().zip(&state.memory.of) {
+    let each = state.parameters.list.iter().zip(groups);
+    for ((parameter, group), memory) in each.zip(&state.memory.of) {
         tensors.push(of("parameters", parameter));
-        for (name, values) in memories.iter().zip(memory) {
+        for (name, values) in group.algorithm.memories().iter().zip(memory) {
             tensors.push(Tensor {
                 dtype: Dtype::F32,
                 bytes: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
@@ -142,12 +165,12 @@ fn digest(body: &str, tensors: &mut [Tensor]) -> String {
 /// Reads the state of a training of this identity; `now` is one of it that has just begun.
 pub fn load(
     path: &Path,
-    memories: &[&str],
+    groups: &[Group],
     identity: &Identity,
     now: &State,
 ) -> Result<State, Error> {
     let bytes = fs::read(path).map_err(|source| Error::read(path, source))?;
-    decode(&bytes, memories, identity, now).map_err(|reason| Error::Checkpoint {
+    decode(&bytes, groups, identity, now).map_err(|reason| Error::Checkpoint {
         path: path.to_owned(),
         reason,
     })
@@ -155,7 +178,7 @@ pub fn load(
 
 fn decode(
     bytes: &[u8],
-    memories: &[&str],
+    groups: &[Group],
     identity: &Identity,
     now: &State,
 ) -> Result<State, String> {
@@ -207,9 +230,9 @@ fn decode(
     let mut state = now.clone();
     state.progress = body.progress;
     state.parameters = take_all(&mut tensors, "parameters", &now.parameters)?;
-    let each = now.parameters.list.iter().zip(&mut state.memory.of);
-    for (parameter, memory) in each {
-        for (name, values) in memories.iter().zip(memory) {
+    let each = now.parameters.list.iter().zip(groups);
+    for ((parameter, group), memory) in each.zip(&mut state.memory.of) {
+        for (name, values) in group.algorithm.memories().iter().zip(memory) {
             let like = Parameter {
                 data: Data::F32(Vec::new()),
                 ..parameter.clone()

@@ -3,11 +3,13 @@
 use glob::Pattern;
 
 use crate::error::Error;
+use crate::optimiser::Algorithm;
 use crate::parameters::Parameters;
 
 /// How one parameter is trained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
+    pub algorithm: Algorithm,
     /// The learning rate before the schedule.
     pub rate: f64,
     /// Weight decay.
@@ -20,37 +22,38 @@ pub struct Group {
 /// What an option says of the names that match.
 #[derive(Clone, Debug, Default)]
 struct Changes {
+    algorithm: Option<Algorithm>,
     rate: Option<f64>,
     decay: Option<f64>,
     frozen: Option<bool>,
     sparse: Option<bool>,
 }
 
-/// Reads `--group` options into the group of each parameter. Of options that match the same name the later
-/// one counts, each thing by itself.
+/// Reads `--group` options into the group of each parameter, which are all like `usual` without. Of options
+/// that match the same name the later one counts, each thing by itself. `algorithm` knows optimisers by name.
 pub fn assign(
     options: &[String],
-    rate: f64,
-    decay: f64,
+    usual: &Group,
+    algorithm: &dyn Fn(&str) -> Option<Algorithm>,
     parameters: &Parameters,
 ) -> Result<Vec<Group>, Error> {
     let list = parameters.list.iter();
     let mut groups: Vec<Group> = list
         .map(|parameter| Group {
-            rate,
-            decay,
             frozen: parameter.floats().is_none(),
             sparse: parameter.is_table,
+            ..usual.clone()
         })
         .collect();
     for option in options {
-        let (pattern, changes) = parse(option)?;
+        let (pattern, changes) = parse(option, algorithm)?;
         let mut matched = false;
         for (parameter, group) in parameters.list.iter().zip(&mut groups) {
             if !pattern.matches(&parameter.name) {
                 continue;
             }
             matched = true;
+            group.algorithm = changes.algorithm.unwrap_or(group.algorithm);
             group.rate = changes.rate.unwrap_or(group.rate);
             group.decay = changes.decay.unwrap_or(group.decay);
             group.frozen |= changes.frozen == Some(true);
@@ -78,7 +81,10 @@ fn wrong(option: &str, what: &str) -> Error {
     Error::Setting(format!("`--group {option}`: {what}"))
 }
 
-fn parse(option: &str) -> Result<(Pattern, Changes), Error> {
+fn parse(
+    option: &str,
+    algorithm: &dyn Fn(&str) -> Option<Algorithm>,
+) -> Result<(Pattern, Changes), Error> {
     let (names, text) = option
         .split_once(':')
         .ok_or_else(|| wrong(option, "write it as `--group 'emb:rate=0.1,decay=0'`"))?;
@@ -100,13 +106,19 @@ fn parse(option: &str) -> Result<(Pattern, Changes), Error> {
             Some(_) => Err(wrong(option, &format!("`{key}` is `yes` or `no`"))),
         };
         match key {
+            "optimiser" | "optimizer" => {
+                let known = value.and_then(algorithm);
+                let what = format!("there is no optimiser `{}`", value.unwrap_or_default());
+                changes.algorithm = Some(known.ok_or_else(|| wrong(option, &what))?);
+            }
             "rate" => changes.rate = Some(number()?),
             "decay" => changes.decay = Some(number()?),
             "frozen" => changes.frozen = Some(truth()?),
             "sparse" => changes.sparse = Some(truth()?),
             _ => {
                 let what = format!(
-                    "there is no `{key}`; a group has `rate`, `decay`, `frozen` and `sparse`"
+                    "there is no `{key}`; a group has `rate`, `decay`, `optimiser`, `frozen` and \
+                     `sparse`"
                 );
                 return Err(wrong(option, &what));
             }
@@ -119,6 +131,12 @@ fn parse(option: &str) -> Result<(Pattern, Changes), Error> {
 mod tests {
     use super::*;
     use crate::parameters::{Data, Parameter};
+
+    const SGD: Algorithm = Algorithm::Sgd {
+        momentum: 0.0,
+        nesterov: false,
+    };
+    const ADAGRAD: Algorithm = Algorithm::AdaGrad { epsilon: 0.0 };
 
     fn parameters() -> Parameters {
         let parameter = |name: &str, shape: &[usize], is_table| Parameter {
@@ -141,7 +159,15 @@ mod tests {
 
     fn groups(options: &[&str]) -> Result<Vec<Group>, Error> {
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-        assign(&options, 0.5, 0.25, &parameters())
+        let usual = Group {
+            algorithm: SGD,
+            rate: 0.5,
+            decay: 0.25,
+            frozen: false,
+            sparse: false,
+        };
+        let adagrad = |name: &str| (name == "adagrad").then_some(ADAGRAD);
+        assign(&options, &usual, &adagrad, &parameters())
     }
 
     #[test]
@@ -149,7 +175,7 @@ mod tests {
         let groups = groups(&[
             "*:rate=0.1",
             "enc.*:frozen",
-            "emb:decay=0",
+            "emb:decay=0,optimiser=adagrad",
             "enc.b:frozen=no, rate = 1",
         ]);
         let [emb, w, b, shift] = groups.unwrap().try_into().unwrap();
@@ -162,6 +188,7 @@ mod tests {
             (0.1, 0.25, true, false)
         );
         assert_eq!((b.rate, b.frozen), (1.0, false));
+        assert_eq!((emb.algorithm, w.algorithm), (ADAGRAD, SGD));
         assert!(shift.frozen, "integers are not trained");
     }
 
@@ -174,6 +201,7 @@ mod tests {
                 "no parameter has such a name; there are emb, enc.w",
             ),
             ("emb:speed=1", "there is no `speed`"),
+            ("emb:optimiser=adam", "there is no optimiser `adam`"),
             ("emb:rate", "`rate` is a number"),
             ("emb:rate=-1", "`rate` is a number"),
             ("emb:frozen=maybe", "`yes` or `no`"),

@@ -51,12 +51,12 @@ pub struct Memory {
 
 impl Memory {
     /// Nothing was seen yet.
-    pub fn new(algorithm: &Algorithm, parameters: &Parameters, groups: &[Group]) -> Memory {
+    pub fn new(parameters: &Parameters, groups: &[Group]) -> Memory {
         let of = |(parameter, group): (&crate::parameters::Parameter, &Group)| match parameter
             .floats()
         {
             Some(values) if !group.frozen => {
-                let memories = algorithm.memories().iter();
+                let memories = group.algorithm.memories().iter();
                 memories.map(|_| vec![0.0; values.len()]).collect()
             }
             _ => Vec::new(),
@@ -70,7 +70,6 @@ impl Memory {
 
 /// Changes all parameters but the frozen ones by one step, counted from 1; `factor` is the schedule's.
 pub fn update(
-    algorithm: &Algorithm,
     groups: &[Group],
     factor: f64,
     step: u64,
@@ -92,7 +91,7 @@ pub fn update(
         if group.frozen {
             continue;
         }
-        let rule = Rule::new(algorithm, group.rate * factor, group.decay, step);
+        let rule = Rule::new(&group.algorithm, group.rate * factor, group.decay, step);
         match gradient {
             gradient if group.sparse => {
                 for (row, gradient) in gradient.touched(width) {

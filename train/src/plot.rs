@@ -9,6 +9,7 @@ use crate::state::{EpochRecord, Means};
 
 const WIDTH: u32 = 800;
 const PANEL: u32 = 300;
+const MOST_LABELS: usize = 12;
 
 /// A line of the plot.
 struct Series {
@@ -23,16 +24,13 @@ pub fn draw(history: &[EpochRecord], settings: &Settings) -> Result<String, Box<
         .map(|record| record.train.metrics.len())
         .max()
         .unwrap_or(0);
-    let mut panels = vec![("loss", pair(history, "", &|means| Some(means.loss.0)))];
-    let metrics = (0..count).flat_map(|place| {
-        let name = settings.metric(place);
-        pair(history, &format!("{name}, "), &|means| {
-            means.metrics.get(place).map(|metric| metric.0)
-        })
-    });
-    let metrics: Vec<Series> = metrics.collect();
-    if !metrics.is_empty() {
-        panels.push(("metrics", metrics));
+    let mut panels = vec![(
+        "loss".to_owned(),
+        pair(history, &|means| Some(means.loss.0)),
+    )];
+    for place in 0..count {
+        let of = |means: &Means| means.metrics.get(place).map(|metric| metric.0);
+        panels.push((settings.metric(place), pair(history, &of)));
     }
     let mut svg = String::new();
     {
@@ -48,19 +46,15 @@ pub fn draw(history: &[EpochRecord], settings: &Settings) -> Result<String, Box<
     Ok(svg)
 }
 
-/// The line of the training data and that of the development data.
-fn pair(
-    history: &[EpochRecord],
-    prefix: &str,
-    value: &dyn Fn(&Means) -> Option<f64>,
-) -> Vec<Series> {
+/// The line of the training data, and that of the development data.
+fn pair(history: &[EpochRecord], value: &dyn Fn(&Means) -> Option<f64>) -> Vec<Series> {
     let series = |name: &str, means: &dyn Fn(&EpochRecord) -> Option<Means>| {
         let point = |record: &EpochRecord| {
             let value = value(&means(record)?).filter(|value| value.is_finite())?;
             Some((record.epoch as f64, value))
         };
         Series {
-            name: format!("{prefix}{name}"),
+            name: name.to_owned(),
             points: history.iter().filter_map(point).collect(),
         }
     };
@@ -92,6 +86,11 @@ fn panel<'a, DB: DrawingBackend<ErrorType: 'static> + 'a>(
     title: &str,
     series: &[Series],
 ) -> Result<(), Box<dyn Error>> {
+    let epochs = series
+        .iter()
+        .map(|series| series.points.len())
+        .max()
+        .unwrap_or(0);
     let points = || series.iter().flat_map(|series| series.points.iter());
     let mut chart = ChartBuilder::on(area)
         .margin(12)
@@ -105,7 +104,9 @@ fn panel<'a, DB: DrawingBackend<ErrorType: 'static> + 'a>(
         .configure_mesh()
         .x_desc("epoch")
         .y_desc(title)
-        .max_light_lines(1)
+        .max_light_lines(0)
+        .x_label_formatter(&|epoch| format!("{epoch:.0}"))
+        .x_labels(epochs.min(MOST_LABELS))
         .draw()?;
     for (place, series) in series.iter().enumerate() {
         let colour = Palette99::pick(place).to_rgba();

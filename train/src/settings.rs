@@ -2,7 +2,6 @@
 
 use crate::criterion::Criterion;
 use crate::groups::Group;
-use crate::optimiser::Algorithm;
 use crate::schedule::Course;
 
 /// What the gradient of a mini-batch is of: a loss of all its instances that did not fail.
@@ -14,7 +13,6 @@ pub enum Reduction {
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub algorithm: Algorithm,
     /// Of each parameter, in the order of the program.
     pub groups: Vec<Group>,
     pub reduction: Reduction,

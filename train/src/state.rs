@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::groups::Group;
-use crate::optimiser::{Algorithm, Memory};
+use crate::optimiser::Memory;
 use crate::parameters::Parameters;
 use crate::scores::{Bits, Totals};
 
@@ -75,9 +75,9 @@ impl From<&Totals> for Means {
 
 impl State {
     /// Before the first step.
-    pub fn new(parameters: Parameters, algorithm: &Algorithm, groups: &[Group]) -> State {
+    pub fn new(parameters: Parameters, groups: &[Group]) -> State {
         State {
-            memory: Memory::new(algorithm, &parameters, groups),
+            memory: Memory::new(&parameters, groups),
             best: None,
             progress: Progress {
                 flowed: vec![false; parameters.list.len()],

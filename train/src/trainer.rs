@@ -155,7 +155,6 @@ impl Trainer<'_> {
                 }
                 let factor = self.schedule().factor(step);
                 optimiser::update(
-                    &settings.algorithm,
                     &settings.groups,
                     factor,
                     step,
@@ -230,7 +229,7 @@ impl Trainer<'_> {
         progress.position = 0;
         progress.totals = Totals::default();
         progress.skipped = 0;
-        let since = |best: &BestEpoch| epoch - best.epoch;
+        let since = |best: &BestEpoch| epoch.saturating_sub(best.epoch);
         let patience = self.settings.patience;
         progress.stopped = match (patience, &progress.best) {
             (Some(patience), Some(best)) => since(best) >= patience,

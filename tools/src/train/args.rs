@@ -75,7 +75,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", value_parser = from_zero)]
     pub epsilon: Option<f64>,
     /// What is different for parameters of these names, `'emb:rate=0.1,decay=0'`, `'enc.*:frozen'`: `rate`,
-    /// `decay`, `frozen`, and `sparse`, whether rows without gradient stay as they are
+    /// `decay`, `optimiser`, `frozen`, and `sparse`, whether rows without gradient stay as they are
     #[arg(long = "group", value_name = "NAMES:KEY=VALUE,…")]
     pub groups: Vec<String>,
     /// The longest that the gradient of all parameters together may be; a longer one is scaled

@@ -91,6 +91,7 @@ pub fn parameters(
             unused.join(", ")
         )));
     }
+    check_size(&program.program)?;
     let tables = tables(&program.program);
     let each = declared.iter().zip(tables).map(|(declared, is_table)| {
         let shape: Vec<usize> = declared.shape.iter().map(|&length| length as usize).collect();
@@ -116,6 +117,31 @@ pub fn parameters(
     let list: Vec<Parameter> = each.collect::<Result<_, Stop>>()?;
     rules.check(&list).map_err(stop)?;
     Ok(Parameters { list })
+}
+
+/// The parameters, what is remembered of them, their gradient and the best ones are in memory at once, and
+/// gradients in f64.
+fn check_size(program: &program::Program) -> Result<(), Stop> {
+    const BYTES_AN_ELEMENT: u64 = 48;
+    let elements = |declared: &program::Param| {
+        let product = |all: u64, length: &u64| all.checked_mul(*length);
+        declared.shape.iter().try_fold(1, product)
+    };
+    let each = program.params.iter().map(elements);
+    let all = each.reduce(|all, more| all?.checked_add(more?));
+    let bytes = all
+        .unwrap_or(Some(0))
+        .and_then(|all| all.checked_mul(BYTES_AN_ELEMENT));
+    let free = cohort_runtime::memory::free_bytes().unwrap_or(u64::MAX);
+    match bytes {
+        Some(bytes) if bytes <= free => Ok(()),
+        _ => Err(Stop::usage(format!(
+            "to train so many parameters takes {} MB of memory, and {} MB are free",
+            bytes.map_or("more than 10^13".to_owned(), |bytes| (bytes >> 20)
+                .to_string()),
+            free >> 20
+        ))),
+    }
 }
 
 fn of_file(declared: &program::Param, shape: &[usize], tensor: &Tensor) -> Result<Data, Stop> {

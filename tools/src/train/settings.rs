@@ -1,6 +1,8 @@
 //! From the command line to what training is told, and by what it is known.
 
+use clap::ValueEnum;
 use cohort_train::checkpoint::Identity;
+use cohort_train::groups::Group;
 use cohort_train::optimiser::{Algorithm, Moments};
 use cohort_train::schedule::Schedule;
 use cohort_train::{Error, Parameters, Settings, groups};
@@ -12,8 +14,7 @@ use super::data::Data;
 impl Arguments {
     pub fn settings(&self, parameters: &Parameters) -> Result<Settings, Error> {
         Ok(Settings {
-            algorithm: self.algorithm(),
-            groups: groups::assign(&self.groups, self.own_rate(), self.decay, parameters)?,
+            groups: self.groups(parameters)?,
             reduction: match self.reduction {
                 Reduction::Mean => cohort_train::settings::Reduction::Mean,
                 Reduction::Sum => cohort_train::settings::Reduction::Sum,
@@ -33,6 +34,22 @@ impl Arguments {
         })
     }
 
+    /// How each parameter is trained.
+    fn groups(&self, parameters: &Parameters) -> Result<Vec<Group>, Error> {
+        let usual = Group {
+            algorithm: self.algorithm(self.optimiser),
+            rate: self.own_rate(),
+            decay: self.decay,
+            frozen: false,
+            sparse: false,
+        };
+        let by_name = |name: &str| {
+            let optimiser = Optimiser::from_str(name, false).ok()?;
+            Some(self.algorithm(optimiser))
+        };
+        groups::assign(&self.groups, &usual, &by_name, parameters)
+    }
+
     fn own_rate(&self) -> f64 {
         self.rate.unwrap_or(match self.optimiser {
             Optimiser::Sgd | Optimiser::AdaGrad => 1e-2,
@@ -40,13 +57,13 @@ impl Arguments {
         })
     }
 
-    fn algorithm(&self) -> Algorithm {
+    fn algorithm(&self, optimiser: Optimiser) -> Algorithm {
         let moments = Moments {
             beta1: self.beta1,
             beta2: self.beta2,
             epsilon: self.epsilon.unwrap_or(1e-8),
         };
-        match self.optimiser {
+        match optimiser {
             Optimiser::Sgd => Algorithm::Sgd {
                 momentum: self.momentum,
                 nesterov: self.nesterov,
@@ -74,7 +91,20 @@ impl Arguments {
         say("the program", program.fingerprint.clone());
         say("the training data", data.fingerprint.clone());
         say("gradients are computed by", "the oracle".to_owned());
-        say("--optimiser", format!("{:?}", self.algorithm()));
+        let optimiser = self.optimiser.to_possible_value();
+        say(
+            "--optimiser",
+            optimiser.map_or_else(String::new, |value| value.get_name().to_owned()),
+        );
+        say("--momentum", self.momentum.to_string());
+        say("--nesterov", self.nesterov.to_string());
+        say("--beta1", self.beta1.to_string());
+        say("--beta2", self.beta2.to_string());
+        say(
+            "--epsilon",
+            self.epsilon
+                .map_or("the usual one".to_owned(), |x| x.to_string()),
+        );
         say("--rate", self.own_rate().to_string());
         say("--decay", self.decay.to_string());
         say("--group", self.groups.join(" "));

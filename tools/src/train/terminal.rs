@@ -156,10 +156,7 @@ impl Watcher for Terminal<'_> {
 
     fn save(&mut self, state: &State) -> Result<(), Error> {
         match &self.checkpoint {
-            Some(path) => {
-                let memories = self.settings.algorithm.memories();
-                checkpoint::save(path, state, memories, self.identity)
-            }
+            Some(path) => checkpoint::save(path, state, &self.settings.groups, self.identity),
             None => Ok(()),
         }
     }

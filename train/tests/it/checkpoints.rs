@@ -9,8 +9,6 @@ use cohort_train::{Ending, Interrupt, State};
 use crate::loops::{begin, train};
 use crate::model::{Model, instances, settings};
 
-const MEMORIES: [&str; 1] = ["momentum"];
-
 fn identity() -> Identity {
     let pairs = [("--rate", "0.1"), ("the program", "abc")];
     pairs
@@ -19,7 +17,7 @@ fn identity() -> Identity {
 }
 
 fn bytes(state: &State, path: &Path) -> Vec<u8> {
-    save(path, state, &MEMORIES, &identity()).unwrap();
+    save(path, state, &settings().groups, &identity()).unwrap();
     fs::read(path).unwrap()
 }
 
@@ -49,8 +47,8 @@ fn an_interruption_anywhere_changes_no_bit() {
         assert_eq!(ending.unwrap(), Ending::Interrupted(15));
         assert_eq!(state.progress.step, steps);
         assert_eq!(before.saved.last(), Some(&state));
-        save(&path, &state, &MEMORIES, &identity()).unwrap();
-        let read = load(&path, &MEMORIES, &identity(), &begin(&settings)).unwrap();
+        save(&path, &state, &settings.groups, &identity()).unwrap();
+        let read = load(&path, &settings.groups, &identity(), &begin(&settings)).unwrap();
         assert_eq!(read, state);
 
         let mut state = read;
@@ -73,9 +71,9 @@ fn a_checkpoint_of_another_training_is_refused_with_all_that_differs() {
     let state = begin(&settings);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");
-    save(&path, &state, &MEMORIES, &identity()).unwrap();
+    save(&path, &state, &settings.groups, &identity()).unwrap();
     let refused = |identity: &Identity, now: &State| {
-        load(&path, &MEMORIES, identity, now)
+        load(&path, &settings.groups, identity, now)
             .unwrap_err()
             .to_string()
     };
@@ -114,7 +112,7 @@ fn damage_anywhere_is_seen() {
     let whole = bytes(&state, &path);
     let refused = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        load(&path, &MEMORIES, &identity(), &state)
+        load(&path, &settings.groups, &identity(), &state)
             .unwrap_err()
             .to_string()
     };
@@ -130,9 +128,12 @@ fn damage_anywhere_is_seen() {
     let weights = state.parameters.to_safetensors().unwrap();
     assert!(refused(&weights).contains("it is no checkpoint"));
     fs::write(&path, &whole).unwrap();
-    assert_eq!(load(&path, &MEMORIES, &identity(), &state).unwrap(), state);
+    assert_eq!(
+        load(&path, &settings.groups, &identity(), &state).unwrap(),
+        state
+    );
     let missing = folder.path().join("missing");
-    let error = load(&missing, &MEMORIES, &identity(), &state).unwrap_err();
+    let error = load(&missing, &settings.groups, &identity(), &state).unwrap_err();
     assert!(error.to_string().contains("cannot read"), "{error}");
 }
 
@@ -147,7 +148,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_one_before() {
     let error = save(
         &folder.path().join("none/checkpoint"),
         &state,
-        &MEMORIES,
+        &settings.groups,
         &identity(),
     );
     assert!(
@@ -156,7 +157,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_one_before() {
             .to_string()
             .contains("the one that was there before stays")
     );
-    assert!(save(folder.path(), &state, &MEMORIES, &identity()).is_err());
+    assert!(save(folder.path(), &state, &settings.groups, &identity()).is_err());
     assert_eq!(fs::read(&path).unwrap(), whole);
     assert_eq!(
         fs::read_dir(folder.path()).unwrap().count(),

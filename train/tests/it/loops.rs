@@ -36,7 +36,7 @@ pub fn train(
 }
 
 pub fn begin(settings: &Settings) -> State {
-    State::new(parameters(), &settings.algorithm, &settings.groups)
+    State::new(parameters(), &settings.groups)
 }
 
 #[test]

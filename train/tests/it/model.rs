@@ -16,16 +16,19 @@ pub const WIDTH: usize = 2;
 
 pub fn settings() -> Settings {
     let group = |is_table| Group {
-        rate: 0.05,
+        algorithm: match is_table {
+            true => Algorithm::AdaGrad { epsilon: 1e-10 },
+            false => Algorithm::Sgd {
+                momentum: 0.5,
+                nesterov: false,
+            },
+        },
+        rate: if is_table { 0.5 } else { 0.05 },
         decay: 0.01,
         frozen: false,
         sparse: is_table,
     };
     Settings {
-        algorithm: Algorithm::Sgd {
-            momentum: 0.5,
-            nesterov: false,
-        },
         groups: vec![group(true), group(false)],
         reduction: Reduction::Mean,
         clip: Some(3.0),

@@ -54,7 +54,6 @@ fn floats(json: &Json) -> Vec<f32> {
 
 /// A parameter `w: f32[4, 3]`, trained as the case says.
 struct Training {
-    algorithm: Algorithm,
     groups: Vec<Group>,
     parameters: Parameters,
     memory: Memory,
@@ -64,6 +63,7 @@ impl Training {
     fn new(name: &str, golden: &Json) -> Training {
         let (algorithm, decay) = case(name);
         let groups = vec![Group {
+            algorithm,
             rate: 0.1,
             decay,
             frozen: false,
@@ -78,8 +78,7 @@ impl Training {
             }],
         };
         Training {
-            memory: Memory::new(&algorithm, &parameters, &groups),
-            algorithm,
+            memory: Memory::new(&parameters, &groups),
             groups,
             parameters,
         }
@@ -98,7 +97,6 @@ impl Training {
             epochs: 1,
         };
         update(
-            &self.algorithm,
             &self.groups,
             schedule.factor(step),
             step,

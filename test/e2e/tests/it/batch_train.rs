@@ -84,7 +84,7 @@ impl Files {
 /// Tells the data apart, and everything that bits depend on is in use.
 const ALL: &str = "--dev train.jsonl --dev-entry measured --metrics accuracy,zeros --best accuracy \
     --optimiser adamw --decay 0.01 --clip 1 --schedule inverse-sqrt --warmup 3 \
-    --group emb:rate=0.1,decay=0 --init emb=normal(0.1)";
+    --group emb:rate=0.1,decay=0,optimiser=adagrad --init emb=normal(0.1)";
 
 #[test]
 fn a_training_learns_and_writes_all_that_is_asked_for() {
@@ -110,7 +110,7 @@ fn a_training_learns_and_writes_all_that_is_asked_for() {
     assert!(
         String::from_utf8(files.read("p.svg"))
             .expect("text")
-            .contains("accuracy, dev")
+            .contains("accuracy")
     );
 
     // What was trained is what `batch-run` runs.
@@ -242,6 +242,14 @@ fn mistakes_are_refused_before_anything_is_written() {
         ("--output train.jsonl", &["would overwrite"]),
         ("--output w.safetensors --patience 3", &["--dev"]),
         (
+            "--output w.safetensors --checkpoint no/c.ck",
+            &["cannot write", "c.ck"],
+        ),
+        (
+            "--output w.safetensors --group emb:optimiser=best",
+            &["there is no optimiser `best`"],
+        ),
+        (
             "--output w.safetensors --momentum 0.9",
             &["`--momentum` is of `--optimiser sgd`"],
         ),
@@ -252,6 +260,16 @@ fn mistakes_are_refused_before_anything_is_written() {
             .expect_message(messages);
         assert!(!files.path("w.safetensors").exists());
     }
+    let large = files.arguments("--output w.safetensors");
+    let large = large.into_iter().map(|word| match word.to_str() {
+        Some("V=7") => "V=2000000000".into(),
+        Some("D=4") => "D=2000000000".into(),
+        _ => word,
+    });
+    let large: Vec<_> = large.collect();
+    run("batch-train", &large, "")
+        .expect_code(2)
+        .expect_message(&["MB of memory"]);
     files.write("none.jsonl", "\n");
     files
         .train("--dev none.jsonl --output w.safetensors")
