@@ -37,7 +37,7 @@ use crate::ir::{
     blocks_of, defining_op, erase, functions_of, key, move_before, name_attribute, nested_ops,
     op_key,
 };
-use crate::levels::{close, showing, shows, used_values, waits};
+use crate::levels::{Ordered, close, used_values, waits};
 use crate::pass::{Outcome, PassInfo, remark};
 
 pub const PASS: PassInfo = PassInfo {
@@ -92,8 +92,8 @@ impl Phases {
             deciding_functions: functions_with(module, |_, function, _| forces(function)),
             ..Phases::default()
         };
-        let showing = showing(module);
-        let mut first = 0;
+        let ordered = Ordered::new(module);
+        let (mut first, mut last_failing) = (0, 0);
         for operation in operations {
             if name_of(*operation) == "cfb.phase" {
                 // A border before anything was recorded parts nothing.
@@ -101,15 +101,25 @@ impl Phases {
                 continue;
             }
             // What an instance shows stays behind what stands before it, and before what stands behind.
-            let shows = shows(*operation, &showing);
+            let shows = ordered.shows(*operation);
             if shows {
                 let last = phases.of_operation.values().max();
                 first = last.map_or(first, |last| first.max(*last));
             }
-            phases.place(*operation, first);
+            // Of two errors the first is told.
+            let fails = ordered.fails(*operation);
+            let least = if fails {
+                first.max(last_failing)
+            } else {
+                first
+            };
+            phases.place(*operation, least);
+            let own = phases.of_operation.get(&op_key(*operation)).copied();
             if shows {
-                let own = phases.of_operation.get(&op_key(*operation)).copied();
                 first = own.unwrap_or(first);
+            }
+            if fails {
+                last_failing = own.unwrap_or(last_failing);
             }
         }
         phases

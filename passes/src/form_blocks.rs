@@ -38,7 +38,8 @@
 //! Requires: level 0 after inlining and canonicalisation. Leaves: no tensor operation outside of a
 //! block but constants, parameter loads, `cfb.lookup` and `cfb.force`. Constants are copied into
 //! each block that uses them.
-//! The order of control operations may change where none depends on another.
+//! The order of control operations may change where none depends on another, but not that of those by
+//! which an instance may end with an error.
 
 mod cut;
 mod destinations;
@@ -68,7 +69,7 @@ use crate::ir::{
     replace_uses_except, set_operand, users_of,
 };
 use crate::levels::{
-    BasicBlock, GRANULARITY, HOISTED, Role, is_dear, is_view, role, showing, used_values,
+    BasicBlock, GRANULARITY, HOISTED, Ordered, Role, is_dear, is_view, role, used_values,
 };
 use crate::pass::{Outcome, PassInfo, error};
 use dims::Dims;
@@ -82,7 +83,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let showing = Rc::new(showing(module));
+    let ordered = Rc::new(Ordered::new(module));
     let granularity = name_attribute(module, GRANULARITY);
     let by_operator = granularity.as_deref() == Some("operator");
     let by_function = granularity.as_deref() == Some("function");
@@ -94,7 +95,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             function,
             name,
             by_operator,
-            showing: Rc::clone(&showing),
+            ordered: Rc::clone(&ordered),
             by_function,
         };
         blocks.form_in(function)?;
@@ -110,8 +111,7 @@ struct Former<'c> {
     name: String,
     /// Each tensor operation is a block of its own.
     by_operator: bool,
-    /// The functions that show values.
-    showing: Rc<HashSet<String>>,
+    ordered: Rc<Ordered>,
     /// A function that is tensor code only is one block.
     by_function: bool,
 }
@@ -125,7 +125,7 @@ impl<'c> Former<'c> {
                     self.form_in(operation)?;
                 }
             }
-            self.form(BasicBlock::new(block, &self.showing))?;
+            self.form(BasicBlock::new(block, &self.ordered))?;
         }
         Ok(())
     }

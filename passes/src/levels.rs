@@ -26,6 +26,9 @@ pub const HOISTED: &str = "cfb.hoisted";
 /// The module's unit of scheduling, `operator`, `block` or `function`; `block` when it is not there.
 pub const GRANULARITY: &str = "cfb.granularity";
 
+/// A division of host integers whose divisor may be 0.
+const CHECKED: &str = "cfb.checked";
+
 /// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
 /// when it is not there.
 pub const PRECISION: &str = "cfb.precision";
@@ -124,40 +127,87 @@ pub struct BasicBlock<'c> {
     value_levels: HashMap<usize, usize>,
     /// Tensor operations that are copied into each block that uses them.
     pub copied: HashSet<usize>,
-    /// The functions that show values.
-    pub showing: Rc<HashSet<String>>,
+    ordered: Rc<Ordered>,
 }
 
-/// Whether an instance shows a value here, or in a function of these that is called here.
-pub fn shows(operation: OperationRef<'_, '_>, showing: &HashSet<String>) -> bool {
-    let here = |op: OperationRef<'_, '_>| {
-        name_of(op) == "cfb.debug" || callee(op).is_some_and(|name| showing.contains(&name))
+/// The functions that do what others must see in the order of the program, by themselves or through
+/// what they call.
+#[derive(Debug, Default)]
+pub struct Ordered {
+    /// Those that show values.
+    showing: HashSet<String>,
+    /// Those that an instance may end in with an error, but for limits, which end it anywhere.
+    failing: HashSet<String>,
+}
+
+impl Ordered {
+    pub fn new(module: OperationRef<'_, '_>) -> Ordered {
+        Ordered {
+            showing: reaching(module, &|op| name_of(op) == "cfb.debug"),
+            failing: reaching(module, &may_fail),
+        }
+    }
+
+    /// Whether an instance shows a value in an operation, or in what that calls.
+    pub fn shows(&self, operation: OperationRef<'_, '_>) -> bool {
+        reaches(operation, &|op| name_of(op) == "cfb.debug", &self.showing)
+    }
+
+    /// Whether an instance may end in an operation, or in what that calls, with an error.
+    pub fn fails(&self, operation: OperationRef<'_, '_>) -> bool {
+        reaches(operation, &may_fail, &self.failing)
+    }
+}
+
+/// Whether an instance may end at an operation of the control program itself with an error.
+fn may_fail(operation: OperationRef<'_, '_>) -> bool {
+    match name_of(operation).as_str() {
+        "cfb.array_get" | "cfb.lookup" | "cfb.within" | "cfb.quotient" | "cfb.view" => true,
+        // The second operand says where a decision is none.
+        "cfb.force" => operands_of(operation).len() > 1,
+        // Arrays of differing lengths.
+        "cfb.map" => operands_of(operation).len() > 1,
+        "arith.divsi" | "arith.remsi" => operation.has_attribute(CHECKED),
+        _ => false,
+    }
+}
+
+fn reaches(
+    operation: OperationRef<'_, '_>,
+    here: &dyn Fn(OperationRef<'_, '_>) -> bool,
+    functions: &HashSet<String>,
+) -> bool {
+    let found = |op: OperationRef<'_, '_>| {
+        here(op) || callee(op).is_some_and(|name| functions.contains(&name))
     };
-    here(operation) || operation.region_count() > 0 && nested_ops(operation).into_iter().any(here)
+    found(operation) || operation.region_count() > 0 && nested_ops(operation).into_iter().any(found)
 }
 
-/// The functions that show values, or call one that does.
-pub fn showing(module: OperationRef<'_, '_>) -> HashSet<String> {
+/// The functions that have such an operation, or call one that has.
+fn reaching(
+    module: OperationRef<'_, '_>,
+    here: &dyn Fn(OperationRef<'_, '_>) -> bool,
+) -> HashSet<String> {
     let functions: Vec<_> = functions_of(module)
         .into_iter()
         .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
         .collect();
-    let mut showing = HashSet::new();
+    let mut found = HashSet::new();
     loop {
-        let before = showing.len();
+        let before = found.len();
         for (name, function) in &functions {
-            if !showing.contains(name) && shows(*function, &showing) {
-                showing.insert(name.clone());
+            if !found.contains(name) && reaches(*function, here, &found) {
+                found.insert(name.clone());
             }
         }
-        if showing.len() == before {
-            return showing;
+        if found.len() == before {
+            return found;
         }
     }
 }
 
 impl<'c> BasicBlock<'c> {
-    pub fn new(block: BlockRef<'c, 'c>, showing: &Rc<HashSet<String>>) -> Self {
+    pub fn new(block: BlockRef<'c, 'c>, ordered: &Rc<Ordered>) -> Self {
         let mut operations = operations_of(block);
         let terminator = block.terminator().and_then(|_| operations.pop());
         let roles = operations
@@ -171,7 +221,7 @@ impl<'c> BasicBlock<'c> {
             levels: HashMap::new(),
             value_levels: HashMap::new(),
             copied: HashSet::new(),
-            showing: Rc::clone(showing),
+            ordered: Rc::clone(ordered),
         }
     }
 
@@ -187,19 +237,23 @@ impl<'c> BasicBlock<'c> {
     /// Gives each operation its earliest level. What uses an operation marked [`HOISTED`] is in a
     /// later block than that.
     pub fn find_levels(&mut self) {
-        // What stands behind a phase stays behind all that stands before it, and what an instance shows
-        // stays where it is.
-        let (mut first, mut last) = (0, 0);
+        // What stands behind a phase stays behind all that stands before it, what an instance shows stays
+        // where it is, and what may end it stays behind what may end it before.
+        let (mut first, mut last, mut last_failing) = (0, 0, 0);
         for operation in &self.operations {
             let role = self.roles[&op_key(*operation)];
             if name_of(*operation) == "cfb.phase" {
                 first = last + 1;
             }
-            let shows = shows(*operation, &self.showing);
+            let shows = self.ordered.shows(*operation);
             if shows {
                 first = last;
             }
             let mut level = first;
+            let fails = role == Role::Control && self.ordered.fails(*operation);
+            if fails {
+                level = level.max(last_failing);
+            }
             for operand in used_values(*operation) {
                 let from_tensor = defining_op(operand)
                     .is_some_and(|producer| self.role(producer) == Some(Role::Tensor));
@@ -209,6 +263,9 @@ impl<'c> BasicBlock<'c> {
             self.levels.insert(op_key(*operation), level);
             if shows {
                 first = level;
+            }
+            if fails {
+                last_failing = level;
             }
             let waits = name_of(*operation) == "func.call" || operation.region_count() > 0;
             let ends = role == Role::Control && waits || operation.has_attribute(HOISTED);
@@ -274,7 +331,7 @@ struct Walk {
     deciding: HashSet<String>,
     /// The algebraic data types that hold tensors.
     holding: HashSet<String>,
-    showing: Rc<HashSet<String>>,
+    ordered: Rc<Ordered>,
 }
 
 impl Walk {
@@ -301,7 +358,7 @@ impl Walk {
             reached,
             deciding,
             holding: types_with_tensors(module),
-            showing: Rc::new(showing(module)),
+            ordered: Rc::new(Ordered::new(module)),
         }
     }
 
@@ -345,7 +402,7 @@ impl Walk {
         outside: HashMap<usize, usize>,
         visit: &mut dyn FnMut(&mut BasicBlock<'c>),
     ) {
-        let mut block = BasicBlock::new(block, &self.showing);
+        let mut block = BasicBlock::new(block, &self.ordered);
         block.value_levels = outside;
         block.find_levels();
         let inner: Vec<_> = block

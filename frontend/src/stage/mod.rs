@@ -20,6 +20,7 @@ mod flow;
 mod hoist;
 mod operations;
 mod scalars;
+mod unused;
 pub mod walk;
 
 use crate::diagnostic::Diagnostic;
@@ -37,7 +38,8 @@ pub enum Places {
     Opaque,
 }
 
-pub fn stage(program: Program) -> Result<Program, Vec<Diagnostic>> {
+pub fn stage(mut program: Program) -> Result<Program, Vec<Diagnostic>> {
+    unused::leave_out(&mut program);
     let mut flow = Flow::new(&program);
     flow.program();
     flow.solve();

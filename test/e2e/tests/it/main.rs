@@ -13,6 +13,7 @@ mod devices;
 mod edges;
 mod einsum;
 mod endings;
+mod error_order;
 mod goldens;
 mod gradients;
 mod imports;
