@@ -105,7 +105,10 @@ pub fn unary<'c>(at: Builder<'c>, op: Unary, elem: Elem, value: Val<'c>) -> Val<
     let apply = |name: &str, operands: &[Val<'c>]| at.value(name, operands, ty);
     match (op, elem) {
         (Unary::Neg, Elem::F32) => apply("arith.negf", &[value]),
-        (Unary::Neg, _) => apply("arith.subi", &[constant(zero(elem)), value]),
+        (Unary::Neg, _) => {
+            let nothing = constant(zero(elem));
+            integer_operation(at, "arith.subi", [nothing, value], ty, &[])
+        }
         (Unary::Not, _) => apply("arith.xori", &[value, constant(Literal::Bool(true))]),
         (Unary::Abs, Elem::F32) => apply("math.absf", &[value]),
         (Unary::Abs, _) => apply("math.absi", &[value]),
@@ -131,7 +134,34 @@ pub fn binary<'c>(at: Builder<'c>, op: Binary, elem: Elem, lhs: Val<'c>, rhs: Va
     if let Some(predicate) = predicate(op, elem) {
         return compare(at, predicate, elem, lhs, rhs);
     }
-    at.value(operation(op, elem), &[lhs, rhs], lhs.r#type())
+    let name = operation(op, elem);
+    match elem {
+        Elem::I32 if op == Binary::Sub => {
+            integer_operation(at, name, [lhs, rhs], lhs.r#type(), &[])
+        }
+        _ => at.value(name, &[lhs, rhs], lhs.r#type()),
+    }
+}
+
+/// An operation of which upstream makes a constant where both sides are the same value. A constant has no
+/// lengths, so where there are any it is hidden in a `linalg.generic`.
+fn integer_operation<'c>(
+    at: Builder<'c>,
+    name: &str,
+    sides: [Val<'c>; 2],
+    ty: Type<'c>,
+    attributes: &[(&str, Attribute<'c>)],
+) -> Val<'c> {
+    let sizes = lengths(at, sides[0]);
+    match RankedTensorType::try_from(ty) {
+        Ok(tensor) if !sizes.is_empty() => {
+            let empty = at.value("tensor.empty", &sizes, ty);
+            linalg::elementwise(at, &sides, empty, &|at, sides| {
+                at.value_with(name, sides, tensor.element(), attributes)
+            })
+        }
+        _ => at.value_with(name, &sides, ty, attributes),
+    }
 }
 
 /// Whether an operation with this right side can be the instance's error.
@@ -217,25 +247,14 @@ pub fn compare<'c>(
     let bit = IntegerType::new(context, 1).into();
     let result = with_element(lhs.r#type(), bit);
     let i64_type = IntegerType::new(context, 64).into();
-    let name = if elem == Elem::F32 {
-        "arith.cmpf"
-    } else {
-        "arith.cmpi"
-    };
-    let predicate = IntegerAttribute::new(i64_type, predicate).into();
-    let compare = |at: Builder<'c>, sides: &[Val<'c>], result| {
-        at.value_with(name, sides, result, &[("predicate", predicate)])
-    };
-    let sizes = match elem {
-        Elem::F32 => vec![],
-        _ => lengths(at, lhs),
-    };
-    if sizes.is_empty() {
-        return compare(at, &[lhs, rhs], result);
+    let predicate = [(
+        "predicate",
+        IntegerAttribute::new(i64_type, predicate).into(),
+    )];
+    match elem {
+        Elem::F32 => at.value_with("arith.cmpf", &[lhs, rhs], result, &predicate),
+        _ => integer_operation(at, "arith.cmpi", [lhs, rhs], result, &predicate),
     }
-    // Upstream makes a constant of the comparison of a tensor with itself, which has no lengths.
-    let empty = at.value("tensor.empty", &sizes, result);
-    linalg::elementwise(at, &[lhs, rhs], empty, &|at, sides| compare(at, sides, bit))
 }
 
 /// The same shape with another element type.

@@ -3,9 +3,11 @@
 //! Each operation is plain, row-wise over some leading dims, or needs the rows of an instance
 //! together ([`Kind`]). Of a tensor with several instance dims, elementwise work next to the latter
 //! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
-//! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes a rank later. Those of one rank and
-//! kind are a part; what needs an instance's rows is further cut into pieces that share nothing but
-//! what is made of lengths and constants alone, a mask for one, which each makes for itself.
+//! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
+//! a rank later, and so does what a product is made of another product's rows by, as a kernel over calls
+//! stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
+//! rows is further cut into pieces that share nothing but what is made of lengths and constants alone, a
+//! mask for one, which each makes for itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -109,6 +111,12 @@ fn copies_calls<'c>(
 /// Whether an operation is too dear to be done more than once.
 fn is_product(operation: OperationRef<'_, '_>) -> bool {
     is_dear(operation) && name_of(operation) != "linalg.generic"
+}
+
+/// Whether an operation multiplies vectors or matrices.
+fn multiplies(operation: OperationRef<'_, '_>) -> bool {
+    let name = name_of(operation);
+    name.starts_with("linalg.") && (name.contains("mat") || name == "linalg.dot")
 }
 
 /// The operations of a group by number, with who uses whom.
@@ -239,20 +247,48 @@ impl<'c> Graph<'c> {
         }
     }
 
+    /// Whether each operation is a product over calls, or one is made of it.
+    fn for_products(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in (0..found.len()).rev() {
+            found[number] = self.kinds[number] == Kind::Calls
+                && (multiplies(self.operations[number])
+                    || self.users[number].iter().any(|user| found[*user]));
+        }
+        found
+    }
+
+    /// Whether each operation is a product over calls that is stored before another one is made of it:
+    /// any but that of scores, which are more than what they are made of and of what is made of them.
+    fn is_stored(&self, number: usize) -> bool {
+        let operation = self.operations[number];
+        let lengths = results_of(operation)
+            .into_iter()
+            .filter_map(TensorType::of_value);
+        let mut lengths = lengths.map(|ty| ty.shape.iter().filter(|size| size.is_none()).count());
+        self.kinds[number] == Kind::Calls
+            && multiplies(operation)
+            && lengths.all(|lengths| lengths < 2)
+    }
+
     /// The rank of each operation: as early as can be, but for one that only later operations of
     /// its kind use.
     fn ranks(&self) -> Vec<usize> {
         let mut ranks = vec![0; self.kinds.len()];
+        let for_products = self.for_products();
+        let is_apart = |used: usize, number: usize| {
+            self.kinds[used] != self.kinds[number] || for_products[number] && self.is_stored(used)
+        };
         for number in 0..ranks.len() {
             for used in &self.uses[number] {
-                let apart = usize::from(self.kinds[*used] != self.kinds[number]);
+                let apart = usize::from(is_apart(*used, number));
                 ranks[number] = ranks[number].max(ranks[*used] + apart);
             }
         }
         for number in (0..ranks.len()).rev() {
             let users = &self.users[number];
-            let alike = |user: &usize| self.kinds[*user] == self.kinds[number];
-            if self.leaves[number] || !users.iter().all(alike) {
+            let is_with = |user: &usize| !is_apart(number, *user);
+            if self.leaves[number] || !users.iter().all(is_with) {
                 continue;
             }
             if let Some(first) = users.iter().map(|user| ranks[*user]).min() {

@@ -379,12 +379,18 @@ impl<'m> Builder<'m> {
         let length = tensor.shape[0] as usize;
         self.charge(8 + 8 * length as u64)?;
         let slots = inputs.memory.alloc(1 + length);
+        if slots.is_null() {
+            return Err(Problem::Memory);
+        }
         // SAFETY: that many slots were allocated, and nothing else refers to them.
         let slots = unsafe { std::slice::from_raw_parts_mut(slots.cast(), 1 + length) };
         slots[0] = std::mem::MaybeUninit::new(length as u64);
-        let elements = tensor.bytes.chunks_exact(elem.bytes());
-        for (slot, bytes) in slots[1..].iter_mut().zip(elements) {
-            slot.write(u64::from(crate::output::bits(elem, bytes)));
+        let mut elements = tensor.bytes.chunks_exact(elem.bytes());
+        for slot in &mut slots[1..] {
+            let element = elements
+                .next()
+                .map(|bytes| crate::output::bits(elem, bytes));
+            slot.write(u64::from(element.unwrap_or(0)));
         }
         self.values.push(slots.as_ptr() as u64);
         Ok(true)

@@ -66,6 +66,54 @@ fn a_comparison_of_a_value_with_itself() {
     );
 }
 
+/// Upstream makes a constant of such a difference, which cannot have lengths.
+#[test]
+fn integers_less_themselves() {
+    check(
+        "fn main(x: i32[n], y: i32[n, m]) -> (i32[n, m], i32[n], i32[n], i32[n, 3]) {
+          let zero = fill([n], 0);
+          let i = iota([n, m], 0);
+          (abs(i * i) - ((i - i) - iota([n, m], 0)) + y, x - x, -zero, iota([n, 3], 1) - iota([n, 3], 1))
+        }",
+        &[],
+        &[
+            r#"{"x":[7,-8],"y":[[1,2,3],[4,5,6]]}"#,
+            r#"{"x":[],"y":[]}"#,
+            r#"{"x":[1],"y":[[]]}"#,
+        ],
+    );
+}
+
+/// What is multiplied again is stored: computed anew for each product, it takes a compiler minutes.
+#[test]
+fn products_of_products_over_lengths() {
+    let text = "dim A, B
+        param p1: f32[A, B]  param p2: f32[A, B]
+        fn main(x: f32[n, A], y: f32[m, A]) -> (f32[n, A], f32[n, A], f32[m, A], f32[n, n], f32[n, A]) {
+          (tanh(attend(x + 0.25 * f32(abs(iota([n, A], 0)) % 5), attend(tanh(y @ p1), x @ p2, x), y)),
+           attend(attend(x, y, y), y, y), attend(y, x, attend(x, y, y)),
+           tanh(x @ transpose(x) @ (x @ transpose(x))), x @ (transpose(y) @ y))
+        }";
+    let model = Model::from_text(text, &[("A", 5), ("B", 3)], &mut Rng::new(3));
+    let begin = std::time::Instant::now();
+    model.compile(&[]);
+    assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+    let row = |k: usize| {
+        format!(
+            "[{},0.5,-1,0.25,{}]",
+            0.2 * (k % 5) as f32,
+            0.1 * (k % 7) as f32
+        )
+    };
+    let rows = |count: usize| (0..count).map(row).collect::<Vec<_>>().join(",");
+    let lines: Vec<String> = [(1, 1), (3, 2), (0, 3), (2, 0), (28, 17)]
+        .iter()
+        .map(|(n, m)| format!(r#"{{"x":[{}],"y":[{}]}}"#, rows(*n), rows(*m)))
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    check(text, &[("A", 5), ("B", 3)], &lines);
+}
+
 /// Each call makes two, so that no limit on depth is met in a lifetime.
 #[test]
 fn recursion_that_records_nothing_counts_steps() {
