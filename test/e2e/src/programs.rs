@@ -43,6 +43,8 @@ pub struct Traits {
     pub extreme: bool,
     /// Indices may be out of range.
     pub errors: bool,
+    /// Values are shown.
+    pub debug: bool,
 }
 
 impl Traits {
@@ -55,6 +57,7 @@ impl Traits {
             (self.integers, "integers"),
             (self.extreme, "extreme"),
             (self.errors, "errors"),
+            (self.debug, "debug"),
         ];
         let names = all.iter().filter(|(is_set, _)| *is_set);
         names.map(|(_, name)| *name).collect()
@@ -79,6 +82,7 @@ impl RandomProgram {
             integers: likely(3),
             extreme: likely(5),
             errors: likely(6),
+            debug: likely(6),
         };
         RandomProgram::with(traits, rng)
     }
@@ -232,7 +236,7 @@ impl Writer<'_> {
 
     /// A type; what has parts has them of types `depth` less deep.
     fn ty(&mut self, depth: usize) -> Ty {
-        let choices = if depth == 0 { 9 } else { 13 };
+        let choices = if depth == 0 { 10 } else { 14 };
         match self.rng.below(choices) {
             0 => Ty::f32(&["A"]),
             1 => Ty::F32,
@@ -241,19 +245,21 @@ impl Writer<'_> {
             4 => Ty::Tensor(Elem::I32, self.shape()),
             5 => Ty::Tensor(Elem::Bool, self.shape()),
             6..=8 => Ty::Tensor(Elem::F32, self.shape()),
-            9 => Ty::Tuple(vec![self.ty(depth - 1), self.ty(depth - 1)]),
-            10 => Ty::Array(Box::new(self.fixed_ty())),
+            9 => Ty::Str,
+            10 => Ty::Tuple(vec![self.ty(depth - 1), self.ty(depth - 1)]),
+            11 => Ty::Array(Box::new(self.fixed_ty())),
             _ => Ty::Box,
         }
     }
 
     /// A type of elements of an array: the same shape in all of them.
     fn fixed_ty(&mut self) -> Ty {
-        match self.rng.below(5) {
+        match self.rng.below(6) {
             0 => Ty::f32(&["A"]),
             1 => Ty::I32,
             2 => Ty::F32,
             3 => Ty::Tuple(vec![Ty::f32(&["B"]), Ty::I32]),
+            4 => Ty::Str,
             _ => Ty::f32(&["B", "1"]),
         }
     }
@@ -314,6 +320,10 @@ impl Writer<'_> {
             Ty::F32 => "0.25".to_owned(),
             Ty::I32 => self.literal(),
             Ty::Bool => "true".to_owned(),
+            Ty::Str => format!(
+                "\"{}\"",
+                self.rng.pick(&["", "a", "seven b", "eight by", "é"])
+            ),
             Ty::Tensor(Elem::F32, shape) => self.plain_floats(shape, scope),
             Ty::Tensor(Elem::I32, shape) => format!("iota({}, 0)", shape_text(shape)),
             Ty::Tensor(Elem::Bool, shape) => format!("(iota({}, 0) > 0)", shape_text(shape)),

@@ -5,7 +5,7 @@ use super::{DEPTH, Function, Scope, Writer};
 
 impl Writer<'_> {
     pub(super) fn control(&mut self, ty: &Ty, scope: &Scope, depth: usize) -> String {
-        match self.rng.below(9) {
+        match self.rng.below(if self.traits.debug { 11 } else { 9 }) {
             0 => self.binding(ty, scope, depth),
             1 | 2 => {
                 let condition = self.expr(&Ty::Bool, scope, depth - 1);
@@ -34,6 +34,11 @@ impl Writer<'_> {
             5 => self.fold(ty, scope, depth),
             6 => self.counted(ty, scope, depth),
             7 if self.traits.decisions => self.decision(ty, scope, depth),
+            9 | 10 => format!(
+                "debug(\"{}\", {})",
+                self.name(),
+                self.expr(ty, scope, depth - 1)
+            ),
             _ => self.integer_match(ty, scope, depth),
         }
     }

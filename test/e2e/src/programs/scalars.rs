@@ -106,7 +106,7 @@ impl Writer<'_> {
 
     /// `bool`
     pub(super) fn truth(&mut self, scope: &Scope, depth: usize) -> String {
-        match self.rng.below(5) {
+        match self.rng.below(6) {
             0 | 1 => {
                 let (x, y) = (
                     self.expr(&Ty::I32, scope, depth - 1),
@@ -124,6 +124,13 @@ impl Writer<'_> {
                 format!("({x} {operator} {y})")
             }
             3 => format!("(!{})", self.expr(&Ty::Bool, scope, depth - 1)),
+            5 => {
+                let (x, y) = (
+                    self.expr(&Ty::Str, scope, depth - 1),
+                    self.expr(&Ty::Str, scope, depth - 1),
+                );
+                format!("({x} {} {y})", self.rng.pick(&["==", "!="]))
+            }
             _ if self.traits.extreme && self.traits.decisions => {
                 format!("({} > 0.5)", self.expr(&Ty::F32, scope, depth - 1))
             }

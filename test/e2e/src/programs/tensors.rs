@@ -199,7 +199,7 @@ impl Writer<'_> {
         let ty = Ty::f32(&[row, column]);
         let is_scores = is_instance(column);
         let x = self.expr(&ty, scope, depth - 1);
-        match self.rng.below(10) {
+        match self.rng.below(11) {
             0 | 1 if !is_scores => {
                 let y = self.expr(&Ty::f32(&[row, inner]), scope, depth - 1);
                 format!("({y} @ {} + {x})", self.param(&[inner, column]))
@@ -248,12 +248,32 @@ impl Writer<'_> {
                 let y = self.expr(&ty, scope, depth - 1);
                 format!("concat({x}, {y}, axis = 0)[0..{row}]")
             }
+            10 => self.scattered(&ty, row, &x, scope, depth),
             9 => format!(
                 "fill({}, {})",
                 shape_text(&[row, column]),
                 self.expr(&Ty::F32, scope, depth - 1)
             ),
             _ => format!("(0.75 * {x} - 0.125)"),
+        }
+    }
+
+    /// A tensor of `row` rows, some of them replaced by others or with others added.
+    fn scattered(
+        &mut self,
+        ty: &Ty,
+        row: &'static str,
+        x: &str,
+        scope: &Scope,
+        depth: usize,
+    ) -> String {
+        let numbers = self.expr(&Ty::Tensor(Elem::I32, vec![row]), scope, depth - 1);
+        let y = self.expr(ty, scope, depth - 1);
+        let function = *self.rng.pick(&["scatter", "scatter_add"]);
+        match self.traits.errors && self.rng.below(3) == 0 {
+            true => format!("{function}({x}, {numbers}, {y})"),
+            // Where there is no row, there is no index either.
+            false => format!("{function}({x}, abs({numbers} % 1000) % max({row}, 1), {y})"),
         }
     }
 
@@ -269,7 +289,8 @@ impl Writer<'_> {
             return self.leaf(&ty, scope);
         }
         let x = self.expr(&ty, scope, depth - 1);
-        match self.rng.below(9) {
+        match self.rng.below(10) {
+            9 => self.scattered(&ty, shape[0], &x, scope, depth),
             0 => format!(
                 "iota({}, {})",
                 shape_text(shape),

@@ -18,6 +18,7 @@ pub enum Ty {
     F32,
     I32,
     Bool,
+    Str,
     Tensor(Elem, Shape),
     Tuple(Vec<Ty>),
     Array(Box<Ty>),
@@ -59,6 +60,7 @@ impl fmt::Display for Ty {
             Ty::F32 => f.write_str("f32"),
             Ty::I32 => f.write_str("i32"),
             Ty::Bool => f.write_str("bool"),
+            Ty::Str => f.write_str("str"),
             Ty::Tensor(elem, shape) => write!(f, "{elem}{}", shape_text(shape)),
             Ty::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(Ty::to_string).collect();
