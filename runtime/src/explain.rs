@@ -5,8 +5,8 @@
 //!
 //! * a *decision*: instances wait for a flush, and only those that wait share its launches;
 //! * *misalignment*: calls of one kernel that do not depend on each other are launched apart, because
-//!   they lie at different depths. The fewest launches that dependencies allow are the calls of the
-//!   kernel on the longest way through the graph ([`CallGraph::fewest_launches`]);
+//!   they lie at different depths or in different phases. The fewest launches that dependencies allow
+//!   are the calls of the kernel on the longest way through the graph ([`CallGraph::fewest_launches`]);
 //! * an *unshared matrix*: a product reads one matrix a row, although the matrix is a parameter.
 //!
 //! What a launch costs whatever its rows is estimated from all launches of its kernel
@@ -229,7 +229,7 @@ fn misalignment(kernel: &Kernel, launches: &Launches, fewest: u64) -> Option<Los
         block: Some(kernel.name.clone()),
         why: format!(
             "{} launches of {:.1} rows, where what they read allows {fewest}: its calls lie at \
-             different depths",
+             different depths, or in different phases",
             launches.launches,
             ratio(launches.rows, launches.launches)
         ),

@@ -6,6 +6,7 @@ use super::body::{Body, Why, substitute_variables};
 use super::builtins::{BUILTINS, is_builtin};
 use super::collect::may_agree;
 use super::items::Signature;
+use super::operators::is_flexible;
 use super::resolve::plural;
 use crate::diagnostic::Diagnostic;
 use crate::dims::Poly;
@@ -13,7 +14,7 @@ use crate::hir::{self, Kind};
 use crate::program::Span;
 use crate::suggest::{known_elsewhere, nearest};
 use crate::syntax::ast::{self, Arg};
-use crate::types::Ty;
+use crate::types::{F32, Ty};
 
 /// The arguments of a built-in, with `axis = …` set apart.
 pub struct Args<'a> {
@@ -187,20 +188,25 @@ impl Body<'_> {
             .map(|arg| self.infer.shallow(&arg.ty))
             .collect();
         let items = self.items;
-        let fitting: Vec<usize> = candidates
-            .iter()
-            .copied()
-            .filter(|candidate| {
+        let fitting = |fits: &dyn Fn(&Ty, usize) -> bool| -> Vec<usize> {
+            let fits = |candidate: &usize| {
                 items.functions.get(*candidate).is_some_and(|signature| {
+                    let mut params = signature.params.iter().zip(0..);
                     signature.params.len() == types.len()
-                        && signature
-                            .params
-                            .iter()
-                            .zip(&types)
-                            .all(|((_, p), t)| may_agree(p, t))
+                        && params.all(|((_, param), index)| fits(param, index))
                 })
-            })
-            .collect();
+            };
+            candidates.iter().copied().filter(fits).collect()
+        };
+        let agrees = |param: &Ty, index: usize| may_agree(param, &types[index]);
+        let exact = fitting(&agrees);
+        // An integer literal is an f32 where nothing takes an i32.
+        let fitting = match exact.is_empty() {
+            true => fitting(&|param, index| {
+                agrees(param, index) || is_flexible(values[index]) && may_agree(param, &F32)
+            }),
+            false => exact,
+        };
         let [function] = fitting.as_slice() else {
             if types.iter().any(|ty| matches!(ty, Ty::Error)) {
                 return self.error(span);
@@ -225,15 +231,20 @@ impl Body<'_> {
         };
         let call = self.instantiate(signature);
         let mut coerced = Vec::new();
-        for (arg, ((param, _), ty)) in checked
+        for ((arg, written), ((param, _), ty)) in checked
             .into_iter()
+            .zip(values)
             .zip(signature.params.iter().zip(&call.params))
         {
             let why = Why {
                 span: Some(&param.span),
                 text: "for this argument",
             };
-            coerced.push(self.coerce(arg, ty, &why));
+            let is_literal = is_flexible(written) && !matches!(arg.ty, Ty::Error);
+            coerced.push(match is_literal {
+                true => self.expect(written, ty, &why),
+                false => self.coerce(arg, ty, &why),
+            });
         }
         self.finish_call(*function, call, coerced, span)
     }

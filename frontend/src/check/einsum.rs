@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
 use crate::hir::{self, Op};
 use crate::program::{Binary, Elem, Reduction, Span};
-use crate::syntax::ast;
+use crate::syntax::ast::{self, Arg};
 use crate::types::Ty;
 
 /// A tensor whose axes have letters.
@@ -20,6 +20,17 @@ struct Lettered {
 
 impl Body<'_> {
     pub fn einsum(&mut self, args: &Args<'_>) -> hir::Expr {
+        if let [Arg::Value(_), Arg::Value(_)] = args.given[..] {
+            self.report(
+                Diagnostic::error("E0302", "`einsum` is of two tensors")
+                    .at(args.span, "one is given")
+                    .note(
+                        "of one, `transpose(x, [1, 0])` puts the axes in another order, and \
+                         `sum(x, axis = 0)` adds up over one",
+                    ),
+            );
+            return self.error(args.span);
+        }
         let Some([written, left, right]) = self.exactly(args) else {
             return self.error(args.span);
         };

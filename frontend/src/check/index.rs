@@ -209,17 +209,23 @@ impl Body<'_> {
         if past_end || empty {
             let shown = self.show(&value.ty);
             let (start, end) = (self.show_dim(&start), self.show_dim(&end));
-            let message = if past_end {
-                format!(
-                    "the slice {start}..{end} ends past {}",
-                    self.show_dim(&whole)
-                )
+            let (message, label) = if past_end {
+                let whole = self.show_dim(&whole);
+                let message = format!("the slice {start}..{end} ends past {whole}");
+                (message, "not within the tensor")
+            } else if negative(&length) {
+                let message = format!("the slice {start}..{end} ends before it begins");
+                (message, "its end is before its start")
             } else {
-                format!("the slice {start}..{end} is empty")
+                let message = format!("the slice {start}..{end} is empty");
+                (
+                    message,
+                    "its end, which it does not hold, is where it begins",
+                )
             };
             self.report(
                 Diagnostic::error("E0407", message)
-                    .at(range, "not within the tensor")
+                    .at(range, label)
                     .see(&value.span, format!("this is `{shown}`")),
             );
             return self.error(span);

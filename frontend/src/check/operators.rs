@@ -9,7 +9,7 @@ use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::types::{BOOL, Dim, F32, Ty};
 
 /// Whether an expression is made of integer literals only, so that it may just as well be f32.
-fn is_flexible(expr: &ast::Expr) -> bool {
+pub fn is_flexible(expr: &ast::Expr) -> bool {
     match &expr.kind {
         ast::ExprKind::Int(_) => true,
         ast::ExprKind::Unary {

@@ -8,7 +8,7 @@ use cohort_abi::manifest::{
     Source, Space, Type as ManifestType,
 };
 use cohort_dialects::builder::name_of;
-use cohort_dialects::location::file_line_col;
+use cohort_dialects::location::{caller_elsewhere, file_line_col};
 use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::ir::{
     Attribute, Location, OperationRef, Type,
@@ -475,11 +475,16 @@ impl Tables {
     }
 }
 
-/// A location as the manifest names it; empty when it is unknown.
+/// A location as the manifest names it; empty when it is unknown. Of code of another file, such as the
+/// prelude, also where it was called.
 fn place(location: Location<'_>) -> String {
-    match file_line_col(location) {
-        Some((file, line, column)) => format!("{file}:{line}:{column}"),
-        None => String::new(),
+    let Some((file, line, column)) = file_line_col(location) else {
+        return String::new();
+    };
+    let place = format!("{file}:{line}:{column}");
+    match caller_elsewhere(location) {
+        Some((file, line, column)) => format!("{place}, called at {file}:{line}:{column}"),
+        None => place,
     }
 }
 

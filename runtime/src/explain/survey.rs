@@ -80,8 +80,8 @@ impl Survey {
         self.graph.build(recorded, buckets);
         match self.graph.fewest_launches() {
             Some(fewest) => {
-                for (kind, fewest) in self.graph.kinds.iter().zip(fewest) {
-                    self.fewest[kind.kernel as usize] += u64::from(fewest);
+                for (kernel, fewest) in fewest {
+                    self.fewest[kernel as usize] += u64::from(fewest);
                 }
             }
             None => self.is_incomplete = true,

@@ -164,39 +164,49 @@ impl CallGraph {
     /// For each call how many calls of its own kind lie on the longest way to it, itself included;
     /// `None` when that would take too much memory.
     pub fn levels(&self) -> Option<Vec<u32>> {
+        let kinds: Vec<u32> = (0..self.kinds.len() as u32).collect();
+        self.levels_of(&kinds, kinds.len())
+    }
+
+    /// The same of groups of kinds: `groups` has the number of each kind's, below `count`.
+    fn levels_of(&self, groups: &[u32], count: usize) -> Option<Vec<u32>> {
         const MAX_CELLS: usize = 1 << 26;
-        let kinds = self.kinds.len();
-        if kinds.checked_mul(self.len())? > MAX_CELLS {
+        if count.checked_mul(self.len())? > MAX_CELLS {
             return None;
         }
-        // A row a call, an entry a kind.
-        let mut chains = vec![0_u32; kinds * self.len()];
+        // A row a call, an entry a group.
+        let mut chains = vec![0_u32; count * self.len()];
         let mut levels = Vec::with_capacity(self.len());
         for call in 0..self.len() {
-            let (before, rest) = chains.split_at_mut(call * kinds);
-            let own = &mut rest[..kinds];
+            let (before, rest) = chains.split_at_mut(call * count);
+            let own = &mut rest[..count];
             for input in self.inputs_of(call) {
                 let input = *input as usize;
-                let input = &before[input * kinds..(input + 1) * kinds];
+                let input = &before[input * count..(input + 1) * count];
                 for (own, input) in own.iter_mut().zip(input) {
                     *own = (*own).max(*input);
                 }
             }
-            let kind = self.kind[call] as usize;
-            own[kind] += 1;
-            levels.push(own[kind]);
+            let group = groups[self.kind[call] as usize] as usize;
+            own[group] += 1;
+            levels.push(own[group]);
         }
         Some(levels)
     }
 
-    /// The fewest launches of each kind that any order can do with: the calls of a kind on one way
-    /// depend on each other.
-    pub fn fewest_launches(&self) -> Option<Vec<u32>> {
-        let mut fewest = vec![0; self.kinds.len()];
-        for (kind, level) in self.kind.iter().zip(self.levels()?) {
-            let fewest = &mut fewest[*kind as usize];
+    /// The fewest launches of each kernel that any order can do with, whatever the phases: the calls of a
+    /// kernel on one way depend on each other. Kernels that nothing calls are not there.
+    pub fn fewest_launches(&self) -> Option<Vec<(u32, u32)>> {
+        let mut kernels: Vec<u32> = self.kinds.iter().map(|kind| kind.kernel).collect();
+        kernels.sort_unstable();
+        kernels.dedup();
+        let group = |kind: &Kind| kernels.partition_point(|kernel| *kernel < kind.kernel) as u32;
+        let groups: Vec<u32> = self.kinds.iter().map(group).collect();
+        let mut fewest = vec![0; kernels.len()];
+        for (kind, level) in (self.kind.iter()).zip(self.levels_of(&groups, kernels.len())?) {
+            let fewest = &mut fewest[groups[*kind as usize] as usize];
             *fewest = level.max(*fewest);
         }
-        Some(fewest)
+        Some(kernels.into_iter().zip(fewest).collect())
     }
 }

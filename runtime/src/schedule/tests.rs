@@ -245,7 +245,8 @@ fn no_policy_does_with_fewer_launches_than_the_bound() {
             segments: &log.segments,
         };
         graph.build(recorded, &buckets);
-        let bound = graph.fewest_launches().unwrap().iter().sum::<u32>() as usize;
+        let bound = graph.fewest_launches().unwrap();
+        let bound = bound.iter().map(|(_, fewest)| *fewest as usize).sum();
         for policy in [
             Policy::Depth,
             Policy::Agenda,
@@ -258,6 +259,26 @@ fn no_policy_does_with_fewer_launches_than_the_bound() {
             );
         }
     }
+}
+
+/// A phase parts what no operand does.
+#[test]
+fn the_fewest_launches_are_those_of_no_phases() {
+    let mut log = Log::default();
+    log.begin_instance();
+    let first = log.call(0, 0, &[]);
+    log.call(0, 1, &[]);
+    log.call(1, 1, &[first]);
+    log.call(0, 2, &[first]);
+    let mut graph = CallGraph::default();
+    let recorded = Recorded {
+        log: &log.log,
+        forms: &vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS],
+        ghosts: &[],
+        segments: &log.segments,
+    };
+    graph.build(recorded, &log.buckets);
+    assert_eq!(graph.fewest_launches(), Some(vec![(0, 2), (1, 1)]));
 }
 
 #[test]
