@@ -99,6 +99,7 @@ impl<'a> Binder<'a> {
                 let diagnostic = Diagnostic::error("E0705", message);
                 self.diagnostics.push(match nearest(name, known.clone()) {
                     Some(near) => diagnostic.note(format!("did you mean `{near}`?")),
+                    None if declared.is_empty() => diagnostic.note("it has none"),
                     None => diagnostic.note(format!(
                         "its dims are {}",
                         known.collect::<Vec<_>>().join(", ")
