@@ -53,11 +53,14 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     let settings = arguments.settings(&parameters).map_err(stop)?;
     let data = Data::read(&arguments.input)?;
     let dev = arguments.dev.as_deref().map(Data::read).transpose()?;
-    for (data, what) in [(Some(&data), "training"), (dev.as_ref(), "development")] {
-        if data.is_some_and(|data| data.instances.is_empty()) {
-            return Err(Stop::usage(format!("the {what} data has no instance")));
-        }
+    if settings.groups.iter().all(|group| group.frozen) {
+        return Err(Stop::usage(
+            "nothing is trained: the program has no parameter of floats that is not frozen",
+        ));
     }
+    data.check("training")?;
+    dev.as_ref()
+        .map_or(Ok(()), |dev| dev.check("development"))?;
     let identity = arguments.identity(&program, dev_program.as_ref(), &data, dev.as_ref());
 
     let mut state = State::new(parameters, &settings.groups);

@@ -323,7 +323,8 @@ impl Trainer<'_> {
         for ((parameter, group), flowed) in each {
             if !group.frozen && !flowed {
                 self.watcher.warn(&format!(
-                    "the parameter `{}` got no gradient in the first epoch: no loss depends on it",
+                    "the gradient of the parameter `{}` was zero in all of the first epoch: perhaps no loss \
+                     depends on it",
                     parameter.name
                 ));
             }

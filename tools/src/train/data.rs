@@ -28,11 +28,30 @@ impl Data {
         })
     }
 
+    /// There must be something.
+    pub fn check(&self, what: &str) -> Result<(), Stop> {
+        if !self.instances.is_empty() {
+            return Ok(());
+        }
+        let first = self
+            .bad
+            .first()
+            .map(|bad| format!(": {}", self.describe(bad)));
+        let first = first.unwrap_or_default();
+        Err(Stop::usage(format!(
+            "the {what} data has no instance{first}"
+        )))
+    }
+
+    fn describe(&self, BadLine { number, reason }: &BadLine) -> String {
+        let path = self.path.display();
+        format!("{path}:{number}: the line is no instance: {reason}")
+    }
+
     /// Names the lines that are no instances, and says how many there are.
     pub fn report(&self, arguments: &Arguments, terminal: &mut Terminal) -> Result<u64, Stop> {
-        for BadLine { number, reason } in &self.bad {
-            let path = self.path.display();
-            let sentence = format!("{path}:{number}: the line is no instance: {reason}");
+        for bad in &self.bad {
+            let sentence = self.describe(bad);
             if arguments.stop_on_failure {
                 return Err(Stop::failed(sentence));
             }

@@ -93,7 +93,7 @@ fn a_training_learns_and_writes_all_that_is_asked_for() {
         "{ALL} --epochs 12 --output w.safetensors --log log.jsonl --plot p.svg"
     ));
     let outcome = outcome.expect_code(0).expect_message(&[
-        "the parameter `idle` got no gradient in the first epoch",
+        "the gradient of the parameter `idle` was zero in all of the first epoch",
         "epoch 12: loss",
         "dev loss",
         "zeros 1.0000",
@@ -241,6 +241,10 @@ fn mistakes_are_refused_before_anything_is_written() {
         ),
         ("--output train.jsonl", &["would overwrite"]),
         ("--output w.safetensors --patience 3", &["--dev"]),
+        (
+            "--output w.safetensors --group *:frozen",
+            &["nothing is trained"],
+        ),
         (
             "--output w.safetensors --checkpoint no/c.ck",
             &["cannot write", "c.ck"],

@@ -32,3 +32,15 @@ fn a_tape_is_read_up_to_its_mark() {
     }
     assert_eq!(seen.len(), 8, "tapes of all lengths");
 }
+
+#[test]
+fn nested_lists_have_their_values() {
+    let answers = answers("listops");
+    let is_right = |(input, output): &&(Json, Json)| input["e"]["List"]["value"] == *output;
+    let right = answers.iter().filter(is_right).count();
+    assert!(
+        right * 100 >= answers.len() * 90,
+        "{right} of {} are right",
+        answers.len()
+    );
+}
