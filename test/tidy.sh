@@ -41,6 +41,10 @@ compiled_code_and_runtime_meet_in_the_abi() {
     dependencies cohort-runtime | grep '^cohort-' | grep -vxE 'cohort-(runtime|abi)'
 }
 
+training_knows_neither_compiler_nor_runtime() {
+    dependencies cohort-train | grep '^cohort-' | grep -vx cohort-train
+}
+
 every_pass_has_its_tests() {
     local file name
     while IFS= read -r file; do
@@ -78,6 +82,7 @@ check 'the oracle knows no MLIR' without_mlir cohort-oracle
 check 'batch-run can be built without the compiler' without_mlir cohort-tools --no-default-features
 check 'the oracle shares only the typed program' oracle_shares_only_the_typed_program
 check 'compiled code and runtime meet in the ABI' compiled_code_and_runtime_meet_in_the_abi
+check 'training knows neither compiler nor runtime' training_knows_neither_compiler_nor_runtime
 check 'every pass has a file of its name and tests' every_pass_has_its_tests
 check 'every folder of pass tests has its pass' every_folder_of_tests_has_its_pass
 check 'no model is known to the compiler by name' no_model_is_known_by_name
