@@ -3,6 +3,7 @@
 #[cfg(feature = "compiler")]
 pub mod compile;
 pub mod exit;
+pub mod formats;
 pub mod model;
 #[cfg(feature = "compiler")]
 pub mod opt;

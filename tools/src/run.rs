@@ -25,6 +25,7 @@ use clap::Parser;
 use cohort_runtime::{Session, Stats, Weights, memory};
 
 use crate::exit::{FAILED, SUCCESS, Stop, stop};
+use crate::formats::Format;
 use crate::model;
 use crate::output::{Document, Lines};
 use args::Arguments;
@@ -80,9 +81,14 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| sandbox::open(arguments, path));
     let stats_file = open(&arguments.stats).transpose()?;
     let explain_file = open(&arguments.explain_output).transpose()?;
-    let input = files::input(&arguments.input)?;
-    let output = Lines::open(&arguments.output)?;
-    watch.keep(&output);
+    let is_lines = |path: &PathBuf| Format::of(path) == Format::Lines;
+    let input = is_lines(&arguments.input).then(|| files::input(&arguments.input));
+    let input = input.transpose()?;
+    let output = is_lines(&arguments.output).then(|| Lines::open(&arguments.output));
+    let output = output.transpose()?;
+    if let Some(output) = &output {
+        watch.keep(output);
+    }
     if arguments.inside_sandbox {
         sandbox::enter()?;
     }
@@ -100,25 +106,41 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let mut bar = progress::Bar::new(arguments);
     let mut show = |progress| bar.show(progress);
     let mut compared = None;
-    let result = match (arguments.benchmark_repetitions, &arguments.expect) {
-        (Some(repetitions), _) => {
-            let is_warm = arguments.benchmark_warm;
-            session.benchmark(input, output.clone(), repetitions, is_warm, &mut show)
+    let result = match (input, output.clone()) {
+        (Some(input), Some(output)) => match (arguments.benchmark_repetitions, &arguments.expect) {
+            (Some(repetitions), _) => {
+                let is_warm = arguments.benchmark_warm;
+                session.benchmark(input, output, repetitions, is_warm, &mut show)
+            }
+            (None, None) => session.run_stream(input, output, &mut show),
+            (None, Some(path)) => {
+                let mut comparison = Comparison::new(output, path, arguments.tolerance)?;
+                let result = session.run_stream(input, &mut comparison, &mut show);
+                compared = Some(comparison.finish());
+                result
+            }
         }
-        (None, None) => session.run_stream(input, output.clone(), &mut show),
-        (None, Some(path)) => {
-            let mut comparison = Comparison::new(output.clone(), path, arguments.tolerance)?;
-            let result = session.run_stream(input, &mut comparison, &mut show);
-            compared = Some(comparison.finish());
-            result
-        }
+        .map_err(stop),
+        #[cfg(feature = "formats")]
+        (input, output) => crate::formats::run(
+            &mut session,
+            &config,
+            (&arguments.input, input),
+            (&arguments.output, output),
+            &mut show,
+        ),
+        #[cfg(not(feature = "formats"))]
+        _ => Err(Stop::usage("this batch-run was built for JSON Lines alone")),
     };
     bar.finish();
-    let mut stats = result.map_err(|error| {
-        output.keep();
-        stop(error)
+    let mut stats = result.inspect_err(|_| {
+        if let Some(output) = &output {
+            output.keep();
+        }
     })?;
-    output.finish()?;
+    if let Some(output) = output {
+        output.finish()?;
+    }
     stats.compile_seconds = compile_seconds;
     stats.wall_seconds = begin.elapsed().as_secs_f64();
     if let Some(file) = stats_file {

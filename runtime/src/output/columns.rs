@@ -79,6 +79,17 @@ impl Columns {
         }
     }
 
+    /// Appends an instance that other columns of the same program have; it keeps its number.
+    pub fn push(&mut self, other: &Columns, instance: usize) {
+        for (column, more) in self.columns.iter_mut().zip(&other.columns) {
+            let (bytes, words) = more.get(instance);
+            column.bytes.extend_from_slice(bytes);
+            column.words.extend_from_slice(words);
+            column.ends.push([column.bytes.len(), column.words.len()]);
+        }
+        self.instances.push(other.instances[instance].clone());
+    }
+
     /// Appends an instance without a result.
     pub fn append_error(&mut self, id: &str, error: InstanceError) {
         for column in &mut self.columns {

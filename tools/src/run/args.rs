@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::Parser;
 use cohort_runtime::Batch;
 
-use super::explain::Format;
+use super::explain;
 use super::gradients::Gradients;
 use crate::exit::Stop;
+use crate::formats::Format;
 use crate::model::Kind;
 use crate::model::args::{Device, ModelArguments, parse_seconds};
 use crate::output::{self, Named};
@@ -23,10 +24,12 @@ use crate::output::{self, Named};
 pub struct Arguments {
     #[command(flatten)]
     pub model: ModelArguments,
-    /// The instances, one JSON object a line; `-` is stdin
+    /// The instances, one JSON object a line, or, by its name, an `.npz`, `.npy`, `.arrow` or `.parquet`;
+    /// `-` is stdin
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub input: PathBuf,
-    /// Where to write the results, one JSON object a line; `-` is stdout
+    /// Where to write the results, one JSON object a line, or, by its name, as such a file, which is
+    /// written at the end; `-` is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
     /// Run an artifact in a process of its own that can reach no file, network or other process, only
@@ -75,7 +78,7 @@ pub struct Arguments {
         long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
         default_missing_value = "text", conflicts_with_all = ["oracle", "verify_batch_invariance"]
     )]
-    pub explain: Option<Format>,
+    pub explain: Option<explain::Format>,
     /// Where `--explain` writes, in place of stderr; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "explain")]
     pub explain_output: Option<PathBuf>,
@@ -154,9 +157,40 @@ impl Arguments {
         output::refuse_same(&written, &read)
     }
 
+    /// Files other than JSON Lines where they cannot be.
+    fn refuse_tables(&self) -> Result<(), Stop> {
+        let of_lines = [
+            (self.sandbox, "--sandbox"),
+            (self.oracle, "--oracle"),
+            (self.expect.is_some(), "--expect"),
+            (
+                self.benchmark_repetitions.is_some(),
+                "--benchmark-repetitions",
+            ),
+            (
+                self.verify_batch_invariance.is_some(),
+                "--verify-batch-invariance",
+            ),
+        ];
+        for path in [&self.input, &self.output] {
+            Format::of(path).check(path)?;
+            if Format::of(path) == Format::Lines {
+                continue;
+            }
+            if let Some((_, option)) = of_lines.iter().find(|(is_given, _)| *is_given) {
+                return Err(Stop::usage(format!(
+                    "`{option}` is for JSON Lines, and {} is none by its name",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Options that make no sense together, or in this build.
     pub fn refuse_unsupported(&self) -> Result<(), Stop> {
         self.model.refuse_unsupported(self.oracle)?;
+        self.refuse_tables()?;
         if self.sandbox && self.model.device != Device::Cpu {
             return Err(Stop::usage(
                 "`--sandbox` is for `--device cpu`: a GPU's driver needs what the sandbox forbids",

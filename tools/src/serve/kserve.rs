@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
-use super::signature::{Numbers, example, numbers, text};
+use super::signature::{example, text};
+use crate::formats::numbers::{Numbers, numbers};
 
 const BYTES: &str = "BYTES";
 /// The program has no versions of its own.
