@@ -82,13 +82,10 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
         return Err("it is in Fortran's order; save numpy.ascontiguousarray of it".to_owned());
     }
     let size = ty.size_field();
-    let count = shape
-        .iter()
-        .copied()
-        .fold(Some(1_u64), |count, dim| match dim {
-            0 => Some(0),
-            _ => count?.checked_mul(dim),
-        });
+    let count = match shape.contains(&0) {
+        true => Some(0),
+        false => (shape.iter()).try_fold(1_u64, |count, dim| count.checked_mul(*dim)),
+    };
     let expected = count.and_then(|count| count.checked_mul(size));
     if expected != Some(data.len() as u64) {
         return Err(format!(
