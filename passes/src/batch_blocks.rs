@@ -61,10 +61,13 @@ use melior::{
 };
 
 use crate::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, name_attribute, nested_ops, replace_uses,
-    set_type, top_level,
+    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_within, name_attribute,
+    nested_ops, op_key, replace_uses, set_attribute, set_type, top_level,
 };
+use crate::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::pass::{Outcome, PassInfo, error};
+pub use products::named;
+pub use shapes::listed;
 use rules::Batcher;
 
 pub const PASS: PassInfo = PassInfo {
@@ -90,13 +93,26 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             .filter_map(|op| name_attribute(op, "sym_name"))
             .collect(),
         dims: Vec::new(),
+        gradients: functions_of(module)
+            .into_iter()
+            .filter(|function| function.has_attribute(GRADIENT))
+            .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+            .collect(),
+        differentiated: HashSet::new(),
+        dropped: Vec::new(),
     };
     let blocks: Vec<_> = nested_ops(module)
         .into_iter()
         .filter(|op| name_of(*op) == "cfb.block")
         .collect();
     for block in blocks {
-        record_block(context, &mut kernels, block)?;
+        let dropped = kernels.dropped.iter().map(|function| op_key(*function));
+        if !is_within(block, &dropped.collect()) {
+            record_block(context, &mut kernels, block)?;
+        }
+    }
+    for function in std::mem::take(&mut kernels.dropped) {
+        erase(function);
     }
     stacks::record_stacks(context, &mut kernels, module)?;
     if !kernels.dims.is_empty() {
@@ -115,10 +131,19 @@ struct Kernels<'c> {
     symbols: HashSet<String>,
     /// The dims that kernels name.
     dims: Vec<String>,
+    /// The gradient functions of blocks that are no kernels yet.
+    gradients: HashMap<String, OperationRef<'c, 'c>>,
+    /// The kernels that have one.
+    differentiated: HashSet<String>,
+    /// The gradient functions of blocks that are equal to others.
+    dropped: Vec<OperationRef<'c, 'c>>,
 }
 
+/// The attribute of a gradient function that names its kernel.
+pub const GRADIENT_OF: &str = "cfb.gradient_of";
+
 /// Whether each operand of a block is the same parameter for all instances.
-fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
+pub fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
     let reuse = block
         .attribute("reuse")
         .ok()
@@ -228,6 +253,7 @@ fn record_block<'c>(
         }
     }
     let name = kernels.unify(context, kernel, &base);
+    kernels.give_gradient(context, block, &name);
 
     let Some(before) = Builder::before(context, block) else {
         return Ok(());
@@ -317,6 +343,22 @@ impl<'c> Dims<'c> {
 }
 
 impl<'c> Kernels<'c> {
+    /// The gradient function of a block becomes that of its kernel, if that has none yet.
+    fn give_gradient(&mut self, context: &'c Context, block: OperationRef<'c, 'c>, name: &str) {
+        let Some(gradient) = name_attribute(block, OF_BLOCK) else {
+            return;
+        };
+        let Some(function) = self.gradients.remove(&gradient) else {
+            return;
+        };
+        if self.differentiated.insert(name.to_owned()) {
+            let kernel = StringAttribute::new(context, name).into();
+            set_attribute(function, GRADIENT_OF, kernel);
+        } else {
+            self.dropped.push(function);
+        }
+    }
+
     /// Gives a kernel its name, or drops it in favour of an equal one.
     fn unify(&mut self, context: &'c Context, kernel: OperationRef<'c, 'c>, base: &str) -> String {
         // The generic form is the same text for the same operation, whatever stands around it.

@@ -30,6 +30,7 @@
 //!
 //! A block of more than 256 operations, such as many layers one after another, is cut into several where
 //! the fewest numbers go from one to the next ([`cut`](self::cut)).
+//! A function that has blocks already is left as it is.
 //!
 //! With the module's attribute `cfb.granularity = "operator"` each tensor operation is a block of its
 //! own; operations that only say how an operand is read (slices, reshapes, broadcasts) are copied
@@ -88,6 +89,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let by_operator = granularity.as_deref() == Some("operator");
     let by_function = granularity.as_deref() == Some("function");
     for function in functions_of(module) {
+        // Formed already; those of gradients come later.
+        if nested_ops(function).iter().any(|op| name_of(*op) == "cfb.block") {
+            continue;
+        }
         let name = name_attribute(function, "sym_name").unwrap_or_default();
         destinations::bring_in(context, function);
         let blocks = Former {

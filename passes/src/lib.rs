@@ -7,6 +7,7 @@ pub mod balance_branches;
 pub mod batch_blocks;
 pub mod calls;
 pub mod cpu;
+pub mod differentiate_blocks;
 pub mod explain_batching;
 pub mod extents;
 pub mod find_phases;

@@ -46,6 +46,7 @@ mod decisions;
 mod emit;
 mod entry;
 mod function;
+mod gradients;
 mod growth;
 mod ragged;
 mod records;

@@ -44,6 +44,7 @@ pub const PASSES: &[PassInfo] = &[
     operand_reuse::PASS,
     static_depth::PASS,
     crate::find_phases::PASS,
+    crate::differentiate_blocks::PASS,
     batch_blocks::PASS,
     crate::balance_branches::PASS,
     accumulate_products::PASS,
@@ -183,6 +184,15 @@ const TO_BLOCKS: &[Step] = &[
     ),
 ];
 
+/// After those, where gradients are wanted: blocks of what the backward of blocks is.
+const TO_GRADIENTS: &[Step] = &[
+    Step::Ours(crate::differentiate_blocks::PASS),
+    Step::Upstream("canonicalize,cse"),
+    Step::Ours(form_blocks::PASS),
+    Step::Ours(operand_reuse::PASS),
+    Step::Upstream("canonicalize,cse"),
+];
+
 const TO_BATCHED: &[Step] = &[
     Step::Ours(batch_blocks::PASS),
     Step::Upstream("canonicalize,cse"),
@@ -282,6 +292,8 @@ pub struct Options {
     pub gpu: bool,
     /// Of products in that code.
     pub precision: Precision,
+    /// Make the functions that gradients are computed by as well.
+    pub gradients: bool,
     without: Vec<String>,
 }
 
@@ -321,7 +333,20 @@ impl Options {
 
     /// The steps that lead to a stage from the one before it.
     pub fn steps(&self, stage: Stage) -> impl Iterator<Item = &'static Step> {
-        steps(stage).iter().filter(|step| match step {
+        let to_gradients = match self.gradients && stage == Stage::Blocks {
+            true => TO_GRADIENTS,
+            false => &[],
+        };
+        let steps = steps(stage).iter().chain(to_gradients);
+        steps.filter(move |step| match step {
+            // Blocks are differentiated as far as the parameters themselves.
+            Step::Optional(pass, _)
+                if self.gradients
+                    && stage == Stage::Blocks
+                    && pass.name == hoist_constants::PASS.name =>
+            {
+                false
+            }
             Step::Optional(pass, _) => self.without.iter().all(|name| name != pass.name),
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Gpu(_) => self.gpu,

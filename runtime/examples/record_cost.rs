@@ -98,6 +98,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         debugs: vec![],
         forces: vec![],
         computed: vec![],
+        gradients: None,
         dims: vec![],
     };
     for batch in [16, 256, 10_000] {

@@ -98,6 +98,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             space: 0,
         }],
         computed: vec![],
+        gradients: None,
         dims: vec![],
     };
     // Seconds to record and to execute, the best of some repetitions.

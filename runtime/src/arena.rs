@@ -263,6 +263,7 @@ pub(crate) mod tests {
             debugs: vec![],
             forces: vec![],
             computed: vec![],
+            gradients: None,
             dims: vec![],
         }
     }

@@ -22,8 +22,10 @@ use std::time::{Duration, Instant};
 use cohort_abi::Handle;
 
 use crate::align::Alignment;
+use crate::backward::{Backward, Taped, loss_space, number_at};
 use crate::error::Error;
 use crate::execute::Generation;
+use crate::failure::InstanceError;
 use crate::feed::{Feed, Next};
 use crate::instance::{Instance, Machine, Status, Ticket};
 use crate::session::Progress;
@@ -66,6 +68,9 @@ pub struct Engine {
     idle: Vec<Box<Instance>>,
     /// Those that must run again, each alone.
     crowded: VecDeque<Ticket>,
+    /// Gradients, where they are wanted, and the instances that they are still to be computed of.
+    backward: Option<Backward>,
+    taped: Vec<Taped>,
     /// What was computed, oldest first, and the number of the first of them.
     generations: VecDeque<Generation>,
     first_generation: u64,
@@ -89,6 +94,8 @@ impl Engine {
             alive: Vec::new(),
             idle: Vec::new(),
             crowded: VecDeque::new(),
+            backward: None,
+            taped: Vec::new(),
             generations: VecDeque::new(),
             first_generation: 0,
             spare: Vec::new(),
@@ -99,6 +106,19 @@ impl Engine {
             decisions: Vec::new(),
             alignment: Alignment::default(),
         }
+    }
+
+    /// From now on gradients are computed.
+    pub fn differentiate(&mut self, backward: Backward) {
+        self.backward = Some(backward);
+    }
+
+    pub fn backward(&self) -> Option<&Backward> {
+        self.backward.as_ref()
+    }
+
+    pub fn backward_mut(&mut self) -> Option<&mut Backward> {
+        self.backward.as_mut()
     }
 
     /// Runs all instances of the feed.
@@ -117,6 +137,7 @@ impl Engine {
             }
             self.flush(machine, report)?;
             self.deliver(machine, feed, report)?;
+            self.go_back(machine, feed, report)?;
             self.release(machine);
             self.decide(machine, report)?;
         }
@@ -132,6 +153,7 @@ impl Engine {
     fn begin(&mut self, machine: &mut Machine<'_>, chunks: usize) {
         self.alive.clear();
         self.crowded.clear();
+        self.taped.clear();
         self.shown.clear();
         self.generations.clear();
         self.first_generation = 0;
@@ -332,6 +354,7 @@ impl Engine {
         for index in 0..self.alive.len() {
             let instance = &self.alive[index];
             let ticket = instance.ticket;
+            let not_finite;
             let result = match &instance.status {
                 Status::Forced { .. } | Status::Shown(_) => {
                     self.held_bytes += instance.held_bytes();
@@ -348,7 +371,13 @@ impl Engine {
                     }
                     continue;
                 }
-                Status::Finished => Ok(instance.results()),
+                Status::Finished => match self.loss_of(machine, instance)? {
+                    Some(error) => {
+                        not_finite = error;
+                        Err(&not_finite)
+                    }
+                    None => Ok(instance.results()),
+                },
                 Status::Failed(error) => {
                     self.wasted_rows += instance.computed_rows();
                     Err(error)
@@ -363,7 +392,19 @@ impl Engine {
                 let written = unsafe { sink.put(ticket.number, id, result, machine.executor)? };
                 report.stats.failed += u64::from(!written);
             }
-            feed.done(ticket.chunk, machine)?;
+            match self.backward.is_some() && result.is_ok() {
+                // Its inputs are needed until then.
+                true => {
+                    let loss = self.alive[index].loss();
+                    self.taped.push(Taped {
+                        number: ticket.number,
+                        chunk: ticket.chunk,
+                        tape: self.alive[index].take_tape(),
+                        loss,
+                    });
+                }
+                false => feed.done(ticket.chunk, machine)?,
+            }
         }
         if waiting < self.alive.len() {
             for mut instance in self.alive.drain(waiting..) {
@@ -377,6 +418,45 @@ impl Engine {
             });
         }
         report.times.write += begin.elapsed();
+        Ok(())
+    }
+
+    /// Why an instance has no gradient, although it has a result.
+    fn loss_of(
+        &self,
+        machine: &Machine<'_>,
+        instance: &Instance,
+    ) -> Result<Option<InstanceError>, Error> {
+        let space = self.backward.as_ref().and_then(|_| loss_space(machine.manifest));
+        let Some(space) = space else {
+            return Ok(None);
+        };
+        let loss = number_at(machine.executor, instance.loss(), space)?;
+        Ok((!loss.is_finite()).then(|| InstanceError::loss_not_finite(loss)))
+    }
+
+    /// Computes the gradients of the instances that are done, when none is alive beside them.
+    fn go_back(
+        &mut self,
+        machine: &mut Machine<'_>,
+        feed: &mut Feed<'_>,
+        report: &mut Report<'_, '_>,
+    ) -> Result<(), Error> {
+        let Some(backward) = &mut self.backward else {
+            return Ok(());
+        };
+        if self.taped.is_empty() || !self.alive.is_empty() {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let generation = self.spare.pop().unwrap_or_default();
+        let generation = backward.run(machine, &mut self.taped, generation)?;
+        self.generations.push_back(generation);
+        report.stats.flushes += 1;
+        for instance in self.taped.drain(..) {
+            feed.done(instance.chunk, machine)?;
+        }
+        report.times.execute += begin.elapsed();
         Ok(())
     }
 
@@ -406,6 +486,9 @@ impl Engine {
 
     /// Takes back what was computed before the oldest of those that are alive was admitted.
     fn release(&mut self, machine: &mut Machine<'_>) {
+        if !self.taped.is_empty() {
+            return;
+        }
         let oldest = match self.alive.first() {
             Some(instance) => instance.generation,
             None => u64::MAX,

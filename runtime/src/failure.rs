@@ -36,6 +36,14 @@ impl InstanceError {
         }
     }
 
+    /// There is no gradient of such a loss.
+    pub fn loss_not_finite(loss: f32) -> InstanceError {
+        InstanceError {
+            kind: "loss_not_finite",
+            message: format!("the loss is {loss}"),
+        }
+    }
+
     /// Nobody waits for it any more.
     pub fn cancelled() -> InstanceError {
         InstanceError {

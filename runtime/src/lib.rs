@@ -32,6 +32,7 @@
 mod align;
 pub mod arena;
 pub mod artifact;
+pub mod backward;
 pub mod bump;
 pub mod call_form;
 pub mod code;

@@ -126,6 +126,8 @@ pub struct Recorder {
     max_results: u64,
     /// Which of the random numbers of instances are meant.
     draw: u64,
+    /// Whether instances keep tapes, for gradients.
+    keeps_tapes: bool,
     /// Watches one instance, when two runs are compared.
     tracer: Option<Box<Tracer>>,
 }
@@ -191,6 +193,7 @@ impl Recorder {
             pending_rows: 0,
             max_results,
             draw: 0,
+            keeps_tapes: false,
             tracer: None,
         });
         recorder.begin_batch();

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use cohort_abi::gpu::Precision;
 
+use crate::backward::{Backward, Sums};
 use crate::code::Program;
 use crate::device::{self, Device};
 use crate::engine::{Engine, Report, Window};
@@ -105,7 +106,7 @@ impl Session {
             (Box::new(RecordedOrder), Grouping::Unbatched)
         } else {
             // A call that is shared would tie instances together.
-            let share = config.share_calls && config.scheduler != Policy::Instances;
+            let share = config.share_calls && !config.gradients && config.scheduler != Policy::Instances;
             (config.scheduler.scheduler(), Grouping::ByDepth { share })
         };
         let keep_memory = match grouping {
@@ -139,8 +140,17 @@ impl Session {
         recorder.keep(&most_kept);
         recorder.set_draw(config.draw);
         let result_slots = slot_count(&program.manifest().result);
-        let engine = (program.manifest().waits())
+        let mut engine = (program.manifest().waits() || config.gradients)
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
+        if let (true, Some(engine)) = (config.gradients, &mut engine) {
+            if executor.is_on_device() {
+                return Err(Error::Unsupported(
+                    "gradients are computed on the processor only, so far".to_owned(),
+                ));
+            }
+            engine.differentiate(Backward::new(&program, config.limits.stack_bytes())?);
+            recorder.keep_tapes();
+        }
         Ok(Session {
             program,
             config,
@@ -173,6 +183,19 @@ impl Session {
         self.executor.set_params(&self.program, &params)?;
         self.recorder.forget_kept();
         Ok(())
+    }
+
+    /// The gradients of the instances since [`Session::clear_gradients`], if they are computed.
+    pub fn gradients(&self) -> Option<&Sums> {
+        let backward = self.engine.as_ref()?.backward()?;
+        Some(backward.sums())
+    }
+
+    /// The gradients of all instances to come begin at zero.
+    pub fn clear_gradients(&mut self) {
+        if let Some(backward) = self.engine.as_mut().and_then(Engine::backward_mut) {
+            backward.clear();
+        }
     }
 
     /// From now on runs have such batches; the unbatched reading is chosen when the session is made.

@@ -81,6 +81,10 @@ struct Options {
       llvm::cl::desc("Run a .coh program over --input and find the techniques without which its "
                      "results are the oracle's"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<bool> gradients{
+      "gradients",
+      llvm::cl::desc("Make the functions that gradients are computed by as well, for --emit"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<std::string> instances{"input", llvm::cl::desc("The instances for --bisect"),
                                        llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> tolerance{
@@ -128,6 +132,7 @@ struct CohortOptOptions {
   MlirStringRef instances;
   MlirStringRef tolerance;
   bool bisect;
+  bool gradients;
   bool listPassesMarkdown;
 };
 
@@ -172,6 +177,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->instances = toRef(options().instances.getValue());
   parsed->tolerance = toRef(options().tolerance.getValue());
   parsed->bisect = options().bisect;
+  parsed->gradients = options().gradients;
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;
 }

@@ -44,6 +44,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
         }
     };
     arguments.refuse_unsupported()?;
+    arguments.model.gradients = arguments.gradients.are_wanted();
     arguments.refuse_overwriting()?;
     if arguments.inside_sandbox {
         sandbox::redirect(&mut arguments)?;
@@ -80,6 +81,7 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     }
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| sandbox::open(arguments, path));
     let stats_file = open(&arguments.stats).transpose()?;
+    let gradients_file = open(&arguments.gradients.of_params).transpose()?;
     let explain_file = open(&arguments.explain_output).transpose()?;
     let is_lines = |path: &PathBuf| Format::of(path) == Format::Lines;
     let input = is_lines(&arguments.input).then(|| files::input(&arguments.input));
@@ -154,6 +156,12 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
             Some(file) => file.write(text.as_bytes())?,
             None => crate::exit::say(text.trim_end()),
         }
+    }
+    if let Some(file) = gradients_file
+        && let Some(sums) = session.gradients()
+    {
+        let bytes = sums.to_safetensors(session.program().manifest());
+        file.write(&bytes.map_err(|error| Stop::usage(error.to_string()))?)?;
     }
     summarise(arguments, stats.instances, stats.failed);
     if let Some(compared) = compared {

@@ -97,24 +97,26 @@ impl<'c> Batcher<'c> {
         Ok(result_of(reduced, 0))
     }
 
-    /// A named linalg operation whose payload its name tells.
     pub(super) fn named(&self, name: &str, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
-        let context = self.builder.context();
-        let mut operands = inputs.to_vec();
-        operands.push(init);
-        let segments = DenseI32ArrayAttribute::new(context, &[inputs.len() as i32, 1]).into();
-        let mut attributes: Vec<(&str, Attribute<'c>)> = vec![("operandSegmentSizes", segments)];
-        if let Some(maps) = default_maps(name) {
-            attributes.push(("indexing_maps", self.builder.attr(maps)));
-        }
-        let region = melior::ir::Region::new();
-        let operation =
-            self.builder
-                .op(name, &operands, &[init.r#type()], &attributes, vec![region]);
-        // SAFETY: the operation is a named linalg operation with an empty region, as required.
-        unsafe { mlir_sys::mlirLinalgFillBuiltinNamedOpRegion(operation.to_raw()) };
-        result_of(operation, 0)
+        named(&self.builder, name, inputs, init)
     }
+}
+
+/// A named linalg operation whose payload its name tells.
+pub fn named<'c>(b: &Builder<'c>, name: &str, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
+    let context = b.context();
+    let mut operands = inputs.to_vec();
+    operands.push(init);
+    let segments = DenseI32ArrayAttribute::new(context, &[inputs.len() as i32, 1]).into();
+    let mut attributes: Vec<(&str, Attribute<'c>)> = vec![("operandSegmentSizes", segments)];
+    if let Some(maps) = default_maps(name) {
+        attributes.push(("indexing_maps", b.attr(maps)));
+    }
+    let region = melior::ir::Region::new();
+    let operation = b.op(name, &operands, &[init.r#type()], &attributes, vec![region]);
+    // SAFETY: the operation is a named linalg operation with an empty region, as required.
+    unsafe { mlir_sys::mlirLinalgFillBuiltinNamedOpRegion(operation.to_raw()) };
+    result_of(operation, 0)
 }
 
 /// The indexing maps that an operation's builder would add, where it needs them written.

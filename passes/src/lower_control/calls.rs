@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cohort_dialects::builder::name_of;
 use melior::ir::{OperationRef, RegionLike, operation::OperationLike};
 
+use crate::differentiate_blocks::{GRADIENT, HELPER};
 use crate::ir::{erase, functions_of, name_attribute, nested_ops};
 use crate::kernel_description::ATTRIBUTE;
 use crate::pass::{Failed, error};
@@ -15,6 +16,8 @@ pub struct CallGraph {
     raw: Vec<mlir_sys::MlirOperation>,
     callees: Vec<HashSet<usize>>,
     entry: usize,
+    /// Those that only the runtime calls, for gradients.
+    gradients: Vec<usize>,
 }
 
 impl CallGraph {
@@ -53,8 +56,16 @@ impl CallGraph {
                 "a second function with the attribute `cfb.entry`",
             ));
         }
+        let of_gradients = |function: &OperationRef<'c, 'c>| {
+            [GRADIENT, HELPER].iter().any(|name| function.has_attribute(name))
+        };
+        let gradients = (functions.iter().zip(0..))
+            .filter(|(function, _)| of_gradients(function))
+            .map(|(_, number)| number)
+            .collect();
         let raw = functions.iter().map(|function| function.to_raw()).collect();
         Ok(CallGraph {
+            gradients,
             names,
             raw,
             callees,
@@ -67,10 +78,11 @@ impl CallGraph {
         unsafe { OperationRef::from_raw(self.raw[self.entry]) }
     }
 
-    /// The functions that the entry reaches, itself included, in module order.
+    /// The functions that the entry reaches, itself included, and those of gradients, in module order.
     pub fn reachable<'c>(&self) -> Vec<OperationRef<'c, 'c>> {
         let mut reached = self.reached_from(self.entry);
         reached.insert(self.entry);
+        reached.extend(&self.gradients);
         let mut numbers: Vec<usize> = reached.into_iter().collect();
         numbers.sort_unstable();
         // SAFETY: the module owns the functions until `erase`.

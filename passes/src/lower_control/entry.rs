@@ -1,10 +1,10 @@
 //! `cohort_entry`, what the runtime calls for an instance, and the manifest around it.
 
 use cohort_abi::manifest::{Argument, Manifest};
-use cohort_dialects::builder::{arguments_of, operands_of, operations_of};
+use cohort_dialects::builder::{Val, arguments_of, operands_of, operations_of};
 use cohort_dialects::types::flatten;
 use melior::ir::{
-    ValueLike,
+    BlockRef, OperationRef, ValueLike,
     attribute::{StringAttribute, TypeAttribute},
     operation::OperationLike,
 };
@@ -52,10 +52,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         return Err(error(main, "the entry has no `cfb.result_type`"));
     };
     let results = flatten(result.value());
-    let values: Vec<_> = operations_of(body)
-        .last()
-        .map(|terminator| operands_of(*terminator))
-        .unwrap_or_default();
+    let values = returned_by(body);
     let stacked: Vec<bool> = values.iter().map(|value| is_stacked(*value)).collect();
     let result_type = program.tables.result_type(result.value(), &stacked);
     let result_type = result_type.map_err(|message| error(main, &message))?;
@@ -67,29 +64,8 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         return Err(error(main, "the entry's types do not fit the function"));
     }
 
-    let module = module_end(program).at(main.location());
-    let word = pointer(&module);
-    let b = function(&module, ENTRY, &[word, word, word], &[], &[]);
-    let parameters = arguments_of(b.block());
-    let mut operands = vec![parameters[0]];
-    let inputs = arguments_of(body)
-        .into_iter()
-        .filter_map(|argument| lowered(program.context, argument.r#type()))
-        .flatten();
-    for (ty, slot) in inputs.zip(0..) {
-        operands.push(load_slot(&b, slot_address(&b, parameters[1], slot), ty));
-    }
-    let types: Vec<_> = values
-        .into_iter()
-        .filter_map(|value| lowered_value(program.context, value))
-        .flatten()
-        .collect();
-    let name = name_attribute(main, "sym_name").unwrap_or_default();
-    let values = call(&b, &format!("{PREFIX}{name}"), &operands, &types);
-    for (value, slot) in values.into_iter().zip(0..) {
-        store_slot(&b, value, slot_address(&b, parameters[2], slot));
-    }
-    b.op("func.return", &[], &[], &[], vec![]);
+    callable(program, main, ENTRY);
+    let gradients = super::gradients::lower(program)?;
 
     let tables = std::mem::take(&mut program.tables);
     Ok(Manifest {
@@ -107,5 +83,41 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         debugs: tables.debugs,
         computed: tables.computed,
         dims: tables.dims,
+        gradients,
     })
+}
+
+/// Adds the function of this symbol that the runtime calls, which reads the arguments of one of the
+/// control program from slots, and leaves its results in slots.
+pub fn callable<'c>(program: &Program<'c>, source: OperationRef<'c, 'c>, symbol: &str) {
+    let body = blocks_of(source)[0];
+    let module = module_end(program).at(source.location());
+    let word = pointer(&module);
+    let b = function(&module, symbol, &[word, word, word], &[], &[]);
+    let parameters = arguments_of(b.block());
+    let mut operands = vec![parameters[0]];
+    let inputs = arguments_of(body)
+        .into_iter()
+        .filter_map(|argument| lowered(program.context, argument.r#type()))
+        .flatten();
+    for (ty, slot) in inputs.zip(0..) {
+        operands.push(load_slot(&b, slot_address(&b, parameters[1], slot), ty));
+    }
+    let types: Vec<_> = returned_by(body)
+        .into_iter()
+        .filter_map(|value| lowered_value(program.context, value))
+        .flatten()
+        .collect();
+    let name = name_attribute(source, "sym_name").unwrap_or_default();
+    let values = call(&b, &format!("{PREFIX}{name}"), &operands, &types);
+    for (value, slot) in values.into_iter().zip(0..) {
+        store_slot(&b, value, slot_address(&b, parameters[2], slot));
+    }
+    b.op("func.return", &[], &[], &[], vec![]);
+}
+
+/// What a function gives.
+pub fn returned_by<'c>(body: BlockRef<'c, 'c>) -> Vec<Val<'c>> {
+    let terminator = operations_of(body).pop();
+    terminator.map(operands_of).unwrap_or_default()
 }

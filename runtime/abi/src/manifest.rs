@@ -36,6 +36,9 @@ pub struct Manifest {
     /// Made once when the weights are loaded, in this order.
     #[serde(default)]
     pub computed: Vec<Computed>,
+    /// How gradients are computed, where the program was compiled for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<Gradients>,
 }
 
 impl Manifest {
@@ -426,4 +429,103 @@ impl Constant {
             Constant::Dense { .. } => None,
         }
     }
+}
+
+/// The functions of the control program that gradients are computed by. They are called like the entry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gradients {
+    pub functions: Vec<GradientFunction>,
+    pub helpers: Vec<GradientHelper>,
+}
+
+/// The backward of a kernel's calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradientFunction {
+    pub kernel: usize,
+    /// Symbol of an [`crate::EntryFn`], which records what one call's backward takes.
+    pub symbol: String,
+    pub arguments: Vec<GradientArgument>,
+    pub results: Vec<GradientResult>,
+    pub sites: Vec<Site>,
+    /// What of the kernel has no derivative, and where; then there is no function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// An argument of a gradient function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradientArgument {
+    pub of: OfCall,
+    #[serde(rename = "type")]
+    pub ty: Type,
+    /// Of a tensor with instance dims, the operand of the call that is the length of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<usize>,
+}
+
+/// What of a call an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OfCall {
+    Operand(usize),
+    Result(usize),
+    /// The cotangent of a result.
+    Cotangent(usize),
+}
+
+/// A result of a gradient function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradientResult {
+    #[serde(rename = "type")]
+    pub ty: Type,
+    /// The operand whose cotangent it is, of a list that of each tensor in it; none for what only sites
+    /// need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operand: Option<usize>,
+}
+
+/// A use of a parameter: the gradient of these elements is, over all calls of the kernel, the sum of
+/// `leftᵀ right` over the rows of both, or of the rows of `right` alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    /// A parameter, as everywhere.
+    pub param: usize,
+    /// In elements: where the first is, how many there are along each dim, and how far apart.
+    pub offset: u64,
+    pub shape: Vec<u64>,
+    pub strides: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<SiteValue>,
+    pub right: SiteValue,
+}
+
+/// A value that a gradient function has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SiteValue {
+    Argument(usize),
+    Result(usize),
+}
+
+/// A function that backward needs besides, for each space that has cotangents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradientHelper {
+    pub kind: HelperKind,
+    pub space: usize,
+    pub symbol: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HelperKind {
+    /// Of two rows their sum.
+    Add,
+    /// Of two runs of rows of one length their sum.
+    AddRuns,
+    /// Of an array of rows a run of them.
+    Stack,
+    /// A row of zeros, of nothing.
+    Zero,
+    /// The number 1, of nothing.
+    One,
 }

@@ -160,6 +160,10 @@ impl Recorder {
             *entry = u64::from(bucket);
             self.log.set_len(length + size);
         }
+        if let Some(tape) = &mut self.state.tape {
+            tape.extend([u64::from(kernel), handle.0, size as u64 - 1]);
+            tape.extend(&self.log[length + 1..]);
+        }
         handle.0
     }
 

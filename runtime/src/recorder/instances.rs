@@ -12,6 +12,25 @@ impl Recorder {
         self.draw = draw;
     }
 
+    /// From now on instances keep tapes, for gradients.
+    pub fn keep_tapes(&mut self) {
+        self.keeps_tapes = true;
+    }
+
+    /// The backward of an instance begins, on the fiber with that limit. It is one of the runtime's own
+    /// and has no limits but those of numbers and memory.
+    pub fn begin_backward(&mut self, stack_limit: u64) {
+        self.begin_instance(0, 0);
+        let state = &mut self.state;
+        state.context.stack_limit = stack_limit;
+        state.context.max_depth = u64::MAX;
+        state.context.steps_left = u64::MAX;
+        state.nodes_left = u64::MAX;
+        state.memory_left = u64::MAX;
+        state.time.end = None;
+        state.tape = None;
+    }
+
     /// `key` is that of its id; `input_bytes` are those that the instance's arguments occupy.
     pub fn begin_instance(&mut self, key: u64, input_bytes: u64) {
         let state = &mut self.state;
@@ -24,6 +43,11 @@ impl Recorder {
         state.floor = 0;
         state.first_epoch = self.epoch;
         state.computed_rows = 0;
+        state.tape = self.keeps_tapes.then(|| {
+            let mut tape = state.tape.take().unwrap_or_default();
+            tape.clear();
+            tape
+        });
         state.start = Start {
             log: self.log.len(),
             kept: self.new_kept.len(),

@@ -33,6 +33,9 @@ pub struct State {
     /// Rows of calls that were recorded before the last flush.
     pub(super) computed_rows: u64,
     pub(super) memory: Bump,
+    /// Its calls, where gradients are wanted: of each the kernel, the handle, the length of its entry
+    /// in the log without the bucket, and that.
+    pub(super) tape: Option<Vec<u64>>,
     pub(super) start: Start,
 }
 
@@ -58,6 +61,7 @@ impl State {
                 memory: memory.mark(),
             },
             memory,
+            tape: None,
         }
     }
 
@@ -65,6 +69,11 @@ impl State {
     pub fn clear(&mut self) {
         self.memory.reset();
         self.memory.shrink();
+    }
+
+    /// What was recorded of the instance, where gradients are wanted.
+    pub fn take_tape(&mut self) -> Vec<u64> {
+        self.tape.take().unwrap_or_default()
     }
 
     /// Rows of calls that cannot be taken back any more, equal calls counted each.

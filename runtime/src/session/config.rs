@@ -52,6 +52,8 @@ pub struct Config {
     /// Whether what the lengths of calls make is made once a batch for all launches of equal lengths, or,
     /// for comparison, for each.
     pub shared_prelude: bool,
+    /// Whether the gradient of the instances' losses is computed, of a program that was compiled for it.
+    pub gradients: bool,
     /// Which random numbers instances have: any number gives others.
     pub draw: u64,
     /// Where kernels run.
@@ -80,6 +82,7 @@ impl Default for Config {
             remapping: true,
             ragged_storage: true,
             shared_prelude: true,
+            gradients: false,
             draw: 0,
             device: DeviceKind::Cpu,
             device_memory: None,

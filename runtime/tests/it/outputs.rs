@@ -207,6 +207,7 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         debugs: vec![],
         forces: vec![],
         computed: vec![],
+        gradients: None,
         dims: vec![],
     };
     let functions = Functions(vec![("doubled", doubled as *const ())]);

@@ -135,6 +135,7 @@ pub fn tree_manifest() -> Manifest {
         debugs: vec![],
         forces: vec![],
         computed: vec![],
+        gradients: None,
         dims: vec![],
     }
 }
@@ -467,6 +468,7 @@ pub fn echo_session(
         debugs: vec![],
         forces: vec![],
         computed: vec![],
+        gradients: None,
         dims: vec!["n".to_owned(), "m".to_owned()],
     };
     let functions = Functions(vec![

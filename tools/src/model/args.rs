@@ -21,6 +21,10 @@ pub struct ModelArguments {
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
 
+    /// Whether gradients are computed, as the tool's own options tell.
+    #[arg(skip)]
+    pub gradients: bool,
+
     /// The function of a `.coh` program that runs for each instance, in place of `main`; its arguments
     /// are the input's members
     #[arg(long, value_name = "NAME")]
@@ -253,6 +257,7 @@ impl ModelArguments {
             Granularity::Block | Granularity::Instance => pipeline::Granularity::Block,
             Granularity::Function => pipeline::Granularity::Function,
         };
+        options.gradients = self.gradients;
         options.gpu = self.gpu_code().is_wanted();
         options.precision = match self.precision.unwrap_or(Precision::F32) {
             Precision::F32 => cohort_abi::gpu::Precision::F32,
@@ -308,6 +313,7 @@ impl ModelArguments {
             batch_memory: MOST_MEMORY.min(total / SHARES),
             allow_unused_weights: self.allow_unused_weights,
             share_calls: !self.no_sharing && !without.sharing,
+            gradients: self.gradients,
             keep_memory: self.keep_memory,
             scheduler,
             gather_fusion: !without.gather_fusion,

@@ -42,6 +42,8 @@ pub struct Options {
     pub precision: Option<String>,
     pub sign_key: Option<PathBuf>,
     pub bisect: bool,
+    /// Whether the functions of gradients are made too.
+    pub gradients: bool,
     /// What `--bisect` runs the program over.
     pub instances: Option<PathBuf>,
     pub tolerance: Option<String>,
@@ -86,6 +88,7 @@ impl Options {
                 ))
             })?;
         }
+        options.gradients = self.gradients;
         Ok(options)
     }
 
@@ -108,7 +111,7 @@ impl Options {
 
     /// Whether the pipeline behind `--emit` differs from the default.
     pub fn changes_pipeline(&self) -> bool {
-        !self.without.is_empty() || self.granularity.is_some()
+        !self.without.is_empty() || self.granularity.is_some() || self.gradients
     }
 }
 
@@ -168,6 +171,7 @@ pub fn parse(
             precision: non_empty(text(parsed.precision)),
             sign_key: (parsed.sign_key.length > 0).then(|| path(parsed.sign_key)),
             bisect: parsed.bisect,
+            gradients: parsed.gradients,
             instances: (parsed.instances.length > 0).then(|| path(parsed.instances)),
             tolerance: non_empty(text(parsed.tolerance)),
             without: (0..cohort_opt_without_count())
@@ -287,6 +291,7 @@ struct RawOptions {
     instances: MlirStringRef,
     tolerance: MlirStringRef,
     bisect: bool,
+    gradients: bool,
     list_passes_markdown: bool,
 }
 
@@ -311,6 +316,7 @@ impl Default for RawOptions {
             instances: empty,
             tolerance: empty,
             bisect: false,
+            gradients: false,
             list_passes_markdown: false,
         }
     }

@@ -10,7 +10,7 @@ use crate::exit::Stop;
 #[derive(Debug, Args)]
 pub struct Gradients {
     /// Write the gradient of the sum of the instances' losses for every parameter of floats, a
-    /// safetensors file; a loss is an f32, or the first part of a tuple. With `--oracle` only, so far
+    /// safetensors file; a loss is an f32, or the first part of a tuple
     #[arg(long = "gradients", value_name = "FILE")]
     pub of_params: Option<PathBuf>,
     /// Write the gradient of each instance's loss for its inputs, one JSON object a line
@@ -29,7 +29,6 @@ impl Gradients {
 
     pub fn refuse_unsupported(&self, is_oracle: bool) -> Result<(), Stop> {
         let wanted = [
-            (&self.of_params, "--gradients"),
             (&self.of_inputs, "--input-gradients"),
             (&self.cotangents, "--cotangents"),
         ];
@@ -38,7 +37,7 @@ impl Gradients {
             && !is_oracle
         {
             return Err(Stop::usage(format!(
-                "`{option}` needs `--oracle`: only the oracle computes gradients so far"
+                "`{option}` needs `--oracle`: compiled programs compute gradients of losses for parameters only, so far"
             )));
         }
         if self.cotangents.is_some() && !self.are_wanted() {

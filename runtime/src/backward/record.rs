@@ -1,0 +1,554 @@
+//! The backward of one instance, recorded.
+
+use std::collections::{BTreeMap, HashMap};
+
+use cohort_abi::manifest::{
+    Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, SiteValue, Source, Type,
+};
+use cohort_abi::{Context, EntryFn, Handle};
+
+use super::sums::{Pair, Sums};
+use super::{Functions, Taped};
+use crate::call_form::CallForm;
+use crate::error::Error;
+use crate::instance::Machine;
+use crate::numbering::Numbering;
+
+/// What was recorded of a batch's backward.
+#[derive(Default)]
+pub struct Recording {
+    forms: Vec<CallForm>,
+    numbering: Option<Numbering>,
+    /// For each gradient function and site: the rows it is the sum of.
+    sites: Vec<Vec<Vec<SiteRows>>>,
+    /// Rows of sources with the cotangents that they get: the source, the row, the cotangent.
+    sources: Vec<(usize, u32, u64)>,
+    buffers: Buffers,
+}
+
+/// The first rows of a site's values, and how many.
+#[derive(Clone, Copy)]
+struct SiteRows {
+    left: u64,
+    right: u64,
+    rows: u64,
+}
+
+/// Memory that compiled code reads and writes.
+#[derive(Default)]
+struct Buffers {
+    arguments: Vec<u64>,
+    results: Vec<u64>,
+    /// Arrays, `[length, handles…]`, behind one another.
+    arrays: Vec<u64>,
+    /// Where in `arguments` the address of an array goes, and where in `arrays` that is.
+    addresses: Vec<(usize, usize)>,
+}
+
+impl Recording {
+    pub fn begin(&mut self, manifest: &Manifest) {
+        if self.forms.len() != manifest.kernels.len() {
+            self.forms = manifest.kernels.iter().map(CallForm::of).collect();
+            self.numbering = Some(Numbering::of(manifest));
+        }
+        let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
+        self.sites.clear();
+        self.sites
+            .extend(functions.map(|function| vec![Vec::new(); function.sites.len()]));
+        self.sources.clear();
+    }
+
+    /// Adds what was computed to the sums.
+    pub fn sum_up(&self, machine: &Machine<'_>, sums: &mut Sums) -> Result<(), Error> {
+        let manifest = machine.manifest;
+        let lost = || Error::Internal("a site of a row that is not there".to_owned());
+        let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
+        let mut pairs: Vec<Pair<'_>> = Vec::new();
+        for (number, function) in functions.enumerate() {
+            for (place, site) in function.sites.iter().enumerate() {
+                let space_of = |value: SiteValue| match value {
+                    SiteValue::Argument(index) => space(&function.arguments[index].ty),
+                    SiteValue::Result(index) => space(&function.results[index].ty),
+                };
+                let right = space_of(site.right).ok_or_else(lost)?;
+                let left = site.left.map(space_of);
+                pairs.clear();
+                for rows in &self.sites[number][place] {
+                    for row in 0..rows.rows {
+                        let at = |handle: u64, space: usize| {
+                            let row = machine.executor.row(Handle(handle + row), space);
+                            row.and_then(numbers).ok_or_else(lost)
+                        };
+                        pairs.push(Pair {
+                            left: match left {
+                                Some(space) => at(rows.left, space.ok_or_else(lost)?)?,
+                                None => &[],
+                            },
+                            right: at(rows.right, right)?,
+                        });
+                    }
+                }
+                sums.add_site(number, place, site, &pairs);
+            }
+        }
+        for (source, row, cotangent) in &self.sources {
+            let (param, space) = match manifest.sources[*source] {
+                Source::Table { param, space } | Source::Whole { param, space } => (param, space),
+                Source::Splat { .. } | Source::Dense { .. } => continue,
+            };
+            let values = machine.executor.row(Handle(*cotangent), space);
+            let values = values.and_then(numbers).ok_or_else(lost)?;
+            sums.add_row(param, *row, values);
+        }
+        Ok(())
+    }
+}
+
+/// The space of a tensor's rows.
+fn space(ty: &Type) -> Option<usize> {
+    match ty {
+        Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
+        _ => None,
+    }
+}
+
+fn numbers(bytes: &[u8]) -> Option<&[f32]> {
+    // SAFETY: any bits are an f32; what is not aligned for it is refused.
+    let (before, numbers, after) = unsafe { bytes.align_to::<f32>() };
+    (before.is_empty() && after.is_empty()).then_some(numbers)
+}
+
+/// What [`entry`] is called with.
+pub struct Instance<'a> {
+    pub manifest: &'a Manifest,
+    pub functions: &'a Functions,
+    pub recording: &'a mut Recording,
+    pub taped: &'a Taped,
+    pub problem: Option<Error>,
+}
+
+/// An [`EntryFn`] that records the backward of one instance.
+///
+/// # Safety
+///
+/// The arguments are an [`Instance`]; the context is that of a recorder on which an instance runs.
+pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: *mut u64) {
+    // SAFETY: the caller's promise.
+    let instance = unsafe { &mut *arguments.cast_mut().cast::<Instance<'_>>() };
+    let mut walk = Walk {
+        context,
+        manifest: instance.manifest,
+        functions: instance.functions,
+        recording: instance.recording,
+        readers: BTreeMap::new(),
+        ghosts: HashMap::new(),
+    };
+    instance.problem = walk.back_over(instance.taped).err();
+}
+
+/// The cotangents of a value from one that reads it: of so many rows, from this one on.
+#[derive(Clone, Copy)]
+struct Reader {
+    rows: u64,
+    cotangent: u64,
+}
+
+struct Walk<'a> {
+    context: *mut Context,
+    manifest: &'a Manifest,
+    functions: &'a Functions,
+    recording: &'a mut Recording,
+    /// By the first row.
+    readers: BTreeMap<u64, Vec<Reader>>,
+    /// The rows that ghosts stand for.
+    ghosts: HashMap<u64, u64>,
+}
+
+/// A call on the tape.
+#[derive(Clone, Copy)]
+struct Call<'t> {
+    kernel: usize,
+    handle: Handle,
+    /// As in the recorder's log, behind the bucket.
+    entry: &'t [u64],
+}
+
+impl<'t> Call<'t> {
+    /// The handles of a list operand.
+    fn list(&self, form: &CallForm, operand: usize) -> &'t [u64] {
+        let lists = form.slots.iter().enumerate();
+        let mut lists = lists.filter(|(_, slot)| **slot == crate::slot::Slot::List);
+        let mut first = form.slots.len();
+        loop {
+            let Some((number, _)) = lists.next() else {
+                return &[];
+            };
+            let end = first + self.entry[number] as usize;
+            if number == operand {
+                return self.entry.get(first..end).unwrap_or(&[]);
+            }
+            first = end;
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn back_over(&mut self, taped: &Taped) -> Result<(), Error> {
+        let tape = &taped.tape;
+        let mut calls = Vec::new();
+        let mut at = 0;
+        while at < tape.len() {
+            let length = tape[at + 2] as usize;
+            calls.push(Call {
+                kernel: tape[at] as usize,
+                handle: Handle(tape[at + 1]),
+                entry: &tape[at + 3..at + 3 + length],
+            });
+            at += 3 + length;
+        }
+        for call in &calls {
+            if call.kernel == self.manifest.kernels.len() {
+                let of = self.real(call.entry[0]);
+                self.ghosts.insert(call.handle.0, of);
+            }
+        }
+        let marks: Vec<Vec<usize>> = (self.recording.sites.iter())
+            .map(|sites| sites.iter().map(Vec::len).collect())
+            .collect();
+        let first_source = self.recording.sources.len();
+        let one = self.one();
+        self.read(taped.loss, 1, one);
+        for call in calls.iter().rev() {
+            if call.kernel < self.manifest.kernels.len() {
+                self.call(*call)?;
+            }
+        }
+        // What is left are rows of parameters, constants and inputs.
+        let numbering = self.recording.numbering;
+        let sources = numbering.map_or(0, |numbering| numbering.sources);
+        for (row, readers) in std::mem::take(&mut self.readers) {
+            let source = Handle(row).bucket() as usize;
+            if source >= sources {
+                continue;
+            }
+            for reader in readers {
+                for offset in 0..reader.rows {
+                    let row = Handle(row + offset).position();
+                    let cotangent = reader.cotangent + offset;
+                    self.recording.sources.push((source, row, cotangent));
+                }
+            }
+        }
+        // The calls were gone over from the last to the first; sums go the other way.
+        for (sites, marks) in self.recording.sites.iter_mut().zip(marks) {
+            for (rows, mark) in sites.iter_mut().zip(marks) {
+                rows[mark..].reverse();
+            }
+        }
+        self.recording.sources[first_source..].reverse();
+        Ok(())
+    }
+
+    /// The row that a handle names, whether through a ghost or not.
+    fn real(&self, handle: u64) -> u64 {
+        match self.ghosts.is_empty() {
+            true => handle,
+            false => self.ghosts.get(&handle).copied().unwrap_or(handle),
+        }
+    }
+
+    fn read(&mut self, handle: u64, rows: u64, cotangent: u64) {
+        if rows > 0 {
+            let handle = self.real(handle);
+            let reader = Reader { rows, cotangent };
+            self.readers.entry(handle).or_default().push(reader);
+        }
+    }
+
+    fn call(&mut self, call: Call<'_>) -> Result<(), Error> {
+        let kernel = &self.manifest.kernels[call.kernel];
+        let rows = self.recording.forms[call.kernel].rows(call.entry);
+        let mut cotangents = Vec::with_capacity(kernel.results.len());
+        let mut any = false;
+        for (number, space) in kernel.results.iter().enumerate() {
+            let first = call.handle.result_handle(number as u8).0;
+            let cotangent = match self.manifest.spaces[*space].elem {
+                Elem::F32 => self.cotangent(*space, first, rows)?,
+                Elem::I32 | Elem::Bool => None,
+            };
+            any |= cotangent.is_some();
+            cotangents.push(cotangent);
+        }
+        if !any {
+            return Ok(());
+        }
+        let Some(gradient) = &self.functions.gradients[call.kernel] else {
+            return self.without_function(call, kernel, cotangents[0]);
+        };
+        let number = gradient.number;
+        let function = gradient.function;
+        let Some(described) = (self.manifest.gradients.as_ref())
+            .and_then(|gradients| gradients.functions.get(number))
+        else {
+            return Err(Error::Internal("a gradient of no kernel".to_owned()));
+        };
+        for (number, cotangent) in cotangents.iter_mut().enumerate() {
+            let is_taken = described
+                .arguments
+                .iter()
+                .any(|argument| argument.of == OfCall::Cotangent(number));
+            if cotangent.is_none() && is_taken {
+                *cotangent = Some(self.zeros(kernel.results[number], rows)?);
+            }
+        }
+        self.take(call, described, &cotangents);
+        let width = described.results.iter().map(|result| slots_of(&result.ty));
+        self.recording.buffers.results.clear();
+        self.recording.buffers.results.resize(width.sum(), 0);
+        self.invoke(function);
+        self.hand_out(call, kernel, described);
+        self.note_sites(number, described);
+        Ok(())
+    }
+
+    /// Of a call whose kernel only stacks rows, or has no derivative.
+    fn without_function(
+        &mut self,
+        call: Call<'_>,
+        kernel: &Kernel,
+        cotangent: Option<u64>,
+    ) -> Result<(), Error> {
+        let stacked = kernel
+            .operands
+            .iter()
+            .position(|operand| matches!(operand, Operand::Stacked { .. }));
+        if let (Some(operand), Some(cotangent)) = (stacked, cotangent) {
+            let list = call.list(&self.recording.forms[call.kernel], operand);
+            for (row, handle) in list.iter().enumerate() {
+                self.read(*handle, 1, cotangent + row as u64);
+            }
+            return Ok(());
+        }
+        let gradients = self.manifest.gradients.iter().flat_map(|all| &all.functions);
+        let refused = gradients
+            .filter(|function| function.kernel == call.kernel)
+            .find_map(|function| function.refused.clone());
+        Err(Error::Unsupported(match refused {
+            Some(what) => format!("no gradient goes through {what}"),
+            None => format!("no gradient goes through `{}`, {}", kernel.name, kernel.location),
+        }))
+    }
+
+    /// Writes the arguments of a gradient function.
+    fn take(&mut self, call: Call<'_>, described: &GradientFunction, cotangents: &[Option<u64>]) {
+        let form = &self.recording.forms[call.kernel];
+        let buffers = &mut self.recording.buffers;
+        buffers.arguments.clear();
+        buffers.arrays.clear();
+        buffers.addresses.clear();
+        for argument in &described.arguments {
+            let slot = match argument.of {
+                OfCall::Operand(operand) => call.entry[operand],
+                OfCall::Result(result) => call.handle.result_handle(result as u8).0,
+                OfCall::Cotangent(result) => cotangents[result].unwrap_or(0),
+            };
+            if let (Type::Array(_), OfCall::Operand(operand)) = (&argument.ty, argument.of) {
+                let list = call.list(form, operand);
+                let place = (buffers.arguments.len(), buffers.arrays.len());
+                buffers.addresses.push(place);
+                buffers.arrays.push(list.len() as u64);
+                buffers.arrays.extend(list);
+            }
+            buffers.arguments.push(slot);
+            for length in &argument.lengths {
+                buffers.arguments.push(call.entry[*length]);
+            }
+        }
+        for (argument, array) in &buffers.addresses {
+            buffers.arguments[*argument] = buffers.arrays[*array..].as_ptr() as u64;
+        }
+    }
+
+    /// Gives the cotangents of operands to what computed them.
+    fn hand_out(&mut self, call: Call<'_>, kernel: &Kernel, described: &GradientFunction) {
+        let mut at = 0;
+        for result in &described.results {
+            let cotangent = self.recording.buffers.results[at];
+            at += slots_of(&result.ty);
+            let Some(operand) = result.operand else {
+                continue;
+            };
+            let handle = call.entry[operand];
+            match kernel.operands[operand] {
+                Operand::Row { .. } => self.read(handle, 1, cotangent),
+                Operand::Ragged { extent, .. } => {
+                    let form = &self.recording.forms[call.kernel];
+                    let rows = form.extent(extent, call.entry);
+                    self.read(handle, rows, cotangent);
+                }
+                Operand::Rows { .. } | Operand::Stacked { .. } => {
+                    let list = call.list(&self.recording.forms[call.kernel], operand);
+                    for handle in list {
+                        self.read(*handle, 1, cotangent);
+                    }
+                }
+                Operand::Scalar(_) | Operand::Length => {}
+            }
+        }
+    }
+
+    /// Notes the rows of the sites of a call.
+    fn note_sites(&mut self, number: usize, described: &GradientFunction) {
+        let buffers = &self.recording.buffers;
+        let arguments = described.arguments.iter().map(|argument| &argument.ty);
+        let arguments: Vec<&Type> = arguments.collect();
+        let results: Vec<&Type> = described.results.iter().map(|result| &result.ty).collect();
+        let first = |value: SiteValue| {
+            let (types, slots, index) = match value {
+                SiteValue::Argument(index) => (&arguments, &buffers.arguments, index),
+                SiteValue::Result(index) => (&results, &buffers.results, index),
+            };
+            let at: usize = types[..index].iter().map(|ty| slots_of(ty)).sum();
+            (slots[at], rows_of(types[index], &slots[at + 1..]))
+        };
+        for (site, noted) in described.sites.iter().zip(&mut self.recording.sites[number]) {
+            let (right, rows) = first(site.right);
+            let left = site.left.map_or(0, |left| first(left).0);
+            if rows > 0 {
+                noted.push(SiteRows { left, right, rows });
+            }
+        }
+    }
+
+    /// The cotangent of consecutive rows from what reads them; `None` if nothing does.
+    fn cotangent(&mut self, space: usize, first: u64, rows: u64) -> Result<Option<u64>, Error> {
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut own: Vec<(u64, Vec<Reader>)> = Vec::new();
+        let keys: Vec<u64> = self.readers.range(first..first + rows).map(|(key, _)| *key).collect();
+        for key in keys {
+            own.extend(self.readers.remove_entry(&key));
+        }
+        let whole = |(key, readers): &(u64, Vec<Reader>)| {
+            *key == first && readers.iter().all(|reader| reader.rows == rows)
+        };
+        match &own[..] {
+            [] => Ok(None),
+            [only] if whole(only) => {
+                let cotangents: Vec<u64> = only.1.iter().map(|reader| reader.cotangent).collect();
+                self.sum(space, cotangents, rows).map(Some)
+            }
+            _ => {
+                let mut of_row: Vec<Vec<u64>> = vec![Vec::new(); rows as usize];
+                for (key, readers) in &own {
+                    for reader in readers {
+                        for offset in 0..reader.rows {
+                            if let Some(row) = of_row.get_mut((key - first + offset) as usize) {
+                                row.push(reader.cotangent + offset);
+                            }
+                        }
+                    }
+                }
+                let mut handles = Vec::with_capacity(of_row.len());
+                for row in of_row {
+                    handles.push(match row.is_empty() {
+                        true => self.zero(space)?,
+                        false => self.sum(space, row, 1)?,
+                    });
+                }
+                self.stack(space, &handles).map(Some)
+            }
+        }
+    }
+
+    /// The sum of cotangents of so many rows each, pair by pair.
+    fn sum(&mut self, space: usize, mut cotangents: Vec<u64>, rows: u64) -> Result<u64, Error> {
+        let helpers = self.functions.helpers[space];
+        while cotangents.len() > 1 {
+            let mut sums = Vec::with_capacity(cotangents.len().div_ceil(2));
+            for pair in cotangents.chunks(2) {
+                sums.push(match (pair, rows) {
+                    ([left, right], 1) => self.help(helpers.add, &[*left, *right])?,
+                    ([left, right], _) => {
+                        self.help(helpers.add_runs, &[*left, rows, *right, rows])?
+                    }
+                    _ => pair[0],
+                });
+            }
+            cotangents = sums;
+        }
+        Ok(cotangents[0])
+    }
+
+    fn zero(&mut self, space: usize) -> Result<u64, Error> {
+        self.help(self.functions.helpers[space].zero, &[])
+    }
+
+    fn zeros(&mut self, space: usize, rows: u64) -> Result<u64, Error> {
+        let zero = self.zero(space)?;
+        match rows {
+            1 => Ok(zero),
+            _ => self.stack(space, &vec![zero; rows as usize]),
+        }
+    }
+
+    /// Rows from anywhere as consecutive ones.
+    fn stack(&mut self, space: usize, handles: &[u64]) -> Result<u64, Error> {
+        if let [only] = handles {
+            return Ok(*only);
+        }
+        let mut array = vec![handles.len() as u64];
+        array.extend(handles);
+        self.help(self.functions.helpers[space].stack, &[array.as_ptr() as u64])
+    }
+
+    fn one(&mut self) -> u64 {
+        self.help(Some(self.functions.one), &[]).unwrap_or(0)
+    }
+
+    /// Calls one of the module's own functions; gives its first slot.
+    fn help(&mut self, function: Option<EntryFn>, arguments: &[u64]) -> Result<u64, Error> {
+        let lacking = || Error::Internal("a function that gradients need is missing".to_owned());
+        let function = function.ok_or_else(lacking)?;
+        let mut results = [0; 2];
+        // SAFETY: the function was found by the manifest; its arguments are the slots that its kind
+        // has, and it gives one tensor. An instance runs on the context's recorder.
+        unsafe { function(self.context, arguments.as_ptr(), results.as_mut_ptr()) };
+        Ok(results[0])
+    }
+
+    /// Calls a gradient function with what is in the buffers.
+    fn invoke(&mut self, function: EntryFn) {
+        let buffers = &mut self.recording.buffers;
+        let (arguments, results) = (buffers.arguments.as_ptr(), buffers.results.as_mut_ptr());
+        // SAFETY: the buffers have the slots that the manifest says of the function, and an instance
+        // runs on the context's recorder.
+        unsafe { function(self.context, arguments, results) };
+    }
+}
+
+fn slots_of(ty: &Type) -> usize {
+    match ty {
+        Type::Ragged { dims, .. } => 1 + instance_dims(dims),
+        _ => 1,
+    }
+}
+
+fn instance_dims(dims: &[LeadingDim]) -> usize {
+    let differs = |dim: &&LeadingDim| !matches!(dim, LeadingDim::Known(_));
+    dims.iter().filter(differs).count()
+}
+
+/// The rows of a tensor whose lengths these slots begin with.
+fn rows_of(ty: &Type, lengths: &[u64]) -> u64 {
+    let Type::Ragged { dims, .. } = ty else {
+        return 1;
+    };
+    let mut lengths = lengths.iter();
+    let sizes = dims.iter().map(|dim| match dim {
+        LeadingDim::Known(size) => *size,
+        LeadingDim::Named(_) | LeadingDim::Any => lengths.next().copied().unwrap_or(0),
+    });
+    sizes.product()
+}
