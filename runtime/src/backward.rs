@@ -15,6 +15,7 @@
 //! input and of recording: one chain of multiply-adds an element ([`sums`](self::sums)), which the next
 //! batch goes on with. So it depends neither on how instances fall into batches nor on threads.
 
+mod outer;
 mod record;
 mod sums;
 

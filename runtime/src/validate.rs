@@ -1,5 +1,7 @@
 //! Checks of a manifest, so that nothing behind it can index out of range or overflow.
 
+mod gradients;
+
 use std::collections::HashSet;
 
 use cohort_abi::Handle;
@@ -52,7 +54,8 @@ pub fn validate(manifest: &Manifest) -> Result<(), Error> {
         self::computed(manifest, index)
             .map_err(|problem| broken(format!("`{}`: {problem}", computed.weight.name)))?;
     }
-    Ok(())
+    gradients::validate(manifest)
+        .map_err(|problem| broken(format!("what gradients are computed by: {problem}")))
 }
 
 fn broken(problem: String) -> Error {

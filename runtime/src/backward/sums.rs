@@ -1,13 +1,15 @@
 //! Gradients of parameters: sums over the rows of all instances.
 //!
 //! Every element of a site's sum is one chain of multiply-adds over rows in order. It can stop and go on,
-//! and tiles of elements can be computed in any order and by anyone: rows are never divided.
+//! and elements can be computed in any order: rows are never divided ([`outer`](super::outer)).
 
 use std::collections::BTreeSet;
 
 use cohort_abi::manifest::{Elem, Manifest, Site};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+
+use super::outer::outer_products;
 
 /// One row of a site's values; `left` is empty where the site is a sum of rows.
 #[derive(Clone, Copy)]
@@ -117,7 +119,7 @@ impl Sums {
         sum.resize(size, 0.0);
         match (site.left, &site.shape[..]) {
             (Some(_), [rows, columns]) => {
-                outer_products(sum, *rows as usize, *columns as usize, pairs);
+                outer_products(sum, [*rows as usize, *columns as usize], pairs);
             }
             _ => {
                 for pair in pairs {
@@ -164,91 +166,6 @@ fn scatter(sum: &[f32], view: &Site, gradient: &mut [f32]) {
             }
             at -= view.strides[axis] * view.shape[axis];
             index[axis] = 0;
-        }
-    }
-}
-
-/// Rows and columns of a tile of a sum that is held in registers.
-const TILE: (usize, usize) = (6, 32);
-
-/// `sum += Σ leftᵀ right`, one multiply-add an element and row, in the order of rows.
-fn outer_products(sum: &mut [f32], rows: usize, columns: usize, pairs: &[Pair<'_>]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has what the function was compiled for.
-            return unsafe { outer_products_avx512(sum, rows, columns, pairs) };
-        }
-        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            // SAFETY: as above.
-            return unsafe { outer_products_avx2(sum, rows, columns, pairs) };
-        }
-    }
-    tiles(sum, rows, columns, pairs);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx2,fma")]
-unsafe fn outer_products_avx512(
-    sum: &mut [f32],
-    rows: usize,
-    columns: usize,
-    pairs: &[Pair<'_>],
-) {
-    tiles(sum, rows, columns, pairs);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn outer_products_avx2(sum: &mut [f32], rows: usize, columns: usize, pairs: &[Pair<'_>]) {
-    tiles(sum, rows, columns, pairs);
-}
-
-#[inline(always)]
-fn tiles(sum: &mut [f32], rows: usize, columns: usize, pairs: &[Pair<'_>]) {
-    if rows == 0 || columns == 0 {
-        return;
-    }
-    for first_row in (0..rows).step_by(TILE.0) {
-        for first_column in (0..columns).step_by(TILE.1) {
-            let height = TILE.0.min(rows - first_row);
-            let width = TILE.1.min(columns - first_column);
-            let mut tile = [[0.0_f32; TILE.1]; TILE.0];
-            for (row, own) in tile.iter_mut().enumerate().take(height) {
-                let at = (first_row + row) * columns + first_column;
-                own[..width].copy_from_slice(&sum[at..at + width]);
-            }
-            for pair in pairs {
-                let lefts = pair.left.chunks_exact(rows);
-                for (left, right) in lefts.zip(pair.right.chunks_exact(columns)) {
-                    let mut factors = [0.0_f32; TILE.0];
-                    factors[..height].copy_from_slice(&left[first_row..first_row + height]);
-                    match right.get(first_column..first_column + TILE.1) {
-                        Some(right) => add_row(&mut tile, &factors, right),
-                        None => {
-                            let mut padded = [0.0_f32; TILE.1];
-                            padded[..width].copy_from_slice(&right[first_column..]);
-                            add_row(&mut tile, &factors, &padded);
-                        }
-                    }
-                }
-            }
-            for (row, own) in tile.iter().enumerate().take(height) {
-                let at = (first_row + row) * columns + first_column;
-                sum[at..at + width].copy_from_slice(&own[..width]);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn add_row(tile: &mut [[f32; TILE.1]; TILE.0], factors: &[f32; TILE.0], right: &[f32]) {
-    let Some(right) = right.first_chunk::<{ TILE.1 }>() else {
-        return;
-    };
-    for (own, factor) in tile.iter_mut().zip(factors) {
-        for (to, from) in own.iter_mut().zip(right) {
-            *to = factor.mul_add(*from, *to);
         }
     }
 }

@@ -1,0 +1,131 @@
+//! Checks of what gradients are computed by.
+
+use cohort_abi::manifest::{
+    Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, Site, SiteValue, Type,
+};
+
+pub fn validate(manifest: &Manifest) -> Result<(), String> {
+    let Some(gradients) = &manifest.gradients else {
+        return Ok(());
+    };
+    for helper in &gradients.helpers {
+        super::space(manifest, helper.space)?;
+    }
+    for function in &gradients.functions {
+        let kernel = manifest.kernels.get(function.kernel);
+        let kernel = kernel.ok_or_else(|| format!("no kernel {}", function.kernel))?;
+        self::function(manifest, kernel, function)
+            .map_err(|problem| format!("`{}`: {problem}", function.symbol))?;
+    }
+    Ok(())
+}
+
+fn function(manifest: &Manifest, kernel: &Kernel, function: &GradientFunction) -> Result<(), String> {
+    for argument in &function.arguments {
+        super::ty(manifest, &argument.ty)?;
+        let fits = match (argument.of, &argument.ty) {
+            (OfCall::Operand(number), ty) => {
+                let operand = kernel.operands.get(number);
+                operand.is_some_and(|operand| is_of(*operand, ty))
+            }
+            (
+                OfCall::Result(number) | OfCall::Cotangent(number),
+                Type::Tensor { space } | Type::Ragged { space, .. },
+            ) => kernel.results.get(number) == Some(space),
+            _ => false,
+        };
+        let lengths = &argument.lengths;
+        let is_length = |number: &usize| kernel.operands.get(*number) == Some(&Operand::Length);
+        if !fits || lengths.len() != lengths_of(&argument.ty) || !lengths.iter().all(is_length) {
+            return Err("an argument that does not fit the kernel".to_owned());
+        }
+    }
+    for result in &function.results {
+        super::ty(manifest, &result.ty)?;
+        let space = space_of(&result.ty).ok_or("a result that is no tensor")?;
+        let fits = match result.operand.map(|number| kernel.operands.get(number)) {
+            None => true,
+            Some(
+                Some(
+                    Operand::Row { space: own }
+                    | Operand::Rows { space: own }
+                    | Operand::Ragged { space: own, .. },
+                ),
+            ) => *own == space,
+            Some(_) => false,
+        };
+        if !fits {
+            return Err("a result that does not fit the kernel".to_owned());
+        }
+    }
+    for site in &function.sites {
+        self::site(manifest, function, site)?;
+    }
+    Ok(())
+}
+
+/// Whether an operand of a call can be an argument of this type.
+fn is_of(operand: Operand, ty: &Type) -> bool {
+    match (operand, ty) {
+        (Operand::Row { space }, Type::Tensor { space: own })
+        | (Operand::Ragged { space, .. }, Type::Ragged { space: own, .. }) => space == *own,
+        (Operand::Rows { space }, Type::Array(element)) => **element == Type::Tensor { space },
+        (Operand::Scalar(elem), Type::Scalar(own)) => elem == *own,
+        (Operand::Length, Type::Scalar(_)) => true,
+        _ => false,
+    }
+}
+
+fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result<(), String> {
+    let param = manifest.params.get(site.param).filter(|param| param.elem == Elem::F32);
+    let param = param.ok_or("a site of no parameter of floats")?;
+    let elements: u64 = param.shape.iter().product();
+    let mut last = Some(site.offset);
+    let mut size = 1_u64;
+    for (length, stride) in site.shape.iter().zip(&site.strides) {
+        let further = length.saturating_sub(1).checked_mul(*stride);
+        last = last.zip(further).and_then(|(last, further)| last.checked_add(further));
+        size = size.saturating_mul(*length);
+    }
+    let is_inside = site.shape.len() == site.strides.len() && last.is_some_and(|last| last < elements);
+    if size > elements || size > 0 && !is_inside {
+        return Err(format!("a site outside of `{}`", param.name));
+    }
+    let row = |value: SiteValue| {
+        let ty = match value {
+            SiteValue::Argument(number) => function.arguments.get(number).map(|own| &own.ty),
+            SiteValue::Result(number) => function.results.get(number).map(|own| &own.ty),
+        };
+        let space = &manifest.spaces[ty.and_then(space_of)?];
+        (space.elem == Elem::F32).then(|| space.row_elements())
+    };
+    let whole = |elements: Option<u64>, of: u64| {
+        elements.is_some_and(|elements| of == 0 || elements.is_multiple_of(of))
+    };
+    let fits = match (site.left, &site.shape[..]) {
+        (Some(left), [rows, columns]) => whole(row(left), *rows) && whole(row(site.right), *columns),
+        (None, _) => whole(row(site.right), size),
+        _ => false,
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(format!("a site of `{}` whose rows do not fit", param.name)),
+    }
+}
+
+fn space_of(ty: &Type) -> Option<usize> {
+    match ty {
+        Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
+        _ => None,
+    }
+}
+
+fn lengths_of(ty: &Type) -> usize {
+    match ty {
+        Type::Ragged { dims, .. } => {
+            let differs = |dim: &&LeadingDim| !matches!(dim, LeadingDim::Known(_));
+            dims.iter().filter(differs).count()
+        }
+        _ => 0,
+    }
+}
