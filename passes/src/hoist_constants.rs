@@ -31,7 +31,8 @@
 //!
 //! Runs at level 0, on functions, before blocks are formed, so that a hoisted tensor is a shared
 //! operand of them; and at level 2, on kernels, for what other passes have made of parameters there. A
-//! record's result that is the same weight for every row becomes a `cfb.param`. Leaves the level as
+//! record's result that is the same weight for every row becomes a `cfb.param`, but for one that gradients
+//! may go through. Leaves the level as
 //! it is; what became unused is left to the canonicaliser. Not hoisted: tensors of instance dims,
 //! of other elements than `f32`, `i32` and `i1`, or without elements; code inside of `cfb.block`.
 //!
@@ -53,9 +54,10 @@ use melior::{
     },
 };
 
+use crate::batch_blocks::GRADIENT_OF;
 use crate::ir::{
-    COMPUTED, TensorType, blocks_of, clone_op, defining_op, erase, is_tensor, key, name_attribute,
-    nested_ops, op_key, replace_uses, set_attribute, set_operand, top_level, users_of,
+    COMPUTED, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key,
+    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand, top_level, users_of,
 };
 use crate::pass::{Outcome, PassInfo};
 
@@ -524,6 +526,13 @@ fn read_weights_directly<'c>(
         return;
     }
     let name = name_attribute(kernel, "sym_name");
+    // A gradient that reaches the call goes on to the parameters from there.
+    let is_differentiated = functions_of(module)
+        .into_iter()
+        .any(|function| name_attribute(function, GRADIENT_OF) == name);
+    if is_differentiated {
+        return;
+    }
     let Some(end) = blocks_of(kernel)
         .first()
         .and_then(|body| operations_of(*body).last().copied())

@@ -131,6 +131,11 @@ const HOIST_CONSTANTS: Step = Step::Optional(
     "what is made of parameters alone is computed, and packed for products, at each call",
 );
 
+const OPERAND_REUSE: Step = Step::Optional(
+    operand_reuse::PASS,
+    "parameters are operands of each row like any other, so products take one matrix a row",
+);
+
 const TO_BLOCKS: &[Step] = &[
     Step::At(Granularity::Operator, keep_operators::PASS),
     Step::At(Granularity::Function, keep_functions::PASS),
@@ -172,10 +177,7 @@ const TO_BLOCKS: &[Step] = &[
         "work that does not depend on the recursion runs with what does, step by step",
     ),
     Step::Ours(form_blocks::PASS),
-    Step::Optional(
-        operand_reuse::PASS,
-        "parameters are operands of each row like any other, so products take one matrix a row",
-    ),
+    OPERAND_REUSE,
     Step::Upstream("canonicalize,cse"),
     Step::Ours(static_depth::PASS),
     Step::Optional(
@@ -189,7 +191,7 @@ const TO_GRADIENTS: &[Step] = &[
     Step::Ours(crate::differentiate_blocks::PASS),
     Step::Upstream("canonicalize,cse"),
     Step::Ours(form_blocks::PASS),
-    Step::Ours(operand_reuse::PASS),
+    OPERAND_REUSE,
     Step::Upstream("canonicalize,cse"),
 ];
 

@@ -8,6 +8,7 @@ pub mod browser;
 pub mod differences;
 pub mod http;
 pub mod instances;
+pub mod losses;
 pub mod model;
 pub mod operations;
 pub mod paths;

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod artifacts;
+mod backward;
 mod bad_files;
 mod bad_input;
 mod batch_train;

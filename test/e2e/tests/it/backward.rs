@@ -1,0 +1,303 @@
+//! Gradients of compiled programs: against the oracle's, and the same bits whatever the batch.
+
+use std::fs;
+use std::panic;
+use std::path::{Path, PathBuf};
+
+use cohort_e2e::instances::{Instances, Shape};
+use cohort_e2e::losses::with_loss;
+use cohort_e2e::operations::{self, DIMS, LENGTHS, Use};
+use cohort_e2e::programs::{self, RandomProgram, Traits};
+use cohort_e2e::tools::{Outcome, run};
+use cohort_e2e::{BatchRun, Model, Rng};
+use cohort_oracle::{Data, Tensor, read_weights};
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+use crate::models::{MODELS, model_case, to_text};
+
+/// How far a gradient may be from the oracle's, as a part of its parameter's largest.
+const TOLERANCE: f64 = 1e-4;
+/// A parameter whose gradients are this part of the largest of all is compared with that: they are what
+/// is left of larger ones.
+const SMALL: f64 = 1e-3;
+
+/// A program with a loss, its weights, its input, and what runs leave.
+struct Case {
+    folder: TempDir,
+    model: Model,
+    input: String,
+}
+
+impl Case {
+    /// `None` where the program gives no floats.
+    fn new(model: Model, instances: &[Json]) -> Option<Case> {
+        let text = fs::read_to_string(&model.source).expect("the program is there");
+        let entry = &model.program.functions[model.program.entry.0];
+        let text = with_loss(&text, entry)?;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let case = Case {
+            folder,
+            model,
+            input: to_text(instances),
+        };
+        fs::write(case.path("model.coh"), text).expect("the temporary folder is writable");
+        Some(case)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, program: &str, gradients: &str, arguments: &[&str]) -> Outcome {
+        BatchRun::new(&self.path(program))
+            .weights(&self.model.weights_path)
+            .arg("--gradients")
+            .arg(self.path(gradients))
+            .args(arguments)
+            .run(&self.input)
+    }
+
+    /// The oracle's gradients and those of a compiled program agree. An instance may fail, in both.
+    #[track_caller]
+    fn compare(&self, arguments: &[&str]) {
+        let expected = self.run("model.coh", "expected", &["--entry", "loss", "--oracle"]);
+        assert!(expected.code < 2, "{}", expected.describe());
+        let arguments = [&["--entry", "loss"], arguments].concat();
+        let outcome = self.run("model.coh", "g", &arguments);
+        let outcome = outcome.expect_code(expected.code);
+        compare(&self.path("expected"), &self.path("g"), &outcome);
+    }
+
+    fn bits(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).expect("the gradients were written")
+    }
+}
+
+fn largest(numbers: &[f64]) -> f64 {
+    numbers.iter().fold(0.0, |most, number| most.max(number.abs()))
+}
+
+#[track_caller]
+fn compare(expected: &Path, given: &Path, outcome: &Outcome) {
+    let [expected, given] = [expected, given].map(|path| {
+        let file = read_weights(path).expect("the gradients can be read");
+        let numbers = |tensor: Tensor| match tensor.data {
+            Data::F32(data) => data,
+            other => panic!("{other:?}"),
+        };
+        let named = file.into_iter().map(|(name, tensor)| (name, numbers(tensor)));
+        named.collect::<Vec<_>>()
+    });
+    let most = expected.iter().map(|(_, numbers)| largest(numbers));
+    let most = most.fold(0.0, f64::max);
+    assert_eq!(expected.len(), given.len(), "{}", outcome.describe());
+    for ((name, expected), (other, given)) in expected.iter().zip(&given) {
+        assert_eq!(name, other);
+        let allowed = TOLERANCE * largest(expected).max(SMALL * most);
+        for (place, (expected, given)) in expected.iter().zip(given).enumerate() {
+            let is_close = (expected - given).abs() <= allowed
+                || expected.is_nan() && given.is_nan()
+                || expected == given;
+            assert!(
+                is_close,
+                "the gradient of `{name}` at {place}: {expected} by the oracle, {given} compiled\n{}",
+                outcome.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn gradients_of_examples_are_the_oracles() {
+    for case in MODELS.iter().filter(|case| case.name != "drnn") {
+        let mut rng = Rng::new(94);
+        let model = case.with_sizes([7, 5, 4, 3], &mut rng);
+        let instances = case.instances(&model, 9, &mut rng);
+        let case = Case::new(model, &instances).expect("it gives floats");
+        case.compare(&[]);
+    }
+}
+
+/// At awkward sizes of everything.
+#[test]
+fn gradients_at_awkward_sizes_are_the_oracles() {
+    for (name, sizes) in [
+        ("treelstm", [3, 61, 28, 1]),
+        ("treelstm", [2, 1, 1, 257]),
+        ("encoder", [0, 28, 61, 0]),
+        ("nestedrnn", [5, 0, 33, 3]),
+    ] {
+        let case = model_case(name);
+        let mut rng = Rng::new(95);
+        let model = case.with_sizes(sizes, &mut rng);
+        let instances = case.instances(&model, 5, &mut rng);
+        Case::new(model, &instances).expect("it gives floats").compare(&[]);
+    }
+}
+
+/// One program, compiled once, in many ways to run it.
+#[test]
+fn gradients_do_not_depend_on_the_batch() {
+    for name in ["treelstm", "act", "encoder", "stackrnn"] {
+        let case = model_case(name);
+        let mut rng = Rng::new(96);
+        let model = case.with_sizes([9, 8, 17, 3], &mut rng);
+        let instances = case.instances(&model, 14, &mut rng);
+        let case = Case::new(model, &instances).expect("it gives floats");
+        let artifact = case.path("model.cohort");
+        let compile = [
+            case.path("model.coh").into_os_string(),
+            "--entry=loss".into(),
+            "--gradients".into(),
+            "--emit=artifact".into(),
+            "--weights".into(),
+            case.model.weights_path.clone().into_os_string(),
+            "-o".into(),
+            artifact.into_os_string(),
+        ];
+        run("batch-opt", &compile, "").expect_code(0);
+        case.run("model.cohort", "first", &[]).expect_code(0);
+        for arguments in [
+            &["--batch", "1"][..],
+            &["--batch", "5", "--threads", "2"],
+            &["--in-flight", "3"],
+            &["--scheduler", "agenda"],
+            &["--scheduler", "lookahead"],
+            &["--granularity", "instance"],
+            &["--no-batch"],
+            &["--without", "gather-fusion"],
+        ] {
+            let outcome = case.run("model.cohort", "again", arguments).expect_code(0);
+            let same = case.bits("first") == case.bits("again");
+            assert!(same, "other bits: {}", outcome.describe());
+        }
+    }
+}
+
+/// The programs are compiled in other ways, whose numbers may differ in their last bits.
+#[test]
+fn gradients_without_techniques_are_the_oracles() {
+    let ways = [
+        &["--granularity", "operator"][..],
+        &["--granularity", "function"],
+        &["--without", "accumulate-products,fuse-products,hoist-constants"],
+        &["--without", "operand-reuse"],
+        &["--without", "recognise-reductions,split-products,hoist-operators"],
+        &["--without", "online-folds,fuse-rows,split-tails"],
+    ];
+    for (name, way) in ["treelstm", "encoder", "treegru", "act", "childsum", "masked_mha"]
+        .into_iter()
+        .zip(ways)
+    {
+        let case = model_case(name);
+        let mut rng = Rng::new(97);
+        let model = case.with_sizes([7, 8, 6, 3], &mut rng);
+        let instances = case.instances(&model, 7, &mut rng);
+        Case::new(model, &instances).expect("it gives floats").compare(way);
+    }
+}
+
+/// What an instance that fails computed counts for nothing, and nor does a loss that is not finite.
+#[test]
+fn an_instance_that_fails_adds_nothing() {
+    let text = "dim D\n param w: f32[D]\n
+        fn main(x: f32[D], i: i32) -> f32 { log(x @ w) * x[i] }";
+    let mut rng = Rng::new(98);
+    let model = Model::from_text(text, &[("D", 2)], &mut rng);
+    let instances = |texts: &[&str]| -> Vec<Json> {
+        let parse = |text: &&str| serde_json::from_str(text).expect("JSON");
+        texts.iter().map(parse).collect()
+    };
+    let good = r#"{"id": "good", "x": [1.0, 2.0], "i": 1}"#;
+    let bad = [
+        r#"{"id": "index", "x": [1.0, 2.0], "i": 7}"#,
+        good,
+        r#"{"id": "zero", "x": [0.0, 0.0], "i": 0}"#,
+        r#"{"id": "wrong", "x": [0.0], "i": 0}"#,
+    ];
+    let mut case = Case::new(model, &instances(&[good])).expect("it gives floats");
+    // The signs of the weights are whatever they are: a loss of NaN would be none for both.
+    let weights = [("w".to_owned(), Tensor::f32(&[2], vec![0.5, 0.25]))];
+    cohort_e2e::weights::write_weights(&case.model.weights_path, &weights.into());
+    let entry = ["--entry", "loss"];
+    case.run("model.coh", "alone", &entry).expect_code(0);
+    case.input = to_text(&instances(&bad));
+    let outcome = case.run("model.coh", "among", &entry).expect_code(1);
+    assert!(case.bits("alone") == case.bits("among"));
+    let kinds: Vec<bool> = ["index_out_of_range", "\"good\",\"output\"", "loss_not_finite", "bad_input"]
+        .iter()
+        .zip(outcome.output.replace(": ", ":").replace(", ", ",").lines())
+        .map(|(text, line)| line.contains(text))
+        .collect();
+    assert_eq!(kinds, [true; 4], "{}\n{}", outcome.output, outcome.describe());
+}
+
+#[test]
+fn what_has_no_gradient_says_where() {
+    let text = "dim D\n param w: f32[D]\n
+        fn main(x: f32[D]) -> f32[D] { scan(x, w) }
+        fn scan(x: f32[D], w: f32[D]) -> f32[D] { einsum(\"i,i->i\", x, w) }";
+    let mut rng = Rng::new(99);
+    let model = Model::from_text(text, &[("D", 3)], &mut rng);
+    let mut instances = Instances::new(&model.program, 4);
+    let instances = [instances.instance("x", Shape::nth(0, 3, &mut rng), &mut rng)];
+    let case = Case::new(model, &instances).expect("it gives floats");
+    let outcome = case.run("model.coh", "g", &["--entry", "loss"]);
+    // Either it has one by now, or the message names the place.
+    if outcome.code != 0 {
+        outcome.expect_code(2).expect_message(&["no gradient goes through", "model.coh:"]);
+    }
+}
+
+/// Of every built-in and operator that has a gradient.
+#[test]
+fn gradients_of_operations_are_the_oracles() {
+    const SAMPLE: usize = 211;
+    let mut uses = operations::all();
+    Rng::new(100).shuffle(&mut uses);
+    let chosen: Vec<&Use> = match std::env::var("COHORT_OPERATIONS") {
+        Ok(text) => uses.iter().filter(|one| one.text.contains(&text)).collect(),
+        Err(_) => uses.iter().step_by(SAMPLE).collect(),
+    };
+    for uses in chosen.chunks(12) {
+        let text = operations::program(uses);
+        of_program(&text, &DIMS, &LENGTHS, 101);
+    }
+}
+
+#[test]
+fn gradients_of_random_programs_are_the_oracles() {
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let traits = Traits {
+            trees: rng.one_in(2),
+            ragged: rng.one_in(2),
+            ..Traits::default()
+        };
+        let program = RandomProgram::with(traits, &mut rng);
+        of_program(&program.text, &program.dims, &programs::LENGTHS, seed);
+    }
+}
+
+/// Some instances of a program with random weights.
+#[track_caller]
+fn of_program(text: &str, dims: &[(&str, u64)], lengths: &[usize], seed: u64) {
+    let mut rng = Rng::new(seed);
+    let model = Model::from_text(text, dims, &mut rng);
+    let mut instances = Instances::new(&model.program, 4);
+    instances.lengths_from(lengths);
+    let instances: Vec<Json> = (0..3)
+        .map(|index| {
+            let shape = Shape::nth(index, 4, &mut rng);
+            instances.instance(&format!("i{index}"), shape, &mut rng)
+        })
+        .collect();
+    let Some(case) = Case::new(model, &instances) else {
+        return;
+    };
+    if let Err(problem) = panic::catch_unwind(panic::AssertUnwindSafe(|| case.compare(&[]))) {
+        eprintln!("seed {seed} of the program\n{text}\nand the input\n{}", case.input);
+        panic::resume_unwind(problem);
+    }
+}
