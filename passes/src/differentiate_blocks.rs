@@ -58,7 +58,7 @@ use crate::ir::{
     TensorType, blocks_of, clone_op, defining_op, key, name_attribute, nested_ops, set_attribute,
     set_operand, top_level,
 };
-use crate::levels::used_values;
+use crate::levels::{GRANULARITY, used_values};
 use crate::pass::{Outcome, PassInfo};
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
@@ -428,10 +428,14 @@ impl<'c> Differentiation<'c> {
             .map(|argument| quoted(&mut argument.dims.iter().map(|(name, _)| name)))
             .collect();
         let results: Vec<Type<'c>> = returned.iter().map(|value| value.r#type()).collect();
-        let attributes = [
+        let mut attributes = vec![
             (GRADIENT, b.attr(&gradient)),
             ("cfb.argument_dims", b.attr(&format!("[{}]", names.join(", ")))),
         ];
+        if name_attribute(block, "unit").as_deref() == Some("calls") {
+            // What needs the rows of an instance together is stored: most of it is needed more than once.
+            attributes.push((GRANULARITY, b.attr("\"operator\"")));
+        }
         self.add_function(block.location(), name, (&types, &results), &attributes, region);
         Ok(())
     }

@@ -32,7 +32,7 @@
 //! the fewest numbers go from one to the next ([`cut`](self::cut)).
 //! A function that has blocks already is left as it is.
 //!
-//! With the module's attribute `cfb.granularity = "operator"` each tensor operation is a block of its
+//! With the attribute `cfb.granularity = "operator"` of the module, or of a function, each tensor operation is a block of its
 //! own; operations that only say how an operand is read (slices, reshapes, broadcasts) are copied
 //! into each block that reads through them.
 //!
@@ -99,7 +99,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             context,
             function,
             name,
-            by_operator,
+            by_operator: by_operator
+                || name_attribute(function, GRANULARITY).as_deref() == Some("operator"),
             ordered: Rc::clone(&ordered),
             by_function,
         };
