@@ -185,6 +185,12 @@ impl Session {
         Ok(())
     }
 
+    /// From now on instances have the random numbers of this draw.
+    pub fn set_draw(&mut self, draw: u64) {
+        self.config.draw = draw;
+        self.recorder.set_draw(draw);
+    }
+
     /// The gradients of the instances since [`Session::clear_gradients`], if they are computed.
     pub fn gradients(&self) -> Option<&Sums> {
         let backward = self.engine.as_ref()?.backward()?;

@@ -96,14 +96,32 @@ fn compile(
     bytes: &[u8],
     weights: Option<Arc<Weights>>,
 ) -> Result<Program, Stop> {
-    const STACK_BYTES: usize = 1 << 30;
     let dims = crate::compile::source::Dims::new(weights, &arguments.dims)?;
     let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
-    // MLIR's passes recurse over what they transform.
-    let program = crate::stack::with_stack(STACK_BYTES, || {
-        let path = &arguments.path;
-        crate::compile::compile(path, bytes, arguments.entry(), &dims, &pipeline, &gpu).map(Carried)
-    })?;
+    let (path, entry) = (&arguments.path, arguments.entry());
+    on_large_stack(|| crate::compile::compile(path, bytes, entry, &dims, &pipeline, &gpu))
+}
+
+/// Compiles the function `entry` of a `.coh` program, for the processor alone.
+#[cfg(feature = "compiler")]
+pub fn compile_source(
+    path: &Path,
+    bytes: &[u8],
+    entry: &str,
+    dims: &crate::compile::source::Dims,
+    pipeline: &cohort_passes::pipeline::Options,
+) -> Result<Program, Stop> {
+    let gpu = crate::compile::gpu::GpuCode::default();
+    on_large_stack(|| crate::compile::compile(path, bytes, entry, dims, pipeline, &gpu))
+}
+
+/// MLIR's passes recurse over what they transform.
+#[cfg(feature = "compiler")]
+fn on_large_stack(
+    compile: impl FnOnce() -> Result<Program, Stop> + Send,
+) -> Result<Program, Stop> {
+    const STACK_BYTES: usize = 1 << 30;
+    let program = crate::stack::with_stack(STACK_BYTES, || compile().map(Carried))?;
     Ok(program.0)
 }
 

@@ -258,6 +258,20 @@ impl<'c> Graph<'c> {
         found
     }
 
+    /// Whether each operation is a reduction over calls, or elementwise work that one is made of. What it
+    /// reads of a concatenation may lie in several of its parts, so that is stored before.
+    fn for_reductions(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in (0..found.len()).rev() {
+            let name = name_of(self.operations[number]);
+            let is_elementwise = name.starts_with("arith.") || name.starts_with("math.");
+            let for_one = || self.users[number].iter().any(|user| found[*user]);
+            found[number] = self.kinds[number] == Kind::Calls
+                && (name == "linalg.reduce" || is_elementwise && for_one());
+        }
+        found
+    }
+
     /// Whether each operation is a product over calls that is stored before another one is made of it:
     /// any but that of scores, which are more than what they are made of and of what is made of them.
     fn is_stored(&self, number: usize) -> bool {
@@ -276,8 +290,13 @@ impl<'c> Graph<'c> {
     fn ranks(&self) -> Vec<usize> {
         let mut ranks = vec![0; self.kinds.len()];
         let for_products = self.for_products();
+        let for_reductions = self.for_reductions();
         let is_apart = |used: usize, number: usize| {
-            self.kinds[used] != self.kinds[number] || for_products[number] && self.is_stored(used)
+            let is_joined = self.kinds[used] == Kind::Calls
+                && name_of(self.operations[used]) == "tensor.concat";
+            self.kinds[used] != self.kinds[number]
+                || for_products[number] && self.is_stored(used)
+                || for_reductions[number] && is_joined
         };
         for number in 0..ranks.len() {
             for used in &self.uses[number] {

@@ -24,15 +24,18 @@ pub struct Sums {
     /// By gradient function and site.
     sites: Vec<Vec<Vec<f32>>>,
     views: Vec<Vec<Site>>,
-    /// By parameter: what rows of it got that were looked up, if there were any.
-    rows: Vec<Option<Rows>>,
+    /// By parameter: what rows of it got that were looked up.
+    rows: Vec<Rows>,
     /// By parameter: its shape, if it has a gradient.
     shapes: Vec<Option<Vec<u64>>>,
 }
 
 #[derive(Default)]
 struct Rows {
+    /// Of the whole parameter, or empty.
     sum: Vec<f32>,
+    /// Elements of a row.
+    width: usize,
     touched: BTreeSet<u32>,
 }
 
@@ -43,22 +46,40 @@ impl Sums {
         let shapes: Vec<Option<Vec<u64>>> = (manifest.params.iter())
             .map(|param| (param.elem == Elem::F32).then(|| param.shape.clone()))
             .collect();
-        let mut sums = Sums {
-            sites: Vec::new(),
+        let sites = views.iter().map(|sites| vec![Vec::new(); sites.len()]);
+        let mut rows = Vec::new();
+        rows.resize_with(shapes.len(), Rows::default);
+        Sums {
+            sites: sites.collect(),
             views,
-            rows: Vec::new(),
+            rows,
             shapes,
-        };
-        sums.clear();
-        sums
+        }
     }
 
+    /// All gradients are zeros; the memory stays.
     pub fn clear(&mut self) {
-        self.sites = (self.views.iter())
-            .map(|sites| vec![Vec::new(); sites.len()])
-            .collect();
-        self.rows.clear();
-        self.rows.resize_with(self.shapes.len(), || None);
+        for sum in self.sites.iter_mut().flatten() {
+            sum.clear();
+        }
+        for rows in &mut self.rows {
+            for row in std::mem::take(&mut rows.touched) {
+                let first = row as usize * rows.width;
+                rows.sum[first..first + rows.width].fill(0.0);
+            }
+        }
+    }
+
+    /// Whether a parameter has a gradient, be it zero.
+    pub fn is_reached(&self, param: usize) -> bool {
+        let rows = self.rows.get(param);
+        self.has_sites(param) || rows.is_some_and(|rows| !rows.touched.is_empty())
+    }
+
+    fn has_sites(&self, param: usize) -> bool {
+        (self.sites.iter().flatten())
+            .zip(self.views.iter().flatten())
+            .any(|(sum, view)| view.param == param && !sum.is_empty())
     }
 
     /// The gradient of a parameter; `None` of one that is not of floats.
@@ -72,8 +93,11 @@ impl Sums {
                 }
             }
         }
-        if let Some(rows) = self.rows.get(param)?.as_ref() {
-            for (to, from) in gradient.iter_mut().zip(&rows.sum) {
+        let rows = self.rows.get(param)?;
+        for row in &rows.touched {
+            let first = *row as usize * rows.width;
+            let own = first..first + rows.width;
+            for (to, from) in gradient[own.clone()].iter_mut().zip(&rows.sum[own]) {
                 *to += from;
             }
         }
@@ -100,13 +124,18 @@ impl Sums {
         safetensors::serialize(views, None)
     }
 
-    /// The rows of a parameter that have a gradient, where it is only looked up; `None` if all may.
-    pub fn touched(&self, param: usize) -> Option<Vec<u32>> {
-        let is_dense = (self.sites.iter().flatten())
-            .zip(self.views.iter().flatten())
-            .any(|(sum, view)| view.param == param && !sum.is_empty());
-        let rows = self.rows.get(param)?.as_ref()?;
-        (!is_dense).then(|| rows.touched.iter().copied().collect())
+    /// The rows of a parameter that have a gradient, ascending, and their elements, where it was only
+    /// looked up; `None` if all may have one, or none has.
+    pub fn rows(&self, param: usize) -> Option<(Vec<u32>, Vec<f32>)> {
+        let rows = self.rows.get(param).filter(|rows| !rows.touched.is_empty())?;
+        if self.has_sites(param) {
+            return None;
+        }
+        let values = rows.touched.iter().flat_map(|row| {
+            let first = *row as usize * rows.width;
+            &rows.sum[first..first + rows.width]
+        });
+        Some((rows.touched.iter().copied().collect(), values.copied().collect()))
     }
 
     /// Goes on with the sum of a site.
@@ -139,13 +168,15 @@ impl Sums {
             return;
         };
         let size = shape.iter().product::<u64>() as usize;
-        let rows = self.rows[param].get_or_insert_with(Rows::default);
+        let rows = &mut self.rows[param];
         rows.sum.resize(size, 0.0);
-        rows.touched.insert(row);
-        let first = row as usize * values.len();
-        let own = rows.sum.get_mut(first..first + values.len());
-        for (to, from) in own.into_iter().flatten().zip(values) {
-            *to += from;
+        rows.width = values.len();
+        let first = row as usize * rows.width;
+        if let Some(own) = rows.sum.get_mut(first..first + rows.width) {
+            rows.touched.insert(row);
+            for (to, from) in own.iter_mut().zip(values) {
+                *to += from;
+            }
         }
     }
 }

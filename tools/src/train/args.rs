@@ -47,9 +47,15 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMES=RULE")]
     pub init: Vec<String>,
 
-    /// Compute gradients by the f64 interpreter; slow. The only way so far
+    /// Compute gradients by the f64 interpreter, an instance after the other; slow
     #[arg(long)]
     pub oracle: bool,
+    /// Threads that compute
+    #[arg(
+        long, value_name = "N", default_value_t = 1, conflicts_with = "oracle",
+        value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS)
+    )]
+    pub threads: u16,
 
     #[arg(long, value_enum, visible_alias = "optimizer", default_value_t = Optimiser::Adam)]
     pub optimiser: Optimiser,
@@ -164,6 +170,9 @@ pub struct Arguments {
     pub quiet: bool,
 }
 
+/// More are none of any machine's.
+const MOST_THREADS: i64 = 1024;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Optimiser {
     Sgd,
@@ -204,9 +213,7 @@ impl Arguments {
 
     /// Options that make no sense together, or in this build.
     pub fn refuse_unsupported(&self) -> Result<(), Stop> {
-        let refused = if !self.oracle {
-            "say `--oracle`: only the oracle computes gradients so far"
-        } else if !crate::compile::is_coh(&self.model) {
+        let refused = if !crate::compile::is_coh(&self.model) {
             "a program that is trained is a `.coh` file"
         } else if self.resume.is_some() && self.resumed().is_none() {
             "`--resume` needs a checkpoint: name it, or give `--checkpoint`"

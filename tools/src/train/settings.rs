@@ -90,7 +90,8 @@ impl Arguments {
         };
         say("the program", program.fingerprint.clone());
         say("the training data", data.fingerprint.clone());
-        say("gradients are computed by", "the oracle".to_owned());
+        let by = if self.oracle { "the oracle" } else { "compiled code" };
+        say("gradients are computed by", by.to_owned());
         let optimiser = self.optimiser.to_possible_value();
         say(
             "--optimiser",
