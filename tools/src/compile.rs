@@ -33,6 +33,10 @@ pub fn compile(
     let (manifest, code, device_code) = if is_coh(path) {
         let source = Source::check(path, bytes, entry)?;
         let program = source.bind(dims)?;
+        if pipeline.gradients {
+            cohort_frontend::check_loss(&program)
+                .map_err(|diagnostic| source::report(&[*diagnostic], &source.sources))?;
+        }
         let reporter = Reporter::with_sources(&source.sources);
         let context = cohort_dialects::new_context();
         let _handler = reporter.attach(&context);

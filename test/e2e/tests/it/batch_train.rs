@@ -79,12 +79,46 @@ impl Files {
     fn train(&self, text: &str) -> Outcome {
         run("batch-train", &self.arguments(text), "")
     }
+
+    /// By compiled gradients.
+    fn train_compiled(&self, text: &str) -> Outcome {
+        let mut arguments = self.arguments(text);
+        arguments.retain(|argument| argument != "--oracle");
+        run("batch-train", &arguments, "")
+    }
 }
 
 /// Tells the data apart, and everything that bits depend on is in use.
 const ALL: &str = "--dev train.jsonl --dev-entry measured --metrics accuracy,zeros --best accuracy \
     --optimiser adamw --decay 0.01 --clip 1 --schedule inverse-sqrt --warmup 3 \
     --group emb:rate=0.1,decay=0,optimiser=adagrad --init emb=normal(0.1)";
+
+/// Compiled gradients are rounded otherwise, and go on to the same bits where a training is ended.
+#[test]
+fn compiled_gradients_train_as_the_oracles_do() {
+    let files = Files::new(60);
+    let losses = |name: &str| -> Vec<f64> {
+        let log = String::from_utf8(files.read(name)).expect("text");
+        log.lines()
+            .map(|line| serde_json::from_str::<Json>(line).expect("JSON"))
+            .filter_map(|line| line["train"]["loss"].as_f64())
+            .collect()
+    };
+    let oracle = format!("{ALL} --epochs 4 --output o.safetensors --log oracle.jsonl");
+    files.train(&oracle).expect_code(0);
+    let whole = format!("{ALL} --epochs 4 --output w.safetensors --log log.jsonl");
+    files.train_compiled(&whole).expect_code(0);
+    let (expected, given) = (losses("oracle.jsonl"), losses("log.jsonl"));
+    assert_eq!(given.len(), 4);
+    for (expected, given) in expected.iter().zip(&given) {
+        assert!((expected - given).abs() < 1e-3, "{expected} and {given}");
+    }
+    for epochs in ["2", "4 --resume"] {
+        let part = format!("{ALL} --epochs {epochs} --output p.safetensors --checkpoint c.bin");
+        files.train_compiled(&part).expect_code(0);
+    }
+    assert!(files.read("w.safetensors") == files.read("p.safetensors"));
+}
 
 #[test]
 fn a_training_learns_and_writes_all_that_is_asked_for() {
