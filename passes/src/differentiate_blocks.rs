@@ -28,15 +28,20 @@
 //! of each call it is the sum ([`sites`](self::sites)). Of the module's own are the functions that add
 //! cotangents up, make zeros and stack rows, for each type of row.
 //!
+//! What a block computes inside is computed again where backward needs it, but for what takes a product,
+//! a reduction, a quotient or a function like `exp`: that is *saved*, as results of the block that nothing
+//! else reads ([`saved`](self::saved)).
+//!
 //! Requires: level 1, with `reuse`. Leaves: level 1, but for the new functions, which are level 0. A
 //! block that holds what has no derivative gets a function that says what and where, `{refused = "…"}`,
 //! and a program fails only where a gradient reaches it.
 
 mod emit;
 mod rules;
+mod saved;
 mod sites;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
@@ -55,8 +60,8 @@ use melior::{
 
 use crate::extents::Extents;
 use crate::ir::{
-    TensorType, blocks_of, clone_op, defining_op, key, name_attribute, nested_ops, set_attribute,
-    set_operand, top_level,
+    TensorType, blocks_of, clone_op, defining_op, erase, key, name_attribute, nested_ops, op_key,
+    set_attribute, set_operand, top_level,
 };
 use crate::levels::{GRANULARITY, used_values};
 use crate::pass::{Outcome, PassInfo};
@@ -109,6 +114,10 @@ struct Differentiation<'c> {
     /// The shapes of the rows that have cotangents.
     rows: BTreeSet<Vec<u64>>,
 }
+
+/// A gradient function, and what of its block had better be kept for it: the results of these operations
+/// of its body.
+type Written<'c> = (OperationRef<'c, 'c>, Vec<(usize, usize)>);
 
 /// An argument of a gradient function.
 struct Argument<'c> {
@@ -165,7 +174,16 @@ impl<'c> Differentiation<'c> {
             .map(|number| format!("{base}.gradient.{number}"))
             .find(|name| !self.taken.contains(name))
             .unwrap_or(base);
-        match self.function(block, &name) {
+        let mut block = block;
+        let written = self.function(block, &name).and_then(|(function, saved)| {
+            if saved.is_empty() {
+                return Ok(());
+            }
+            erase(function);
+            block = saved::save(self.context, block, &saved);
+            self.function(block, &name).map(|_| ())
+        });
+        match written {
             Ok(()) => {}
             Err((at, NoRule(what))) => {
                 let at = at.map_or(place, |op| op.location());
@@ -190,9 +208,9 @@ impl<'c> Differentiation<'c> {
         &mut self,
         block: OperationRef<'c, 'c>,
         name: &str,
-    ) -> Result<(), (Option<OperationRef<'c, 'c>>, NoRule)> {
+    ) -> Result<Written<'c>, (Option<OperationRef<'c, 'c>>, NoRule)> {
         let Some(body) = blocks_of(block).first().copied() else {
-            return Ok(());
+            return Err((None, NoRule("a block without a body".to_owned())));
         };
         let dims = BlockDims::of(block);
         let shared = crate::batch_blocks::shared_operands(block);
@@ -309,10 +327,12 @@ impl<'c> Differentiation<'c> {
                 backward.forward.insert(key(*operand), taken[*argument]);
             }
         }
+        let mut copies = HashSet::new();
         let mut operations = operations_of(body);
         let yielded = operations.pop().map(operands_of).unwrap_or_default();
         for operation in &operations {
             let copy = b.at(operation.location()).insert(clone_op(*operation));
+            copies.insert(op_key(copy));
             for nested in std::iter::once(copy).chain(nested_ops(copy)) {
                 for (index, operand) in operands_of(nested).into_iter().enumerate() {
                     if let Some(with) = backward.forward.get(&key(operand)) {
@@ -407,7 +427,14 @@ impl<'c> Differentiation<'c> {
                 list(&view.strides)
             ));
         }
-        b.op("func.return", &returned, &[], &[], vec![]);
+        let end = b.op("func.return", &returned, &[], &[], vec![]);
+        let saved = match name_attribute(block, "unit").as_deref() {
+            Some("calls") => vec![],
+            _ => {
+                let needed = saved::needed(end, &copies);
+                saved::chosen(&operations, &yielded, &mut backward, &needed, &dims.rows)
+            }
+        };
 
         // What rows have cotangents.
         for value in returned.iter().chain(&results).chain(&operands) {
@@ -436,8 +463,9 @@ impl<'c> Differentiation<'c> {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
             attributes.push((GRANULARITY, b.attr("\"operator\"")));
         }
-        self.add_function(block.location(), name, (&types, &results), &attributes, region);
-        Ok(())
+        let types = (&types[..], &results[..]);
+        let function = self.add_function(block.location(), name, types, &attributes, region);
+        Ok((function, saved))
     }
 
     fn add_function(
@@ -447,7 +475,7 @@ impl<'c> Differentiation<'c> {
         (inputs, results): (&[Type<'c>], &[Type<'c>]),
         attributes: &[(&str, Attribute<'c>)],
         region: melior::ir::Region<'c>,
-    ) {
+    ) -> OperationRef<'c, 'c> {
         let ty = FunctionType::new(self.context, inputs, results).into();
         let mut all: Vec<(&str, Attribute<'c>)> = vec![
             ("sym_name", StringAttribute::new(self.context, name).into()),
@@ -455,7 +483,7 @@ impl<'c> Differentiation<'c> {
         ];
         all.extend(attributes);
         let end = self.end.at(location);
-        end.op("func.func", &[], &[], &all, vec![region]);
+        end.op("func.func", &[], &[], &all, vec![region])
     }
 
     /// The rows of a value have cotangents.

@@ -29,6 +29,9 @@ pub const GRANULARITY: &str = "cfb.granularity";
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 
+/// The attribute of a module whose blocks will be differentiated.
+pub const GRADIENTS: &str = "cfb.gradients";
+
 /// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
 /// when it is not there.
 pub const PRECISION: &str = "cfb.precision";

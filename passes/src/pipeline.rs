@@ -6,11 +6,12 @@
 use cohort_abi::gpu::Precision;
 use melior::{
     Context,
-    ir::{Module, operation::OperationPrintingFlags},
+    ir::{Attribute, Module, operation::OperationPrintingFlags},
     pass::{PassIrPrintingOptions, PassManager},
     utility::parse_pass_pipeline,
 };
 
+use crate::levels::GRADIENTS;
 use crate::pass::{PassInfo, create};
 use crate::ragged::{
     bound_masks, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops, ragged_hfuse_loops,
@@ -388,6 +389,10 @@ pub fn run_stage(
     options: &Options,
 ) -> Result<(), PipelineError> {
     let failed = |_| PipelineError { stage };
+    if options.gradients && stage == Stage::Blocks {
+        let module = cohort_dialects::builder::extend_op(module.as_operation());
+        crate::ir::set_attribute(module, GRADIENTS, Attribute::unit(context));
+    }
     for step in options.steps(stage) {
         // A manager a step: it then holds either our passes or a textual pipeline, in order.
         let manager = PassManager::new(context);

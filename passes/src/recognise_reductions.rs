@@ -28,6 +28,8 @@
 //! }
 //! ```
 //!
+//! Where the module has the attribute `cfb.gradients` only sums are recognised: no other has a gradient.
+//!
 //! Requires: level 0. Leaves: level 0. A fold that carries one tensor and is no such reduction
 //! stays, with a remark that says why; one that carries anything else is no candidate.
 //!
@@ -52,6 +54,7 @@ use crate::ir::{
     TensorType, blocks_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
     replace_uses, set_attribute,
 };
+use crate::levels::GRADIENTS;
 use crate::pass::{Outcome, PassInfo, remark};
 
 pub const PASS: PassInfo = PassInfo {
@@ -62,6 +65,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let for_gradients = module.has_attribute(GRADIENTS);
     for function in functions_of(module) {
         let mut folds: Vec<_> = nested_ops(function)
             .into_iter()
@@ -74,6 +78,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 continue;
             };
             match candidate.reduction() {
+                Ok(reduction) if for_gradients && !reduction.is_sum() => {
+                    remark(fold, "left as a fold: only sums of lists have gradients");
+                }
                 Ok(reduction) => candidate.rewrite(context, &reduction),
                 Err(Refusal { at, why }) => remark(at, &format!("left as a fold: {why}")),
             }
@@ -104,6 +111,12 @@ struct Reduction<'c> {
     combines: Vec<OperationRef<'c, 'c>>,
     /// What each turn combines with it.
     element: Val<'c>,
+}
+
+impl Reduction<'_> {
+    fn is_sum(&self) -> bool {
+        matches!(&self.combines[..], [only] if name_of(*only) == "arith.addf")
+    }
 }
 
 impl<'c> Fold<'c> {
