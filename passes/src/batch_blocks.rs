@@ -60,15 +60,15 @@ use melior::{
     },
 };
 
+use crate::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::ir::{
     TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_within, name_attribute,
     nested_ops, op_key, replace_uses, set_attribute, set_type, top_level,
 };
-use crate::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::pass::{Outcome, PassInfo, error};
 pub use products::named;
-pub use shapes::listed;
 use rules::Batcher;
+pub use shapes::listed;
 
 pub const PASS: PassInfo = PassInfo {
     name: "batch-blocks",

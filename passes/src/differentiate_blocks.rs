@@ -457,7 +457,10 @@ impl<'c> Differentiation<'c> {
         let results: Vec<Type<'c>> = returned.iter().map(|value| value.r#type()).collect();
         let mut attributes = vec![
             (GRADIENT, b.attr(&gradient)),
-            ("cfb.argument_dims", b.attr(&format!("[{}]", names.join(", ")))),
+            (
+                "cfb.argument_dims",
+                b.attr(&format!("[{}]", names.join(", "))),
+            ),
         ];
         if name_attribute(block, "unit").as_deref() == Some("calls") {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
@@ -502,7 +505,11 @@ impl<'c> Differentiation<'c> {
     fn helpers(&mut self) {
         let location = self.end.location;
         let rows = std::mem::take(&mut self.rows);
-        for row in rows.iter().chain(std::iter::once(&vec![])).collect::<BTreeSet<_>>() {
+        for row in rows
+            .iter()
+            .chain(std::iter::once(&vec![]))
+            .collect::<BTreeSet<_>>()
+        {
             let one = TensorType {
                 shape: row.iter().copied().map(Some).collect(),
                 element: self.end.ty("f32"),

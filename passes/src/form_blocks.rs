@@ -90,7 +90,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let by_function = granularity.as_deref() == Some("function");
     for function in functions_of(module) {
         // Formed already; those of gradients come later.
-        if nested_ops(function).iter().any(|op| name_of(*op) == "cfb.block") {
+        if nested_ops(function)
+            .iter()
+            .any(|op| name_of(*op) == "cfb.block")
+        {
             continue;
         }
         let name = name_attribute(function, "sym_name").unwrap_or_default();

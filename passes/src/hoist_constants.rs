@@ -57,7 +57,8 @@ use melior::{
 use crate::batch_blocks::GRADIENT_OF;
 use crate::ir::{
     COMPUTED, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key,
-    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand, top_level, users_of,
+    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand, top_level,
+    users_of,
 };
 use crate::pass::{Outcome, PassInfo};
 

@@ -166,11 +166,15 @@ impl Backward {
 impl Functions {
     fn find(program: &Program) -> Result<Functions, Error> {
         let manifest = program.manifest();
-        let gradients = manifest.gradients.as_ref().ok_or_else(|| {
-            Error::Usage("the program was not compiled for gradients".to_owned())
-        })?;
+        let gradients = manifest
+            .gradients
+            .as_ref()
+            .ok_or_else(|| Error::Usage("the program was not compiled for gradients".to_owned()))?;
         let find = |symbol: &str| {
-            let address = program.code.symbol(symbol).filter(|address| !address.is_null());
+            let address = program
+                .code
+                .symbol(symbol)
+                .filter(|address| !address.is_null());
             let address = address.ok_or_else(|| Error::MissingSymbol {
                 symbol: symbol.to_owned(),
                 purpose: "gradients".to_owned(),

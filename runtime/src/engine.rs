@@ -427,7 +427,10 @@ impl Engine {
         machine: &Machine<'_>,
         instance: &Instance,
     ) -> Result<Option<InstanceError>, Error> {
-        let space = self.backward.as_ref().and_then(|_| loss_space(machine.manifest));
+        let space = self
+            .backward
+            .as_ref()
+            .and_then(|_| loss_space(machine.manifest));
         let Some(space) = space else {
             return Ok(None);
         };

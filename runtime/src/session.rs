@@ -106,7 +106,8 @@ impl Session {
             (Box::new(RecordedOrder), Grouping::Unbatched)
         } else {
             // A call that is shared would tie instances together.
-            let share = config.share_calls && !config.gradients && config.scheduler != Policy::Instances;
+            let share =
+                config.share_calls && !config.gradients && config.scheduler != Policy::Instances;
             (config.scheduler.scheduler(), Grouping::ByDepth { share })
         };
         let keep_memory = match grouping {

@@ -117,9 +117,7 @@ pub fn compile_source(
 
 /// MLIR's passes recurse over what they transform.
 #[cfg(feature = "compiler")]
-fn on_large_stack(
-    compile: impl FnOnce() -> Result<Program, Stop> + Send,
-) -> Result<Program, Stop> {
+fn on_large_stack(compile: impl FnOnce() -> Result<Program, Stop> + Send) -> Result<Program, Stop> {
     const STACK_BYTES: usize = 1 << 30;
     let program = crate::stack::with_stack(STACK_BYTES, || compile().map(Carried))?;
     Ok(program.0)

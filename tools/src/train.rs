@@ -80,35 +80,40 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
         bad_lines += data.report(arguments, &mut terminal)?;
     }
 
-    let (mut step, mut evaluate): (Box<dyn Step>, Option<Box<dyn Evaluate>>) = match arguments.oracle
-    {
-        true => {
-            let limits = arguments.limits();
-            let oracle = |program| OracleStep::new(program, limits, interrupt.clone());
-            let dev_program = dev_program.as_ref().unwrap_or(&program);
-            let evaluate = dev.as_ref().map(|_| Box::new(oracle(&dev_program.program)) as _);
-            (Box::new(oracle(&program.program)), evaluate)
-        }
-        false => {
-            let compile = |entry: &str, is_trained| {
-                let parameters = &state.parameters;
-                let interrupt = interrupt.clone();
-                CompiledStep::new(arguments, entry, &dims, parameters, is_trained, interrupt)
-            };
-            let entry = arguments.dev_entry.as_ref().unwrap_or(&arguments.entry);
-            let evaluate = dev.as_ref().map(|_| compile(entry, false)).transpose()?;
-            let evaluate = evaluate.map(|step| Box::new(step) as _);
-            (Box::new(compile(&arguments.entry, true)?), evaluate)
-        }
-    };
+    let (mut step, mut evaluate): (Box<dyn Step>, Option<Box<dyn Evaluate>>) =
+        match arguments.oracle {
+            true => {
+                let limits = arguments.limits();
+                let oracle = |program| OracleStep::new(program, limits, interrupt.clone());
+                let dev_program = dev_program.as_ref().unwrap_or(&program);
+                let evaluate = dev
+                    .as_ref()
+                    .map(|_| Box::new(oracle(&dev_program.program)) as _);
+                (Box::new(oracle(&program.program)), evaluate)
+            }
+            false => {
+                let compile = |entry: &str, is_trained| {
+                    let parameters = &state.parameters;
+                    let interrupt = interrupt.clone();
+                    CompiledStep::new(arguments, entry, &dims, parameters, is_trained, interrupt)
+                };
+                let entry = arguments.dev_entry.as_ref().unwrap_or(&arguments.entry);
+                let evaluate = dev.as_ref().map(|_| compile(entry, false)).transpose()?;
+                let evaluate = evaluate.map(|step| Box::new(step) as _);
+                (Box::new(compile(&arguments.entry, true)?), evaluate)
+            }
+        };
     let mut trainer = Trainer {
         settings: &settings,
         instances: &data.instances,
         step: &mut *step,
-        dev: dev.as_ref().zip(evaluate.as_mut()).map(|(dev, evaluate)| Dev {
-            instances: &dev.instances,
-            evaluate: &mut **evaluate,
-        }),
+        dev: dev
+            .as_ref()
+            .zip(evaluate.as_mut())
+            .map(|(dev, evaluate)| Dev {
+                instances: &dev.instances,
+                evaluate: &mut **evaluate,
+            }),
         interrupt,
         watcher: &mut terminal,
     };

@@ -121,12 +121,7 @@ pub fn transpose<'c>(
 }
 
 /// The sums over axes of a value of the given shape.
-pub fn sum_over<'c>(
-    b: &Builder<'c>,
-    value: Val<'c>,
-    shape: &Shape<'c>,
-    axes: &[usize],
-) -> Val<'c> {
+pub fn sum_over<'c>(b: &Builder<'c>, value: Val<'c>, shape: &Shape<'c>, axes: &[usize]) -> Val<'c> {
     let mut value = value;
     let mut kept: Vec<usize> = (0..shape.ty.rank()).collect();
     // One axis at a time, the last first, as the frontend reduces.
@@ -182,12 +177,7 @@ pub const EQUAL: i64 = 1;
 pub const GREATER: i64 = 2;
 pub const LESS: i64 = 4;
 
-pub fn select<'c>(
-    b: &Builder<'c>,
-    condition: Val<'c>,
-    yes: Val<'c>,
-    no: Val<'c>,
-) -> Val<'c> {
+pub fn select<'c>(b: &Builder<'c>, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {
     b.value("arith.select", &[condition, yes, no], yes.r#type())
 }
 
@@ -221,16 +211,16 @@ pub fn slice<'c>(
             DenseI32ArrayAttribute::new(b.context(), &counts).into(),
         ),
     ];
-    b.value_with("tensor.extract_slice", &operands, shape.to_type(), &attributes)
+    b.value_with(
+        "tensor.extract_slice",
+        &operands,
+        shape.to_type(),
+        &attributes,
+    )
 }
 
 /// Tensors one behind another along an axis.
-pub fn concat<'c>(
-    b: &Builder<'c>,
-    parts: &[Val<'c>],
-    shape: &Shape<'c>,
-    axis: usize,
-) -> Val<'c> {
+pub fn concat<'c>(b: &Builder<'c>, parts: &[Val<'c>], shape: &Shape<'c>, axis: usize) -> Val<'c> {
     if let [part] = parts {
         return *part;
     }

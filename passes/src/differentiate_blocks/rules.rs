@@ -74,9 +74,8 @@ impl<'c> Backward<'c> {
         for length in self.extents.shape(value) {
             if let Length::Dim(number) = length {
                 let known = self.lengths.get(&number).copied();
-                lengths.push(
-                    known.ok_or_else(|| NoRule("a length that nothing tells".to_owned()))?,
-                );
+                lengths
+                    .push(known.ok_or_else(|| NoRule("a length that nothing tells".to_owned()))?);
             }
         }
         Ok(Shape { ty, lengths })
@@ -361,7 +360,11 @@ impl<'c> Backward<'c> {
         let init = of[of.len() - 1];
         let is_product = matches!(
             name,
-            "linalg.dot" | "linalg.vecmat" | "linalg.matvec" | "linalg.matmul" | "linalg.batch_matmul"
+            "linalg.dot"
+                | "linalg.vecmat"
+                | "linalg.matvec"
+                | "linalg.matmul"
+                | "linalg.batch_matmul"
         );
         if is_product && !defining_op(init).is_some_and(|op| name_of(op) == "linalg.fill") {
             self.add(init, g);
@@ -441,7 +444,8 @@ impl<'c> Backward<'c> {
                 let steps = integers(operation, "static_strides");
                 let part = TensorType::of_value(result_of(operation, 0));
                 let part = part.filter(|part| part.rank() == shape.ty.rank());
-                let Some(part) = part.filter(|_| !dynamic(&offsets) && steps.iter().all(|s| *s == 1))
+                let Some(part) =
+                    part.filter(|_| !dynamic(&offsets) && steps.iter().all(|s| *s == 1))
                 else {
                     return Err(NoRule("this slice".to_owned()));
                 };
@@ -449,8 +453,13 @@ impl<'c> Backward<'c> {
                 let mut cut: Vec<usize> = (0..part.rank())
                     .filter(|axis| part.shape[*axis] != shape.ty.shape[*axis])
                     .collect();
-                if cut.iter().any(|axis| part.shape[*axis].is_none() || shape.ty.shape[*axis].is_none()) {
-                    return Err(NoRule("a slice along a dim whose length differs".to_owned()));
+                if cut
+                    .iter()
+                    .any(|axis| part.shape[*axis].is_none() || shape.ty.shape[*axis].is_none())
+                {
+                    return Err(NoRule(
+                        "a slice along a dim whose length differs".to_owned(),
+                    ));
                 }
                 let mut value = g;
                 let mut grown = shape.clone();
@@ -574,9 +583,8 @@ fn is_one(value: Val<'_>) -> bool {
                 Some(_) => crate::ir::splat_value(producer),
                 None => producer.attribute("value").ok(),
             };
-            let number = number.and_then(|number| {
-                melior::ir::attribute::FloatAttribute::try_from(number).ok()
-            });
+            let number = number
+                .and_then(|number| melior::ir::attribute::FloatAttribute::try_from(number).ok());
             number.is_some_and(|number| number.value() == 1.0)
         }
         "linalg.fill" | "linalg.broadcast" => is_one(operands_of(producer)[0]),

@@ -125,22 +125,38 @@ pub fn save<'c>(
             (name, attribute)
         })
         .collect();
-    let mut attributes: Vec<(&str, Attribute<'c>)> =
-        names.iter().map(|(name, attribute)| (name.as_str(), *attribute)).collect();
+    let mut attributes: Vec<(&str, Attribute<'c>)> = names
+        .iter()
+        .map(|(name, attribute)| (name.as_str(), *attribute))
+        .collect();
     let count = IntegerType::new(context, 64).into();
     let count = IntegerAttribute::new(count, saved.len() as i64).into();
     attributes.push(("saved", count));
     let mut types: Vec<Type<'c>> = results_of(block).iter().map(|own| own.r#type()).collect();
-    let old = blocks_of(block).first().map(|body| operations_of(*body)).unwrap_or_default();
-    types.extend(saved.iter().map(|(place, number)| result_of(old[*place], *number).r#type()));
+    let old = blocks_of(block)
+        .first()
+        .map(|body| operations_of(*body))
+        .unwrap_or_default();
+    types.extend(
+        saved
+            .iter()
+            .map(|(place, number)| result_of(old[*place], *number).r#type()),
+    );
     let operands = operands_of(block);
     let new = before.op("cfb.block", &operands, &types, &attributes, vec![region]);
-    let body = blocks_of(new).first().map(|body| operations_of(*body)).unwrap_or_default();
+    let body = blocks_of(new)
+        .first()
+        .map(|body| operations_of(*body))
+        .unwrap_or_default();
     if let Some(end) = body.last()
         && let Some(at_end) = Builder::before(context, *end)
     {
         let mut yielded = operands_of(*end);
-        yielded.extend(saved.iter().map(|(place, number)| result_of(body[*place], *number)));
+        yielded.extend(
+            saved
+                .iter()
+                .map(|(place, number)| result_of(body[*place], *number)),
+        );
         at_end.op("cfb.yield", &yielded, &[], &[], vec![]);
         erase(*end);
     }

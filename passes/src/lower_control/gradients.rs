@@ -1,8 +1,8 @@
 //! The functions that gradients are computed by: callable from the runtime, and described in the manifest.
 
 use cohort_abi::manifest::{
-    Elem, GradientArgument, GradientFunction, GradientHelper, GradientResult, Gradients, HelperKind, OfCall,
-    Site, SiteValue, Type as ManifestType,
+    Elem, GradientArgument, GradientFunction, GradientHelper, GradientResult, Gradients,
+    HelperKind, OfCall, Site, SiteValue, Type as ManifestType,
 };
 use cohort_dialects::builder::{Val, arguments_of};
 use cohort_dialects::types::lazy_tensor;
@@ -58,9 +58,16 @@ fn helper<'c>(
     else {
         return Err(error(function, "`cfb.gradient_helper` gives no tensor"));
     };
-    let symbol = format!("cohort_{}", name_attribute(function, "sym_name").unwrap_or_default());
+    let symbol = format!(
+        "cohort_{}",
+        name_attribute(function, "sym_name").unwrap_or_default()
+    );
     callable(program, function, &symbol);
-    Ok(GradientHelper { kind, space, symbol })
+    Ok(GradientHelper {
+        kind,
+        space,
+        symbol,
+    })
 }
 
 /// `None` where the kernel is called nowhere.
@@ -74,7 +81,10 @@ fn gradient<'c>(
     let Some(kernel) = program.tables.kernel(&kernel) else {
         return Ok(None);
     };
-    let symbol = format!("cohort_{}", name_attribute(function, "sym_name").unwrap_or_default());
+    let symbol = format!(
+        "cohort_{}",
+        name_attribute(function, "sym_name").unwrap_or_default()
+    );
     let mut gradient = GradientFunction {
         kernel,
         symbol,
@@ -169,7 +179,8 @@ fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>> {
         if !mlir_sys::mlirAttributeIsADictionary(dictionary.to_raw()) {
             return None;
         }
-        let found = mlir_sys::mlirDictionaryAttrGetElementByName(dictionary.to_raw(), name.to_raw());
+        let found =
+            mlir_sys::mlirDictionaryAttrGetElementByName(dictionary.to_raw(), name.to_raw());
         (!found.ptr.is_null()).then(|| Attribute::from_raw(found))
     }
 }
@@ -179,13 +190,19 @@ fn list(dictionary: Attribute<'_>, name: &str) -> Vec<String> {
 }
 
 fn elements(list: ArrayAttribute<'_>) -> Vec<Attribute<'_>> {
-    (0..list.len()).filter_map(|index| list.element(index).ok()).collect()
+    (0..list.len())
+        .filter_map(|index| list.element(index).ok())
+        .collect()
 }
 
 /// The text of a string or the name of a symbol.
 fn text(attribute: Attribute<'_>) -> String {
     match StringAttribute::try_from(attribute) {
         Ok(text) => text.value().to_owned(),
-        Err(_) => attribute.to_string().trim_start_matches('@').trim_matches('"').to_owned(),
+        Err(_) => attribute
+            .to_string()
+            .trim_start_matches('@')
+            .trim_matches('"')
+            .to_owned(),
     }
 }

@@ -192,7 +192,13 @@ mod tests {
     #[test]
     fn each_element_is_one_chain() {
         let number = |seed: usize| ((seed * 7919) % 1013) as f32 / 101.3 - 5.0;
-        for [height, width, rows] in [[1, 1, 1], [3, 28, 5], [61, 33, 200], [12, 32, 192], [257, 3, 401]] {
+        for [height, width, rows] in [
+            [1, 1, 1],
+            [3, 28, 5],
+            [61, 33, 200],
+            [12, 32, 192],
+            [257, 3, 401],
+        ] {
             let left: Vec<f32> = (0..rows * height).map(number).collect();
             let right: Vec<f32> = (0..rows * width).map(|seed| number(seed + 17)).collect();
             let mut expected = vec![0.25_f32; height * width];
@@ -211,8 +217,13 @@ mod tests {
                 };
                 outer_products(&mut sum, [height, width], &[pair]);
             }
-            let bits = |numbers: &[f32]| numbers.iter().map(|own| own.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&sum), bits(&expected), "{height} x {width}, {rows} rows");
+            let bits =
+                |numbers: &[f32]| numbers.iter().map(|own| own.to_bits()).collect::<Vec<_>>();
+            assert_eq!(
+                bits(&sum),
+                bits(&expected),
+                "{height} x {width}, {rows} rows"
+            );
             // Other tiles give the same bits.
             let mut tile = vec![0.0; 64];
             let (a, g) = (vec![1.5; 4 * 3], vec![0.5; 16 * 3]);

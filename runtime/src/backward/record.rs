@@ -329,13 +329,20 @@ impl Walk<'_> {
             }
             return Ok(());
         }
-        let gradients = self.manifest.gradients.iter().flat_map(|all| &all.functions);
+        let gradients = self
+            .manifest
+            .gradients
+            .iter()
+            .flat_map(|all| &all.functions);
         let refused = gradients
             .filter(|function| function.kernel == call.kernel)
             .find_map(|function| function.refused.clone());
         Err(Error::Unsupported(match refused {
             Some(what) => format!("no gradient goes through {what}"),
-            None => format!("no gradient goes through `{}`, {}", kernel.name, kernel.location),
+            None => format!(
+                "no gradient goes through `{}`, {}",
+                kernel.name, kernel.location
+            ),
         }))
     }
 
@@ -411,7 +418,11 @@ impl Walk<'_> {
             let at: usize = types[..index].iter().map(|ty| slots_of(ty)).sum();
             (slots[at], rows_of(types[index], &slots[at + 1..]))
         };
-        for (site, noted) in described.sites.iter().zip(&mut self.recording.sites[number]) {
+        for (site, noted) in described
+            .sites
+            .iter()
+            .zip(&mut self.recording.sites[number])
+        {
             let (right, rows) = first(site.right);
             let left = site.left.map_or(0, |left| first(left).0);
             if rows > 0 {
@@ -426,7 +437,11 @@ impl Walk<'_> {
             return Ok(None);
         }
         let mut own: Vec<(u64, Vec<Reader>)> = Vec::new();
-        let keys: Vec<u64> = self.readers.range(first..first + rows).map(|(key, _)| *key).collect();
+        let keys: Vec<u64> = self
+            .readers
+            .range(first..first + rows)
+            .map(|(key, _)| *key)
+            .collect();
         for key in keys {
             own.extend(self.readers.remove_entry(&key));
         }
@@ -500,7 +515,10 @@ impl Walk<'_> {
         }
         let mut array = vec![handles.len() as u64];
         array.extend(handles);
-        self.help(self.functions.helpers[space].stack, &[array.as_ptr() as u64])
+        self.help(
+            self.functions.helpers[space].stack,
+            &[array.as_ptr() as u64],
+        )
     }
 
     fn one(&mut self) -> u64 {

@@ -105,7 +105,10 @@ impl Sums {
     }
 
     /// A safetensors file with a tensor for each parameter of floats, of its name and shape.
-    pub fn to_safetensors(&self, manifest: &Manifest) -> Result<Vec<u8>, safetensors::SafeTensorError> {
+    pub fn to_safetensors(
+        &self,
+        manifest: &Manifest,
+    ) -> Result<Vec<u8>, safetensors::SafeTensorError> {
         let params = manifest.params.iter().enumerate();
         let tensors: Vec<_> = params
             .filter_map(|(number, param)| {
@@ -127,7 +130,10 @@ impl Sums {
     /// The rows of a parameter that have a gradient, ascending, and their elements, where it was only
     /// looked up; `None` if all may have one, or none has.
     pub fn rows(&self, param: usize) -> Option<(Vec<u32>, Vec<f32>)> {
-        let rows = self.rows.get(param).filter(|rows| !rows.touched.is_empty())?;
+        let rows = self
+            .rows
+            .get(param)
+            .filter(|rows| !rows.touched.is_empty())?;
         if self.has_sites(param) {
             return None;
         }
@@ -135,11 +141,20 @@ impl Sums {
             let first = *row as usize * rows.width;
             &rows.sum[first..first + rows.width]
         });
-        Some((rows.touched.iter().copied().collect(), values.copied().collect()))
+        Some((
+            rows.touched.iter().copied().collect(),
+            values.copied().collect(),
+        ))
     }
 
     /// Goes on with the sum of a site.
-    pub(super) fn add_site(&mut self, function: usize, place: usize, site: &Site, pairs: &[Pair<'_>]) {
+    pub(super) fn add_site(
+        &mut self,
+        function: usize,
+        place: usize,
+        site: &Site,
+        pairs: &[Pair<'_>],
+    ) {
         if pairs.is_empty() {
             return;
         }

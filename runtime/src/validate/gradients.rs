@@ -20,7 +20,11 @@ pub fn validate(manifest: &Manifest) -> Result<(), String> {
     Ok(())
 }
 
-fn function(manifest: &Manifest, kernel: &Kernel, function: &GradientFunction) -> Result<(), String> {
+fn function(
+    manifest: &Manifest,
+    kernel: &Kernel,
+    function: &GradientFunction,
+) -> Result<(), String> {
     for argument in &function.arguments {
         super::ty(manifest, &argument.ty)?;
         let fits = match (argument.of, &argument.ty) {
@@ -45,13 +49,11 @@ fn function(manifest: &Manifest, kernel: &Kernel, function: &GradientFunction) -
         let space = space_of(&result.ty).ok_or("a result that is no tensor")?;
         let fits = match result.operand.map(|number| kernel.operands.get(number)) {
             None => true,
-            Some(
-                Some(
-                    Operand::Row { space: own }
-                    | Operand::Rows { space: own }
-                    | Operand::Ragged { space: own, .. },
-                ),
-            ) => *own == space,
+            Some(Some(
+                Operand::Row { space: own }
+                | Operand::Rows { space: own }
+                | Operand::Ragged { space: own, .. },
+            )) => *own == space,
             Some(_) => false,
         };
         if !fits {
@@ -77,17 +79,23 @@ fn is_of(operand: Operand, ty: &Type) -> bool {
 }
 
 fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result<(), String> {
-    let param = manifest.params.get(site.param).filter(|param| param.elem == Elem::F32);
+    let param = manifest
+        .params
+        .get(site.param)
+        .filter(|param| param.elem == Elem::F32);
     let param = param.ok_or("a site of no parameter of floats")?;
     let elements: u64 = param.shape.iter().product();
     let mut last = Some(site.offset);
     let mut size = 1_u64;
     for (length, stride) in site.shape.iter().zip(&site.strides) {
         let further = length.saturating_sub(1).checked_mul(*stride);
-        last = last.zip(further).and_then(|(last, further)| last.checked_add(further));
+        last = last
+            .zip(further)
+            .and_then(|(last, further)| last.checked_add(further));
         size = size.saturating_mul(*length);
     }
-    let is_inside = site.shape.len() == site.strides.len() && last.is_some_and(|last| last < elements);
+    let is_inside =
+        site.shape.len() == site.strides.len() && last.is_some_and(|last| last < elements);
     if size > elements || size > 0 && !is_inside {
         return Err(format!("a site outside of `{}`", param.name));
     }
@@ -103,7 +111,9 @@ fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result
         elements.is_some_and(|elements| of == 0 || elements.is_multiple_of(of))
     };
     let fits = match (site.left, &site.shape[..]) {
-        (Some(left), [rows, columns]) => whole(row(left), *rows) && whole(row(site.right), *columns),
+        (Some(left), [rows, columns]) => {
+            whole(row(left), *rows) && whole(row(site.right), *columns)
+        }
         (None, _) => whole(row(site.right), size),
         _ => false,
     };

@@ -36,10 +36,13 @@ fn squares(ty: &Type, value: &str, count: &mut usize) -> Option<String> {
     *count += 1;
     let name = format!("part{count}");
     match ty {
-        Type::Tensor { elem: Elem::F32, shape } if shape.is_empty() => {
-            Some(format!("{value} * {value}"))
-        }
-        Type::Tensor { elem: Elem::F32, .. } => Some(format!("sum({value} * {value})")),
+        Type::Tensor {
+            elem: Elem::F32,
+            shape,
+        } if shape.is_empty() => Some(format!("{value} * {value}")),
+        Type::Tensor {
+            elem: Elem::F32, ..
+        } => Some(format!("sum({value} * {value})")),
         Type::Array(element) => {
             let squares = squares(element, &name, count)?;
             Some(format!("sum(map({value}, |{name}| {squares}))"))

@@ -90,7 +90,9 @@ impl CompiledStep {
             input.push('\n');
         }
         let mut output = Vec::new();
-        let run = self.session.run_stream(input.as_bytes(), &mut output, &mut |_| {});
+        let run = self
+            .session
+            .run_stream(input.as_bytes(), &mut output, &mut |_| {});
         run.map_err(failed)?;
         let lines = serde_json::Deserializer::from_slice(&output).into_iter::<Line>();
         let outcomes: Vec<Outcome> = lines
@@ -129,7 +131,9 @@ fn gradient(sums: &Sums, number: usize) -> Gradient {
         return Gradient::Rows { rows, values };
     }
     match sums.is_reached(number) {
-        true => sums.gradient(number).map_or(Gradient::None, Gradient::Dense),
+        true => sums
+            .gradient(number)
+            .map_or(Gradient::None, Gradient::Dense),
         false => Gradient::None,
     }
 }

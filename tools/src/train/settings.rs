@@ -90,7 +90,11 @@ impl Arguments {
         };
         say("the program", program.fingerprint.clone());
         say("the training data", data.fingerprint.clone());
-        let by = if self.oracle { "the oracle" } else { "compiled code" };
+        let by = if self.oracle {
+            "the oracle"
+        } else {
+            "compiled code"
+        };
         say("gradients are computed by", by.to_owned());
         let optimiser = self.optimiser.to_possible_value();
         say(
