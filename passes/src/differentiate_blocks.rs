@@ -60,8 +60,8 @@ use melior::{
 
 use crate::extents::Extents;
 use crate::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, key, name_attribute, nested_ops, op_key,
-    set_attribute, set_operand, top_level,
+    TensorType, blocks_of, clone_op, defining_op, erase, integer_attribute, key, name_attribute,
+    nested_ops, op_key, set_attribute, set_operand, top_level,
 };
 use crate::levels::{GRANULARITY, used_values};
 use crate::pass::{Outcome, PassInfo};
@@ -247,8 +247,10 @@ impl<'c> Differentiation<'c> {
             });
         }
         let mut of_cotangent = HashMap::new();
+        // What is saved nothing reads but this.
+        let saved = integer_attribute(block, "saved").unwrap_or(0) as usize;
         for (index, result) in results.iter().enumerate() {
-            if is_f32(*result) {
+            if is_f32(*result) && index + saved < results.len() {
                 of_cotangent.insert(index, arguments.len());
                 arguments.push(Argument {
                     ty: result.r#type(),
@@ -353,9 +355,9 @@ impl<'c> Differentiation<'c> {
                 }
             }
         }
-        for number in 0..count {
-            let dim = backward.extents.dim_of_length(operands[number]);
-            let length = backward.value(operands[number]);
+        for operand in &operands[..count] {
+            let dim = backward.extents.dim_of_length(*operand);
+            let length = backward.value(*operand);
             backward.lengths.insert(dim, length);
         }
 

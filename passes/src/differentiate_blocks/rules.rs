@@ -366,7 +366,7 @@ impl<'c> Backward<'c> {
                 | "linalg.matmul"
                 | "linalg.batch_matmul"
         );
-        if is_product && !defining_op(init).is_some_and(|op| name_of(op) == "linalg.fill") {
+        if is_product && defining_op(init).is_none_or(|op| name_of(op) != "linalg.fill") {
             self.add(init, g);
         }
         Ok(())

@@ -177,6 +177,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
             false => vec![],
         },
         computed: vec![],
+        gradients: None,
     }
 }
 

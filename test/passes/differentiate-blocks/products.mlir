@@ -1,6 +1,7 @@
 // A block gets its backward: cotangents of its row operands, and sites of its parameters. What it takes are
 // the operands, the results and their cotangents.
 // RUN: %batch-opt %s --differentiate-blocks --canonicalize --cse | %FileCheck %s
+// RUN: %batch-opt %s --differentiate-blocks | %batch-opt --canonicalize --cse | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<3x4xf32>>) : tensor<3x4xf32>
 ml_program.global private @b(#ml_program.extern<tensor<2x4xf32>>) : tensor<2x4xf32>
@@ -30,11 +31,11 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
 // matrix the sum of the products of argument 0 and result 1, the vector that of the rows of result 1,
 // from element 4 of the parameter on.
 // CHECK-LABEL: func.func @main.gradient.0(
-// CHECK-SAME: %[[X:.*]]: tensor<3xf32>, %[[Y:.*]]: tensor<4xf32>, %[[G:.*]]: tensor<4xf32>) -> (tensor<3xf32>, tensor<4xf32>)
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<3xf32>, %[[Y:[a-z0-9]*]]: tensor<4xf32>, %[[G:[a-z0-9]*]]: tensor<4xf32>) -> (tensor<3xf32>, tensor<4xf32>)
 // CHECK-SAME: arguments = ["operand 0", "result 0", "cotangent 0"]
 // CHECK-SAME: results = ["operand 0", "site"]
-// CHECK-SAME: {offset = 0 : i64, parameter = @w, right = "result 1", left = "argument 0"
-// CHECK-SAME: offset = 4 : i64, parameter = @b, right = "result 1"
+// CHECK-SAME: sites = [{offset = 4 : i64, parameter = @b, right = "result 1", shape = array<i64: 4>, strides = array<i64: 1>}
+// CHECK-SAME: {left = "argument 0", offset = 0 : i64, parameter = @w, right = "result 1", shape = array<i64: 3, 4>, strides = array<i64: 4, 1>}
 // CHECK: %[[SQUARE:.*]] = arith.mulf %[[Y]], %[[Y]]
 // CHECK: %[[SLOPE:.*]] = arith.subf %{{.*}}, %[[SQUARE]]
 // CHECK: %[[DQ:.*]] = arith.mulf %[[G]], %[[SLOPE]]

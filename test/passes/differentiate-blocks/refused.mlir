@@ -16,4 +16,4 @@ func.func @main(%x: !cfb.array<tensor<2xf32>>) -> tensor<2xf32> attributes {cfb.
   return %h : tensor<2xf32>
 }
 
-// CHECK: func.func @main.gradient.0() attributes {cfb.gradient = {refused = "{{.*}}refused.mlir:10:{{.*}}a fold of a list other than a sum"}}
+// CHECK: func.func @main.gradient.0() attributes {cfb.gradient = {refused = "{{.*}}refused.mlir:9:{{.*}}a fold of a list other than a sum"}}
