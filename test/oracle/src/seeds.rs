@@ -57,6 +57,9 @@ impl Seeds {
                     _ => Err(unlike(format!("a `{}`", constructor.name))),
                 }
             }
+            // A text has none, but may stand where the output has it.
+            (Type::Str, _) if cotangent.is_string() => Ok(()),
+            (Type::Str, _) => Err(unlike("`null` for a text".to_owned())),
             _ => self.leaf(value, cotangent),
         }
     }
