@@ -383,6 +383,7 @@ impl Session {
         let mut times = Times::default();
         for repetition in 0..=repetitions {
             self.clear_counts();
+            self.clear_gradients();
             if !is_warm {
                 self.recorder.forget_kept();
             }
