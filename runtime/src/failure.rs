@@ -36,7 +36,7 @@ impl InstanceError {
         }
     }
 
-    /// There is no gradient of such a loss.
+    /// A loss that is NaN or infinite has no gradient.
     pub fn loss_not_finite(loss: f32) -> InstanceError {
         InstanceError {
             kind: "loss_not_finite",

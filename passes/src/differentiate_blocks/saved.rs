@@ -1,9 +1,9 @@
 //! What forward keeps for backward.
 //!
-//! The gradient function is written once as if all were computed again. What it then reads of the block's
-//! code is either cheap to make of what a call has anyway, its operands and results, or it is saved. In the
-//! order of the code each value that takes something dear becomes a result of the block, after which what
-//! is made of it is cheap.
+//! The gradient function is first written as if all of forward were recomputed. Each value of the block that
+//! it then reads is either cheap to recompute from the call's operands and results, or saved: values are
+//! visited in program order, and one whose recomputation is expensive becomes another result of the block,
+//! from which later ones can be recomputed.
 
 use std::collections::HashSet;
 
@@ -81,7 +81,7 @@ fn has_rows(backward: &mut Backward<'_>, value: Val<'_>, rows: usize) -> bool {
     floats && leading.len() == rows && leading.iter().any(is_dim) == (rows > 0)
 }
 
-/// Whether making a value of what is at hand takes something dear.
+/// Whether recomputing a value from what is at hand is expensive.
 fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
     let mut seen = HashSet::new();
     let mut pending = vec![value];

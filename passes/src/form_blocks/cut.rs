@@ -14,7 +14,7 @@ use crate::levels::used_values;
 
 /// Operations of a block.
 const MOST: usize = 256;
-/// A block that is cut has at least so many.
+/// The fewest operations of a block that is cut.
 const LEAST: usize = MOST / 2;
 
 /// One part, or several of the same kind in order.

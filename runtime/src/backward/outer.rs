@@ -25,7 +25,10 @@ pub fn outer_products(sum: &mut [f32], [height, width]: [usize; 2], pairs: &[Pai
     if height == 0 || width == 0 {
         return;
     }
-    let tile = best_tile();
+    add(best_tile(), sum, [height, width], pairs);
+}
+
+fn add(tile: Tile, sum: &mut [f32], [height, width]: [usize; 2], pairs: &[Pair<'_>]) {
     let (tall, wide) = (height.div_ceil(tile.height), width.div_ceil(tile.width));
     let mut left = vec![0.0_f32; tall * tile.height * ROWS];
     let mut right = vec![0.0_f32; wide * tile.width * ROWS];
@@ -77,28 +80,35 @@ fn pack(panels: &mut [f32], row: &[f32], number: usize, size: usize) {
 }
 
 fn best_tile() -> Tile {
+    tiles()[0]
+}
+
+/// Those that the processor can run, the best first.
+fn tiles() -> Vec<Tile> {
+    let mut tiles = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
         if std::is_x86_feature_detected!("avx512f") {
-            return Tile {
+            tiles.push(Tile {
                 height: 12,
                 width: 32,
                 run: x86::run_512,
-            };
+            });
         }
         if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            return Tile {
+            tiles.push(Tile {
                 height: 6,
                 width: 16,
                 run: x86::run_256,
-            };
+            });
         }
     }
-    Tile {
+    tiles.push(Tile {
         height: 4,
         width: 16,
         run: run_anywhere,
-    }
+    });
+    tiles
 }
 
 /// # Safety
@@ -209,27 +219,20 @@ mod tests {
                 }
             }
             let cut = rows / 3;
-            let mut sum = vec![0.25_f32; height * width];
-            for (first, last) in [(0, cut), (cut, rows)] {
-                let pair = Pair {
-                    left: &left[first * height..last * height],
-                    right: &right[first * width..last * width],
-                };
-                outer_products(&mut sum, [height, width], &[pair]);
-            }
             let bits =
-                |numbers: &[f32]| numbers.iter().map(|own| own.to_bits()).collect::<Vec<_>>();
-            assert_eq!(
-                bits(&sum),
-                bits(&expected),
-                "{height} x {width}, {rows} rows"
-            );
-            // Other tiles give the same bits.
-            let mut tile = vec![0.0; 64];
-            let (a, g) = (vec![1.5; 4 * 3], vec![0.5; 16 * 3]);
-            // SAFETY: three rows, and a tile, of the sizes that it takes.
-            unsafe { run_anywhere(3, a.as_ptr(), g.as_ptr(), tile.as_mut_ptr()) };
-            assert!(tile.iter().all(|own| *own == 2.25));
+                |numbers: &[f32]| -> Vec<u32> { numbers.iter().map(|own| own.to_bits()).collect() };
+            for tile in tiles() {
+                let mut sum = vec![0.25_f32; height * width];
+                for (first, last) in [(0, cut), (cut, rows)] {
+                    let pair = Pair {
+                        left: &left[first * height..last * height],
+                        right: &right[first * width..last * width],
+                    };
+                    add(tile, &mut sum, [height, width], &[pair]);
+                }
+                let what = format!("{height} x {width}, {rows} rows, tiles of {}", tile.height);
+                assert_eq!(bits(&sum), bits(&expected), "{what}");
+            }
         }
     }
 }

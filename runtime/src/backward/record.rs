@@ -13,6 +13,7 @@ use crate::call_form::CallForm;
 use crate::error::Error;
 use crate::instance::Machine;
 use crate::numbering::Numbering;
+use crate::output::slot_count;
 
 /// What was recorded of a batch's backward.
 #[derive(Default)]
@@ -146,7 +147,7 @@ pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: 
     instance.problem = walk.back_over(instance.taped).err();
 }
 
-/// The cotangents of a value from one that reads it: of so many rows, from this one on.
+/// The cotangents that one reader of a value gives it: a run of rows.
 #[derive(Clone, Copy)]
 struct Reader {
     rows: u64,
@@ -302,7 +303,10 @@ impl Walk<'_> {
             }
         }
         self.take(call, described, &cotangents);
-        let width = described.results.iter().map(|result| slots_of(&result.ty));
+        let width = described
+            .results
+            .iter()
+            .map(|result| slot_count(&result.ty));
         self.recording.buffers.results.clear();
         self.recording.buffers.results.resize(width.sum(), 0);
         self.invoke(function);
@@ -381,7 +385,7 @@ impl Walk<'_> {
         let mut at = 0;
         for result in &described.results {
             let cotangent = self.recording.buffers.results[at];
-            at += slots_of(&result.ty);
+            at += slot_count(&result.ty);
             let Some(operand) = result.operand else {
                 continue;
             };
@@ -415,7 +419,7 @@ impl Walk<'_> {
                 SiteValue::Argument(index) => (&arguments, &buffers.arguments, index),
                 SiteValue::Result(index) => (&results, &buffers.results, index),
             };
-            let at: usize = types[..index].iter().map(|ty| slots_of(ty)).sum();
+            let at: usize = types[..index].iter().copied().map(slot_count).sum();
             (slots[at], rows_of(types[index], &slots[at + 1..]))
         };
         for (site, noted) in described
@@ -477,7 +481,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The sum of cotangents of so many rows each, pair by pair.
+    /// The sum of several runs of cotangents, all of this length, pair by pair.
     fn sum(&mut self, space: usize, mut cotangents: Vec<u64>, rows: u64) -> Result<u64, Error> {
         let helpers = self.functions.helpers[space];
         while cotangents.len() > 1 {
@@ -544,18 +548,6 @@ impl Walk<'_> {
         // runs on the context's recorder.
         unsafe { function(self.context, arguments, results) };
     }
-}
-
-fn slots_of(ty: &Type) -> usize {
-    match ty {
-        Type::Ragged { dims, .. } => 1 + instance_dims(dims),
-        _ => 1,
-    }
-}
-
-fn instance_dims(dims: &[LeadingDim]) -> usize {
-    let differs = |dim: &&LeadingDim| !matches!(dim, LeadingDim::Known(_));
-    dims.iter().filter(differs).count()
 }
 
 /// The rows of a tensor whose lengths these slots begin with.

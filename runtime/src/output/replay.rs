@@ -34,7 +34,7 @@ enum Parts<'m> {
     /// Of the result's own tuple: its parts have columns of their own.
     Columns(&'m [Type]),
     Types(&'m [Type]),
-    /// Parts of one type, so many.
+    /// That many parts of one type.
     Elements(Element<'m>, u64),
 }
 

@@ -1,8 +1,10 @@
 //! Checks of what gradients are computed by.
 
 use cohort_abi::manifest::{
-    Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, Site, SiteValue, Type,
+    Elem, GradientFunction, Kernel, Manifest, OfCall, Operand, Site, SiteValue, Type,
 };
+
+use crate::output::slot_count;
 
 pub fn validate(manifest: &Manifest) -> Result<(), String> {
     let Some(gradients) = &manifest.gradients else {
@@ -40,7 +42,8 @@ fn function(
         };
         let lengths = &argument.lengths;
         let is_length = |number: &usize| kernel.operands.get(*number) == Some(&Operand::Length);
-        if !fits || lengths.len() != lengths_of(&argument.ty) || !lengths.iter().all(is_length) {
+        if !fits || 1 + lengths.len() != slot_count(&argument.ty) || !lengths.iter().all(is_length)
+        {
             return Err("an argument that does not fit the kernel".to_owned());
         }
     }
@@ -127,15 +130,5 @@ fn space_of(ty: &Type) -> Option<usize> {
     match ty {
         Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
         _ => None,
-    }
-}
-
-fn lengths_of(ty: &Type) -> usize {
-    match ty {
-        Type::Ragged { dims, .. } => {
-            let differs = |dim: &&LeadingDim| !matches!(dim, LeadingDim::Known(_));
-            dims.iter().filter(differs).count()
-        }
-        _ => 0,
     }
 }
