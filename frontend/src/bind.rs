@@ -42,13 +42,28 @@ impl Checked {
         weights: &BTreeMap<String, (Elem, Vec<u64>)>,
         dims: &BTreeMap<String, u64>,
     ) -> Result<Program, Vec<Diagnostic>> {
-        with_deep_stack(|| self.bind_here(weights, dims))
+        with_deep_stack(|| self.bind_here(weights, dims, false))
+    }
+
+    /// As [`Checked::bind`], of a program whose gradients are wanted: what the entry takes and gives of
+    /// floats are tensors.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checked::bind`].
+    pub fn bind_differentiated(
+        &self,
+        weights: &BTreeMap<String, (Elem, Vec<u64>)>,
+        dims: &BTreeMap<String, u64>,
+    ) -> Result<Program, Vec<Diagnostic>> {
+        with_deep_stack(|| self.bind_here(weights, dims, true))
     }
 
     fn bind_here(
         &self,
         weights: &BTreeMap<String, (Elem, Vec<u64>)>,
         dims: &BTreeMap<String, u64>,
+        is_differentiated: bool,
     ) -> Result<Program, Vec<Diagnostic>> {
         let mut binder = Binder {
             checked: self,
@@ -70,7 +85,7 @@ impl Checked {
             .map(|bound| bound.as_ref().map_or(0, |b| b.value))
             .collect();
         let program = mono::monomorphise(self, &values).map_err(in_order)?;
-        stage::stage(program).map_err(in_order)
+        stage::stage(program, is_differentiated).map_err(in_order)
     }
 }
 

@@ -20,6 +20,7 @@ from ._errors import (
     Span,
     WeightsError,
 )
+from ._gradients import Gradients
 from ._model import Model, Result, load
 from ._results import Outputs
 
@@ -29,6 +30,7 @@ __all__ = [
     "DeviceError",
     "Engine",
     "Error",
+    "Gradients",
     "InstanceError",
     "Model",
     "Outputs",

@@ -63,11 +63,15 @@ def compile(
     max_nodes: int | None = None,
     max_memory: int | None = None,
     max_steps: int | None = None,
+    entry: str | None = None,
+    gradients: bool = False,
+    draw: int = 0,
 ) -> Model:
     """Compiles a program, a `.coh` file, and loads it with its weights.
 
     The program's dims are bound by the shapes of the weights, and by `dims`. What was compiled is kept by its
-    content and used again, unless `cache` is false. See `cohort.load` for the other arguments.
+    content and used again, unless `cache` is false. `entry` names a function that runs in the place of `main`;
+    with `gradients` it is compiled together with its backward, for `Model.gradients` and `cohort.torch`. See `cohort.load` for the other arguments.
     """
     path = os.fspath(path)
     try:
@@ -85,6 +89,10 @@ def compile(
         gpu_arch = "sim"
     if gpu_arch is not None:
         options.append(f"--gpu-arch={gpu_arch}")
+    if entry is not None:
+        options.append(f"--entry={entry}")
+    if gradients:
+        options.append("--gradients")
     shapes = _shapes(data)
     tool = compiler()
     kept = None
@@ -100,6 +108,7 @@ def compile(
             allow_unused_weights=allow_unused_weights,
             device=device,
             limits=[max_depth, max_nodes, max_memory, max_steps],
+            draw=draw,
         )
 
     if kept is not None:

@@ -16,6 +16,7 @@ from ._cohort import Model as _Core
 from ._cohort import Run
 from ._engine import Engine
 from ._errors import ArtifactError, InstanceError
+from ._gradients import Gradients, part_bytes
 from ._results import Outputs
 from ._types import Signature, Types
 from ._weights import Rename, Weights
@@ -48,12 +49,14 @@ def load(
     max_nodes: int | None = None,
     max_memory: int | None = None,
     max_steps: int | None = None,
+    draw: int = 0,
 ) -> Model:
     """Loads an artifact, a file that `cohort.compile(…).save(path)` or `batch-opt --emit artifact` wrote.
 
     `weights` is a safetensors file or a dict of arrays (NumPy's, PyTorch's: a `state_dict()`); `rename`, a
     dict or a function, gives the program's name for a tensor's, a function's `None` leaves it out. The limits
-    are those of one instance. An artifact is code: load only what you would run.
+    are those of one instance. `draw` says which random numbers `random` and `dropout` give, as
+    `batch-run --draw` does; a call may say otherwise. An artifact is code: load only what you would run.
     """
     path = os.fspath(path)
     try:
@@ -69,6 +72,7 @@ def load(
         allow_unused_weights=allow_unused_weights,
         device=device,
         limits=[max_depth, max_nodes, max_memory, max_steps],
+        draw=draw,
     )
 
 
@@ -78,7 +82,7 @@ class Model:
     It may be used by any number of threads, which take turns. A process that is forked must load it anew.
     """
 
-    def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits):
+    def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits, draw=0):
         data = _weights.prepare(weights, rename)
         # What it has now, a path or bytes; another object whenever it is replaced.
         self._weights: str | bytes | None = data
@@ -98,7 +102,11 @@ class Model:
         #: The program's constructors as frozen dataclasses: `m.types.Node(l, r)`.
         self.types = Types(self._manifest)
         self._core.set_classes(self.types._classes)
-        #: What `main` takes and gives.
+        #: Which random numbers instances have, where a call does not say.
+        self.draw = _draw(draw)
+        #: Whether it was compiled for gradients.
+        self.has_gradients = self._manifest.get("gradients") is not None
+        #: What the entry takes and gives.
         self.signature = Signature(self._manifest)
         self._stats: dict[str, Any] = {}
         self._last: tuple[list, int, int] | None = None
@@ -116,24 +124,71 @@ class Model:
         batch: int = 256,
         threads: int = 1,
         errors: Errors = "raise",
+        draw: int | None = None,
     ) -> Outputs:
         """Runs instances, dicts by the names of `main`'s arguments (`id` may be another key), `batch` of them
         at once; or the rows of a table of Arrow, or of flat arrays. What one gives does not depend on the others, to the bit.
 
         With `errors="raise"` the first instance that fails raises its `InstanceError`; with `"return"` the
-        outputs have the errors of those that failed.
+        outputs have the errors of those that failed. With another `draw` instances have other random numbers.
         """
         _check(batch=batch, threads=threads, errors=errors)
+        draw = self.draw if draw is None else _draw(draw)
         if hasattr(instances, "__arrow_c_stream__") or hasattr(instances, "__arrow_c_array__"):
             instances = self._core.table(instances)
         # A call within another one's iterator, which waits for it, has a session of its own.
         is_within = getattr(self._calls, "are_open", False)
-        run = self._core.run(batch, threads, is_stream=is_within)
+        run = self._core.run(batch, threads, draw=draw, is_stream=is_within)
         self._calls.are_open = True
         try:
             return self._outputs(run, instances, batch, threads, errors)
         finally:
             self._calls.are_open = is_within
+
+    def gradients(
+        self,
+        instances: Iterable[Instance] | Flat,
+        cotangents: Iterable[Any] | None = None,
+        *,
+        inputs: bool = False,
+        batch: int = 256,
+        threads: int = 1,
+        errors: Errors = "raise",
+        draw: int | None = None,
+    ) -> Gradients:
+        """Runs instances and differentiates the sum of their losses, a loss being one f32 or the first part of a
+        tuple; or, where there are `cotangents`, of all numbers that they give, each times its own.
+
+        A cotangent is an array of the output's shape, or for an output of several parts a tuple with one for
+        each; `None` stands for what does not count. An instance that fails adds nothing. The program must have
+        been compiled for it: `cohort.compile(…, gradients=True)`, or `batch-opt --gradients --emit artifact`.
+        """
+        _check(batch=batch, threads=threads, errors=errors)
+        if not self.has_gradients:
+            raise ValueError(
+                "the program was not compiled for gradients: cohort.compile(…, gradients=True) does that, and "
+                "`batch-opt --gradients --emit artifact`"
+            )
+        if hasattr(instances, "__arrow_c_stream__") or hasattr(instances, "__arrow_c_array__"):
+            instances = self._core.table(instances)
+        elif not isinstance(instances, Flat):
+            instances = list(instances)
+        weights = None
+        if cotangents is not None:
+            weights = [part_bytes(self._manifest["result"], cotangent) for cotangent in cotangents]
+            if len(weights) != len(instances):
+                raise ValueError(f"{len(weights)} cotangents for {len(instances)} instances")
+        with self._lock:
+            run = self._core.differentiate(
+                batch,
+                threads,
+                draw=self.draw if draw is None else _draw(draw),
+                cotangents=weights,
+                of_inputs=inputs,
+            )
+            outputs = self._outputs(run, instances, batch, threads, errors)
+        shapes = {param["name"]: param["shape"] for param in self._manifest["params"]}
+        return Gradients.of(outputs, run.gradients(), shapes, len(instances) if inputs else None)
 
     def run_arrow(
         self,
@@ -206,7 +261,7 @@ class Model:
         return self._stream(iterable, in_flight, ordered, threads, errors)
 
     def _stream(self, iterable, in_flight, ordered, threads, errors) -> Iterator[Result]:
-        run = self._core.run(in_flight, threads, is_stream=True)
+        run = self._core.run(in_flight, threads, draw=self.draw, is_stream=True)
         number = given = 0
         waiting: dict[int, Result] = {}
         try:
@@ -303,7 +358,7 @@ class Model:
                 raise ValueError("nothing was run that could be explained; give instances")
             instances, batch, _ = self._last
         _check(batch=batch)
-        run = self._core.run(batch, 1, is_surveyed=True)
+        run = self._core.run(batch, 1, draw=self.draw, is_surveyed=True)
         self._outputs(run, instances, batch, 1, "return")
         return json.loads(run.explanation or "{}")
 
@@ -379,3 +434,9 @@ def _check(errors: str = "raise", **counts: int) -> None:
             raise ValueError(f"{name}: {count} is not between 1 and {most}")
     if errors not in ("raise", "return"):
         raise ValueError(f'errors: "raise" or "return", not {errors!r}')
+
+
+def _draw(draw: int) -> int:
+    if not isinstance(draw, int) or isinstance(draw, bool) or not 0 <= draw < 1 << 64:
+        raise ValueError(f"draw is a number from 0 to 2 to the 64, not {draw!r}")
+    return draw

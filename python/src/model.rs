@@ -18,8 +18,8 @@ use crate::engine::Engine;
 use crate::errors::exception;
 use crate::flat::Flat;
 use crate::objects::Objects;
-use crate::owner::{Owner, Parts, WeightsFrom};
-use crate::run::{Idle, Run};
+use crate::owner::{Owner, Parts, Wanted, WeightsFrom};
+use crate::run::{How, Idle, Run};
 use crate::types::Types;
 
 /// A program with its weights, ready to run.
@@ -31,6 +31,9 @@ pub struct Model {
     types: OnceLock<Arc<Types>>,
     /// Owners that no stream has. The first is always there and takes all runs that end by themselves.
     owner: Mutex<Arc<Owner>>,
+    /// One that computes gradients, from the first time on that they are wanted until weights are replaced
+    /// where nothing is replaced in place.
+    differentiating: Mutex<Option<Arc<Owner>>>,
     idle: Mutex<Idle>,
     /// The process that loaded it: a fork has its memory and not its thread.
     process: u32,
@@ -88,6 +91,7 @@ impl Model {
             manifest,
             types: OnceLock::new(),
             owner: Mutex::new(Arc::new(owner)),
+            differentiating: Mutex::default(),
             idle: Mutex::default(),
             process: std::process::id(),
         })
@@ -113,22 +117,30 @@ impl Model {
 
     /// Begins a run of that many instances at once. One that waits for what the caller does between two
     /// results has a session of its own.
-    #[pyo3(signature = (batch, threads, *, is_stream = false, is_surveyed = false))]
+    #[pyo3(signature = (batch, threads, *, draw = 0, is_stream = false, is_surveyed = false))]
     fn run(
         &self,
         py: Python<'_>,
         batch: usize,
         threads: usize,
+        draw: u64,
         is_stream: bool,
         is_surveyed: bool,
     ) -> PyResult<Run> {
         self.check_process()?;
         let types = self.types()?.clone();
         let limits = self.limits;
+        let how = How {
+            batch,
+            threads,
+            is_surveyed,
+            draw,
+            gradients: None,
+        };
         if !(is_stream || is_surveyed) {
             let run = Run::new(self.manifest.clone(), types, limits.max_memory);
             let owner = locked(&self.owner).clone();
-            return run.begin(py, &owner, batch, threads, is_surveyed);
+            return run.begin(py, &owner, how);
         }
         let all_idle = locked(&self.idle).clone();
         let idle = locked(&all_idle).pop();
@@ -141,9 +153,60 @@ impl Model {
             }
         };
         let run = Run::new(self.manifest.clone(), types, limits.max_memory);
-        let run = run.begin(py, &owner, batch, threads, is_surveyed)?;
+        let run = run.begin(py, &owner, how)?;
         // A survey takes time, so nothing else is run where one was.
         Ok(run.with_owner(owner, (!is_surveyed).then_some(all_idle)))
+    }
+
+    /// Begins a run whose gradients are computed, of a program that was compiled for that. `cotangents` has,
+    /// for each instance and part of its output, the bytes of the numbers that weigh its floats, or `None`.
+    #[pyo3(signature = (batch, threads, *, draw, cotangents, of_inputs))]
+    fn differentiate(
+        &self,
+        py: Python<'_>,
+        batch: usize,
+        threads: usize,
+        draw: u64,
+        cotangents: Option<Vec<Vec<Option<PyBackedBytes>>>>,
+        of_inputs: bool,
+    ) -> PyResult<Run> {
+        self.check_process()?;
+        let numbers = |bytes: PyBackedBytes| -> Vec<f32> {
+            let words = bytes.chunks_exact(4);
+            words
+                .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+                .collect()
+        };
+        let of_instance = |parts: Vec<Option<PyBackedBytes>>| {
+            let parts = parts.into_iter();
+            parts.map(|part| part.map(numbers)).collect()
+        };
+        let cotangents =
+            cotangents.map(|instances| instances.into_iter().map(of_instance).collect());
+        let known = locked(&self.differentiating).clone();
+        let owner = match known {
+            Some(owner) => owner,
+            None => {
+                let mut parts = locked(&self.parts).clone();
+                parts.config.gradients = true;
+                let started = detached(py, || Owner::start(parts));
+                let owner = Arc::new(started.map_err(|error| exception(py, &error))?.0);
+                *locked(&self.differentiating) = Some(owner.clone());
+                owner
+            }
+        };
+        let how = How {
+            batch,
+            threads,
+            is_surveyed: false,
+            draw,
+            gradients: Some(Wanted {
+                cotangents,
+                of_inputs,
+            }),
+        };
+        let types = self.types()?.clone();
+        Run::new(self.manifest.clone(), types, self.limits.max_memory).begin(py, &owner, how)
     }
 
     /// Replaces the weights. Streams and engines that have begun keep theirs.
@@ -155,12 +218,17 @@ impl Model {
             DeviceKind::Cpu => {
                 let owner = locked(&self.owner).clone();
                 owner.set_weights(py, parts.weights.clone())?;
+                let differentiating = locked(&self.differentiating).clone();
+                if let Some(owner) = differentiating {
+                    owner.set_weights(py, parts.weights.clone())?;
+                }
             }
             // There nothing is replaced.
             DeviceKind::Cuda | DeviceKind::GpuSim => {
                 let started = detached(py, || Owner::start(parts.clone()));
                 let (owner, _) = started.map_err(|error| exception(py, &error))?;
                 *locked(&self.owner) = Arc::new(owner);
+                *locked(&self.differentiating) = None;
             }
         }
         *locked(&self.parts) = parts;

@@ -410,9 +410,15 @@ impl Source for Objects<'_, '_> {
             if !matches!(value.hasattr("__array__"), Ok(true)) {
                 return Ok(None);
             }
-            let array = py
-                .import("numpy")
-                .and_then(|numpy| numpy.call_method1("asarray", (value,)));
+            // NumPy takes none that is part of a graph, and what is computed here is none.
+            let plain = match value.hasattr("detach") {
+                Ok(true) => value.call_method0("detach"),
+                _ => Ok(value.clone()),
+            };
+            let array = plain.and_then(|plain| {
+                let numpy = py.import("numpy")?;
+                numpy.call_method1("asarray", (plain,))
+            });
             self.at_hand = array.map_err(|error| self.raised(py, error))?;
             if !arrays::is_array(&self.at_hand) {
                 return Ok(None);

@@ -1,16 +1,21 @@
 //! The thread that has a session: it loads the program and does one run after another.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 
 use cohort_runtime::abi::manifest::Manifest;
+use cohort_runtime::backward::{
+    Cotangent, Cotangents, Flat, InputGradient, InputGradients, Question,
+};
 use cohort_runtime::explain::Explanation;
 use cohort_runtime::feed::{Supplied, Supply};
 use cohort_runtime::input::Inputs;
 use cohort_runtime::output::columns::{Collector, Columns};
-use cohort_runtime::{Artifact, Batch, Config, Error, Session, Stats, Weights};
+use cohort_runtime::{Artifact, Batch, Config, Error, InstanceError, Session, Stats, Weights};
 use pyo3::prelude::*;
 
 use crate::detached::detached;
@@ -63,9 +68,37 @@ pub struct Job {
     pub threads: usize,
     /// Whether to explain the run.
     pub is_surveyed: bool,
+    /// Which random numbers instances have.
+    pub draw: u64,
+    /// What gradients are wanted, of a session that computes them.
+    pub gradients: Option<Wanted>,
     pub supply: Receiver<Inputs>,
     pub events: Sender<Event>,
     pub is_cancelled: Arc<AtomicBool>,
+}
+
+/// What is wanted of a run's gradients.
+pub struct Wanted {
+    /// By the number of the instance, for each part of its output what weighs its floats; without, the
+    /// program gives a loss.
+    pub cotangents: Option<Vec<Vec<Option<Vec<f32>>>>>,
+    pub of_inputs: bool,
+}
+
+/// The gradients of a run.
+#[derive(Default)]
+pub struct Gradients {
+    /// By parameter: its name, and its gradient.
+    pub of_params: Vec<(String, Vec<f32>)>,
+    /// By the number of the instance.
+    pub of_inputs: Vec<(u64, Flat)>,
+}
+
+/// What a run gives at its end.
+pub struct Ended {
+    pub stats: Stats,
+    pub explanation: Option<Explanation>,
+    pub gradients: Option<Gradients>,
 }
 
 /// What a run tells, in this order but for the chunks and results.
@@ -78,7 +111,7 @@ pub enum Event {
     /// All instances of a chunk are out.
     Used(Inputs),
     Results(Columns),
-    Ended(Box<Result<(Stats, Option<Explanation>), Error>>),
+    Ended(Box<Result<Ended, Error>>),
 }
 
 /// The way to the thread; it ends when this is dropped and its runs are done.
@@ -137,8 +170,8 @@ fn own(mut session: Session, manifest: &Arc<Manifest>, config: Config, todo: &Re
     for command in todo {
         // Who does not wait any more does not want to know.
         match command {
-            Command::Run(job) => {
-                let ended = run(&mut session, manifest, config, &job);
+            Command::Run(mut job) => {
+                let ended = run(&mut session, manifest, config, job.take_wanted(), &job);
                 let _ = job.events.send(Event::Ended(Box::new(ended)));
             }
             Command::SetWeights(weights, told) => {
@@ -155,10 +188,18 @@ fn run(
     session: &mut Session,
     manifest: &Arc<Manifest>,
     config: Config,
+    wanted: Option<Wanted>,
     job: &Job,
-) -> Result<(Stats, Option<Explanation>), Error> {
+) -> Result<Ended, Error> {
     session.set_batch(Batch::InFlight(job.batch))?;
     session.set_threads(job.threads)?;
+    session.set_draw(job.draw);
+    let of_inputs = Rc::new(RefCell::new(Vec::new()));
+    let is_differentiated = wanted.is_some();
+    if let Some(wanted) = wanted {
+        session.clear_gradients();
+        session.ask(question(wanted, &of_inputs))?;
+    }
     if job.is_surveyed {
         session.survey();
     }
@@ -177,7 +218,70 @@ fn run(
     let mut supply = Chunks { job };
     let stats = session.run(&mut supply, &mut sink, &mut |_| {})?;
     let explanation = job.is_surveyed.then(|| session.explain(&stats)).flatten();
-    Ok((stats, explanation))
+    let gradients = (session.gradients().filter(|_| is_differentiated)).map(|sums| Gradients {
+        of_params: (manifest.params.iter().enumerate())
+            .filter_map(|(number, param)| Some((param.name.clone(), sums.gradient(number)?)))
+            .collect(),
+        of_inputs: of_inputs.take(),
+    });
+    Ok(Ended {
+        stats,
+        explanation,
+        gradients,
+    })
+}
+
+impl Job {
+    fn take_wanted(&mut self) -> Option<Wanted> {
+        self.gradients.take()
+    }
+}
+
+/// Gradients of inputs that are collected.
+type OfInputs = Rc<RefCell<Vec<(u64, Flat)>>>;
+
+fn question(wanted: Wanted, of_inputs: &OfInputs) -> Question {
+    let mut question = Question::default();
+    if let Some(given) = wanted.cotangents {
+        question.cotangents = Some(Box::new(Given(given)));
+    }
+    if wanted.of_inputs {
+        question.inputs = Some(Box::new(Collected(of_inputs.clone())));
+    }
+    question
+}
+
+/// Cotangents by the number of the instance.
+struct Given(Vec<Vec<Option<Vec<f32>>>>);
+
+impl Cotangents for Given {
+    fn of(&mut self, number: u64, _: &str) -> Result<Cotangent<'_>, InstanceError> {
+        match self.0.get(number as usize) {
+            Some(parts) => Ok(Cotangent::Parts(parts)),
+            None => Err(InstanceError::bad_input("there is no cotangent of it")),
+        }
+    }
+}
+
+struct Collected(OfInputs);
+
+impl InputGradients for Collected {
+    fn put(
+        &mut self,
+        number: u64,
+        _: &str,
+        gradient: Result<InputGradient<'_>, &InstanceError>,
+    ) -> Result<(), Error> {
+        // Of an instance that failed the results tell.
+        if let Ok(gradient) = gradient {
+            self.0.borrow_mut().push((number, gradient.flat()?));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Chunks that are built elsewhere.

@@ -17,7 +17,7 @@ use crate::detached::detached;
 use crate::errors::{exception, owner_ended};
 use crate::flat::Flat;
 use crate::objects::Objects;
-use crate::owner::{Event, Job, Owner};
+use crate::owner::{Ended, Event, Gradients, Job, Owner, Wanted};
 use crate::types::Types;
 
 /// How often who waits looks for Ctrl-C.
@@ -29,6 +29,15 @@ const CHUNK_BYTES: u64 = 256 << 20;
 
 /// Owners that have nothing to do.
 pub type Idle = Arc<Mutex<Vec<Owner>>>;
+
+/// How instances are run.
+pub struct How {
+    pub batch: usize,
+    pub threads: usize,
+    pub is_surveyed: bool,
+    pub draw: u64,
+    pub gradients: Option<Wanted>,
+}
 
 /// A run that has begun.
 #[pyclass(frozen, module = "cohort._cohort")]
@@ -53,6 +62,7 @@ struct State {
     has_ended: bool,
     stats: String,
     explanation: Option<String>,
+    gradients: Option<Gradients>,
     /// Its own session, and where that goes afterwards.
     owner: Option<(Owner, Option<Idle>)>,
 }
@@ -74,26 +84,22 @@ impl Run {
                 has_ended: false,
                 stats: String::new(),
                 explanation: None,
+                gradients: None,
                 owner: None,
             }),
         }
     }
 
     /// Waits until the owner has time for it.
-    pub fn begin(
-        self,
-        py: Python<'_>,
-        owner: &Owner,
-        batch: usize,
-        threads: usize,
-        is_surveyed: bool,
-    ) -> PyResult<Run> {
+    pub fn begin(self, py: Python<'_>, owner: &Owner, how: How) -> PyResult<Run> {
         let (supply, taken) = channel();
         let (told, events) = channel();
         let job = Job {
-            batch,
-            threads,
-            is_surveyed,
+            batch: how.batch,
+            threads: how.threads,
+            is_surveyed: how.is_surveyed,
+            draw: how.draw,
+            gradients: how.gradients,
             supply: taken,
             events: told,
             is_cancelled: self.is_cancelled.clone(),
@@ -202,6 +208,28 @@ impl Run {
         self.state().explanation.clone()
     }
 
+    /// The gradients of a run that computed them, when it has ended: by parameter its name and its numbers,
+    /// and by instance its number, the numbers of all tensors of floats, and the shape of each.
+    fn gradients<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(gradients) = self.state().gradients.take() else {
+            return Ok(None);
+        };
+        let bytes = |numbers: &[f32]| {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|own| own.to_le_bytes()).collect();
+            PyByteArray::new(py, &bytes)
+        };
+        let of_params = gradients.of_params.iter();
+        let of_params: Vec<_> = of_params
+            .map(|(name, gradient)| (name, bytes(gradient)))
+            .collect();
+        let of_inputs = gradients.of_inputs.iter();
+        let of_inputs: Vec<_> = of_inputs
+            .map(|(number, flat)| (*number, bytes(&flat.numbers), &flat.shapes))
+            .collect();
+        let both = (of_params, of_inputs).into_pyobject(py)?;
+        Ok(Some(both.into_any()))
+    }
+
     /// Builds a chunk of instances; `number` is that of the first, from 0. How many it took: not all
     /// where they need much memory.
     fn add(&self, py: Python<'_>, instances: &Bound<'_, PyList>, number: u64) -> PyResult<usize> {
@@ -292,7 +320,12 @@ impl State {
                         .unwrap_or_else(PoisonError::into_inner)
                         .push(owner);
                 }
-                let (stats, explanation) = ended.map_err(|error| exception(py, &error))?;
+                let Ended {
+                    stats,
+                    explanation,
+                    gradients,
+                } = ended.map_err(|error| exception(py, &error))?;
+                self.gradients = gradients;
                 let text = |error: serde_json::Error| PyRuntimeError::new_err(error.to_string());
                 self.stats = serde_json::to_string(&stats).map_err(text)?;
                 let explanation = explanation.as_ref().map(serde_json::to_string);

@@ -8,39 +8,56 @@
 //!
 //! The cotangents of a value come from those that read it. None: nothing is recorded for it. One: that is
 //! it. Several: they are added up, pair by pair in the order of recording. All of that is one instance's
-//! own, so its cotangents depend on nothing else, to the bit.
+//! own, so its cotangents depend on nothing else, to the bit. Where it begins, at the loss or at all that
+//! the instance gave, tell [`cotangents`](self::cotangents); where it ends, at what the instance took,
+//! [`inputs`](self::inputs).
 //!
 //! The gradient of a parameter is no call's. Each use of one is a *site* ([`cohort_abi::manifest::Site`]),
 //! and when all is computed each site is summed up over the rows of all instances, in the order of the
 //! input and of recording: one chain of multiply-adds an element ([`sums`](self::sums)), which the next
 //! batch goes on with. So it depends neither on how instances fall into batches nor on threads.
 
+mod cotangents;
+mod inputs;
 mod outer;
 mod record;
 mod sums;
 
-use cohort_abi::EntryFn;
 use cohort_abi::manifest::{HelperKind, Manifest, Type};
+use cohort_abi::{EntryFn, Handle};
 
+use crate::arena::{InputBlock, InputRows};
 use crate::code::Program;
 use crate::error::Error;
-use crate::execute::{Executor, Generation};
+use crate::execute::{Executor, Generation, Wanted};
+use crate::failure::InstanceError;
+use crate::feed::Feed;
 use crate::fiber::{Event, Fiber, Job};
-use crate::instance::Machine;
+use crate::instance::{Machine, Ticket};
+use crate::numbering::Numbering;
 use crate::recorder::Stopped;
 
+pub use cotangents::{Cotangent, CotangentLines, Cotangents};
+use cotangents::{Seed, weigh};
+pub use inputs::{Flat, InputGradient, InputGradients};
 pub use sums::Sums;
 
 /// What one instance left to go back over.
-#[derive(Debug, Default)]
-pub struct Taped {
-    /// In the run.
-    pub number: u64,
-    /// The chunk of inputs that must stay until then.
-    pub chunk: usize,
+#[derive(Debug)]
+pub(crate) struct Taped {
+    /// Its chunk of inputs must stay until then.
+    pub ticket: Ticket,
     pub tape: Vec<u64>,
-    /// Of its loss.
-    pub loss: u64,
+    pub seeds: Vec<Seed>,
+}
+
+/// What is asked of a run, besides the gradients of parameters.
+#[derive(Default)]
+pub struct Question {
+    /// By what outputs are weighed; without, they are losses.
+    pub cotangents: Option<Box<dyn Cotangents>>,
+    /// Where the gradients of inputs go.
+    pub inputs: Option<Box<dyn InputGradients>>,
 }
 
 /// The functions that backward calls.
@@ -72,24 +89,128 @@ pub struct Backward {
     fiber: Fiber,
     recording: record::Recording,
     sums: Sums,
+    question: Question,
+    /// The cotangents of the instances that are to be gone back over, as rows.
+    weights: InputRows,
+    /// The chunk of inputs that these rows are taken for.
+    chunk: usize,
 }
 
 impl Backward {
-    /// Of a program that was compiled for it, and whose result is, or begins with, one f32.
+    /// Of a program that was compiled for it.
     pub fn new(program: &Program, stack_bytes: u64) -> Result<Backward, Error> {
-        let functions = Functions::find(program)?;
-        if loss_space(program.manifest()).is_none() {
-            return Err(Error::Usage(
-                "there is no loss: the entry must give one f32, or a tuple whose first part is one"
-                    .to_owned(),
-            ));
-        }
         Ok(Backward {
-            functions,
+            functions: Functions::find(program)?,
             fiber: Fiber::new(stack_bytes)?,
             recording: record::Recording::default(),
             sums: Sums::new(program.manifest()),
+            question: Question::default(),
+            weights: InputRows::default(),
+            chunk: 0,
         })
+    }
+
+    /// From now on this is asked of runs.
+    pub fn ask(&mut self, question: Question) {
+        self.question = question;
+    }
+
+    /// A run begins, whose instances have that many chunks of inputs; the next one is that of cotangents.
+    pub(crate) fn begin(&mut self, manifest: &Manifest, chunks: usize) -> Result<(), Error> {
+        if self.question.cotangents.is_none() && loss_space(manifest).is_none() {
+            return Err(Error::Usage(
+                "there is no loss: the entry must give one f32, or a tuple whose first part is one; or \
+                 say by cotangents what its output weighs"
+                    .to_owned(),
+            ));
+        }
+        self.chunk = chunks;
+        self.weights.spaces.clear();
+        let spaces = manifest.spaces.len();
+        self.weights.spaces.resize_with(spaces, InputBlock::default);
+        Ok(())
+    }
+
+    /// Where the backward of an instance begins, whose results these are, or why it does not.
+    ///
+    /// # Safety
+    ///
+    /// The slots are what the program's entry left for an instance of the executor's last flush, and
+    /// everything they point to is still there.
+    pub(crate) unsafe fn seeds(
+        &mut self,
+        manifest: &Manifest,
+        executor: &Executor,
+        (number, id): (u64, &str),
+        results: *const u64,
+    ) -> Result<Result<Vec<Seed>, InstanceError>, Error> {
+        let Some(cotangents) = &mut self.question.cotangents else {
+            let lost = || Error::Internal("no loss".to_owned());
+            let space = loss_space(manifest).ok_or_else(lost)?;
+            // SAFETY: it is the first slot of the results.
+            let handle = Handle(unsafe { results.read() });
+            let loss = f32::from_bits(executor.decision(handle, space)?);
+            return Ok(match loss.is_finite() {
+                true => Ok(vec![Seed {
+                    handle,
+                    rows: 1,
+                    cotangent: None,
+                }]),
+                false => Err(InstanceError::not_finite("the loss", f64::from(loss))),
+            });
+        };
+        let cotangent = match cotangents.of(number, id) {
+            Ok(cotangent) => cotangent,
+            Err(error) => return Ok(Err(error)),
+        };
+        // SAFETY: the caller's promise.
+        let weighed = match unsafe { weigh(manifest, executor, results, cotangent)? } {
+            Ok(weighed) => weighed,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut seeds = Vec::with_capacity(weighed.tensors.len());
+        for (tensor, first) in weighed.tensors {
+            let Wanted {
+                handle,
+                space,
+                rows,
+            } = tensor;
+            let count = (rows * manifest.spaces[space].row_elements()) as usize;
+            let block = &mut self.weights.spaces[space];
+            let position = u32::try_from(block.rows);
+            let position = position.map_err(|_| Error::BatchTooLarge(TOO_MANY.to_owned()))?;
+            let numbers = weighed.numbers[first..first + count].iter();
+            (block.bytes).extend(numbers.flat_map(|number| number.to_le_bytes()));
+            block.rows += rows;
+            let bucket = Numbering::of(manifest).input(self.chunk, space);
+            seeds.push(Seed {
+                handle,
+                rows,
+                cotangent: Some(Handle::new(bucket as u32, 0, position)),
+            });
+        }
+        Ok(Ok(seeds))
+    }
+
+    /// An instance has no gradient.
+    pub(crate) fn put_error(
+        &mut self,
+        number: u64,
+        id: &str,
+        error: &InstanceError,
+    ) -> Result<(), Error> {
+        match &mut self.question.inputs {
+            Some(inputs) => inputs.put(number, id, Err(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// The run is over.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        match &mut self.question.inputs {
+            Some(inputs) => inputs.flush(),
+            None => Ok(()),
+        }
     }
 
     /// The gradients so far, of the sum of the losses of all instances.
@@ -106,17 +227,28 @@ impl Backward {
     pub(crate) fn run(
         &mut self,
         machine: &mut Machine<'_>,
+        feed: &Feed<'_>,
         taped: &mut [Taped],
         mut generation: Generation,
     ) -> Result<Generation, Error> {
-        taped.sort_by_key(|instance| instance.number);
+        taped.sort_by_key(|instance| instance.ticket.number);
         self.recording.begin(machine.manifest);
+        machine.executor.put_inputs(self.chunk, &self.weights)?;
         for instance in taped.iter() {
+            let inputs = match self.question.inputs {
+                Some(_) => {
+                    let arguments = arguments(feed, instance.ticket)?;
+                    // SAFETY: the feed keeps them until the instance is done.
+                    unsafe { inputs::tensors(machine.manifest, machine.executor, arguments)? }
+                }
+                None => Vec::new(),
+            };
             let mut job = record::Instance {
                 manifest: machine.manifest,
                 functions: &self.functions,
                 recording: &mut self.recording,
                 taped: instance,
+                inputs: &inputs,
                 problem: None,
             };
             machine.recorder.begin_backward(self.fiber.stack_limit());
@@ -159,8 +291,38 @@ impl Backward {
             .flush(machine.recorder, &mut generation, None)?;
         machine.recorder.flushed();
         self.recording.sum_up(machine, &mut self.sums)?;
+        if let Some(sink) = &mut self.question.inputs {
+            for (instance, cotangents) in taped.iter().zip(self.recording.of_inputs()) {
+                let Ticket {
+                    number,
+                    chunk,
+                    index,
+                } = instance.ticket;
+                let arguments = arguments(feed, instance.ticket)?;
+                // SAFETY: the feed keeps them until the instance is done, and backward was just computed.
+                let gradient = unsafe {
+                    InputGradient::new(machine.manifest, machine.executor, arguments, cotangents)
+                };
+                sink.put(number, feed.inputs(chunk)?.id(index), Ok(gradient))?;
+            }
+        }
+        machine.executor.drop_inputs(self.chunk);
+        for block in &mut self.weights.spaces {
+            block.bytes.clear();
+            block.rows = 0;
+        }
         Ok(generation)
     }
+}
+
+const TOO_MANY: &str =
+    "more cotangents in one batch than a row number counts; try a smaller --batch";
+
+/// The slots of an instance's arguments; it has some.
+fn arguments<'f>(feed: &'f Feed<'_>, ticket: Ticket) -> Result<&'f [u64], Error> {
+    let arguments = feed.inputs(ticket.chunk)?.arguments(ticket.index);
+    let (slots, _) = arguments.map_err(|error| Error::Internal(error.message.clone()))?;
+    Ok(slots)
 }
 
 impl Functions {
@@ -213,7 +375,7 @@ impl Functions {
 }
 
 /// The space of the loss that a program gives, if it gives one; its slot is the first.
-pub fn loss_space(manifest: &Manifest) -> Option<usize> {
+fn loss_space(manifest: &Manifest) -> Option<usize> {
     let first = match &manifest.result {
         Type::Tuple(parts) => parts.first()?,
         whole => whole,
@@ -224,10 +386,4 @@ pub fn loss_space(manifest: &Manifest) -> Option<usize> {
     let described = manifest.spaces.get(*space)?;
     let is_number = described.elem == cohort_abi::manifest::Elem::F32 && described.shape.is_empty();
     is_number.then_some(*space)
-}
-
-/// The one f32 of a computed row.
-pub(crate) fn number_at(executor: &Executor, handle: u64, space: usize) -> Result<f32, Error> {
-    let bits = executor.decision(cohort_abi::Handle(handle), space)?;
-    Ok(f32::from_bits(bits))
 }

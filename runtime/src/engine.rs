@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use cohort_abi::Handle;
 
 use crate::align::Alignment;
-use crate::backward::{Backward, Taped, loss_space, number_at};
+use crate::backward::{Backward, Taped};
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::failure::InstanceError;
@@ -129,11 +129,14 @@ impl Engine {
         window: Window,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
-        self.begin(machine, feed.slots());
+        self.begin(machine, feed.slots())?;
         loop {
             self.admit_all(machine, feed, window, report)?;
             if self.alive.is_empty() {
-                return Ok(());
+                return match &mut self.backward {
+                    Some(backward) => backward.flush(),
+                    None => Ok(()),
+                };
             }
             self.flush(machine, report)?;
             self.deliver(machine, feed, report)?;
@@ -150,7 +153,7 @@ impl Engine {
     }
 
     /// Begins with nothing, whatever a run that ended with an error left behind.
-    fn begin(&mut self, machine: &mut Machine<'_>, chunks: usize) {
+    fn begin(&mut self, machine: &mut Machine<'_>, mut chunks: usize) -> Result<(), Error> {
         self.alive.clear();
         self.crowded.clear();
         self.taped.clear();
@@ -159,8 +162,13 @@ impl Engine {
         self.first_generation = 0;
         self.held_bytes = 0;
         self.wasted_rows = 0;
+        if let Some(backward) = &mut self.backward {
+            backward.begin(machine.manifest, chunks)?;
+            chunks += 1;
+        }
         machine.recorder.set_chunks(chunks);
         machine.executor.reset(chunks);
+        Ok(())
     }
 
     fn admit_all(
@@ -354,7 +362,8 @@ impl Engine {
         for index in 0..self.alive.len() {
             let instance = &self.alive[index];
             let ticket = instance.ticket;
-            let not_finite;
+            let without_gradient;
+            let mut seeds = Vec::new();
             let result = match &instance.status {
                 Status::Forced { .. } | Status::Shown(_) => {
                     self.held_bytes += instance.held_bytes();
@@ -371,12 +380,24 @@ impl Engine {
                     }
                     continue;
                 }
-                Status::Finished => match self.loss_of(machine, instance)? {
-                    Some(error) => {
-                        not_finite = error;
-                        Err(&not_finite)
-                    }
+                Status::Finished => match &mut self.backward {
                     None => Ok(instance.results()),
+                    Some(backward) => {
+                        let own = (ticket.number, feed.inputs(ticket.chunk)?.id(ticket.index));
+                        let (manifest, results) = (machine.manifest, instance.results());
+                        // SAFETY: the entry wrote the results, and what was recorded is flushed; what
+                        // they point to is memory of the instance and of its inputs.
+                        match unsafe { backward.seeds(manifest, machine.executor, own, results)? } {
+                            Ok(own) => {
+                                seeds = own;
+                                Ok(results)
+                            }
+                            Err(error) => {
+                                without_gradient = error;
+                                Err(&without_gradient)
+                            }
+                        }
+                    }
                 },
                 Status::Failed(error) => {
                     self.wasted_rows += instance.computed_rows();
@@ -385,26 +406,39 @@ impl Engine {
             };
             report.stats.instances += 1;
             report.stats.failed += u64::from(result.is_err());
+            let id = feed.inputs(ticket.chunk)?.id(ticket.index);
+            let mut is_written = true;
             if let Some(sink) = report.sink {
-                let id = feed.inputs(ticket.chunk)?.id(ticket.index);
                 // SAFETY: the entry wrote the results, and what was recorded is flushed; what they
                 // point to is memory of the instance and of its inputs.
-                let written = unsafe { sink.put(ticket.number, id, result, machine.executor)? };
-                report.stats.failed += u64::from(!written);
+                is_written = unsafe { sink.put(ticket.number, id, result, machine.executor)? };
+                report.stats.failed += u64::from(!is_written);
             }
-            match self.backward.is_some() && result.is_ok() {
-                // Its inputs are needed until then.
-                true => {
-                    let loss = self.alive[index].loss();
-                    self.taped.push(Taped {
-                        number: ticket.number,
-                        chunk: ticket.chunk,
-                        tape: self.alive[index].take_tape(),
-                        loss,
-                    });
+            let Some(backward) = &mut self.backward else {
+                feed.done(ticket.chunk, machine)?;
+                continue;
+            };
+            let too_long;
+            let error = match (result, is_written) {
+                (Err(error), _) => error,
+                (Ok(_), false) => {
+                    let most = machine.recorder.limits().max_memory;
+                    too_long = InstanceError::memory_limit("the result", most);
+                    &too_long
                 }
-                false => feed.done(ticket.chunk, machine)?,
-            }
+                // Its inputs are needed until then.
+                (Ok(_), true) => {
+                    let tape = self.alive[index].take_tape();
+                    self.taped.push(Taped {
+                        ticket,
+                        tape,
+                        seeds,
+                    });
+                    continue;
+                }
+            };
+            backward.put_error(ticket.number, id, error)?;
+            feed.done(ticket.chunk, machine)?;
         }
         if waiting < self.alive.len() {
             for mut instance in self.alive.drain(waiting..) {
@@ -419,23 +453,6 @@ impl Engine {
         }
         report.times.write += begin.elapsed();
         Ok(())
-    }
-
-    /// Why an instance has no gradient, although it has a result.
-    fn loss_of(
-        &self,
-        machine: &Machine<'_>,
-        instance: &Instance,
-    ) -> Result<Option<InstanceError>, Error> {
-        let space = self
-            .backward
-            .as_ref()
-            .and_then(|_| loss_space(machine.manifest));
-        let Some(space) = space else {
-            return Ok(None);
-        };
-        let loss = number_at(machine.executor, instance.loss(), space)?;
-        Ok((!loss.is_finite()).then(|| InstanceError::loss_not_finite(loss)))
     }
 
     /// Computes the gradients of the instances that are done, when none is alive beside them.
@@ -453,11 +470,11 @@ impl Engine {
         }
         let begin = Instant::now();
         let generation = self.spare.pop().unwrap_or_default();
-        let generation = backward.run(machine, &mut self.taped, generation)?;
+        let generation = backward.run(machine, feed, &mut self.taped, generation)?;
         self.generations.push_back(generation);
         report.stats.flushes += 1;
         for instance in self.taped.drain(..) {
-            feed.done(instance.chunk, machine)?;
+            feed.done(instance.ticket.chunk, machine)?;
         }
         report.times.execute += begin.elapsed();
         Ok(())

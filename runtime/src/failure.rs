@@ -36,11 +36,11 @@ impl InstanceError {
         }
     }
 
-    /// A loss that is NaN or infinite has no gradient.
-    pub fn loss_not_finite(loss: f32) -> InstanceError {
+    /// What is NaN or infinite has no gradient.
+    pub fn not_finite(what: &str, number: f64) -> InstanceError {
         InstanceError {
             kind: "loss_not_finite",
-            message: format!("the loss is {loss}"),
+            message: format!("{what} is {number}, so it has no gradient"),
         }
     }
 

@@ -101,11 +101,6 @@ impl Instance {
         matches!(self.status, Status::Forced { .. } | Status::Shown(_))
     }
 
-    /// The handle of its loss, its first result.
-    pub fn loss(&self) -> u64 {
-        self.results.first().copied().unwrap_or(0)
-    }
-
     /// What was recorded of it, where gradients are wanted.
     pub fn take_tape(&mut self) -> Vec<u64> {
         self.state.take_tape()

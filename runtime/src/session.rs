@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use cohort_abi::gpu::Precision;
 
-use crate::backward::{Backward, Sums};
+use crate::backward::{Backward, Question, Sums};
 use crate::code::Program;
 use crate::device::{self, Device};
 use crate::engine::{Engine, Report, Window};
@@ -192,6 +192,17 @@ impl Session {
         self.recorder.set_draw(draw);
     }
 
+    /// From now on this is asked of runs whose gradients are computed.
+    pub fn ask(&mut self, question: Question) -> Result<(), Error> {
+        match self.engine.as_mut().and_then(Engine::backward_mut) {
+            Some(backward) => {
+                backward.ask(question);
+                Ok(())
+            }
+            None => Err(Error::Usage("no gradients are computed".to_owned())),
+        }
+    }
+
     /// The gradients of the instances since [`Session::clear_gradients`], if they are computed.
     pub fn gradients(&self) -> Option<&Sums> {
         let backward = self.engine.as_ref()?.backward()?;
@@ -300,7 +311,8 @@ impl Session {
             _ => return (self.batch_count(), 1),
         };
         let spaces = self.program.manifest.spaces.len().max(1);
-        let most = (MAX_CHUNK_BUCKETS as usize / spaces).clamp(1, MOST_CHUNKS);
+        // One more is that of cotangents.
+        let most = (MAX_CHUNK_BUCKETS as usize / spaces).clamp(2, MOST_CHUNKS) - 1;
         // Each instance that is alive keeps one chunk, and the next instance is in another.
         (count.min(CHUNK), count.saturating_add(1).min(most))
     }

@@ -4,11 +4,12 @@ use std::io::Write;
 
 use cohort_abi::manifest::Manifest;
 
+use crate::backward::{InputGradient, InputGradients};
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
 use crate::limits::Limits;
-use crate::output::json::Formatter;
+use crate::output::json::{Formatter, gradient_record};
 use crate::reorder::Reorder;
 
 /// Takes the results of a run.
@@ -41,6 +42,41 @@ pub trait Sink {
 
     /// The run has no more for now.
     fn flush(&mut self) -> Result<(), Error>;
+}
+
+/// Lines of gradients of inputs, in the order of the input.
+pub struct GradientLines<W: Write> {
+    max_bytes: u64,
+    reorder: Reorder,
+    output: W,
+}
+
+impl<W: Write> GradientLines<W> {
+    pub fn new(limits: &Limits, output: W) -> Self {
+        GradientLines {
+            max_bytes: limits.max_memory,
+            reorder: Reorder::default(),
+            output,
+        }
+    }
+}
+
+impl<W: Write> InputGradients for GradientLines<W> {
+    fn put(
+        &mut self,
+        number: u64,
+        id: &str,
+        gradient: Result<InputGradient<'_>, &InstanceError>,
+    ) -> Result<(), Error> {
+        let line = gradient_record(id, gradient, self.max_bytes)?;
+        self.reorder
+            .put(number, &line, &mut self.output)
+            .map_err(Error::WriteOutput)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.output.flush().map_err(Error::WriteOutput)
+    }
 }
 
 /// Lines, in the order of the input. The output is given whole lines, one at a time.

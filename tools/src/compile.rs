@@ -20,20 +20,28 @@ use diagnostics::Reporter;
 use gpu::GpuCode;
 use source::{Dims, Source};
 
-/// Compiles the function `entry` of a `.coh` program, or MLIR of any level, for this machine and for
-/// GPUs as well where the pipeline makes code for them.
+/// The function that runs for each instance.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    pub name: &'a str,
+    /// Whether it must give a loss, to be differentiated without being told by what to weigh it.
+    pub gives_loss: bool,
+}
+
+/// Compiles a function of a `.coh` program, or MLIR of any level, for this machine and for GPUs as well
+/// where the pipeline makes code for them.
 pub fn compile(
     path: &Path,
     bytes: &[u8],
-    entry: &str,
+    entry: Entry<'_>,
     dims: &Dims,
     pipeline: &pipeline::Options,
     gpu: &GpuCode,
 ) -> Result<cohort_runtime::Program, Stop> {
     let (manifest, code, device_code) = if is_coh(path) {
-        let source = Source::check(path, bytes, entry)?;
-        let program = source.bind(dims)?;
-        if pipeline.gradients {
+        let source = Source::check(path, bytes, entry.name)?;
+        let program = source.bind(dims, pipeline.gradients)?;
+        if entry.gives_loss {
             cohort_frontend::check_loss(&program)
                 .map_err(|diagnostic| source::report(&[*diagnostic], &source.sources))?;
         }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use cohort_runtime::artifact::TrustedKeys;
 use cohort_runtime::{Artifact, Error, Program, Weights};
 
+#[cfg(feature = "compiler")]
+use crate::compile::Entry;
 use crate::exit::{Stop, stop};
 use args::ModelArguments;
 
@@ -98,11 +100,16 @@ fn compile(
 ) -> Result<Program, Stop> {
     let dims = crate::compile::source::Dims::new(weights, &arguments.dims)?;
     let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
-    let (path, entry) = (&arguments.path, arguments.entry());
+    let path = &arguments.path;
+    let entry = Entry {
+        name: arguments.entry(),
+        gives_loss: arguments.gives_loss,
+    };
     on_large_stack(|| crate::compile::compile(path, bytes, entry, &dims, &pipeline, &gpu))
 }
 
-/// Compiles the function `entry` of a `.coh` program, for the processor alone.
+/// Compiles the function `entry` of a `.coh` program, for the processor alone. Where it is differentiated
+/// it gives a loss.
 #[cfg(feature = "compiler")]
 pub fn compile_source(
     path: &Path,
@@ -112,6 +119,10 @@ pub fn compile_source(
     pipeline: &cohort_passes::pipeline::Options,
 ) -> Result<Program, Stop> {
     let gpu = crate::compile::gpu::GpuCode::default();
+    let entry = Entry {
+        name: entry,
+        gives_loss: pipeline.gradients,
+    };
     on_large_stack(|| crate::compile::compile(path, bytes, entry, dims, pipeline, &gpu))
 }
 

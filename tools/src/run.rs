@@ -45,6 +45,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
     };
     arguments.refuse_unsupported()?;
     arguments.model.gradients = arguments.gradients.are_wanted();
+    arguments.model.gives_loss =
+        arguments.model.gradients && arguments.gradients.cotangents.is_none();
     arguments.refuse_overwriting()?;
     if arguments.inside_sandbox {
         sandbox::redirect(&mut arguments)?;
@@ -81,6 +83,10 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     }
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| sandbox::open(arguments, path));
     let stats_file = open(&arguments.stats).transpose()?;
+    let (question, input_gradients) = arguments.gradients.question(&config)?;
+    if let Some(lines) = &input_gradients {
+        watch.keep(lines);
+    }
     let gradients_file = open(&arguments.gradients.of_params).transpose()?;
     let explain_file = open(&arguments.explain_output).transpose()?;
     let is_lines = |path: &PathBuf| Format::of(path) == Format::Lines;
@@ -96,6 +102,9 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     }
     let conversions = weights.conversions(program.manifest());
     let mut session = Session::new(program, &weights, config).map_err(stop)?;
+    if config.gradients {
+        session.ask(question).map_err(stop)?;
+    }
     for sentence in conversions {
         crate::exit::say(&format!("note: {sentence}"));
     }
@@ -136,12 +145,12 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     };
     bar.finish();
     let mut stats = result.inspect_err(|_| {
-        if let Some(output) = &output {
-            output.keep();
+        for lines in output.iter().chain(&input_gradients) {
+            lines.keep();
         }
     })?;
-    if let Some(output) = output {
-        output.finish()?;
+    for lines in output.iter().chain(&input_gradients) {
+        lines.finish()?;
     }
     stats.compile_seconds = compile_seconds;
     stats.wall_seconds = begin.elapsed().as_secs_f64();

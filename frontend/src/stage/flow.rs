@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Places, is_flag};
-use crate::program::{Closure, Expr, ExprKind, Program, Type, VarId};
+use crate::program::{Closure, Elem, Expr, ExprKind, Program, Type, VarId};
 
 /// Edges between the places of scalars, and which of them are tensors.
 pub struct Flow<'p> {
@@ -66,6 +66,39 @@ impl<'p> Flow<'p> {
             let body = self.expr(&function.body);
             let result = self.results[index].clone();
             self.flow(&body, &result);
+        }
+    }
+
+    /// The floats that the entry takes and gives are tensors.
+    pub fn differentiate_entry(&mut self) {
+        let program = self.program;
+        let Some(entry) = program.functions.get(program.entry.0) else {
+            return;
+        };
+        let mut reached = vec![false; program.adts.len()];
+        let mut left: Vec<(&'p Type, Places)> = Vec::new();
+        for param in &entry.params {
+            if let Some(places) = &self.vars[program.entry.0][param.0] {
+                left.push((&entry.vars[param.0].ty, places.clone()));
+            }
+        }
+        left.push((&entry.result, self.results[program.entry.0].clone()));
+        while let Some((ty, places)) = left.pop() {
+            match (ty, places) {
+                (Type::Scalar(Elem::F32), Places::Scalar(place)) => self.tensor[place] = true,
+                (Type::Tuple(types), Places::Tuple(places)) => {
+                    left.extend(types.iter().zip(places))
+                }
+                (Type::Array(element), Places::Array(places)) => left.push((element, *places)),
+                (Type::Adt(adt), _) if !std::mem::replace(&mut reached[adt.0], true) => {
+                    let constructors = program.adts[adt.0].constructors.iter();
+                    for (constructor, places) in constructors.zip(&self.fields[adt.0]) {
+                        let fields = constructor.fields.iter();
+                        left.extend(fields.zip(places.iter().cloned()));
+                    }
+                }
+                _ => {}
+            }
         }
     }
 

@@ -10,6 +10,9 @@
 //! solution: a `bool` that is a variable of `while` stays on the host. It is there to end the loop,
 //! so it is read when it is computed and not once more before the first turn.
 //!
+//! A program whose gradients are wanted takes its floats as tensors, and gives them as such: gradients
+//! flow through tensors alone.
+//!
 //! [`ExprKind::Lift`]: crate::program::ExprKind::Lift
 //! [`ExprKind::Force`]: crate::program::ExprKind::Force
 
@@ -38,10 +41,14 @@ pub enum Places {
     Opaque,
 }
 
-pub fn stage(mut program: Program) -> Result<Program, Vec<Diagnostic>> {
+/// `is_differentiated` says whether gradients flow from what the entry gives to what it takes.
+pub fn stage(mut program: Program, is_differentiated: bool) -> Result<Program, Vec<Diagnostic>> {
     unused::leave_out(&mut program);
     let mut flow = Flow::new(&program);
     flow.program();
+    if is_differentiated {
+        flow.differentiate_entry();
+    }
     flow.solve();
     emit::program(&program, &flow)
 }

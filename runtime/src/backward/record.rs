@@ -11,6 +11,7 @@ use super::sums::{Pair, Sums};
 use super::{Functions, Taped};
 use crate::call_form::CallForm;
 use crate::error::Error;
+use crate::execute::Wanted;
 use crate::instance::Machine;
 use crate::numbering::Numbering;
 use crate::output::slot_count;
@@ -24,6 +25,8 @@ pub struct Recording {
     sites: Vec<Vec<Vec<SiteRows>>>,
     /// Rows of sources with the cotangents that they get: the source, the row, the cotangent.
     sources: Vec<(usize, u32, u64)>,
+    /// For each instance, the first row of the cotangent of each tensor of its inputs that has one.
+    inputs: Vec<Vec<Option<u64>>>,
     buffers: Buffers,
 }
 
@@ -57,6 +60,12 @@ impl Recording {
         self.sites
             .extend(functions.map(|function| vec![Vec::new(); function.sites.len()]));
         self.sources.clear();
+        self.inputs.clear();
+    }
+
+    /// For each instance: the first row of the cotangent of each tensor of its inputs, if it has one.
+    pub fn of_inputs(&self) -> &[Vec<Option<u64>>] {
+        &self.inputs
     }
 
     /// Adds what was computed to the sums.
@@ -125,6 +134,8 @@ pub struct Instance<'a> {
     pub functions: &'a Functions,
     pub recording: &'a mut Recording,
     pub taped: &'a Taped,
+    /// The tensors of its inputs whose gradients are wanted.
+    pub inputs: &'a [Wanted],
     pub problem: Option<Error>,
 }
 
@@ -144,7 +155,7 @@ pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: 
         readers: BTreeMap::new(),
         ghosts: HashMap::new(),
     };
-    instance.problem = walk.back_over(instance.taped).err();
+    instance.problem = walk.back_over(instance.taped, instance.inputs).err();
 }
 
 /// The cotangents that one reader of a value gives it: a run of rows.
@@ -194,7 +205,7 @@ impl<'t> Call<'t> {
 }
 
 impl Walk<'_> {
-    fn back_over(&mut self, taped: &Taped) -> Result<(), Error> {
+    fn back_over(&mut self, taped: &Taped, inputs: &[Wanted]) -> Result<(), Error> {
         let tape = &taped.tape;
         let mut calls = Vec::new();
         let mut at = 0;
@@ -217,14 +228,24 @@ impl Walk<'_> {
             .map(|sites| sites.iter().map(Vec::len).collect())
             .collect();
         let first_source = self.recording.sources.len();
-        let one = self.one();
-        self.read(taped.loss, 1, one);
+        for seed in &taped.seeds {
+            let cotangent = match seed.cotangent {
+                Some(cotangent) => cotangent.0,
+                None => self.one(),
+            };
+            self.read(seed.handle.0, seed.rows, cotangent);
+        }
         for call in calls.iter().rev() {
             if call.kernel < self.manifest.kernels.len() {
                 self.call(*call)?;
             }
         }
-        // What is left are rows of parameters, constants and inputs.
+        let mut of_inputs = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            of_inputs.push(self.cotangent(input.space, input.handle.0, input.rows)?);
+        }
+        self.recording.inputs.push(of_inputs);
+        // What is left are rows of parameters, constants and inputs that nobody asked for.
         let numbering = self.recording.numbering;
         let sources = numbering.map_or(0, |numbering| numbering.sources);
         for (row, readers) in std::mem::take(&mut self.readers) {

@@ -234,6 +234,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The text of one value of any kind.
+    pub fn value(&mut self) -> Result<&'a str, Malformed> {
+        self.skip_space();
+        let start = self.at;
+        self.skip_value()?;
+        Ok(&self.text[start..self.at])
+    }
+
     /// A key of an object and the colon behind it.
     pub fn key(&mut self) -> Result<&'a str, Malformed> {
         if self.peek() != Peek::String {

@@ -8,6 +8,7 @@ use cohort_abi::manifest::{Debug, Elem, Manifest};
 use super::columns::Columns;
 use super::replay::replay;
 use super::{Group, Places, Problem, Tensor, TooLong, Walk, Writer};
+use crate::backward::InputGradient;
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
@@ -36,7 +37,34 @@ pub fn record(
         return error_record(&done.id, error);
     }
     let mut text = Text::new(max_bytes);
-    text.result(&done.id, |text| replay(manifest, columns, instance, text))?;
+    text.result(&done.id, "output", |text| {
+        replay(manifest, columns, instance, text)
+    })?;
+    Ok(text.bytes)
+}
+
+/// The line of the gradients of an instance's inputs, or of why there are none.
+pub fn gradient_record(
+    id: &str,
+    gradient: Result<InputGradient<'_>, &InstanceError>,
+    max_bytes: u64,
+) -> Result<Vec<u8>, Error> {
+    let gradient = match gradient {
+        Ok(gradient) => gradient,
+        Err(error) => return error_record(id, error),
+    };
+    let mut text = Text::new(max_bytes);
+    text.result(id, "gradient", |text| {
+        text.bytes.push(b'{');
+        gradient.write(text, |text, number, name| {
+            if number > 0 {
+                text.bytes.extend_from_slice(b", ");
+            }
+            text.field(name);
+        })?;
+        text.bytes.push(b'}');
+        Ok(())
+    })?;
     Ok(text.bytes)
 }
 
@@ -60,12 +88,15 @@ impl Text {
     fn result(
         &mut self,
         id: &str,
+        key: &str,
         write: impl FnOnce(&mut Text) -> Result<(), Problem>,
     ) -> Result<bool, Error> {
         self.bytes.clear();
         self.bytes.extend_from_slice(b"{\"id\": ");
         self.bytes.extend_from_slice(id.as_bytes());
-        self.bytes.extend_from_slice(b", \"output\": ");
+        self.bytes.extend_from_slice(b", \"");
+        self.bytes.extend_from_slice(key.as_bytes());
+        self.bytes.extend_from_slice(b"\": ");
         if let Err(problem) = write(self) {
             let TooLong = problem.into_too_long()?;
             let error = InstanceError::memory_limit("the text of the result", self.most);
@@ -121,7 +152,7 @@ impl<'m> Formatter<'m> {
         let walk = &mut self.walk;
         // SAFETY: the caller's promise.
         let write = |text: &mut Text| unsafe { walk.value(ty, slots, executor, text) };
-        let is_written = self.text.result(id, write)?;
+        let is_written = self.text.result(id, "output", write)?;
         Ok((&self.text.bytes, is_written))
     }
 
@@ -200,6 +231,10 @@ impl Writer for Text {
             true => Ok(()),
             false => Err(TooLong),
         }
+    }
+
+    fn nothing(&mut self) {
+        self.bytes.extend_from_slice(b"null");
     }
 
     fn begin(&mut self, group: Group<'_>) {

@@ -72,6 +72,9 @@ pub trait Writer {
     /// Its parts come next, then [`Writer::end`].
     fn begin(&mut self, group: Group<'_>);
 
+    /// In the place of what has no gradient, where gradients are written.
+    fn nothing(&mut self) {}
+
     /// Between two parts.
     fn separate(&mut self) {}
 

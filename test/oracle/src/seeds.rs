@@ -50,6 +50,14 @@ impl Seeds {
                     Json::String(name) if *name == constructor.name && fields.len() == 0 => Ok(()),
                     Json::Object(members) if members.len() == 1 => {
                         match members.get(&constructor.name) {
+                            Some(Json::Object(named)) if !constructor.names.is_empty() => {
+                                for (name, (ty, value)) in constructor.names.iter().zip(fields) {
+                                    let lacking = || unlike(format!("a value with `{name}`"));
+                                    let cotangent = named.get(name).ok_or_else(lacking)?;
+                                    self.add(program, ty, value, cotangent)?;
+                                }
+                                Ok(())
+                            }
                             Some(cotangents) => self.all(program, fields, cotangents),
                             None => Err(unlike(format!("a `{}`", constructor.name))),
                         }

@@ -77,8 +77,8 @@ impl Source {
         }
     }
 
-    /// Gives every program dim its number.
-    pub fn bind(&self, dims: &Dims) -> Result<Program, Stop> {
+    /// Gives every program dim its number; says whether gradients of the program are to be compiled.
+    pub fn bind(&self, dims: &Dims, is_differentiated: bool) -> Result<Program, Stop> {
         let mut weights = BTreeMap::new();
         if let Some(file) = &dims.weights {
             for (name, WeightShape { dtype, elem, shape }) in file.shapes() {
@@ -99,9 +99,11 @@ impl Source {
                 weights.insert(name, (elem, shape));
             }
         }
-        self.checked
-            .bind(&weights, &dims.named)
-            .map_err(|diagnostics| report(&diagnostics, &self.sources))
+        let bound = match is_differentiated {
+            true => self.checked.bind_differentiated(&weights, &dims.named),
+            false => self.checked.bind(&weights, &dims.named),
+        };
+        bound.map_err(|diagnostics| report(&diagnostics, &self.sources))
     }
 
     /// The program at level 0.

@@ -24,6 +24,9 @@ pub struct ModelArguments {
     /// Whether gradients are computed, as the tool's own options tell.
     #[arg(skip)]
     pub gradients: bool,
+    /// Whether they are those of a loss, which the entry must give.
+    #[arg(skip)]
+    pub gives_loss: bool,
 
     /// The function of a `.coh` program that runs for each instance, in place of `main`; its arguments
     /// are the input's members

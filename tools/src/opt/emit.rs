@@ -75,7 +75,7 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
     let source = Source::check(&options.input, input, options.entry())?;
     if !dims.is_empty() || source.checked.dims().is_empty() {
         text += "\n// The typed program, dims bound.\n";
-        text += &cohort_frontend::dump_program(&source.bind(&dims)?);
+        text += &cohort_frontend::dump_program(&source.bind(&dims, options.gradients)?);
     }
     Ok(text)
 }
@@ -83,7 +83,7 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
 /// The level-0 module of a `.coh` program, as bytecode, which keeps locations.
 pub fn program(options: &Options, input: &[u8]) -> Result<Vec<u8>, Stop> {
     let source = Source::check(&options.input, input, options.entry())?;
-    let program = source.bind(&options.dims()?)?;
+    let program = source.bind(&options.dims()?, options.gradients)?;
     let context = cohort_dialects::new_context();
     let module = source.lower(&context, &program)?;
     Ok(module.as_operation().write_bytecode())
@@ -212,7 +212,7 @@ fn lowered<'c>(
     match format {
         Format::Coh => {
             let source = Source::check(&options.input, input, options.entry())?;
-            let program = source.bind(&options.dims()?)?;
+            let program = source.bind(&options.dims()?, options.gradients)?;
             let _handler = Reporter::with_sources(&source.sources).attach(context);
             let mut module = source.lower(context, &program)?;
             module::run_passes_upto(context, &mut module, Stage::Program, upto, pipeline)?;

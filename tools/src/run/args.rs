@@ -206,7 +206,17 @@ impl Arguments {
                 "`--oracle` needs a batch-run built with the compiler",
             ));
         }
-        self.gradients.refuse_unsupported(self.oracle)
+        if let (Some(_), Some(_)) = (&self.gradients.of_inputs, self.benchmark_repetitions) {
+            return Err(Stop::usage(
+                "`--input-gradients` is for one run, and `--benchmark-repetitions` makes several",
+            ));
+        }
+        if self.sandbox && self.gradients.of_inputs.is_some() {
+            return Err(Stop::usage(
+                "`--input-gradients` is not for `--sandbox`, which passes one stream of records on",
+            ));
+        }
+        self.gradients.refuse_unsupported()
     }
 }
 

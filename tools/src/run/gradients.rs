@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use cohort_runtime::Config;
+use cohort_runtime::backward::{CotangentLines, Question};
+use cohort_runtime::sink::GradientLines;
 
 use crate::exit::Stop;
+use crate::output::Lines;
 
 /// What is differentiated, and where the gradients go.
 #[derive(Debug, Args)]
@@ -27,19 +31,7 @@ impl Gradients {
         self.of_params.is_some() || self.of_inputs.is_some()
     }
 
-    pub fn refuse_unsupported(&self, is_oracle: bool) -> Result<(), Stop> {
-        let wanted = [
-            (&self.of_inputs, "--input-gradients"),
-            (&self.cotangents, "--cotangents"),
-        ];
-        let option = wanted.into_iter().find(|(path, _)| path.is_some());
-        if let Some((_, option)) = option
-            && !is_oracle
-        {
-            return Err(Stop::usage(format!(
-                "`{option}` needs `--oracle`: compiled programs compute gradients of losses for parameters only, so far"
-            )));
-        }
+    pub fn refuse_unsupported(&self) -> Result<(), Stop> {
         if self.cotangents.is_some() && !self.are_wanted() {
             return Err(Stop::usage(
                 "`--cotangents` weighs what is differentiated: say by `--gradients` or \
@@ -61,5 +53,21 @@ impl Gradients {
     pub fn read(&self) -> Option<(&'static str, &PathBuf)> {
         let path = self.cotangents.as_ref();
         path.map(|path| ("the file of cotangents", path))
+    }
+
+    /// What is asked of a compiled program's run, and the lines of the gradients of inputs.
+    pub fn question(&self, config: &Config) -> Result<(Question, Option<Lines>), Stop> {
+        let mut question = Question::default();
+        if let Some(path) = &self.cotangents {
+            let lines = CotangentLines::read(super::files::input(path)?, config.max_line_bytes);
+            let lines =
+                lines.map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+            question.cotangents = Some(Box::new(lines));
+        }
+        let lines = self.of_inputs.as_deref().map(Lines::open).transpose()?;
+        if let Some(lines) = &lines {
+            question.inputs = Some(Box::new(GradientLines::new(&config.limits, lines.clone())));
+        }
+        Ok((question, lines))
     }
 }

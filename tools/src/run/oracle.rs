@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         weights = parse_weights(&bytes)
             .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
     }
-    let program = source.bind(&Dims::new(shapes, &arguments.model.dims)?)?;
+    let program = source.bind(&Dims::new(shapes, &arguments.model.dims)?, false)?;
     let compile_seconds = begin.elapsed().as_secs_f64();
     let unused = unused_weights(&program, &weights);
     if !arguments.model.allow_unused_weights && !unused.is_empty() {

@@ -17,7 +17,7 @@ use crate::output::Lines;
 /// Ends the process when it must end.
 #[derive(Clone, Default)]
 pub struct Watch {
-    output: Arc<Mutex<Option<Lines>>>,
+    output: Arc<Mutex<Vec<Lines>>>,
 }
 
 impl Watch {
@@ -45,25 +45,23 @@ impl Watch {
         Ok(watch)
     }
 
-    /// From now on, what is written there is kept.
+    /// From now on, what is written there is kept too.
     pub fn keep(&self, output: &Lines) {
-        *self.lock() = Some(output.clone());
+        self.lock().push(output.clone());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Lines>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Lines>> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self, code: i32, reason: &str) -> ! {
         let output = self.lock();
-        match &*output {
-            Some(output) => {
-                output.keep();
-                say(&format!(
-                    "error: {reason}; the output has the records that are finished"
-                ));
-            }
-            None => say(&format!("error: {reason}")),
+        output.iter().for_each(Lines::keep);
+        match output.is_empty() {
+            false => say(&format!(
+                "error: {reason}; the output has the records that are finished"
+            )),
+            true => say(&format!("error: {reason}")),
         }
         // The other threads go on meanwhile, so nothing is taken down in order.
         // SAFETY: it ends the process, and runs nothing of it.

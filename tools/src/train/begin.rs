@@ -51,7 +51,7 @@ impl Program {
     pub fn read(arguments: &Arguments, entry: &str, given: &Given) -> Result<Program, Stop> {
         let bytes = crate::text::read(&arguments.model)?;
         let source = Source::check(&arguments.model, &bytes, entry)?;
-        let program = source.bind(&given.dims)?;
+        let program = source.bind(&given.dims, false)?;
         check_loss(&program).map_err(|diagnostic| report(&[*diagnostic], &source.sources))?;
         let dims = program
             .dims

@@ -80,8 +80,9 @@ fn largest(numbers: &[f64]) -> f64 {
         .fold(0.0, |most, number| most.max(number.abs()))
 }
 
+/// The gradients of two files agree.
 #[track_caller]
-fn compare(expected: &Path, given: &Path, outcome: &Outcome) {
+pub fn compare(expected: &Path, given: &Path, outcome: &Outcome) {
     let [expected, given] = [expected, given].map(|path| {
         let file = read_weights(path).expect("the gradients can be read");
         let numbers = |tensor: Tensor| match tensor.data {

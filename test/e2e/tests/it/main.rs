@@ -8,6 +8,7 @@ mod bad_files;
 mod bad_input;
 mod batch_train;
 mod compilations;
+mod cotangents;
 mod debug;
 mod deciding;
 mod devices;

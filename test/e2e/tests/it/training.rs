@@ -197,9 +197,6 @@ fn what_cannot_be_differentiated_is_refused() {
             .run("")
             .expect_code(2)
     };
-    let only = "compute gradients of losses for parameters only";
-    let inputs = [("--input-gradients", "inputs.jsonl")];
-    run(&[], &inputs).expect_message(&["`--input-gradients` needs", only]);
     let no_loss = run(&[], &[GRADIENTS]);
     no_loss.expect_message(&["E0211", "`main` does not give a loss", "model.coh:4"]);
     let cotangents = [("--cotangents", "c.jsonl")];
