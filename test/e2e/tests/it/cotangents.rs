@@ -352,7 +352,7 @@ fn a_loss_of_the_host_is_a_loss() {
 fn a_cotangent_of_another_form_is_the_instances_error() {
     let text = "dim D
         param w: f32[D, D]
-        fn main(x: f32[n, D]) -> (f32[n, D], i32, string) { (x @ w, len(x), \"text\") }";
+        fn main(x: f32[n, D]) -> (f32[n, D], i32, str) { (x @ w, len(x), \"text\") }";
     let mut rng = Rng::new(205);
     let model = Model::from_text(text, &[("D", 2)], &mut rng);
     let instance = |id: &str, rows: usize| json!({"id": id, "x": vec![[1.0, 2.0]; rows]});
