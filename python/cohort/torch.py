@@ -225,7 +225,6 @@ class _Computed(torch.autograd.Function):
         return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         call = ctx.call
         if not call.module.model.has_gradients:
@@ -233,6 +232,10 @@ class _Computed(torch.autograd.Function):
                 "the program was compiled without gradients: use cohort.compile(…, gradients=True); or freeze the "
                 "module's parameters by module.requires_grad_(False), so that those of the rest of the model are "
                 "computed"
+            )
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "Cohort computes no gradients of gradients: call `backward` or `grad` without create_graph=True"
             )
         tensors = ctx.saved_tensors
         left = iter(gradients)

@@ -112,7 +112,7 @@ def test_cotangents_weigh_outputs(m):
         m.gradients(given, [(None, None)] * 3)
     with pytest.raises(ValueError, match="a tuple of as many"):
         m.gradients(given, seeds)
-    with pytest.raises(cohort.Error, match="there is no loss"):
+    with pytest.raises(ValueError, match="there is no loss"):
         m.gradients(given)
 
 
@@ -178,6 +178,7 @@ def test_gradients_reach_the_tensors_of_instances(module):
     reference(params, given).pow(2).sum().backward()
     close(found, encoder.weight.grad)
     frozen = torch.ones(3, requires_grad=True)
+    module.zero_grad()
     module.requires_grad_(False)
     module([{"x": frozen, "k": 0}])[0].sum().backward()
     assert module.w.grad is None and frozen.grad.shape == (3,)
@@ -243,9 +244,8 @@ def test_backward_twice(module):
     with pytest.raises(RuntimeError, match="second time"):
         out.sum().backward()
     out, _ = module(instances(3))
-    (gradient,) = torch.autograd.grad(out.sum(), module.w, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+    with pytest.raises(RuntimeError, match="no gradients of gradients"):
+        torch.autograd.grad(out.sum(), module.w, create_graph=True)
 
 
 def test_any_optimiser_trains_it_and_states_are_followed(module):
@@ -276,5 +276,5 @@ def test_an_instance_that_fails_in_backward_raises(program):
 
 def test_the_example_learns():
     path = pathlib.Path(__file__).parents[1] / "examples/train_in_pytorch.py"
-    trained = runpy.run_path(str(path))["train"](epochs=6, count=120)
+    trained = runpy.run_path(str(path))["train"](epochs=8, count=240)
     assert trained["accuracy"] > 0.85, trained
