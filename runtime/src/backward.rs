@@ -23,6 +23,8 @@ mod outer;
 mod record;
 mod sums;
 
+use std::time::Instant;
+
 use cohort_abi::manifest::{HelperKind, Manifest, Type};
 use cohort_abi::{EntryFn, Handle};
 
@@ -30,7 +32,7 @@ use crate::arena::{InputBlock, InputRows};
 use crate::code::Program;
 use crate::error::Error;
 use crate::execute::{Executor, Generation, Wanted};
-use crate::failure::InstanceError;
+use crate::failure::{InstanceError, Stop};
 use crate::feed::Feed;
 use crate::fiber::{Event, Fiber, Job};
 use crate::instance::{Machine, Ticket};
@@ -223,17 +225,66 @@ impl Backward {
         self.sums.clear();
     }
 
-    /// Goes back over instances whose calls are all computed and still there; gives what that computed.
+    /// Goes back over instances whose calls are all computed and still there, and forgets what that
+    /// computed. Where there is too little memory or time for all at once, it goes over half of them, and so
+    /// on: sums go on from part to part.
     pub(crate) fn run(
         &mut self,
         machine: &mut Machine<'_>,
         feed: &Feed<'_>,
         taped: &mut [Taped],
-        mut generation: Generation,
-    ) -> Result<Generation, Error> {
+        generation: &mut Generation,
+    ) -> Result<(), Error> {
         taped.sort_by_key(|instance| instance.ticket.number);
-        self.recording.begin(machine.manifest);
         machine.executor.put_inputs(self.chunk, &self.weights)?;
+        let mut left: &[Taped] = taped;
+        let mut most = left.len();
+        while !left.is_empty() {
+            let (part, rest) = left.split_at(most.min(left.len()));
+            let late = machine.recorder.limits().max_time;
+            let late = late.map(|time| Instant::now() + time);
+            let done = self.run_part(machine, feed, part, generation, late);
+            if done.is_err() {
+                machine.recorder.give_up_calls();
+            }
+            machine.executor.release(generation);
+            machine.recorder.recycle(&mut generation.buckets);
+            match done {
+                Ok(()) => left = rest,
+                Err(error) if error.is_of_batch() && part.len() > 1 => most = part.len() / 2,
+                Err(error) if error.is_of_batch() => {
+                    let Ticket { chunk, index, .. } = part[0].ticket;
+                    let id = feed.inputs(chunk)?.id(index);
+                    return Err(Error::Usage(match error {
+                        Error::Late => format!(
+                            "the gradient of the instance {id} takes longer than --max-seconds allows"
+                        ),
+                        error => format!(
+                            "there is no room for the gradient of the instance {id}: {error}"
+                        ),
+                    }));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        machine.executor.drop_inputs(self.chunk);
+        for block in &mut self.weights.spaces {
+            block.bytes.clear();
+            block.rows = 0;
+        }
+        Ok(())
+    }
+
+    /// Goes back over instances together.
+    fn run_part(
+        &mut self,
+        machine: &mut Machine<'_>,
+        feed: &Feed<'_>,
+        taped: &[Taped],
+        generation: &mut Generation,
+        late: Option<Instant>,
+    ) -> Result<(), Error> {
+        self.recording.begin(machine.manifest);
         for instance in taped.iter() {
             let inputs = match self.question.inputs {
                 Some(_) => {
@@ -251,7 +302,7 @@ impl Backward {
                 inputs: &inputs,
                 problem: None,
             };
-            machine.recorder.begin_backward(self.fiber.stack_limit());
+            (machine.recorder).begin_backward(self.fiber.stack_limit(), late);
             let arguments = (&raw mut job).cast::<u64>();
             let job_of_fiber = Job {
                 entry: record::entry,
@@ -271,12 +322,9 @@ impl Backward {
                     let (stopped, _) = machine.recorder.abandon_instance();
                     return Err(match stopped {
                         Stopped::Broken(problem) => Error::Internal(problem),
+                        Stopped::Failure(Stop::LATE) => Error::Late,
                         Stopped::BatchFull | Stopped::OutOfMemory | Stopped::Failure(_) => {
-                            Error::Usage(
-                                "there is not enough room to compute the gradients of a batch: \
-                                 make batches smaller with `--batch`"
-                                    .to_owned(),
-                            )
+                            Error::BatchTooLarge("the calls of its backward".to_owned())
                         }
                     });
                 }
@@ -286,9 +334,7 @@ impl Backward {
                 }
             }
         }
-        machine
-            .executor
-            .flush(machine.recorder, &mut generation, None)?;
+        machine.executor.flush(machine.recorder, generation, late)?;
         machine.recorder.flushed();
         self.recording.sum_up(machine, &mut self.sums)?;
         if let Some(sink) = &mut self.question.inputs {
@@ -306,12 +352,7 @@ impl Backward {
                 sink.put(number, feed.inputs(chunk)?.id(index), Ok(gradient))?;
             }
         }
-        machine.executor.drop_inputs(self.chunk);
-        for block in &mut self.weights.spaces {
-            block.bytes.clear();
-            block.rows = 0;
-        }
-        Ok(generation)
+        Ok(())
     }
 }
 

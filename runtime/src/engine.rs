@@ -71,6 +71,8 @@ pub struct Engine {
     /// Gradients, where they are wanted, and the instances that they are still to be computed of.
     backward: Option<Backward>,
     taped: Vec<Taped>,
+    /// Of their tapes.
+    taped_bytes: u64,
     /// What was computed, oldest first, and the number of the first of them.
     generations: VecDeque<Generation>,
     first_generation: u64,
@@ -96,6 +98,7 @@ impl Engine {
             crowded: VecDeque::new(),
             backward: None,
             taped: Vec::new(),
+            taped_bytes: 0,
             generations: VecDeque::new(),
             first_generation: 0,
             spare: Vec::new(),
@@ -157,6 +160,7 @@ impl Engine {
         self.alive.clear();
         self.crowded.clear();
         self.taped.clear();
+        self.taped_bytes = 0;
         self.shown.clear();
         self.generations.clear();
         self.first_generation = 0;
@@ -228,7 +232,7 @@ impl Engine {
         }
         let arena = machine.executor.arena();
         let sink_is_full = (report.sink.as_ref()).is_some_and(|sink| sink.is_full());
-        let bytes = arena.used_bytes() + self.held_bytes;
+        let bytes = arena.used_bytes() + self.held_bytes + self.taped_bytes;
         !sink_is_full
             && machine
                 .recorder
@@ -429,6 +433,7 @@ impl Engine {
                 // Its inputs are needed until then.
                 (Ok(_), true) => {
                     let tape = self.alive[index].take_tape();
+                    self.taped_bytes += 8 * tape.len() as u64;
                     self.taped.push(Taped {
                         ticket,
                         tape,
@@ -469,9 +474,10 @@ impl Engine {
             return Ok(());
         }
         let begin = Instant::now();
-        let generation = self.spare.pop().unwrap_or_default();
-        let generation = backward.run(machine, feed, &mut self.taped, generation)?;
-        self.generations.push_back(generation);
+        let mut generation = self.spare.pop().unwrap_or_default();
+        backward.run(machine, feed, &mut self.taped, &mut generation)?;
+        self.spare.push(generation);
+        self.taped_bytes = 0;
         report.stats.flushes += 1;
         for instance in self.taped.drain(..) {
             feed.done(instance.ticket.chunk, machine)?;

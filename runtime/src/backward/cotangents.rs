@@ -126,8 +126,9 @@ fn members(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
     }
 }
 
-impl Cotangents for CotangentLines {
-    fn of(&mut self, _: u64, id: &str) -> Result<Cotangent<'_>, InstanceError> {
+impl CotangentLines {
+    /// Of an instance whose id is that JSON text.
+    pub fn find(&self, id: &str) -> Result<Cotangent<'_>, InstanceError> {
         let id = name(id);
         match self.by_id.get(&*id) {
             Some(text) => Ok(Cotangent::Text(text)),
@@ -135,6 +136,12 @@ impl Cotangents for CotangentLines {
                 "no cotangent was given for the instance {id:?}"
             ))),
         }
+    }
+}
+
+impl Cotangents for CotangentLines {
+    fn of(&mut self, _: u64, id: &str) -> Result<Cotangent<'_>, InstanceError> {
+        self.find(id)
     }
 }
 

@@ -161,6 +161,12 @@ impl Recorder {
             self.log.set_len(length + size);
         }
         if let Some(tape) = &mut self.state.tape {
+            // The tape is the instance's until its backward is done.
+            let bytes = 8 * (size as u64 + 2);
+            if self.state.memory_left < bytes {
+                self.stop_because(Failure::MemoryLimit, Place::Kernel(kernel));
+            }
+            self.state.memory_left -= bytes;
             tape.extend([u64::from(kernel), handle.0, size as u64 - 1]);
             tape.extend(&self.log[length + 1..]);
         }

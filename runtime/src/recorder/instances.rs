@@ -1,5 +1,7 @@
 //! Instances begin, wait, go on, and end.
 
+use std::time::Instant;
+
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::state::{Start, State};
 use super::{MAX_ROWS, Recorder, Stopped};
@@ -18,17 +20,15 @@ impl Recorder {
     }
 
     /// The backward of an instance begins, on the fiber with that limit. It is one of the runtime's own
-    /// and has no limits but those of numbers and memory.
-    pub fn begin_backward(&mut self, stack_limit: u64) {
+    /// and has no limits but those of numbers and memory, and perhaps an end.
+    pub fn begin_backward(&mut self, stack_limit: u64, end: Option<Instant>) {
         self.begin_instance(0, 0);
         let state = &mut self.state;
         state.context.stack_limit = stack_limit;
         state.context.max_depth = u64::MAX;
-        state.context.steps_left = u64::MAX;
-        state.nodes_left = u64::MAX;
         state.memory_left = u64::MAX;
-        state.time.end = None;
         state.tape = None;
+        self.begin_time_until(end);
     }
 
     /// `key` is that of its id; `input_bytes` are those that the instance's arguments occupy.
@@ -111,12 +111,15 @@ impl Recorder {
     /// The instance's calls stay.
     pub fn finish_instance(&mut self) {
         self.used_rows += self.instance_rows();
-        self.used_bytes += self.limits.max_memory - self.state.memory_left;
+        self.used_bytes += self
+            .limits
+            .max_memory
+            .saturating_sub(self.state.memory_left);
     }
 
     /// Rows that the calls of the running instance make, equal calls counted each.
     fn instance_rows(&self) -> u64 {
-        let calls = self.limits.max_nodes - self.calls_left();
+        let calls = self.limits.max_nodes.saturating_sub(self.calls_left());
         let most = (MAX_ROWS / self.max_results) as i64;
         calls.saturating_add_signed(most - self.state.rows_left)
     }

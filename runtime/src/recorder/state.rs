@@ -83,6 +83,6 @@ impl State {
 
     /// Bytes that the instance allocated, roughly.
     pub fn held_bytes(&self) -> u64 {
-        self.memory.bytes()
+        self.memory.bytes() + 8 * self.tape.as_ref().map_or(0, Vec::len) as u64
     }
 }

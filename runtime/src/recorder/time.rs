@@ -34,12 +34,19 @@ impl Recorder {
     pub(super) fn begin_time(&mut self) {
         let limits = &self.limits;
         let end = limits.max_time.map(|time| Instant::now() + time);
+        let (calls, steps) = (limits.max_nodes, limits.max_steps);
+        self.begin_parts(Time { calls, steps, end });
+    }
+
+    /// Gives what has no limits but an end its first parts.
+    pub(super) fn begin_time_until(&mut self, end: Option<Instant>) {
+        let (calls, steps) = (u64::MAX, u64::MAX);
+        self.begin_parts(Time { calls, steps, end });
+    }
+
+    fn begin_parts(&mut self, time: Time) {
         let state = &mut self.state;
-        state.time = Time {
-            calls: limits.max_nodes,
-            steps: limits.max_steps,
-            end,
-        };
+        state.time = time;
         (state.nodes_left, state.context.steps_left) = (0, 0);
         self.next_calls();
         self.next_steps();

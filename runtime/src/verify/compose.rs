@@ -45,13 +45,25 @@ impl Composition {
         }
     }
 
+    /// The same instances in the same order, one by one.
+    pub fn one_by_one(&self, base: Config) -> Composition {
+        Composition {
+            config: Config {
+                batch: Batch::Count(1),
+                ..base
+            },
+            order: self.order.clone(),
+            shape: self.shape,
+        }
+    }
+
     /// Composition `number`. Kinds of batching and of order take turns, so that few compositions
     /// see all of them; what is left of a kind is random.
     pub fn random(
         base: Config,
         number: u64,
         lines: usize,
-        options: Options,
+        options: &Options,
         rng: &mut Rng,
     ) -> Composition {
         let number = number as usize;
@@ -165,6 +177,7 @@ mod tests {
             compositions: 20,
             seed: 1,
             max_threads: 2,
+            cotangents: None,
         };
         let mut rng = Rng::with_seed(1);
         for lines in [0, 1, 2, 9] {
@@ -172,7 +185,7 @@ mod tests {
             let mut batches = std::collections::HashSet::new();
             for number in 0..20 {
                 let composition =
-                    Composition::random(Config::default(), number, lines, options, &mut rng);
+                    Composition::random(Config::default(), number, lines, &options, &mut rng);
                 assert!(composition.order.iter().all(|line| *line < lines));
                 assert!(composition.order.is_empty() == (lines == 0));
                 shapes.insert(composition.shape);

@@ -12,6 +12,7 @@ use crate::session::Batch;
 pub enum Verdict {
     Holds(Box<Summary>),
     Differs(Box<Difference>),
+    SumsDiffer(Box<SumDifference>),
 }
 
 /// What was compared without a difference.
@@ -36,6 +37,8 @@ pub struct Summary {
     pub lookahead: u64,
     pub instancewise: u64,
     pub threads: BTreeSet<usize>,
+    /// Compositions whose gradients were compared.
+    pub gradients: u64,
 }
 
 impl Summary {
@@ -90,7 +93,14 @@ impl fmt::Display for Summary {
         writeln!(f, "  agenda             {} times", self.agenda)?;
         writeln!(f, "  look-ahead         {} times", self.lookahead)?;
         writeln!(f, "  whole instances    {} times", self.instancewise)?;
-        write!(f, "  threads            {}", list(&self.threads))
+        write!(f, "  threads            {}", list(&self.threads))?;
+        match self.gradients {
+            0 => Ok(()),
+            count => write!(
+                f,
+                "\n  gradients          {count} times, of inputs and parameters"
+            ),
+        }
     }
 }
 
@@ -125,6 +135,40 @@ pub struct Difference {
     pub place: Place,
 }
 
+/// The first element of a parameter's gradient that is not what the same instances give one by one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SumDifference {
+    /// From 1.
+    pub composition: u64,
+    pub compositions: u64,
+    /// How that composition was run.
+    pub way: String,
+    pub parameter: String,
+    pub element: usize,
+    /// One by one.
+    pub first: f32,
+    pub then: f32,
+}
+
+impl fmt::Display for SumDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, then) = (self.first, self.then);
+        writeln!(
+            f,
+            "batch invariance does not hold: the gradient of `{}` differs in composition {} of {}",
+            self.parameter, self.composition, self.compositions
+        )?;
+        writeln!(f, "  composition  {}", self.way)?;
+        write!(
+            f,
+            "  gradient     element {}: one by one {first:e} (0x{:08x}), then {then:e} (0x{:08x})",
+            self.element,
+            first.to_bits(),
+            then.to_bits()
+        )
+    }
+}
+
 /// The first part of the records that differs: `output[0][3]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputDifference {
@@ -157,6 +201,8 @@ pub enum Place {
     },
     /// All rows are the same up to this many calls, and then other kernels were called.
     Path { calls: usize },
+    /// The output is the same, and the gradients of the inputs are not.
+    Backward,
     /// When both were run again, all rows were the same: the bits change from run to run.
     Unstable,
 }
@@ -221,6 +267,10 @@ impl fmt::Display for Place {
             Place::Path { calls } => write!(
                 f,
                 "block        after {calls} calls with equal rows the instance takes another path"
+            ),
+            Place::Backward => write!(
+                f,
+                "block        none of forward: the outputs are equal, and backward computed other bits"
             ),
             Place::Unstable => write!(
                 f,

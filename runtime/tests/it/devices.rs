@@ -380,6 +380,7 @@ fn invariance_is_verified_on_a_device() {
         compositions: 6,
         seed: 1,
         max_threads: 2,
+        cotangents: None,
     };
     let verdict = verify(
         &program,

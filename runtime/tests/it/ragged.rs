@@ -82,6 +82,7 @@ fn the_check_of_invariance_knows_calls_of_several_rows() {
             compositions: 20,
             seed: 1,
             max_threads: 2,
+            cotangents: None,
         };
         let verdict = verify(
             &ragged_program(decides),

@@ -2,17 +2,21 @@
 
 use std::ffi::c_void;
 
-use cohort_runtime::abi::OperandRef;
-use cohort_runtime::abi::manifest::Manifest;
+use cohort_runtime::abi::manifest::*;
+use cohort_runtime::abi::{Context, Handle, OperandRef, VERSION};
+use cohort_runtime::symbols::cohort_record;
 use cohort_runtime::verify::{Difference, Options, Place, Verdict, verify};
-use cohort_runtime::{Batch, Config, Program};
+use cohort_runtime::{Batch, Config, Program, Weights};
 
-use crate::program::{Functions, Tree, WIDTH, tree_functions, tree_manifest, tree_weights};
+use crate::program::{
+    Functions, Tree, WIDTH, tree_functions, tree_manifest, tree_weights, write_weights,
+};
 
 const OPTIONS: Options = Options {
     compositions: 12,
     seed: 5,
     max_threads: 2,
+    cotangents: None,
 };
 
 fn input() -> Vec<u8> {
@@ -55,6 +59,7 @@ fn difference(verdict: Verdict) -> Difference {
     match verdict {
         Verdict::Differs(difference) => *difference,
         Verdict::Holds(summary) => panic!("nothing was found: {summary}"),
+        Verdict::SumsDiffer(difference) => panic!("{difference}"),
     }
 }
 
@@ -69,6 +74,7 @@ fn an_invariant_program_passes_and_the_summary_says_what_was_tried() {
             assert_eq!(summary.threads.len(), 2);
         }
         Verdict::Differs(difference) => panic!("{difference}"),
+        Verdict::SumsDiffer(difference) => panic!("{difference}"),
     }
 }
 
@@ -144,5 +150,207 @@ unsafe extern "C" fn node_by_count(
                 out.write((end - begin) as f32);
             }
         }
+    }
+}
+
+/// `main(x: f32[4]) -> f32` adds the elements up. Its backward gives two rows: the gradient of the input, and
+/// what the parameter's gradient is the sum of.
+fn differentiated() -> Manifest {
+    let row = || Operand::Row { space: 0 };
+    let number = || Type::Tensor { space: 1 };
+    let kernel = |name: &str, operands: Vec<Operand>, results: Vec<usize>| Kernel {
+        name: name.to_owned(),
+        symbol: name.to_owned(),
+        location: String::new(),
+        operands,
+        results,
+        constants: vec![],
+        scratch_bytes: 0,
+        row_tile: 4,
+        flops_per_row: 1_000_000,
+        row_products: vec![],
+        call: Default::default(),
+        gpu: None,
+    };
+    let x = || Type::Tensor { space: 0 };
+    let argument = |of, ty| GradientArgument {
+        of,
+        ty,
+        lengths: vec![],
+    };
+    Manifest {
+        version: VERSION,
+        entry: "main".to_owned(),
+        arguments: vec![Argument {
+            name: "x".to_owned(),
+            ty: x(),
+        }],
+        result: number(),
+        params: vec![Param {
+            name: "w".to_owned(),
+            elem: Elem::F32,
+            shape: vec![WIDTH as u64],
+        }],
+        spaces: vec![
+            Space {
+                elem: Elem::F32,
+                shape: vec![WIDTH as u64],
+            },
+            Space {
+                elem: Elem::F32,
+                shape: vec![],
+            },
+        ],
+        sources: vec![],
+        kernels: vec![
+            kernel("add", vec![row()], vec![1]),
+            kernel("back", vec![row(), Operand::Row { space: 1 }], vec![0, 0]),
+            kernel("one", vec![], vec![1]),
+        ],
+        gradients: Some(Gradients {
+            functions: vec![GradientFunction {
+                kernel: 0,
+                symbol: "add_gradient".to_owned(),
+                arguments: vec![
+                    argument(OfCall::Operand(0), x()),
+                    argument(OfCall::Cotangent(0), number()),
+                ],
+                results: vec![
+                    GradientResult {
+                        ty: x(),
+                        operand: Some(0),
+                    },
+                    GradientResult {
+                        ty: x(),
+                        operand: None,
+                    },
+                ],
+                sites: vec![Site {
+                    param: 0,
+                    offset: 0,
+                    shape: vec![WIDTH as u64],
+                    strides: vec![1],
+                    left: None,
+                    right: SiteValue::Result(1),
+                }],
+                refused: None,
+            }],
+            helpers: vec![GradientHelper {
+                kind: HelperKind::One,
+                space: 1,
+                symbol: "make_one".to_owned(),
+            }],
+        }),
+        ..Manifest {
+            adts: vec![],
+            ..tree_manifest()
+        }
+    }
+}
+
+unsafe extern "C" fn main_of(context: *mut Context, arguments: *const u64, results: *mut u64) {
+    // SAFETY: one argument, a row, and one result.
+    unsafe { results.write(cohort_record(context, 0, arguments)) }
+}
+
+unsafe extern "C" fn add_gradient(context: *mut Context, arguments: *const u64, results: *mut u64) {
+    // SAFETY: two arguments, both rows, and two results.
+    unsafe {
+        let call = Handle(cohort_record(context, 1, arguments));
+        results.write(call.result_handle(0).0);
+        results.add(1).write(call.result_handle(1).0);
+    }
+}
+
+unsafe extern "C" fn make_one(context: *mut Context, arguments: *const u64, results: *mut u64) {
+    // SAFETY: no argument and one result.
+    unsafe { results.write(cohort_record(context, 2, arguments)) }
+}
+
+/// Writes `element(row, number of rows)` to all elements of each of these results.
+unsafe fn fill(rows: [i64; 2], outs: [*mut c_void; 2], widths: [usize; 2], elements: [f32; 2]) {
+    for ((out, width), element) in outs.into_iter().zip(widths).zip(elements) {
+        for at in rows[0] as usize * width..rows[1] as usize * width {
+            // SAFETY: the caller's promise: `width` elements a row.
+            unsafe { out.cast::<f32>().add(at).write(element) };
+        }
+    }
+}
+
+macro_rules! kernel {
+    ($name:ident, $results:literal, $width:expr, |$count:ident| $elements:expr) => {
+        unsafe extern "C" fn $name(
+            begin: i64,
+            end: i64,
+            _operands: *const OperandRef,
+            results: *const *mut c_void,
+            _constants: *const *const c_void,
+            _scratch: *mut c_void,
+        ) {
+            let $count = (end - begin) as f32;
+            // SAFETY: as many results of that width as the manifest says; the last is written twice.
+            unsafe {
+                let outs = [*results, *results.add($results - 1)];
+                fill([begin, end], outs, [$width; 2], $elements);
+            }
+        }
+    };
+}
+
+kernel!(seven, 1, 1, |_count| [7.0, 7.0]);
+kernel!(one, 1, 1, |_count| [1.0, 1.0]);
+kernel!(fair, 2, WIDTH, |_count| [2.0, 3.0]);
+kernel!(input_by_count, 2, WIDTH, |count| [count, 3.0]);
+kernel!(sum_by_count, 2, WIDTH, |count| [2.0, count]);
+
+fn check_gradients(back: *const ()) -> Verdict {
+    let functions = Functions(vec![
+        ("main", main_of as *const ()),
+        ("add_gradient", add_gradient as *const ()),
+        ("make_one", make_one as *const ()),
+        ("add", seven as *const ()),
+        ("one", one as *const ()),
+        ("back", back),
+    ]);
+    let program = Program::new(differentiated(), Box::new(functions)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.safetensors");
+    write_weights(&path, &[("w", vec![WIDTH], vec![0.0; WIDTH])]);
+    let config = Config {
+        batch: Batch::Count(8),
+        gradients: true,
+        ..Config::default()
+    };
+    let input = "{\"x\": [1, 2, 3, 4]}\n".repeat(20);
+    let weights = Weights::open(&path).unwrap();
+    verify(
+        &program,
+        &weights,
+        config,
+        input.as_bytes(),
+        OPTIONS,
+        &mut |_| {},
+    )
+    .unwrap()
+}
+
+#[test]
+fn gradients_that_depend_on_the_batch_are_found() {
+    match check_gradients(fair as *const ()) {
+        Verdict::Holds(summary) => assert_eq!(summary.gradients, 12),
+        other => panic!("{other:?}"),
+    }
+    let found = difference(check_gradients(input_by_count as *const ()));
+    assert_eq!(found.place, Place::Backward);
+    assert_eq!(found.output.path, "gradient.x[0]", "{found}");
+    match check_gradients(sum_by_count as *const ()) {
+        Verdict::SumsDiffer(found) => {
+            assert_eq!((found.parameter.as_str(), found.element), ("w", 0));
+            assert!(
+                found.to_string().contains("the gradient of `w` differs"),
+                "{found}"
+            );
+        }
+        other => panic!("{other:?}"),
     }
 }

@@ -55,13 +55,20 @@ impl Gradients {
         path.map(|path| ("the file of cotangents", path))
     }
 
+    /// Reads by what outputs are weighed.
+    pub fn cotangents(&self, config: &Config) -> Result<Option<CotangentLines>, Stop> {
+        let Some(path) = &self.cotangents else {
+            return Ok(None);
+        };
+        let lines = CotangentLines::read(super::files::input(path)?, config.max_line_bytes);
+        let lines = lines.map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        Ok(Some(lines))
+    }
+
     /// What is asked of a compiled program's run, and the lines of the gradients of inputs.
     pub fn question(&self, config: &Config) -> Result<(Question, Option<Lines>), Stop> {
         let mut question = Question::default();
-        if let Some(path) = &self.cotangents {
-            let lines = CotangentLines::read(super::files::input(path)?, config.max_line_bytes);
-            let lines =
-                lines.map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        if let Some(lines) = self.cotangents(config)? {
             question.cotangents = Some(Box::new(lines));
         }
         let lines = self.of_inputs.as_deref().map(Lines::open).transpose()?;

@@ -477,3 +477,46 @@ fn repetitions_do_not_add_up() {
         .expect_code(2)
         .expect_message(&["`--input-gradients` is for one run"]);
 }
+
+#[test]
+fn the_verification_compares_gradients() {
+    for (name, count) in [("treelstm", "6"), ("act", "6")] {
+        let case = model_case(name);
+        let mut rng = Rng::new(208);
+        let model = case.with_sizes([7, 5, 4, 3], &mut rng);
+        let instances = case.instances(&model, 8, &mut rng);
+        let case = Case::new(model, &instances);
+        case.weigh(&mut rng);
+        let run = case
+            .model
+            .batch_run()
+            .arg("--gradients")
+            .arg(case.path("g"));
+        let run = run.arg("--cotangents").arg(case.path("cotangents"));
+        let run = run
+            .args(&["--verify-batch-invariance", count])
+            .run(&case.input);
+        let report = run.expect_code(0).output;
+        assert!(report.contains("gradients          6 times"), "{report}");
+    }
+}
+
+/// What is kept of an instance for its backward is memory of the instance.
+#[test]
+fn a_tape_counts_for_the_memory_of_its_instance() {
+    let text = "dim D\n param w: f32[D]
+        fn go(x: f32[D], k: i32) -> f32[D] { if k == 0 { x } else { go(tanh(x * w), k - 1) } }
+        fn main(x: f32[D], k: i32) -> f32 { sum(go(x, k)) }";
+    let model = Model::from_text(text, &[("D", 3)], &mut Rng::new(210));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let input = "{\"x\":[1,2,3],\"k\":3000}\n{\"x\":[1,2,3],\"k\":30}\n";
+    let run = |memory: &str| model.batch_run().args(&["--max-memory", memory]);
+    run("140000").run(input).expect_code(0);
+    let differentiated = |memory: &str| run(memory).arg("--gradients").arg(folder.path().join("g"));
+    let lines = differentiated("140000").run(input).expect_code(1).lines();
+    assert!(
+        lines[0].contains("memory_limit") && lines[1].contains("output"),
+        "{lines:?}"
+    );
+    differentiated("1000000").run(input).expect_code(0);
+}
