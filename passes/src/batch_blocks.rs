@@ -62,8 +62,9 @@ use melior::{
 
 use crate::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_within, name_attribute,
-    nested_ops, op_key, replace_uses, set_attribute, set_type, top_level,
+    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, integer_attribute,
+    is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_type,
+    top_level,
 };
 use crate::pass::{Outcome, PassInfo, error};
 pub use products::named;
@@ -249,7 +250,8 @@ fn record_block<'c>(
         }
         if !dims.by_row {
             let arguments = dims.of_arguments(&shared);
-            shapes::encode(context, kernel, entry, &dims.lengths, &arguments)?;
+            let known = dims.known(&operands);
+            shapes::encode(context, kernel, entry, &dims.lengths, &arguments, &known)?;
         }
     }
     let name = kernels.unify(context, kernel, &base);
@@ -331,6 +333,18 @@ impl<'c> Dims<'c> {
             attributes.push(("operands", ArrayAttribute::new(context, &kinds).into()));
         }
         attributes
+    }
+
+    /// Of the dims that have one length in all calls, a name by the length.
+    fn known(&self, operands: &[cohort_dialects::builder::Val<'c>]) -> HashMap<u64, String> {
+        let size = |operand| {
+            let constant = defining_op(operand).filter(|op| name_of(*op) == "arith.constant")?;
+            integer_attribute(constant, "value")
+        };
+        let named = operands.iter().zip(&self.lengths);
+        named
+            .filter_map(|(operand, name)| Some((size(*operand)?.try_into().ok()?, name.clone())))
+            .collect()
     }
 
     /// The leading dims of each argument of the kernel after the number of rows.

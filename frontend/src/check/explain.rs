@@ -60,14 +60,28 @@ impl Body<'_> {
         }
     }
 
-    /// Says what `?1` is when a message of the diagnostic has one.
+    /// Says what `?1` is when a message of the diagnostic has one, and how two of them are made equal.
     pub fn explain_lengths(&self, diagnostic: Diagnostic) -> Diagnostic {
-        let speaks_of = |text: &str| text.contains('?');
-        if speaks_of(&diagnostic.message) || diagnostic.labels.iter().any(|l| speaks_of(&l.message))
-        {
-            diagnostic.note("`?1`, `?2` … are lengths that are known only when the program runs")
-        } else {
-            diagnostic
+        let lengths = |text: &str| -> Vec<String> {
+            let after = text.split('?').skip(1);
+            let number = |part: &str| part.chars().take_while(char::is_ascii_digit).collect();
+            after.map(number).collect()
+        };
+        let of_labels = diagnostic.labels.iter().flat_map(|l| lengths(&l.message));
+        let mut all: Vec<String> = lengths(&diagnostic.message);
+        let in_message = all.iter().any(|length| *length != all[0]);
+        all.extend(of_labels);
+        if all.is_empty() {
+            return diagnostic;
+        }
+        let diagnostic =
+            diagnostic.note("`?1`, `?2` … are lengths that are known only when the program runs");
+        match in_message {
+            true => diagnostic.note(
+                "if two of them are always equal, say so: `let n = len(x);`, then \
+                 `let y: f32[n, D] = y;`, where it is checked",
+            ),
+            false => diagnostic,
         }
     }
 

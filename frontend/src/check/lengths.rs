@@ -160,6 +160,15 @@ impl Body<'_> {
         Some((shape, counted))
     }
 
+    /// One dim, which may be a number of the host.
+    pub fn size(&mut self, expr: &ast::Expr) -> Option<(Poly, Vec<Counted>)> {
+        if let ast::ExprKind::Array(_) = expr.kind {
+            return Some((self.written_dim(expr)?, Vec::new()));
+        }
+        let (mut shape, counted) = self.sizes(expr)?;
+        Some((shape.pop()?, counted))
+    }
+
     /// What could only be a dim that does not exist, or no dim at all.
     fn is_no_number(&self, expr: &ast::Expr) -> bool {
         match &expr.kind {

@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Kind};
 use crate::program::Span;
 use crate::syntax::ast;
-use crate::types::Ty;
+use crate::types::{Dim, Ty};
 
 impl Body<'_> {
     /// Checks the initial values of a loop's variables; gives their declared types too.
@@ -44,14 +44,51 @@ impl Body<'_> {
         let names: Vec<&str> = vars.iter().map(|var| var.name.name.as_str()).collect();
         let text = format!("to become the next ({})", names.join(", "));
         let span = vars.first().map(|var| var.name.span.clone());
-        self.expect(
-            body,
-            &expected,
-            &Why {
-                span: span.as_ref(),
-                text: &text,
-            },
-        )
+        let why = Why {
+            span: span.as_ref(),
+            text: &text,
+        };
+        self.next_turn(body, &expected, &why, |changing| {
+            let names = names.iter().zip(changing);
+            let changing: Vec<String> = names
+                .filter_map(|(name, ty)| Some(format!("{name}: {} = …", ty.as_ref()?)))
+                .collect();
+            format!(
+                "where lengths change from turn to turn, write `with ({})`",
+                changing.join(", ")
+            )
+        })
+    }
+
+    /// Checks what a loop goes on with. If only lengths are others than before, `note` makes words of
+    /// the types, with `_` for these lengths, of the variables whose they are.
+    pub fn next_turn(
+        &mut self,
+        body: &ast::Expr,
+        expected: &Ty,
+        why: &Why<'_>,
+        note: impl FnOnce(Vec<Option<String>>) -> String,
+    ) -> hir::Expr {
+        let checked = self.expr(body, Some(expected));
+        if self.infer.unify(&checked.ty, expected).is_ok() {
+            return checked;
+        }
+        let mut diagnostic = self.mismatch(&checked, expected, why);
+        let parts = |ty: &Ty| match self.infer.resolve(ty) {
+            Ty::Tuple(parts) => parts,
+            only => vec![only],
+        };
+        let (found, wanted) = (parts(&checked.ty), parts(expected));
+        let loose: Option<Vec<Ty>> = (found.iter().zip(&wanted))
+            .map(|(found, wanted)| loosened(found, wanted))
+            .collect();
+        if let Some(loose) = loose.filter(|_| found.len() == wanted.len()) {
+            let changed = loose.iter().zip(&wanted);
+            let changed = changed.map(|(ty, wanted)| (ty != wanted).then(|| self.show(ty)));
+            diagnostic = diagnostic.note(note(changed.collect()));
+        }
+        self.report(diagnostic);
+        self.error(&checked.span)
     }
 
     pub fn while_loop(
@@ -165,6 +202,26 @@ impl Body<'_> {
             result,
             span,
         )
+    }
+}
+
+/// The type of which both are, if they differ in lengths alone.
+fn loosened(found: &Ty, wanted: &Ty) -> Option<Ty> {
+    match (found, wanted) {
+        (Ty::Tensor { elem, shape }, Ty::Tensor { elem: e, shape: s })
+            if elem == e && shape.len() == s.len() =>
+        {
+            let dims = shape.iter().zip(s);
+            let shape = dims.map(|(own, other)| match own == other {
+                true => own.clone(),
+                false => Dim::Any,
+            });
+            Some(Ty::Tensor {
+                elem: *elem,
+                shape: shape.collect(),
+            })
+        }
+        _ => (found == wanted).then(|| wanted.clone()),
     }
 }
 

@@ -64,7 +64,17 @@ impl Body<'_> {
             span: Some(&init.span),
             text: "like the start",
         };
-        let body = self.expect(&closure.body, &ty, &why);
+        let body = self.next_turn(&closure.body, &ty, &why, |changing| {
+            let types = changing
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("`, `");
+            format!(
+                "`fold` keeps lengths; a loop whose variable says that they change does not: \
+                 `for x in xs with (a: … = start) {{ … }}` with `{types}`"
+            )
+        });
         self.infer.leave();
         self.scope.truncate(depth);
         let result = self.infer.open(&ty);

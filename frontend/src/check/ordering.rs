@@ -140,7 +140,7 @@ impl Body<'_> {
             return self.error(args.span);
         };
         let indices = self.expr(indices, Some(&I32));
-        let count = self.written_dim(count);
+        let count = self.size(count);
         let Ty::Tensor {
             elem: Elem::I32,
             shape,
@@ -148,7 +148,7 @@ impl Body<'_> {
         else {
             return self.refuse(args, &indices, "i32 or a tensor of i32");
         };
-        let Some(count) = count else {
+        let Some((count, counted)) = count else {
             return self.error(args.span);
         };
         let span = args.span;
@@ -170,7 +170,8 @@ impl Body<'_> {
         let ty = of(Elem::Bool, with_last(&count));
         let is_it = self.op(Op::Binary(Binary::Eq), vec![column, line], ty, span);
         let ty = of(Elem::F32, with_last(&count));
-        self.op(Op::Cast, vec![is_it], ty, span)
+        let rows = self.op(Op::Cast, vec![is_it], ty, span);
+        self.with_sizes(counted, rows)
     }
 
     /// `segment_sum(x, segments, C)`: row `s` is the sum of the rows of `x` of segment `s`.
@@ -188,14 +189,15 @@ impl Body<'_> {
             text: "with a segment for each row",
         };
         let segments = self.expect(segments, &expected, &why);
-        let Some(count) = self.written_dim(count) else {
+        let Some((count, counted)) = self.size(count) else {
             return self.error(args.span);
         };
         if let Some(rows) = shape.first_mut() {
             *rows = count;
         }
         let ty = Ty::tensor(elem, shape);
-        self.op(Op::SegmentSum, vec![values, segments], ty, args.span)
+        let sums = self.op(Op::SegmentSum, vec![values, segments], ty, args.span);
+        self.with_sizes(counted, sums)
     }
 
     /// `scatter(x, indices, rows)`: `x` with other rows in the places that the indices name.

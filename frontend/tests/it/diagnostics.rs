@@ -37,7 +37,7 @@ macro_rules! cases {
 }
 
 cases! {
-    aliases argument_count arrays axes bad_number block_without_value broadcast built_in_names chained_comparison
+    aliases argument_count arrays axes bad_number block_without_value broadcast built_in_names chained_comparison changing_lengths
     computed_input_length
     closures concat condition debug duplicates einsum endless_instances endless_type endless_types
     foreign_character fraction_of_dim generic_main guards hints_of_names hints_of_syntax hints_of_types if_without_else imports loop_variables lower_case_names

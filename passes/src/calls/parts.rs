@@ -82,21 +82,18 @@ fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
         }
     }
     let mut all = vec![vec![]];
-    for (dim, size) in graph.nodes[root].shape.iter().enumerate() {
-        let parts: Vec<Window> = match size {
-            Size::Length(_) => vec![Window {
-                from: 0,
-                size: *size,
-            }],
+    for dim in 0..rank {
+        let parts: Vec<Window> = match size_of(graph, root, dim) {
+            size @ Size::Length(_) => vec![Window { from: 0, size }],
             Size::Known(size) => {
                 let mut cuts: Vec<i64> = cuts[dim]
                     .iter()
                     .copied()
-                    .filter(|cut| (0..*size).contains(cut))
+                    .filter(|cut| (0..size).contains(cut))
                     .collect();
                 cuts.sort_unstable();
                 cuts.dedup();
-                let ends = cuts.iter().skip(1).chain([size]);
+                let ends = cuts.iter().skip(1).chain([&size]);
                 cuts.iter()
                     .zip(ends)
                     .map(|(from, end)| Window {
@@ -118,6 +115,36 @@ fn windows(graph: &Graph<'_>, root: NodeId) -> Vec<Vec<Window>> {
             .collect();
     }
     all
+}
+
+/// The size of a dim: what has a length may be made of what has a known one, and is no longer.
+fn size_of(graph: &Graph<'_>, root: NodeId, dim: usize) -> Size {
+    let mut seen = HashSet::new();
+    let mut stack = vec![(root, dim)];
+    while let Some((node, dim)) = stack.pop() {
+        if !seen.insert((node, dim)) {
+            continue;
+        }
+        if let size @ Size::Known(_) = graph.nodes[node].shape[dim] {
+            return size;
+        }
+        match &graph.nodes[node].kind {
+            Kind::Pointwise { inputs, .. } => {
+                stack.extend(inputs.iter().map(|input| (*input, dim)));
+            }
+            Kind::Concat { inputs, dim: along } if *along != dim => {
+                stack.extend(inputs.iter().map(|input| (*input, dim)));
+            }
+            // All of a length is read, and of a dim of one element always that one.
+            Kind::Access { source, index } => {
+                let whole = Index::var(dim);
+                let of = index.iter().position(|index| *index == whole);
+                stack.extend(of.map(|dim| (*source, dim)));
+            }
+            _ => {}
+        }
+    }
+    graph.nodes[root].shape[dim]
 }
 
 /// Every concatenation is read in one of its inputs at a time.

@@ -4,8 +4,8 @@
 //! together ([`Kind`]). Of a tensor with several instance dims, elementwise work next to the latter
 //! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
 //! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
-//! a rank later, and so does what a product is made of another product's rows by, as a kernel over calls
-//! stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
+//! a rank later, and so do what a product is made of another product's rows by and what reads each element
+//! of a product many times (a sort), as a kernel over calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
 //! rows is further cut into pieces that share nothing but what is made of lengths and constants alone, a
 //! mask for one, which each makes for itself.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cohort_dialects::builder::{name_of, operands_of, results_of};
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
-use crate::extents::{Extents, Kind, Length, reassociation};
+use crate::extents::{Extents, Kind, Length, loops_of, reassociation};
 use crate::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
 use crate::levels::{Role, is_dear, is_view, role, used_values};
 
@@ -242,6 +242,12 @@ impl<'c> Graph<'c> {
             let used = !self.users[number].is_empty();
             if made_of_nothing[number] && by_calls && used && !self.leaves[number] {
                 self.free[number] = true;
+            }
+        }
+        // A copy stands before what the part has itself, so it is made of copies alone.
+        for number in 0..self.kinds.len() {
+            self.free[number] &= self.uses[number].iter().all(|used| self.free[*used]);
+            if self.free[number] {
                 copied.insert(op_key(self.operations[number]));
             }
         }
@@ -272,6 +278,19 @@ impl<'c> Graph<'c> {
         found
     }
 
+    /// Whether each operation is a product over calls, or what is made of one element by element.
+    fn of_products(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in 0..found.len() {
+            let operation = self.operations[number];
+            let folds = loops_of(operation).is_some_and(|loops| loops.folds.contains(&true));
+            let contracts = folds && name_of(operation) != "linalg.reduce";
+            let of_one = || self.uses[number].iter().any(|used| found[*used]);
+            found[number] = self.kinds[number] == Kind::Calls && (contracts || !folds && of_one());
+        }
+        found
+    }
+
     /// Whether each operation is a product over calls that is stored before another one is made of it:
     /// any but that of scores, which are more than what they are made of and of what is made of them.
     fn is_stored(&self, number: usize) -> bool {
@@ -291,12 +310,18 @@ impl<'c> Graph<'c> {
         let mut ranks = vec![0; self.kinds.len()];
         let for_products = self.for_products();
         let for_reductions = self.for_reductions();
+        let of_products = self.of_products();
         let is_apart = |used: usize, number: usize| {
             let is_joined = self.kinds[used] == Kind::Calls
                 && name_of(self.operations[used]) == "tensor.concat";
+            // Each of its elements is read many times, and must be the same each time: a sort counts
+            // how many are less than it.
+            let is_repeated =
+                of_products[used] && name_of(self.operations[number]) == "linalg.broadcast";
             self.kinds[used] != self.kinds[number]
                 || for_products[number] && self.is_stored(used)
                 || for_reductions[number] && is_joined
+                || is_repeated
         };
         for number in 0..ranks.len() {
             for used in &self.uses[number] {

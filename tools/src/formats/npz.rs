@@ -31,6 +31,14 @@ struct Array {
 
 type Arrays = BTreeMap<String, Array>;
 
+/// As many axes as NumPy's own arrays have; each is a list around another.
+const MOST_AXES: u64 = 64;
+
+/// Bytes that reading a file may take, whatever it says.
+fn room() -> u64 {
+    cohort_runtime::memory::free_bytes().map_or(u64::MAX, |free| free / 4)
+}
+
 /// The rows of an `.npy`.
 pub fn of_array(manifest: &Manifest, bytes: &[u8]) -> Result<RecordBatch, String> {
     let [argument] = manifest.arguments.as_slice() else {
@@ -49,7 +57,7 @@ pub fn of_archive(manifest: &Manifest, bytes: &[u8]) -> Result<RecordBatch, Stri
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(text)?;
     let mut arrays = Arrays::new();
     // What is packed may be anything.
-    let mut left = cohort_runtime::memory::free_bytes().map_or(u64::MAX, |free| free / 4);
+    let mut left = room();
     for number in 0..archive.len() {
         let mut file = archive.by_index(number).map_err(text)?;
         let name = file.name().map_err(text)?.into_owned();
@@ -75,6 +83,9 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
     let file = NpyFile::new(&mut data).map_err(|error| error.to_string())?;
     let (shape, order, dtype) = (file.shape().to_vec(), file.order(), file.dtype());
     drop(file);
+    if shape.len() as u64 > MOST_AXES {
+        return Err(too_many_axes(shape.len() as u64));
+    }
     let DType::Plain(ty) = dtype else {
         return Err("an array of records; expected numbers".to_owned());
     };
@@ -127,6 +138,10 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
         }
     };
     Ok(Array { values, shape })
+}
+
+fn too_many_axes(count: u64) -> String {
+    format!("it has {count} axes; an array of NumPy has {MOST_AXES} at the most")
 }
 
 impl Array {
@@ -256,7 +271,11 @@ fn tensor(arrays: &mut Arrays, name: &str) -> Result<ArrayRef, String> {
     let [count, dims] = shapes.shape[..] else {
         return Err("its shapes are not a row of lengths for each instance".to_owned());
     };
+    if dims > MOST_AXES {
+        return Err(too_many_axes(dims));
+    }
     let lengths = shapes.integers()?;
+    let most_lists = room() / size_of::<i64>() as u64 / 4;
     let instances = (0..count as usize).map(|row| &lengths[row * dims as usize..][..dims as usize]);
     let mut column = array.values;
     // From the innermost lists out; of each level, as many lists as the levels around it say.
@@ -265,8 +284,8 @@ fn tensor(arrays: &mut Arrays, name: &str) -> Result<ArrayRef, String> {
         let mut end = 0_u64;
         for shape in instances.clone() {
             let around = shape[..level].iter().copied().fold(1, u64::saturating_mul);
-            if ends.len() as u64 + around > i32::MAX as u64 {
-                return Err("its shapes have too many lists".to_owned());
+            if (ends.len() as u64).saturating_add(around) > most_lists {
+                return Err("there is not enough memory for the lists of its shapes".to_owned());
             }
             for _ in 0..around {
                 end = end.saturating_add(shape[level]);
@@ -330,4 +349,35 @@ fn structs(columns: Vec<(String, ArrayRef)>) -> Result<ArrayRef, String> {
     structs
         .map(|structs| Arc::new(structs) as ArrayRef)
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn integers(shape: &[u64], values: &[i64]) -> Array {
+        let shape = shape.to_vec();
+        let values = Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+        Array { values, shape }
+    }
+
+    fn column(shapes: Array) -> Result<ArrayRef, String> {
+        let values = integers(&[0], &[]);
+        let arrays = [("x", values), ("x.shapes", shapes)];
+        let mut arrays = arrays.map(|(name, array)| (name.to_owned(), array)).into();
+        tensor(&mut arrays, "x")
+    }
+
+    #[test]
+    fn shapes_of_no_rows_nest_no_deeper_than_arrays() {
+        assert!(column(integers(&[0, 3], &[])).is_ok());
+        let refused = column(integers(&[0, 1 << 60], &[])).expect_err("too deep");
+        assert!(refused.contains("axes"), "{refused}");
+    }
+
+    #[test]
+    fn lists_without_elements_take_no_more_memory_than_there_is() {
+        let column = column(integers(&[1, 2], &[i64::MAX, 0])).expect_err("too many");
+        assert!(column.contains("memory"), "{column}");
+    }
 }

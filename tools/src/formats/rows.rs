@@ -10,7 +10,7 @@ use cohort_runtime::feed::{Supplied, Supply};
 use cohort_runtime::input::{ArrowInstances, Builder, Inputs};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::{Format, ipc, npz};
+use super::{Format, footer, ipc, npz};
 use crate::exit::Stop;
 
 /// Rows that Parquet decodes at once.
@@ -78,6 +78,7 @@ fn batches(manifest: &Manifest, path: &Path, bytes: Vec<u8>) -> Result<Batches, 
         Format::Npz => Ok(one(npz::of_archive(manifest, &bytes)?)),
         Format::Arrow => Ok(Box::new(ipc::decode(bytes.into())?.into_iter().map(Ok))),
         Format::Parquet => {
+            footer::check(&bytes)?;
             let open = || {
                 let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))?;
                 builder.with_batch_size(ROWS).build()

@@ -3,8 +3,11 @@
 //! The order of loops is that of Goto and van de Geijn (Anatomy of High-Performance Matrix
 //! Multiplication, 2008): blocks of columns, of depth, of rows. The result's own rows hold the sums
 //! between two blocks of depth, and what is elementwise behind the product is computed there, while
-//! the last block is in the cache. An operand is packed by computing it, so what is elementwise
+//! the last block is in the cache; what folds the product's rows, as a softmax does, when all columns are
+//! there. What folds it otherwise replaces what it has still to read, and is computed by loops. An operand is packed by computing it, so what is elementwise
 //! before the product (a scale, a mask, a transposition) has no memory of its own.
+
+use std::collections::HashSet;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
@@ -13,7 +16,7 @@ use melior::ir::ValueLike;
 use super::blocks::{BLOCK, CHECKED_BLOCK, PANEL, TILE_ROWS};
 use super::bounds;
 use super::eval::{Call, Lanes, Memory, Range, Stride};
-use super::graph::{Graph, Index, Kind, NodeId, Product, Size, Var};
+use super::graph::{Graph, Index, Kind, NodeId, Product, Size, Var, part_of};
 use crate::calls::parts::Window;
 pub use crate::calls::parts::find_root;
 use crate::calls::parts::{index_of, is_plain};
@@ -42,6 +45,8 @@ pub struct Plan {
     columns: i64,
     /// The result is the product, with nothing behind it.
     plain: bool,
+    /// What is behind it needs whole rows of the product, as a softmax does.
+    by_rows: bool,
     /// How many terms more than its index a row has, where the left side is a triangle.
     until: Option<i64>,
 }
@@ -50,6 +55,11 @@ pub struct Plan {
 pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
     let (node, shift) = find_root(graph, root, windows, &|node| graph.product(node).is_some())?;
     let product = graph.product(node)?;
+    let by_rows = match in_folds(graph, root, windows, node, &shift) {
+        Folded::Nowhere => false,
+        Folded::ByRows => true,
+        Folded::Otherwise => return None,
+    };
     let at_most = |size: Size, most: i64| match size {
         Size::Known(size) => size.clamp(1, most),
         Size::Length(_) => most,
@@ -61,10 +71,78 @@ pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan>
         depth: at_most(product.depth, DEPTH),
         columns: at_most(windows[windows.len() - 1].size, COLUMNS),
         plain: is_plain(graph, root, index_of(windows), node, &below),
+        by_rows,
         until: bounds::after(graph, node).filter(|after| {
             bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
         }),
     })
+}
+
+/// Where the folds behind a product read it. It lies where the result will, and is replaced row by row.
+enum Folded {
+    Nowhere,
+    /// In the row of the element that is computed.
+    ByRows,
+    Otherwise,
+}
+
+fn in_folds(
+    graph: &Graph<'_>,
+    root: NodeId,
+    windows: &[Window],
+    product: NodeId,
+    shift: &[i64],
+) -> Folded {
+    let mut variables = windows.len();
+    let mut below: Vec<Option<i64>> = windows.iter().map(|window| window.size.known()).collect();
+    let (mut folded, mut seen) = (Folded::Nowhere, HashSet::new());
+    let mut stack = vec![(root, index_of(windows), false)];
+    while let Some((node, at, within)) = stack.pop() {
+        let (node, at) = graph.resolve(node, &at);
+        if !seen.insert((node, at.clone(), within)) {
+            continue;
+        }
+        if node == product {
+            let rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
+            let is_own = |(dim, (index, shift)): (usize, (&Index, &i64))| {
+                *index == Index::var(dim).plus(&Index::constant(*shift))
+            };
+            match (within, rows.map(is_own).all(|own| own)) {
+                (false, _) => {}
+                (true, true) => folded = Folded::ByRows,
+                (true, false) => return Folded::Otherwise,
+            }
+            continue;
+        }
+        match &graph.nodes[node].kind {
+            Kind::Pointwise { inputs, .. } => {
+                stack.extend(inputs.iter().map(|input| (*input, at.clone(), within)));
+            }
+            Kind::Concat { inputs, dim } => {
+                let part = part_of(graph, inputs, *dim, &at, |var| below[var]);
+                stack.extend(part.map(|(node, at)| (node, at, within)));
+            }
+            Kind::Reduce {
+                input, dims, init, ..
+            } => {
+                let mut kept = at.iter();
+                let mut domain = vec![];
+                for (dim, size) in graph.nodes[*input].shape.iter().enumerate() {
+                    if dims.contains(&dim) {
+                        domain.push(Index::var(variables));
+                        variables += 1;
+                        below.push(size.known());
+                    } else {
+                        domain.extend(kept.next().cloned());
+                    }
+                }
+                stack.push((*input, domain, true));
+                stack.push((*init, at.clone(), true));
+            }
+            _ => {}
+        }
+    }
+    folded
 }
 
 impl Plan {
@@ -299,7 +377,7 @@ impl<'c> Writer<'_, 'c> {
                             Some(until) => e.if_then(e.at_least(until, e.int(1 - ROWS)), write),
                         }
                         let done = e.at_least(e.add(k, e.int(plan.depth)), needed);
-                        if last && !plan.plain {
+                        if last && !plan.plain && !plan.by_rows {
                             e.if_then(done, |e| {
                                 call.scope(|call| self.finish(e, call, outer, [rows, columns]));
                             });
@@ -311,6 +389,9 @@ impl<'c> Writer<'_, 'c> {
                 vec![]
             },
         );
+        if last && plan.by_rows {
+            call.scope(|call| self.finish(e, call, outer, [rows, columns]));
+        }
     }
 
     /// What the sums start from, where that is not zero.

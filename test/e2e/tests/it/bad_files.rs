@@ -274,3 +274,45 @@ fn what_is_read_is_not_overwritten() {
     call.run_as_given(INPUT).expect_code(2);
     assert!(!output.exists());
 }
+
+/// An array of NumPy of these lengths, without elements.
+fn npy(shape: &str) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}\n");
+    let length = (header.len() as u32).to_le_bytes();
+    [b"\x93NUMPY\x02\x00", &length[..], header.as_bytes()].concat()
+}
+
+/// A file of Parquet whose schema is a chain of so many groups around a column, below 16,384.
+fn parquet(groups: usize) -> Vec<u8> {
+    let count = groups + 1;
+    let mut metadata = vec![0x15, 2, 0x19, 0xfc, count as u8 | 0x80, (count >> 7) as u8];
+    for _ in 0..groups {
+        // Repetition, name, one child.
+        metadata.extend([0x35, 0, 0x18, 1, b'x', 0x15, 2, 0]);
+    }
+    metadata.extend([0x15, 8, 0x25, 0, 0x18, 1, b'x', 0]);
+    metadata.extend([0x16, 0, 0x19, 0x0c, 0]);
+    let length = (metadata.len() as u32).to_le_bytes();
+    [b"PAR1", &metadata[..], &length, b"PAR1"].concat()
+}
+
+#[test]
+fn arrays_that_nest_without_end_are_refused() {
+    let folder = temporary();
+    let source = folder.path().join("sum.coh");
+    fs::write(&source, "fn main(x: f32[3]) -> f32 { sum(x) }").expect("a writable folder");
+    let deep = npy(&format!("0, {}", "1, ".repeat(100_000)));
+    for (name, bytes, told) in [
+        ("x.npy", deep, "100001 axes"),
+        ("x.parquet", parquet(16_000), "levels"),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("a writable folder");
+        BatchRun::new(&source)
+            .arg("--input")
+            .arg(&path)
+            .run_as_given("")
+            .expect_code(2)
+            .expect_message(&[name, told]);
+    }
+}

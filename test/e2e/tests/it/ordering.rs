@@ -96,6 +96,25 @@ fn lines_of_an_instance_s_length_are_sorted() {
 }
 
 #[test]
+fn products_are_computed_once_to_be_sorted() {
+    let text = "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D], g: f32[2, n, D]) -> (f32[n, n], f32[n, n], i32[n, D], f32[2, n, n], f32[n, n]) {
+          let scores = x @ transpose(x);
+          (sort(scores, axis = 0), sort(tanh(0.5 * scores)), argsort(x @ w, axis = 0),
+           sort(einsum(\"gnd,gmd->gnm\", g, g), axis = 1), sort(softmax(scores)))
+        }";
+    let mut rng = Rng::new(86);
+    let model = Model::from_text(text, &[("D", 9)], &mut rng);
+    let mut instances = Instances::new(&model.program, 4);
+    let lines = [0, 1, 2, 3, 17, 28].map(|length| {
+        instances.lengths_from(&[length]);
+        instances.instance(&format!("i{length}"), Shape::Smallest, &mut rng)
+    });
+    check_lines(&model, &to_text(&lines), false);
+}
+
+#[test]
 fn the_largest_are_picked_with_their_indices() {
     for length in [3, 28, 257] {
         check(
@@ -175,6 +194,23 @@ fn rows_are_added_up_by_segment() {
         &[("D", 28), ("S", 5)],
         false,
     );
+}
+
+#[test]
+fn segments_and_classes_are_as_many_as_the_host_says() {
+    let text = "dim D
+        fn main(x: f32[n, D], i: i32[n], k: i32) -> (f32[_, D], f32[n, _], f32[_, D]) {
+          let sums = segment_sum(x, i, k);
+          (sums / reshape(max(segment_sum(ones([n]), i, k), 1.0), [k, 1]), one_hot(i, k + 1), sums + zeros([k, D]))
+        }";
+    let model = Model::from_text(text, &[("D", 2)], &mut Rng::new(85));
+    let input = r#"{"id":"a","x":[[1,2],[3,4]],"i":[0,2],"k":3}
+{"id":"b","x":[[1,2],[3,4]],"i":[0,2],"k":2}
+{"id":"c","x":[],"i":[],"k":0}
+{"id":"d","x":[],"i":[],"k":-1}
+{"id":"e","x":[[1,2],[3,4],[5,6]],"i":[2,2,0],"k":70}
+"#;
+    check_lines(&model, input, true);
 }
 
 #[test]

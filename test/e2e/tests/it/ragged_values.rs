@@ -182,6 +182,82 @@ fn a_known_shape_is_used_as_any() {
 }
 
 #[test]
+fn folds_behind_a_product_read_all_of_it() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(x: f32[n, D], y: f32[m, D]) -> (f32[n, m], f32[n, m], f32[n, m], f32[n, m], f32[n, m]) {
+          let s = x @ w @ transpose(y);
+          (softmax(s, axis = 0), s * sum(s, axis = 0), cumsum(s, axis = 0) - s, s / (1 + sum(s * s)), softmax(s) - s)
+        }",
+        &[("D", 4)],
+        false,
+    );
+    check(
+        "fn main(u: f32[m, n, 4]) -> f32[m, n, n] {
+          let s = u @ transpose(u);
+          s * reshape(sum(s, axis = 0), [1, n, n])
+        }",
+        &[],
+        false,
+    );
+}
+
+#[test]
+fn folds_behind_a_product_read_rows_longer_than_its_blocks() {
+    let text = "fn main(x: f32[2, 3], y: f32[n, 3]) -> f32[2, n] { softmax(x @ transpose(y)) }";
+    let mut rng = Rng::new(72);
+    let model = Model::from_text(text, &[], &mut rng);
+    let mut instances = Instances::new(&model.program, 3);
+    instances.lengths_from(&[600]);
+    let input = to_text(&[instances.instance("long", Shape::nth(0, 6, &mut rng), &mut rng)]);
+    let outcome = model.batch_run().run(&input).expect_code(0);
+    let expected = model.oracle_lines(&input);
+    compare_records(&expected, &outcome.lines(), Closeness::WholeOutput(1e-4))
+        .unwrap_or_else(|message| panic!("{message}"));
+}
+
+#[test]
+fn positions_are_read_by_the_host_and_computed_with() {
+    check(
+        "fn main(z: f32[n, m]) -> (f32[_, _], f32[n, m]) {
+          let i = f32(iota([n, m], 1));
+          (concat(i, i)[.., 1..m + 1], tanh(i) + sum(i))
+        }",
+        &[],
+        false,
+    );
+}
+
+#[test]
+fn a_concatenation_becomes_one_of_any_length() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn main(g: f32[3, n, D]) -> (f32[_, _, _], f32[_, n, D]) {
+          let y = concat(transpose(g @ w), ones([2, D, n]), axis = 0);
+          (y, tanh(concat(g, g * 2.0, axis = 0)) + sum(y))
+        }",
+        &[("D", 4)],
+        false,
+    );
+}
+
+#[test]
+fn a_known_length_is_used_as_any_in_between() {
+    check(
+        "dim G, D
+        fn reversed(x: f32[G, n, D]) -> f32[_, n, D] { stack(map(range(G), |i| x[G - 1 - i])) }
+        fn main(x: f32[G, n, D]) -> (f32, f32[_, n], f32[_, n]) {
+          let y = reversed(x);
+          (sum(y * y), sum(tanh(y), axis = 2) @ zeros([n, n]), softmax(max(y * 0.5, axis = 2), axis = 0))
+        }",
+        &[("G", 3), ("D", 5)],
+        false,
+    );
+}
+
+#[test]
 fn concatenations_behind_several_lengths() {
     check(
         "dim D
