@@ -198,12 +198,11 @@ fn rows_are_added_up_by_segment() {
 
 #[test]
 fn segments_and_classes_are_as_many_as_the_host_says() {
-    let text = "dim D
-        fn main(x: f32[n, D], i: i32[n], k: i32) -> (f32[_, D], f32[n, _], f32[_, D]) {
+    let text = "fn main(x: f32[n, 2], i: i32[n], k: i32) -> (f32[_, 2], f32[n, _], f32[_, 2]) {
           let sums = segment_sum(x, i, k);
-          (sums / reshape(max(segment_sum(ones([n]), i, k), 1.0), [k, 1]), one_hot(i, k + 1), sums + zeros([k, D]))
+          (sums / reshape(max(segment_sum(ones([n]), i, k), 1.0), [k, 1]), one_hot(i, k + 1), sums + zeros([k, 2]))
         }";
-    let model = Model::from_text(text, &[("D", 2)], &mut Rng::new(85));
+    let model = Model::from_text(text, &[], &mut Rng::new(85));
     let input = r#"{"id":"a","x":[[1,2],[3,4]],"i":[0,2],"k":3}
 {"id":"b","x":[[1,2],[3,4]],"i":[0,2],"k":2}
 {"id":"c","x":[],"i":[],"k":0}
