@@ -13,8 +13,8 @@
 //!   %p = linalg.vecmat ins(%a, %b : …) outs(%z : tensor<8xf32>) -> tensor<8xf32>
 //!   cfb.yield %p : tensor<8xf32>
 //! }
-//! // gains `gradient = "f.gradient.0"`, and there is
-//! func.func @f.gradient.0(%a: tensor<8xf32>, %p: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32>
+//! // gains `gradient = "f$gradient$0"`, and there is
+//! func.func @f$gradient$0(%a: tensor<8xf32>, %p: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32>
 //!     attributes {cfb.gradient = {arguments = ["operand 0", "result 0", "cotangent 0"], results = ["operand 0"],
 //!       sites = [{left = "argument 0", right = "argument 2", parameter = @w, …}]}} {
 //!   %w = ml_program.global_load_const @w : tensor<8x8xf32>
@@ -171,7 +171,7 @@ impl<'c> Differentiation<'c> {
         let place = block.location();
         let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
         let name = (0..)
-            .map(|number| format!("{base}.gradient.{number}"))
+            .map(|number| format!("{base}$gradient${number}"))
             .find(|name| !self.taken.contains(name))
             .unwrap_or(base);
         let mut block = block;
@@ -519,7 +519,7 @@ impl<'c> Differentiation<'c> {
             let many = one.batched();
             let name = |kind: &str| {
                 let sizes: Vec<String> = row.iter().map(u64::to_string).collect();
-                format!("gradient.{kind}.{}", sizes.join("x"))
+                format!("gradient${kind}${}", sizes.join("x"))
             };
             let helper = |kind: &str, names: &str| {
                 [

@@ -336,6 +336,10 @@ impl Backward {
         }
         machine.executor.flush(machine.recorder, generation, late)?;
         machine.recorder.flushed();
+        if machine.executor.is_on_device() {
+            let read = self.recording.read(machine.manifest);
+            machine.executor.fetch(&read)?;
+        }
         self.recording.sum_up(machine, &mut self.sums)?;
         if let Some(sink) = &mut self.question.inputs {
             for (instance, cotangents) in taped.iter().zip(self.recording.of_inputs()) {

@@ -28,6 +28,7 @@ use crate::execute::Generation;
 use crate::failure::InstanceError;
 use crate::feed::{Feed, Next};
 use crate::instance::{Instance, Machine, Status, Ticket};
+use crate::output::{Places, Walk};
 use crate::session::Progress;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
@@ -492,19 +493,29 @@ impl Engine {
         machine: &mut Machine<'_>,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
-        let Some(sink) = report
-            .sink
-            .as_mut()
-            .filter(|_| machine.executor.is_on_device())
-        else {
+        if !machine.executor.is_on_device() {
             return Ok(());
-        };
+        }
         let mut wanted = Vec::new();
         for instance in &self.alive {
-            if let Status::Finished = instance.status {
-                // SAFETY: the entry wrote the results, and what was recorded is flushed; what they
-                // point to is memory of the instance and of its inputs.
-                unsafe { sink.wanted(instance.results(), machine.executor, &mut wanted) };
+            let Status::Finished = instance.status else {
+                continue;
+            };
+            let results = instance.results();
+            // SAFETY: the entry wrote the results, and what was recorded is flushed; what they point to is
+            // memory of the instance and of its inputs.
+            unsafe {
+                if let Some(sink) = report.sink {
+                    sink.wanted(results, machine.executor, &mut wanted);
+                } else if self.backward.is_some() {
+                    // Gradients begin with them, also where nobody takes the results.
+                    let most = machine.recorder.limits().max_memory;
+                    let mut places = Places::new(&mut wanted, most);
+                    let (manifest, executor) = (machine.manifest, &*machine.executor);
+                    // What is wrong with them is told by who reads them.
+                    let _ =
+                        Walk::new(manifest).value(&manifest.result, results, executor, &mut places);
+                }
             }
         }
         machine.executor.fetch(&wanted)

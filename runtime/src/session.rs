@@ -144,11 +144,6 @@ impl Session {
         let mut engine = (program.manifest().waits() || config.gradients)
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
         if let (true, Some(engine)) = (config.gradients, &mut engine) {
-            if executor.is_on_device() {
-                return Err(Error::Unsupported(
-                    "gradients are computed on the processor only, so far".to_owned(),
-                ));
-            }
             engine.differentiate(Backward::new(&program, config.limits.stack_bytes())?);
             recorder.keep_tapes();
         }

@@ -33,12 +33,12 @@ pub struct InputGradient<'a> {
     manifest: &'a Manifest,
     executor: &'a Executor,
     arguments: &'a [u64],
-    cotangents: &'a [Option<u64>],
+    cotangents: &'a [(Wanted, Option<u64>)],
 }
 
 impl<'a> InputGradient<'a> {
-    /// `cotangents` has the first row of each tensor of floats, in the order of [`tensors`], or `None`
-    /// where nothing flows.
+    /// `cotangents` has each tensor of floats, in the order of [`tensors`], with the first row of its
+    /// cotangent, or `None` where nothing flows.
     ///
     /// # Safety
     ///
@@ -47,7 +47,7 @@ impl<'a> InputGradient<'a> {
         manifest: &'a Manifest,
         executor: &'a Executor,
         arguments: &'a [u64],
-        cotangents: &'a [Option<u64>],
+        cotangents: &'a [(Wanted, Option<u64>)],
     ) -> InputGradient<'a> {
         InputGradient {
             manifest,
@@ -68,7 +68,6 @@ impl<'a> InputGradient<'a> {
         let mut in_place = InPlace {
             executor: self.executor,
             cotangents: self.cotangents.iter(),
-            at_hand: None,
             problem: None,
             inner: writer,
         };
@@ -117,8 +116,7 @@ pub unsafe fn tensors(
 /// Puts cotangents in the place of what the arguments hold.
 struct InPlace<'a, 'w, W> {
     executor: &'a Executor,
-    cotangents: std::slice::Iter<'a, Option<u64>>,
-    at_hand: Option<Wanted>,
+    cotangents: std::slice::Iter<'a, (Wanted, Option<u64>)>,
     problem: Option<Problem>,
     inner: &'w mut W,
 }
@@ -133,15 +131,13 @@ impl<W: Writer> Writer for InPlace<'_, '_, W> {
     }
 
     fn tensor(&mut self, tensor: Tensor<'_>) -> Result<(), TooLong> {
-        let place = self.at_hand.take();
         if tensor.elem != Elem::F32 {
             self.inner.nothing();
             return Ok(());
         }
-        let cotangent = self.cotangents.next().copied().flatten();
-        let rows = match (cotangent, place) {
-            (Some(first), Some(place)) => {
-                let rows = self.executor.rows(Handle(first), place.space, place.rows);
+        let rows = match self.cotangents.next() {
+            Some((place, Some(first))) => {
+                let rows = self.executor.rows(Handle(*first), place.space, place.rows);
                 if rows.is_none() {
                     self.problem = Some(Problem::Broken("a gradient of no rows"));
                     return Err(TooLong);
@@ -179,11 +175,6 @@ impl<W: Writer> Writer for InPlace<'_, '_, W> {
 
     fn is_full(&self) -> bool {
         self.inner.is_full()
-    }
-
-    fn rows(&mut self, wanted: Wanted) -> bool {
-        self.at_hand = Some(wanted);
-        false
     }
 }
 

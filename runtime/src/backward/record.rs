@@ -25,8 +25,8 @@ pub struct Recording {
     sites: Vec<Vec<Vec<SiteRows>>>,
     /// Rows of sources with the cotangents that they get: the source, the row, the cotangent.
     sources: Vec<(usize, u32, u64)>,
-    /// For each instance, the first row of the cotangent of each tensor of its inputs that has one.
-    inputs: Vec<Vec<Option<u64>>>,
+    /// For each instance, each tensor of its inputs with the first row of its cotangent, if it has one.
+    inputs: Vec<Vec<(Wanted, Option<u64>)>>,
     buffers: Buffers,
 }
 
@@ -63,9 +63,48 @@ impl Recording {
         self.inputs.clear();
     }
 
-    /// For each instance: the first row of the cotangent of each tensor of its inputs, if it has one.
-    pub fn of_inputs(&self) -> &[Vec<Option<u64>>] {
+    /// For each instance: each tensor of its inputs with the first row of its cotangent, if it has one.
+    pub fn of_inputs(&self) -> &[Vec<(Wanted, Option<u64>)>] {
         &self.inputs
+    }
+
+    /// The rows that are read when backward is computed.
+    pub fn read(&self, manifest: &Manifest) -> Vec<Wanted> {
+        let mut read = Vec::new();
+        let mut want = |handle: u64, space: usize, rows: u64| {
+            read.push(Wanted {
+                handle: Handle(handle),
+                space,
+                rows,
+            });
+        };
+        let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
+        for (function, sites) in functions.zip(&self.sites) {
+            for (site, all) in function.sites.iter().zip(sites) {
+                let left = site.left.and_then(|value| space_of(function, value));
+                let right = space_of(function, site.right);
+                for rows in all {
+                    for (first, space) in [(rows.left, left), (rows.right, right)] {
+                        if let Some(space) = space {
+                            want(first, space, rows.rows);
+                        }
+                    }
+                }
+            }
+        }
+        for (source, _, cotangent) in &self.sources {
+            if let Source::Table { space, .. } | Source::Whole { space, .. } =
+                manifest.sources[*source]
+            {
+                want(*cotangent, space, 1);
+            }
+        }
+        for (tensor, cotangent) in self.inputs.iter().flatten() {
+            if let Some(cotangent) = cotangent {
+                want(*cotangent, tensor.space, tensor.rows);
+            }
+        }
+        read
     }
 
     /// Adds what was computed to the sums.
@@ -76,12 +115,8 @@ impl Recording {
         let mut pairs: Vec<Pair<'_>> = Vec::new();
         for (number, function) in functions.enumerate() {
             for (place, site) in function.sites.iter().enumerate() {
-                let space_of = |value: SiteValue| match value {
-                    SiteValue::Argument(index) => space(&function.arguments[index].ty),
-                    SiteValue::Result(index) => space(&function.results[index].ty),
-                };
-                let right = space_of(site.right).ok_or_else(lost)?;
-                let left = site.left.map(space_of);
+                let right = space_of(function, site.right).ok_or_else(lost)?;
+                let left = site.left.map(|value| space_of(function, value));
                 pairs.clear();
                 for rows in &self.sites[number][place] {
                     for row in 0..rows.rows {
@@ -111,6 +146,14 @@ impl Recording {
             sums.add_row(param, *row, values);
         }
         Ok(())
+    }
+}
+
+/// The space of the rows of a site's value.
+fn space_of(function: &GradientFunction, value: SiteValue) -> Option<usize> {
+    match value {
+        SiteValue::Argument(index) => space(&function.arguments[index].ty),
+        SiteValue::Result(index) => space(&function.results[index].ty),
     }
 }
 
@@ -242,7 +285,8 @@ impl Walk<'_> {
         }
         let mut of_inputs = Vec::with_capacity(inputs.len());
         for input in inputs {
-            of_inputs.push(self.cotangent(input.space, input.handle.0, input.rows)?);
+            let cotangent = self.cotangent(input.space, input.handle.0, input.rows)?;
+            of_inputs.push((*input, cotangent));
         }
         self.recording.inputs.push(of_inputs);
         // What is left are rows of parameters, constants and inputs that nobody asked for.

@@ -136,14 +136,12 @@ struct Ran {
 impl Ran {
     /// The first parameter, and the element of it, whose gradients have other bits.
     fn sum_difference(&self, other: &Ran) -> Option<(usize, usize)> {
-        let params = self.params.iter().zip(&other.params).enumerate();
-        params
-            .filter_map(|(parameter, (left, right))| {
-                let mut elements = left.iter().zip(right);
-                let differs = |(left, right): (&f32, &f32)| left.to_bits() != right.to_bits();
-                Some((parameter, elements.position(differs)?))
-            })
-            .next()
+        let mut params = self.params.iter().zip(&other.params).enumerate();
+        params.find_map(|(parameter, (left, right))| {
+            let mut elements = left.iter().zip(right);
+            let differs = |(left, right): (&f32, &f32)| left.to_bits() != right.to_bits();
+            Some((parameter, elements.position(differs)?))
+        })
     }
 }
 

@@ -10,7 +10,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
   %w = ml_program.global_load_const @w : tensor<3x4xf32>
   %b = ml_program.global_load_const @b : tensor<2x4xf32>
   // CHECK: cfb.block "main"
-  // CHECK-SAME: gradient = "main.gradient.0"
+  // CHECK-SAME: gradient = "main$gradient$0"
   %h = cfb.block "main"(%x, %w, %b) : (tensor<3xf32>, tensor<3x4xf32>, tensor<2x4xf32>) -> (tensor<4xf32>)
       attributes {reuse = ["row", "shared", "shared"]} {
   ^bb0(%a: tensor<3xf32>, %m: tensor<3x4xf32>, %c: tensor<2x4xf32>):
@@ -30,7 +30,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
 // The slope of tanh is made of its result; the parameters themselves are no results, but sites: the
 // matrix the sum of the products of argument 0 and result 1, the vector that of the rows of result 1,
 // from element 4 of the parameter on.
-// CHECK-LABEL: func.func @main.gradient.0(
+// CHECK-LABEL: func.func @main$gradient$0(
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<3xf32>, %[[Y:[a-z0-9]*]]: tensor<4xf32>, %[[G:[a-z0-9]*]]: tensor<4xf32>) -> (tensor<3xf32>, tensor<4xf32>)
 // CHECK-SAME: arguments = ["operand 0", "result 0", "cotangent 0"]
 // CHECK-SAME: results = ["operand 0", "site"]
@@ -44,8 +44,8 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
 // CHECK: return %[[DX]], %[[DQ]]
 
 // Cotangents are added up, made and stacked by functions of the module's own.
-// CHECK-DAG: func.func @gradient.add.4
-// CHECK-DAG: func.func @gradient.add_runs.4
-// CHECK-DAG: func.func @gradient.stack.4
-// CHECK-DAG: func.func @gradient.zero.4
-// CHECK-DAG: func.func @gradient.one.
+// CHECK-DAG: func.func @gradient$add$4
+// CHECK-DAG: func.func @gradient$add_runs$4
+// CHECK-DAG: func.func @gradient$stack$4
+// CHECK-DAG: func.func @gradient$zero$4
+// CHECK-DAG: func.func @gradient$one$

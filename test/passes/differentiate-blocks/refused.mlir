@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --differentiate-blocks | %FileCheck %s
 
 func.func @main(%x: !cfb.array<tensor<2xf32>>) -> tensor<2xf32> attributes {cfb.entry} {
-  // CHECK: gradient = "main.gradient.0"
+  // CHECK: gradient = "main$gradient$0"
   %h = cfb.block "main"(%x) : (!cfb.array<tensor<2xf32>>) -> (tensor<2xf32>) attributes {reuse = ["row"]} {
   ^bb0(%a: !cfb.array<tensor<2xf32>>):
     %one = arith.constant dense<1.0> : tensor<2xf32>
@@ -16,4 +16,4 @@ func.func @main(%x: !cfb.array<tensor<2xf32>>) -> tensor<2xf32> attributes {cfb.
   return %h : tensor<2xf32>
 }
 
-// CHECK: func.func @main.gradient.0() attributes {cfb.gradient = {refused = "{{.*}}refused.mlir:9:{{.*}}a fold of a list other than a sum"}}
+// CHECK: func.func @main$gradient$0() attributes {cfb.gradient = {refused = "{{.*}}refused.mlir:9:{{.*}}a fold of a list other than a sum"}}

@@ -20,7 +20,7 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attribute
   return %h : tensor<4xf32>
 }
 
-// CHECK-LABEL: func.func @main.gradient.0(
+// CHECK-LABEL: func.func @main$gradient$0(
 // CHECK-SAME: arguments = ["operand 0", "operand 1", "result 0", "result 1", "cotangent 0"]
 // CHECK-NOT: math.tanh
 // CHECK: return

@@ -12,7 +12,7 @@ func.func @main(%x: tensor<6xf32>) -> tensor<2xf32> attributes {cfb.entry} {
   return %h : tensor<2xf32>
 }
 
-// CHECK-LABEL: func.func @main.gradient.0(
+// CHECK-LABEL: func.func @main$gradient$0(
 // CHECK-SAME: tensor<6xf32>, %{{[a-z0-9]*}}: tensor<2xf32>, %[[G:[a-z0-9]*]]: tensor<2xf32>) -> tensor<6xf32>
 // CHECK: %[[MINUS:[a-z0-9]*]] = arith.negf %[[G]]
 // CHECK: %[[ALL:[a-z0-9]*]] = tensor.concat dim(0) %[[G]], %{{[a-z0-9]*}}, %[[MINUS]], %{{[a-z0-9]*}} :

@@ -81,9 +81,14 @@ impl Case {
     /// The oracle's gradients and those of the compiled program agree.
     #[track_caller]
     fn compare(&self) {
+        self.compare_with(&[]);
+    }
+
+    #[track_caller]
+    fn compare_with(&self, arguments: &[&str]) {
         let expected = self.run("expected", &["--oracle"]);
         assert!(expected.code < 2, "{}", expected.describe());
-        let outcome = self.run("given", &[]).expect_code(expected.code);
+        let outcome = self.run("given", arguments).expect_code(expected.code);
         backward::compare(&self.path("expected"), &self.path("given"), &outcome);
         let (expected, given) = (self.of_inputs("expected"), self.of_inputs("given"));
         assert_eq!(expected.len(), given.len());
@@ -519,4 +524,29 @@ fn a_tape_counts_for_the_memory_of_its_instance() {
         "{lines:?}"
     );
     differentiated("1000000").run(input).expect_code(0);
+}
+
+/// The kernels of backward are those of a GPU too.
+#[test]
+fn gradients_on_the_simulator_are_the_oracles() {
+    for (name, sizes) in [
+        ("treelstm", [7, 5, 4, 3]),
+        ("encoder", [7, 8, 12, 3]),
+        ("act", [7, 5, 4, 3]),
+    ] {
+        let case = model_case(name);
+        let mut rng = Rng::new(209);
+        let model = case.with_sizes(sizes, &mut rng);
+        let instances = case.instances(&model, 5, &mut rng);
+        let case = Case::new(model, &instances);
+        case.weigh(&mut rng);
+        case.compare_with(&["--device", "gpu-sim"]);
+        let read = |name: &str| fs::read(case.path(name)).expect("it was written");
+        case.run("one", &["--device", "gpu-sim", "--batch", "1"])
+            .expect_code(0);
+        assert!(
+            read("given") == read("one") && read("given.jsonl") == read("one.jsonl"),
+            "{name}"
+        );
+    }
 }
