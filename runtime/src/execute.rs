@@ -41,7 +41,7 @@ use crate::error::Error;
 use crate::explain::Survey;
 use crate::memory::AlignedBuffer;
 use crate::numbering::Numbering;
-use crate::pack::{fill_sources, refill_sources};
+use crate::pack::{Changed, fill_sources, update_sources};
 use crate::parameters::Parameters;
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
@@ -227,22 +227,23 @@ impl Executor {
         Ok(executor)
     }
 
-    /// Replaces all parameters, between two runs. What is kept of earlier runs is not of these.
-    pub fn set_params(&mut self, program: &Program, params: &[&[u8]]) -> Result<(), Error> {
+    /// Replaces parameters, between two runs; `changed` says of each whether it is another one. What is
+    /// kept of earlier runs is not of these.
+    pub fn set_params(
+        &mut self,
+        program: &Program,
+        params: &[&[u8]],
+        changed: &[Changed<'_>],
+    ) -> Result<(), Error> {
         if self.device.is_some() {
             return Err(Error::Unsupported(
                 "parameters on a device are not replaced: load the program anew".to_owned(),
             ));
         }
-        let manifest = program.manifest();
-        let parameters = Parameters::new(program, params)?;
-        let weights = parameters.weights(params);
-        refill_sources(manifest, &weights, &self.source_rows, &mut self.arena)?;
-        for (number, kernel) in self.kernels.iter_mut().enumerate() {
-            kernel.constants = parameters.constants().addresses(number);
-        }
-        self.parameters = parameters;
-        Ok(())
+        let changed = self.parameters.update(program, params, changed)?;
+        let weights = self.parameters.weights(params);
+        let sources = &self.source_rows;
+        update_sources(program.manifest(), &weights, &changed, sources, &mut self.arena)
     }
 
     /// Drops all inputs and all results but those that are kept, and makes place for that many chunks of inputs.

@@ -84,6 +84,7 @@ pub use error::{Error, Fault};
 pub use failure::InstanceError;
 pub use input::InputStream;
 pub use limits::Limits;
+pub use pack::Changed;
 pub use schedule::Policy;
 pub use session::{Batch, Config, Progress, Session};
 pub use stats::Stats;

@@ -13,6 +13,8 @@ const PURPOSE: &str = "the packed weights";
 
 /// All constants of a program. A constant that several kernels use is packed once.
 pub struct Constants {
+    /// What each buffer holds.
+    packed: Vec<Constant>,
     buffers: Vec<AlignedBuffer>,
     /// For each kernel and each of its constants, the buffer and the byte that it begins with.
     kernels: Vec<Vec<(usize, usize)>>,
@@ -27,12 +29,31 @@ impl Constants {
             .map(|(buffer, from)| self.buffers[*buffer].address().wrapping_add(*from).cast())
             .collect()
     }
+
+    /// Packs what was made of changed weights anew, in its place.
+    pub fn update(&mut self, manifest: &Manifest, weights: &[&[u8]], changed: &[Changed<'_>]) {
+        for (constant, buffer) in self.packed.iter().zip(&mut self.buffers) {
+            let changed = constant.param().map(|param| changed[param]);
+            if changed.is_some_and(|changed| changed != Changed::Nothing) {
+                write_constant(manifest, weights, constant, buffer.bytes_mut());
+            }
+        }
+    }
+}
+
+/// What is different of a weight since it was read last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed<'a> {
+    Nothing,
+    /// Only these rows, counted along the first axis.
+    Rows(&'a [u32]),
+    Whole,
 }
 
 /// Packs the constants of every kernel that can be recorded. `weights` holds the bytes of each
 /// parameter and of what was computed from them, row-major, as [`Manifest::weight`] counts them.
 pub fn pack_constants(manifest: &Manifest, weights: &[&[u8]]) -> Result<Constants, Error> {
-    let mut packed: Vec<&Constant> = Vec::new();
+    let mut packed: Vec<Constant> = Vec::new();
     let mut buffers = Vec::new();
     let mut kernels = Vec::with_capacity(manifest.kernels.len());
     for (number, kernel) in manifest.kernels.iter().enumerate() {
@@ -40,12 +61,12 @@ pub fn pack_constants(manifest: &Manifest, weights: &[&[u8]]) -> Result<Constant
         let load_time = manifest.is_load_time(number);
         for constant in kernel.constants.iter().filter(|_| !load_time) {
             let (constant, from) = constant.whole();
-            let known = packed.iter().position(|known| *known == constant);
+            let known = packed.iter().position(|known| known == constant);
             let index = match known {
                 Some(index) => index,
                 None => {
                     buffers.push(pack_constant(manifest, weights, constant)?);
-                    packed.push(constant);
+                    packed.push(constant.clone());
                     packed.len() - 1
                 }
             };
@@ -53,7 +74,11 @@ pub fn pack_constants(manifest: &Manifest, weights: &[&[u8]]) -> Result<Constant
         }
         kernels.push(indices);
     }
-    Ok(Constants { buffers, kernels })
+    Ok(Constants {
+        packed,
+        buffers,
+        kernels,
+    })
 }
 
 /// Packs one constant; one of which a kernel gets a part, whole.
@@ -62,30 +87,41 @@ pub fn pack_constant(
     weights: &[&[u8]],
     constant: &Constant,
 ) -> Result<AlignedBuffer, Error> {
+    let (constant, _) = constant.whole();
+    let length = match constant {
+        Constant::Part { .. } => 0,
+        Constant::Plain { param } => weights[*param].len(),
+        Constant::Panels { param, width } => {
+            let [k, n] = matrix(manifest, *param);
+            n.div_ceil(*width as usize) * k * *width as usize * size_of::<f32>()
+        }
+        Constant::Rounded {
+            precision,
+            k,
+            columns,
+            ..
+        } => {
+            let words = (*k as usize).div_ceil(precision.per_word() as usize);
+            words * *columns as usize * size_of::<u32>()
+        }
+        Constant::Dense { elem, bits } => bits.len() * elem.bytes(),
+    };
+    let mut buffer = AlignedBuffer::zeroed(length, PURPOSE)?;
+    write_constant(manifest, weights, constant, buffer.bytes_mut());
+    Ok(buffer)
+}
+
+/// Writes a constant into bytes that are as many as it needs or more, zeros where nothing is written.
+fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constant, to: &mut [u8]) {
     match constant {
-        Constant::Part { of, .. } => pack_constant(manifest, weights, of),
+        Constant::Part { of, .. } => write_constant(manifest, weights, of, to),
         Constant::Plain { param } => {
             let bytes = weights[*param];
-            let mut buffer = AlignedBuffer::zeroed(bytes.len(), PURPOSE)?;
-            copy_elements(
-                elem_of(manifest, *param),
-                bytes,
-                &mut buffer.bytes_mut()[..bytes.len()],
-            );
-            Ok(buffer)
+            copy_elements(elem_of(manifest, *param), bytes, &mut to[..bytes.len()]);
         }
         Constant::Panels { param, width } => {
-            // All dims but the last count as rows.
-            let shape = manifest
-                .weight(*param)
-                .map_or(&[][..], |weight| &weight.shape);
-            let (columns, rows) = shape.split_last().unwrap_or((&1, &[]));
-            pack_panels(
-                weights[*param],
-                rows.iter().product::<u64>() as usize,
-                *columns as usize,
-                *width as usize,
-            )
+            let [k, n] = matrix(manifest, *param);
+            write_panels(weights[*param], [k, n], *width as usize, to);
         }
         Constant::Rounded {
             precision,
@@ -102,29 +138,26 @@ pub fn pack_constant(
                 let at = (offset + row * k_stride + column * column_stride) * size_of::<f32>();
                 f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
             };
-            let length = k.div_ceil(precision.per_word() as usize) * columns * size_of::<u32>();
-            let mut buffer = AlignedBuffer::zeroed(length, PURPOSE)?;
-            let places = buffer.bytes_mut()[..length].chunks_exact_mut(size_of::<u32>());
+            let places = to.chunks_exact_mut(size_of::<u32>());
             for (place, word) in places.zip(rounding::words(*precision, (k, columns), element)) {
                 place.copy_from_slice(&word.to_le_bytes());
             }
-            Ok(buffer)
         }
-        Constant::Dense { elem, bits } => {
-            let length = bits.len() * elem.bytes();
-            let mut buffer = AlignedBuffer::zeroed(length, PURPOSE)?;
-            write_bits(*elem, bits, &mut buffer.bytes_mut()[..length]);
-            Ok(buffer)
-        }
+        Constant::Dense { elem, bits } => write_bits(*elem, bits, to),
     }
 }
 
+/// Rows and columns of a weight; all dims but the last count as rows.
+fn matrix(manifest: &Manifest, param: usize) -> [usize; 2] {
+    let weight = manifest.weight(param);
+    let shape = weight.map_or(&[][..], |weight| &weight.shape);
+    let (columns, rows) = shape.split_last().unwrap_or((&1, &[]));
+    [rows.iter().product::<u64>() as usize, *columns as usize]
+}
+
 /// `f32[k, n]` in column panels, see [`Constant::Panels`].
-fn pack_panels(bytes: &[u8], k: usize, n: usize, width: usize) -> Result<AlignedBuffer, Error> {
-    let panels = n.div_ceil(width);
-    let mut buffer = AlignedBuffer::zeroed(panels * k * width * 4, PURPOSE)?;
-    let packed = buffer.bytes_mut();
-    for panel in 0..panels {
+fn write_panels(bytes: &[u8], [k, n]: [usize; 2], width: usize, packed: &mut [u8]) {
+    for panel in 0..n.div_ceil(width) {
         let columns = width.min(n - panel * width);
         for row in 0..k {
             let from = (row * n + panel * width) * 4;
@@ -132,7 +165,6 @@ fn pack_panels(bytes: &[u8], k: usize, n: usize, width: usize) -> Result<Aligned
             packed[to..to + columns * 4].copy_from_slice(&bytes[from..from + columns * 4]);
         }
     }
-    Ok(buffer)
 }
 
 /// Writes the rows of every source; gives for each the number of its first row in its space.
@@ -150,15 +182,19 @@ pub fn fill_sources(
     Ok(firsts)
 }
 
-/// Writes the rows of every source anew, with other weights; the first ones' numbers are those of
+/// Writes the rows of sources whose weights changed anew; the first ones' numbers are those of
 /// [`fill_sources`].
-pub fn refill_sources(
+pub fn update_sources(
     manifest: &Manifest,
     weights: &[&[u8]],
+    changed: &[Changed<'_>],
     firsts: &[u32],
     arena: &mut Arena,
 ) -> Result<(), Error> {
     for (source, first) in manifest.sources.iter().zip(firsts) {
+        let (Source::Table { param, .. } | Source::Whole { param, .. }) = source else {
+            continue;
+        };
         let region = Region {
             space: source.space(),
             first: *first,
@@ -166,7 +202,18 @@ pub fn refill_sources(
         };
         let gone = || Error::Internal("the rows of a parameter are gone".to_owned());
         let bytes = arena.rows_mut(region).ok_or_else(gone)?;
-        fill_source(manifest, weights, source, bytes);
+        match (changed[*param], source) {
+            (Changed::Nothing, _) => {}
+            (Changed::Rows(rows), Source::Table { .. }) => {
+                let elem = manifest.spaces[source.space()].elem;
+                let width = bytes.len() / (region.rows as usize).max(1);
+                for row in rows {
+                    let own = *row as usize * width..(*row as usize + 1) * width;
+                    copy_elements(elem, &weights[*param][own.clone()], &mut bytes[own]);
+                }
+            }
+            _ => fill_source(manifest, weights, source, bytes),
+        }
     }
     Ok(())
 }
@@ -230,12 +277,12 @@ mod tests {
     #[test]
     fn panels_are_padded_with_zeros() {
         let values: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
-        let buffer = pack_panels(&values, 2, 3, 2).unwrap();
-        let packed: Vec<f32> = buffer.bytes()[..32]
+        let mut packed = [0; 32];
+        write_panels(&values, [2, 3], 2, &mut packed);
+        let packed: Vec<f32> = packed
             .chunks_exact(4)
             .map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()))
             .collect();
         assert_eq!(packed, [1.0, 2.0, 4.0, 5.0, 3.0, 0.0, 6.0, 0.0]);
-        assert!(buffer.bytes()[32..96].iter().all(|byte| *byte == 0));
     }
 }

@@ -10,7 +10,7 @@
 use crate::code::Program;
 use crate::computed::ComputedWeights;
 use crate::error::Error;
-use crate::pack::{Constants, pack_constants};
+use crate::pack::{Changed, Constants, pack_constants};
 
 pub struct Parameters {
     computed: ComputedWeights,
@@ -35,5 +35,28 @@ impl Parameters {
 
     pub fn constants(&self) -> &Constants {
         &self.constants
+    }
+
+    /// Makes anew, in its place, what is made of changed parameters; `changed` is of each parameter. Gives
+    /// what changed of all weights, the computed ones included.
+    pub fn update<'a>(
+        &mut self,
+        program: &Program,
+        params: &[&[u8]],
+        changed: &[Changed<'a>],
+    ) -> Result<Vec<Changed<'a>>, Error> {
+        let manifest = program.manifest();
+        let mut all = changed.to_vec();
+        let is_same = changed.iter().all(|changed| *changed == Changed::Nothing);
+        all.resize(
+            changed.len() + manifest.computed.len(),
+            if is_same { Changed::Nothing } else { Changed::Whole },
+        );
+        if !is_same && !manifest.computed.is_empty() {
+            self.computed = ComputedWeights::new(program, params)?;
+        }
+        let weights = self.computed.behind(params);
+        self.constants.update(manifest, &weights, &all);
+        Ok(all)
     }
 }

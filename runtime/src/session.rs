@@ -28,6 +28,7 @@ use crate::instance::Machine;
 use crate::keeping::most_kept;
 use crate::limits::Limits;
 use crate::output::slot_count;
+use crate::pack::Changed;
 use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
 use crate::sink::{JsonLines, Sink};
@@ -176,7 +177,56 @@ impl Session {
         let manifest = self.program.manifest();
         let params = weights.params(manifest, self.config.allow_unused_weights)?;
         let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
-        self.executor.set_params(&self.program, &params)?;
+        let changed = vec![Changed::Whole; params.len()];
+        self.executor
+            .set_params(&self.program, &params, &changed)?;
+        self.recorder.forget_kept();
+        Ok(())
+    }
+
+    /// As [`Session::set_weights`], where the caller knows what is different: only that is read. `params`
+    /// has the bytes of each parameter of the manifest, row-major, and `changed` what of them is not as it
+    /// was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where a parameter has another size or no such row; the weights are then those from
+    /// before.
+    pub fn update_weights(
+        &mut self,
+        params: &[&[u8]],
+        changed: &[Changed<'_>],
+    ) -> Result<(), Error> {
+        let described = &self.program.manifest().params;
+        if params.len() != described.len() || changed.len() != described.len() {
+            return Err(Error::Usage(format!(
+                "{} parameters were given, and {} changes: the program has {}",
+                params.len(),
+                changed.len(),
+                described.len()
+            )));
+        }
+        for ((param, bytes), changed) in described.iter().zip(params).zip(changed) {
+            let count = param.shape.iter().product::<u64>();
+            let expected = count.saturating_mul(param.elem.bytes() as u64);
+            if bytes.len() as u64 != expected {
+                let found = bytes.len();
+                return Err(Error::Usage(format!(
+                    "`{}`: expected {expected} bytes, found {found}",
+                    param.name
+                )));
+            }
+            let rows = param.shape.first().copied().unwrap_or(1);
+            if let Changed::Rows(changed) = changed
+                && let Some(row) = changed.iter().find(|row| u64::from(**row) >= rows)
+            {
+                return Err(Error::Usage(format!(
+                    "`{}`: there is no row {row}, there are {rows}",
+                    param.name
+                )));
+            }
+        }
+        self.executor.set_params(&self.program, params, changed)?;
         self.recorder.forget_kept();
         Ok(())
     }

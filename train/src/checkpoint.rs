@@ -116,7 +116,7 @@ fn encode(
         name: format!("{group}/{}", parameter.name),
         dtype: parameter.dtype(),
         shape: parameter.shape.clone(),
-        bytes: parameter.bytes(),
+        bytes: parameter.bytes().to_vec(),
     };
     let each = state.parameters.list.iter().zip(groups);
     for ((parameter, group), memory) in each.zip(&state.memory.of) {

@@ -35,7 +35,7 @@ pub mod trainer;
 pub use error::Error;
 pub use gradients::{Gradient, Gradients};
 pub use instances::Instance;
-pub use parameters::{Data, Parameter, Parameters};
+pub use parameters::{Changed, Data, Parameter, Parameters};
 pub use scores::{Outcome, Scores, Totals};
 pub use settings::Settings;
 pub use state::State;

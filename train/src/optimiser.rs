@@ -7,7 +7,7 @@
 
 use crate::gradients::{Gradient, Gradients};
 use crate::groups::Group;
-use crate::parameters::{Data, Parameters};
+use crate::parameters::{Changed, Data, Parameter, Parameters};
 
 /// The formulas are those of PyTorch's optimisers of these names.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ pub struct Memory {
 impl Memory {
     /// Nothing was seen yet.
     pub fn new(parameters: &Parameters, groups: &[Group]) -> Memory {
-        let of = |(parameter, group): (&crate::parameters::Parameter, &Group)| match parameter
+        let of = |(parameter, group): (&Parameter, &Group)| match parameter
             .floats()
         {
             Some(values) if !group.frozen => {
@@ -68,7 +68,8 @@ impl Memory {
     }
 }
 
-/// Changes all parameters but the frozen ones by one step, counted from 1; `factor` is the schedule's.
+/// Changes all parameters but the frozen ones by one step, counted from 1; `factor` is the schedule's. Tells
+/// of each parameter what it changed.
 pub fn update(
     groups: &[Group],
     factor: f64,
@@ -76,35 +77,21 @@ pub fn update(
     gradients: &Gradients,
     parameters: &mut Parameters,
     memory: &mut Memory,
-) {
+) -> Vec<Changed> {
     let each = parameters
         .list
         .iter_mut()
         .zip(&gradients.of)
         .zip(groups)
         .zip(&mut memory.of);
-    for (((parameter, gradient), group), memory) in each {
-        let width = parameter.width();
-        let Data::F32(values) = &mut parameter.data else {
-            continue;
-        };
-        if group.frozen {
-            continue;
-        }
+    each.map(|(((parameter, gradient), group), memory)| {
         let rule = Rule::new(&group.algorithm, group.rate * factor, group.decay, step);
-        match gradient {
-            gradient if group.sparse => {
-                for (row, gradient) in gradient.touched(width) {
-                    rule.apply(row * width, gradient, values, memory);
-                }
-            }
-            Gradient::Dense(gradient) => rule.apply(0, gradient, values, memory),
-            gradient => {
-                let whole = dense(gradient, width, values.len());
-                rule.apply(0, &whole, values, memory);
-            }
+        match group.frozen {
+            true => Changed::Nothing,
+            false => rule.step(parameter, gradient, group.sparse, memory),
         }
-    }
+    })
+    .collect()
 }
 
 /// All elements, where only some are there.
@@ -174,6 +161,35 @@ impl Rule {
             rate: rate as f32,
             decay: coupled as f32,
         }
+    }
+
+    /// Changes a parameter; of a sparse one, the rows whose gradient is not zero.
+    fn step(
+        &self,
+        parameter: &mut Parameter,
+        gradient: &Gradient,
+        is_sparse: bool,
+        memory: &mut [Vec<f32>],
+    ) -> Changed {
+        let width = parameter.width();
+        let Data::F32(values) = &mut parameter.data else {
+            return Changed::Nothing;
+        };
+        match gradient {
+            gradient if is_sparse => {
+                let touched = gradient.touched(width);
+                for (row, gradient) in &touched {
+                    self.apply(row * width, gradient, values, memory);
+                }
+                return Changed::Rows(touched.iter().map(|(row, _)| *row as u32).collect());
+            }
+            Gradient::Dense(gradient) => self.apply(0, gradient, values, memory),
+            gradient => {
+                let whole = dense(gradient, width, values.len());
+                self.apply(0, &whole, values, memory);
+            }
+        }
+        Changed::Whole
     }
 
     /// Changes the elements from `start` on, as many as the gradient has.

@@ -1,8 +1,7 @@
 //! A program's parameters: those of floats, which are trained, and the others, which stay.
 
-use std::borrow::Cow;
-
 use safetensors::tensor::{Dtype, TensorView, serialize};
+use zerocopy::IntoBytes;
 
 /// The elements of a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,11 +44,12 @@ impl Parameter {
         describe(elem, &self.shape)
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    /// As a file of weights has them, which is how processors that Cohort is for keep numbers.
+    pub fn bytes(&self) -> &[u8] {
         match &self.data {
-            Data::F32(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::I32(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::Bool(values) => values.iter().map(|&x| u8::from(x)).collect(),
+            Data::F32(values) => values.as_bytes(),
+            Data::I32(values) => values.as_bytes(),
+            Data::Bool(values) => values.as_bytes(),
         }
     }
 
@@ -70,6 +70,15 @@ pub fn describe(elem: &str, shape: &[usize]) -> String {
     format!("{elem}[{}]", dims.join(", "))
 }
 
+/// What a step changed of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Changed {
+    Nothing,
+    /// Only these rows, ascending.
+    Rows(Vec<u32>),
+    Whole,
+}
+
 /// All of them, in the order of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
@@ -79,22 +88,18 @@ pub struct Parameters {
 impl Parameters {
     /// The file of weights that `batch-run` reads.
     pub fn to_safetensors(&self) -> Result<Vec<u8>, safetensors::SafeTensorError> {
-        let bytes = self.list.iter().map(|parameter| {
-            let bytes = Cow::from(parameter.bytes());
-            (
-                parameter.name.clone(),
-                parameter.dtype(),
-                parameter.shape.clone(),
-                bytes,
-            )
-        });
-        let bytes: Vec<_> = bytes.collect();
-        let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
-            let view = TensorView::new(*dtype, shape.clone(), bytes)?;
-            Ok((name.as_str(), view))
+        let views = self.list.iter().map(|parameter| {
+            let (dtype, shape) = (parameter.dtype(), parameter.shape.clone());
+            let view = TensorView::new(dtype, shape, parameter.bytes())?;
+            Ok((parameter.name.as_str(), view))
         });
         let views = views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?;
         serialize(views, None)
+    }
+
+    /// Of parameters that were not seen before.
+    pub fn all_changed(&self) -> Vec<Changed> {
+        vec![Changed::Whole; self.list.len()]
     }
 
     /// Those that training changes, with their places in the list.

@@ -5,13 +5,18 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::gradients::Gradients;
 use crate::instances::Instance;
-use crate::parameters::Parameters;
+use crate::parameters::{Changed, Parameters};
 use crate::scores::Outcome;
 
 /// Computes the gradient of a mini-batch.
 pub trait Step {
-    /// From now on the program has these parameters, which are those that it declares.
-    fn set_parameters(&mut self, parameters: &Parameters) -> Result<(), StepError>;
+    /// From now on the program has these parameters, which are those that it declares; `changed` tells of
+    /// each what is not as it was at the last call.
+    fn set_parameters(
+        &mut self,
+        parameters: &Parameters,
+        changed: &[Changed],
+    ) -> Result<(), StepError>;
 
     /// Runs the instances in a draw of random numbers. Their outcomes are in their order; `gradients` becomes
     /// the gradient of the *sum* of the losses of those that did not fail.

@@ -96,7 +96,8 @@ impl Trainer<'_> {
     }
 
     fn epochs(&mut self, state: &mut State) -> Result<Ending, Leave> {
-        self.step.set_parameters(&state.parameters)?;
+        let all = state.parameters.all_changed();
+        self.step.set_parameters(&state.parameters, &all)?;
         while state.progress.epoch < self.settings.epochs && !state.progress.stopped {
             let epoch = state.progress.epoch + 1;
             let order = order::of_epoch(self.settings.seed, epoch, self.instances.len());
@@ -154,7 +155,7 @@ impl Trainer<'_> {
                     gradients.clip(norm, most);
                 }
                 let factor = self.schedule().factor(step);
-                optimiser::update(
+                let changed = optimiser::update(
                     &settings.groups,
                     factor,
                     step,
@@ -162,7 +163,7 @@ impl Trainer<'_> {
                     &mut state.parameters,
                     &mut state.memory,
                 );
-                self.step.set_parameters(&state.parameters)?;
+                self.step.set_parameters(&state.parameters, &changed)?;
             } else {
                 state.progress.skipped += 1;
                 if state.progress.skipped == 1 {

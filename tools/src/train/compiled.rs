@@ -2,7 +2,7 @@
 
 use cohort_runtime::{Batch, Config, Limits, Session, Weights, backward::Sums};
 use cohort_train::{
-    Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameters, Step, StepError,
+    Changed, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameters, Step, StepError,
 };
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -74,9 +74,24 @@ impl CompiledStep {
         })
     }
 
-    fn set(&mut self, parameters: &Parameters) -> Result<(), StepError> {
-        let weights = weights(parameters)?;
-        self.session.set_weights(&weights).map_err(failed)
+    fn set(&mut self, parameters: &Parameters, changed: &[Changed]) -> Result<(), StepError> {
+        let count = self.session.program().manifest().params.len();
+        let mut bytes: Vec<&[u8]> = vec![&[]; count];
+        let mut changes = vec![cohort_runtime::Changed::Nothing; count];
+        let given = parameters.list.iter().zip(changed).zip(&self.numbers);
+        for ((parameter, changed), number) in given {
+            if let Some(number) = number {
+                bytes[*number] = parameter.bytes();
+                changes[*number] = match changed {
+                    Changed::Nothing => cohort_runtime::Changed::Nothing,
+                    Changed::Rows(rows) => cohort_runtime::Changed::Rows(rows),
+                    Changed::Whole => cohort_runtime::Changed::Whole,
+                };
+            }
+        }
+        self.session
+            .update_weights(&bytes, &changes)
+            .map_err(failed)
     }
 
     fn run(&mut self, instances: &[&Instance], draw: u64) -> Result<Vec<Outcome>, StepError> {
@@ -139,8 +154,12 @@ fn gradient(sums: &Sums, number: usize) -> Gradient {
 }
 
 impl Step for CompiledStep {
-    fn set_parameters(&mut self, parameters: &Parameters) -> Result<(), StepError> {
-        self.set(parameters)
+    fn set_parameters(
+        &mut self,
+        parameters: &Parameters,
+        changed: &[Changed],
+    ) -> Result<(), StepError> {
+        self.set(parameters, changed)
     }
 
     fn step(
@@ -163,7 +182,7 @@ impl Step for CompiledStep {
 
 impl Evaluate for CompiledStep {
     fn set_parameters(&mut self, parameters: &Parameters) -> Result<(), StepError> {
-        self.set(parameters)
+        self.set(parameters, &parameters.all_changed())
     }
 
     fn evaluate(&mut self, instances: &[&Instance], draw: u64) -> Result<Vec<Outcome>, StepError> {

@@ -6,7 +6,7 @@ use cohort_oracle::{
     Data as Numbers, InstanceError, Limits, Oracle, Question, Tensor, on_large_stack, parse,
 };
 use cohort_train::{
-    Data, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameter, Parameters, Step,
+    Changed, Data, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameter, Parameters, Step,
     StepError,
 };
 use serde_json::Value as Json;
@@ -113,7 +113,11 @@ fn tensor(parameter: &Parameter) -> Tensor {
 }
 
 impl Step for OracleStep<'_> {
-    fn set_parameters(&mut self, parameters: &Parameters) -> Result<(), StepError> {
+    fn set_parameters(
+        &mut self,
+        parameters: &Parameters,
+        _: &[Changed],
+    ) -> Result<(), StepError> {
         self.set(parameters)
     }
 

@@ -7,7 +7,7 @@ use cohort_train::schedule::Course;
 use cohort_train::settings::Reduction;
 use cohort_train::state::EpochRecord;
 use cohort_train::{
-    Data, Error, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameter,
+    Changed, Data, Error, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameter,
     Parameters, Settings, State, Step, StepError, Watcher,
 };
 use serde_json::{Value as Json, json};
@@ -117,8 +117,29 @@ impl Model {
 }
 
 impl Step for Model {
-    fn set_parameters(&mut self, parameters: &Parameters) -> Result<(), StepError> {
-        self.parameters = parameters.clone();
+    /// Takes over what is said to have changed, and nothing else has.
+    fn set_parameters(
+        &mut self,
+        parameters: &Parameters,
+        changed: &[Changed],
+    ) -> Result<(), StepError> {
+        if self.parameters.list.is_empty() {
+            self.parameters = parameters.clone();
+        }
+        let own = self.parameters.list.iter_mut().zip(&parameters.list);
+        for ((own, new), changed) in own.zip(changed) {
+            match (changed, &mut own.data, &new.data) {
+                (Changed::Nothing, ..) => {}
+                (Changed::Rows(rows), Data::F32(to), Data::F32(from)) => {
+                    for row in rows {
+                        let row = *row as usize * WIDTH..(*row as usize + 1) * WIDTH;
+                        to[row.clone()].copy_from_slice(&from[row]);
+                    }
+                }
+                _ => own.clone_from(new),
+            }
+        }
+        assert_eq!(self.parameters, *parameters);
         Ok(())
     }
 
