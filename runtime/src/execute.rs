@@ -243,7 +243,13 @@ impl Executor {
         let changed = self.parameters.update(program, params, changed)?;
         let weights = self.parameters.weights(params);
         let sources = &self.source_rows;
-        update_sources(program.manifest(), &weights, &changed, sources, &mut self.arena)
+        update_sources(
+            program.manifest(),
+            &weights,
+            &changed,
+            sources,
+            &mut self.arena,
+        )
     }
 
     /// Drops all inputs and all results but those that are kept, and makes place for that many chunks of inputs.

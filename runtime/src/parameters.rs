@@ -50,7 +50,11 @@ impl Parameters {
         let is_same = changed.iter().all(|changed| *changed == Changed::Nothing);
         all.resize(
             changed.len() + manifest.computed.len(),
-            if is_same { Changed::Nothing } else { Changed::Whole },
+            if is_same {
+                Changed::Nothing
+            } else {
+                Changed::Whole
+            },
         );
         if !is_same && !manifest.computed.is_empty() {
             self.computed = ComputedWeights::new(program, params)?;

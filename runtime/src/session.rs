@@ -178,8 +178,7 @@ impl Session {
         let params = weights.params(manifest, self.config.allow_unused_weights)?;
         let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
         let changed = vec![Changed::Whole; params.len()];
-        self.executor
-            .set_params(&self.program, &params, &changed)?;
+        self.executor.set_params(&self.program, &params, &changed)?;
         self.recorder.forget_kept();
         Ok(())
     }

@@ -52,9 +52,7 @@ pub struct Memory {
 impl Memory {
     /// Nothing was seen yet.
     pub fn new(parameters: &Parameters, groups: &[Group]) -> Memory {
-        let of = |(parameter, group): (&Parameter, &Group)| match parameter
-            .floats()
-        {
+        let of = |(parameter, group): (&Parameter, &Group)| match parameter.floats() {
             Some(values) if !group.frozen => {
                 let memories = group.algorithm.memories().iter();
                 memories.map(|_| vec![0.0; values.len()]).collect()

@@ -98,6 +98,7 @@ impl Trainer<'_> {
     fn epochs(&mut self, state: &mut State) -> Result<Ending, Leave> {
         let all = state.parameters.all_changed();
         self.step.set_parameters(&state.parameters, &all)?;
+        let mut gradients = Gradients::none(&state.parameters);
         while state.progress.epoch < self.settings.epochs && !state.progress.stopped {
             let epoch = state.progress.epoch + 1;
             let order = order::of_epoch(self.settings.seed, epoch, self.instances.len());
@@ -108,7 +109,7 @@ impl Trainer<'_> {
                 let rest = &order[state.progress.position as usize..];
                 let batch = &rest[..rest.len().min(self.settings.batch)];
                 let batch: Vec<&Instance> = batch.iter().map(|&k| &self.instances[k]).collect();
-                self.mini_batch(state, epoch, &batch)?;
+                self.mini_batch(state, epoch, &batch, &mut gradients)?;
             }
             self.end_epoch(state, epoch)?;
         }
@@ -118,18 +119,16 @@ impl Trainer<'_> {
         })
     }
 
-    /// One step. The state changes only where nothing ends it.
+    /// One step. The state changes only where nothing ends it; `gradients` are for the memory that they have.
     fn mini_batch(
         &mut self,
         state: &mut State,
         epoch: u64,
         batch: &[&Instance],
+        gradients: &mut Gradients,
     ) -> Result<(), Leave> {
         let settings = self.settings;
-        let mut gradients = Gradients::none(&state.parameters);
-        let outcomes = self
-            .step
-            .step(batch, settings.draw(epoch), &mut gradients)?;
+        let outcomes = self.step.step(batch, settings.draw(epoch), gradients)?;
         let mut totals = Totals::default();
         for (instance, outcome) in batch.iter().zip(&outcomes) {
             totals.add(outcome);
@@ -148,7 +147,7 @@ impl Trainer<'_> {
             if settings.reduction == Reduction::Mean {
                 gradients.divide(counted as f32);
             }
-            forget_frozen(settings, &mut gradients);
+            forget_frozen(settings, gradients);
             norm = gradients.norm();
             if norm.is_finite() {
                 if let Some(most) = settings.clip {
@@ -159,7 +158,7 @@ impl Trainer<'_> {
                     &settings.groups,
                     factor,
                     step,
-                    &gradients,
+                    gradients,
                     &mut state.parameters,
                     &mut state.memory,
                 );

@@ -6,8 +6,8 @@
 
 use super::sums::Pair;
 
-/// Rows that are packed at once; both sides of them fit the caches.
-const ROWS: usize = 192;
+/// Rows that are packed at once; a panel of both sides fits the nearest cache but one.
+const ROWS: usize = 384;
 
 /// A way to go over packed rows.
 #[derive(Clone, Copy)]
@@ -15,67 +15,112 @@ struct Tile {
     /// Rows and columns of the sum that one tile has.
     height: usize,
     width: usize,
-    /// `(rows, left, right, tile)`: `left` has `height` numbers a row, `right` and each of the `height`
-    /// rows of `tile` `width`.
-    run: unsafe fn(usize, *const f32, *const f32, *mut f32),
+    pack_left: fn(&mut [f32], &[f32], usize),
+    pack_right: fn(&mut [f32], &[f32], usize),
+    /// `(rows, left, right, tile, stride)`: `left` has `height` numbers a row, `right` and each of the `height`
+    /// rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
+    run: unsafe fn(usize, *const f32, *const f32, *mut f32, usize),
 }
 
-/// Adds the products of all rows to a sum of this many rows and columns.
-pub fn outer_products(sum: &mut [f32], [height, width]: [usize; 2], pairs: &[Pair<'_>]) {
-    if height == 0 || width == 0 {
-        return;
+/// Memory for packed rows, which is used again.
+#[derive(Default)]
+pub struct Panels {
+    left: Vec<f32>,
+    right: Vec<f32>,
+    /// A tile at the edge of the sum.
+    own: Vec<f32>,
+}
+
+impl Panels {
+    /// Adds the products of all rows to a sum of this many rows and columns.
+    pub fn add_products(
+        &mut self,
+        sum: &mut [f32],
+        [height, width]: [usize; 2],
+        pairs: &[Pair<'_>],
+    ) {
+        if height > 0 && width > 0 {
+            self.add(best_tile(), sum, [height, width], pairs);
+        }
     }
-    add(best_tile(), sum, [height, width], pairs);
-}
 
-fn add(tile: Tile, sum: &mut [f32], [height, width]: [usize; 2], pairs: &[Pair<'_>]) {
-    let (tall, wide) = (height.div_ceil(tile.height), width.div_ceil(tile.width));
-    let mut left = vec![0.0_f32; tall * tile.height * ROWS];
-    let mut right = vec![0.0_f32; wide * tile.width * ROWS];
-    let mut own = vec![0.0_f32; tile.height * tile.width];
-    let mut rows = pairs.iter().flat_map(|pair| {
-        let lefts = pair.left.chunks_exact(height);
-        lefts.zip(pair.right.chunks_exact(width))
-    });
-    loop {
-        let mut count = 0;
-        while count < ROWS
-            && let Some((a, g)) = rows.next()
-        {
-            pack(&mut left, a, count, tile.height);
-            pack(&mut right, g, count, tile.width);
-            count += 1;
+    fn add(
+        &mut self,
+        tile: Tile,
+        sum: &mut [f32],
+        [height, width]: [usize; 2],
+        pairs: &[Pair<'_>],
+    ) {
+        let (tall, wide) = (height.div_ceil(tile.height), width.div_ceil(tile.width));
+        let Panels { left, right, own } = self;
+        for (panels, size) in [
+            (&mut *left, tall * tile.height * ROWS),
+            (&mut *right, wide * tile.width * ROWS),
+            (&mut *own, tile.height * tile.width),
+        ] {
+            if panels.len() < size {
+                panels.resize(size, 0.0);
+            }
         }
-        if count == 0 {
-            return;
-        }
-        for column in 0..wide {
-            let right = &right[column * tile.width * ROWS..];
-            for row in 0..tall {
-                let left = &left[row * tile.height * ROWS..];
-                let (first_row, first_column) = (row * tile.height, column * tile.width);
-                let inside = tile.width.min(width - first_column);
-                let last_row = height.min(first_row + tile.height);
-                let places = (first_row..last_row).map(|row| row * width + first_column);
-                for (place, own) in places.clone().zip(own.chunks_exact_mut(tile.width)) {
-                    own[..inside].copy_from_slice(&sum[place..place + inside]);
-                }
-                // SAFETY: `best_tile` gives what the processor can run; both sides have `count` packed
-                // rows from there on, and the tile its size.
-                unsafe { (tile.run)(count, left.as_ptr(), right.as_ptr(), own.as_mut_ptr()) };
-                for (place, own) in places.zip(own.chunks_exact(tile.width)) {
-                    sum[place..place + inside].copy_from_slice(&own[..inside]);
+        let mut rows = pairs.iter().flat_map(|pair| {
+            let lefts = pair.left.chunks_exact(height);
+            lefts.zip(pair.right.chunks_exact(width))
+        });
+        loop {
+            let mut count = 0;
+            while count < ROWS
+                && let Some((a, g)) = rows.next()
+            {
+                (tile.pack_left)(left, a, count);
+                (tile.pack_right)(right, g, count);
+                count += 1;
+            }
+            if count == 0 {
+                return;
+            }
+            for column in 0..wide {
+                let right = &right[column * tile.width * ROWS..];
+                for row in 0..tall {
+                    let left = &left[row * tile.height * ROWS..];
+                    let first = row * tile.height * width + column * tile.width;
+                    let inside = [
+                        tile.height.min(height - row * tile.height),
+                        tile.width.min(width - column * tile.width),
+                    ];
+                    if inside == [tile.height, tile.width] {
+                        let to = sum[first..].as_mut_ptr();
+                        // SAFETY: `best_tile` gives what the processor can run; both sides have `count`
+                        // packed rows from there on, and all of the tile is inside of the sum.
+                        unsafe { (tile.run)(count, left.as_ptr(), right.as_ptr(), to, width) };
+                        continue;
+                    }
+                    let places = (0..inside[0]).map(|down| first + down * width);
+                    for (place, own) in places.clone().zip(own.chunks_exact_mut(tile.width)) {
+                        own[..inside[1]].copy_from_slice(&sum[place..place + inside[1]]);
+                    }
+                    let to = own.as_mut_ptr();
+                    // SAFETY: as above, and `own` has the size of a tile.
+                    unsafe { (tile.run)(count, left.as_ptr(), right.as_ptr(), to, tile.width) };
+                    for (place, own) in places.zip(own.chunks_exact(tile.width)) {
+                        sum[place..place + inside[1]].copy_from_slice(&own[..inside[1]]);
+                    }
                 }
             }
         }
     }
 }
 
-/// Puts a row into panels of `size` columns, each `[ROWS][size]`. What is behind its end stays zero.
-fn pack(panels: &mut [f32], row: &[f32], number: usize, size: usize) {
-    for (panel, part) in row.chunks(size).enumerate() {
-        let first = (panel * ROWS + number) * size;
-        panels[first..first + part.len()].copy_from_slice(part);
+/// Puts a row into panels of `SIZE` columns, each `[ROWS][SIZE]`. What is behind its end is not looked at.
+fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
+    let (whole, rest) = row.as_chunks::<SIZE>();
+    let mut places = panels[number * SIZE..].chunks_mut(ROWS * SIZE);
+    for (part, panel) in whole.iter().zip(places.by_ref()) {
+        if let Some(to) = panel.first_chunk_mut::<SIZE>() {
+            *to = *part;
+        }
+    }
+    if let Some(panel) = places.next() {
+        panel[..rest.len()].copy_from_slice(rest);
     }
 }
 
@@ -92,6 +137,8 @@ fn tiles() -> Vec<Tile> {
             tiles.push(Tile {
                 height: 12,
                 width: 32,
+                pack_left: pack::<12>,
+                pack_right: pack::<32>,
                 run: x86::run_512,
             });
         }
@@ -99,6 +146,8 @@ fn tiles() -> Vec<Tile> {
             tiles.push(Tile {
                 height: 6,
                 width: 16,
+                pack_left: pack::<6>,
+                pack_right: pack::<16>,
                 run: x86::run_256,
             });
         }
@@ -106,6 +155,8 @@ fn tiles() -> Vec<Tile> {
     tiles.push(Tile {
         height: 4,
         width: 16,
+        pack_left: pack::<4>,
+        pack_right: pack::<16>,
         run: run_anywhere,
     });
     tiles
@@ -114,13 +165,19 @@ fn tiles() -> Vec<Tile> {
 /// # Safety
 ///
 /// As [`Tile::run`] says, of 4 rows and 16 columns.
-unsafe fn run_anywhere(rows: usize, left: *const f32, right: *const f32, tile: *mut f32) {
+unsafe fn run_anywhere(
+    rows: usize,
+    left: *const f32,
+    right: *const f32,
+    tile: *mut f32,
+    stride: usize,
+) {
     for row in 0..rows {
         for down in 0..4 {
             for across in 0..16 {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let to = tile.add(down * 16 + across);
+                    let to = tile.add(down * stride + across);
                     let (a, g) = (*left.add(row * 4 + down), *right.add(row * 16 + across));
                     *to = a.mul_add(g, *to);
                 }
@@ -140,13 +197,19 @@ mod x86 {
     ///
     /// As [`super::Tile::run`] says, of 12 rows and 32 columns.
     #[target_feature(enable = "avx512f")]
-    pub unsafe fn run_512(rows: usize, left: *const f32, right: *const f32, tile: *mut f32) {
+    pub unsafe fn run_512(
+        rows: usize,
+        left: *const f32,
+        right: *const f32,
+        tile: *mut f32,
+        stride: usize,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             let mut sums = [[_mm512_set1_ps(0.0); 2]; 12];
             for (down, sums) in sums.iter_mut().enumerate() {
-                sums[0] = _mm512_loadu_ps(tile.add(down * 32));
-                sums[1] = _mm512_loadu_ps(tile.add(down * 32 + 16));
+                sums[0] = _mm512_loadu_ps(tile.add(down * stride));
+                sums[1] = _mm512_loadu_ps(tile.add(down * stride + 16));
             }
             for row in 0..rows {
                 let first = _mm512_loadu_ps(right.add(row * 32));
@@ -158,8 +221,8 @@ mod x86 {
                 }
             }
             for (down, sums) in sums.iter().enumerate() {
-                _mm512_storeu_ps(tile.add(down * 32), sums[0]);
-                _mm512_storeu_ps(tile.add(down * 32 + 16), sums[1]);
+                _mm512_storeu_ps(tile.add(down * stride), sums[0]);
+                _mm512_storeu_ps(tile.add(down * stride + 16), sums[1]);
             }
         }
     }
@@ -168,13 +231,19 @@ mod x86 {
     ///
     /// As [`super::Tile::run`] says, of 6 rows and 16 columns.
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn run_256(rows: usize, left: *const f32, right: *const f32, tile: *mut f32) {
+    pub unsafe fn run_256(
+        rows: usize,
+        left: *const f32,
+        right: *const f32,
+        tile: *mut f32,
+        stride: usize,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             let mut sums = [[_mm256_loadu_ps(tile); 2]; 6];
             for (down, sums) in sums.iter_mut().enumerate() {
-                sums[0] = _mm256_loadu_ps(tile.add(down * 16));
-                sums[1] = _mm256_loadu_ps(tile.add(down * 16 + 8));
+                sums[0] = _mm256_loadu_ps(tile.add(down * stride));
+                sums[1] = _mm256_loadu_ps(tile.add(down * stride + 8));
             }
             for row in 0..rows {
                 let first = _mm256_loadu_ps(right.add(row * 16));
@@ -186,8 +255,8 @@ mod x86 {
                 }
             }
             for (down, sums) in sums.iter().enumerate() {
-                _mm256_storeu_ps(tile.add(down * 16), sums[0]);
-                _mm256_storeu_ps(tile.add(down * 16 + 8), sums[1]);
+                _mm256_storeu_ps(tile.add(down * stride), sums[0]);
+                _mm256_storeu_ps(tile.add(down * stride + 8), sums[1]);
             }
         }
     }
@@ -202,6 +271,7 @@ mod tests {
     #[test]
     fn each_element_is_one_chain() {
         let number = |seed: usize| ((seed * 7919) % 1013) as f32 / 101.3 - 5.0;
+        let mut panels = Panels::default();
         for [height, width, rows] in [
             [1, 1, 1],
             [3, 28, 5],
@@ -228,7 +298,8 @@ mod tests {
                         left: &left[first * height..last * height],
                         right: &right[first * width..last * width],
                     };
-                    add(tile, &mut sum, [height, width], &[pair]);
+                    // What is left in the panels is of no account.
+                    panels.add(tile, &mut sum, [height, width], &[pair]);
                 }
                 let what = format!("{height} x {width}, {rows} rows, tiles of {}", tile.height);
                 assert_eq!(bits(&sum), bits(&expected), "{what}");

@@ -1,6 +1,7 @@
 //! The backward of one instance, recorded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use cohort_abi::manifest::{
     Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, SiteValue, Source, Type,
@@ -504,6 +505,15 @@ impl Walk<'_> {
     fn cotangent(&mut self, space: usize, first: u64, rows: u64) -> Result<Option<u64>, Error> {
         if rows == 0 {
             return Ok(None);
+        }
+        // What most values are: one row.
+        if let Entry::Occupied(readers) = self.readers.entry(first)
+            && rows == 1
+            && readers.get().iter().all(|reader| reader.rows == 1)
+        {
+            let readers = readers.remove();
+            let cotangents = readers.iter().map(|reader| reader.cotangent).collect();
+            return self.sum(space, cotangents, 1).map(Some);
         }
         let mut own: Vec<(u64, Vec<Reader>)> = Vec::new();
         let keys: Vec<u64> = self

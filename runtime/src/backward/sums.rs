@@ -9,7 +9,7 @@ use cohort_abi::manifest::{Elem, Manifest, Site};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::outer::outer_products;
+use super::outer::Panels;
 
 /// One row of a site's values; `left` is empty where the site is a sum of rows.
 #[derive(Clone, Copy)]
@@ -28,6 +28,7 @@ pub struct Sums {
     rows: Vec<Rows>,
     /// By parameter: its shape, if it has a gradient.
     shapes: Vec<Option<Vec<u64>>>,
+    panels: Panels,
 }
 
 #[derive(Default)]
@@ -54,6 +55,7 @@ impl Sums {
             views,
             rows,
             shapes,
+            panels: Panels::default(),
         }
     }
 
@@ -84,12 +86,20 @@ impl Sums {
 
     /// The gradient of a parameter; `None` of one that is not of floats.
     pub fn gradient(&self, param: usize) -> Option<Vec<f32>> {
+        let mut gradient = Vec::new();
+        self.write_gradient(param, &mut gradient)?;
+        Some(gradient)
+    }
+
+    /// As [`Sums::gradient`], into memory that is there already.
+    pub fn write_gradient(&self, param: usize, gradient: &mut Vec<f32>) -> Option<()> {
         let shape = self.shapes.get(param)?.as_ref()?;
-        let mut gradient = vec![0.0; shape.iter().product::<u64>() as usize];
+        gradient.clear();
+        gradient.resize(shape.iter().product::<u64>() as usize, 0.0);
         for (sums, views) in self.sites.iter().zip(&self.views) {
             for (sum, view) in sums.iter().zip(views) {
                 if view.param == param && !sum.is_empty() {
-                    scatter(sum, view, &mut gradient);
+                    scatter(sum, view, gradient);
                 }
             }
         }
@@ -101,7 +111,7 @@ impl Sums {
                 *to += from;
             }
         }
-        Some(gradient)
+        Some(())
     }
 
     /// A safetensors file with a tensor for each parameter of floats, of its name and shape.
@@ -163,7 +173,8 @@ impl Sums {
         sum.resize(size, 0.0);
         match (site.left, &site.shape[..]) {
             (Some(_), [rows, columns]) => {
-                outer_products(sum, [*rows as usize, *columns as usize], pairs);
+                let size = [*rows as usize, *columns as usize];
+                self.panels.add_products(sum, size, pairs);
             }
             _ => {
                 for pair in pairs {
@@ -198,6 +209,20 @@ impl Sums {
 
 /// Adds the elements of a site's sum to where the parameter has them.
 fn scatter(sum: &[f32], view: &Site, gradient: &mut [f32]) {
+    let mut next = 1;
+    let mut axes = view.shape.iter().zip(&view.strides).rev();
+    let is_contiguous = axes.all(|(size, stride)| {
+        let fits = *stride == next || *size == 1;
+        next *= *size;
+        fits
+    });
+    let first = view.offset as usize;
+    if let (true, Some(own)) = (is_contiguous, gradient.get_mut(first..first + sum.len())) {
+        for (to, value) in own.iter_mut().zip(sum) {
+            *to += value;
+        }
+        return;
+    }
     let mut index = vec![0_u64; view.shape.len()];
     let mut at = view.offset;
     for value in sum {

@@ -2,7 +2,8 @@
 
 use cohort_runtime::{Batch, Config, Limits, Session, Weights, backward::Sums};
 use cohort_train::{
-    Changed, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameters, Step, StepError,
+    Changed, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameters, Step,
+    StepError,
 };
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -139,17 +140,20 @@ fn weights(parameters: &Parameters) -> Result<Weights, StepError> {
     Weights::from_bytes(bytes.into()).map_err(failed)
 }
 
-/// The gradient of a parameter that the session knows by a number.
-fn gradient(sums: &Sums, number: usize) -> Gradient {
+/// The gradient of a parameter that the session knows by a number, into the memory of the one before.
+fn read_gradient(sums: &Sums, number: usize, gradient: &mut Gradient) {
     if let Some((rows, values)) = sums.rows(number) {
         let rows = rows.into_iter().map(|row| row as usize).collect();
-        return Gradient::Rows { rows, values };
+        *gradient = Gradient::Rows { rows, values };
+        return;
     }
-    match sums.is_reached(number) {
-        true => sums
-            .gradient(number)
-            .map_or(Gradient::None, Gradient::Dense),
-        false => Gradient::None,
+    let mut values = match std::mem::take(gradient) {
+        Gradient::Dense(values) => values,
+        Gradient::None | Gradient::Rows { .. } => Vec::new(),
+    };
+    let is_there = sums.is_reached(number) && sums.write_gradient(number, &mut values).is_some();
+    if is_there {
+        *gradient = Gradient::Dense(values);
     }
 }
 
@@ -171,11 +175,15 @@ impl Step for CompiledStep {
         self.session.clear_gradients();
         let outcomes = self.run(instances, draw)?;
         let sums = self.session.gradients();
-        let of = self.numbers.iter().map(|number| match (sums, number) {
-            (Some(sums), Some(number)) => gradient(sums, *number),
-            _ => Gradient::None,
-        });
-        gradients.of = of.collect();
+        gradients
+            .of
+            .resize_with(self.numbers.len(), Gradient::default);
+        for (gradient, number) in gradients.of.iter_mut().zip(&self.numbers) {
+            match (sums, number) {
+                (Some(sums), Some(number)) => read_gradient(sums, *number, gradient),
+                _ => *gradient = Gradient::None,
+            }
+        }
         Ok(outcomes)
     }
 }

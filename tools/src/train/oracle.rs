@@ -6,8 +6,8 @@ use cohort_oracle::{
     Data as Numbers, InstanceError, Limits, Oracle, Question, Tensor, on_large_stack, parse,
 };
 use cohort_train::{
-    Changed, Data, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameter, Parameters, Step,
-    StepError,
+    Changed, Data, Evaluate, Gradient, Gradients, Instance, Interrupt, Outcome, Parameter,
+    Parameters, Step, StepError,
 };
 use serde_json::Value as Json;
 
@@ -113,11 +113,7 @@ fn tensor(parameter: &Parameter) -> Tensor {
 }
 
 impl Step for OracleStep<'_> {
-    fn set_parameters(
-        &mut self,
-        parameters: &Parameters,
-        _: &[Changed],
-    ) -> Result<(), StepError> {
+    fn set_parameters(&mut self, parameters: &Parameters, _: &[Changed]) -> Result<(), StepError> {
         self.set(parameters)
     }
 
