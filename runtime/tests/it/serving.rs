@@ -287,7 +287,7 @@ fn deadlines_end_what_runs_and_what_waits() {
         ..Options::default()
     };
     let forever = |seed| built(engine.manifest(), &line(seed, WALK_FOREVER));
-    let mut running = engine.submit(forever(1), by(50)).unwrap();
+    let mut running = engine.submit(forever(1), by(1000)).unwrap();
     let mut waiting = engine.submit(forever(2), by(20)).unwrap();
     let mut over = engine.submit(forever(3), by(0)).unwrap();
     let mut in_time = engine
