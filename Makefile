@@ -62,5 +62,6 @@ lint: setup ## Formatting and lints, without warnings
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
-docs: build ## Renews the generated reference pages
+docs: build ## Renews the generated reference pages, and builds all as a site in target/site
 	docs/generate.sh
+	docs/site.sh

@@ -47,6 +47,7 @@ suite 'IR tests' bash test/run-lit.sh
 suite 'code for GPUs' test/gpu-code.sh
 # Always the same ones: what a fresh seed finds is for `make fuzz`, and stops no change that is not to blame.
 suite 'changed inputs and random programs' "$COHORT_BIN/cohort-fuzz" --minutes 5 --seed 1 --rounds 25
+suite 'highlighting in editors' editors/test.sh
 suite 'generated documentation' test/check-docs.sh
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

@@ -14,7 +14,12 @@ fn page(name: &str) -> String {
 
 #[test]
 fn the_programs_of_the_pages_check() {
-    for (name, least, entry) in [("language.md", 4, "main"), ("training.md", 1, "loss")] {
+    for (name, least, entry) in [
+        ("language.md", 4, "main"),
+        ("training.md", 1, "loss"),
+        ("tutorial.md", 2, "main"),
+        ("coming-from.md", 1, "main"),
+    ] {
         let page = page(name);
         let mut count = 0;
         for block in page.split("```coh\n").skip(1) {

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The grammar for VS Code knows every word of the language, and its files are what VS Code reads.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+python3 - <<'PYTHON'
+import json, pathlib, re, sys
+
+folder = pathlib.Path("editors/vscode")
+grammar = json.loads((folder / "syntaxes/cohort.tmLanguage.json").read_text())
+package = json.loads((folder / "package.json").read_text())
+json.loads((folder / "language-configuration.json").read_text())
+lexer = pathlib.Path("frontend/src/syntax/lexer.rs").read_text()
+words = re.findall(r'#\[token\("([a-z]+)"\)\]', lexer)
+
+# What each rule calls a line's parts; the first rule that matches earliest counts, as in an editor.
+def scopes(line):
+    at, found = 0, {}
+    while at < len(line):
+        matches = [(m.start(), i, m, rule) for i, rule in enumerate(grammar["patterns"]) if (m := re.compile(rule["match"]).search(line, at))]
+        if not matches:
+            break
+        _, _, match, rule = min(matches, key=lambda one: one[:2])
+        for group, capture in rule.get("captures", {"0": rule}).items():
+            found[match[int(group)]] = capture["name"]
+        at = max(match.end(), at + 1)
+    return found
+
+failed = []
+def check(line, word, expected):
+    if expected not in (got := scopes(line).get(word, "nothing")):
+        failed.append(f"{word!r} in {line!r} is {got}, not {expected}")
+
+if len(words) < 14:
+    failed.append("the words of the lexer are not found")
+for word in words:
+    check(f" {word} (", word, "constant.language" if word in ("true", "false") else "keyword")
+check("fn cell(t: Tree) -> f32[H] {", "cell", "entity.name.function")
+check("fn cell(t: Tree) -> f32[H] {", "Tree", "entity.name.type")
+check("fn cell(t: Tree) -> f32[H] {", "f32", "support.type")
+check("  f32(k) + 1.0e-5", "1.0e-5", "constant.numeric")
+check("  x // let y", "// let y", "comment")
+check('import "a // b.coh"', '"a // b.coh"', "string")
+for entry in package["contributes"]["grammars"]:
+    if not (folder / entry["path"]).exists():
+        failed.append(f"there is no {entry['path']}")
+print(*failed, sep="\n", end="\n" if failed else "")
+print(f"{1 - bool(failed)} passed, {int(bool(failed))} failed")
+sys.exit(bool(failed))
+PYTHON
