@@ -336,6 +336,23 @@ LogicalResult MapOp::verifyRegions() {
                      "cfb_map_c3");
 }
 
+LogicalResult ForkOp::verify() {
+  if (getStrands().size() < 2)
+    return emitOpError() << "cfb_fork_c1: expected at least two strands";
+  SmallVector<Type> joined;
+  for (Region &strand : getStrands()) {
+    auto join = dyn_cast_or_null<JoinOp>(strand.front().empty() ? nullptr : &strand.front().back());
+    if (strand.getNumArguments() != 0 || !join)
+      return emitOpError()
+             << "cfb_fork_c2: expected a strand without arguments that ends in `cfb.join`";
+    llvm::append_range(joined, join.getOperandTypes());
+  }
+  if (TypeRange(joined) != getResultTypes())
+    return emitOpError() << "cfb_fork_c3: expected results of types (" << TypeRange(joined)
+                         << "), but got (" << getResultTypes() << ")";
+  return success();
+}
+
 // See `MatchOp::verify`.
 LogicalResult FoldOp::verify() {
   if (TypeRange(getInits()) != getResultTypes())

@@ -11,6 +11,7 @@ pub mod differentiate_blocks;
 pub mod explain_batching;
 pub mod extents;
 pub mod find_phases;
+pub mod fork_join;
 pub mod form_blocks;
 pub mod fuse_products;
 pub mod gpu;

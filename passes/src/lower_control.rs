@@ -7,6 +7,9 @@
 //! before anything runs; what may fail is checked and calls `cohort_fail`. Recursive functions check
 //! the depth and the stack, loops count steps. `cohort_entry` is what the runtime calls.
 //!
+//! A `cfb.fork`, or a `cfb.map` with the attribute `cfb.fork`, becomes functions, a strand each, which
+//! `cohort_fork` begins and `cohort_join` waits for.
+//!
 //! A `cfb.force` calls `cohort_force`, which suspends the instance until the tensor is there; all
 //! that the instance needs afterwards is on its own stack, so nothing else is done for it. The guard
 //! of a force is read in the same way, right after the flush that computed both, and gives the
@@ -52,6 +55,7 @@ mod ragged;
 mod records;
 mod regions;
 mod scalars;
+mod strands;
 mod structure;
 mod tables;
 mod types;
@@ -84,6 +88,8 @@ struct Program<'c> {
     module: OperationRef<'c, 'c>,
     tables: Tables,
     calls: CallGraph,
+    /// Functions of strands so far.
+    strands: usize,
 }
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
@@ -94,6 +100,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         module,
         tables,
         calls,
+        strands: 0,
     };
 
     emit::declare_runtime(&program);

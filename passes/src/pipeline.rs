@@ -48,6 +48,7 @@ pub const PASSES: &[PassInfo] = &[
     crate::differentiate_blocks::PASS,
     batch_blocks::PASS,
     crate::balance_branches::PASS,
+    crate::fork_join::PASS,
     accumulate_products::PASS,
     fuse_products::PASS,
     online_folds::PASS,
@@ -214,6 +215,10 @@ const TO_BATCHED: &[Step] = &[
     Step::Optional(
         crate::balance_branches::PASS,
         "what follows branches of unequal length runs in a batch for each length",
+    ),
+    Step::Optional(
+        crate::fork_join::PASS,
+        "an instance waits for one decision at a time, also for those that do not need each other",
     ),
     Step::Optional(
         online_folds::PASS,

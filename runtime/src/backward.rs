@@ -328,7 +328,10 @@ impl Backward {
                         }
                     });
                 }
-                Event::Forced { .. } | Event::Shown { .. } => {
+                Event::Forced { .. }
+                | Event::Shown { .. }
+                | Event::Forked(_)
+                | Event::Joined { .. } => {
                     let problem = "a decision in the backward of a program";
                     return Err(Error::Internal(problem.to_owned()));
                 }

@@ -27,11 +27,12 @@ use crate::error::Error;
 use crate::execute::Generation;
 use crate::failure::InstanceError;
 use crate::feed::{Feed, Next};
-use crate::instance::{Instance, Machine, Status, Ticket};
+use crate::instance::{Common, Instance, Machine, Status, Ticket};
 use crate::output::{Places, Walk};
 use crate::session::Progress;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
+use crate::strands::{Pool, Wait};
 use crate::trace::trace_flush;
 
 /// More instances at once fill no kernel better, and each needs a stack.
@@ -86,7 +87,7 @@ pub struct Engine {
     shown: HashMap<u64, u64>,
     requests: Vec<(Handle, usize)>,
     decisions: Vec<u32>,
-    alignment: Alignment,
+    common: Common,
 }
 
 impl Engine {
@@ -108,7 +109,10 @@ impl Engine {
             shown: HashMap::new(),
             requests: Vec::new(),
             decisions: Vec::new(),
-            alignment: Alignment::default(),
+            common: Common {
+                alignment: Alignment::default(),
+                pool: Pool::new(stack_bytes),
+            },
         }
     }
 
@@ -158,7 +162,10 @@ impl Engine {
 
     /// Begins with nothing, whatever a run that ended with an error left behind.
     fn begin(&mut self, machine: &mut Machine<'_>, mut chunks: usize) -> Result<(), Error> {
-        self.alive.clear();
+        for mut instance in self.alive.drain(..) {
+            instance.clear(&mut self.common);
+            self.idle.push(instance);
+        }
         self.crowded.clear();
         self.taped.clear();
         self.taped_bytes = 0;
@@ -187,6 +194,11 @@ impl Engine {
         let read = feed.read();
         let is_alone = (self.alive.first()).is_some_and(|instance| instance.is_alone);
         let is_batch = !window.is_in_flight && !self.alive.is_empty();
+        if self.alive.is_empty()
+            && let Some(survey) = machine.executor.survey_mut()
+        {
+            survey.begin_batch();
+        }
         if is_alone || is_batch || !self.crowded.is_empty() {
             if self.alive.is_empty()
                 && let Some(ticket) = self.crowded.pop_front()
@@ -275,7 +287,7 @@ impl Engine {
             // until this instance is done.
             Ok((arguments, bytes)) => unsafe {
                 let key = inputs.key(ticket.index);
-                instance.start(machine, key, arguments, bytes, &mut self.alignment)?;
+                instance.start(machine, key, arguments, bytes, &mut self.common)?;
             },
             Err(error) => instance.status = Status::Failed(error.clone()),
         }
@@ -370,7 +382,7 @@ impl Engine {
             let without_gradient;
             let mut seeds = Vec::new();
             let result = match &instance.status {
-                Status::Forced { .. } | Status::Shown(_) => {
+                Status::Waits => {
                     self.held_bytes += instance.held_bytes();
                     self.alive.swap(waiting, index);
                     waiting += 1;
@@ -448,7 +460,7 @@ impl Engine {
         }
         if waiting < self.alive.len() {
             for mut instance in self.alive.drain(waiting..) {
-                instance.clear();
+                instance.clear(&mut self.common);
                 self.idle.push(instance);
             }
             (report.progress)(Progress {
@@ -549,10 +561,12 @@ impl Engine {
         let begin = Instant::now();
         self.requests.clear();
         for instance in &self.alive {
-            if let Status::Forced { handle, force } = instance.status {
-                self.requests.push((handle, machine.force_space(force)?));
-                if let Some(survey) = machine.executor.survey_mut() {
-                    survey.wait(force);
+            for wait in instance.waits_for() {
+                if let Wait::Forced { handle, force } = *wait {
+                    self.requests.push((handle, machine.force_space(force)?));
+                    if let Some(survey) = machine.executor.survey_mut() {
+                        survey.wait(force);
+                    }
                 }
             }
         }
@@ -563,17 +577,11 @@ impl Engine {
             .executor
             .decisions(&self.requests, &mut self.decisions)?;
         report.stats.suspensions += self.decisions.len() as u64;
-        self.alignment.meet();
-        let mut decisions = self.decisions.iter();
+        self.common.alignment.meet();
+        let mut decisions = self.decisions.iter().copied();
         for instance in &mut self.alive {
-            let bits = match instance.status {
-                Status::Forced { .. } => decisions.next().copied(),
-                // What is shown was fetched to be shown, and decides nothing.
-                _ => Some(0),
-            };
-            let bits = bits.ok_or_else(|| Error::Internal("too few decisions".to_owned()))?;
             // SAFETY: it was started on this machine, with arguments that are still there.
-            unsafe { instance.decide(machine, bits, &mut self.alignment)? };
+            unsafe { instance.decide(machine, &mut decisions, &mut self.common)? };
         }
         report.times.record += begin.elapsed();
         Ok(())

@@ -357,6 +357,9 @@ impl Executor {
         for region in generation.regions.drain(..) {
             self.arena.give(region);
         }
+        if let Some(survey) = &mut self.survey {
+            survey.forget(&generation.buckets);
+        }
         for bucket in &generation.buckets {
             self.rows.forget(*bucket as usize);
         }

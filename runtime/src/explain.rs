@@ -5,14 +5,15 @@
 //!
 //! * a *decision*: instances wait for a flush, and only those that wait share its launches;
 //! * *misalignment*: calls of one kernel that do not depend on each other are launched apart, because
-//!   they lie at different depths or in different phases. The fewest launches that dependencies allow
-//!   are the calls of the kernel on the longest way through the graph ([`CallGraph::fewest_launches`]);
+//!   they lie at different depths or in different phases. The fewest launches of a flush are the calls of
+//!   the kernel on the longest way through its graph ([`CallGraph::fewest_launches`]);
 //! * an *unshared matrix*: a product reads one matrix a row, although the matrix is a parameter.
 //!
 //! What a launch costs whatever its rows is estimated from all launches of its kernel
 //! ([`crate::stats::Launches::fixed_cost`]), and so are the seconds that a loss costs.
 
 mod survey;
+mod ways;
 
 use cohort_abi::manifest::{Elem, Kernel, Manifest, Operand};
 use serde::Serialize;
@@ -27,7 +28,7 @@ pub struct Explanation {
     pub failed: u64,
     pub flushes: u64,
     pub kernel_launches: u64,
-    /// That any order could do with, given the flushes; absent when a flush was too large to tell.
+    /// That dependencies allow, whatever was waited for; absent when there was too much to tell.
     pub fewest_launches: Option<u64>,
     pub rows: u64,
     pub mean_rows_per_launch: f64,
@@ -110,7 +111,7 @@ impl Explanation {
                 manifest,
                 kernel,
                 launches,
-                survey.fewest(index),
+                survey.allowed(index),
                 nanoseconds,
             )
         });
@@ -136,7 +137,9 @@ impl Explanation {
             failed: stats.failed,
             flushes: stats.flushes,
             kernel_launches: stats.kernel_launches,
-            fewest_launches: (0..launches.len()).map(|index| survey.fewest(index)).sum(),
+            fewest_launches: (0..launches.len())
+                .map(|index| survey.allowed(index))
+                .sum(),
             rows: stats.rows,
             mean_rows_per_launch: stats.mean_rows_per_launch,
             record_seconds: stats.record_seconds,
@@ -281,7 +284,7 @@ fn decisions(manifest: &Manifest, survey: &Survey, launches: &[Launches]) -> Vec
             block: None,
             why: format!(
                 "{} flushes with an instance that waits for this decision, {:.1} of them on \
-                 average",
+                 average: more in flight would share them (`--in-flight`, `--batch`)",
                 waits.flushes,
                 ratio(waits.instances, waits.flushes)
             ),

@@ -12,7 +12,7 @@
 
 use std::convert::Infallible;
 
-use cohort_abi::{EntryFn, Handle};
+use cohort_abi::{EntryFn, Handle, StrandFn};
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -37,18 +37,30 @@ pub struct Job {
     pub results: *mut u64,
 }
 
+/// A part of an instance that runs beside others of it; see [`cohort_abi::StrandFn`].
+#[derive(Clone, Copy, Debug)]
+pub struct Strand {
+    pub function: StrandFn,
+    pub scope: *mut u64,
+    pub index: i64,
+    /// Bytes of stack that its caller has left, and it may use.
+    pub stack_left: u64,
+}
+
 /// What a coroutine is given when it gets control.
 #[derive(Clone, Copy)]
 pub enum Input {
     /// An instance to start with; only after [`Event::Finished`], or first.
     Run(Job),
-    /// The bits of the element that was forced, or any; only after [`Event::Forced`] and
-    /// [`Event::Shown`].
+    /// A strand of an instance to start with; as [`Input::Run`].
+    Strand(*mut Recorder, Strand),
+    /// The bits of the element that was forced, whether a strand was begun, or any; only after an event
+    /// that is none of [`Event::Finished`] and [`Event::Stopped`].
     Decided(u32),
 }
 
 /// Why the coroutine gave control back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// The entry returned; its results are written.
     Finished,
@@ -58,6 +70,10 @@ pub enum Event {
     Forced { handle: Handle, force: u32 },
     /// The instance shows a value, whose slots these are; `debug` indexes the manifest's debugs.
     Shown { debug: u32, slots: *const u64 },
+    /// The instance asks that a strand of it begin, and goes on when that waits or has ended.
+    Forked(Strand),
+    /// The instance waits until all strands of the scope have ended.
+    Joined { scope: *mut u64 },
 }
 
 /// What the recorder needs to give control back from inside compiled code.
@@ -101,6 +117,13 @@ impl Fiber {
         self.stack_limit
     }
 
+    /// The limit that leaves so many bytes of the stack, or what there is of it.
+    pub fn stack_limit_of(&self, bytes: u64) -> u64 {
+        (self.stack_base as u64)
+            .saturating_sub(bytes)
+            .max(self.stack_limit)
+    }
+
     /// Runs the entry for one instance, until it returns, is stopped or waits for a decision.
     ///
     /// # Safety
@@ -112,6 +135,21 @@ impl Fiber {
         self.abandon();
         // SAFETY: the caller's promise; no instance is on the coroutine.
         unsafe { self.switch(Input::Run(job)) }
+    }
+
+    /// Runs a strand of an instance, as [`Fiber::run`] does its entry.
+    ///
+    /// # Safety
+    ///
+    /// As [`Fiber::run`]; the strand is one that the program asked for, and its scope is alive.
+    pub unsafe fn run_strand(
+        &mut self,
+        recorder: *mut Recorder,
+        strand: Strand,
+    ) -> Result<Event, Error> {
+        self.abandon();
+        // SAFETY: the caller's promise; no instance is on the coroutine.
+        unsafe { self.switch(Input::Strand(recorder, strand)) }
     }
 
     /// Gives a waiting instance the bits that it waits for.
@@ -162,8 +200,8 @@ impl Fiber {
             CoroutineResult::Yield(event) => event,
             CoroutineResult::Return(never) => match never {},
         };
-        self.is_suspended = matches!(event, Event::Forced { .. } | Event::Shown { .. });
-        if event == Event::Stopped {
+        self.is_suspended = !matches!(event, Event::Finished | Event::Stopped);
+        if matches!(event, Event::Stopped) {
             self.throw_frames_away();
         }
         Ok(event)
@@ -187,16 +225,22 @@ impl Drop for Fiber {
 
 fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
     loop {
-        let Input::Run(job) = input else {
-            // `Fiber` gives decisions only to those who wait for one.
-            std::process::abort()
-        };
         // SAFETY: `Fiber::run` requires a valid recorder, to which only this code refers until it
-        // switches back, and arguments and results that fit the entry. The switch outlives the
-        // job: it lives at the bottom of this stack.
+        // switches back, and arguments and results that fit the entry; `Fiber::run_strand` a strand and
+        // its scope. The switch outlives the job: it lives at the bottom of this stack.
         unsafe {
-            (*job.recorder).set_switch(switch);
-            (job.entry)(job.recorder.cast(), job.arguments, job.results);
+            match input {
+                Input::Run(job) => {
+                    (*job.recorder).set_switch(switch);
+                    (job.entry)(job.recorder.cast(), job.arguments, job.results);
+                }
+                Input::Strand(recorder, strand) => {
+                    (*recorder).set_switch(switch);
+                    (strand.function)(recorder.cast(), strand.scope, strand.index);
+                }
+                // `Fiber` gives decisions only to those who wait for one.
+                Input::Decided(_) => std::process::abort(),
+            }
         }
         input = switch.suspend(Event::Finished);
     }
@@ -242,7 +286,7 @@ mod tests {
                 results: &mut result,
             };
             // SAFETY: the recorder is used by nothing else; one argument and one result.
-            assert_eq!(unsafe { fiber.run(job) }.unwrap(), Event::Finished);
+            assert!(matches!(unsafe { fiber.run(job) }.unwrap(), Event::Finished));
             assert_eq!(result, bytes / 4096);
         };
         for _ in 0..2 {

@@ -15,6 +15,7 @@ use crate::failure::{InstanceError, Place, Stop};
 use crate::fiber::{Event, Fiber, Job};
 use crate::recorder::{Recorder, State, Stopped};
 use crate::shown::Shown;
+use crate::strands::{Pool, Strands, Wait};
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,18 +30,35 @@ pub struct Ticket {
 /// What stands between an instance and its line.
 #[derive(Debug)]
 pub enum Status {
-    /// It waits for the element of a row.
-    Forced {
-        handle: Handle,
-        force: u32,
-    },
-    /// It shows a value that waits to be computed.
-    Shown(Shown),
+    /// It, or each of its strands, waits for what a flush computes.
+    Waits,
     /// Its results are written; their rows wait for the next flush.
     Finished,
     Failed(InstanceError),
     /// It found no bucket left because of the others, and must run again without them.
     Crowded,
+}
+
+/// How far an instance got.
+enum Turn {
+    Waits,
+    Done(Status),
+    /// It met an error in one of its strands, and does without them from now on.
+    BeginsAgain,
+}
+
+/// What an instance begins with.
+#[derive(Clone, Copy)]
+struct Beginning {
+    key: u64,
+    arguments: *const u64,
+    input_bytes: u64,
+}
+
+/// What all instances share that are alive.
+pub struct Common {
+    pub alignment: Alignment,
+    pub pool: Pool,
 }
 
 /// What instances run on.
@@ -68,7 +86,12 @@ pub struct Instance {
     /// How many values were shown, and how many of them before it began again.
     pub shown: u64,
     pub shown_before: u64,
-    fiber: Fiber,
+    strands: Strands,
+    /// Memory for the list of those that waited.
+    answered: Vec<(u32, Wait)>,
+    beginning: Beginning,
+    /// Rows that were computed before it began again.
+    repeated_rows: u64,
     state: State,
     results: Box<[u64]>,
 }
@@ -86,7 +109,14 @@ impl Instance {
             shown: 0,
             shown_before: 0,
             state: State::new(fiber.stack_limit(), Bump::default()),
-            fiber,
+            strands: Strands::new(fiber),
+            answered: Vec::new(),
+            beginning: Beginning {
+                key: 0,
+                arguments: std::ptr::null(),
+                input_bytes: 0,
+            },
+            repeated_rows: 0,
             results: vec![0; result_slots].into(),
         }))
     }
@@ -98,12 +128,18 @@ impl Instance {
 
     /// Whether it waits for what it has recorded.
     pub fn waits(&self) -> bool {
-        matches!(self.status, Status::Forced { .. } | Status::Shown(_))
+        matches!(self.status, Status::Waits)
+    }
+
+    /// What it waits for.
+    pub fn waits_for(&self) -> impl Iterator<Item = &Wait> {
+        self.strands.waits()
     }
 
     /// What was recorded of it, where gradients are wanted.
     pub fn take_tape(&mut self) -> Vec<u64> {
-        self.state.take_tape()
+        let first = self.state.take_tape();
+        self.strands.tape(first)
     }
 
     /// Bytes that the control program allocated.
@@ -113,7 +149,7 @@ impl Instance {
 
     /// Rows that were computed for nothing, if it has no result.
     pub fn computed_rows(&self) -> u64 {
-        self.state.computed_rows()
+        self.repeated_rows + self.state.computed_rows()
     }
 
     /// When it must be done.
@@ -133,9 +169,9 @@ impl Instance {
     }
 
     /// Takes back what an instance that is done used.
-    pub fn clear(&mut self) {
-        self.fiber.abandon();
-        self.fiber.trim();
+    pub fn clear(&mut self, common: &mut Common) {
+        self.strands.clear(&mut self.state, &mut common.pool);
+        self.strands.trim();
         self.state.clear();
     }
 
@@ -151,30 +187,32 @@ impl Instance {
         key: u64,
         arguments: &[u64],
         input_bytes: u64,
-        alignment: &mut Alignment,
+        common: &mut Common,
     ) -> Result<(), Error> {
-        self.results.fill(0);
         self.is_new = true;
         self.shown = 0;
+        self.repeated_rows = 0;
+        self.beginning = Beginning {
+            key,
+            arguments: arguments.as_ptr(),
+            input_bytes,
+        };
         machine.recorder.swap_state(&mut self.state);
         machine.recorder.begin_instance(key, input_bytes);
-        machine.recorder.set_floor(alignment.floor(self.is_new));
+        machine.recorder.let_fork();
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.begin(self.ticket.number);
         }
-        let job = Job {
-            entry: machine.entry,
-            recorder: machine.recorder,
-            arguments: arguments.as_ptr(),
-            results: self.results.as_mut_ptr(),
+        // SAFETY: the caller's promise.
+        let turn = unsafe {
+            let event = self.run(machine, common)?;
+            self.go_on(machine, event, common)?
         };
-        // SAFETY: the recorder is not touched before the fiber gives control back; the caller
-        // promises the arguments; the results have a slot for each of the program's.
-        let event = unsafe { self.fiber.run(job) }?;
-        self.settle(machine, event, alignment)
+        self.pause(machine, turn, common)
     }
 
-    /// Gives the instance what it waits for, and runs it until it waits again or is done.
+    /// Gives the instance what it waits for, and runs it until it waits again or is done. The decisions
+    /// are those of [`Instance::waits_for`] that are forced, in that order.
     ///
     /// # Safety
     ///
@@ -182,31 +220,70 @@ impl Instance {
     pub unsafe fn decide(
         &mut self,
         machine: &mut Machine<'_>,
-        bits: u32,
-        alignment: &mut Alignment,
+        decisions: &mut impl Iterator<Item = u32>,
+        common: &mut Common,
     ) -> Result<(), Error> {
-        let shown = match self.status {
-            Status::Forced { .. } => None,
-            Status::Shown(shown) => Some(shown),
-            _ => return Err(Error::Internal("a decision for nobody".to_owned())),
-        };
         machine.recorder.swap_state(&mut self.state);
         self.is_new = false;
         machine.recorder.continue_instance();
-        machine.recorder.set_floor(alignment.floor(self.is_new));
+        machine
+            .recorder
+            .set_floor(common.alignment.floor(self.is_new));
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.enter(self.ticket.number);
         }
-        // SAFETY: the caller's promise; what an instance shows is computed by the flush that it
-        // waited for.
-        let event = unsafe {
-            match (shown, &self.status) {
-                (Some(shown), _) => self.show(machine, shown),
-                (None, Status::Forced { force, .. }) => self.give(machine, *force, bits),
-                (None, _) => Err(Error::Internal("a decision for nobody".to_owned())),
+        let mut waiting = std::mem::take(&mut self.answered);
+        self.strands.take_waiting(&mut waiting);
+        let mut turn = Turn::Waits;
+        for (strand, wait) in waiting.drain(..) {
+            let bits = match wait {
+                Wait::Forced { .. } => decisions.next(),
+                // What is shown was fetched to be shown, and decides nothing.
+                Wait::Shown(_) => Some(0),
+            };
+            let bits = bits.ok_or_else(|| Error::Internal("too few decisions".to_owned()))?;
+            if !matches!(turn, Turn::Waits) {
+                continue;
             }
-        }?;
-        self.settle(machine, event, alignment)
+            self.strands
+                .switch_to(strand, machine.recorder.state_mut());
+            // SAFETY: the caller's promise; what an instance shows is computed by the flush that it
+            // waited for.
+            turn = unsafe {
+                let event = match wait {
+                    Wait::Forced { force, .. } => self.give(machine, force, bits),
+                    Wait::Shown(shown) => self.show(machine, shown),
+                }?;
+                self.go_on(machine, event, common)?
+            };
+        }
+        self.answered = waiting;
+        self.pause(machine, turn, common)
+    }
+
+    /// Runs the entry from its beginning until it needs the runtime.
+    ///
+    /// # Safety
+    ///
+    /// The arguments of the instance are there; its state is the recorder's.
+    unsafe fn run(
+        &mut self,
+        machine: &mut Machine<'_>,
+        common: &mut Common,
+    ) -> Result<Event, Error> {
+        self.results.fill(0);
+        machine
+            .recorder
+            .set_floor(common.alignment.floor(self.is_new));
+        let job = Job {
+            entry: machine.entry,
+            recorder: machine.recorder,
+            arguments: self.beginning.arguments,
+            results: self.results.as_mut_ptr(),
+        };
+        // SAFETY: the recorder is not touched before the fiber gives control back; the caller
+        // promises the arguments; the results have a slot for each of the program's.
+        unsafe { self.strands.fiber()?.run(job) }
     }
 
     /// Shows a value, if it was not shown before the instance began again, and goes on.
@@ -222,12 +299,10 @@ impl Instance {
             unsafe { shown.write(&self.id, machine.manifest, machine.executor, most_bytes)? };
         }
         if machine.recorder.is_late() {
-            self.fiber.abandon();
-            machine.recorder.stop_waiting(Stop::LATE);
-            return Ok(Event::Stopped);
+            return self.stop(machine, Stop::LATE);
         }
         // SAFETY: the caller's promise.
-        unsafe { self.fiber.resume(0) }
+        unsafe { self.strands.fiber()?.resume(0) }
     }
 
     /// # Safety
@@ -243,77 +318,155 @@ impl Instance {
             tracer.decision(force, bits);
         }
         if machine.recorder.is_late() {
-            self.fiber.abandon();
-            machine.recorder.stop_waiting(Stop::LATE);
-            return Ok(Event::Stopped);
+            return self.stop(machine, Stop::LATE);
         }
         let elem = machine.force_elem(force)?;
         if elem == Elem::F32 && f32::from_bits(bits).is_nan() {
-            self.fiber.abandon();
-            machine.recorder.stop_waiting(Stop {
+            let stop = Stop {
                 failure: Failure::NanDecision,
                 a: 0,
                 b: 0,
                 place: Place::Force(force),
-            });
-            return Ok(Event::Stopped);
+            };
+            return self.stop(machine, stop);
         }
         // SAFETY: the caller's promise.
-        unsafe { self.fiber.resume(bits) }
+        unsafe { self.strands.fiber()?.resume(bits) }
     }
 
-    /// Goes on until the instance needs what is not computed; then takes its state back.
-    fn settle(
+    /// The strand that runs waited, and is given up without going on.
+    fn stop(&mut self, machine: &mut Machine<'_>, stop: Stop) -> Result<Event, Error> {
+        self.strands.fiber()?.abandon();
+        machine.recorder.stop_waiting(stop);
+        Ok(Event::Stopped)
+    }
+
+    /// Goes on until all strands need what is not computed, or the instance is done.
+    ///
+    /// # Safety
+    ///
+    /// As [`Instance::decide`]; the instance's state is the recorder's.
+    unsafe fn go_on(
         &mut self,
         machine: &mut Machine<'_>,
         mut event: Event,
-        alignment: &mut Alignment,
-    ) -> Result<(), Error> {
-        self.status = loop {
-            match event {
-                Event::Forced { handle, force } => {
-                    let bucket = handle.bucket() as usize;
-                    match machine.recorder.is_computed(handle) {
-                        Some(false) => {
-                            if let Some(levels) = machine.recorder.levels(bucket) {
-                                alignment.learn(self.is_new, levels);
-                            }
-                            break Status::Forced { handle, force };
+        common: &mut Common,
+    ) -> Result<Turn, Error> {
+        loop {
+            let next = match event {
+                Event::Forced { handle, force } => match machine.recorder.is_computed(handle) {
+                    Some(false) => {
+                        let bucket = handle.bucket() as usize;
+                        if let Some(levels) = machine.recorder.levels(bucket) {
+                            common.alignment.learn(self.is_new, levels);
                         }
-                        Some(true) => {
-                            let bits = machine.decision(handle, force)?;
-                            // SAFETY: it is this instance that runs.
-                            event = unsafe { self.give(machine, force, bits) }?;
-                        }
-                        None => return Err(Error::Internal("a decision by no row".to_owned())),
+                        self.strands.wait(Wait::Forced { handle, force });
+                        None
                     }
-                }
+                    Some(true) => {
+                        let bits = machine.decision(handle, force)?;
+                        // SAFETY: it is this instance that runs.
+                        Some(unsafe { self.give(machine, force, bits) }?)
+                    }
+                    None => return Err(Error::Internal("a decision by no row".to_owned())),
+                },
                 Event::Shown { debug, slots } => {
                     let shown = Shown { debug, slots };
                     // SAFETY: the instance gave them just now, and is alive.
                     let is_computed = unsafe {
                         shown.is_computed(machine.manifest, machine.recorder, machine.executor)?
                     };
-                    if !is_computed {
-                        break Status::Shown(shown);
+                    match is_computed {
+                        // SAFETY: it is this instance that runs.
+                        true => Some(unsafe { self.show(machine, shown) }?),
+                        false => {
+                            self.strands.wait(Wait::Shown(shown));
+                            None
+                        }
                     }
-                    // SAFETY: it is this instance that runs.
-                    event = unsafe { self.show(machine, shown) }?;
                 }
-                Event::Finished => break Status::Finished,
-                Event::Stopped => match machine.recorder.abandon_instance() {
-                    (Stopped::Failure(stop), depth) => {
-                        break Status::Failed(machine.describe(&stop, depth));
-                    }
-                    (Stopped::BatchFull, depth) if self.is_alone => {
-                        break Status::Failed(machine.describe(&Stop::NO_BUCKET, depth));
-                    }
-                    (Stopped::OutOfMemory, _) if self.is_alone => {
-                        break Status::Failed(InstanceError::no_memory());
-                    }
-                    (Stopped::BatchFull | Stopped::OutOfMemory, _) => break Status::Crowded,
-                    (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
-                },
+                // SAFETY: it is this instance that runs, and asks for it.
+                Event::Forked(strand) => Some(unsafe {
+                    let pool = &mut common.pool;
+                    self.strands.fork(machine.recorder, pool, strand)?
+                }),
+                Event::Joined { scope } => {
+                    // SAFETY: it is the scope of the strand that runs.
+                    unsafe { self.strands.join(scope) };
+                    None
+                }
+                Event::Finished if self.strands.is_first() => {
+                    return Ok(Turn::Done(Status::Finished));
+                }
+                Event::Finished => {
+                    // SAFETY: its caller joins it, so that one has not ended.
+                    unsafe { self.strands.end(machine.recorder, &mut common.pool) };
+                    None
+                }
+                Event::Stopped => return self.stopped(machine),
+            };
+            let next = match next {
+                // SAFETY: it is this instance that runs.
+                None => unsafe { self.strands.next(machine.recorder) }?,
+                event => event,
+            };
+            event = match next {
+                Some(event) => event,
+                None => return Ok(Turn::Waits),
+            };
+        }
+    }
+
+    /// What becomes of an instance that stopped.
+    fn stopped(&mut self, machine: &mut Machine<'_>) -> Result<Turn, Error> {
+        Ok(Turn::Done(match machine.recorder.abandon_instance() {
+            // What is late is late without strands too.
+            (Stopped::Failure(stop), _)
+                if self.strands.has_forked() && stop.failure != Failure::TimeLimit =>
+            {
+                return Ok(Turn::BeginsAgain);
+            }
+            (Stopped::Failure(stop), depth) => Status::Failed(machine.describe(&stop, depth)),
+            (Stopped::BatchFull, depth) if self.is_alone => {
+                Status::Failed(machine.describe(&Stop::NO_BUCKET, depth))
+            }
+            (Stopped::OutOfMemory, _) if self.is_alone => {
+                Status::Failed(InstanceError::no_memory())
+            }
+            (Stopped::BatchFull | Stopped::OutOfMemory, _) => Status::Crowded,
+            (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
+        }))
+    }
+
+    /// The instance waits or is done, but where it has to begin again; then takes its state back.
+    fn pause(
+        &mut self,
+        machine: &mut Machine<'_>,
+        mut turn: Turn,
+        common: &mut Common,
+    ) -> Result<(), Error> {
+        if let Turn::BeginsAgain = turn {
+            // The first error in the order of the program is met where strands run one by one.
+            let state = machine.recorder.state_mut();
+            self.repeated_rows += state.computed_rows();
+            self.strands.clear(state, &mut common.pool);
+            self.shown_before = self.shown.max(self.shown_before);
+            self.shown = 0;
+            let Beginning {
+                key, input_bytes, ..
+            } = self.beginning;
+            machine.recorder.begin_again(key, input_bytes);
+            // SAFETY: it is the instance that runs, and its arguments stay until it is done.
+            turn = unsafe {
+                let event = self.run(machine, common)?;
+                self.go_on(machine, event, common)?
+            };
+        }
+        self.status = match turn {
+            Turn::Waits => Status::Waits,
+            Turn::Done(status) => status,
+            Turn::BeginsAgain => {
+                return Err(Error::Internal("an instance begins for ever".to_owned()));
             }
         };
         machine.recorder.pause_instance();

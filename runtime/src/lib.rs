@@ -70,6 +70,7 @@ mod shown;
 pub mod sink;
 pub mod slot;
 pub mod stats;
+mod strands;
 pub mod symbols;
 pub mod trace;
 mod validate;

@@ -53,7 +53,7 @@ use cohort_abi::manifest::Manifest;
 pub use buckets::Buckets;
 use costs::KernelCalls;
 use ghosts::ragged_inputs;
-pub use state::State;
+pub use state::{STRAND, State, StrandState};
 
 use crate::bump::Bump;
 use crate::failure::Stop;

@@ -3,7 +3,7 @@
 //! Each gets the context, which is the start of the [`Recorder`] that began the instance, so each
 //! may only be called while [`crate::fiber::Fiber::run`] runs that instance.
 
-use cohort_abi::{Context, symbols};
+use cohort_abi::{Context, StrandFn, symbols};
 
 use crate::device::sim;
 use crate::late::cohort_late;
@@ -17,6 +17,8 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::FAIL, cohort_fail as *const ()),
         (symbols::STEP, cohort_step as *const ()),
         (symbols::FORCE, cohort_force as *const ()),
+        (symbols::FORK, cohort_fork as *const ()),
+        (symbols::JOIN, cohort_join as *const ()),
         (symbols::GHOST, cohort_ghost as *const ()),
         (symbols::DEBUG, cohort_debug as *const ()),
         (symbols::STR_EQUAL, cohort_str_equal as *const ()),
@@ -87,6 +89,32 @@ pub unsafe extern "C" fn cohort_step(context: *mut Context, steps: u64) {
 pub unsafe extern "C" fn cohort_force(context: *mut Context, handle: u64, force: u32) -> u32 {
     // SAFETY: as in `cohort_record`; no reference to the recorder is held meanwhile.
     unsafe { Recorder::force(context.cast::<Recorder>(), handle, force) }
+}
+
+/// See [`symbols::FORK`].
+///
+/// # Safety
+///
+/// `context` is that of the running instance. The scope lives, and is touched by the strands alone, until
+/// [`cohort_join`] returns; what a strand reads of it is written.
+pub unsafe extern "C" fn cohort_fork(
+    context: *mut Context,
+    strand: StrandFn,
+    scope: *mut u64,
+    index: i64,
+) -> u32 {
+    // SAFETY: as in `cohort_record`; no reference to the recorder is held meanwhile.
+    unsafe { Recorder::fork(context.cast::<Recorder>(), strand, scope, index) }
+}
+
+/// See [`symbols::JOIN`].
+///
+/// # Safety
+///
+/// `context` is that of the running instance, and the scope one of the caller's.
+pub unsafe extern "C" fn cohort_join(context: *mut Context, scope: *mut u64) {
+    // SAFETY: as in `cohort_fork`.
+    unsafe { Recorder::join(context.cast::<Recorder>(), scope) }
 }
 
 /// See [`symbols::STR_EQUAL`].

@@ -202,4 +202,45 @@ def Cfb_GhostOp : Cfb_Op<"ghost", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+def Cfb_ForkOp : Cfb_Op<"fork", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "strands of the control program that wait side by side";
+  let description = [{
+    The regions, *strands*, do not need each other, and each may wait for a decision. They may run in any
+    order and by turns; what comes after the operation runs when all of them have ended. The results are
+    what the strands hand over, first to last. An error of an instance is the one that it meets first when
+    they run one after another.
+
+    - `cfb_fork_c1`: there are at least two strands.
+    - `cfb_fork_c2`: a strand has no arguments and ends in a `cfb.join`.
+    - `cfb_fork_c3`: the results' types are those of the joined values, first strand to last.
+
+    ```mlir
+    %a, %b = cfb.fork -> (i1, i1) ({
+      %p = cfb.force %x : !cfb.lazy<tensor<i1>> -> i1
+      cfb.join %p : i1
+    }, {
+      %q = func.call @settled(%y) : (!cfb.lazy<tensor<8xf32>>) -> i1
+      cfb.join %q : i1
+    })
+    ```
+
+    The elements of a `cfb.map` are strands where it has the attribute `cfb.fork`.
+  }];
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$strands);
+  let assemblyFormat = "attr-dict `->` custom<TypeList>(type($results)) ` ` `(` $strands `)`";
+  let hasVerifier = 1;
+}
+
+def Cfb_JoinOp : Cfb_Op<"join", [Pure, Terminator, ReturnLike, HasParent<"ForkOp">]> {
+  let summary = "ends a strand with its values";
+  let description = [{
+    ```mlir
+    cfb.join %h, %c : !cfb.lazy<tensor<28xf32>>, i1
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
 #endif // COHORT_CFB_BATCHED_OPS_TD

@@ -4,7 +4,7 @@
 use cohort_abi::Failure;
 use cohort_dialects::builder::{Builder, Val, arguments_of, operands_of, results_of};
 use cohort_dialects::types::{array_element, flatten};
-use melior::ir::{OperationRef, Type, ValueLike};
+use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{
     Predicate, allocate, allocate_slots, binary, compare, count_loop, i64_constant, i64_type,
@@ -12,6 +12,7 @@ use super::emit::{
 };
 use super::function::Lowering;
 use super::growth::growth;
+use crate::fork_join::STRANDS;
 use crate::ir::{blocks_of, op_key};
 use crate::pass::{Failed, Outcome, error};
 
@@ -138,6 +139,11 @@ impl<'c> Lowering<'c, '_> {
         }
         let result = self.new_array(b, length, width);
         step(b, self.runtime, length);
+        if source.has_attribute(STRANDS) {
+            self.map_strands(b, source, &types, (result, length))?;
+            self.bind_results(source, &[result]);
+            return Ok(());
+        }
         let body = blocks_of(source)[0];
         count_loop(b, length, &[], |b, index, _| {
             let mut elements = Vec::new();
@@ -243,7 +249,7 @@ fn element_base<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, width: usiz
     slot_address_at(b, array, offset)
 }
 
-fn load_element<'c>(
+pub fn load_element<'c>(
     b: &Builder<'c>,
     array: Val<'c>,
     index: Val<'c>,
@@ -257,7 +263,7 @@ fn load_element<'c>(
         .collect()
 }
 
-fn store_element<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, values: &[Val<'c>]) {
+pub fn store_element<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, values: &[Val<'c>]) {
     let base = element_base(b, array, index, values.len());
     for (value, slot) in values.iter().zip(1..) {
         store_slot(b, *value, slot_address(b, base, slot));

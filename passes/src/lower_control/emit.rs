@@ -10,6 +10,7 @@ use melior::ir::{
 };
 
 use super::Program;
+use super::strands::STRAND_TYPE;
 
 pub fn pointer<'c>(b: &Builder<'c>) -> Type<'c> {
     b.ty("!llvm.ptr")
@@ -226,6 +227,16 @@ pub fn declare_runtime(program: &Program<'_>) {
         (
             symbols::DEBUG,
             "(!llvm.ptr, i32, !llvm.ptr) -> ()",
+            "[\"nounwind\"]",
+        ),
+        (
+            symbols::FORK,
+            &format!("(!llvm.ptr, {STRAND_TYPE}, !llvm.ptr, i64) -> i32"),
+            "[\"nounwind\"]",
+        ),
+        (
+            symbols::JOIN,
+            "(!llvm.ptr, !llvm.ptr) -> ()",
             "[\"nounwind\"]",
         ),
         (

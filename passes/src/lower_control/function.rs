@@ -15,6 +15,7 @@ use super::emit::{
     Predicate, binary, call, compare, fail, function, i32_constant, i64_constant, i64_type,
     load_slot, module_end, pointer, slot_address, step, when,
 };
+use super::strands::scope_slots;
 use super::types::{lowered, lowered_value};
 use crate::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
 use crate::pass::{Failed, Outcome, error};
@@ -33,6 +34,8 @@ pub struct Lowering<'c, 'p> {
     pub runtime: Val<'c>,
     /// Room for the operands of a record.
     pub operand_slots: Option<Val<'c>>,
+    /// Room for the scope of strands.
+    pub scope_slots: Option<Val<'c>>,
     /// The depth at which the function was called, when it counts.
     depth: Option<Val<'c>>,
     /// What each value of the source became, a value a slot.
@@ -69,14 +72,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
     let b = function(&module, &symbol, &inputs, &result_types, &attributes);
 
     let arguments = arguments_of(b.block());
-    let mut lowering = Lowering {
-        runtime: arguments[0],
-        operand_slots: operand_slots(&b, program, source),
-        depth: None,
-        values: HashMap::new(),
-        in_place: HashSet::new(),
-        program,
-    };
+    let mut lowering = Lowering::new(&b, program, source, arguments[0]);
     lowering.bind_all(source, &arguments_of(body), &arguments[1..])?;
     if lowering.program.calls.is_called(&name) {
         lowering.count_call(&b);
@@ -99,8 +95,12 @@ fn operand_slots<'c>(
         "cfb.debug" => lowered_types(program, op, &operands_of(op)).map_or(0, |types| types.len()),
         _ => 0,
     };
-    let most = nested_ops(source).into_iter().map(slots).max();
-    let most = most.filter(|most| *most > 0)?;
+    stack_slots(b, nested_ops(source).into_iter().map(slots).max())
+}
+
+/// So many slots of the function's frame.
+pub fn stack_slots<'c>(b: &Builder<'c>, count: Option<usize>) -> Option<Val<'c>> {
+    let most = count.filter(|count| *count > 0)?;
     let count = i64_constant(b, most as i64);
     let element = melior::ir::attribute::TypeAttribute::new(i64_type(b)).into();
     Some(b.value_with(
@@ -111,7 +111,7 @@ fn operand_slots<'c>(
     ))
 }
 
-fn lowered_types<'c>(
+pub fn lowered_types<'c>(
     program: &Program<'c>,
     at: OperationRef<'c, 'c>,
     values: &[Val<'c>],
@@ -129,6 +129,26 @@ fn unsupported_type(at: OperationRef<'_, '_>, value: Val<'_>) -> Failed {
         at,
         &format!("not supported yet: a value of type {} here", value.r#type()),
     )
+}
+
+impl<'c, 'p> Lowering<'c, 'p> {
+    /// At the beginning of a function that is made of what `source` holds.
+    pub fn new(
+        b: &Builder<'c>,
+        program: &'p mut Program<'c>,
+        source: OperationRef<'c, 'c>,
+        runtime: Val<'c>,
+    ) -> Lowering<'c, 'p> {
+        Lowering {
+            runtime,
+            operand_slots: operand_slots(b, program, source),
+            scope_slots: scope_slots(b, program, source),
+            depth: None,
+            values: HashMap::new(),
+            in_place: HashSet::new(),
+            program,
+        }
+    }
 }
 
 impl<'c> Lowering<'c, '_> {
@@ -234,7 +254,7 @@ impl<'c> Lowering<'c, '_> {
         });
     }
 
-    /// Rebuilds the operations of a block at `b`. Returns what a `cfb.yield` at its end gives;
+    /// Rebuilds the operations of a block at `b`. Returns what a `cfb.yield` or `cfb.join` at its end gives;
     /// every other terminator is rebuilt itself.
     pub fn block(
         &mut self,
@@ -243,7 +263,7 @@ impl<'c> Lowering<'c, '_> {
     ) -> Result<Vec<Val<'c>>, Failed> {
         for operation in operations_of(source) {
             let b = b.at(operation.location());
-            if name_of(operation) == "cfb.yield" {
+            if matches!(name_of(operation).as_str(), "cfb.yield" | "cfb.join") {
                 return Ok(self.values(&operands_of(operation)));
             }
             self.operation(&b, operation)?;
@@ -297,6 +317,7 @@ impl<'c> Lowering<'c, '_> {
             "cfb.ghost" => self.ghost(b, source),
             "cfb.stack" => self.stack(b, source),
             "cfb.map" => self.map(b, source),
+            "cfb.fork" => self.fork(b, source),
             "cfb.fold" => self.fold(b, source),
             "scf.while" => self.while_(b, source),
             "arith.divsi" | "arith.remsi" => self.divide(b, source),

@@ -81,6 +81,21 @@ impl<'c> Chain<'c> {
                 }
                 Some(self.follow(maker, 0)? + 1)
             }
+            "cfb.fork" => {
+                // The strands' values stand one behind another.
+                let results = cohort_dialects::builder::results_of(maker);
+                let mut number = results
+                    .iter()
+                    .position(|result| key(*result) == key(version))?;
+                for strand in blocks_of(maker) {
+                    let join = operations_of(strand).pop()?;
+                    match number.checked_sub(join.operand_count()) {
+                        Some(rest) => number = rest,
+                        None => return self.follow(join, number),
+                    }
+                }
+                None
+            }
             name if is_choice(name) => {
                 let results = cohort_dialects::builder::results_of(maker);
                 let number = results

@@ -42,7 +42,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -85,6 +85,14 @@ pub struct OperandRef {
     /// be empty; one entry more than the bucket has rows. Otherwise unused, null.
     pub offsets: *const u32,
 }
+
+/// `strand(context, scope, index)`: a part of an instance that may run beside others of it. It reads what
+/// it needs from the scope, and writes there what it gives.
+///
+/// A *scope* is slots of the caller's frame, alive until all of its strands are joined. The first slot
+/// counts those that run and have not ended; it begins with 0, and the runtime alone changes it. The
+/// others are the program's. The index is any number that tells the strand which one it is.
+pub type StrandFn = unsafe extern "C" fn(*mut Context, *mut u64, i64);
 
 /// The part of the recorder that compiled code reads and writes itself; the recorder starts with it.
 #[repr(C)]
@@ -198,6 +206,12 @@ pub mod symbols {
     /// manifest's debugs. Suspends the instance when a row of it is not computed yet, until the next
     /// flush.
     pub const DEBUG: &str = "cohort_debug";
+    /// `(context, strand: StrandFn, scope: *mut u64, index: i64) -> i32`: begins a strand beside the caller,
+    /// which goes on when the strand ends or waits; gives 1. Where there is no room for it, or no use, it
+    /// gives 0, and the caller calls the strand itself.
+    pub const FORK: &str = "cohort_fork";
+    /// `(context, scope: *mut u64)`: suspends the caller until all strands of the scope have ended.
+    pub const JOIN: &str = "cohort_join";
     /// `(context, handle: u64, levels: u32) -> u64`: a handle of the same row that looks `levels`
     /// deeper, so that what reads it joins a later, larger batch.
     pub const GHOST: &str = "cohort_ghost";

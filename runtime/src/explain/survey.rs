@@ -7,6 +7,8 @@ use crate::schedule::graph::CallGraph;
 use crate::schedule::{Ready, Recorded};
 use crate::slot::Slot;
 
+use super::ways::Ways;
+
 /// How instances waited at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waits {
@@ -21,6 +23,7 @@ pub struct Waits {
 #[derive(Debug, Default)]
 pub struct Survey {
     graph: CallGraph,
+    ways: Ways,
     /// Of each kernel: the fewest launches, summed over flushes.
     fewest: Vec<u64>,
     /// Whether a flush was too large.
@@ -40,6 +43,7 @@ impl Survey {
     pub fn new(manifest: &Manifest) -> Survey {
         let operands = manifest.kernels.iter().map(|kernel| kernel.operands.len());
         Survey {
+            ways: Ways::new(manifest.kernels.len()),
             fewest: vec![0; manifest.kernels.len()],
             parameter_rows: operands.map(|count| vec![0; count]).collect(),
             is_parameter: manifest
@@ -54,13 +58,30 @@ impl Survey {
     }
 
     pub fn clear(&mut self) {
+        self.ways = Ways::new(self.fewest.len());
         self.fewest.fill(0);
         self.is_incomplete = false;
         self.parameter_rows.iter_mut().for_each(|rows| rows.fill(0));
         self.waits.fill(Waits::default());
     }
 
-    /// Of a kernel; `None` when a flush was too large to tell.
+    /// The fewest launches of a kernel that the dependencies of its calls allow.
+    pub fn allowed(&self, kernel: usize) -> Option<u64> {
+        self.ways.fewest(kernel)
+    }
+
+    /// Whoever comes now shares nothing with those before.
+    pub(crate) fn begin_batch(&mut self) {
+        self.ways.begin();
+    }
+
+    /// No row of these buckets can be read any more.
+    pub(crate) fn forget(&mut self, buckets: &[u32]) {
+        self.ways.forget(buckets);
+    }
+
+    /// The fewest launches of a kernel, given what was flushed together; `None` when a flush was too large
+    /// to tell.
     pub fn fewest(&self, kernel: usize) -> Option<u64> {
         (!self.is_incomplete).then(|| self.fewest[kernel])
     }
@@ -77,6 +98,7 @@ impl Survey {
 
     /// What a flush is about to compute.
     pub(crate) fn flush(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) {
+        self.ways.flush(recorded, buckets);
         self.graph.build(recorded, buckets);
         match self.graph.fewest_launches() {
             Some(fewest) => {
@@ -115,6 +137,7 @@ impl Survey {
     /// The flush computes calls of the kernel to be kept, in a launch of their own.
     pub(crate) fn keeps(&mut self, kernel: u32) {
         self.fewest[kernel as usize] += 1;
+        self.ways.add_alone(kernel as usize);
     }
 
     /// The flush took so many launches.

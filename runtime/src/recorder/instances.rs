@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::state::{Start, State};
-use super::{MAX_ROWS, Recorder, Stopped};
+use super::{Grouping, MAX_ROWS, Recorder, Stopped};
 use crate::draw;
 use crate::failure::Stop;
 
@@ -41,6 +41,7 @@ impl Recorder {
         state.rows_left = (MAX_ROWS / self.max_results) as i64;
         state.memory_left = self.limits.max_memory.saturating_sub(input_bytes);
         state.floor = 0;
+        state.may_fork = false;
         state.first_epoch = self.epoch;
         state.computed_rows = 0;
         state.tape = self.keeps_tapes.then(|| {
@@ -57,6 +58,25 @@ impl Recorder {
         self.begin_time();
         self.segments.push(self.log.len());
         self.stopped = None;
+    }
+
+    /// The strands of the running instance may run beside each other. Alone, no call gains by that.
+    pub fn let_fork(&mut self) {
+        self.state.may_fork = self.grouping != Grouping::Unbatched && self.tracer.is_none();
+    }
+
+    /// What belongs to the running instance.
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// The running instance begins again, as if it had not begun: its calls since the last flush were
+    /// taken back. Its time goes on.
+    pub fn begin_again(&mut self, key: u64, input_bytes: u64) {
+        let end = self.state.end_of_time();
+        self.state.memory.reset();
+        self.begin_instance(key, input_bytes);
+        self.state.time.end = end;
     }
 
     /// The instance whose state was just swapped in begins or goes on; its calls count from that

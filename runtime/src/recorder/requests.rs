@@ -1,10 +1,10 @@
 //! What else compiled code asks for: memory, steps, decisions, and to be given up.
 
-use cohort_abi::{Failure, Handle};
+use cohort_abi::{Failure, Handle, StrandFn};
 
 use super::{Recorder, Stopped};
 use crate::failure::{Place, Stop};
-use crate::fiber::{Event, Input};
+use crate::fiber::{Event, Input, Strand};
 
 impl Recorder {
     /// Memory of the instance; see [`cohort_abi::symbols::ALLOC`].
@@ -60,6 +60,49 @@ impl Recorder {
     pub(crate) unsafe fn debug(recorder: *mut Recorder, debug: u32, slots: *const u64) {
         // SAFETY: the caller's promise.
         unsafe { Recorder::wait(recorder, Event::Shown { debug, slots }) };
+    }
+
+    /// Begins a strand beside the caller; see [`cohort_abi::symbols::FORK`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Recorder::force`]; the scope lives until it is joined.
+    pub(crate) unsafe fn fork(
+        recorder: *mut Recorder,
+        function: StrandFn,
+        scope: *mut u64,
+        index: i64,
+    ) -> u32 {
+        // SAFETY: the caller's promise.
+        let state = unsafe { &(*recorder).state };
+        if !state.may_fork {
+            return 0;
+        }
+        // A place in this frame lies below all of the caller's, so there is no less left than that.
+        let here = &raw const function as u64;
+        let stack_left = here.saturating_sub(state.context.stack_limit);
+        let strand = Strand {
+            function,
+            scope,
+            index,
+            stack_left,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { Recorder::wait(recorder, Event::Forked(strand)) }
+    }
+
+    /// Waits for all strands of a scope; see [`cohort_abi::symbols::JOIN`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Recorder::force`]; the scope is one of the caller's.
+    pub(crate) unsafe fn join(recorder: *mut Recorder, scope: *mut u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if scope.read() != 0 {
+                Recorder::wait(recorder, Event::Joined { scope });
+            }
+        }
     }
 
     /// Gives control back until the instance goes on, with these bits.

@@ -15,6 +15,17 @@ pub(super) struct Start {
     pub memory: Mark,
 }
 
+/// In a tape, in place of a kernel: the calls of a strand, whose number follows.
+pub const STRAND: u64 = u64::MAX;
+
+/// What belongs to one strand of an instance while another one runs.
+#[derive(Debug, Default)]
+pub struct StrandState {
+    pub depth: u64,
+    pub stack_limit: u64,
+    pub tape: Option<Vec<u64>>,
+}
+
 /// What belongs to one instance while it runs or waits.
 #[repr(C)]
 #[derive(Debug)]
@@ -28,6 +39,8 @@ pub struct State {
     pub(super) time: Time,
     /// The order key from which its calls count.
     pub(super) floor: u64,
+    /// Whether its strands run beside each other; see [`crate::strands`].
+    pub(super) may_fork: bool,
     /// The epoch in which it began; see [`crate::sharing`].
     pub(super) first_epoch: u64,
     /// Rows of calls that were recorded before the last flush.
@@ -52,6 +65,7 @@ impl State {
             memory_left: 0,
             time: Time::default(),
             floor: 0,
+            may_fork: false,
             first_epoch: 0,
             computed_rows: 0,
             start: Start {
@@ -74,6 +88,32 @@ impl State {
     /// What was recorded of the instance, where gradients are wanted.
     pub fn take_tape(&mut self) -> Vec<u64> {
         self.tape.take().unwrap_or_default()
+    }
+
+    /// Exchanges what belongs to the strand that runs.
+    pub fn swap_strand(&mut self, of: &mut StrandState) {
+        let context = &mut self.context;
+        std::mem::swap(&mut context.depth, &mut of.depth);
+        std::mem::swap(&mut context.stack_limit, &mut of.stack_limit);
+        std::mem::swap(&mut self.tape, &mut of.tape);
+    }
+
+    /// The state of a strand that begins where the instance is, on a stack with that limit. Where calls
+    /// are kept for gradients, its own stand in its caller's place of that number.
+    pub fn fork(&mut self, stack_limit: u64, tape: u64) -> StrandState {
+        if let Some(own) = &mut self.tape {
+            own.extend([STRAND, tape, 0]);
+        }
+        StrandState {
+            depth: self.context.depth,
+            stack_limit,
+            tape: self.tape.is_some().then(Vec::new),
+        }
+    }
+
+    /// Steps that the instance may still take.
+    pub fn steps_left(&self) -> u64 {
+        self.context.steps_left + self.time.steps
     }
 
     /// Rows of calls that cannot be taken back any more, equal calls counted each.

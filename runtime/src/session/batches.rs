@@ -39,6 +39,9 @@ impl Session {
             let recorded = Instant::now();
             self.executor.release(&mut self.batch);
             self.batch.buckets.clear();
+            if let Some(survey) = self.executor.survey_mut() {
+                survey.begin_batch();
+            }
             let late = self.config.limits.max_time.map(|time| begin + time);
             match self.flush(late) {
                 Ok(()) => most = most.saturating_mul(2).min(self.batch_count()),
@@ -130,7 +133,10 @@ impl Session {
                     self.recorder.finish_instance();
                     self.outcomes.push(Ok(()));
                 }
-                Event::Forced { .. } | Event::Shown { .. } => {
+                Event::Forced { .. }
+                | Event::Shown { .. }
+                | Event::Forked(_)
+                | Event::Joined { .. } => {
                     let problem = "a decision in a program that has none";
                     return Err(Error::Internal(problem.to_owned()));
                 }

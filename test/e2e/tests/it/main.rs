@@ -16,6 +16,7 @@ mod edges;
 mod einsum;
 mod endings;
 mod error_order;
+mod fork_join;
 mod goldens;
 mod gradients;
 mod imports;
