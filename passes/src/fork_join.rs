@@ -37,13 +37,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{Builder, Val, name_of, operations_of, region_with_block, results_of};
+use cohort_dialects::builder::{
+    Builder, Val, name_of, operations_of, region_with_block, results_of,
+};
 use melior::{
     Context,
-    ir::{
-        Attribute, BlockRef, OperationRef, Region, Type, ValueLike,
-        operation::OperationLike,
-    },
+    ir::{Attribute, BlockRef, OperationRef, Region, Type, ValueLike, operation::OperationLike},
 };
 
 use crate::ir::{
@@ -268,8 +267,7 @@ impl<'c> Operations<'c> {
                 needs: Vec::new(),
             };
         }
-        let numbers: HashMap<usize, usize> =
-            all.iter().map(|op| op_key(*op)).zip(0..).collect();
+        let numbers: HashMap<usize, usize> = all.iter().map(|op| op_key(*op)).zip(0..).collect();
         let mut needs: Vec<Set> = Vec::with_capacity(all.len());
         for operation in &all {
             let mut own = Set::default();
@@ -318,7 +316,9 @@ impl<'c> Operations<'c> {
                         continue;
                     };
                     let needs_earlier = |number: &usize| {
-                        earlier.iter().any(|strand| self.needs[*number].meets(strand))
+                        earlier
+                            .iter()
+                            .any(|strand| self.needs[*number].meets(strand))
                     };
                     if group.iter().any(needs_earlier) {
                         forks.push(std::mem::take(&mut strands));
@@ -360,22 +360,35 @@ impl<'c> Operations<'c> {
         for number in rest().filter(|number| !self.needs[*number].meets(&all)) {
             move_before(self.all[number], self.all[first]);
         }
-        if all.iter().all(|number| self.effects[*number] != Effect::Waits) {
+        if all
+            .iter()
+            .all(|number| self.effects[*number] != Effect::Waits)
+        {
             return;
         }
         // What a strand needs of what it made goes with it.
-        let needed = self.needed(strands, rest().filter(|number| self.needs[*number].meets(&all)));
+        let needed = self.needed(
+            strands,
+            rest().filter(|number| self.needs[*number].meets(&all)),
+        );
         let mut regions = Vec::new();
         let mut handed: Vec<(Val<'c>, Vec<OperationRef<'c, 'c>>)> = Vec::new();
         let mut moves = Vec::new();
         for strand in strands {
             let mut members: Vec<usize> = strand.clone();
-            members.extend(needed.iter().filter(|number| self.needs[**number].meets(strand)));
+            members.extend(
+                needed
+                    .iter()
+                    .filter(|number| self.needs[**number].meets(strand)),
+            );
             members.sort_unstable();
             let inside: HashSet<usize> = members.iter().map(|n| op_key(self.all[*n])).collect();
             let (region, block) = region_with_block(&[], self.all[strand[0]].location());
             let mut joined = Vec::new();
-            for value in members.iter().flat_map(|number| results_of(self.all[*number])) {
+            for value in members
+                .iter()
+                .flat_map(|number| results_of(self.all[*number]))
+            {
                 let users = users_of(value).into_iter();
                 let (own, others): (Vec<_>, Vec<_>) =
                     users.partition(|user| is_within(*user, &inside));
@@ -405,8 +418,9 @@ impl<'c> Operations<'c> {
     /// Which of the operations without effects some strand needs.
     fn needed(&self, strands: &Strands, rest: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut needed = Vec::new();
-        let mut inside: HashSet<usize> =
-            (strands.iter().flatten()).map(|number| op_key(self.all[*number])).collect();
+        let mut inside: HashSet<usize> = (strands.iter().flatten())
+            .map(|number| op_key(self.all[*number]))
+            .collect();
         // Users come after what they use.
         let rest: Vec<usize> = rest.collect();
         for number in rest.into_iter().rev() {

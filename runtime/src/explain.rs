@@ -137,9 +137,7 @@ impl Explanation {
             failed: stats.failed,
             flushes: stats.flushes,
             kernel_launches: stats.kernel_launches,
-            fewest_launches: (0..launches.len())
-                .map(|index| survey.allowed(index))
-                .sum(),
+            fewest_launches: (0..launches.len()).map(|index| survey.allowed(index)).sum(),
             rows: stats.rows,
             mean_rows_per_launch: stats.mean_rows_per_launch,
             record_seconds: stats.record_seconds,

@@ -286,7 +286,10 @@ mod tests {
                 results: &mut result,
             };
             // SAFETY: the recorder is used by nothing else; one argument and one result.
-            assert!(matches!(unsafe { fiber.run(job) }.unwrap(), Event::Finished));
+            assert!(matches!(
+                unsafe { fiber.run(job) }.unwrap(),
+                Event::Finished
+            ));
             assert_eq!(result, bytes / 4096);
         };
         for _ in 0..2 {

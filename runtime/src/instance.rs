@@ -245,8 +245,7 @@ impl Instance {
             if !matches!(turn, Turn::Waits) {
                 continue;
             }
-            self.strands
-                .switch_to(strand, machine.recorder.state_mut());
+            self.strands.switch_to(strand, machine.recorder.state_mut());
             // SAFETY: the caller's promise; what an instance shows is computed by the flush that it
             // waited for.
             turn = unsafe {

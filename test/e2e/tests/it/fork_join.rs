@@ -35,8 +35,8 @@ const GROW: &str = "dim H
   type Tree = Cut | Node(f32, Tree, Tree)
   fn grow(h: f32[H], depth: i32, ends: [i32]) -> Tree {
     let p = sin(3.0 * (h @ v));
-    let left = if depth > 0 && p[0] > -0.5 { grow(sin(2.0 * (h @ a)), depth - 1, ends) } else { Cut };
-    let right = if depth > 0 && p[1] > -0.5 { grow(sin(2.0 * (h @ b)), depth - 1, ends) } else { Cut };
+    let left = if depth > 0 && p[0] > -0.9 { grow(sin(2.0 * (h @ a)), depth - 1, ends) } else { Cut };
+    let right = if depth > 0 && p[1] > -0.9 { grow(sin(2.0 * (h @ b)), depth - 1, ends) } else { Cut };
     Node(sum(h) + f32(ends[depth]), left, right)
   }
   fn main(x: f32[H], depth: i32, ends: [i32]) -> (Tree, f32) {
@@ -58,9 +58,9 @@ fn settling(counts: &[usize], most: usize, rng: &mut Rng) -> String {
 }
 
 fn growing(depths: &[usize], rng: &mut Rng) -> String {
-    let lines = depths.iter().map(|depth| {
+    let lines = depths.iter().enumerate().map(|(number, depth)| {
         let x = &vectors(1, rng)[0];
-        format!("{{\"x\": {x:?}, \"depth\": {depth}, \"ends\": [1, 2, 3, 4, 5, 6, 7]}}\n")
+        format!("{{\"id\": \"{number}\", \"x\": {x:?}, \"depth\": {depth}, \"ends\": [1, 2, 3, 4, 5, 6, 7]}}\n")
     });
     lines.collect()
 }
@@ -73,7 +73,10 @@ fn model(text: &str) -> Model {
 #[track_caller]
 fn check_lines(text: &str, input: &str, arguments: &[&str], code: i32) -> Vec<String> {
     let model = model(text);
-    let (with, without) = (model.compile(&[]), model.compile(&["--without", "fork-join"]));
+    let (with, without) = (
+        model.compile(&[]),
+        model.compile(&["--without", "fork-join"]),
+    );
     let call = without.batch_run().args(arguments);
     let expected = call.run(input).expect_code(code).lines();
     for composition in COMPOSITIONS {
@@ -106,10 +109,15 @@ fn elements_of_a_map_wait_side_by_side() {
     let outcome = model.batch_run().run(&input).expect_code(0);
     let record: Json = serde_json::from_str(&outcome.lines()[0]).expect("a record");
     let elements = record["output"].as_array().expect("an array");
-    let turns = elements.iter().map(|element| element[1].as_u64().expect("a number"));
+    let turns = elements
+        .iter()
+        .map(|element| element[1].as_u64().expect("a number"));
     let (most, all) = (turns.clone().max().unwrap_or(0), turns.sum::<u64>());
     assert!(all > 2 * most, "{record}");
-    let (with, without) = (flushes(&model, &input, &[]), flushes(&model, &input, &["--without", "fork-join"]));
+    let (with, without) = (
+        flushes(&model, &input, &[]),
+        flushes(&model, &input, &["--without", "fork-join"]),
+    );
     assert!(with <= most + 1, "{with} flushes for {most} turns");
     assert!(without + 16 >= all, "{without} flushes for {all} turns");
 }
@@ -118,9 +126,15 @@ fn elements_of_a_map_wait_side_by_side() {
 fn calls_that_decide_wait_side_by_side() {
     let input = growing(&[6], &mut Rng::new(4));
     let model = model(GROW);
-    let (with, without) = (flushes(&model, &input, &[]), flushes(&model, &input, &["--without", "fork-join"]));
+    let (with, without) = (
+        flushes(&model, &input, &[]),
+        flushes(&model, &input, &["--without", "fork-join"]),
+    );
     assert!(with <= 8, "{with} flushes for a tree of 7 levels");
-    assert!(without > 2 * with, "{without} flushes without strands, {with} with");
+    assert!(
+        without > 2 * with,
+        "{without} flushes without strands, {with} with"
+    );
 }
 
 #[test]
@@ -185,7 +199,11 @@ fn the_first_error_of_the_program_counts() {
     for ((line, of_oracle), (input, kind)) in lines.iter().zip(&oracle).zip(&cases) {
         for line in [line, of_oracle] {
             let record = Record::parse(line).expect("already checked");
-            let found = record.result.err().map(|error| error.kind).unwrap_or_default();
+            let found = record
+                .result
+                .err()
+                .map(|error| error.kind)
+                .unwrap_or_default();
             assert_eq!(found, *kind, "{line} of {input}");
         }
     }
@@ -225,7 +243,12 @@ fn what_is_shown_stays_in_the_order_of_the_program() {
     let input = "{\"x\": [0.5, -0.5, 0.25, 1.0], \"ks\": [3, 0, 5, 1]}\n";
     let shown = |way: &[&str]| {
         let compiled = model.compile(way);
-        compiled.batch_run().arg("--quiet").run(input).expect_code(0).stderr
+        compiled
+            .batch_run()
+            .arg("--quiet")
+            .run(input)
+            .expect_code(0)
+            .stderr
     };
     let lines = shown(&[]);
     assert_eq!(lines.lines().count(), 9, "{lines}");
