@@ -1,7 +1,7 @@
 //! Parts of an instance that do not need each other wait side by side, and nothing else changes by that: not a
 //! bit, not an error, not a limit, in no composition.
 
-use cohort_e2e::records::Record;
+use cohort_e2e::records::{Closeness, Record, compare_records};
 use cohort_e2e::{Model, Rng};
 use serde_json::Value as Json;
 
@@ -276,4 +276,69 @@ fn a_recursion_may_be_deep_and_have_many_strands() {
     let many = run(&line(20).repeat(1000));
     assert_eq!(many.len(), 1000);
     assert!(many.iter().all(|line| line.contains("42")), "{}", many[0]);
+}
+
+/// The calls of strands are gone over backwards as if they had run one after another.
+#[test]
+fn gradients_have_the_bits_of_strands_one_after_another() {
+    let text = "dim H
+      param w: f32[H, H]
+      fn settle(x: f32[H], most: i32) -> f32[H] {
+        let (h, _, _) = while go with (h = x, turns = 0, go = true) {
+          let h = sin(3.0 * (h @ w) + x);
+          (h, turns + 1, turns + 1 < most && sum(h) < 1.5)
+        };
+        h
+      }
+      fn both(x: f32[H], k: i32) -> f32[H] {
+        if k == 0 { x } else { both(settle(x, k), k - 1) + settle(x * 0.5, k + 2) }
+      }
+      fn main(xs: [f32[H]], most: i32) -> f32 {
+        let hs = map(xs, |x| settle(x, most) + both(x, 4));
+        sum(sum(hs) * both(fill([H], 0.25), 3))
+      }";
+    let input = settling(&[3, 0, 1, 16, 2], 9, &mut Rng::new(9));
+    let model = model(text);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("gradients");
+    let mut gradients = |composition: &[&str]| {
+        let call = model.batch_run().arg("--gradients").arg(&path);
+        call.args(composition).run(&input).expect_code(0);
+        std::fs::read(&path).expect("the gradients were written")
+    };
+    let expected = gradients(&["--no-batch"]);
+    for composition in COMPOSITIONS {
+        assert!(
+            gradients(composition) == expected,
+            "other bits: {composition:?}"
+        );
+    }
+}
+
+/// An array that a loop pushes to grows in place, also where a strand pushes.
+#[test]
+fn strands_may_push_to_an_array_that_a_loop_carries() {
+    let text = "dim H
+      param w: f32[H, H]
+      fn settle(x: f32[H], most: i32) -> i32 {
+        let (_, turns, _) = while go with (h = x, turns = 0, go = true) {
+          let h = sin(3.0 * (h @ w) + x);
+          (h, turns + 1, turns + 1 < most && sum(h) < 1.5)
+        };
+        turns
+      }
+      fn main(xs: [f32[H]], most: i32) -> ([i32], [i32]) {
+        for x in xs with (all: [i32] = [], long: [i32] = [7]) {
+          let n = len(long);
+          let long = if sum(x @ w) > 0.0 { push(long, settle(x, most)) } else { long };
+          let m = settle(x * 0.5, most);
+          let next = if sum(x) > 0.0 { push(push(all, n), m) } else { push(all, len(all)) };
+          (next, long)
+        }
+      }";
+    let input = settling(&[3, 0, 1, 16, 2, 28], 9, &mut Rng::new(10));
+    let lines = check_lines(text, &input, &[], 0);
+    let oracle = model(text).oracle_lines(&input);
+    compare_records(&oracle, &lines, Closeness::EachNumber(0.0))
+        .expect("the oracle finds the same");
 }
