@@ -163,8 +163,8 @@ impl Engine {
     /// Begins with nothing, whatever a run that ended with an error left behind.
     fn begin(&mut self, machine: &mut Machine<'_>, mut chunks: usize) -> Result<(), Error> {
         for mut instance in self.alive.drain(..) {
+            // It may have ended in the middle of a turn, so nothing of it but stacks is used again.
             instance.clear(&mut self.common);
-            self.idle.push(instance);
         }
         self.crowded.clear();
         self.taped.clear();

@@ -56,10 +56,17 @@ impl Pool {
         if self.made == MOST_FIBERS {
             return None;
         }
-        // Where the system has no other stack, there are enough.
-        let fiber = Fiber::new(self.stack_bytes).ok()?;
-        self.made += 1;
-        Some(fiber)
+        match Fiber::new(self.stack_bytes) {
+            Ok(fiber) => {
+                self.made += 1;
+                Some(fiber)
+            }
+            // The system has no other, so there are enough.
+            Err(_) => {
+                self.made = MOST_FIBERS;
+                None
+            }
+        }
     }
 }
 
