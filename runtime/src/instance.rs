@@ -144,7 +144,7 @@ impl Instance {
 
     /// Bytes that the control program allocated.
     pub fn held_bytes(&self) -> u64 {
-        self.state.held_bytes()
+        self.state.held_bytes() + self.strands.tape_bytes()
     }
 
     /// Rows that were computed for nothing, if it has no result.

@@ -287,6 +287,15 @@ impl Strands {
         }
     }
 
+    /// Bytes of the tapes of all strands but the one that runs.
+    pub fn tape_bytes(&self) -> u64 {
+        let parked = self.places.iter().flat_map(|place| &place.state.tape);
+        8 * parked
+            .chain(&self.tapes)
+            .map(|tape| tape.len() as u64)
+            .sum::<u64>()
+    }
+
     /// The calls of an instance that has ended, in the order of the program: those of each strand in its
     /// caller's place.
     pub fn tape(&mut self, first: Vec<u64>) -> Vec<u64> {
