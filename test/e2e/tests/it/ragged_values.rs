@@ -273,6 +273,20 @@ fn concatenations_behind_several_lengths() {
 }
 
 #[test]
+fn a_single_column_joins_others_and_replaces_none() {
+    check(
+        "fn main(u: f32[m, n, 4]) -> (f32[m, n], f32[m, n, 5], f32[m, n, 5]) {
+          let v = f32(argmax(concat(u, zeros([m, n, 1]), axis = 2), axis = 2));
+          let totals = cumsum(u, axis = 1);
+          let before = concat(ones([m, n, 1]), tanh(totals), axis = 2) * 2.0;
+          (v * reshape(sum(v, axis = 1), [m, 1]), before, concat(totals, ones([m, n, 1]), axis = 2))
+        }",
+        &[],
+        false,
+    );
+}
+
+#[test]
 fn recursions_follow_one_another() {
     check(
         "dim D

@@ -7,7 +7,7 @@ use super::{Call, Lanes, Memory};
 use crate::calls::parts::Window;
 use crate::cpu::lower_kernels::{
     emit::{Emitter, Width},
-    layout::LANES,
+    layout::{LANES, elem_bytes},
 };
 
 /// A range of a dim at run time: `count` entries from `first` on.
@@ -103,9 +103,12 @@ impl<'c> Call<'_, 'c> {
             .iter()
             .map(|range| self.variables.add(None, range.below))
             .collect();
-        // Trailing dims of one entry have no lanes, and where folds would gather, they have them.
+        // Trailing dims of one entry have no lanes, and where folds would gather, they have them. Lanes
+        // are stored side by side: one entry of several, as a part of a concatenation has, is not that.
         let lane = ranges.iter().rposition(|range| range.known != Some(1));
         let index: Vec<Index> = at.iter().map(|var| Index::var(*var)).collect();
+        let bytes = elem_bytes(self.graph.nodes[node].elem);
+        let lane = lane.filter(|dim| self.lane_stride(memory, &index, at[*dim]) == Some(bytes));
         let reads = self
             .graph
             .reads(node, &index, &|var| self.variables.below(var));
