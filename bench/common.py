@@ -61,7 +61,7 @@ def run_program(options, data, name, repetitions, *arguments, output=os.devnull)
         command += ["--threads", "1", "--stats", stats.name]
         command += ["--benchmark-repetitions", repetitions]
         run([*command, *arguments])
-        return json.load(stats)
+        return json.loads(Path(stats.name).read_text(encoding="utf-8"))
 
 
 def seconds_of(turns):

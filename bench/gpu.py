@@ -86,7 +86,7 @@ def run_ours(options, folder, batch, *arguments, output=os.devnull):
         if done.returncode != 0:
             said = done.stderr.strip() or f"batch-run ended with {done.returncode}"
             raise Refused(said.splitlines()[-1].removeprefix("error: "))
-        return json.load(stats)
+        return json.loads(Path(stats.name).read_text(encoding="utf-8"))
 
 
 def measure_ours(options, folder, batch):

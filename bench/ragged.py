@@ -175,7 +175,7 @@ def run_cohort(options, program, inputs, *arguments, threads, repetitions, outpu
         if done.returncode != 0:
             said = done.stderr.strip() or f"{command[0]} ended with {done.returncode}"
             raise Refused(said.splitlines()[0])
-        return json.load(stats)
+        return json.loads(Path(stats.name).read_text(encoding="utf-8"))
 
 
 def least_seconds(stats):

@@ -23,6 +23,7 @@ import control
 import costs
 import granularity
 import ragged
+import training
 import treelstm
 from common import RESULTS, ROOT
 from make_models import MODELS
@@ -34,6 +35,7 @@ PARTS = {
     "ablation": ("Each technique switched off", ablation),
     "granularity": ("Granularity and schedulers", granularity),
     "ragged": ("Tensors of differing lengths", ragged),
+    "training": ("Training", training),
     "costs": ("A recorded call and a suspension", costs),
 }
 

@@ -5,6 +5,12 @@ tensors that gradients flow through. In-place work and `out=`, which the peers o
 left out. The loss is the sum of the squares of all outputs.
 """
 
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
 import torch
 from torch import nn
 
@@ -178,3 +184,90 @@ PEERS = {
     "birnn": {"packed": PackedBirnn, "nn.RNN": RecurrentBirnn},
     "encoder": {"padded": PaddedTrainedEncoder, "packed": PackedTrainedEncoder},
 }
+
+
+# --- The TreeLSTM of examples/sst ---------------------------------------------------------------
+
+
+class SingleTree:
+    """The TreeLSTM of `train_torch.py` with its parameters, one tree and one node after another."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def loss(self, tree):
+        """The sum over the labelled nodes of a tree in PTB form, `(label, word)` or `(label, left, right)`."""
+        states, labels = [], []
+        self.state(tree, states, labels)
+        scores = self.model.dropout(torch.stack(states)) @ self.model.wo + self.model.bo
+        return nn.functional.cross_entropy(scores, torch.tensor(labels), reduction="sum")
+
+    def state(self, tree, states, labels):
+        model, (label, *parts) = self.model, tree
+        if len(parts) == 1:
+            c, o = (model.emb[parts[0]] @ model.wx + model.bx).chunk(2)
+            h = o.sigmoid() * c.tanh()
+        else:
+            (hl, cl), (hr, cr) = (self.state(part, states, labels) for part in parts)
+            i, fl, fr, o, u = (hl @ model.ul + hr @ model.ur + model.b).chunk(5)
+            c = i.sigmoid() * u.tanh() + fl.sigmoid() * cl + fr.sigmoid() * cr
+            h = o.sigmoid() * c.tanh()
+        states.append(h)
+        labels.append(label)
+        return h, c
+
+
+def train_trees(folder, mode, count, batch):
+    """The seconds of a pass of training over the first trees, by level or one by one."""
+    from ptb import normalise, read_trees, words
+    from train import FlatTree
+    from train_torch import TreeLstm, train_epoch
+
+    trees = read_trees(folder / "train.txt")
+    listed = sorted({normalise(word) for tree in trees for word in words(tree)})
+    numbers = {word: number for number, word in enumerate(["<unk>", *listed])}
+    model = TreeLstm(len(numbers), 300, 150, 5)
+    others = [parameter for name, parameter in model.named_parameters() if name != "emb"]
+    optimiser = torch.optim.Adagrad(
+        [{"params": [model.emb], "lr": 0.1}, {"params": others, "weight_decay": 1e-4}], lr=0.05
+    )
+    trees = trees[:count]
+    if mode == "level":
+        flat = [FlatTree(tree, numbers) for tree in trees]
+        train_epoch(model, optimiser, flat[:batch], batch)
+        began = time.perf_counter()
+        train_epoch(model, optimiser, flat, batch)
+        return time.perf_counter() - began
+
+    def numbered(tree):
+        if len(tree) == 2:
+            return tree[0], numbers[normalise(tree[1])]
+        return tree[0], numbered(tree[1]), numbered(tree[2])
+
+    trees = [numbered(tree) for tree in trees]
+    single = SingleTree(model)
+    began = time.perf_counter()
+    for start in range(0, len(trees), batch):
+        part = trees[start : start + batch]
+        optimiser.zero_grad()
+        for tree in part:
+            (single.loss(tree) / len(part)).backward()
+        optimiser.step()
+    return time.perf_counter() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description="One pass of training over trees in PyTorch")
+    parser.add_argument("folder", type=Path, help="with train.txt")
+    parser.add_argument("--mode", choices=("level", "single"), required=True)
+    parser.add_argument("--trees", type=int, required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    options = parser.parse_args()
+    for example in ("sst", "treelstm"):
+        sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / example))
+    torch.set_num_threads(1)
+    print(json.dumps(train_trees(options.folder, options.mode, options.trees, options.batch)))
+
+
+if __name__ == "__main__":
+    main()

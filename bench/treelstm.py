@@ -31,7 +31,7 @@ def run_ours(options, weights, trees, batch, *arguments):
         command += ["--weights", weights, "--input", trees, "--output", os.devnull, "--quiet"]
         command += ["--batch", batch, "--threads", 1, "--stats", stats.name]
         run([*command, "--benchmark-repetitions", options.repetitions, *arguments])
-        return json.load(stats)
+        return json.loads(Path(stats.name).read_text(encoding="utf-8"))
 
 
 def run_torch(mode, weights, trees, batch, repetitions):

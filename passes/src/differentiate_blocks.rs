@@ -36,6 +36,7 @@
 //! block that holds what has no derivative gets a function that says what and where, `{refused = "…"}`,
 //! and a program fails only where a gradient reaches it.
 
+mod contraction;
 mod emit;
 mod rules;
 mod saved;

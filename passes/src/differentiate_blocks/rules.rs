@@ -46,7 +46,7 @@ pub struct Backward<'c> {
 /// What has no derivative here.
 pub struct NoRule(pub String);
 
-type Rule = Result<(), NoRule>;
+pub(super) type Rule = Result<(), NoRule>;
 
 impl<'c> Backward<'c> {
     pub fn new(b: Builder<'c>, extents: Extents) -> Backward<'c> {
@@ -354,6 +354,7 @@ impl<'c> Backward<'c> {
                 self.add(of[0], product(&b, "batch_matmul", g, turned[1], &shapes[0]));
                 self.add(of[1], product(&b, "batch_matmul", turned[0], g, &shapes[1]));
             }
+            "linalg.generic" => return self.contraction(operation, result, g),
             _ => return Err(NoRule(format!("`{name}`"))),
         }
         // Products start from their last operand, which is a fill but where one is accumulated.
