@@ -12,7 +12,8 @@ use melior::ir::{Attribute, OperationRef, ValueLike};
 use super::emit::{Shape, broadcast, elementwise, full, sum_over, transpose};
 use super::rules::{Backward, NoRule, Rule};
 use super::sites::Site;
-use crate::extents::{Loops, Place, loops_of};
+use crate::cpu::lower_kernels::Place;
+use crate::extents::{Loops, loops_of};
 use crate::ir::{TensorType, defining_op, key, nested_ops};
 
 /// A value and the loop that each of its axes runs along.
