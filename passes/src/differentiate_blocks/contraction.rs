@@ -139,15 +139,20 @@ fn cotangent_of<'c>(
             .filter(|own| factor.loops.contains(own) && !both.contains(own))
             .collect()
     };
-    let left = [&both[..], &alone(g), &[inner]].concat();
-    let right = [&both[..], &[inner], &alone(other)].concat();
-    let product = contract(
-        b,
-        &reordered(b, g, &left),
-        &reordered(b, other, &right),
-        &kept,
-        &shape,
-    );
+    // The rows of the product are those loops that come first in it.
+    let place = |factor: &Factor<'c>| {
+        let first = alone(factor).first().copied();
+        kept.iter().position(|number| Some(*number) == first)
+    };
+    let [left, right] = match place(other) < place(g) {
+        true => [other, g],
+        false => [g, other],
+    };
+    let rows = [&both[..], &alone(left), &[inner]].concat();
+    let columns = [&both[..], &[inner], &alone(right)].concat();
+    let left = reordered(b, left, &rows);
+    let right = reordered(b, right, &columns);
+    let product = contract(b, &left, &right, &kept, &shape);
     let extra: Vec<usize> = (0..summed.len()).collect();
     sum_over(b, product, &shape, &extra)
 }
