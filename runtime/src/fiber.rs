@@ -286,10 +286,8 @@ mod tests {
                 results: &mut result,
             };
             // SAFETY: the recorder is used by nothing else; one argument and one result.
-            assert!(matches!(
-                unsafe { fiber.run(job) }.unwrap(),
-                Event::Finished
-            ));
+            let event = unsafe { fiber.run(job) };
+            assert!(matches!(event.unwrap(), Event::Finished));
             assert_eq!(result, bytes / 4096);
         };
         for _ in 0..2 {

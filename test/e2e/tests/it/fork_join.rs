@@ -301,7 +301,7 @@ fn gradients_have_the_bits_of_strands_one_after_another() {
     let model = model(text);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("gradients");
-    let mut gradients = |composition: &[&str]| {
+    let gradients = |composition: &[&str]| {
         let call = model.batch_run().arg("--gradients").arg(&path);
         call.args(composition).run(&input).expect_code(0);
         std::fs::read(&path).expect("the gradients were written")
