@@ -103,11 +103,11 @@ fn in_folds(
             continue;
         }
         if node == product {
-            let rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
+            let mut rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
             let is_own = |(dim, (index, shift)): (usize, (&Index, &i64))| {
                 *index == Index::var(dim).plus(&Index::constant(*shift))
             };
-            match (within, rows.map(is_own).all(|own| own)) {
+            match (within, rows.all(is_own)) {
                 (false, _) => {}
                 (true, true) => folded = Folded::ByRows,
                 (true, false) => return Folded::Otherwise,
