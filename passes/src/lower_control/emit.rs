@@ -87,6 +87,10 @@ pub fn load_slot<'c>(b: &Builder<'c>, address: Val<'c>, ty: Type<'c>) -> Val<'c>
         let slot = b.value("llvm.load", &[address], b.ty("i32"));
         return b.value("arith.trunci", &[slot], ty);
     }
+    if ty == b.ty("index") {
+        let slot = b.value("llvm.load", &[address], i64_type(b));
+        return index_cast(b, slot, "index");
+    }
     b.value("llvm.load", &[address], ty)
 }
 
@@ -104,6 +108,7 @@ fn slot_bits<'c>(b: &Builder<'c>, value: Val<'c>) -> Val<'c> {
             b.value("arith.extui", &[bits], i64_type(b))
         }
         "i1" | "i8" | "i32" => b.value("arith.extui", &[value], i64_type(b)),
+        "index" => index_cast(b, value, "i64"),
         _ => value,
     }
 }
