@@ -721,9 +721,34 @@ static LogicalResult verifyComputed(Operation *global, Attribute value) {
   return success();
 }
 
+/// A parameter that the weights file has under a name, or names, of its own.
+static LogicalResult verifyStored(Operation *global, Attribute value) {
+  auto type = global->getAttrOfType<TypeAttr>("type");
+  auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
+  if (global->getName().getStringRef() != "ml_program.global" || !tensor)
+    return global->emitOpError()
+           << "cfb_stored_c1: expected `cfb.stored` only on a global of tensor type";
+  auto stored = dyn_cast<DictionaryAttr>(value);
+  auto name = stored ? stored.getAs<StringAttr>("name") : StringAttr();
+  Attribute transposed = stored ? stored.get("transposed") : Attribute();
+  bool isKnown = name && (!transposed || isa<UnitAttr>(transposed)) &&
+                 stored.size() == (transposed ? 2u : 1u);
+  if (!isKnown)
+    return global->emitOpError() << "cfb_stored_c2: expected a `name` and perhaps `transposed`, but "
+                                    "got "
+                                 << value;
+  size_t axes = name.getValue().count("{}") + (transposed ? 2 : 0);
+  if (static_cast<size_t>(tensor.getRank()) < axes)
+    return global->emitOpError() << "cfb_stored_c3: expected at least " << axes
+                                 << " dims, but got " << tensor;
+  return success();
+}
+
 LogicalResult CfbDialect::verifyOperationAttribute(Operation *operation, NamedAttribute attribute) {
   if (attribute.getName() == "cfb.computed")
     return verifyComputed(operation, attribute.getValue());
+  if (attribute.getName() == "cfb.stored")
+    return verifyStored(operation, attribute.getValue());
   return success();
 }
 

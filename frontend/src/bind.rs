@@ -10,6 +10,7 @@ use crate::mono;
 use crate::program::{self, Elem, Program, Span};
 use crate::stack::with_deep_stack;
 use crate::stage;
+use crate::stored::are_own;
 use crate::suggest::nearest;
 use crate::types::elem_name;
 
@@ -71,7 +72,7 @@ impl Checked {
             diagnostics: Vec::new(),
         };
         binder.command_line(dims);
-        let pairs: Vec<(&Param, &Vec<u64>)> = binder.compare_ranks(weights);
+        let pairs: Vec<(&Param, Vec<u64>)> = binder.compare_ranks(weights);
         binder.solve(&pairs);
         binder.compare(&pairs);
         let fine = binder.diagnostics.is_empty();
@@ -137,52 +138,62 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The parameters that have a weight of the declared type and rank.
-    fn compare_ranks<'w>(
+    /// What the weights have of a parameter: by its own name, or by those of its `from`.
+    fn find(
         &mut self,
-        weights: &'w BTreeMap<String, (Elem, Vec<u64>)>,
-    ) -> Vec<(&'a Param, &'w Vec<u64>)> {
+        param: &Param,
+        weights: &BTreeMap<String, (Elem, Vec<u64>)>,
+        own: bool,
+    ) -> Option<(Elem, Vec<u64>)> {
+        let Some(stored) = param.stored.as_ref().filter(|_| !own) else {
+            return weights.get(&param.name.name).cloned();
+        };
+        match stored.find(weights) {
+            Ok(found) => found,
+            Err(problem) => {
+                let message = format!("the weights have no `{}` as declared", param.name.name);
+                self.diagnostics.push(
+                    Diagnostic::error("E0702", message)
+                        .at(&param.name.span, format!("declared from {stored}"))
+                        .note(problem),
+                );
+                None
+            }
+        }
+    }
+
+    /// The parameters that have a weight of the declared type and rank.
+    fn compare_ranks(
+        &mut self,
+        weights: &BTreeMap<String, (Elem, Vec<u64>)>,
+    ) -> Vec<(&'a Param, Vec<u64>)> {
         let mut pairs = Vec::new();
-        for param in &self.checked.items.params {
-            let Some((elem, shape)) = weights.get(&param.name.name) else {
+        let params = &self.checked.items.params;
+        let names = params.iter();
+        let names = names.map(|param| (param.name.name.as_str(), param.stored.as_ref()));
+        let own = are_own(names, weights);
+        for param in params {
+            let Some((elem, shape)) = self.find(param, weights, own) else {
                 continue;
             };
-            let found = shown_shape(*elem, shape);
-            let declared = self.declared(param);
-            if *elem != param.elem {
-                self.diagnostics.push(
-                    Diagnostic::error(
-                        "E0703",
-                        format!(
-                            "the weight `{}` holds {}",
-                            param.name.name,
-                            elem_name(*elem)
-                        ),
-                    )
-                    .at(
-                        &param.name.span,
-                        format!("declared `{declared}`, found `{found}`"),
-                    ),
-                );
+            let message = if elem != param.elem {
+                let problem = format!("holds {}", elem_name(elem));
+                Some(("E0703", problem))
             } else if shape.len() != param.shape.len() {
-                self.diagnostics.push(
-                    Diagnostic::error(
-                        "E0702",
-                        format!(
-                            "the weight `{}` has {}, not {}",
-                            param.name.name,
-                            plural(shape.len(), "dim"),
-                            param.shape.len()
-                        ),
-                    )
-                    .at(
-                        &param.name.span,
-                        format!("declared `{declared}`, found `{found}`"),
-                    ),
-                );
+                let dims = plural(shape.len(), "dim");
+                Some(("E0702", format!("has {dims}, not {}", param.shape.len())))
             } else {
+                None
+            };
+            let Some((code, problem)) = message else {
                 pairs.push((param, shape));
-            }
+                continue;
+            };
+            let (declared, found) = (self.declared(param), shown_shape(elem, &shape));
+            let place = format!("declared `{declared}`, found `{found}`");
+            let message = format!("the weight `{}` {problem}", param.name.name);
+            let diagnostic = Diagnostic::error(code, message).at(&param.name.span, place);
+            self.diagnostics.push(with_origin(diagnostic, param));
         }
         pairs
     }
@@ -199,7 +210,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds dims from axes with one unknown until no more can be learnt.
-    fn solve(&mut self, pairs: &[(&Param, &Vec<u64>)]) {
+    fn solve(&mut self, pairs: &[(&Param, Vec<u64>)]) {
         let mut learnt = true;
         while learnt {
             learnt = false;
@@ -229,7 +240,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Reports each weight whose shape is not the declared one, and why it is expected.
-    fn compare(&mut self, pairs: &[(&Param, &Vec<u64>)]) {
+    fn compare(&mut self, pairs: &[(&Param, Vec<u64>)]) {
         for (param, shape) in pairs {
             let expected: Vec<Option<Poly>> =
                 param.shape.iter().map(|dim| self.substitute(dim)).collect();
@@ -267,6 +278,7 @@ impl<'a> Binder<'a> {
                     joined(shape)
                 ),
             );
+            diagnostic = with_origin(diagnostic, param);
             let mut told = Vec::new();
             for axis in wrong {
                 for atom in param.shape[axis].atoms() {
@@ -329,6 +341,14 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// Says where the weight comes from, and that its shape was found there.
+fn with_origin(diagnostic: Diagnostic, param: &Param) -> Diagnostic {
+    match &param.stored {
+        Some(stored) => diagnostic.note(format!("it is declared from {stored}")),
+        None => diagnostic,
+    }
+}
+
 fn joined(shape: &[u64]) -> String {
     shape
         .iter()
@@ -337,7 +357,8 @@ fn joined(shape: &[u64]) -> String {
         .join(", ")
 }
 
-fn shown_shape(elem: Elem, shape: &[u64]) -> String {
+/// `f32[3, 4]`
+pub fn shown_shape(elem: Elem, shape: &[u64]) -> String {
     format!("{}[{}]", elem_name(elem), joined(shape))
 }
 
@@ -362,6 +383,7 @@ pub fn param_shape(param: &Param, values: &[u64]) -> Result<program::Param, Diag
             name: param.name.name.clone(),
             elem: param.elem,
             shape,
+            stored: param.stored.clone(),
             span: param.name.span.clone(),
         }),
         None => Err(Diagnostic::error(

@@ -49,10 +49,11 @@ pub fn dump_program(program: &Program) -> String {
         let dims: Vec<String> = param.shape.iter().map(u64::to_string).collect();
         let _ = writeln!(
             text,
-            "param {}: {}[{}]",
+            "param {}: {}[{}]{}",
             param.name,
             elem_name(param.elem),
-            dims.join(", ")
+            dims.join(", "),
+            (param.stored.as_ref()).map_or_else(String::new, |stored| format!(" from {stored}"))
         );
     }
     for adt in &program.adts {

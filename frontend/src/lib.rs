@@ -23,6 +23,7 @@ pub mod program;
 pub mod source;
 mod stack;
 mod stage;
+mod stored;
 mod suggest;
 mod syntax;
 mod types;

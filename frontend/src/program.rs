@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+pub use crate::stored::{Stored, are_own};
+
 /// A byte range in one source file; `file` is an index into the [`crate::source::Sources`].
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Span {
@@ -38,6 +40,8 @@ pub struct Param {
     pub name: String,
     pub elem: Elem,
     pub shape: Vec<u64>,
+    /// Where weights files have it, if not under its own name.
+    pub stored: Option<Stored>,
     pub span: Span,
 }
 

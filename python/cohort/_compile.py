@@ -21,6 +21,8 @@ from ._weights import Rename, Weights
 # What the file name of a kept artifact is made of changes with it.
 _CACHE_VERSION = 1
 _DIAGNOSTIC = re.compile(r"^error(?:\[(?P<code>\w+)\])?: (?P<message>.*)$", re.MULTILINE)
+# Another file's items; a comment may stand between the two words.
+_IMPORT = re.compile(rb'\bimport(?:\s|//[^\n]*)*"([^"\n]*)"')
 _PLACE = re.compile(r"┌─ (?P<file>.+):(?P<line>\d+):(?P<column>\d+)\s*$", re.MULTILINE)
 
 
@@ -132,6 +134,26 @@ def _shapes(data: str | bytes | None) -> bytes | None:
     return None if data is None else _weights.read_header(data)
 
 
+def _imported(path: str, source: bytes) -> list[bytes]:
+    """The texts of all files that a program imports, empty for one that cannot be read."""
+    known: dict[str, bytes] = {}
+    rest = [(path, source)]
+    while rest:
+        path, source = rest.pop()
+        for found in _IMPORT.findall(source):
+            other = os.path.join(os.path.dirname(path), os.fsdecode(found))
+            try:
+                if (real := os.path.realpath(other)) in known:
+                    continue
+                known[real] = b""
+                with open(other, "rb") as file:
+                    known[real] = file.read()
+            except (OSError, ValueError):
+                continue
+            rest.append((other, known[real]))
+    return list(known.values())
+
+
 def _key(tool: str, path: str, source: bytes, shapes: bytes | None, options: list[str]) -> str:
     status = os.stat(os.path.realpath(tool))
     about = [
@@ -143,7 +165,7 @@ def _key(tool: str, path: str, source: bytes, shapes: bytes | None, options: lis
         [platform.machine(), _processor()],
     ]
     key = hashlib.sha256(json.dumps(about).encode())
-    for part in (source, shapes or b""):
+    for part in (source, shapes or b"", *_imported(path, source)):
         key.update(len(part).to_bytes(8, "little"))
         key.update(part)
     return key.hexdigest()

@@ -170,7 +170,8 @@ class Engine:
 
     @property
     def stats(self) -> dict[str, int]:
-        """How many instances wait, run, are done, failed, were cancelled, late or refused."""
+        """How many instances wait, run, are done, failed, were cancelled, late or refused; how many `launches` of
+        kernels there were, and of how many `rows`: `rows / launches` says how much was computed together."""
         return dict(self._closed) if self._core is None and self._closed else self._open().stats()
 
     def _open(self) -> Any:

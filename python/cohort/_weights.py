@@ -100,13 +100,6 @@ def _readable(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
     return dtype, array.astype(_DTYPES[dtype], copy=False)
 
 
-def arrays(weights: str | bytes | None) -> dict[str, Tensor]:
-    """The tensors of what `prepare` gives."""
-    if weights is None:
-        return {}
-    return read(weights) if isinstance(weights, str) else _tensors("the weights", np.frombuffer(weights, np.uint8))
-
-
 def read(path: str) -> dict[str, Tensor]:
     """The tensors of a safetensors file, mapped; or of the files of an index or of a folder with one."""
     if os.path.isdir(path):

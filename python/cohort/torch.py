@@ -22,15 +22,6 @@ from ._model import Model
 __all__ = ["Module"]
 
 _TYPES = {"f32": "float32", "i32": "int32", "bool": "bool"}
-_STORED = {
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "F32": torch.float32,
-    "F64": torch.float64,
-    "I32": torch.int32,
-    "I64": torch.int64,
-    "BOOL": torch.bool,
-}
 
 
 class Module(torch.nn.Module):
@@ -58,14 +49,11 @@ class Module(torch.nn.Module):
         self._leaves = Leaves(model._manifest, model.types)
         self._sent: dict[str, _weights.Tensor] | None = None
         self._sent_as: object = None
-        weights = _weights.arrays(model._weights)
-        for param in model._manifest["params"]:
+        for param, data in zip(model._manifest["params"], model._core.parameters()):
             name, ty = param["name"], getattr(torch, _TYPES[param["elem"]])
-            stored = weights[name]
-            raw = torch.frombuffer(bytearray(stored.data) or bytearray(8), dtype=_STORED[stored.dtype])
-            count = int(np.prod(stored.shape, dtype=np.int64))
             # A copy, which the model's own weights do not change with.
-            tensor = raw[:count].to(ty, copy=True).reshape(stored.shape)
+            raw = torch.frombuffer(bytearray(data) or bytearray(8), dtype=ty)
+            tensor = raw[: int(np.prod(param["shape"], dtype=np.int64))].reshape(param["shape"])
             # Not by `register_parameter`: names of programs may be those of methods.
             if ty is torch.float32:
                 self._parameters[name] = torch.nn.Parameter(tensor)

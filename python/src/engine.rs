@@ -211,6 +211,8 @@ impl Engine {
             ("cancelled", stats.cancelled),
             ("late", stats.late),
             ("refused", stats.refused),
+            ("launches", stats.launches),
+            ("rows", stats.rows),
         ]))
     }
 

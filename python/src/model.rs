@@ -237,6 +237,15 @@ impl Model {
         Ok(())
     }
 
+    /// The bytes of each of the program's parameters, as it declares them.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let weights = locked(&self.parts).weights.clone();
+        let weights = weights.open().map_err(|error| exception(py, &error))?;
+        let params = weights.params(&self.manifest, true);
+        let params = params.map_err(|error| exception(py, &error))?;
+        Ok(params.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
+    }
+
     /// Starts an engine, with a session of its own.
     fn engine(
         &self,

@@ -47,7 +47,7 @@ impl Parts {
 }
 
 impl WeightsFrom {
-    fn open(&self) -> Result<Weights, Error> {
+    pub fn open(&self) -> Result<Weights, Error> {
         match self {
             WeightsFrom::None => Ok(Weights::none()),
             WeightsFrom::File(path) => Weights::open(path),

@@ -167,6 +167,7 @@ mod tests {
             name: String::new(),
             elem: Elem::I32,
             shape: vec![10, 2],
+            stored: None,
         });
         manifest.sources.push(Source::Table { param: 0, space: 0 });
         let row = Operand::Row { space: 0 };

@@ -1,22 +1,25 @@
-//! The weights file: safetensors, checked against what the program asks for.
+//! Weights: tensors of a safetensors file, or of several with an index, checked against what the program
+//! asks for.
 //!
-//! Its header is read when it is opened, the tensors when they are needed. They are read into memory
-//! and not mapped: a file that another process makes shorter meanwhile is an error, and no signal.
+//! They are read into memory and not mapped: a file that another process makes shorter meanwhile is an
+//! error, and no signal.
 
 mod convert;
+mod file;
+mod index;
+mod layout;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use cohort_abi::manifest::{Elem, Manifest};
-use safetensors::tensor::{Dtype, Metadata};
+use cohort_abi::manifest::{Elem, Manifest, Param, Stored};
+use safetensors::tensor::{Dtype, TensorInfo};
 
+use self::file::WeightsFile;
+pub use self::index::shards;
 use crate::error::Error;
-use crate::memory::AlignedBuffer;
 
 /// What a weights file says of a tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,80 +41,60 @@ impl WeightShapes {
     }
 }
 
-/// The bytes of all tensors.
-#[derive(Debug)]
-enum Data {
-    Read(AlignedBuffer),
-    /// From there on.
-    Shared(Arc<[u8]>, usize),
-}
-
-/// An open weights file.
+/// Open weights files.
 #[derive(Debug)]
 pub struct Weights {
     path: PathBuf,
-    metadata: Option<Metadata>,
-    /// Bytes of the tensors, which the file still has to give unless they are in `data`.
-    length: usize,
-    file: Option<File>,
-    data: OnceLock<Data>,
+    files: Vec<WeightsFile>,
+    /// By name, with the file that each is in.
+    tensors: BTreeMap<String, (usize, TensorInfo)>,
 }
-
-/// No header is longer, says the format.
-const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 impl Weights {
     /// For a program without parameters.
     pub fn none() -> Weights {
         Weights {
             path: PathBuf::new(),
-            metadata: None,
-            length: 0,
-            file: None,
-            data: OnceLock::new(),
+            files: Vec::new(),
+            tensors: BTreeMap::new(),
         }
     }
 
-    /// Opens a file; a pipe is read to its end.
+    /// Opens a safetensors file or, by an index of several or by the folder of one, those of a checkpoint.
     pub fn open(path: &Path) -> Result<Weights, Error> {
-        let cannot_open = |source| Error::OpenWeights {
-            path: path.to_owned(),
-            source,
-        };
-        let mut file = File::open(path).map_err(cannot_open)?;
-        let about = file.metadata().map_err(cannot_open)?;
-        if !about.is_file() {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(cannot_open)?;
-            return Weights::of(path, bytes.into());
-        }
-        let header = read_header(&mut file, about.len());
-        let (metadata, length) = header.map_err(|reason| bad(path, reason))?;
-        Ok(Weights {
-            path: path.to_owned(),
-            metadata: Some(metadata),
-            length,
-            file: Some(file),
-            data: OnceLock::new(),
-        })
+        let files = shards(path)?;
+        let files = files.iter().map(|path| WeightsFile::open(path));
+        Weights::of_files(path, files.collect::<Result<_, _>>()?)
     }
 
     /// A weights file that is in memory.
     pub fn from_bytes(bytes: Arc<[u8]>) -> Result<Weights, Error> {
-        Weights::of(Path::new(""), bytes)
+        Weights::of(Path::new(""), vec![(PathBuf::new(), bytes)])
     }
 
-    /// What was read of a file, whose path is for messages.
-    pub fn of(path: &Path, bytes: Arc<[u8]>) -> Result<Weights, Error> {
-        let header = read_header(&mut &bytes[..], bytes.len() as u64);
-        let (metadata, length) = header.map_err(|reason| bad(path, reason))?;
-        let start = bytes.len() - length;
+    /// What was read of the files that [`shards`] names, whose paths are for messages.
+    pub fn of(path: &Path, files: Vec<(PathBuf, Arc<[u8]>)>) -> Result<Weights, Error> {
+        let files = files
+            .into_iter()
+            .map(|(path, bytes)| WeightsFile::of(&path, bytes));
+        Weights::of_files(path, files.collect::<Result<_, _>>()?)
+    }
+
+    fn of_files(path: &Path, files: Vec<WeightsFile>) -> Result<Weights, Error> {
+        let mut tensors = BTreeMap::new();
+        for (number, file) in files.iter().enumerate() {
+            for (name, info) in file.metadata().tensors() {
+                if let Some((other, _)) = tensors.insert(name.clone(), (number, info.clone())) {
+                    let other: &WeightsFile = &files[other];
+                    let reason = format!("`{name}` is also in {}", other.path().display());
+                    return Err(file::bad(file.path(), reason));
+                }
+            }
+        }
         Ok(Weights {
             path: path.to_owned(),
-            metadata: Some(metadata),
-            length,
-            file: None,
-            data: OnceLock::from(Data::Shared(bytes, start)),
+            files,
+            tensors,
         })
     }
 
@@ -120,49 +103,64 @@ impl Weights {
         &self.path
     }
 
-    /// The bytes of all tensors.
-    fn data(&self) -> Result<&[u8], Error> {
-        if let (None, Some(file)) = (self.data.get(), &self.file) {
-            let data = read_data(&self.path, file, self.length)?;
-            // Who was faster read the same.
-            let _ = self.data.set(Data::Read(data));
+    /// Whether these are the program's own names for its parameters, as a trained file has them, and not
+    /// those by which it says that they are stored.
+    fn are_own(&self, manifest: &Manifest) -> bool {
+        let is_there = |name: &String| self.tensors.contains_key(name);
+        let stored = |param: &Param| {
+            let first = param.stored.as_ref()?.names(&param.shape).next()?;
+            is_there(&first).then_some(())
+        };
+        manifest.params.iter().all(|param| is_there(&param.name))
+            || manifest.params.iter().all(|param| stored(param).is_none())
+    }
+
+    /// The tensors that a parameter is read from.
+    fn source<'m>(&self, param: &'m Param, own: bool) -> Source<'m> {
+        let stored = param.stored.as_ref().filter(|_| !own);
+        let Some(stored) = stored else {
+            let names = vec![param.name.clone()];
+            return Source { stored, names };
+        };
+        // Of those that are missing one will do.
+        let mut names = Vec::new();
+        for name in stored.names(&param.shape) {
+            let is_there = self.tensors.contains_key(&name);
+            names.push(name);
+            if !is_there {
+                break;
+            }
         }
-        Ok(match self.data.get() {
-            None => &[],
-            Some(Data::Read(data)) => &data.bytes()[..self.length],
-            Some(Data::Shared(bytes, start)) => &bytes[*start..],
-        })
+        let stored = Some(stored);
+        Source { stored, names }
     }
 
     pub fn shapes(&self) -> BTreeMap<String, WeightShape> {
-        let Some(metadata) = &self.metadata else {
-            return BTreeMap::new();
-        };
-        metadata
-            .tensors()
-            .into_iter()
-            .map(|(name, info)| {
-                let found = WeightShape {
-                    dtype: file_type(info.dtype),
-                    elem: convert::elem_of(info.dtype),
-                    shape: info.shape.iter().map(|dim| *dim as u64).collect(),
-                };
-                (name, found)
-            })
-            .collect()
+        let each = self.tensors.iter().map(|(name, (_, info))| {
+            let found = WeightShape {
+                dtype: file_type(info.dtype),
+                elem: convert::elem_of(info.dtype),
+                shape: info.shape.iter().map(|dim| *dim as u64).collect(),
+            };
+            (name.clone(), found)
+        });
+        each.collect()
     }
 
     /// A sentence for each type of the file's that the program's parameters do not have.
     pub fn conversions(&self, manifest: &Manifest) -> Vec<String> {
         const MOST_NAMES: usize = 3;
         let mut converted: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+        let own = self.are_own(manifest);
         for param in &manifest.params {
-            let info = self
-                .metadata
-                .as_ref()
-                .and_then(|metadata| metadata.info(&param.name));
-            if let Some(info) = info.filter(|info| convert::is_converted(info.dtype)) {
-                let types = (file_type(info.dtype), dtype_name(param.elem));
+            // One name will do where a type is that of many layers.
+            let mut types: BTreeSet<String> = BTreeSet::new();
+            for name in self.source(param, own).names {
+                let info = self.tensors.get(&name).map(|(_, info)| info.dtype);
+                types.extend(info.filter(|ty| convert::is_converted(*ty)).map(file_type));
+            }
+            for ty in types {
+                let types = (ty, dtype_name(param.elem));
                 converted.entry(types).or_default().push(&param.name);
             }
         }
@@ -190,55 +188,19 @@ impl Weights {
     ) -> Result<Vec<Cow<'_, [u8]>>, Error> {
         let mut problems = Vec::new();
         let mut params = Vec::with_capacity(manifest.params.len());
-        let data = match manifest.params.is_empty() {
-            true => &[],
-            false => self.data()?,
-        };
+        let mut used = BTreeSet::new();
+        let own = self.are_own(manifest);
         for param in &manifest.params {
-            let expected = describe(dtype_name(param.elem), &param.shape);
-            let info = self
-                .metadata
-                .as_ref()
-                .and_then(|metadata| metadata.info(&param.name));
-            let Some(info) = info else {
-                problems.push(format!("`{}`: expected {expected}, found none", param.name));
-                continue;
-            };
-            let shape: Vec<u64> = info.shape.iter().map(|dim| *dim as u64).collect();
-            if convert::elem_of(info.dtype) != Some(param.elem) || shape != param.shape {
-                let found = describe(&file_type(info.dtype), &shape);
-                problems.push(format!(
-                    "`{}`: expected {expected}, found {found}",
-                    param.name
-                ));
-                continue;
-            }
-            let (begin, end) = info.data_offsets;
-            let bytes = data.get(begin..end);
-            // The metadata was checked: the length is that of the shape.
-            let Some(bytes) = bytes else {
-                problems.push(format!("`{}`: its bytes are not in the file", param.name));
-                continue;
-            };
-            match convert::converted(bytes, info.dtype) {
+            let source = self.source(param, own);
+            match self.param(param, &source) {
                 Ok(bytes) => params.push(bytes),
-                Err(inexact) => {
-                    let (elem, dtype) = (dtype_name(param.elem), file_type(info.dtype));
-                    let place = place_of(inexact.position, &shape);
-                    problems.push(format!(
-                        "`{}`: element {place} is {}, which {elem} does not hold exactly; the file \
-                         has {dtype}: store it as {elem}",
-                        param.name, inexact.value
-                    ));
-                }
+                Err(Wrong::Tensor(problem)) => problems.push(problem),
+                Err(Wrong::File(error)) => return Err(error),
             }
+            used.extend(source.names);
         }
         if !allow_unused {
-            let shapes = self.shapes();
-            let unused = shapes
-                .keys()
-                .filter(|name| manifest.params.iter().all(|param| param.name != **name));
-            for name in unused {
+            for name in self.tensors.keys().filter(|name| !used.contains(*name)) {
                 problems.push(format!(
                     "`{name}`: the program has no such parameter (allow it with \
                      --allow-unused-weights)"
@@ -254,83 +216,78 @@ impl Weights {
             Err(Error::WeightsMismatch { problems })
         }
     }
-}
 
-fn bad(path: &Path, reason: impl ToString) -> Error {
-    Error::BadWeights {
-        path: path.to_owned(),
-        reason: reason.to_string(),
-    }
-}
-
-/// Reads what a file of so many bytes begins with; the bytes of the tensors behind it are the rest.
-fn read_header(file: &mut impl Read, length: u64) -> Result<(Metadata, usize), String> {
-    if length == 0 {
-        return Err("the file is empty".to_owned());
-    }
-    let mut size = [0; 8];
-    let cannot_read = |error: io::Error| format!("its header cannot be read: {error}");
-    file.read_exact(&mut size).map_err(cannot_read)?;
-    let size = u64::from_le_bytes(size);
-    let rest = length
-        .checked_sub(8)
-        .and_then(|rest| rest.checked_sub(size));
-    let Some(rest) = rest.filter(|_| size <= MAX_HEADER_BYTES) else {
-        return Err(format!("a header of {size} bytes, in a file of {length}"));
-    };
-    let mut header = vec![0; size as usize];
-    file.read_exact(&mut header).map_err(cannot_read)?;
-    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| error.to_string())?;
-    check_places(&metadata, rest)?;
-    Ok((
-        metadata,
-        usize::try_from(rest).map_err(|error| error.to_string())?,
-    ))
-}
-
-/// That tensors lie one behind another, as long as their shapes say, and fill the file.
-fn check_places(metadata: &Metadata, length: u64) -> Result<(), String> {
-    let tensors = metadata.tensors();
-    let mut places: Vec<_> = tensors
-        .iter()
-        .map(|(name, info)| (info.data_offsets, name))
-        .collect();
-    places.sort_unstable();
-    let mut next = 0;
-    for ((begin, end), name) in places {
-        let info = tensors[name];
-        let elements = info
-            .shape
-            .iter()
-            .try_fold(1_usize, |all, dim| all.checked_mul(*dim));
-        let bits = elements.and_then(|elements| elements.checked_mul(info.dtype.bitsize()));
-        let fits = bits.is_some_and(|bits| {
-            Some(bits) == end.checked_sub(begin).and_then(|n| n.checked_mul(8))
-        });
-        if begin != next || !fits {
-            return Err(format!(
-                "`{name}` is not as long as its shape says, or not where it should be"
-            ));
+    /// The bytes of one parameter, of these tensors.
+    fn param(&self, param: &Param, source: &Source<'_>) -> Result<Cow<'_, [u8]>, Wrong> {
+        let Source { stored, names } = source;
+        let shape = stored.map_or_else(
+            || param.shape.clone(),
+            |stored| stored.shape_of_each(&param.shape),
+        );
+        let transposed = stored.is_some_and(|stored| stored.transposed);
+        // What is one tensor, and lies there as it is, is not copied.
+        let is_whole = names.len() == 1 && !transposed;
+        let mut whole = Vec::new();
+        for name in names {
+            let shown = match stored {
+                Some(_) => format!("`{name}`, for `{}`", param.name),
+                None => format!("`{name}`"),
+            };
+            let bytes = self.tensor(name, param.elem, &shape, &shown)?;
+            match is_whole {
+                true => return Ok(bytes),
+                false if transposed => {
+                    layout::transpose(&bytes, &shape, param.elem.bytes(), &mut whole);
+                }
+                false => whole.extend_from_slice(&bytes),
+            }
         }
-        next = end;
+        Ok(Cow::Owned(whole))
     }
-    match next as u64 == length {
-        true => Ok(()),
-        false => Err(format!(
-            "its tensors have {next} bytes, and {length} are there"
-        )),
+
+    /// The bytes of one tensor, in the program's type.
+    fn tensor(
+        &self,
+        name: &str,
+        elem: Elem,
+        expected: &[u64],
+        shown: &str,
+    ) -> Result<Cow<'_, [u8]>, Wrong> {
+        let wanted = describe(dtype_name(elem), expected);
+        let Some((file, info)) = self.tensors.get(name) else {
+            let problem = format!("{shown}: expected {wanted}, found none");
+            return Err(Wrong::Tensor(problem));
+        };
+        let shape: Vec<u64> = info.shape.iter().map(|dim| *dim as u64).collect();
+        if convert::elem_of(info.dtype) != Some(elem) || shape != expected {
+            let found = describe(&file_type(info.dtype), &shape);
+            let problem = format!("{shown}: expected {wanted}, found {found}");
+            return Err(Wrong::Tensor(problem));
+        }
+        let bytes = self.files[*file].bytes_of(info).map_err(Wrong::File)?;
+        convert::converted(bytes, info.dtype).map_err(|inexact| {
+            let (elem, dtype) = (dtype_name(elem), file_type(info.dtype));
+            let place = place_of(inexact.position, &shape);
+            Wrong::Tensor(format!(
+                "{shown}: element {place} is {}, which {elem} does not hold exactly; the file has \
+                 {dtype}: store it as {elem}",
+                inexact.value
+            ))
+        })
     }
 }
 
-/// Reads the bytes of the tensors.
-fn read_data(path: &Path, mut file: impl Read, length: usize) -> Result<AlignedBuffer, Error> {
-    let mut data = AlignedBuffer::zeroed(length, "the weights file")?;
-    let read = file.read_exact(&mut data.bytes_mut()[..length]);
-    read.map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => bad(path, "it became shorter while it was read"),
-        _ => bad(path, error),
-    })?;
-    Ok(data)
+/// The tensors of a parameter.
+struct Source<'m> {
+    /// As it is stored by other names than its own.
+    stored: Option<&'m Stored>,
+    names: Vec<String>,
+}
+
+/// Why a parameter cannot be read.
+enum Wrong {
+    Tensor(String),
+    File(Error),
 }
 
 /// An element type of safetensors as messages write it.

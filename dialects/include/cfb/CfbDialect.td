@@ -48,6 +48,21 @@ def Cfb_Dialect : Dialect {
     }
     ml_program.global private @computed_0(#ml_program.extern<tensor<4x3xf32>>) : tensor<4x3xf32> {cfb.computed = @compute_0}
     ```
+
+    #### Names of checkpoints
+
+    A parameter may be stored by another name than its own. `cfb.stored` on its `ml_program.global` says
+    by which: `name`, in which each `{}` stands for the numbers of one of the first axes, so that there is
+    a tensor for each, and `transposed` where the last two axes of each tensor are swapped. A weights file
+    that has no such tensor is asked for the parameter's own name.
+
+    - `cfb_stored_c1`: it is the attribute of an `ml_program.global` of tensor type.
+    - `cfb_stored_c2`: it is a dictionary of a string `name`, and perhaps the unit `transposed`.
+    - `cfb_stored_c3`: the tensor has a dim for each `{}`, and two more where it is transposed.
+
+    ```mlir
+    ml_program.global public @wq(#ml_program.extern<tensor<6x4x4xf32>>) : tensor<6x4x4xf32> {cfb.stored = {name = "layer.{}.query.weight", transposed}}
+    ```
   }];
   let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;

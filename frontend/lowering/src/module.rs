@@ -147,26 +147,25 @@ fn declare_adt<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, id: AdtId) {
 
 fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
     let ty = unit.types.tensor(param.elem, &known_shape(&param.shape));
-    let context = top.context();
-    top.at(unit.locations.of(&param.span)).op(
-        "ml_program.global",
-        &[],
-        &[],
-        &[
-            (
-                "sym_name",
-                StringAttribute::new(context, &param.name).into(),
-            ),
-            // The weights file must hold it whether it is used or not, so it may not be dropped.
-            (
-                "sym_visibility",
-                StringAttribute::new(context, "public").into(),
-            ),
-            ("type", TypeAttribute::new(ty).into()),
-            ("value", top.attr(&format!("#ml_program.extern<{ty}>"))),
-        ],
-        vec![],
-    );
+    let text = |text: &str| -> Attribute<'c> { StringAttribute::new(top.context(), text).into() };
+    let mut attributes = vec![
+        ("sym_name", text(&param.name)),
+        // The weights file must hold it whether it is used or not, so it may not be dropped.
+        ("sym_visibility", text("public")),
+        ("type", TypeAttribute::new(ty).into()),
+        ("value", top.attr(&format!("#ml_program.extern<{ty}>"))),
+    ];
+    if let Some(stored) = &param.stored {
+        let transposed = if stored.transposed {
+            ", transposed"
+        } else {
+            ""
+        };
+        let stored = format!("{{name = {}{transposed}}}", text(&stored.name));
+        attributes.push(("cfb.stored", top.attr(&stored)));
+    }
+    let place = top.at(unit.locations.of(&param.span));
+    place.op("ml_program.global", &[], &[], &attributes, vec![]);
 }
 
 fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Function, index: usize) {

@@ -3,13 +3,13 @@
 use super::aliases;
 use super::builtins::is_builtin;
 use super::items::{Const, ConstructorDecl, Items, Param, Signature, TypeDecl};
-use super::resolve::{Rule, TypeResolver, elem_named};
+use super::resolve::{Rule, TypeResolver, elem_named, plural};
 use crate::diagnostic::Diagnostic;
-use crate::program::{Literal, Span};
+use crate::program::{Literal, Span, Stored};
 use crate::source::PRELUDE_FILE;
 use crate::syntax::ast::{
-    ConstItem, ConstructorItem, ExprKind, FunctionItem, Ident, Item, Module, ParamItem, TypeItem,
-    UnaryOp,
+    ConstItem, ConstructorItem, ExprKind, FunctionItem, Ident, Item, Module, ParamItem, StoredItem,
+    TypeItem, UnaryOp,
 };
 use crate::types::{Dim, Ty};
 
@@ -370,16 +370,62 @@ fn declare_param(
                 .note("declare the dim: `dim H`"),
         );
     }
+    if let (Some(stored), Some(shape), true) = (&item.stored, &shape, fine) {
+        check_stored(item, stored, shape.len(), diagnostics);
+    }
     let index = items.params.len();
     items.params.push(Param {
         name: item.name.clone(),
         elem,
         shape: shape.unwrap_or_default(),
+        stored: item.stored.as_ref().map(|item| item.stored.clone()),
     });
     items
         .scope_mut(file)
         .params
         .insert(item.name.name.clone(), index);
+}
+
+/// That the type has an axis for each number of the names, and two that can be swapped.
+fn check_stored(
+    param: &ParamItem,
+    item: &StoredItem,
+    dims: usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let Stored { name, transposed } = &item.stored;
+    if *transposed && *name == param.name.name {
+        diagnostics.push(
+            Diagnostic::error("E0710", "a transposed tensor has another name than the parameter")
+                .at(&param.name.span, "choose another name")
+                .see(&item.span, "stored by this one")
+                .note("a file with the program's own names, as `batch-train` writes it, has it as declared"),
+        );
+    }
+    if name.is_empty() {
+        diagnostics.push(
+            Diagnostic::error("E0710", "a tensor of the weights has a name")
+                .at(&item.span, "empty")
+                .note("without `from` it is the parameter's own"),
+        );
+    }
+    let axes = item.stored.axes();
+    let needed = axes + if *transposed { 2 } else { 0 };
+    if dims < needed {
+        let mut why = Vec::new();
+        if axes > 0 {
+            why.push(format!("{} for `{{}}`", plural(axes, "dim")));
+        }
+        if *transposed {
+            why.push("2 dims that `.T` swaps".to_owned());
+        }
+        let expected = why.join(" and ");
+        let diagnostic =
+            Diagnostic::error("E0710", "the parameter has too few dims for its `from`")
+                .at(&item.span, format!("expected {expected}"))
+                .see(&param.ty.span, format!("found {}", plural(dims, "dim")));
+        diagnostics.push(diagnostic);
+    }
 }
 
 fn declare_function(

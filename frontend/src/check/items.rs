@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::dims::{Atom, Poly};
-use crate::program::{Elem, Literal, Span};
+use crate::program::{Elem, Literal, Span, Stored};
 use crate::source::PRELUDE_FILE;
 use crate::syntax::ast::Ident;
 use crate::types::{Names, Ty};
@@ -14,6 +14,7 @@ pub struct Param {
     pub name: Ident,
     pub elem: Elem,
     pub shape: Vec<Poly>,
+    pub stored: Option<Stored>,
 }
 
 #[derive(Clone, Debug)]

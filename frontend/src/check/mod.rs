@@ -36,7 +36,7 @@ use self::items::{Items, TypeDecl};
 pub(crate) use self::resolve::plural;
 use crate::diagnostic::Diagnostic;
 use crate::hir;
-use crate::program::{Elem, Span};
+use crate::program::{Elem, Span, Stored};
 use crate::source::{PRELUDE_FILE, Sources};
 use crate::stack::with_deep_stack;
 use crate::suggest::nearest;
@@ -72,7 +72,17 @@ pub struct ParamDecl {
     pub name: String,
     pub elem: Elem,
     pub shape: Vec<DimExpr>,
+    /// Where weights files have it, if not under its own name.
+    pub stored: Option<Stored>,
     pub span: Span,
+}
+
+impl ParamDecl {
+    /// Whether it is read from a tensor of that name, if that is there.
+    pub fn reads(&self, tensor: &str) -> bool {
+        let stored = self.stored.as_ref();
+        self.name == tensor || stored.is_some_and(|stored| stored.index_of(tensor).is_some())
+    }
 }
 
 /// `dim H`
@@ -235,6 +245,7 @@ fn param_decls(items: &Items) -> Vec<ParamDecl> {
             .iter()
             .map(|dim| DimExpr(dim.display(&|atom| items.atom_name(&[], atom))))
             .collect(),
+        stored: param.stored.clone(),
         span: param.name.span.clone(),
     };
     items.params.iter().map(decl).collect()

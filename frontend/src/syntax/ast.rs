@@ -3,7 +3,7 @@
 //! Every node that can nest carries its `depth`, one more than its deepest child's. The parser
 //! refuses a node that is too deep, which is what lets every later walk recurse without a check.
 
-use crate::program::Span;
+use crate::program::{Span, Stored};
 
 #[derive(Clone, Debug)]
 pub struct Ident {
@@ -42,6 +42,14 @@ pub struct ImportItem {
 pub struct ParamItem {
     pub name: Ident,
     pub ty: TypeExpr,
+    pub stored: Option<StoredItem>,
+}
+
+/// `from "layer.{}.weight".T`
+#[derive(Clone, Debug)]
+pub struct StoredItem {
+    pub stored: Stored,
+    pub span: Span,
 }
 
 #[derive(Clone, Debug)]

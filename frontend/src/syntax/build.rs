@@ -10,12 +10,12 @@ use lalrpop_util::ErrorRecovery;
 
 use super::ast::{
     Arg, Arm, BinaryOp, ConstructorItem, DimExpr, DimKind, DimOp, Expr, ExprKind, FieldItem, Ident,
-    IndexArg, LoopVar, Pattern, PatternKind, Statement, TypeExpr, TypeKind, UnaryOp,
+    IndexArg, LoopVar, Pattern, PatternKind, Statement, StoredItem, TypeExpr, TypeKind, UnaryOp,
 };
 use super::lexer::{Spanned, Token};
 use super::parser::syntax_error;
 use crate::diagnostic::Diagnostic;
-use crate::program::Span;
+use crate::program::{Span, Stored};
 
 /// The deepest tree that is accepted; a `let` counts as one level, as does each `+` of a sum.
 pub const MAX_DEPTH: u32 = 500;
@@ -76,6 +76,38 @@ impl<'t, 's> Builder<'t, 's> {
     /// Keeps the diagnostic of a mistake that the grammar recovered from.
     pub fn recovered(&self, recovery: Recovery<'_>) {
         self.report(syntax_error(self.file, self.tokens, recovery.error));
+    }
+
+    /// `from "name".T`, whose words are names elsewhere.
+    pub fn stored(
+        &self,
+        from: Ident,
+        start: usize,
+        text: &str,
+        transposed: Option<Ident>,
+        end: usize,
+    ) -> StoredItem {
+        let is_known = |word: &Ident, known: &str| {
+            if word.name != known {
+                let found = format!("expected `{known}`, found `{}`", word.name);
+                self.report(
+                    Diagnostic::error("E0110", found)
+                        .at(&word.span, "not known here")
+                        .note("a parameter that is stored by another name is written `param w: f32[D, H] from \"layer.weight\".T`"),
+                );
+            }
+        };
+        is_known(&from, "from");
+        if let Some(word) = &transposed {
+            is_known(word, "T");
+        }
+        StoredItem {
+            stored: Stored {
+                name: text.trim_matches('"').to_owned(),
+                transposed: transposed.is_some(),
+            },
+            span: self.span(start, end),
+        }
     }
 
     /// One more than the deepest child's depth, or `None`, reported once, where that is too deep.

@@ -1,7 +1,8 @@
 //! The syntax tree as text: the program again, laid out in one way, every operator in parentheses.
 
 use super::ast::{
-    DimExpr, DimKind, DimOp, FieldItem, Item, Module, Pattern, PatternKind, TypeExpr, TypeKind,
+    DimExpr, DimKind, DimOp, FieldItem, Item, Module, Pattern, PatternKind, StoredItem, TypeExpr,
+    TypeKind,
 };
 use super::dump_expr;
 
@@ -22,7 +23,11 @@ fn dump_item(item: &Item) -> String {
             let names: Vec<&str> = names.iter().map(|name| name.name.as_str()).collect();
             format!("dim {}", names.join(", "))
         }
-        Item::Param(param) => format!("param {}: {}", param.name.name, dump_type(&param.ty)),
+        Item::Param(param) => {
+            let from = |item: &StoredItem| format!(" from {}", item.stored);
+            let from = param.stored.as_ref().map(from).unwrap_or_default();
+            format!("param {}: {}{from}", param.name.name, dump_type(&param.ty))
+        }
         Item::Const(item) => {
             format!(
                 "let {} = {}",

@@ -26,6 +26,19 @@ fn items_need_no_separators() {
 }
 
 #[test]
+fn a_parameter_may_be_stored_by_another_name() {
+    insta::assert_snapshot!(dumped("dim L, D param from: f32[L, D, D] from \"layer.{}.weight\".T
+        param T: f32[D] from \"bias\" fn main(x: f32[D]) -> f32[D] { x + T }"), @r#"
+    dim L, D
+    param from: f32[L, D, D] from "layer.{}.weight".T
+    param T: f32[D] from "bias"
+    fn main(x: f32[D]) -> f32[D] {
+      (x + T)
+    }
+    "#);
+}
+
+#[test]
 fn operators_bind_as_usual() {
     insta::assert_snapshot!(
         dumped("fn main(a: f32) -> f32 { !a || -a + b @ c * d < e - f - g && h % 2 == 0 }"), @r"

@@ -172,7 +172,7 @@ fn described<'c>(
     described.map_err(|message| error(function, &message))
 }
 
-fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>> {
+pub fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>> {
     let name = melior::StringRef::new(name);
     // SAFETY: the attribute is alive, and it is asked for its kind before it is read.
     unsafe {

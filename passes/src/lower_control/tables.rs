@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cohort_abi::gpu::GpuKernel;
 use cohort_abi::manifest::{
     Adt, Computed, Constant, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Operand, Param,
-    Source, Space, Type as ManifestType,
+    Source, Space, Stored, Type as ManifestType,
 };
 use cohort_dialects::builder::name_of;
 use cohort_dialects::location::{caller_elsewhere, file_line_col};
@@ -16,6 +16,7 @@ use melior::ir::{
     operation::OperationLike,
 };
 
+use super::gradients::entry;
 use super::types::{elem_of, tuple_elements};
 use crate::gpu::lower_kernels_to_gpu::{
     ATTRIBUTE as GPU_ATTRIBUTE, descriptions as gpu_descriptions,
@@ -512,7 +513,23 @@ fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
     let Some((elem, shape)) = described else {
         return Err(error(global, "not supported yet: a parameter of this type"));
     };
-    Ok(Param { name, elem, shape })
+    Ok(Param {
+        name,
+        elem,
+        shape,
+        stored: stored_of(global),
+    })
+}
+
+/// The names under which a weights file has a global, `cfb.stored`.
+fn stored_of(global: OperationRef<'_, '_>) -> Option<Stored> {
+    let attribute = global.attribute("cfb.stored").ok()?;
+    let member = |name: &str| entry(attribute, name);
+    let name = StringAttribute::try_from(member("name")?).ok()?;
+    Some(Stored {
+        name: name.value().to_owned(),
+        transposed: member("transposed").is_some(),
+    })
 }
 
 /// The elements of an array attribute; none when there is no such attribute.

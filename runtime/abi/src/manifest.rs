@@ -182,6 +182,58 @@ pub struct Param {
     pub name: String,
     pub elem: Elem,
     pub shape: Vec<u64>,
+    /// Where a weights file has it, if not under its own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Stored>,
+}
+
+/// The names under which a parameter is stored, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// Each `{}` stands for the numbers of one of the parameter's first axes: there is a tensor for each.
+    pub name: String,
+    /// The last two axes of each tensor are swapped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transposed: bool,
+}
+
+impl Stored {
+    /// How many of the parameter's first axes are numbers in names.
+    pub fn axes(&self) -> usize {
+        self.name.matches("{}").count()
+    }
+
+    /// The name of each tensor of a parameter of this shape, in its order.
+    pub fn names(&self, shape: &[u64]) -> impl Iterator<Item = String> {
+        let lengths = &shape[..self.axes().min(shape.len())];
+        let count = lengths.iter().copied().fold(1, u64::saturating_mul);
+        (0..count).map(move |number| self.name_of(number, lengths))
+    }
+
+    /// The name of the tensor of that number, where the last of the axes counts fastest.
+    fn name_of(&self, mut number: u64, lengths: &[u64]) -> String {
+        let index = lengths.iter().rev().map(|length| {
+            let here = number % length;
+            number /= length;
+            here
+        });
+        let index: Vec<u64> = index.collect();
+        let mut pieces = self.name.split("{}");
+        let mut name = pieces.next().unwrap_or_default().to_owned();
+        for (here, piece) in index.iter().rev().zip(pieces) {
+            name += &format!("{here}{piece}");
+        }
+        name
+    }
+
+    /// The shape of each tensor of a parameter of this shape.
+    pub fn shape_of_each(&self, shape: &[u64]) -> Vec<u64> {
+        let mut each = shape.get(self.axes()..).unwrap_or_default().to_vec();
+        if let (true, [.., rows, columns]) = (self.transposed, each.as_mut_slice()) {
+            std::mem::swap(rows, columns);
+        }
+        each
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -43,6 +43,7 @@ impl Calls {
             name: String::new(),
             elem: cohort_abi::manifest::Elem::I32,
             shape: vec![8, 2],
+            stored: None,
         });
         manifest
             .sources

@@ -72,11 +72,13 @@ pub fn tree_manifest() -> Manifest {
                 name: "emb".to_owned(),
                 elem: Elem::F32,
                 shape: vec![WORDS as u64, WIDTH as u64],
+                stored: None,
             },
             Param {
                 name: "w".to_owned(),
                 elem: Elem::F32,
                 shape: vec![WIDTH as u64, WIDTH as u64],
+                stored: None,
             },
         ],
         spaces: vec![Space {

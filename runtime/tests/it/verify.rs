@@ -190,6 +190,7 @@ fn differentiated() -> Manifest {
             name: "w".to_owned(),
             elem: Elem::F32,
             shape: vec![WIDTH as u64],
+            stored: None,
         }],
         spaces: vec![
             Space {

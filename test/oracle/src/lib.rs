@@ -41,4 +41,4 @@ pub use stream::{Record, StreamSummary, parse};
 pub use sums::{Cotangents, GradientSum};
 pub use tensor::{Data, Tensor};
 pub use value::Value;
-pub use weights::{parse_weights, read_weights, unused_weights, weight_shapes};
+pub use weights::{named_weights, parse_weights, read_weights, unused_weights, weight_shapes};

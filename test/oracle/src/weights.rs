@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use cohort_frontend::program::{Elem, Program};
+use cohort_frontend::program::{Elem, Param, Program, Stored, are_own};
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors};
 
@@ -84,7 +84,16 @@ pub fn weight_shapes(weights: &BTreeMap<String, Tensor>) -> BTreeMap<String, (El
 
 /// The names of the tensors that the program does not declare.
 pub fn unused_weights(program: &Program, weights: &BTreeMap<String, Tensor>) -> Vec<String> {
-    let is_used = |name: &String| program.params.iter().any(|param| param.name == *name);
+    let own = program_has(program, weights);
+    let is_used = |name: &String| {
+        program.params.iter().any(|param| match &param.stored {
+            Some(stored) if !own => stored.index_of(name).is_some_and(|index| {
+                let lengths = index.iter().zip(&param.shape);
+                lengths.into_iter().all(|(number, length)| number < length)
+            }),
+            _ => param.name == *name,
+        })
+    };
     weights
         .keys()
         .filter(|name| !is_used(name))
@@ -92,34 +101,115 @@ pub fn unused_weights(program: &Program, weights: &BTreeMap<String, Tensor>) -> 
         .collect()
 }
 
+/// Whether the weights have the parameters by the program's names.
+fn program_has(program: &Program, weights: &BTreeMap<String, Tensor>) -> bool {
+    let names = program.params.iter();
+    let names = names.map(|param| (param.name.as_str(), param.stored.as_ref()));
+    are_own(names, weights)
+}
+
+/// What the weights have of the program's parameters, by their names and as they are declared. Those that
+/// are missing are left out.
+pub fn named_weights(
+    program: &Program,
+    weights: &BTreeMap<String, Tensor>,
+) -> Result<BTreeMap<String, Tensor>, WeightsError> {
+    let own = program_has(program, weights);
+    let mut named = BTreeMap::new();
+    for param in &program.params {
+        let tensor = match param.stored.as_ref().filter(|_| !own) {
+            None => weights.get(&param.name).cloned(),
+            Some(stored) => joined(stored, param, weights)?,
+        };
+        if let Some(tensor) = tensor {
+            named.insert(param.name.clone(), tensor);
+        }
+    }
+    Ok(named)
+}
+
+/// One parameter of a tensor for each of its first indices; none where the weights have none of them.
+fn joined(
+    stored: &Stored,
+    param: &Param,
+    weights: &BTreeMap<String, Tensor>,
+) -> Result<Option<Tensor>, WeightsError> {
+    if !weights.keys().any(|name| stored.index_of(name).is_some()) {
+        return Ok(None);
+    }
+    let axes = stored.axes();
+    let shape: Vec<usize> = param.shape.iter().map(|length| *length as usize).collect();
+    let mut each = shape[axes..].to_vec();
+    if let (true, [.., rows, columns]) = (stored.transposed, each.as_mut_slice()) {
+        std::mem::swap(rows, columns);
+    }
+    let mut data = empty(param.elem);
+    for name in stored.names(&param.shape) {
+        let Some(tensor) = weights.get(&name) else {
+            return Err(WeightsError::Missing { name });
+        };
+        check(&name, tensor, param.elem, &each)?;
+        let order = order(&each, stored.transposed);
+        match (&mut data, &tensor.data) {
+            (Data::F32(all), Data::F32(one)) => all.extend(order.map(|place| one[place])),
+            (Data::I32(all), Data::I32(one)) => all.extend(order.map(|place| one[place])),
+            (Data::Bool(all), Data::Bool(one)) => all.extend(order.map(|place| one[place])),
+            _ => {}
+        }
+    }
+    Ok(Some(Tensor {
+        shape,
+        data,
+        doubtful: Vec::new(),
+    }))
+}
+
+/// The place in the file of each element, in the program's order.
+fn order(shape: &[usize], transposed: bool) -> impl Iterator<Item = usize> {
+    let count: usize = shape.iter().product();
+    let (rows, columns) = match *shape {
+        [.., rows, columns] if transposed => (rows, columns),
+        _ => (1, count.max(1)),
+    };
+    (0..count).map(move |place| {
+        let (matrix, within) = (place / (rows * columns), place % (rows * columns));
+        matrix * rows * columns + (within % rows) * columns + within / rows
+    })
+}
+
 /// The value of each of the program's parameters.
 pub(crate) fn bind(
     program: &Program,
-    mut weights: BTreeMap<String, Tensor>,
+    weights: BTreeMap<String, Tensor>,
 ) -> Result<Vec<Value>, WeightsError> {
+    let mut weights = named_weights(program, &weights)?;
     let mut params = Vec::new();
     for param in &program.params {
         let name = param.name.clone();
         let Some(tensor) = weights.remove(&name) else {
             return Err(WeightsError::Missing { name });
         };
-        let shape = param.shape.iter().map(|&length| length as usize).collect();
-        if tensor.elem() != param.elem || tensor.shape != shape {
-            let declared = Tensor {
-                shape,
-                data: empty(param.elem),
-                doubtful: Vec::new(),
-            };
-            let (expected, found) = (declared.describe(), tensor.describe());
-            return Err(WeightsError::Mismatch {
-                name,
-                expected,
-                found,
-            });
-        }
+        let shape: Vec<usize> = param.shape.iter().map(|&length| length as usize).collect();
+        check(&name, &tensor, param.elem, &shape)?;
         params.push(Value::tensor(tensor));
     }
     Ok(params)
+}
+
+fn check(name: &str, tensor: &Tensor, elem: Elem, shape: &[usize]) -> Result<(), WeightsError> {
+    if tensor.elem() == elem && tensor.shape == shape {
+        return Ok(());
+    }
+    let declared = Tensor {
+        shape: shape.to_vec(),
+        data: empty(elem),
+        doubtful: Vec::new(),
+    };
+    Err(WeightsError::Mismatch {
+        name: name.to_owned(),
+        expected: declared.describe(),
+        found: tensor.describe(),
+    })
 }
 
 fn empty(elem: Elem) -> Data {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cohort_abi::manifest;
 use cohort_frontend::program::{Elem, Program};
 use cohort_frontend::{Checked, Diagnostic, Sources};
+use cohort_oracle::Tensor;
 use cohort_runtime::{WeightShape, Weights};
 use melior::{Context, ir::Module};
 
@@ -53,6 +54,26 @@ pub fn open_weights(path: Option<&Path>) -> Result<Option<Arc<Weights>>, Stop> {
     weights.map_err(|error| Stop::usage(error.to_string()))
 }
 
+/// Weights as the runtime has them, and as the oracle has.
+pub type BothWeights = (Arc<Weights>, BTreeMap<String, Tensor>);
+
+/// Reads weights for both the compiler and the oracle, each file once.
+pub fn read_weights(path: &Path) -> Result<BothWeights, Stop> {
+    let usage = |error: cohort_runtime::Error| Stop::usage(error.to_string());
+    let (mut files, mut tensors) = (Vec::new(), BTreeMap::new());
+    for file in cohort_runtime::weights::shards(path).map_err(usage)? {
+        let bytes = crate::text::read(&file)?;
+        files.push((file, bytes.into()));
+    }
+    let weights = Weights::of(path, files.clone()).map_err(usage)?;
+    for (file, bytes) in &files {
+        let parsed = cohort_oracle::parse_weights(bytes);
+        tensors
+            .extend(parsed.map_err(|error| Stop::usage(format!("{}: {error}", file.display())))?);
+    }
+    Ok((Arc::new(weights), tensors))
+}
+
 /// A program whose types are right.
 pub struct Source {
     pub sources: Sources,
@@ -86,7 +107,7 @@ impl Source {
                     Some(manifest::Elem::F32) => Elem::F32,
                     Some(manifest::Elem::I32) => Elem::I32,
                     Some(manifest::Elem::Bool) => Elem::Bool,
-                    _ if self.checked.params().iter().any(|param| param.name == name) => {
+                    _ if self.checked.params().iter().any(|param| param.reads(&name)) => {
                         return Err(Stop::usage(format!(
                             "in {}: `{name}` has elements of type {dtype}; weights are f32 (also stored as \
                              f16, bf16 or f64), i32 (also as i64) or bool",

@@ -1,19 +1,18 @@
 //! `--oracle`: the same files through the f64 interpreter.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use cohort_frontend::check_loss;
-use cohort_oracle::{Cotangents, Limits, Oracle, StreamSummary, parse_weights, unused_weights};
-use cohort_runtime::{Stats, Weights};
+use cohort_oracle::{Cotangents, Limits, Oracle, StreamSummary, unused_weights};
+use cohort_runtime::Stats;
 
 use super::args::Arguments;
 use super::files::Input;
 use super::gradients::Gradients;
 use super::watch::Watch;
-use super::{files, stop, summarise, write_stats};
-use crate::compile::source::{Dims, Source, report};
+use super::{files, summarise, write_stats};
+use crate::compile::source::{Dims, Source, read_weights, report};
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{Document, Lines};
 
@@ -26,12 +25,8 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let source = Source::check(&arguments.model.path, &bytes, arguments.model.entry())?;
     let (mut shapes, mut weights) = (None, BTreeMap::new());
     if let Some(path) = &arguments.model.weights {
-        let bytes = crate::text::read(path)?;
-        shapes = Some(Arc::new(
-            Weights::of(path, bytes.clone().into()).map_err(stop)?,
-        ));
-        weights = parse_weights(&bytes)
-            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        let (read, tensors) = read_weights(path)?;
+        (shapes, weights) = (Some(read), tensors);
     }
     let program = source.bind(&Dims::new(shapes, &arguments.model.dims)?, false)?;
     let compile_seconds = begin.elapsed().as_secs_f64();

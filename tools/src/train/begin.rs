@@ -1,20 +1,18 @@
 //! The program, and what its parameters begin with.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use cohort_frontend::check_loss;
 use cohort_frontend::program::{self, Elem, ExprKind};
 use cohort_lowering::walk::each_expr;
-use cohort_oracle::{Data as Numbers, Tensor, parse_weights};
-use cohort_runtime::Weights;
+use cohort_oracle::{Data as Numbers, Tensor, named_weights, unused_weights};
 use cohort_train::init::Rules;
 use cohort_train::parameters::describe;
 use cohort_train::{Data, Parameter, Parameters, fingerprint};
 
 use super::args::Arguments;
 use super::stop;
-use crate::compile::source::{Dims, Source, report};
+use crate::compile::source::{Dims, Source, read_weights, report};
 use crate::exit::Stop;
 
 /// A program with one entry.
@@ -33,13 +31,8 @@ pub struct Given {
 pub fn dims(arguments: &Arguments) -> Result<Given, Stop> {
     let (mut shapes, mut tensors) = (None, BTreeMap::new());
     if let Some(path) = &arguments.weights {
-        let bytes = crate::text::read(path)?;
-        let weights = Weights::of(path, bytes.clone().into());
-        shapes = Some(Arc::new(
-            weights.map_err(|error| Stop::usage(error.to_string()))?,
-        ));
-        tensors = parse_weights(&bytes)
-            .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        let (read, all) = read_weights(path)?;
+        (shapes, tensors) = (Some(read), all);
     }
     Ok(Given {
         dims: Dims::new(shapes, &arguments.dims)?,
@@ -80,11 +73,7 @@ pub fn parameters(
 ) -> Result<Parameters, Stop> {
     let rules = Rules::new(&arguments.init).map_err(stop)?;
     let declared = &program.program.params;
-    let unused = given
-        .tensors
-        .keys()
-        .filter(|name| declared.iter().all(|p| p.name != **name));
-    let unused: Vec<String> = unused.cloned().collect();
+    let unused = unused_weights(&program.program, &given.tensors);
     if !arguments.allow_unused_weights && !unused.is_empty() {
         return Err(Stop::usage(format!(
             "the program has no parameter {}; allow it with --allow-unused-weights",
@@ -92,11 +81,13 @@ pub fn parameters(
         )));
     }
     check_size(&program.program)?;
+    let given = named_weights(&program.program, &given.tensors)
+        .map_err(|error| Stop::usage(error.to_string()))?;
     let tables = tables(&program.program);
     let each = declared.iter().zip(tables).map(|(declared, is_table)| {
         let shape: Vec<usize> = declared.shape.iter().map(|&length| length as usize).collect();
         let name = declared.name.clone();
-        let data = match given.tensors.get(&name) {
+        let data = match given.get(&name) {
             Some(tensor) => of_file(declared, &shape, tensor)?,
             None if declared.elem == Elem::F32 => {
                 Data::F32(rules.of(&name, &shape).values(arguments.seed, &name, &shape))

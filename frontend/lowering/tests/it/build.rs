@@ -155,6 +155,7 @@ impl Test {
             name: name.to_owned(),
             elem,
             shape,
+            stored: None,
             span: place(),
         });
         expr(ExprKind::Param(ParamId(self.program.params.len() - 1)), ty)

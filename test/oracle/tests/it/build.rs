@@ -141,6 +141,7 @@ pub fn with_param(mut program: Program, name: &str, elem: Elem, shape: &[u64]) -
         name: name.to_string(),
         elem,
         shape: shape.to_vec(),
+        stored: None,
         span: Span::default(),
     });
     program
