@@ -269,11 +269,11 @@ impl<'c> Graph<'c> {
     fn for_reductions(&self) -> Vec<bool> {
         let mut found = vec![false; self.kinds.len()];
         for number in (0..found.len()).rev() {
-            let name = name_of(self.operations[number]);
-            let is_elementwise = name.starts_with("arith.") || name.starts_with("math.");
+            let operation = self.operations[number];
+            let folds = loops_of(operation).is_some_and(|loops| loops.folds.contains(&true));
             let for_one = || self.users[number].iter().any(|user| found[*user]);
             found[number] = self.kinds[number] == Kind::Calls
-                && (name == "linalg.reduce" || is_elementwise && for_one());
+                && (name_of(operation) == "linalg.reduce" || !folds && for_one());
         }
         found
     }

@@ -60,11 +60,15 @@ pub fn bits_of(value: Attribute<'_>) -> Option<(Vec<u32>, bool)> {
     })
 }
 
+/// Of all elements, or of one that stands for all.
 fn dense_bits(dense: &DenseElementsAttribute<'_>, elem: Elem) -> Vec<u32> {
     let raw = dense.to_raw();
     // SAFETY: the attribute is alive, its element type is known, and positions are in range.
     unsafe {
-        let count = mlir_sys::mlirElementsAttrGetNumElements(raw);
+        let count = match mlir_sys::mlirDenseElementsAttrIsSplat(raw) {
+            true => 1,
+            false => mlir_sys::mlirElementsAttrGetNumElements(raw),
+        };
         (0..count as isize)
             .map(|index| match elem {
                 Elem::F32 => mlir_sys::mlirDenseElementsAttrGetFloatValue(raw, index).to_bits(),

@@ -135,3 +135,15 @@ fn recursion_that_records_nothing_counts_steps() {
         assert!(records[1].result.is_ok(), "{}", outcome.describe());
     }
 }
+
+/// A constant of more elements than there are places is one that is repeated.
+#[test]
+fn constants_of_any_size_are_one_element() {
+    let text = "fn main(x: f32[3]) -> f32 {
+          sum(sum(zeros([2000000000, 2000000000]), axis = 1)) + sum(x)
+        }";
+    let model = Model::from_text(text, &[], &mut Rng::new(88));
+    let outcome = BatchRun::new(&model.source).run("{\"x\": [1.0, 2.0, 3.5]}\n");
+    assert_eq!(outcome.code, 0, "{}", outcome.describe());
+    assert!(outcome.output.contains("6.5"), "{}", outcome.describe());
+}

@@ -114,6 +114,23 @@ fn products_are_computed_once_to_be_sorted() {
     check_lines(&model, &to_text(&lines), false);
 }
 
+/// What is compared lies in several parts of a concatenation, with views before it.
+#[test]
+fn slices_over_the_seam_of_a_concatenation_are_sorted() {
+    let text = "fn main(u: f32[m, n, 4]) -> f32[m, 1, n, 4] {
+          let v = relu(reshape(u, [m, 1, n, 4]) + 0.1);
+          sort(concat(v, v)[.., .., .., 1..5], axis = 2)
+        }";
+    let mut rng = Rng::new(87);
+    let model = Model::from_text(text, &[], &mut rng);
+    let mut instances = Instances::new(&model.program, 4);
+    let lines = [0, 1, 3, 28].map(|length| {
+        instances.lengths_from(&[length]);
+        instances.instance(&format!("i{length}"), Shape::Smallest, &mut rng)
+    });
+    check_lines(&model, &to_text(&lines), false);
+}
+
 #[test]
 fn the_largest_are_picked_with_their_indices() {
     for length in [3, 28, 257] {
