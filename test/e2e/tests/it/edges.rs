@@ -2,7 +2,7 @@
 //! ones that compute nothing for ever.
 
 use cohort_e2e::tools::run;
-use cohort_e2e::{Model, Rng};
+use cohort_e2e::{BatchRun, Model, Rng};
 
 use crate::language::check;
 
