@@ -197,24 +197,31 @@ class SingleTree:
 
     def loss(self, tree):
         """The sum over the labelled nodes of a tree in PTB form, `(label, word)` or `(label, left, right)`."""
+        # One look-up a tree: its gradient has all rows of the table, each time.
+        rows = iter(self.model.emb[torch.tensor(words_of(tree))].unbind())
         states, labels = [], []
-        self.state(tree, states, labels)
+        self.state(tree, rows, states, labels)
         scores = self.model.dropout(torch.stack(states)) @ self.model.wo + self.model.bo
         return nn.functional.cross_entropy(scores, torch.tensor(labels), reduction="sum")
 
-    def state(self, tree, states, labels):
+    def state(self, tree, rows, states, labels):
         model, (label, *parts) = self.model, tree
         if len(parts) == 1:
-            c, o = (model.emb[parts[0]] @ model.wx + model.bx).chunk(2)
+            c, o = (next(rows) @ model.wx + model.bx).chunk(2)
             h = o.sigmoid() * c.tanh()
         else:
-            (hl, cl), (hr, cr) = (self.state(part, states, labels) for part in parts)
+            (hl, cl), (hr, cr) = (self.state(part, rows, states, labels) for part in parts)
             i, fl, fr, o, u = (hl @ model.ul + hr @ model.ur + model.b).chunk(5)
             c = i.sigmoid() * u.tanh() + fl.sigmoid() * cl + fr.sigmoid() * cr
             h = o.sigmoid() * c.tanh()
         states.append(h)
         labels.append(label)
         return h, c
+
+
+def words_of(tree):
+    """The numbers of a tree's words, from left to right."""
+    return [tree[1]] if len(tree) == 2 else [*words_of(tree[1]), *words_of(tree[2])]
 
 
 def train_trees(folder, mode, count, batch):
