@@ -258,7 +258,9 @@ impl Cotangents for Given {
     fn of(&mut self, number: u64, _: &str) -> Result<Cotangent<'_>, InstanceError> {
         match self.0.get(number as usize) {
             Some(parts) => Ok(Cotangent::Parts(parts)),
-            None => Err(InstanceError::bad_input("there is no cotangent of it")),
+            None => Err(InstanceError::bad_input(
+                "no cotangent was given for this instance",
+            )),
         }
     }
 }

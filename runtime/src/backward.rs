@@ -56,7 +56,7 @@ pub(crate) struct Taped {
 /// What is asked of a run, besides the gradients of parameters.
 #[derive(Default)]
 pub struct Question {
-    /// By what outputs are weighed; without, they are losses.
+    /// The cotangents of the outputs; without them the entry gives a loss.
     pub cotangents: Option<Box<dyn Cotangents>>,
     /// Where the gradients of inputs go.
     pub inputs: Option<Box<dyn InputGradients>>,
@@ -260,7 +260,7 @@ impl Backward {
                             "the gradient of the instance {id} takes longer than --max-seconds allows"
                         ),
                         error => format!(
-                            "there is no room for the gradient of the instance {id}: {error}"
+                            "not enough memory for the gradient of the instance {id}: {error}"
                         ),
                     }));
                 }

@@ -117,7 +117,7 @@ impl Fiber {
         self.stack_limit
     }
 
-    /// The limit that leaves so many bytes of the stack, or what there is of it.
+    /// The address below which the stack must not grow, so that at most `bytes` of it are used.
     pub fn stack_limit_of(&self, bytes: u64) -> u64 {
         (self.stack_base as u64)
             .saturating_sub(bytes)

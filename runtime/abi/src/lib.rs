@@ -206,9 +206,9 @@ pub mod symbols {
     /// manifest's debugs. Suspends the instance when a row of it is not computed yet, until the next
     /// flush.
     pub const DEBUG: &str = "cohort_debug";
-    /// `(context, strand: StrandFn, scope: *mut u64, index: i64) -> i32`: begins a strand beside the caller,
-    /// which goes on when the strand ends or waits; gives 1. Where there is no room for it, or no use, it
-    /// gives 0, and the caller calls the strand itself.
+    /// `(context, strand: StrandFn, scope: *mut u64, index: i64) -> i32`: runs a strand until it
+    /// ends or waits, and returns 1. Returns 0 without running it where no stack is free or where strands are
+    /// off; the caller then calls the strand itself.
     pub const FORK: &str = "cohort_fork";
     /// `(context, scope: *mut u64)`: suspends the caller until all strands of the scope have ended.
     pub const JOIN: &str = "cohort_join";

@@ -1,4 +1,4 @@
-//! By what outputs are weighed where they are no loss.
+//! The cotangents of outputs, given by the caller where the entry does not return a loss.
 //!
 //! What is differentiated is the sum of all numbers that an instance gives, each times its own
 //! *cotangent*. These come as JSON of the output's form ([`Cotangent::Text`]) or as numbers by its parts

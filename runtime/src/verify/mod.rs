@@ -42,7 +42,7 @@ pub struct Options {
     pub seed: u64,
     /// Compositions run on 1 to this many threads.
     pub max_threads: usize,
-    /// By what outputs are weighed, where gradients are computed and it is no loss that is differentiated.
+    /// The cotangents of the outputs, where gradients are computed; without them the entry gives a loss.
     pub cotangents: Option<Rc<CotangentLines>>,
 }
 

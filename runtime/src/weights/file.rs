@@ -109,7 +109,7 @@ pub fn bad(path: &Path, reason: impl ToString) -> Error {
     }
 }
 
-/// Reads what a file of so many bytes begins with; the bytes of the tensors behind it are the rest.
+/// Reads the header of a file of `length` bytes; gives it and how many bytes of tensors follow.
 fn read_header(file: &mut impl Read, length: u64) -> Result<(Metadata, usize), String> {
     if length == 0 {
         return Err("the file is empty".to_owned());

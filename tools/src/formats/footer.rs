@@ -198,7 +198,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// A file whose schema is a chain of so many groups around a column.
+    /// A file whose schema nests one column in this many groups.
     fn chain(groups: usize) -> Vec<u8> {
         let mut metadata = vec![0x15, 2, 0x19, 0xfc];
         let mut count = groups + 1;

@@ -282,7 +282,7 @@ fn npy(shape: &str) -> Vec<u8> {
     [b"\x93NUMPY\x02\x00", &length[..], header.as_bytes()].concat()
 }
 
-/// A file of Parquet whose schema is a chain of so many groups around a column, below 16,384.
+/// A Parquet file whose schema nests one column in this many groups, fewer than 16,384.
 fn parquet(groups: usize) -> Vec<u8> {
     let count = groups + 1;
     let mut metadata = vec![0x15, 2, 0x19, 0xfc, count as u8 | 0x80, (count >> 7) as u8];
