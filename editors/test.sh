@@ -35,13 +35,14 @@ if len(words) < 14:
     failed.append("the words of the lexer are not found")
 for word in words:
     check(f" {word} (", word, "constant.language" if word in ("true", "false") else "keyword")
+check('param w: f32[D] from "a.b".T', "from", "keyword")
 check("fn cell(t: Tree) -> f32[H] {", "cell", "entity.name.function")
 check("fn cell(t: Tree) -> f32[H] {", "Tree", "entity.name.type")
 check("fn cell(t: Tree) -> f32[H] {", "f32", "support.type")
 check("  f32(k) + 1.0e-5", "1.0e-5", "constant.numeric")
 check("  x // let y", "// let y", "comment")
 check('import "a // b.coh"', '"a // b.coh"', "string")
-for entry in package["contributes"]["grammars"]:
+for entry in package["contributes"]["grammars"] + [{"path": package["main"]}]:
     if not (folder / entry["path"]).exists():
         failed.append(f"there is no {entry['path']}")
 print(*failed, sep="\n", end="\n" if failed else "")

@@ -6,7 +6,7 @@
 mod aliases;
 mod arrays;
 mod body;
-mod builtins;
+pub(crate) mod builtins;
 mod calls;
 mod collect;
 mod control;
