@@ -62,14 +62,24 @@ every_folder_of_tests_has_its_pass() {
     done
 }
 
+# What comes earlier in the pipeline does not know what comes later.
+levels_know_only_those_before_them() {
+    local folder later=('level0:level1|level2|loops|kernel|codegen' 'level1:level2|loops|codegen'
+        'level2:loops|codegen' 'loops:level0|level1|level2|codegen'
+        'kernel:level0|level1|level2|loops|codegen' 'support:level0|level1|level2|loops|codegen')
+    for folder in "${later[@]}"; do
+        grep -rnE "crate::(${folder#*:})::" "passes/src/${folder%%:*}" "passes/src/${folder%%:*}.rs"
+    done
+}
+
 no_model_is_known_by_name() {
     local models
     models=$(find examples -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | paste -sd '|')
     # `encoder` and `act` are also words.
     models=$(tr '|' '\n' <<<"$models" | grep -vxE 'encoder|act' | paste -sd '|')
     grep -rniwE "$models" --include='*.rs' --include='*.cpp' --include='*.td' \
-        frontend/src frontend/lowering/src dialects/src dialects/lib dialects/include passes/src \
-        runtime/src runtime/abi/src tools/src
+        frontend/src lowering/src dialects/src dialects/lib dialects/include passes/src \
+        runtime/src abi/src tools/src
 }
 
 no_test_is_ignored() {
@@ -85,6 +95,7 @@ check 'compiled code and runtime meet in the ABI' compiled_code_and_runtime_meet
 check 'training knows neither compiler nor runtime' training_knows_neither_compiler_nor_runtime
 check 'every pass has a file of its name and tests' every_pass_has_its_tests
 check 'every folder of pass tests has its pass' every_folder_of_tests_has_its_pass
+check 'levels know only those before them' levels_know_only_those_before_them
 check 'no model is known to the compiler by name' no_model_is_known_by_name
 check 'no test is ignored' no_test_is_ignored
 

@@ -11,31 +11,39 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use crate::levels::GRADIENTS;
+use crate::codegen::cpu::{lower_kernels, unify_kernels};
+use crate::codegen::gpu::{
+    lower_gpu_to_host, lower_kernels_to_gpu, round_products_bf16, round_products_tf32,
+};
+use crate::codegen::lower_control;
+use crate::level0::{
+    form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
+    keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
+    resolve_dims, share_slices, specialise_functions, split_products, unroll_loops,
+};
+use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
+use crate::level2::{
+    accumulate_products, balance_branches, bound_masks, explain_batching, fork_join, fuse_products,
+    fuse_rows, hoist_lengths, online_folds, split_tails,
+};
+use crate::loops::{
+    ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
+    ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
+};
 use crate::pass::{PassInfo, create};
-use crate::ragged::{
-    bound_masks, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops, ragged_hfuse_loops,
-    ragged_lower_loops, ragged_lower_prelude, ragged_lower_storage, ragged_remap_loops,
-    ragged_split_loops, split_tails,
-};
-use crate::{
-    accumulate_products, batch_blocks, cpu::lower_kernels, cpu::unify_kernels, explain_batching,
-    form_blocks, fuse_products, hoist_constants, hoist_invariants, hoist_operators, keep_functions,
-    keep_operators, limit_inlining, lower_control, mark_recursive, operand_reuse,
-    recognise_reductions, specialise_functions, split_products, static_depth, unroll_loops,
-};
+use crate::support::levels::GRADIENTS;
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
+    keep_operators::PASS,
+    keep_functions::PASS,
     mark_recursive::PASS,
     limit_inlining::PASS,
     unroll_loops::PASS,
-    crate::resolve_dims::PASS,
-    crate::guard_decisions::PASS,
-    crate::share_slices::PASS,
+    resolve_dims::PASS,
+    guard_decisions::PASS,
+    share_slices::PASS,
     hoist_constants::PASS,
-    keep_functions::PASS,
-    keep_operators::PASS,
     specialise_functions::PASS,
     hoist_invariants::PASS,
     recognise_reductions::PASS,
@@ -44,25 +52,25 @@ pub const PASSES: &[PassInfo] = &[
     form_blocks::PASS,
     operand_reuse::PASS,
     static_depth::PASS,
-    crate::find_phases::PASS,
-    crate::differentiate_blocks::PASS,
+    find_phases::PASS,
+    differentiate_blocks::PASS,
     batch_blocks::PASS,
-    crate::balance_branches::PASS,
-    crate::fork_join::PASS,
     accumulate_products::PASS,
     fuse_products::PASS,
+    balance_branches::PASS,
+    fork_join::PASS,
     online_folds::PASS,
     bound_masks::PASS,
     fuse_rows::PASS,
     split_tails::PASS,
     hoist_lengths::PASS,
-    crate::gpu::round_products_tf32::PASS,
-    crate::gpu::round_products_bf16::PASS,
-    crate::gpu::lower_kernels_to_gpu::PASS,
-    crate::gpu::lower_gpu_to_host::PASS,
+    round_products_tf32::PASS,
+    round_products_bf16::PASS,
+    lower_kernels_to_gpu::PASS,
     lower_kernels::PASS,
     unify_kernels::PASS,
     lower_control::PASS,
+    lower_gpu_to_host::PASS,
     explain_batching::PASS,
     ragged_fuse_loops::PASS,
     ragged_remap_loops::PASS,
@@ -149,10 +157,10 @@ const TO_BLOCKS: &[Step] = &[
         "layers that a loop counts take one matrix a row",
     ),
     Step::Upstream("canonicalize,cse"),
-    Step::Ours(crate::resolve_dims::PASS),
-    Step::Ours(crate::guard_decisions::PASS),
+    Step::Ours(resolve_dims::PASS),
+    Step::Ours(guard_decisions::PASS),
     Step::Optional(
-        crate::share_slices::PASS,
+        share_slices::PASS,
         "products with a part of a parameter that the host chooses take one matrix a row",
     ),
     HOIST_CONSTANTS,
@@ -183,14 +191,14 @@ const TO_BLOCKS: &[Step] = &[
     Step::Upstream("canonicalize,cse"),
     Step::Ours(static_depth::PASS),
     Step::Optional(
-        crate::find_phases::PASS,
+        find_phases::PASS,
         "what waits for recursions and loops runs at the depth that each instance happens to have",
     ),
 ];
 
 /// After those, where gradients are wanted: blocks of what the backward of blocks is.
 const TO_GRADIENTS: &[Step] = &[
-    Step::Ours(crate::differentiate_blocks::PASS),
+    Step::Ours(differentiate_blocks::PASS),
     Step::Upstream("canonicalize,cse"),
     Step::Ours(form_blocks::PASS),
     OPERAND_REUSE,
@@ -213,11 +221,11 @@ const TO_BATCHED: &[Step] = &[
     HOIST_CONSTANTS,
     Step::Upstream("canonicalize,cse,symbol-dce"),
     Step::Optional(
-        crate::balance_branches::PASS,
+        balance_branches::PASS,
         "what follows branches of unequal length runs in a batch for each length",
     ),
     Step::Optional(
-        crate::fork_join::PASS,
+        fork_join::PASS,
         "an instance waits for one decision at a time, also for those that do not need each other",
     ),
     Step::Optional(
@@ -243,9 +251,9 @@ const TO_BATCHED: &[Step] = &[
 ];
 
 const TO_TARGET: &[Step] = &[
-    Step::In(Precision::Tf32, crate::gpu::round_products_tf32::PASS),
-    Step::In(Precision::Bf16, crate::gpu::round_products_bf16::PASS),
-    Step::Gpu(crate::gpu::lower_kernels_to_gpu::PASS),
+    Step::In(Precision::Tf32, round_products_tf32::PASS),
+    Step::In(Precision::Bf16, round_products_bf16::PASS),
+    Step::Gpu(lower_kernels_to_gpu::PASS),
     Step::Ours(lower_kernels::PASS),
     Step::Optional(
         unify_kernels::PASS,
@@ -296,7 +304,7 @@ pub struct Options {
     pub print_after_all: bool,
     pub granularity: Granularity,
     /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
-    /// ([`crate::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
+    /// ([`crate::codegen::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
     pub gpu: bool,
     /// Of products in that code.
     pub precision: Precision,
@@ -396,7 +404,7 @@ pub fn run_stage(
     let failed = |_| PipelineError { stage };
     if options.gradients && stage == Stage::Blocks {
         let module = cohort_dialects::builder::extend_op(module.as_operation());
-        crate::ir::set_attribute(module, GRADIENTS, Attribute::unit(context));
+        crate::support::ir::set_attribute(module, GRADIENTS, Attribute::unit(context));
     }
     for step in options.steps(stage) {
         // A manager a step: it then holds either our passes or a textual pipeline, in order.

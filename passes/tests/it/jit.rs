@@ -5,12 +5,10 @@ use std::ffi::c_void;
 
 use cohort_abi::{KernelFn, OperandRef, manifest::Elem, symbols};
 use cohort_dialects::builder::{extend_op, name_of};
-use cohort_passes::ir::{erase, top_level};
-use cohort_passes::kernel_description::{ATTRIBUTE, ConstantDescription, KernelDescription};
-use cohort_passes::{
-    accumulate_products, cpu::lower_kernels, pass, pipeline, ragged::bound_masks,
-    ragged::online_folds,
-};
+use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
+use cohort_passes::level2::{accumulate_products, bound_masks, online_folds};
+use cohort_passes::support::ir::{erase, top_level};
+use cohort_passes::{codegen::cpu::lower_kernels, pass, pipeline};
 use cohort_runtime::late::cohort_late;
 use cohort_runtime::rounding;
 use melior::{
@@ -139,7 +137,7 @@ impl Jit {
             .iter()
             .zip(&kernel.operands)
             .map(|(operand, description)| {
-                use cohort_passes::kernel_description::OperandDescription::*;
+                use cohort_passes::kernel::description::OperandDescription::*;
                 let rows = match description {
                     Row(row) | Rows(row) | Ragged { row, .. } | Stacked { row, .. } => {
                         let bytes = operand.space.len() * row.elem.bytes();

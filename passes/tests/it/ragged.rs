@@ -3,12 +3,12 @@
 use std::ffi::c_void;
 
 use cohort_dialects::builder::{extend_op, name_of};
-use cohort_passes::ir::{erase, top_level};
-use cohort_passes::pass::{self, PassInfo};
-use cohort_passes::ragged::{
+use cohort_passes::loops::{
     ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
     ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
 };
+use cohort_passes::pass::{self, PassInfo};
+use cohort_passes::support::ir::{erase, top_level};
 use melior::{ExecutionEngine, ir::Module, pass::PassManager, utility::parse_pass_pipeline};
 
 const DIMS: &str = "

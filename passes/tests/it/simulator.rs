@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::{GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
-use cohort_passes::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
-use cohort_passes::ir::{name_attribute, top_level};
-use cohort_passes::kernel_description::{
+use cohort_passes::codegen::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
+use cohort_passes::kernel::description::{
     ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
-use cohort_passes::ragged::{bound_masks, online_folds};
-use cohort_passes::{accumulate_products, pass, pipeline};
+use cohort_passes::level2::{accumulate_products, bound_masks, online_folds};
+use cohort_passes::support::ir::{name_attribute, top_level};
+use cohort_passes::{pass, pipeline};
 use cohort_runtime::device::queue::Launch;
 use cohort_runtime::device::sim::{self, Threads};
 use melior::{
@@ -81,7 +81,7 @@ impl Simulator {
             let Ok(entries) = operation.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
                 if name_attribute(operation, "sym_name").as_deref() != Some("cohort_gpu") {
                     // Kernels for the CPU, records, parameters.
-                    cohort_passes::ir::erase(operation);
+                    cohort_passes::support::ir::erase(operation);
                 }
                 continue;
             };

@@ -6,10 +6,10 @@ use std::path::Path;
 use cohort_abi::manifest::Manifest;
 use cohort_dialects::builder::name_of;
 use cohort_dialects::diagnostics::emit_error;
-use cohort_passes::ir::{clone_op, name_attribute, top_level};
-use cohort_passes::kernel_description::ATTRIBUTE as KERNEL_ATTRIBUTE;
-use cohort_passes::lower_control::MANIFEST_ATTRIBUTE;
+use cohort_passes::codegen::lower_control::MANIFEST_ATTRIBUTE;
+use cohort_passes::kernel::description::ATTRIBUTE as KERNEL_ATTRIBUTE;
 use cohort_passes::pipeline::{self, Stage};
+use cohort_passes::support::ir::{clone_op, name_attribute, top_level};
 use cohort_runtime::artifact::manifest_mark;
 use melior::{
     Context, StringRef,
@@ -59,7 +59,7 @@ pub fn level(module: &Module<'_>) -> Stage {
         if name_of(operation) == "cfb.kernel" || operation.has_attribute(KERNEL_ATTRIBUTE) {
             return Stage::Batched;
         }
-        let nested = cohort_passes::ir::nested_ops(operation);
+        let nested = cohort_passes::support::ir::nested_ops(operation);
         if nested
             .into_iter()
             .any(|operation| name_of(operation) == "cfb.block")
@@ -101,7 +101,7 @@ pub fn run_passes_upto(
 /// assembler is part of it here.
 pub fn refuse_assembly(module: &Module<'_>) -> Result<(), Stop> {
     let operation = module.as_operation();
-    let nested = cohort_passes::ir::nested_ops(operation);
+    let nested = cohort_passes::support::ir::nested_ops(operation);
     let inline = nested
         .into_iter()
         .find(|nested| name_of(*nested) == "llvm.inline_asm");

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Manifest;
-use cohort_passes::gpu::binary::{self, Architecture, GpuError};
-use cohort_passes::gpu::{lower_kernels_to_gpu, round_products_bf16, round_products_tf32};
+use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
+use cohort_passes::codegen::gpu::{lower_kernels_to_gpu, round_products_bf16, round_products_tf32};
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::artifact::{DeviceCode, LoadedObject, SecretKey};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Extent;
-use cohort_passes::kernel_description::OperandDescription;
+use cohort_passes::kernel::description::OperandDescription;
 
 use super::check::{Random, f64s};
 use super::gpu::with_precision;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_passes::kernel_description::{KernelDescription, OperandDescription, RowType};
+use cohort_passes::kernel::description::{KernelDescription, OperandDescription, RowType};
 
 use crate::jit::{Bits, Jit, Operand};
 use crate::simulator::{Call, How, Order, Simulator, gpu_text};

@@ -1,0 +1,8 @@
+//! Below level 2: kernels and the control program become code, on the host ([`cpu`]) and as CUBIN ([`gpu`]).
+
+pub mod cpu;
+pub(crate) mod emit;
+pub mod gpu;
+pub mod lower_control;
+pub(crate) mod powers;
+pub(crate) mod variables;

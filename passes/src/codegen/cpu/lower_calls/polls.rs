@@ -1,0 +1,110 @@
+//! Long calls ask whether they are late.
+//!
+//! A launch can be given up between two of its calls, and one call may take minutes. So each turn of a
+//! loop that has loops within its loops begins by asking the runtime; when there is no time left nothing
+//! more is computed, and what was is thrown away. Calls whose lengths are all small never ask.
+
+use cohort_abi::symbols;
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
+};
+use melior::{
+    Context,
+    ir::{OperationRef, ValueLike, attribute::FlatSymbolRefAttribute},
+};
+
+use super::eval::Call;
+use crate::codegen::emit::Emitter;
+use crate::support::ir::{blocks_of, move_before, nested_ops, set_operand};
+
+/// The longest of a call's lengths from which on it asks: loops over the three dims of a product of squares
+/// as long take a tenth of a second.
+const LONG: i64 = 1 << 10;
+
+/// A module that declares what is asked.
+pub fn module() -> String {
+    format!(
+        "module {{ llvm.func @{}() -> i32 attributes {{passthrough = [\"nounwind\"]}} }}\n",
+        symbols::LATE
+    )
+}
+
+/// Whether a call is long.
+pub fn is_long<'c>(e: &Emitter<'c>, call: &Call<'_, 'c>) -> Val<'c> {
+    let lengths = call.lengths.iter().map(|length| length.value(e));
+    let longest = lengths.reduce(|a, b| e.max(a, b));
+    e.at_least(longest.unwrap_or_else(|| e.int(0)), e.int(LONG))
+}
+
+/// Lets the loops within one over calls ask, where `is_long` holds.
+pub fn add<'c>(context: &'c Context, calls: OperationRef<'c, 'c>, is_long: Val<'c>) {
+    for the_loop in nested_ops(calls) {
+        if name_of(the_loop) == "scf.for" && has_loops_in_loops(the_loop) {
+            poll(context, the_loop, is_long);
+        }
+    }
+}
+
+/// Whether some loop of the body has a loop, or multiplies blocks, which are loops.
+fn has_loops_in_loops(the_loop: OperationRef<'_, '_>) -> bool {
+    let is_loop = |op: &OperationRef<'_, '_>| name_of(*op) == "scf.for";
+    let inner = nested_ops(the_loop);
+    inner.iter().any(|op| name_of(*op) == "llvm.call")
+        || (inner.into_iter().filter(is_loop)).any(|inner| nested_ops(inner).iter().any(is_loop))
+}
+
+/// Runs the body only while there is time.
+fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'c>) {
+    let Some(body) = blocks_of(the_loop).first().copied() else {
+        return;
+    };
+    let mut operations = operations_of(body);
+    let (Some(first), Some(end)) = (operations.first().copied(), operations.pop()) else {
+        return;
+    };
+    let Some(b) = Builder::before(context, first) else {
+        return;
+    };
+    let truth = b.ty("i1");
+    let branch = |body: &dyn Fn(&Builder<'c>) -> Vec<Val<'c>>| {
+        let (region, block) = region_with_block(&[], b.location);
+        let inner = Builder::at_end(context, block, b.location);
+        let values = body(&inner);
+        inner.op("scf.yield", &values, &[], &[], vec![]);
+        region
+    };
+    let ask = |b: &Builder<'c>| {
+        let callee = FlatSymbolRefAttribute::new(context, symbols::LATE).into();
+        let attributes = [
+            ("callee", callee),
+            ("operandSegmentSizes", b.attr("array<i32: 0, 0>")),
+            ("op_bundle_sizes", b.attr("array<i32>")),
+        ];
+        let late = b.value_with("llvm.call", &[], b.ty("i32"), &attributes);
+        let equal = [("predicate", b.attr("0 : i64"))];
+        let none = b.integer(0, late.r#type());
+        vec![b.value_with("arith.cmpi", &[late, none], truth, &equal)]
+    };
+    let asks = branch(&ask);
+    let goes_on = branch(&|b| vec![b.integer(1, truth)]);
+    let in_time = b.op("scf.if", &[is_long], &[truth], &[], vec![asks, goes_on]);
+    let in_time = results_of(in_time)[0];
+
+    let (yielded, carried) = (operands_of(end), arguments_of(body));
+    let types: Vec<_> = yielded.iter().map(|value| value.r#type()).collect();
+    let (works, given_up) = (
+        branch(&|_| yielded.clone()),
+        branch(&|_| carried[1..].to_vec()),
+    );
+    let b = Builder::before(context, end).unwrap_or(b);
+    let choice = b.op("scf.if", &[in_time], &types, &[], vec![works, given_up]);
+    let inside = blocks_of(choice).first().copied();
+    if let Some(yielding) = inside.and_then(|block| operations_of(block).pop()) {
+        for operation in operations {
+            move_before(operation, yielding);
+        }
+    }
+    for (index, value) in results_of(choice).into_iter().enumerate() {
+        set_operand(end, index, value);
+    }
+}

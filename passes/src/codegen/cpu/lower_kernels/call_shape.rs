@@ -1,0 +1,87 @@
+//! What a kernel's attributes say of its calls on tensors whose lengths differ.
+
+use cohort_abi::manifest::{CallShape, Extent, Unit};
+use melior::ir::{
+    Attribute, OperationRef,
+    attribute::{IntegerAttribute, StringAttribute},
+    operation::OperationLike,
+};
+
+use crate::kernel::calls::FUSED;
+use crate::kernel::rows::read::elements_of;
+
+/// How a kernel takes an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// As its type and the record say.
+    Once,
+    Length,
+    /// The rows of a tensor, as many as the call's.
+    Expanded,
+    /// An array of handles, as many as the call's rows.
+    Stacked,
+}
+
+#[derive(Default)]
+pub struct Shape {
+    pub call: CallShape,
+    lengths: usize,
+    kinds: Vec<String>,
+}
+
+impl Shape {
+    pub fn taken(&self, operand: usize) -> Taken {
+        match operand.checked_sub(self.lengths) {
+            None => Taken::Length,
+            Some(after) => match self.kinds.get(after).map(String::as_str) {
+                Some("ragged") => Taken::Expanded,
+                Some("stacked") => Taken::Stacked,
+                _ => Taken::Once,
+            },
+        }
+    }
+}
+
+/// The shape of the calls of a kernel whose unit is the row. Its one extent is that of its rows.
+pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
+    let list = |name: &str| {
+        let attribute = kernel.attribute(name).ok();
+        attribute.map_or(vec![], elements_of)
+    };
+    let names = list("lengths");
+    if names.is_empty() {
+        return Shape::default();
+    }
+    let extent = extent(&list("rows"), &names);
+    let kinds = list("operands").into_iter();
+    let kinds = kinds.filter_map(|kind| StringAttribute::try_from(kind).ok());
+    Shape {
+        call: CallShape {
+            extents: vec![extent],
+            rows: Some(0),
+            unit: Unit::Rows,
+            fused: kernel.attribute(FUSED).is_ok(),
+            flops: vec![],
+            division: None,
+            padding: None,
+        },
+        lengths: names.len(),
+        kinds: kinds.map(|kind| kind.value().to_owned()).collect(),
+    }
+}
+
+/// The product of dims and numbers; a dim is the operand that has its length.
+fn extent(dims: &[Attribute<'_>], names: &[Attribute<'_>]) -> Extent {
+    let mut extent = Extent {
+        lengths: vec![],
+        times: 1,
+    };
+    for dim in dims {
+        if let Ok(number) = IntegerAttribute::try_from(*dim) {
+            extent.times *= number.value() as u64;
+        } else if let Some(length) = names.iter().position(|name| name == dim) {
+            extent.lengths.push(length);
+        }
+    }
+    extent
+}

@@ -1,0 +1,387 @@
+//! Writes loops, pointer arithmetic and vectors.
+//!
+//! All integers are `i64`, addresses count bytes, and vectors have [`LANES`] lanes.
+
+mod memory;
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, region_with_block, result_of, results_of,
+};
+use melior::ir::{
+    OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
+};
+
+use crate::codegen::powers;
+use crate::kernel::rows::layout::LANES;
+use crate::support::ir::{key, set_attribute};
+
+/// The index of a loop's dim: a value, a constant, or their sum.
+#[derive(Clone, Copy)]
+pub struct Index<'c> {
+    pub value: Option<Val<'c>>,
+    pub constant: i64,
+}
+
+impl<'c> Index<'c> {
+    pub fn constant(constant: i64) -> Self {
+        Index {
+            value: None,
+            constant,
+        }
+    }
+
+    pub fn plus(self, constant: i64) -> Self {
+        Index {
+            constant: self.constant + constant,
+            ..self
+        }
+    }
+
+    /// What identifies it, for maps.
+    pub fn identity(&self) -> (usize, i64) {
+        (self.value.map_or(0, key), self.constant)
+    }
+}
+
+/// One value an element, a vector of [`LANES`], or two vectors as one value.
+///
+/// Operations on a pair come in twos that do not depend on each other. A processor looks only so far
+/// ahead, and the polynomials behind a gate are long chains: a pair keeps its units twice as busy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Width {
+    Scalar,
+    Vector,
+    Pair,
+}
+
+impl Width {
+    pub fn lanes(self) -> i64 {
+        match self {
+            Width::Scalar => 1,
+            Width::Vector => LANES,
+            Width::Pair => 2 * LANES,
+        }
+    }
+}
+
+/// The body of a nest of loops: the loops' indices and carried values to the next carried values.
+pub type NestBody<'a, 'c> = dyn FnMut(&Emitter<'c>, &[Index<'c>], &[Val<'c>]) -> Vec<Val<'c>> + 'a;
+
+#[derive(Clone, Copy)]
+pub struct Emitter<'c> {
+    pub b: Builder<'c>,
+    pub i64: Type<'c>,
+    pub i32: Type<'c>,
+    pub i8: Type<'c>,
+    pub pointer: Type<'c>,
+}
+
+impl<'c> Emitter<'c> {
+    pub fn new(b: Builder<'c>) -> Self {
+        Emitter {
+            b,
+            i64: b.ty("i64"),
+            i32: b.ty("i32"),
+            i8: b.ty("i8"),
+            pointer: b.ty("!llvm.ptr"),
+        }
+    }
+
+    /// The same, writing somewhere else.
+    pub fn within(&self, block: melior::ir::BlockRef<'c, 'c>) -> Self {
+        Emitter {
+            b: Builder::at_end(self.b.context(), block, self.b.location),
+            ..*self
+        }
+    }
+
+    pub fn int(&self, value: i64) -> Val<'c> {
+        self.b.integer(value, self.i64)
+    }
+
+    pub fn add(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.addi", &[a, b], self.i64)
+    }
+
+    pub fn sub(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.subi", &[a, b], self.i64)
+    }
+
+    pub fn mul(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.muli", &[a, b], self.i64)
+    }
+
+    pub fn times(&self, a: Val<'c>, factor: i64) -> Val<'c> {
+        if factor == 1 {
+            a
+        } else {
+            self.mul(a, self.int(factor))
+        }
+    }
+
+    pub fn min(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.minsi", &[a, b], self.i64)
+    }
+
+    pub fn max(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.maxsi", &[a, b], self.i64)
+    }
+
+    pub fn and(&self, a: Val<'c>, bits: i64) -> Val<'c> {
+        self.b.value("arith.andi", &[a, self.int(bits)], self.i64)
+    }
+
+    pub fn shift_right(&self, a: Val<'c>, by: i64) -> Val<'c> {
+        self.b.value("arith.shrui", &[a, self.int(by)], self.i64)
+    }
+
+    /// `a >= b`.
+    pub fn at_least(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        // Predicate 5 is `sge`.
+        let sge = IntegerAttribute::new(self.i64, 5).into();
+        self.b.value_with(
+            "arith.cmpi",
+            &[a, b],
+            self.b.ty("i1"),
+            &[("predicate", sge)],
+        )
+    }
+
+    /// Runs the body where a condition holds.
+    pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
+        let (region, block) = region_with_block(&[], self.b.location);
+        let inner = self.within(block);
+        body(&inner);
+        inner.b.op("scf.yield", &[], &[], &[], vec![]);
+        let none = melior::ir::Region::new();
+        self.b
+            .op("scf.if", &[condition], &[], &[], vec![region, none]);
+    }
+
+    pub fn index_value(&self, index: Index<'c>) -> Val<'c> {
+        match index.value {
+            None => self.int(index.constant),
+            Some(value) if index.constant == 0 => value,
+            Some(value) => self.add(value, self.int(index.constant)),
+        }
+    }
+
+    /// `for i in from..to step step`, carrying values.
+    pub fn for_loop(
+        &self,
+        from: Val<'c>,
+        to: Val<'c>,
+        step: i64,
+        carried: &[Val<'c>],
+        body: impl FnOnce(&Emitter<'c>, Val<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
+    ) -> Vec<Val<'c>> {
+        let types: Vec<_> = carried.iter().map(|value| value.r#type()).collect();
+        let mut arguments = vec![self.i64];
+        arguments.extend(&types);
+        let (region, block) = region_with_block(&arguments, self.b.location);
+        let inner = self.within(block);
+        let arguments = arguments_of(block);
+        let yielded = body(&inner, arguments[0], &arguments[1..]);
+        inner.b.op("scf.yield", &yielded, &[], &[], vec![]);
+        let mut operands = vec![from, to, self.int(step)];
+        operands.extend(carried);
+        results_of(self.b.op("scf.for", &operands, &types, &[], vec![region]))
+    }
+
+    /// A loop of known length; of length one it is only its body.
+    pub fn for_static(
+        &self,
+        to: i64,
+        step: i64,
+        carried: &[Val<'c>],
+        body: impl FnOnce(&Emitter<'c>, Index<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
+    ) -> Vec<Val<'c>> {
+        if to <= 0 {
+            return carried.to_vec();
+        }
+        if to <= step {
+            return body(self, Index::constant(0), carried);
+        }
+        self.for_loop(
+            self.int(0),
+            self.int(to),
+            step,
+            carried,
+            |inner, value, carried| {
+                body(
+                    inner,
+                    Index {
+                        value: Some(value),
+                        constant: 0,
+                    },
+                    carried,
+                )
+            },
+        )
+    }
+
+    /// A nest of loops of known length over `sizes`, outermost first.
+    pub fn for_nest(
+        &self,
+        sizes: &[i64],
+        carried: &[Val<'c>],
+        body: &mut NestBody<'_, 'c>,
+    ) -> Vec<Val<'c>> {
+        self.nest(sizes, &mut vec![], carried, body)
+    }
+
+    fn nest(
+        &self,
+        sizes: &[i64],
+        indices: &mut Vec<Index<'c>>,
+        carried: &[Val<'c>],
+        body: &mut NestBody<'_, 'c>,
+    ) -> Vec<Val<'c>> {
+        let Some((size, rest)) = sizes.split_first() else {
+            return body(self, indices, carried);
+        };
+        self.for_static(*size, 1, carried, |inner, index, carried| {
+            indices.push(index);
+            let results = inner.nest(rest, indices, carried, body);
+            indices.pop();
+            results
+        })
+    }
+
+    /// The type of an element in registers.
+    pub fn elem_type(&self, elem: Elem, width: Width) -> Type<'c> {
+        self.sized(
+            match elem {
+                Elem::F32 => "f32",
+                Elem::I32 => "i32",
+                Elem::Bool => "i1",
+            },
+            width,
+        )
+    }
+
+    pub fn sized(&self, name: &str, width: Width) -> Type<'c> {
+        match width {
+            Width::Scalar => self.b.ty(name),
+            width => self.b.ty(&format!("vector<{}x{name}>", width.lanes())),
+        }
+    }
+
+    /// A scalar in every lane.
+    pub fn splat(&self, scalar: Val<'c>, elem: Elem, width: Width) -> Val<'c> {
+        match width {
+            Width::Scalar => scalar,
+            width => self
+                .b
+                .value("vector.broadcast", &[scalar], self.elem_type(elem, width)),
+        }
+    }
+
+    /// The constant of these bits.
+    pub fn bits(&self, bits: u32, elem: Elem, width: Width) -> Val<'c> {
+        let ty = self.elem_type(elem, width);
+        let text = match elem {
+            Elem::F32 => format!("0x{bits:08X}"),
+            Elem::I32 => (bits as i32).to_string(),
+            Elem::Bool => (bits != 0).to_string(),
+        };
+        let text = match (width, elem) {
+            (Width::Scalar, Elem::Bool) => text,
+            (Width::Scalar, _) => format!("{text} : {ty}"),
+            _ => format!("dense<{text}> : {ty}"),
+        };
+        self.b
+            .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+    }
+
+    /// Which lanes are below `count`.
+    pub fn mask(&self, count: i64) -> Val<'c> {
+        let lanes: Vec<_> = (0..LANES).map(|lane| (lane < count).to_string()).collect();
+        let text = format!("dense<[{}]> : vector<{LANES}xi1>", lanes.join(", "));
+        let ty = self.elem_type(Elem::Bool, Width::Vector);
+        self.b
+            .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+    }
+
+    /// Which lanes are below a count that is known at run time.
+    pub fn first_lanes(&self, count: Val<'c>) -> Val<'c> {
+        let count = self
+            .b
+            .value("arith.index_cast", &[count], self.b.ty("index"));
+        let ty = self.elem_type(Elem::Bool, Width::Vector);
+        self.b.value("vector.create_mask", &[count], ty)
+    }
+
+    /// Lane 0 of a vector.
+    pub fn first_lane(&self, value: Val<'c>, elem: Elem) -> Val<'c> {
+        let position = self.b.attr("array<i64: 0>");
+        let ty = self.elem_type(elem, Width::Scalar);
+        self.b.value_with(
+            "vector.extract",
+            &[value],
+            ty,
+            &[("static_position", position)],
+        )
+    }
+
+    /// The lanes of a vector, `by` places on.
+    pub fn rotate(&self, value: Val<'c>, by: i64) -> Val<'c> {
+        let lanes: Vec<_> = (0..LANES)
+            .map(|lane| ((lane + by) % LANES).to_string())
+            .collect();
+        let mask = self.b.attr(&format!("array<i64: {}>", lanes.join(", ")));
+        self.b.value_with(
+            "vector.shuffle",
+            &[value, value],
+            value.r#type(),
+            &[("mask", mask)],
+        )
+    }
+
+    pub fn select(&self, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {
+        self.b
+            .value("arith.select", &[condition, yes, no], yes.r#type())
+    }
+
+    /// 1 instead of a divisor that the processor would trap on: 0, and -1 under the least integer.
+    /// No row may stop the others, nor may lanes that belong to no element.
+    pub fn safe_divisor(&self, dividend: Val<'c>, divisor: Val<'c>, width: Width) -> Val<'c> {
+        let number = |value: i32| self.bits(value as u32, Elem::I32, width);
+        let ty = self.elem_type(Elem::Bool, width);
+        let equal = |a: Val<'c>, b: Val<'c>| {
+            // Predicate 0 is `eq`.
+            let eq = IntegerAttribute::new(self.i64, 0).into();
+            self.b
+                .value_with("arith.cmpi", &[a, b], ty, &[("predicate", eq)])
+        };
+        let overflows = self.b.value(
+            "arith.andi",
+            &[
+                equal(dividend, number(i32::MIN)),
+                equal(divisor, number(-1)),
+            ],
+            ty,
+        );
+        let zero = equal(divisor, number(0));
+        let traps = self.b.value("arith.ori", &[zero, overflows], ty);
+        self.select(traps, number(1), divisor)
+    }
+
+    /// The operation of the same name and attributes on other values; marks of ours stay behind.
+    pub fn copy(&self, op: OperationRef<'c, 'c>, inputs: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
+        let b = self.b.at(op.location());
+        let name = name_of(op);
+        if name == powers::POWER {
+            return powers::power(&b, inputs[0], inputs[1]);
+        }
+        let copy = b.op(&name, inputs, &[ty], &[], vec![]);
+        for (name, attribute) in op.attributes() {
+            let name = name.as_string_ref().as_str().unwrap_or_default();
+            if !name.starts_with("cfb.") {
+                set_attribute(copy, name, attribute);
+            }
+        }
+        result_of(copy, 0)
+    }
+}

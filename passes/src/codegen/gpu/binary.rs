@@ -1,0 +1,286 @@
+//! GPU code of a module: PTX by LLVM, CUBIN from it by NVIDIA's assembler.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cohort_dialects::builder::{Builder, name_of, operands_of, result_of};
+use melior::{
+    Context,
+    ir::{
+        BlockLike, Location, Module, OperationRef, ValueLike, attribute::ArrayAttribute,
+        operation::OperationLike,
+    },
+    pass::PassManager,
+    utility::parse_pass_pipeline,
+};
+
+use crate::support::ir::{clone_op, erase, name_attribute, nested_ops, replace_uses, top_level};
+
+/// A GPU architecture by name, `sm_90`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Architecture {
+    name: String,
+    number: u32,
+}
+
+/// What is wrong with the name of an architecture, or with code for it.
+#[derive(Debug, thiserror::Error)]
+pub enum GpuError {
+    #[error("unknown GPU architecture `{0}`; it is `sm_80`, `sm_90` or a later one, like `sm_100`")]
+    Architecture(String),
+    #[error("the module has no code for a GPU")]
+    NoCode,
+    #[error("internal error: GPU code calls `{0}`, which nothing defines")]
+    Missing(String),
+    #[error("the GPU code could not be lowered to PTX")]
+    Lowering,
+    #[error(
+        "there is no `ptxas` to assemble code for a GPU; `make setup` installs it, or set \
+         COHORT_PTXAS to the path of one"
+    )]
+    AssemblerMissing,
+    #[error("{0} could not be run: {1}")]
+    NoAssembler(String, std::io::Error),
+    #[error("ptxas refused the code:\n{0}")]
+    Assembler(String),
+}
+
+impl Architecture {
+    /// The one that PTX for newer devices is made for.
+    pub const OLDEST: &'static str = "sm_80";
+
+    pub fn parse(name: &str) -> Result<Architecture, GpuError> {
+        let number = name.strip_prefix("sm_").and_then(|text| {
+            let digits = text.trim_end_matches(['a', 'f']);
+            (text.len() - digits.len() <= 1).then(|| digits.parse::<u32>().ok())?
+        });
+        match number {
+            Some(number) if (80..1000).contains(&number) => Ok(Architecture {
+                name: name.to_owned(),
+                number,
+            }),
+            _ => Err(GpuError::Architecture(name.to_owned())),
+        }
+    }
+
+    /// The version of PTX that knows it.
+    fn ptx(&self) -> &'static str {
+        match self.number {
+            0..100 => "+ptx80",
+            100 | 101 => "+ptx86",
+            _ => "+ptx88",
+        }
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)
+    }
+}
+
+/// The steps from `gpu` to the `nvvm` dialect, for an architecture.
+fn to_nvvm(architecture: &Architecture) -> String {
+    format!(
+        "builtin.module(nvvm-attach-target{{chip={} features={} O=3}},\
+         gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm{{index-bitwidth=64}},\
+         convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,\
+         reconcile-unrealized-casts))",
+        architecture.name,
+        architecture.ptx()
+    )
+}
+
+/// The steps from there to PTX.
+const TO_PTX: &str =
+    "builtin.module(gpu.module(canonicalize,cse),gpu-module-to-binary{format=isa})";
+
+/// Functions of NVIDIA's library that upstream calls although one instruction does it, of `f32`; those of
+/// `f64`, which the polynomials of sine and cosine use, are named without the `f`. Every other function
+/// is a polynomial by now, the same as on the CPU.
+const INSTRUCTIONS: &[(&str, &str)] = &[
+    ("__nv_abs", ABS),
+    ("__nv_ceilf", "llvm.intr.ceil"),
+    ("__nv_copysignf", "llvm.intr.copysign"),
+    ("__nv_fabsf", "llvm.intr.fabs"),
+    ("__nv_floorf", "llvm.intr.floor"),
+    ("__nv_fmaf", "llvm.intr.fma"),
+    ("__nv_rintf", "llvm.intr.roundeven"),
+    ("__nv_sqrtf", "llvm.intr.sqrt"),
+    ("__nv_truncf", "llvm.intr.trunc"),
+];
+
+/// Of integers; the smallest is its own.
+const ABS: &str = "llvm.intr.abs";
+
+/// Operations of `math` that run on a GPU besides those that are expanded to polynomials.
+pub const SUPPORTED_MATH: &[&str] = &[
+    "math.absf",
+    "math.absi",
+    "math.ceil",
+    "math.copysign",
+    "math.floor",
+    "math.fma",
+    "math.roundeven",
+    "math.rsqrt",
+    "math.sqrt",
+    "math.trunc",
+];
+
+/// A function that is called and not there.
+fn missing_function(module: OperationRef<'_, '_>) -> Option<String> {
+    nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "llvm.call")
+        .find_map(|op| name_attribute(op, "callee"))
+}
+
+/// Makes calls of the library's functions the instructions that they are.
+fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
+    let instruction_of = |symbol: Option<String>| {
+        let symbol = symbol?;
+        let of = |name: &str| symbol == name || Some(symbol.as_str()) == name.strip_suffix('f');
+        let known = INSTRUCTIONS.iter().find(|(name, _)| of(name));
+        known.map(|(_, instruction)| *instruction)
+    };
+    let module = cohort_dialects::builder::extend_op(module);
+    for operation in nested_ops(module) {
+        match name_of(operation).as_str() {
+            "llvm.call" => {
+                let Some(name) = instruction_of(name_attribute(operation, "callee")) else {
+                    continue;
+                };
+                let result = result_of(operation, 0);
+                let Some(b) = Builder::before(context, operation) else {
+                    continue;
+                };
+                let attributes = match name {
+                    ABS => vec![("is_int_min_poison", b.attr("false"))],
+                    _ => vec![],
+                };
+                let operands = operands_of(operation);
+                let value = b.value_with(name, &operands, result.r#type(), &attributes);
+                replace_uses(result, value);
+                erase(operation);
+            }
+            "llvm.func" if instruction_of(name_attribute(operation, "sym_name")).is_some() => {
+                erase(operation);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The PTX of a module's `gpu.module`, which stays as it is.
+pub fn ptx(
+    context: &Context,
+    module: OperationRef<'_, '_>,
+    architecture: &Architecture,
+) -> Result<String, GpuError> {
+    let source = top_level(module)
+        .into_iter()
+        .find(|op| name_of(*op) == "gpu.module")
+        .ok_or(GpuError::NoCode)?;
+    let mut alone = Module::new(Location::unknown(context));
+    alone.body().append_operation(clone_op(source));
+    run_pipeline(context, &mut alone, &to_nvvm(architecture))?;
+    use_instructions(context, alone.as_operation());
+    if let Some(name) = missing_function(alone.as_operation()) {
+        return Err(GpuError::Missing(name));
+    }
+    run_pipeline(context, &mut alone, TO_PTX)?;
+    let binary = top_level(alone.as_operation())
+        .into_iter()
+        .find(|op| name_of(*op) == "gpu.binary")
+        .ok_or(GpuError::Lowering)?;
+    let objects = binary
+        .attribute("objects")
+        .ok()
+        .and_then(|objects| ArrayAttribute::try_from(objects).ok())
+        .ok_or(GpuError::Lowering)?;
+    let object = objects.element(0).map_err(|_| GpuError::Lowering)?;
+    Ok(object_text(object)?.trim_end_matches('\0').to_owned())
+}
+
+fn run_pipeline(context: &Context, module: &mut Module<'_>, text: &str) -> Result<(), GpuError> {
+    let manager = PassManager::new(context);
+    parse_pass_pipeline(manager.as_operation_pass_manager(), text)
+        .map_err(|_| GpuError::Lowering)?;
+    manager.run(module).map_err(|_| GpuError::Lowering)
+}
+
+fn object_text(object: melior::ir::Attribute<'_>) -> Result<String, GpuError> {
+    use melior::ir::attribute::AttributeLike;
+    // SAFETY: the attribute is alive, and its kind is asked before its text is read.
+    let bytes = unsafe {
+        if !mlir_sys::mlirAttributeIsAGPUObjectAttr(object.to_raw()) {
+            return Err(GpuError::Lowering);
+        }
+        let text = mlir_sys::mlirGPUObjectAttrGetObject(object.to_raw());
+        std::slice::from_raw_parts(text.data.cast::<u8>(), text.length)
+    };
+    Ok(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Code that a driver loads as it is.
+pub struct Cubin {
+    pub bytes: Vec<u8>,
+    /// Registers, spills and shared memory of each function, as the assembler reports them.
+    pub resources: String,
+}
+
+/// Assembles PTX with the given `ptxas`.
+pub fn cubin(ptx: &str, architecture: &Architecture, ptxas: &Path) -> Result<Cubin, GpuError> {
+    let failed = |error| GpuError::NoAssembler(ptxas.display().to_string(), error);
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let input = folder.path().join("kernels.ptx");
+    let output = folder.path().join("kernels.cubin");
+    std::fs::write(&input, ptx).map_err(failed)?;
+    let run = Command::new(ptxas)
+        .arg(format!("-arch={architecture}"))
+        .args(["-O3", "-v"])
+        .arg(&input)
+        .arg("-o")
+        .arg(&output)
+        .output()
+        .map_err(failed)?;
+    let messages = String::from_utf8_lossy(&run.stderr) + String::from_utf8_lossy(&run.stdout);
+    if !run.status.success() {
+        return Err(GpuError::Assembler(messages.into_owned()));
+    }
+    Ok(Cubin {
+        bytes: std::fs::read(&output).map_err(failed)?,
+        resources: messages.into_owned(),
+    })
+}
+
+/// Whether a module has code for a GPU.
+pub fn is_there(module: OperationRef<'_, '_>) -> bool {
+    top_level(module)
+        .into_iter()
+        .any(|op| name_of(op) == "gpu.module")
+}
+
+/// NVIDIA's assembler: the one that `COHORT_PTXAS` names, on the path, or in `.tools/bin`, where
+/// `make setup` puts it.
+pub fn find_assembler() -> Result<PathBuf, GpuError> {
+    if let Some(path) = std::env::var_os("COHORT_PTXAS") {
+        return Ok(PathBuf::from(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from(".tools/bin")]);
+    let mut candidates = folders.map(|folder| folder.join("ptxas"));
+    candidates
+        .find(|candidate| candidate.is_file())
+        .ok_or(GpuError::AssemblerMissing)
+}
+
+/// Takes the GPU code out of a module, so that the rest can go on to the host's code.
+pub fn remove(module: OperationRef<'_, '_>) {
+    for operation in top_level(module) {
+        if name_of(operation) == "gpu.module" {
+            erase(operation);
+        }
+    }
+}

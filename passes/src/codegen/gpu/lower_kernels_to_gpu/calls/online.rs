@@ -1,0 +1,486 @@
+//! Softmax-like folds between two products, computed online: no score is in the device's memory.
+//!
+//! A block has a tile of rows and columns of the second product. It goes over the keys a few at a time:
+//! the first product's sums become scores in registers, and weights in shared memory; what was summed
+//! with an earlier maximum is rescaled (Milakov and Gimelshein, Online Normalizer Calculation for
+//! Softmax, 2018; Dao et al., FlashAttention, 2022, algorithm 1). Keys are counted from the call's own
+//! first row, and everything is added up in one order, so bits depend on the call alone.
+//!
+//! The second product's right side is on its way to shared memory while the first product is computed,
+//! and the first one's for the next keys while scores become weights and the second product is added up.
+//!
+//! Keys behind a mask are left out, unless a row's largest score is so low that they have weight: then
+//! the block begins again with all of them.
+
+mod plan;
+mod weights;
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::Val;
+use melior::ir::{ValueLike, attribute::IntegerAttribute};
+
+use super::super::ops::{
+    barrier, below, both, commit_copies, divide, wait_for_copies, wait_for_copies_but, when,
+};
+use super::super::site::memory as space;
+use super::block::{Place, multiply, zeros};
+use super::eval::{Call, Memory};
+use super::product::shifted;
+use super::side::stored_at_once;
+use super::source::{Begins, Source, Span};
+use super::{Tile, size_of};
+use crate::codegen::emit::{Emitter, Width};
+use crate::kernel::calls::bounds::Mask;
+use crate::kernel::calls::chain::{self, Chain};
+use crate::kernel::calls::graph::{Index, NodeId, Product, Var};
+use crate::kernel::calls::parts::Window;
+use plan::{BLOCK_KEYS, BLOCK_ROWS, Layout, NOTHING, PARTS};
+
+pub use plan::{Plan, plan};
+
+struct Writer<'a, 'c> {
+    plan: &'a Plan,
+    layout: Layout,
+    chain: &'a Chain,
+    first: &'a Product,
+    place: Place<'c>,
+    /// Variables of the second product's dims: outer ones, and one of rows and of columns to be set.
+    outer: Vec<Var>,
+    row: Var,
+    column: Var,
+    first_row: Val<'c>,
+    first_column: Val<'c>,
+    /// How many there are in the call.
+    rows: Val<'c>,
+    columns: Val<'c>,
+    keys: Val<'c>,
+    /// What columns are below, where that is known.
+    below: Option<i64>,
+    /// The row and the part of it that the thread has where maxima and sums are found.
+    own_row: Val<'c>,
+    own_part: Val<'c>,
+}
+
+/// What goes from one step over keys to the next: the thread's sums; the largest score and the sum of
+/// weights of its row.
+struct State<'c> {
+    sums: Vec<Val<'c>>,
+    most: Val<'c>,
+    total: Val<'c>,
+}
+
+impl<'c> State<'c> {
+    fn values(&self) -> Vec<Val<'c>> {
+        let mut values = self.sums.clone();
+        values.extend([self.most, self.total]);
+        values
+    }
+
+    fn of(values: &[Val<'c>]) -> State<'c> {
+        let sums = values.len() - 2;
+        State {
+            sums: values[..sums].to_vec(),
+            most: values[sums],
+            total: values[sums + 1],
+        }
+    }
+}
+
+/// Computes a tile of a part of a result.
+pub fn write<'c>(
+    e: &Emitter<'c>,
+    call: &mut Call<'_, 'c>,
+    (root, windows): (NodeId, &[Window]),
+    plan: &Plan,
+    tile: &Tile<'c>,
+    memory: &Memory<'c>,
+) {
+    let Some(chain) = chain::find(call.graph, plan.node) else {
+        return;
+    };
+    let Some(first) = call.graph.product(chain.first.0) else {
+        return;
+    };
+    let rank = windows.len();
+    let place = Place::new(e, tile.shared);
+    let (own_row, own_part) = divide(e, place.thread, PARTS);
+    let vars: Vec<Var> = (0..rank)
+        .map(|dim| call.variable(tile.first[dim], windows[dim].size.known()))
+        .collect();
+    let writer = Writer {
+        plan,
+        layout: plan.layout(),
+        chain: &chain,
+        first: &first,
+        place,
+        outer: vars[..rank - 2].to_vec(),
+        row: vars[rank - 2],
+        column: vars[rank - 1],
+        first_row: tile.first[rank - 2],
+        first_column: tile.first[rank - 1],
+        rows: size_of(e, call, &windows[rank - 2]),
+        columns: size_of(e, call, &windows[rank - 1]),
+        keys: call.size(e, chain.second.depth),
+        below: windows[rank - 1].size.known(),
+        own_row,
+        own_part,
+    };
+    if plan.whole {
+        // They are waited for with the first keys.
+        let begins = writer.begins(e, e.int(0), writer.first_row);
+        let rows = writer.rows_source(e, call);
+        rows.bring(e, call, &writer.place, begins);
+    }
+    let state = match plan.until {
+        None => writer.all_keys(e, call, &writer.cleared(e), writer.keys),
+        Some(mask) => writer.masked(e, call, mask),
+    };
+    writer.finish(e, call, (root, windows), memory, &state);
+}
+
+impl<'c> Writer<'_, 'c> {
+    /// The index of the second product's domain, where keys are counted by a variable.
+    fn index(&self, key: Var) -> Vec<Index> {
+        let mut vars = self.outer.clone();
+        vars.extend([self.row, self.column]);
+        let mut index = shifted(&vars, &self.plan.shift);
+        index.push(Index::var(key));
+        index
+    }
+
+    fn float(&self, e: &Emitter<'c>, value: f32) -> Val<'c> {
+        e.bits(value.to_bits(), Elem::F32, Width::Scalar)
+    }
+
+    fn cleared(&self, e: &Emitter<'c>) -> State<'c> {
+        State {
+            sums: zeros(e, self.plan.sums.count()),
+            most: self.float(e, f32::NEG_INFINITY),
+            total: self.float(e, 0.0),
+        }
+    }
+
+    /// The keys that the mask leaves, and perhaps all of them again.
+    fn masked(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, mask: Mask) -> State<'c> {
+        let row_shift = self.plan.shift[self.outer.len()];
+        let more = BLOCK_ROWS - 1 + row_shift + mask.after;
+        let end = e.min(self.keys, e.add(self.first_row, e.int(more)));
+        let state = call.scope(|call| self.all_keys(e, call, &self.cleared(e), end));
+        let needed = self.needs_masked(e, mask, &state);
+        let again = both(e, needed, below(e, end, self.keys));
+        let states = state.values().into_iter().zip(self.cleared(e).values());
+        let state: Vec<_> = states
+            .map(|(now, clear)| e.select(again, clear, now))
+            .collect();
+        let end = e.select(again, self.keys, e.int(0));
+        self.all_keys(e, call, &State::of(&state), end)
+    }
+
+    /// Whether a row of the block gives what is masked weight.
+    fn needs_masked(&self, e: &Emitter<'c>, mask: Mask, state: &State<'c>) -> Val<'c> {
+        let masked = e.bits(mask.other, Elem::F32, Width::Scalar);
+        let above =
+            e.b.value("arith.subf", &[state.most, masked], masked.r#type());
+        // Predicate 2 is `ogt`.
+        let is_above = compare(e, 2, above, self.float(e, NOTHING));
+        let need = e.select(is_above, self.float(e, 0.0), self.float(e, 1.0));
+        let s = &space(e, true);
+        let at = |row: Val<'c>| s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
+        s.store(need, at(self.own_row), 4);
+        barrier(e);
+        let none = self.float(e, 0.0);
+        let all = e.for_loop(e.int(0), e.int(BLOCK_ROWS), 1, &[none], |e, row, all| {
+            let s = &space(e, true);
+            let at = s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
+            let need = s.load(at, all[0].r#type(), 4);
+            vec![larger(e, need, all[0])]
+        })[0];
+        compare(e, 2, all, none)
+    }
+
+    /// The steps over the keys below an end.
+    fn all_keys(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        state: &State<'c>,
+        end: Val<'c>,
+    ) -> State<'c> {
+        let plan = self.plan;
+        let sides = plan.sides;
+        let keys = self.keys_source(e, call, end);
+        let values = self.values_source(e, call, end);
+        let zero = e.int(0);
+        let waits = plan.whole && (sides.rows.is_copied() || sides.keys.is_copied());
+        if plan.whole {
+            when(e, below(e, zero, end), |e| {
+                keys.bring(e, call, &self.place, self.begins(e, zero, zero));
+                if waits {
+                    commit_copies(e);
+                }
+            });
+        }
+        let carried = state.values();
+        let ends = e.for_loop(zero, end, BLOCK_KEYS, &carried, |e, key, carried| {
+            let state = State::of(carried);
+            // The keys are there, and nobody reads what the last step has left.
+            if waits {
+                wait_for_copies(e);
+            }
+            barrier(e);
+            values.bring(e, call, &self.place, self.begins(e, key, self.first_column));
+            if sides.values.is_copied() {
+                commit_copies(e);
+            }
+            let products = match plan.whole {
+                true => self.multiply_keys(e, &zeros(e, plan.scores.count())),
+                false => self.products(e, call, &keys, key),
+            };
+            call.scope(|call| self.scores(e, call, (key, end), &products));
+            barrier(e);
+            let next = e.add(key, e.int(BLOCK_KEYS));
+            if plan.whole {
+                when(e, below(e, next, end), |e| {
+                    keys.bring(e, call, &self.place, self.begins(e, e.int(0), next));
+                });
+                if sides.keys.is_copied() {
+                    commit_copies(e);
+                }
+            }
+            let state = self.weigh(e, state, |e| {
+                match (
+                    sides.values.is_copied(),
+                    plan.whole && sides.keys.is_copied(),
+                ) {
+                    (false, _) => {}
+                    // The next keys are a later group.
+                    (true, true) => wait_for_copies_but(e, 1),
+                    (true, false) => wait_for_copies(e),
+                }
+            });
+            let sums = self.add_values(e, &state);
+            State { sums, ..state }.values()
+        });
+        State::of(&ends)
+    }
+
+    // What is brought to shared memory.
+
+    fn begins(&self, e: &Emitter<'c>, k: Val<'c>, other: Val<'c>) -> Begins<'c> {
+        let buffer = e.int(0);
+        Begins { k, other, buffer }
+    }
+
+    fn first_at(&self, key: Var, k: Var) -> Vec<Index> {
+        let mut index: Vec<Index> = (self.chain.first.1.iter())
+            .map(|of| of.at(&self.index(key)))
+            .collect();
+        index.push(Index::var(k));
+        self.first.at.iter().map(|of| of.at(&index)).collect()
+    }
+
+    fn depth(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Span<'c> {
+        Span {
+            var: call.variable(e.int(0), Some(self.plan.depth)),
+            end: e.int(self.plan.depth),
+            full: self.plan.depth % self.layout.keys.depth == 0,
+        }
+    }
+
+    /// The first product's left side.
+    fn rows_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Source<'c> {
+        let k = self.depth(e, call);
+        let key = call.variable(e.int(0), None);
+        Source {
+            tile: self.layout.rows,
+            side: self.plan.sides.rows,
+            node: self.first.a,
+            at: self.first_at(key, k.var),
+            k,
+            other: Span {
+                var: self.row,
+                end: self.rows,
+                full: false,
+            },
+        }
+    }
+
+    /// Its right side.
+    fn keys_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, end: Val<'c>) -> Source<'c> {
+        let k = self.depth(e, call);
+        let var = call.variable(e.int(0), None);
+        Source {
+            tile: self.layout.keys,
+            side: self.plan.sides.keys,
+            node: self.first.b,
+            at: self.first_at(var, k.var),
+            k,
+            other: Span {
+                var,
+                end,
+                full: false,
+            },
+        }
+    }
+
+    /// The second product's right side.
+    fn values_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, end: Val<'c>) -> Source<'c> {
+        let var = call.variable(e.int(0), None);
+        let second = &self.chain.second;
+        let index = self.index(var);
+        Source {
+            tile: self.layout.values,
+            side: self.plan.sides.values,
+            node: second.b,
+            at: second.at.iter().map(|of| of.at(&index)).collect(),
+            k: Span {
+                var,
+                end,
+                full: false,
+            },
+            other: Span {
+                var: self.column,
+                end: self.columns,
+                full: self.plan.full,
+            },
+        }
+    }
+
+    // The first product.
+
+    fn multiply_keys(&self, e: &Emitter<'c>, sums: &[Val<'c>]) -> Vec<Val<'c>> {
+        let tiles = (self.layout.rows, self.layout.keys);
+        multiply(e, &self.place, self.plan.scores, tiles, e.int(0), sums)
+    }
+
+    /// The first product's sums of the thread's rows and keys, where not all of its depth has room.
+    fn products(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        keys: &Source<'c>,
+        first_key: Val<'c>,
+    ) -> Vec<Val<'c>> {
+        let rows = self.rows_source(e, call);
+        let depth = e.int(self.plan.depth);
+        let sums = zeros(e, self.plan.scores.count());
+        let step = self.layout.keys.depth;
+        e.for_loop(e.int(0), depth, step, &sums, |e, k, sums| {
+            rows.bring(e, call, &self.place, self.begins(e, k, self.first_row));
+            keys.bring(e, call, &self.place, self.begins(e, k, first_key));
+            if rows.side.is_copied() || keys.side.is_copied() {
+                commit_copies(e);
+                wait_for_copies(e);
+            }
+            barrier(e);
+            let sums = self.multiply_keys(e, sums);
+            barrier(e);
+            sums
+        })
+    }
+
+    /// Computes the scores from the products, and puts them where weights will be.
+    fn scores(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        (first_key, end): (Val<'c>, Val<'c>),
+        products: &[Val<'c>],
+    ) {
+        let cells = self.plan.scores;
+        let one = e.int(1);
+        let low = self.float(e, f32::NEG_INFINITY);
+        for (number, product) in products.iter().enumerate() {
+            let number = number as i64;
+            let row = cells.row(e, &self.place, number / cells.columns);
+            let in_step = cells.column(e, &self.place, number % cells.columns);
+            let key = e.add(first_key, in_step);
+            let score = call.scope(|call| {
+                let at_row = e.min(e.add(self.first_row, row), e.sub(self.rows, one));
+                call.set(self.row, at_row);
+                let var = call.variable(e.min(key, e.sub(end, one)), None);
+                let index = self.index(var);
+                let at = |of: &[Index]| of.iter().map(|of| of.at(&index)).collect::<Vec<_>>();
+                call.give(self.chain.first.0, at(&self.chain.first.1), *product);
+                call.value(e, self.chain.scores.0, &at(&self.chain.scores.1))
+            });
+            let score = e.select(below(e, key, end), score, low);
+            let to = self.layout.weights.address(e, &self.place, in_step, row);
+            space(e, true).store(score, to, 4);
+        }
+    }
+
+    // The second product.
+
+    fn add_values(&self, e: &Emitter<'c>, state: &State<'c>) -> Vec<Val<'c>> {
+        let float = state.most.r#type();
+        let cells = self.plan.sums;
+        let scales = self.of_rows(e, self.layout.scales, float);
+        let sums = state.sums.chunks(cells.columns as usize).zip(scales);
+        let rescaled: Vec<_> = sums
+            .flat_map(|(sums, scale)| {
+                let scaled = |sum: &Val<'c>| e.b.value("arith.mulf", &[*sum, scale], float);
+                sums.iter().map(scaled).collect::<Vec<_>>()
+            })
+            .collect();
+        let tiles = (self.layout.weights, self.layout.values);
+        multiply(e, &self.place, cells, tiles, e.int(0), &rescaled)
+    }
+
+    /// Divides by the sums of weights, and computes what is behind the second product.
+    fn finish(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        (root, windows): (NodeId, &[Window]),
+        memory: &Memory<'c>,
+        state: &State<'c>,
+    ) {
+        let float = state.most.r#type();
+        let cells = self.plan.sums;
+        self.leave(e, self.layout.totals, state.total);
+        barrier(e);
+        let totals = self.of_rows(e, self.layout.totals, float);
+        // A sum of nothing is zero.
+        let some = below(e, e.int(0), self.keys);
+        let at_once = stored_at_once(call.graph, (root, windows), cells.neighbours());
+        for (number, sums) in state.sums.chunks(at_once as usize).enumerate() {
+            let number = number as i64 * at_once;
+            let of_row = number / cells.columns;
+            let total = e.select(some, totals[of_row as usize], self.float(e, 1.0));
+            let row = cells.row(e, &self.place, of_row);
+            let column = cells.column(e, &self.place, number % cells.columns);
+            let row = e.add(self.first_row, row);
+            let column = e.add(self.first_column, column);
+            let inside = both(e, below(e, row, self.rows), below(e, column, self.columns));
+            when(e, inside, |e| {
+                call.scope(|call| {
+                    call.set(self.row, row);
+                    let elements: Vec<Vec<Var>> = (0..)
+                        .zip(sums)
+                        .map(|(next, sum)| {
+                            let value = e.b.value("arith.divf", &[*sum, total], float);
+                            let mut vars = self.outer.clone();
+                            let column = e.add(column, e.int(next));
+                            vars.extend([self.row, call.variable(column, self.below)]);
+                            call.give(self.plan.node, shifted(&vars, &self.plan.shift), value);
+                            vars
+                        })
+                        .collect();
+                    super::store(e, call, (root, windows), &elements, memory);
+                });
+            });
+        }
+    }
+}
+
+/// The larger of two; where one is no number, the second.
+fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+    e.select(compare(e, 2, a, b), a, b)
+}
+
+fn compare<'c>(e: &Emitter<'c>, predicate: i64, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+    let predicate = IntegerAttribute::new(e.i64, predicate).into();
+    let ty = e.elem_type(Elem::Bool, Width::Scalar);
+    e.b.value_with("arith.cmpf", &[a, b], ty, &[("predicate", predicate)])
+}

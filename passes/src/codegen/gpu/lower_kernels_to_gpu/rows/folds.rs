@@ -1,0 +1,251 @@
+//! Folds as stages of a row launch.
+//!
+//! A fold with many results gives each to one thread, which folds in the order of the program. One with
+//! few results gives each to a warp: a lane folds every 32nd element, or four neighbours of every 128,
+//! and one thread folds what the lanes have, lane by lane. Which of the two depends on the shapes alone.
+
+use std::collections::HashMap;
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::Val;
+use melior::ir::{ValueLike, operation::OperationLike};
+
+use super::super::ops::{THREADS, WARP, barrier, below, delinearise, divide, when};
+use super::super::plan::{Fold, Rows, Stage};
+use super::super::site::{Address, Known, Row, memory};
+use super::{Writer, widened};
+use crate::codegen::emit::{Emitter, Index, Width};
+use crate::kernel::rows::layout::Place;
+
+/// Results of folds by warps that a block has at most: their lanes' values are in shared memory.
+pub(super) const WARP_RESULTS: i64 = 64;
+
+/// Fewer results than this are folded by warps, if there is enough to fold.
+const FEW_RESULTS: i64 = 32;
+const MUCH_TO_FOLD: i64 = 16;
+
+/// Lanes' values of one result; one more than there are lanes, so that results lie in other banks.
+const LANES_STRIDE: i64 = WARP + 1;
+
+/// Whether warps fold it.
+pub(super) fn by_warps(fold: &Fold<'_>) -> bool {
+    results(fold) < FEW_RESULTS && folded(fold) > MUCH_TO_FOLD
+}
+
+pub(super) fn results(fold: &Fold<'_>) -> i64 {
+    fold.init.domain.iter().product()
+}
+
+fn folded(fold: &Fold<'_>) -> i64 {
+    fold.dims.iter().map(|dim| fold.body.domain[*dim]).product()
+}
+
+/// Bytes of shared memory for the lanes of folds.
+pub fn lanes_bytes(rows: &Rows<'_>, block_rows: i64) -> i64 {
+    let folds = rows.stages.iter().filter_map(|stage| match stage {
+        Stage::Fold(fold) if by_warps(fold) => Some(results(fold) * block_rows * LANES_STRIDE * 4),
+        _ => None,
+    });
+    folds.max().unwrap_or(0)
+}
+
+impl<'c> Writer<'_, '_, 'c> {
+    pub(super) fn fold(&self, e: &Emitter<'c>, fold: &Fold<'c>) {
+        let width = self.fold_width(fold);
+        self.deal(e, results(fold), self.threads(), |e, _, row, at| {
+            let kept = delinearise(e, at, &fold.init.domain);
+            let place = self.store_of(fold.node, fold.init_value).place;
+            let mut touched = self.addresses(e, row, &[&fold.body, &fold.init], &[place]);
+            let start = self.start(e, fold, row, &kept, &mut touched);
+            let end = e.for_nest(
+                &folded_sizes(fold, width),
+                &[start],
+                &mut |e, at, carried| {
+                    let index = whole_index(fold, &kept, &widened(e, at, width));
+                    let inputs = self.inputs(e, fold, row, (&index, width), &mut touched.clone());
+                    vec![
+                        inputs
+                            .iter()
+                            .fold(carried[0], |sum, inputs| step(e, fold, sum, inputs)),
+                    ]
+                },
+            )[0];
+            self.store_end(e, fold, row, &kept, end, &mut touched);
+        });
+    }
+
+    pub(super) fn fold_by_warps(&self, e: &Emitter<'c>, fold: &Fold<'c>) {
+        let elem = elem_of(fold);
+        let lanes = memory(e, true).offset_by(self.frame.shared(), self.lanes);
+        let (warp, lane) = divide(e, self.thread, WARP);
+        let width = self.fold_width(fold);
+        let count = folded(fold) / width;
+        let sizes = folded_sizes(fold, width);
+        self.deal(
+            e,
+            results(fold),
+            (warp, THREADS / WARP),
+            |e, piece, row, at| {
+                let kept = delinearise(e, at, &fold.init.domain);
+                let touched = self.addresses(e, row, &[&fold.body], &[]);
+                let inputs = |e: &Emitter<'c>, at| {
+                    let at = widened(e, &delinearise(e, at, &sizes), width);
+                    let index = whole_index(fold, &kept, &at);
+                    self.inputs(e, fold, row, (&index, width), &mut touched.clone())
+                };
+                let one_lane = |e: &Emitter<'c>| {
+                    let first = inputs(e, lane);
+                    let first = first[1..].iter().fold(begin(e, &first[0]), |sum, inputs| {
+                        step(e, fold, sum, inputs)
+                    });
+                    let next = e.add(lane, e.int(WARP));
+                    let end = e.for_loop(next, e.int(count), WARP, &[first], |e, at, carried| {
+                        let inputs = inputs(e, at);
+                        vec![
+                            inputs
+                                .iter()
+                                .fold(carried[0], |sum, inputs| step(e, fold, sum, inputs)),
+                        ]
+                    })[0];
+                    let e = memory(e, true);
+                    let of_piece = e.offset(lanes, e.times(piece, LANES_STRIDE * 4));
+                    let at = e.offset(of_piece, e.times(lane, 4));
+                    e.store_elem(end, at, elem, Width::Scalar, None);
+                };
+                if count >= WARP {
+                    one_lane(e);
+                } else {
+                    when(e, below(e, lane, e.int(count)), one_lane);
+                }
+            },
+        );
+        barrier(e);
+        self.deal(e, results(fold), self.threads(), |e, piece, row, at| {
+            let kept = delinearise(e, at, &fold.init.domain);
+            let place = self.store_of(fold.node, fold.init_value).place;
+            let mut touched = self.addresses(e, row, &[&fold.init], &[place]);
+            let start = self.start(e, fold, row, &kept, &mut touched);
+            let of_piece = memory(e, true).offset(lanes, e.times(piece, LANES_STRIDE * 4));
+            let end = e.for_static(count.min(WARP), 1, &[start], |e, at, carried| {
+                let of_lane = e.times(e.index_value(at), 4);
+                let shared = memory(e, true);
+                let at = shared.offset(of_piece, of_lane);
+                let value = shared.load_elem(at, elem, Width::Scalar, None);
+                vec![combine(e, fold, carried[0], value)]
+            })[0];
+            self.store_end(e, fold, row, &kept, end, &mut touched);
+        });
+    }
+
+    /// How many neighbours along the last dim are folded in at once: those that are loaded at once.
+    fn fold_width(&self, fold: &Fold<'c>) -> i64 {
+        let last = fold.body.domain.len().checked_sub(1);
+        match fold.dims.last().copied() == last {
+            true => self.frame.loaded_width(&fold.body),
+            false => 1,
+        }
+    }
+
+    /// What a fold starts from.
+    fn start(
+        &self,
+        e: &Emitter<'c>,
+        fold: &Fold<'c>,
+        row: Option<Row<'c>>,
+        kept: &[Index<'c>],
+        touched: &mut HashMap<Place, Address<'c>>,
+    ) -> Val<'c> {
+        let mut site = self.site(row, kept, 1, touched);
+        site.value(e, &fold.init, fold.init_value, &mut Known::new())
+    }
+
+    fn store_end(
+        &self,
+        e: &Emitter<'c>,
+        fold: &Fold<'c>,
+        row: Option<Row<'c>>,
+        kept: &[Index<'c>],
+        end: Val<'c>,
+        touched: &mut HashMap<Place, Address<'c>>,
+    ) {
+        let store = self.store_of(fold.node, fold.init_value);
+        let mut site = self.site(row, kept, 1, touched);
+        site.store(e, &fold.init, &store, &[end], elem_of(fold));
+    }
+
+    /// What is folded in at neighbouring indices, for each of them.
+    fn inputs(
+        &self,
+        e: &Emitter<'c>,
+        fold: &Fold<'c>,
+        row: Option<Row<'c>>,
+        (index, count): (&[Index<'c>], i64),
+        touched: &mut HashMap<Place, Address<'c>>,
+    ) -> Vec<Vec<Val<'c>>> {
+        let mut site = self.site(row, index, count, touched);
+        let mut known = Known::new();
+        let inputs = fold.inputs.iter();
+        let inputs: Vec<_> = inputs
+            .map(|input| site.values(e, &fold.body, *input, &mut known))
+            .collect();
+        (0..count as usize)
+            .map(|at| inputs.iter().map(|values| values[at]).collect())
+            .collect()
+    }
+}
+
+fn elem_of(fold: &Fold<'_>) -> Elem {
+    fold.body.values[fold.inputs[0]].1
+}
+
+/// The index of a fold's domain that kept and folded dims make up.
+fn whole_index<'c>(fold: &Fold<'c>, kept: &[Index<'c>], folded: &[Index<'c>]) -> Vec<Index<'c>> {
+    let mut kept = kept.iter();
+    let mut index = Vec::new();
+    for dim in 0..fold.body.domain.len() {
+        let at = match fold.dims.iter().position(|folded| *folded == dim) {
+            Some(position) => folded.get(position),
+            None => kept.next(),
+        };
+        index.push(at.copied().unwrap_or(Index::constant(0)));
+    }
+    index
+}
+
+/// The sizes of the folded dims, the last one counted in pieces of `width`.
+fn folded_sizes(fold: &Fold<'_>, width: i64) -> Vec<i64> {
+    let mut sizes: Vec<i64> = fold.dims.iter().map(|dim| fold.body.domain[*dim]).collect();
+    if let Some(last) = sizes.last_mut() {
+        *last /= width;
+    }
+    sizes
+}
+
+/// What is folded in, as what a fold begins with.
+fn begin<'c>(e: &Emitter<'c>, inputs: &[Val<'c>]) -> Val<'c> {
+    match inputs[..] {
+        [a, b] => e.b.value("arith.mulf", &[a, b], a.r#type()),
+        _ => inputs[0],
+    }
+}
+
+/// What is folded in, folded into what was folded before.
+fn step<'c>(e: &Emitter<'c>, fold: &Fold<'c>, before: Val<'c>, inputs: &[Val<'c>]) -> Val<'c> {
+    match inputs[..] {
+        [a, b] => e.b.value("math.fma", &[a, b, before], before.r#type()),
+        _ => combine(e, fold, before, inputs[0]),
+    }
+}
+
+fn combine<'c>(e: &Emitter<'c>, fold: &Fold<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+    match fold.combiner {
+        Some(combiner) => {
+            let e = Emitter {
+                b: e.b.at(combiner.location()),
+                ..*e
+            };
+            e.copy(combiner, &[a, b], a.r#type())
+        }
+        None => e.b.value("arith.addf", &[a, b], a.r#type()),
+    }
+}

@@ -1,0 +1,123 @@
+//! `cohort_entry`, what the runtime calls for an instance, and the manifest around it.
+
+use cohort_abi::manifest::{Argument, Manifest};
+use cohort_dialects::builder::{Val, arguments_of, operands_of, operations_of};
+use cohort_dialects::types::flatten;
+use melior::ir::{
+    BlockRef, OperationRef, ValueLike,
+    attribute::{StringAttribute, TypeAttribute},
+    operation::OperationLike,
+};
+
+use super::Program;
+use super::emit::{call, function, load_slot, module_end, pointer, slot_address, store_slot};
+use super::function::PREFIX;
+use super::tables::{array, strings};
+use super::types::{is_stacked, lowered, lowered_value};
+use crate::pass::{Failed, error};
+use crate::support::ir::{blocks_of, name_attribute};
+
+const ENTRY: &str = "cohort_entry";
+
+/// Adds the entry and describes the program.
+pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
+    let main = program.calls.entry();
+    let body = blocks_of(main)[0];
+    let names = array(main, "cfb.arguments");
+    let types = array(main, "cfb.argument_types");
+    let mut arguments = Vec::new();
+    let mut slots = Vec::new();
+    let dims = array(main, "cfb.argument_dims");
+    for (number, (name, ty)) in names.iter().zip(&types).enumerate() {
+        let (Ok(name), Ok(ty)) = (
+            StringAttribute::try_from(*name),
+            TypeAttribute::try_from(*ty),
+        ) else {
+            return Err(error(
+                main,
+                "`cfb.arguments` or `cfb.argument_types` is malformed",
+            ));
+        };
+        let named = dims.get(number).map_or(vec![], |names| strings(*names));
+        let described = program.tables.argument_type(ty.value(), &named);
+        let ty_of = described.map_err(|message| error(main, &message))?;
+        arguments.push(Argument {
+            name: name.value().to_owned(),
+            ty: ty_of,
+        });
+        slots.extend(flatten(ty.value()));
+    }
+    let result = main.attribute("cfb.result_type").ok();
+    let Some(result) = result.and_then(|ty| TypeAttribute::try_from(ty).ok()) else {
+        return Err(error(main, "the entry has no `cfb.result_type`"));
+    };
+    let results = flatten(result.value());
+    let values = returned_by(body);
+    let stacked: Vec<bool> = values.iter().map(|value| is_stacked(*value)).collect();
+    let result_type = program.tables.result_type(result.value(), &stacked);
+    let result_type = result_type.map_err(|message| error(main, &message))?;
+    let returned = values.len();
+    if names.len() != types.len()
+        || slots.len() != arguments_of(body).len()
+        || results.len() != returned
+    {
+        return Err(error(main, "the entry's types do not fit the function"));
+    }
+
+    callable(program, main, ENTRY);
+    let gradients = super::gradients::lower(program)?;
+
+    let tables = std::mem::take(&mut program.tables);
+    Ok(Manifest {
+        version: cohort_abi::VERSION,
+        entry: ENTRY.to_owned(),
+        arguments,
+        result: result_type,
+        adts: tables.adts,
+        params: tables.params,
+        spaces: tables.spaces,
+        sources: tables.sources,
+        kernels: tables.kernels,
+        locations: tables.locations,
+        forces: tables.forces,
+        debugs: tables.debugs,
+        computed: tables.computed,
+        dims: tables.dims,
+        gradients,
+    })
+}
+
+/// Adds the function of this symbol that the runtime calls, which reads the arguments of one of the
+/// control program from slots, and leaves its results in slots.
+pub fn callable<'c>(program: &Program<'c>, source: OperationRef<'c, 'c>, symbol: &str) {
+    let body = blocks_of(source)[0];
+    let module = module_end(program).at(source.location());
+    let word = pointer(&module);
+    let b = function(&module, symbol, &[word, word, word], &[], &[]);
+    let parameters = arguments_of(b.block());
+    let mut operands = vec![parameters[0]];
+    let inputs = arguments_of(body)
+        .into_iter()
+        .filter_map(|argument| lowered(program.context, argument.r#type()))
+        .flatten();
+    for (ty, slot) in inputs.zip(0..) {
+        operands.push(load_slot(&b, slot_address(&b, parameters[1], slot), ty));
+    }
+    let types: Vec<_> = returned_by(body)
+        .into_iter()
+        .filter_map(|value| lowered_value(program.context, value))
+        .flatten()
+        .collect();
+    let name = name_attribute(source, "sym_name").unwrap_or_default();
+    let values = call(&b, &format!("{PREFIX}{name}"), &operands, &types);
+    for (value, slot) in values.into_iter().zip(0..) {
+        store_slot(&b, value, slot_address(&b, parameters[2], slot));
+    }
+    b.op("func.return", &[], &[], &[], vec![]);
+}
+
+/// What a function gives.
+pub fn returned_by<'c>(body: BlockRef<'c, 'c>) -> Vec<Val<'c>> {
+    let terminator = operations_of(body).pop();
+    terminator.map(operands_of).unwrap_or_default()
+}

@@ -1,0 +1,402 @@
+//! One function of the control program, rebuilt operation by operation.
+
+use std::collections::{HashMap, HashSet};
+
+use cohort_abi::{Failure, symbols};
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
+};
+use melior::ir::{
+    BlockRef, OperationRef, Type, ValueLike, attribute::StringAttribute, operation::OperationLike,
+};
+
+use super::Program;
+use super::emit::{
+    Predicate, binary, call, compare, fail, function, i32_constant, i64_constant, i64_type,
+    load_slot, module_end, pointer, slot_address, step, when,
+};
+use super::strands::scope_slots;
+use super::types::{lowered, lowered_value};
+use crate::codegen::powers;
+use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
+
+/// In front of the names of the program's functions, so that none is taken for a function of C.
+pub const PREFIX: &str = "coh.";
+
+/// The slot of the runtime's context that counts steps down.
+const STEPS_LEFT: i32 = (std::mem::offset_of!(cohort_abi::Context, steps_left) / 8) as i32;
+
+/// A function that is being rebuilt.
+pub struct Lowering<'c, 'p> {
+    pub program: &'p mut Program<'c>,
+    /// The runtime's context, the function's first parameter.
+    pub runtime: Val<'c>,
+    /// Room for the operands of a record.
+    pub operand_slots: Option<Val<'c>>,
+    /// Room for the scope of strands.
+    pub scope_slots: Option<Val<'c>>,
+    /// The depth at which the function was called, when it counts.
+    depth: Option<Val<'c>>,
+    /// What each value of the source became, a value a slot.
+    values: HashMap<ValueKey, Vec<Val<'c>>>,
+    /// Pushes to an array that may grow in place, by operation.
+    pub in_place: HashSet<usize>,
+}
+
+/// Adds the lowered form of a function to the module.
+pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+    let name = name_attribute(source, "sym_name").unwrap_or_default();
+    let blocks = blocks_of(source);
+    let &[body] = blocks.as_slice() else {
+        return Err(error(
+            source,
+            "not supported yet: a function of several basic blocks",
+        ));
+    };
+    let terminator = operations_of(body).pop();
+    let results = terminator.map(operands_of).unwrap_or_default();
+    let result_types = lowered_types(program, source, &results)?;
+    let mut inputs = vec![Type::parse(program.context, "!llvm.ptr").ok_or(Failed)?];
+    inputs.extend(lowered_types(program, source, &arguments_of(body))?);
+
+    let module = module_end(program).at(source.location());
+    let attributes = [
+        (
+            "sym_visibility",
+            StringAttribute::new(program.context, "private").into(),
+        ),
+        ("llvm.linkage", module.attr("#llvm.linkage<internal>")),
+    ];
+    let symbol = format!("{PREFIX}{name}");
+    let b = function(&module, &symbol, &inputs, &result_types, &attributes);
+
+    let arguments = arguments_of(b.block());
+    let mut lowering = Lowering::new(&b, program, source, arguments[0]);
+    lowering.bind_all(source, &arguments_of(body), &arguments[1..])?;
+    if lowering.program.calls.is_called(&name) {
+        lowering.count_call(&b);
+    }
+    if lowering.program.calls.is_recursive(&name) {
+        lowering.enter(&b);
+    }
+    lowering.block(&b, body)?;
+    Ok(())
+}
+
+/// One stack slot for each operand of the record that has most, and of values that are shown.
+fn operand_slots<'c>(
+    b: &Builder<'c>,
+    program: &Program<'c>,
+    source: OperationRef<'c, 'c>,
+) -> Option<Val<'c>> {
+    let slots = |op: OperationRef<'c, 'c>| match name_of(op).as_str() {
+        "cfb.record" => op.operand_count(),
+        "cfb.debug" => lowered_types(program, op, &operands_of(op)).map_or(0, |types| types.len()),
+        _ => 0,
+    };
+    stack_slots(b, nested_ops(source).into_iter().map(slots).max())
+}
+
+/// So many slots of the function's frame.
+pub fn stack_slots<'c>(b: &Builder<'c>, count: Option<usize>) -> Option<Val<'c>> {
+    let most = count.filter(|count| *count > 0)?;
+    let count = i64_constant(b, most as i64);
+    let element = melior::ir::attribute::TypeAttribute::new(i64_type(b)).into();
+    Some(b.value_with(
+        "llvm.alloca",
+        &[count],
+        pointer(b),
+        &[("elem_type", element)],
+    ))
+}
+
+pub fn lowered_types<'c>(
+    program: &Program<'c>,
+    at: OperationRef<'c, 'c>,
+    values: &[Val<'c>],
+) -> Result<Vec<Type<'c>>, Failed> {
+    let mut types = Vec::new();
+    for value in values {
+        let own = lowered_value(program.context, *value);
+        types.extend(own.ok_or_else(|| unsupported_type(at, *value))?);
+    }
+    Ok(types)
+}
+
+fn unsupported_type(at: OperationRef<'_, '_>, value: Val<'_>) -> Failed {
+    error(
+        at,
+        &format!("not supported yet: a value of type {} here", value.r#type()),
+    )
+}
+
+impl<'c, 'p> Lowering<'c, 'p> {
+    /// At the beginning of a function that is made of what `source` holds.
+    pub fn new(
+        b: &Builder<'c>,
+        program: &'p mut Program<'c>,
+        source: OperationRef<'c, 'c>,
+        runtime: Val<'c>,
+    ) -> Lowering<'c, 'p> {
+        Lowering {
+            runtime,
+            operand_slots: operand_slots(b, program, source),
+            scope_slots: scope_slots(b, program, source),
+            depth: None,
+            values: HashMap::new(),
+            in_place: HashSet::new(),
+            program,
+        }
+    }
+}
+
+impl<'c> Lowering<'c, '_> {
+    /// What a value of the source became; of several slots the first, a tensor's handle.
+    pub fn value(&self, value: Val<'c>) -> Val<'c> {
+        self.slots(value)[0]
+    }
+
+    /// What a value of the source became, a value a slot.
+    pub fn slots(&self, value: Val<'c>) -> Vec<Val<'c>> {
+        // A value is bound before it is used, since it dominates its uses.
+        let known = self.values.get(&key(value));
+        known.cloned().unwrap_or_else(|| vec![value])
+    }
+
+    /// The slots of several values, one after another.
+    pub fn values(&self, values: &[Val<'c>]) -> Vec<Val<'c>> {
+        values.iter().flat_map(|value| self.slots(*value)).collect()
+    }
+
+    pub fn bind(&mut self, source: Val<'c>, value: Val<'c>) {
+        self.bind_slots(source, vec![value]);
+    }
+
+    pub fn bind_slots(&mut self, source: Val<'c>, slots: Vec<Val<'c>>) {
+        self.values.insert(key(source), slots);
+    }
+
+    /// Binds values of the source to slots, which lie one after another.
+    pub fn bind_all(
+        &mut self,
+        at: OperationRef<'c, 'c>,
+        sources: &[Val<'c>],
+        slots: &[Val<'c>],
+    ) -> Outcome {
+        let mut rest = slots;
+        for source in sources {
+            let width = lowered_types(self.program, at, &[*source])?.len();
+            let Some((own, after)) = rest.split_at_checked(width) else {
+                return Err(error(at, "internal error: values without slots"));
+            };
+            self.bind_slots(*source, own.to_vec());
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Binds an operation's results; a shorter list of slots leaves the last ones unbound.
+    pub fn bind_results(&mut self, source: OperationRef<'c, 'c>, slots: &[Val<'c>]) {
+        let mut rest = slots;
+        for result in results_of(source) {
+            let types = lowered_value(self.program.context, result);
+            let width = types.map_or(1, |types| types.len());
+            let Some((own, after)) = rest.split_at_checked(width) else {
+                return;
+            };
+            self.bind_slots(result, own.to_vec());
+            rest = after;
+        }
+    }
+
+    /// The types of an operation's results, lowered.
+    pub fn result_types(&self, source: OperationRef<'c, 'c>) -> Result<Vec<Type<'c>>, Failed> {
+        lowered_types(self.program, source, &results_of(source))
+    }
+
+    pub fn types_of(
+        &self,
+        at: OperationRef<'c, 'c>,
+        values: &[Val<'c>],
+    ) -> Result<Vec<Type<'c>>, Failed> {
+        lowered_types(self.program, at, values)
+    }
+
+    /// The slots of a type that must have a lowered form, for an operation.
+    pub fn lowered_type(
+        &self,
+        at: OperationRef<'c, 'c>,
+        ty: Type<'c>,
+    ) -> Result<Vec<Type<'c>>, Failed> {
+        lowered(self.program.context, ty)
+            .ok_or_else(|| error(at, &format!("not supported yet: a value of type {ty} here")))
+    }
+
+    /// The number of an operation's place in the source.
+    pub fn location(&mut self, source: OperationRef<'c, 'c>) -> u32 {
+        self.program.tables.location(source.location())
+    }
+
+    /// Gives the instance up where `condition` holds.
+    pub fn fail_when(
+        &mut self,
+        b: &Builder<'c>,
+        source: OperationRef<'c, 'c>,
+        condition: Val<'c>,
+        failure: Failure,
+        (a, bound): (Val<'c>, Val<'c>),
+    ) {
+        let location = self.location(source);
+        let runtime = self.runtime;
+        when(b, condition, |b| {
+            fail(b, runtime, failure, a, bound, location)
+        });
+    }
+
+    /// Rebuilds the operations of a block at `b`. Returns what a `cfb.yield` or `cfb.join` at its end gives;
+    /// every other terminator is rebuilt itself.
+    pub fn block(
+        &mut self,
+        b: &Builder<'c>,
+        source: BlockRef<'c, 'c>,
+    ) -> Result<Vec<Val<'c>>, Failed> {
+        for operation in operations_of(source) {
+            let b = b.at(operation.location());
+            if matches!(name_of(operation).as_str(), "cfb.yield" | "cfb.join") {
+                return Ok(self.values(&operands_of(operation)));
+            }
+            self.operation(&b, operation)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn operation(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let name = name_of(source);
+        match name.as_str() {
+            "func.call" => self.call(b, source),
+            "func.return" => {
+                self.leave(b);
+                let results = self.values(&operands_of(source));
+                b.op("func.return", &results, &[], &[], vec![]);
+                Ok(())
+            }
+            "cfb.match" => self.match_(b, source),
+            "cfb.construct" => self.construct(b, source),
+            "cfb.record" => self.record(b, source),
+            "cfb.param" => self.param(b, source),
+            "cfb.param_row" => self.param_row(b, source),
+            "cfb.constant" => self.constant(b, source),
+            "cfb.dim" => self.dim(b, source),
+            "cfb.row" => self.row(b, source),
+            "cfb.within" => self.within(b, source),
+            "cfb.quotient" => self.quotient(b, source),
+            "cfb.view" => self.view(b, source),
+            "arith.select" => self.select(b, source),
+            "cfb.array_create" => self.array_create(b, source),
+            "cfb.array_len" => self.array_len(b, source),
+            "cfb.array_get" => self.array_get(b, source),
+            "cfb.array_push" => self.array_push(b, source),
+            "cfb.array_reverse" => self.array_reverse(b, source),
+            "cfb.array_range" => self.array_range(b, source),
+            "cfb.force" => self.force(b, source),
+            "cfb.phase" => self.phase(b, source),
+            "cfb.str_constant" => self.str_constant(b, source),
+            "cfb.str_equal" => {
+                let texts = self.values(&operands_of(source));
+                let same = call(b, symbols::STR_EQUAL, &texts, &[b.ty("i32")])[0];
+                let same = compare(b, Predicate::Ne, same, i32_constant(b, 0));
+                self.bind_results(source, &[same]);
+                Ok(())
+            }
+            "cfb.debug" => self.debug(b, source),
+            "cfb.instance_key" => {
+                self.instance_key(b, source);
+                Ok(())
+            }
+            "cfb.ghost" => self.ghost(b, source),
+            "cfb.stack" => self.stack(b, source),
+            "cfb.map" => self.map(b, source),
+            "cfb.fork" => self.fork(b, source),
+            "cfb.fold" => self.fold(b, source),
+            "scf.while" => self.while_(b, source),
+            "arith.divsi" | "arith.remsi" => self.divide(b, source),
+            powers::POWER => {
+                let operands = self.values(&operands_of(source));
+                let power = powers::power(b, operands[0], operands[1]);
+                self.bind_results(source, &[power]);
+                Ok(())
+            }
+            _ if is_kept(&name) => self.rebuild(b, source),
+            _ => Err(error(
+                source,
+                &format!("not supported yet: `{name}` in the control program"),
+            )),
+        }
+    }
+
+    fn call(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let callee = name_attribute(source, "callee").unwrap_or_default();
+        if !self.program.calls.contains(&callee) {
+            return Err(error(
+                source,
+                &format!("`{callee}` is no function of the control program"),
+            ));
+        }
+        let mut operands = vec![self.runtime];
+        operands.extend(self.values(&operands_of(source)));
+        let types = self.result_types(source)?;
+        let results = call(b, &format!("{PREFIX}{callee}"), &operands, &types);
+        self.bind_results(source, &results);
+        Ok(())
+    }
+
+    /// Counts the call as a step: what recurses without recording anything must end too. Steps come in
+    /// parts; where one is used up, the runtime counts the step and gives the next part.
+    fn count_call(&mut self, b: &Builder<'c>) {
+        let word = i64_type(b);
+        let address = slot_address(b, self.runtime, STEPS_LEFT);
+        let left = load_slot(b, address, word);
+        let (zero, one) = (i64_constant(b, 0), i64_constant(b, 1));
+        let none = compare(b, Predicate::Eq, left, zero);
+        let runtime = self.runtime;
+        when(b, none, |b| step(b, runtime, one));
+        let left = load_slot(b, address, word);
+        let count = b.value("arith.select", &[none, zero, one], word);
+        let left = binary(b, "arith.subi", left, count);
+        b.op("llvm.store", &[left, address], &[], &[], vec![]);
+    }
+
+    /// Counts how deep the call is and checks what is left of the stack.
+    fn enter(&mut self, b: &Builder<'c>) {
+        let word = i64_type(b);
+        let depth = load_slot(b, self.runtime, word);
+        let max_depth = load_slot(b, slot_address(b, self.runtime, 1), word);
+        let stack_limit = load_slot(b, slot_address(b, self.runtime, 2), word);
+        let stack = b.value("llvm.intr.stacksave", &[], pointer(b));
+        let stack = b.value("llvm.ptrtoint", &[stack], word);
+        let too_deep = compare(b, Predicate::Uge, depth, max_depth);
+        let too_low = compare(b, Predicate::Ult, stack, stack_limit);
+        let stop = binary(b, "arith.ori", too_deep, too_low);
+        let location = self.program.tables.location(b.location);
+        let runtime = self.runtime;
+        when(b, stop, |b| {
+            fail(b, runtime, Failure::DepthLimit, depth, max_depth, location);
+        });
+        let deeper = binary(b, "arith.addi", depth, i64_constant(b, 1));
+        b.op("llvm.store", &[deeper, self.runtime], &[], &[], vec![]);
+        self.depth = Some(depth);
+    }
+
+    fn leave(&mut self, b: &Builder<'c>) {
+        if let Some(depth) = self.depth {
+            b.op("llvm.store", &[depth, self.runtime], &[], &[], vec![]);
+        }
+    }
+}
+
+/// Whether an operation stays what it is, on lowered types.
+fn is_kept(name: &str) -> bool {
+    let dialect = name.split('.').next().unwrap_or_default();
+    matches!(dialect, "arith" | "math" | "scf" | "index" | "ub" | "llvm")
+}

@@ -1,0 +1,173 @@
+//! The variables of the loops around the place that code is written to, and what they tell of the values
+//! that are read there: which part of a concatenation, over what domain a fold runs, and which folds
+//! must be computed before a loop begins.
+
+use std::collections::HashSet;
+
+use cohort_dialects::builder::Val;
+use melior::ir::OperationRef;
+
+use crate::codegen::emit::Emitter;
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+
+#[derive(Clone, Copy)]
+struct Variable<'c> {
+    value: Option<Val<'c>>,
+    /// Values are below this.
+    below: Option<i64>,
+}
+
+/// Variables by number.
+#[derive(Default)]
+pub struct Variables<'c>(Vec<Variable<'c>>);
+
+/// A fold at an index, with variables for the dims that it folds.
+pub struct Fold<'c> {
+    pub input: NodeId,
+    pub domain: Vec<Index>,
+    pub combiner: OperationRef<'c, 'c>,
+    pub inner: Vec<Var>,
+    pub sizes: Vec<Size>,
+    pub init: NodeId,
+}
+
+impl<'c> Variables<'c> {
+    /// A new variable, of a value that is known here or given later.
+    pub fn add(&mut self, value: Option<Val<'c>>, below: Option<i64>) -> Var {
+        self.0.push(Variable { value, below });
+        self.0.len() - 1
+    }
+
+    /// Gives a variable another value, where nothing is known of it yet.
+    pub fn set(&mut self, var: Var, value: Val<'c>) {
+        self.0[var].value = Some(value);
+    }
+
+    pub fn value(&self, var: Var) -> Option<Val<'c>> {
+        self.0[var].value
+    }
+
+    /// What a variable's values are below, if that is known.
+    pub fn below(&self, var: Var) -> Option<i64> {
+        self.0[var].below
+    }
+
+    /// The value of an index; `None` where it is 0.
+    pub fn index(&self, e: &Emitter<'c>, index: &Index) -> Option<Val<'c>> {
+        let terms = index.terms.iter().map(|(var, coefficient)| {
+            let value = self.value(*var);
+            let value = value.unwrap_or_else(|| unreachable!("a variable has its loop"));
+            e.times(value, *coefficient)
+        });
+        let sum = terms.reduce(|a, b| e.add(a, b));
+        match (sum, index.constant) {
+            (Some(sum), 0) => Some(sum),
+            (Some(sum), constant) => Some(e.add(sum, e.int(constant))),
+            (None, 0) => None,
+            (None, constant) => Some(e.int(constant)),
+        }
+    }
+
+    /// The input of a concatenation that an index falls into, and where.
+    pub fn part_of(
+        &self,
+        graph: &Graph<'c>,
+        inputs: &[NodeId],
+        dim: usize,
+        at: &[Index],
+    ) -> Option<(NodeId, Vec<Index>)> {
+        part_of(graph, inputs, dim, at, |var| self.below(var))
+    }
+
+    /// The fold that a node is at an index.
+    pub fn fold_of(&mut self, graph: &Graph<'c>, node: NodeId, at: &[Index]) -> Fold<'c> {
+        let Kind::Reduce {
+            input,
+            dims,
+            combiner,
+            init,
+        } = &graph.nodes[node].kind
+        else {
+            unreachable!("it is a fold");
+        };
+        let (domain, inner) = self.domain(graph, *input, dims, at);
+        let sizes = dims.iter().map(|dim| graph.nodes[*input].shape[*dim]);
+        Fold {
+            input: *input,
+            domain,
+            combiner: *combiner,
+            inner,
+            sizes: sizes.collect(),
+            init: *init,
+        }
+    }
+
+    /// The index of a fold's domain, with new variables for the dims that it folds.
+    fn domain(
+        &mut self,
+        graph: &Graph<'c>,
+        input: NodeId,
+        dims: &[usize],
+        at: &[Index],
+    ) -> (Vec<Index>, Vec<Var>) {
+        let mut kept = at.iter();
+        let mut inner = vec![];
+        let mut domain = vec![];
+        for (dim, size) in graph.nodes[input].shape.iter().enumerate() {
+            if dims.contains(&dim) {
+                let var = self.add(None, size.known());
+                inner.push(var);
+                domain.push(Index::var(var));
+            } else {
+                domain.push(kept.next().cloned().unwrap_or_default());
+            }
+        }
+        (domain, inner)
+    }
+
+    /// The folds that a node needs, that are not `done`, and that do not depend on `blocked` variables;
+    /// those that others may need first.
+    pub fn ready(
+        &mut self,
+        graph: &Graph<'c>,
+        (node, at): (NodeId, &[Index]),
+        blocked: &[Var],
+        done: &dyn Fn(NodeId, &[Index]) -> bool,
+    ) -> Vec<(NodeId, Vec<Index>)> {
+        let mut stack = vec![(node, at.to_vec(), blocked.to_vec())];
+        let (mut seen, mut ready) = (HashSet::new(), vec![]);
+        while let Some((node, at, blocked)) = stack.pop() {
+            let (node, at) = graph.resolve(node, &at);
+            if done(node, &at) || !seen.insert((node, at.clone())) {
+                continue;
+            }
+            match &graph.nodes[node].kind {
+                Kind::Pointwise { inputs, .. } => {
+                    stack.extend(inputs.iter().map(|i| (*i, at.clone(), blocked.clone())));
+                }
+                Kind::Concat { inputs, dim } => {
+                    if let Some((input, at)) = self.part_of(graph, inputs, *dim, &at) {
+                        stack.push((input, at, blocked));
+                    }
+                }
+                Kind::Reduce {
+                    input, dims, init, ..
+                } => {
+                    let vars = graph.depends(node, &at);
+                    if vars.iter().all(|var| !blocked.contains(var)) {
+                        ready.push((node, at));
+                        continue;
+                    }
+                    let (domain, inner) = self.domain(graph, *input, dims, &at);
+                    let mut more = blocked.clone();
+                    more.extend(inner);
+                    stack.push((*input, domain, more));
+                    stack.push((*init, at, blocked));
+                }
+                _ => {}
+            }
+        }
+        ready.reverse();
+        ready
+    }
+}

@@ -1,0 +1,392 @@
+//! Reads the body of a `cfb.kernel` whose unit is the call into a [`Graph`].
+
+mod structured;
+mod views;
+
+use std::collections::HashMap;
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::shape::Shape;
+use melior::ir::{
+    OperationRef, Type, ValueLike,
+    attribute::{FlatSymbolRefAttribute, IntegerAttribute, StringAttribute},
+    operation::OperationLike,
+    r#type::TypeLike,
+};
+
+use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size, identity};
+use crate::kernel::rows::read::{elem_of, elements_of, integers};
+use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::{TensorType, blocks_of, key, name_attribute};
+
+struct Reader<'c> {
+    graph: Graph<'c>,
+    values: HashMap<usize, NodeId>,
+    /// The names of the lengths' dims.
+    lengths: Vec<String>,
+}
+
+/// What a tensor's type says of one call's value.
+struct Typed {
+    shape: Vec<Size>,
+    elem: Elem,
+    /// Whether the type has the batch dim.
+    batched: bool,
+}
+
+/// Reads a kernel; `scalars` tells which of its records' operands are host scalars.
+pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<'c>, Failed> {
+    let block = blocks_of(kernel).first().copied();
+    let block = block.ok_or_else(|| error(kernel, "expected a kernel with a body"))?;
+    let lengths = length_names(kernel);
+    let mut reader = Reader {
+        graph: Graph {
+            lengths: lengths.len(),
+            ..Graph::default()
+        },
+        values: HashMap::new(),
+        lengths,
+    };
+    let rows = kernel.attribute("rows").map_or(vec![], elements_of);
+    for row in rows {
+        let size = match IntegerAttribute::try_from(row) {
+            Ok(number) => Some(Size::Known(number.value())),
+            Err(_) => FlatSymbolRefAttribute::try_from(row)
+                .ok()
+                .and_then(|name| reader.length(name.value())),
+        };
+        let size = size
+            .ok_or_else(|| error(kernel, "expected `rows` to be dims of `lengths` or numbers"))?;
+        reader.graph.rows.push(size);
+    }
+    let forms: Vec<String> = kernel
+        .attribute("operands")
+        .map_or(vec![], elements_of)
+        .into_iter()
+        .filter_map(|form| StringAttribute::try_from(form).ok())
+        .map(|form| form.value().to_owned())
+        .collect();
+    let arguments = arguments_of(block);
+    for (at, argument) in arguments.iter().skip(1).enumerate() {
+        reader.argument(kernel, at, *argument, scalars, &forms)?;
+    }
+    for operation in operations_of(block) {
+        reader.read(operation)?;
+    }
+    Ok(reader.graph)
+}
+
+/// The dims of a kernel's lengths.
+pub fn length_names(kernel: OperationRef<'_, '_>) -> Vec<String> {
+    let names = kernel.attribute("lengths").map_or(vec![], elements_of);
+    names
+        .into_iter()
+        .filter_map(|name| FlatSymbolRefAttribute::try_from(name).ok())
+        .map(|name| name.value().to_owned())
+        .collect()
+}
+
+impl<'c> Reader<'c> {
+    fn length(&self, name: &str) -> Option<Size> {
+        let at = self.lengths.iter().position(|length| length == name)?;
+        Some(Size::Length(at))
+    }
+
+    fn argument(
+        &mut self,
+        kernel: OperationRef<'c, 'c>,
+        at: usize,
+        value: Val<'c>,
+        scalars: &[bool],
+        forms: &[String],
+    ) -> Outcome {
+        let form = forms.get(at.wrapping_sub(self.graph.lengths));
+        let form = form.map_or("", String::as_str);
+        let scalar = scalars.get(at).copied().unwrap_or(false) || form == "scalar";
+        let (kind, form, typed) = if at < self.graph.lengths {
+            let typed = Typed {
+                shape: vec![],
+                elem: Elem::I32,
+                batched: true,
+            };
+            (Kind::Length, Form::Length, typed)
+        } else {
+            if ["list", "stacked"].contains(&form) {
+                return Err(error(
+                    kernel,
+                    "not supported yet: a list as the operand of a kernel over calls",
+                ));
+            }
+            let typed = self.typed(value.r#type(), kernel)?;
+            let ragged = typed.shape.iter().any(|s| matches!(s, Size::Length(_)));
+            match (scalar, ragged) {
+                (true, _) => (Kind::Scalar, Form::Scalar, typed),
+                (false, true) => (Kind::Operand, Form::Ragged, typed),
+                (false, false) => (Kind::Operand, Form::Row, typed),
+            }
+        };
+        let node = self.graph.add(Node {
+            kind,
+            shape: typed.shape,
+            elem: typed.elem,
+            op: kernel,
+        });
+        self.graph.operands.push((node, form));
+        self.values.insert(key(value), node);
+        Ok(())
+    }
+
+    fn typed(&self, ty: Type<'c>, op: OperationRef<'c, 'c>) -> Result<Typed, Failed> {
+        let unsupported = |ty: Type<'c>| {
+            error(
+                op,
+                &format!("not supported yet: elements of type `{ty}` in a kernel"),
+            )
+        };
+        let elem_of = |ty: Type<'c>| match ty.is_index() {
+            // Lengths are below 2³¹.
+            true => Some(Elem::I32),
+            false => elem_of(ty),
+        };
+        let Some(tensor) = TensorType::of(ty) else {
+            let elem = elem_of(ty).ok_or_else(|| unsupported(ty))?;
+            return Ok(Typed {
+                shape: vec![],
+                elem,
+                batched: false,
+            });
+        };
+        let elem = elem_of(tensor.element).ok_or_else(|| unsupported(tensor.element))?;
+        let encoding = Shape::of_type(ty);
+        let dim = |axis: usize| encoding.as_ref().and_then(|shape| shape.dims.get(axis));
+        let batched =
+            matches!(tensor.shape.first(), Some(None)) && dim(0).is_none_or(|dim| !dim.is_ragged());
+        let mut shape = Vec::new();
+        for (axis, size) in tensor.shape.iter().enumerate().skip(usize::from(batched)) {
+            let named = dim(axis).and_then(|dim| dim.name.as_deref());
+            let size = match (size, named) {
+                (Some(size), _) => Some(Size::Known(*size as i64)),
+                (None, Some(name)) => self.length(name),
+                (None, None) => None,
+            };
+            shape.push(size.ok_or_else(|| {
+                error(
+                    op,
+                    "not supported yet: a dim that is none of the kernel's `lengths`",
+                )
+            })?);
+        }
+        if encoding
+            .as_ref()
+            .is_some_and(|shape| !super::padding::is_of_rows(shape))
+        {
+            let message =
+                "not supported yet: padding of other storage than a call's rows of one dim";
+            return Err(error(op, message));
+        }
+        Ok(Typed {
+            shape,
+            elem,
+            batched,
+        })
+    }
+
+    fn node(&self, value: Val<'c>, op: OperationRef<'c, 'c>) -> Result<NodeId, Failed> {
+        self.values.get(&key(value)).copied().ok_or_else(|| {
+            error(
+                op,
+                "not supported yet: an operand that is no value of the kernel",
+            )
+        })
+    }
+
+    fn define(&mut self, op: OperationRef<'c, 'c>, kind: Kind<'c>) -> Result<NodeId, Failed> {
+        let result = result_of(op, 0);
+        let typed = self.typed(result.r#type(), op)?;
+        let node = self.graph.add(Node {
+            kind,
+            shape: typed.shape,
+            elem: typed.elem,
+            op,
+        });
+        self.values.insert(key(result), node);
+        Ok(node)
+    }
+
+    fn read(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let name = name_of(op);
+        let operands = operands_of(op);
+        match name.as_str() {
+            "cfb.yield" => {
+                for operand in operands {
+                    let node = self.node(operand, op)?;
+                    self.graph.results.push(node);
+                }
+                return Ok(());
+            }
+            "ml_program.global_load_const" => {
+                let name = name_attribute(op, "global")
+                    .ok_or_else(|| error(op, "expected the symbol of a parameter"))?;
+                self.define(op, Kind::Param(name))?;
+            }
+            "arith.constant" => {
+                let kind = self.constant(op)?;
+                self.define(op, kind)?;
+            }
+            "tensor.empty" => {
+                self.define(op, Kind::Splat(0))?;
+            }
+            "tensor.dim" | "affine.apply" => {}
+            "tensor.extract_slice" => self.slice(op)?,
+            "tensor.concat" => self.concat(op)?,
+            "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(op)?,
+            "tensor.cast" => self.cast(op)?,
+            "tensor.from_elements" | "tensor.extract" | "tensor.splat" => {
+                let source = self.node(operands[0], op)?;
+                let single = operands.len() == 1 && self.graph.nodes[source].shape.is_empty();
+                if !single {
+                    return Err(error(op, "not supported yet: more than one element"));
+                }
+                let typed = self.typed(result_of(op, 0).r#type(), op)?;
+                let index = identity(self.graph.nodes[source].shape.len());
+                let node = self.access(source, index, &typed.shape, op);
+                self.values.insert(key(result_of(op, 0)), node);
+            }
+            "linalg.fill" => {
+                let source = self.node(operands[0], op)?;
+                let typed = self.typed(result_of(op, 0).r#type(), op)?;
+                let node = self.access(source, vec![], &typed.shape, op);
+                self.values.insert(key(result_of(op, 0)), node);
+            }
+            "linalg.broadcast" => {
+                let source = self.node(operands[0], op)?;
+                let from = self.typed(operands[0].r#type(), op)?;
+                let typed = self.typed(result_of(op, 0).r#type(), op)?;
+                let lead = usize::from(typed.batched);
+                let added: Vec<i64> = integers(op, "dimensions");
+                let kept = (lead..typed.shape.len() + lead)
+                    .filter(|axis| !added.contains(&(*axis as i64)))
+                    .map(|axis| Index::var(axis - lead));
+                let index: Vec<Index> = kept.collect();
+                if index.len() != from.shape.len() {
+                    return Err(error(
+                        op,
+                        "not supported yet: a broadcast that moves the batch dim",
+                    ));
+                }
+                let node = self.access(source, index, &typed.shape, op);
+                self.values.insert(key(result_of(op, 0)), node);
+            }
+            "linalg.transpose" => {
+                let source = self.node(operands[0], op)?;
+                let typed = self.typed(result_of(op, 0).r#type(), op)?;
+                let lead = i64::from(typed.batched);
+                let permutation = integers(op, "permutation");
+                if typed.batched && permutation.first() != Some(&0) {
+                    return Err(error(
+                        op,
+                        "not supported yet: a transposition of the batch dim",
+                    ));
+                }
+                let mut index = identity(typed.shape.len());
+                for (to, from) in permutation.iter().skip(lead as usize).enumerate() {
+                    index[(from - lead) as usize] = Index::var(to);
+                }
+                let node = self.access(source, index, &typed.shape, op);
+                self.values.insert(key(result_of(op, 0)), node);
+            }
+            _ if name.starts_with("linalg.") => self.structured(op, &name)?,
+            _ if op.result_count() == 1
+                && result_of(op, 0).r#type().is_index()
+                && operands
+                    .iter()
+                    .any(|operand| !self.values.contains_key(&key(*operand))) =>
+            {
+                // The size of some dim, which its type tells.
+            }
+            _ if name.starts_with("arith.") || name.starts_with("math.") => {
+                let mut inputs = Vec::new();
+                let typed = self.typed(result_of(op, 0).r#type(), op)?;
+                for operand in operands {
+                    let node = self.node(operand, op)?;
+                    let rank = self.graph.nodes[node].shape.len();
+                    let index = identity(rank.min(typed.shape.len()));
+                    inputs.push(self.access(node, index, &typed.shape, op));
+                }
+                let node = self.pointwise(op, inputs, typed.shape, typed.elem)?;
+                self.values.insert(key(result_of(op, 0)), node);
+            }
+            _ => {
+                return Err(error(
+                    op,
+                    &format!("not supported yet in a kernel over calls: `{name}`"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn pointwise(
+        &mut self,
+        op: OperationRef<'c, 'c>,
+        inputs: Vec<NodeId>,
+        shape: Vec<Size>,
+        elem: Elem,
+    ) -> Result<NodeId, Failed> {
+        let name = name_of(op);
+        if op.result_count() != 1 {
+            return Err(error(
+                op,
+                &format!("not supported yet in a kernel over calls: `{name}`"),
+            ));
+        }
+        let casts = ["arith.index_cast", "arith.index_castui"].contains(&name.as_str());
+        if casts && self.graph.nodes[inputs[0]].elem == elem {
+            return Ok(inputs[0]);
+        }
+        Ok(self.graph.add(Node {
+            kind: Kind::Pointwise { op, inputs },
+            shape,
+            elem,
+            op,
+        }))
+    }
+
+    /// `source` read at `index`, a node of its own unless that is the source itself.
+    fn access(
+        &mut self,
+        source: NodeId,
+        index: Vec<Index>,
+        shape: &[Size],
+        op: OperationRef<'c, 'c>,
+    ) -> NodeId {
+        let node = &self.graph.nodes[source];
+        if node.shape == shape && index == identity(shape.len()) {
+            return source;
+        }
+        let elem = node.elem;
+        let kind = match node.kind {
+            Kind::Splat(bits) => Kind::Splat(bits),
+            _ => Kind::Access { source, index },
+        };
+        self.graph.add(Node {
+            kind,
+            shape: shape.to_vec(),
+            elem,
+            op,
+        })
+    }
+
+    fn constant(&self, op: OperationRef<'c, 'c>) -> Result<Kind<'c>, Failed> {
+        let attribute = op
+            .attribute("value")
+            .map_err(|_| error(op, "expected a value"))?;
+        crate::kernel::rows::constants::bits_of(attribute)
+            .map(|bits| match bits {
+                (bits, true) => Kind::Splat(bits[0]),
+                (bits, false) => Kind::Dense(bits),
+            })
+            .ok_or_else(|| error(op, "not supported yet: a constant of this type"))
+    }
+}

@@ -1,0 +1,391 @@
+//! Cuts tensor operations that can run together into parts of one unit and one extent.
+//!
+//! Each operation is plain, row-wise over some leading dims, or needs the rows of an instance
+//! together ([`Kind`]). Of a tensor with several instance dims, elementwise work next to the latter
+//! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
+//! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
+//! a rank later, and so do what a product is made of another product's rows by and what reads each element
+//! of a product many times (a sort), as a kernel over calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
+//! rows is further cut into pieces that share nothing but what is made of lengths and constants alone, a
+//! mask for one, which each makes for itself.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use cohort_dialects::builder::{name_of, operands_of, results_of};
+use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
+
+use crate::support::extents::{Extents, Kind, Length, loops_of, reassociation};
+use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
+use crate::support::levels::{Role, is_dear, is_view, role, used_values};
+
+/// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
+/// is not a sum of multiples of it, which kernels over calls need.
+fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
+    let source = operands_of(operation).first().copied();
+    let Some(from) = source.and_then(TensorType::of_value) else {
+        return false;
+    };
+    let is_long = |axis: &&usize| from.shape.get(**axis) != Some(&Some(1));
+    name_of(operation) == "tensor.collapse_shape"
+        && reassociation(operation)
+            .iter()
+            .any(|group| group.iter().filter(is_long).count() > 1)
+}
+
+/// Operations that are one block.
+pub struct Part<'c> {
+    pub operations: Vec<OperationRef<'c, 'c>>,
+    pub kind: Kind,
+}
+
+/// The parts of neighbouring operations, which are moved so that those of a part are neighbours too.
+/// What each part makes for itself joins `copied`.
+pub fn parts<'c>(
+    group: &[OperationRef<'c, 'c>],
+    copied: &mut HashSet<usize>,
+    extents: &mut Extents,
+) -> Vec<Part<'c>> {
+    let kinds: Vec<Kind> = group
+        .iter()
+        .map(|op| match extents.kind(*op) {
+            Kind::Rows(_) if copies_calls(*op, copied, extents) => Kind::Calls,
+            kind => kind,
+        })
+        .collect();
+    if kinds.iter().all(|kind| *kind == Kind::Plain) {
+        return vec![Part {
+            operations: group.to_vec(),
+            kind: Kind::Plain,
+        }];
+    }
+    let mut graph = Graph::new(group, kinds);
+    graph.join_calls();
+    graph.join_views();
+    graph.find_free(copied);
+    let ranks = graph.ranks();
+    let mut found: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for (number, rank) in ranks.iter().enumerate() {
+        if graph.free[number] {
+            continue;
+        }
+        let same_kind = |other: &Kind| *other == graph.kinds[number];
+        let first = graph.kinds.iter().position(same_kind).unwrap_or(number);
+        found.entry((*rank, first)).or_default().push(number);
+    }
+    let mut parts: Vec<Part<'c>> = Vec::new();
+    for ((_, first), numbers) in found {
+        let kind = graph.kinds[first].clone();
+        let pieces = match kind {
+            Kind::Calls => graph.pieces(&numbers, extents),
+            _ => vec![numbers],
+        };
+        parts.extend(pieces.into_iter().map(|numbers| Part {
+            operations: numbers.into_iter().map(|number| group[number]).collect(),
+            kind: kind.clone(),
+        }));
+    }
+    let after = group.last().and_then(|last| last.next_in_block());
+    if let (Some(after), true) = (after, parts.len() > 1) {
+        for operation in parts.iter().flat_map(|part| &part.operations) {
+            move_before(*operation, after);
+        }
+    }
+    parts
+}
+
+/// Whether what an operation uses, and is made where it is used, is not row-wise.
+fn copies_calls<'c>(
+    operation: OperationRef<'c, 'c>,
+    copied: &HashSet<usize>,
+    extents: &mut Extents,
+) -> bool {
+    let producers = used_values(operation).into_iter().filter_map(defining_op);
+    let copies: Vec<_> = producers
+        .filter(|producer| copied.contains(&op_key(*producer)))
+        .collect();
+    copies
+        .into_iter()
+        .any(|copy| extents.kind(copy) == Kind::Calls || copies_calls(copy, copied, extents))
+}
+
+/// Whether an operation is too dear to be done more than once.
+fn is_product(operation: OperationRef<'_, '_>) -> bool {
+    is_dear(operation) && name_of(operation) != "linalg.generic"
+}
+
+/// Whether an operation multiplies vectors or matrices.
+fn multiplies(operation: OperationRef<'_, '_>) -> bool {
+    let name = name_of(operation);
+    name.starts_with("linalg.") && (name.contains("mat") || name == "linalg.dot")
+}
+
+/// The operations of a group by number, with who uses whom.
+struct Graph<'c> {
+    operations: Vec<OperationRef<'c, 'c>>,
+    kinds: Vec<Kind>,
+    /// The operations whose results each one uses.
+    uses: Vec<Vec<usize>>,
+    /// The operations that use each one's results.
+    users: Vec<Vec<usize>>,
+    /// Whether something outside of the group uses the results.
+    leaves: Vec<bool>,
+    /// What each part makes for itself.
+    free: Vec<bool>,
+}
+
+impl<'c> Graph<'c> {
+    fn new(group: &[OperationRef<'c, 'c>], kinds: Vec<Kind>) -> Graph<'c> {
+        let numbers: HashMap<usize, usize> = group.iter().map(|op| op_key(*op)).zip(0..).collect();
+        let mut uses = vec![vec![]; group.len()];
+        let mut users = vec![vec![]; group.len()];
+        for (number, operation) in group.iter().enumerate() {
+            for producer in used_values(*operation).into_iter().filter_map(defining_op) {
+                if let Some(other) = numbers.get(&op_key(producer)) {
+                    uses[number].push(*other);
+                    users[*other].push(number);
+                }
+            }
+        }
+        let leaves = group.iter().map(|operation| {
+            let mut all = results_of(*operation).into_iter().flat_map(users_of);
+            all.any(|user| {
+                let mut around = Some(cohort_dialects::builder::extend_op(user));
+                while let Some(op) = around {
+                    if numbers.contains_key(&op_key(op)) {
+                        return false;
+                    }
+                    around = op
+                        .parent_operation()
+                        .map(cohort_dialects::builder::extend_op);
+                }
+                true
+            })
+        });
+        Graph {
+            operations: group.to_vec(),
+            leaves: leaves.collect(),
+            free: vec![false; group.len()],
+            kinds,
+            uses,
+            users,
+        }
+    }
+
+    /// Row-wise work over several instance dims joins what is next to it.
+    fn join_calls(&mut self) {
+        let is_dim = |length: &&Length| matches!(length, Length::Dim(_));
+        let mut pending: Vec<usize> = (0..self.kinds.len())
+            .filter(|number| self.kinds[*number] == Kind::Calls)
+            .collect();
+        while let Some(number) = pending.pop() {
+            for next in self.uses[number].iter().chain(&self.users[number]) {
+                if let Kind::Rows(rows) = &self.kinds[*next]
+                    && rows.iter().filter(is_dim).count() > 1
+                    && !joins_dims(self.operations[*next])
+                {
+                    self.kinds[*next] = Kind::Calls;
+                    pending.push(*next);
+                }
+            }
+        }
+    }
+
+    /// What only says how a value without instance dims is read joins what reads it.
+    fn join_views(&mut self) {
+        for number in (0..self.kinds.len()).rev() {
+            let mut users = self.users[number].iter().map(|user| &self.kinds[*user]);
+            let first = users.next().cloned();
+            let alike = users.all(|kind| Some(kind) == first.as_ref());
+            let operation = self.operations[number];
+            let is_view =
+                self.kinds[number] == Kind::Plain && is_view(operation) && !joins_dims(operation);
+            if let (true, true, false, Some(kind)) = (is_view, alike, self.leaves[number], first) {
+                self.kinds[number] = kind;
+            }
+        }
+    }
+
+    /// Finds what is made of lengths and constants alone and only used by calls.
+    fn find_free(&mut self, copied: &mut HashSet<usize>) {
+        let mut made_of_nothing = vec![false; self.kinds.len()];
+        for (number, operation) in self.operations.iter().enumerate() {
+            let is_free = |producer: OperationRef<'_, '_>| {
+                let key = op_key(producer);
+                let own = self.operations.iter().position(|op| op_key(*op) == key);
+                match own {
+                    Some(own) => made_of_nothing[own],
+                    None => copied.contains(&key) || role(producer) == Role::Constant,
+                }
+            };
+            let mut values = used_values(*operation).into_iter();
+            made_of_nothing[number] = self.kinds[number] == Kind::Calls
+                && !is_product(*operation)
+                && values.all(|value| match defining_op(value) {
+                    Some(producer) => {
+                        let around = producer.parent_operation().map(|around| op_key(around));
+                        let inside = around == Some(op_key(*operation));
+                        inside || value.r#type().is_index() || is_free(producer)
+                    }
+                    // An argument of the operation's own region.
+                    None => {
+                        argument_of(value).is_some_and(|(block, _)| {
+                            let owner = block.parent_operation();
+                            owner.is_some_and(|owner| op_key(owner) == op_key(*operation))
+                        }) || value.r#type().is_index()
+                    }
+                });
+        }
+        for number in (0..self.kinds.len()).rev() {
+            let by_calls = self.users[number]
+                .iter()
+                .all(|user| self.free[*user] || self.kinds[*user] == Kind::Calls);
+            let used = !self.users[number].is_empty();
+            if made_of_nothing[number] && by_calls && used && !self.leaves[number] {
+                self.free[number] = true;
+            }
+        }
+        // A copy stands before what the part has itself, so it is made of copies alone.
+        for number in 0..self.kinds.len() {
+            self.free[number] &= self.uses[number].iter().all(|used| self.free[*used]);
+            if self.free[number] {
+                copied.insert(op_key(self.operations[number]));
+            }
+        }
+    }
+
+    /// Whether each operation is a product over calls, or one is made of it.
+    fn for_products(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in (0..found.len()).rev() {
+            found[number] = self.kinds[number] == Kind::Calls
+                && (multiplies(self.operations[number])
+                    || self.users[number].iter().any(|user| found[*user]));
+        }
+        found
+    }
+
+    /// Whether each operation is a reduction over calls, or elementwise work that one is made of. What it
+    /// reads of a concatenation may lie in several of its parts, so that is stored before.
+    fn for_reductions(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in (0..found.len()).rev() {
+            let operation = self.operations[number];
+            let folds = loops_of(operation).is_some_and(|loops| loops.folds.contains(&true));
+            let for_one = || self.users[number].iter().any(|user| found[*user]);
+            found[number] = self.kinds[number] == Kind::Calls
+                && (name_of(operation) == "linalg.reduce" || !folds && for_one());
+        }
+        found
+    }
+
+    /// Whether each operation is a product over calls, or what is made of one element by element.
+    fn of_products(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in 0..found.len() {
+            let operation = self.operations[number];
+            let folds = loops_of(operation).is_some_and(|loops| loops.folds.contains(&true));
+            let contracts = folds && name_of(operation) != "linalg.reduce";
+            let of_one = || self.uses[number].iter().any(|used| found[*used]);
+            found[number] = self.kinds[number] == Kind::Calls && (contracts || !folds && of_one());
+        }
+        found
+    }
+
+    /// Whether each operation is a product over calls that is stored before another one is made of it:
+    /// any but that of scores, which are more than what they are made of and of what is made of them.
+    fn is_stored(&self, number: usize) -> bool {
+        let operation = self.operations[number];
+        let lengths = results_of(operation)
+            .into_iter()
+            .filter_map(TensorType::of_value);
+        let mut lengths = lengths.map(|ty| ty.shape.iter().filter(|size| size.is_none()).count());
+        self.kinds[number] == Kind::Calls
+            && multiplies(operation)
+            && lengths.all(|lengths| lengths < 2)
+    }
+
+    /// The rank of each operation: as early as can be, but for one that only later operations of
+    /// its kind use.
+    fn ranks(&self) -> Vec<usize> {
+        let mut ranks = vec![0; self.kinds.len()];
+        let for_products = self.for_products();
+        let for_reductions = self.for_reductions();
+        let of_products = self.of_products();
+        let is_apart = |used: usize, number: usize| {
+            let is_joined = self.kinds[used] == Kind::Calls
+                && name_of(self.operations[used]) == "tensor.concat";
+            // Each of its elements is read many times, and must be the same each time: a sort counts
+            // how many are less than it.
+            let is_repeated =
+                of_products[used] && name_of(self.operations[number]) == "linalg.broadcast";
+            self.kinds[used] != self.kinds[number]
+                || for_products[number] && self.is_stored(used)
+                || for_reductions[number] && is_joined
+                || is_repeated
+        };
+        for number in 0..ranks.len() {
+            for used in &self.uses[number] {
+                let apart = usize::from(is_apart(*used, number));
+                ranks[number] = ranks[number].max(ranks[*used] + apart);
+            }
+        }
+        for number in (0..ranks.len()).rev() {
+            let users = &self.users[number];
+            let is_with = |user: &usize| !is_apart(number, *user);
+            if self.leaves[number] || !users.iter().all(is_with) {
+                continue;
+            }
+            if let Some(first) = users.iter().map(|user| ranks[*user]).min() {
+                ranks[number] = first;
+            }
+        }
+        ranks
+    }
+
+    /// Pieces that share nothing. All results of one have the same rows; were it not so, each
+    /// operation is a piece.
+    fn pieces(&self, numbers: &[usize], extents: &mut Extents) -> Vec<Vec<usize>> {
+        let within: HashSet<usize> = numbers.iter().copied().collect();
+        let mut seen = HashSet::new();
+        let mut pieces = Vec::new();
+        for start in numbers {
+            let mut piece = Vec::new();
+            let mut pending = vec![*start];
+            while let Some(number) = pending.pop() {
+                if self.free[number] || !within.contains(&number) || !seen.insert(number) {
+                    continue;
+                }
+                piece.push(number);
+                pending.extend(self.uses[number].iter().chain(&self.users[number]));
+            }
+            if piece.is_empty() {
+                continue;
+            }
+            piece.sort_unstable();
+            if self.has_one_extent(&piece, extents) {
+                pieces.push(piece);
+            } else {
+                pieces.extend(piece.into_iter().map(|number| vec![number]));
+            }
+        }
+        pieces
+    }
+
+    fn has_one_extent(&self, piece: &[usize], extents: &mut Extents) -> bool {
+        let within: HashSet<usize> = piece.iter().copied().collect();
+        let mut found: Option<Vec<Length>> = None;
+        for number in piece {
+            let used_inside = |user: &usize| within.contains(user);
+            if !self.leaves[*number] && self.users[*number].iter().all(used_inside) {
+                continue;
+            }
+            for result in results_of(self.operations[*number]) {
+                let rows = extents.leading(result);
+                if found.get_or_insert_with(|| rows.clone()) != &rows {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,572 @@
+//! `hoist-constants`: what is computed from parameters and constants alone is computed at load.
+//!
+//! The operations that such a tensor is made of move into a kernel of their own, which the runtime
+//! calls once when the weights are loaded; a global with the attribute `cfb.computed` names the
+//! tensor, and what used it reads that like any parameter. So a softmax of a parameter is not
+//! computed for every instance, and a matrix that is transposed, sliced or added up is packed for
+//! products once, as a parameter is.
+//!
+//! ```mlir
+//! %t = linalg.transpose ins(%w : tensor<3x4xf32>) outs(%e : tensor<4x3xf32>) permutation = [1, 0]
+//! %p = linalg.vecmat ins(%x, %t : tensor<4xf32>, tensor<4x3xf32>) outs(…) -> tensor<3xf32>
+//! // becomes
+//! %t = ml_program.global_load_const @computed_0 : tensor<4x3xf32>
+//! %p = linalg.vecmat ins(%x, %t : tensor<4xf32>, tensor<4x3xf32>) outs(…) -> tensor<3xf32>
+//! // beside
+//! cfb.kernel @compute_0 {
+//! ^bb0(%rows: index):
+//!   %w = ml_program.global_load_const @w : tensor<3x4xf32>
+//!   %t = linalg.transpose ins(%w : tensor<3x4xf32>) outs(%e : tensor<4x3xf32>) permutation = [1, 0]
+//!   %r = linalg.broadcast ins(%t : tensor<4x3xf32>) outs(…) dimensions = [0]
+//!   cfb.yield %r : tensor<?x4x3xf32>
+//! }
+//! ml_program.global private @computed_0(#ml_program.extern) : tensor<4x3xf32> {cfb.computed = @compute_0}
+//! ```
+//!
+//! What only selects, repeats or renames elements (a slice, a broadcast, a fill, a reshape) costs a
+//! kernel nothing and stays where it is; what it selects from may be hoisted. The exception is the
+//! right side of a product that would have to be packed at each call, such as a slice of columns.
+//! Constants without any parameter are hoisted only where they take a product, a fold, a
+//! transcendental function or a rearrangement: anything else is cheaper made than read.
+//!
+//! Runs at level 0, on functions, before blocks are formed, so that a hoisted tensor is a shared
+//! operand of them; and at level 2, on kernels, for what other passes have made of parameters there. A
+//! record's result that is the same weight for every row becomes a `cfb.param`, but for one that gradients
+//! may go through. Leaves the level as
+//! it is; what became unused is left to the canonicaliser. Not hoisted: tensors of instance dims,
+//! of other elements than `f32`, `i32` and `i1`, or without elements; code inside of `cfb.block`.
+//!
+//! Constant- and parameter-only work at load: ACRoBat, section 4 (static optimisations), which
+//! reuses such operands; here their computation goes as well.
+
+use std::collections::{HashMap, HashSet};
+
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
+    results_of,
+};
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type, ValueLike,
+        attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+        operation::{OperationLike, OperationPrintingFlags},
+    },
+};
+
+use crate::pass::{Outcome, PassInfo};
+use crate::support::ir::GRADIENT_OF;
+use crate::support::ir::{
+    COMPUTED, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key,
+    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand, top_level,
+    users_of,
+};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "hoist-constants",
+    summary: "Compute what is made of parameters alone once, when they are loaded (levels 0 and 2)",
+    description: include_str!("hoist_constants.rs"),
+    run,
+};
+
+const LOAD: &str = "ml_program.global_load_const";
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let Some(mut weights) = Weights::new(context, module) else {
+        return Ok(());
+    };
+    for scope in top_level(module) {
+        let name = name_attribute(scope, "sym_name").unwrap_or_default();
+        let is_code = matches!(name_of(scope).as_str(), "func.func" | "cfb.kernel");
+        if is_code && !weights.kernels.contains(&name) {
+            hoist_in(&mut weights, scope);
+        }
+    }
+    for kernel in top_level(module) {
+        if name_of(kernel) == "cfb.kernel" {
+            read_weights_directly(context, module, kernel);
+        }
+    }
+    Ok(())
+}
+
+/// What of a function or kernel depends on parameters and constants only.
+struct Fixed<'c> {
+    /// By operation, in order: whether something is worth computing at load.
+    operations: HashMap<usize, Worth>,
+    order: Vec<OperationRef<'c, 'c>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Worth {
+    /// Some parameter is read.
+    reads: bool,
+    /// Something is computed from it that does not merely select elements.
+    computes: bool,
+    /// It is dear enough to be worth a read where it would be made of nothing.
+    dear: bool,
+}
+
+impl Worth {
+    fn read() -> Worth {
+        Worth {
+            reads: true,
+            ..Worth::default()
+        }
+    }
+
+    fn is_enough(self) -> bool {
+        self.computes && (self.reads || self.dear)
+    }
+}
+
+impl<'c> Fixed<'c> {
+    fn find(scope: OperationRef<'c, 'c>) -> Fixed<'c> {
+        let mut fixed = Fixed {
+            operations: HashMap::new(),
+            order: Vec::new(),
+        };
+        for operation in code_of(scope) {
+            if let Some(worth) = fixed.worth_of(operation) {
+                fixed.operations.insert(op_key(operation), worth);
+                fixed.order.push(operation);
+            }
+        }
+        fixed
+    }
+
+    /// Adds a read of a weight, which stands before `next`.
+    fn add_load(&mut self, load: OperationRef<'c, 'c>, next: OperationRef<'c, 'c>) {
+        let at = self.order.iter().position(|op| op_key(*op) == op_key(next));
+        self.order.insert(at.unwrap_or(0), load);
+        self.operations.insert(op_key(load), Worth::read());
+    }
+
+    fn contains(&self, operation: OperationRef<'c, 'c>) -> bool {
+        self.operations.contains_key(&op_key(operation))
+    }
+
+    /// `None` when the operation depends on anything else.
+    fn worth_of(&self, operation: OperationRef<'c, 'c>) -> Option<Worth> {
+        let name = name_of(operation);
+        if name == LOAD {
+            return is_storable(result_of(operation, 0)).then(Worth::read);
+        }
+        if name == "arith.constant" {
+            return Some(Worth::default());
+        }
+        let dialect = name.split('.').next().unwrap_or_default();
+        let results = results_of(operation);
+        let is_tensor_code = matches!(dialect, "arith" | "math" | "linalg" | "tensor")
+            && !results.is_empty()
+            && results.iter().all(|result| is_storable(*result));
+        if !is_tensor_code {
+            return None;
+        }
+        let mut worth = Worth {
+            reads: false,
+            computes: !selects(&name),
+            dear: is_dear(&name),
+        };
+        for value in outside_values(operation) {
+            let producer = self.operations.get(&op_key(defining_op(value)?))?;
+            worth.reads |= producer.reads;
+            worth.computes |= producer.computes;
+            worth.dear |= producer.dear;
+        }
+        Some(worth)
+    }
+}
+
+/// The operations of a function or kernel, those of its regions included; not those of blocks,
+/// which are isolated, nor the scalar ones inside of structured operations.
+fn code_of<'c>(scope: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
+    let mut code = Vec::new();
+    let mut stack = vec![scope];
+    while let Some(parent) = stack.pop() {
+        let children: Vec<_> = blocks_of(parent)
+            .into_iter()
+            .flat_map(operations_of)
+            .collect();
+        code.extend(children.iter().copied());
+        stack.extend(children.into_iter().rev().filter(|child| {
+            let name = name_of(*child);
+            name != "cfb.block" && !name.starts_with("linalg.")
+        }));
+    }
+    code
+}
+
+/// Whether a kernel reads the result through an address of its operand's memory.
+fn selects(name: &str) -> bool {
+    matches!(
+        name,
+        "linalg.fill"
+            | "linalg.broadcast"
+            | "tensor.empty"
+            | "tensor.extract_slice"
+            | "tensor.collapse_shape"
+            | "tensor.expand_shape"
+            | "tensor.from_elements"
+            | "tensor.splat"
+            | "tensor.cast"
+    )
+}
+
+fn is_dear(name: &str) -> bool {
+    let is_structured = name.starts_with("linalg.") && !selects(name);
+    is_structured || name.starts_with("math.") || name == "tensor.concat"
+}
+
+/// A tensor of fixed shape, with elements, that an arena can hold.
+fn is_storable(value: Val<'_>) -> bool {
+    TensorType::of_value(value).is_some_and(|ty| {
+        ty.shape.iter().all(|dim| dim.is_some_and(|size| size > 0))
+            && matches!(ty.element.to_string().as_str(), "f32" | "i32" | "i1")
+    })
+}
+
+/// The operands of an operation and what its regions use from outside of it.
+fn outside_values<'c>(operation: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
+    let nested = nested_ops(operation);
+    let mut inside: HashSet<usize> = HashSet::new();
+    for op in std::iter::once(operation).chain(nested.iter().copied()) {
+        let arguments = blocks_of(op).into_iter().flat_map(arguments_of);
+        inside.extend(arguments.map(key));
+    }
+    inside.extend(nested.iter().flat_map(|op| results_of(*op)).map(key));
+    let mut values = operands_of(operation);
+    values.extend(nested.into_iter().flat_map(operands_of));
+    values.retain(|value| !inside.contains(&key(*value)));
+    values
+}
+
+/// Hoists what the rest of a function or kernel reads.
+fn hoist_in<'c>(weights: &mut Weights<'c>, scope: OperationRef<'c, 'c>) {
+    let mut fixed = Fixed::find(scope);
+    let mut wanted: Vec<Val<'c>> = Vec::new();
+    for operation in &fixed.order {
+        for result in results_of(*operation) {
+            for user in users_of(result) {
+                if !is_fixed_use(&fixed, user) {
+                    let packed = is_right_side(user, result) && !is_panel_view(&fixed, result);
+                    wanted.extend(to_hoist(&fixed, result, packed));
+                }
+            }
+        }
+    }
+    let mut seen = HashSet::new();
+    wanted.retain(|value| seen.insert(key(*value)));
+    for value in wanted {
+        weights.hoist(&mut fixed, value);
+    }
+}
+
+/// Whether the user, or the structured operation that it is in, is fixed as well.
+fn is_fixed_use<'c>(fixed: &Fixed<'c>, user: OperationRef<'c, 'c>) -> bool {
+    let mut current = Some(user);
+    while let Some(operation) = current {
+        if fixed.contains(operation) {
+            return true;
+        }
+        current = operation
+            .parent_operation()
+            .map(cohort_dialects::builder::extend_op);
+    }
+    false
+}
+
+/// What to compute at load so that a fixed value costs nothing more than reads: itself, or what it
+/// selects from.
+fn to_hoist<'c>(fixed: &Fixed<'c>, value: Val<'c>, packed: bool) -> Option<Val<'c>> {
+    let producer = defining_op(value)?;
+    let name = name_of(producer);
+    if name == LOAD || !is_tensor(value.r#type()) {
+        return None;
+    }
+    let worth = fixed.operations.get(&op_key(producer))?;
+    if packed && worth.reads {
+        return Some(value);
+    }
+    if !worth.is_enough() {
+        return None;
+    }
+    if selects(&name) {
+        return to_hoist(fixed, *operands_of(producer).first()?, false);
+    }
+    Some(value)
+}
+
+/// Whether a product takes the value as the matrix that all its rows share.
+fn is_right_side<'c>(user: OperationRef<'c, 'c>, value: Val<'c>) -> bool {
+    matches!(name_of(user).as_str(), "linalg.matmul" | "linalg.vecmat")
+        && operands_of(user)
+            .get(1)
+            .is_some_and(|right| key(*right) == key(value))
+}
+
+/// Whether a matrix can be read from a parameter's, or a hoisted tensor's, panels: whole rows of it.
+fn is_panel_view<'c>(fixed: &Fixed<'c>, value: Val<'c>) -> bool {
+    let Some(producer) = defining_op(value) else {
+        return false;
+    };
+    let last = |value: Val<'c>| TensorType::of_value(value).and_then(|ty| ty.shape.last().copied());
+    match name_of(producer).as_str() {
+        "tensor.extract_slice" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+            let source = operands_of(producer)[0];
+            // Only neighbouring rows are a part of the panels.
+            let strides = producer.attribute("static_strides").ok();
+            let dense = strides.is_none_or(|strides| {
+                let text = strides.to_string();
+                let numbers = text.split_once(':').map_or("", |(_, numbers)| numbers);
+                numbers
+                    .trim_end_matches('>')
+                    .split(',')
+                    .all(|stride| stride.trim() == "1")
+            });
+            dense && last(source) == last(value) && is_panel_view(fixed, source)
+        }
+        name => {
+            let worth = fixed.operations.get(&op_key(producer));
+            name == LOAD || !selects(name) && worth.is_some_and(|worth| worth.is_enough())
+        }
+    }
+}
+
+/// The globals that kernels compute.
+struct Weights<'c> {
+    context: &'c Context,
+    /// New ones go before the first operation of the module that is not a parameter's, so each
+    /// stands behind what it is computed from.
+    top: Builder<'c>,
+    /// The kernels that compute weights.
+    kernels: HashSet<String>,
+    /// The global by the text of its kernel.
+    known: HashMap<String, String>,
+    symbols: HashSet<String>,
+    next: usize,
+}
+
+impl<'c> Weights<'c> {
+    /// `None` for an empty module.
+    fn new(context: &'c Context, module: OperationRef<'c, 'c>) -> Option<Self> {
+        let operations = top_level(module);
+        let last = operations
+            .iter()
+            .rposition(|op| name_of(*op) == "ml_program.global");
+        let behind = last.map_or(0, |last| last + 1);
+        let top = match operations.get(behind) {
+            Some(next) => Builder::before(context, *next)?,
+            None => {
+                let body = blocks_of(module).first().copied()?;
+                Builder::at_end(context, body, module.location())
+            }
+        };
+        Some(Weights {
+            context,
+            top,
+            kernels: operations
+                .iter()
+                .filter_map(|op| name_attribute(*op, COMPUTED))
+                .collect(),
+            known: HashMap::new(),
+            symbols: operations
+                .iter()
+                .filter_map(|op| name_attribute(*op, "sym_name"))
+                .collect(),
+            next: 0,
+        })
+    }
+
+    /// Makes a fixed value a read of a weight.
+    fn hoist(&mut self, fixed: &mut Fixed<'c>, value: Val<'c>) {
+        let Some(producer) = defining_op(value) else {
+            return;
+        };
+        let kernel = self.kernel(fixed, value, producer);
+        // The generic form is the same text for the same operation, whatever stands around it.
+        let flags = OperationPrintingFlags::new()
+            .print_generic_operation_form()
+            .use_local_scope();
+        let text = kernel.to_string_with_flags(flags).unwrap_or_default();
+        let global = match self.known.get(&text) {
+            Some(global) => {
+                erase(kernel);
+                global.clone()
+            }
+            None => {
+                let global = self.global(kernel, value.r#type());
+                self.known.insert(text, global.clone());
+                global
+            }
+        };
+        let Some(before) = Builder::before(self.context, producer) else {
+            return;
+        };
+        let symbol = FlatSymbolRefAttribute::new(self.context, &global).into();
+        let load = before.op(LOAD, &[], &[value.r#type()], &[("global", symbol)], vec![]);
+        fixed.add_load(load, producer);
+        replace_uses(value, result_of(load, 0));
+    }
+
+    /// A kernel, still without its name, that gives the value for each of its rows.
+    fn kernel(
+        &self,
+        fixed: &Fixed<'c>,
+        value: Val<'c>,
+        producer: OperationRef<'c, 'c>,
+    ) -> OperationRef<'c, 'c> {
+        let location = producer.location();
+        let (region, body) = region_with_block(&[Type::index(self.context)], location);
+        let inner = Builder::at_end(self.context, body, location);
+        let mut copies: HashMap<usize, Val<'c>> = HashMap::new();
+        for operation in needed(fixed, producer) {
+            let copy = inner.insert(clone_op(operation));
+            for op in std::iter::once(copy).chain(nested_ops(copy)) {
+                for (index, operand) in operands_of(op).into_iter().enumerate() {
+                    if let Some(with) = copies.get(&key(operand)) {
+                        set_operand(op, index, *with);
+                    }
+                }
+            }
+            for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
+                copies.insert(key(old), new);
+            }
+        }
+        let copy = copies.get(&key(value)).copied().unwrap_or(value);
+        if let Some(ty) = TensorType::of_value(value) {
+            let rows = ty.batched().to_type();
+            let empty = inner.value("tensor.empty", &arguments_of(body), rows);
+            let (repeat, element) = region_with_block(&[ty.element, ty.element], location);
+            let end = Builder::at_end(self.context, element, location);
+            let elements = arguments_of(element);
+            end.op("linalg.yield", &elements[..1], &[], &[], vec![]);
+            let broadcast = inner.op(
+                "linalg.broadcast",
+                &[copy, empty],
+                &[rows],
+                &[("dimensions", inner.attr("array<i64: 0>"))],
+                vec![repeat],
+            );
+            let result = result_of(broadcast, 0);
+            inner.op("cfb.yield", &[result], &[], &[], vec![]);
+        }
+        let name =
+            |text: &str| -> Attribute<'c> { StringAttribute::new(self.context, text).into() };
+        self.top.at(location).op(
+            "cfb.kernel",
+            &[],
+            &[],
+            &[
+                ("sym_name", name("kernel")),
+                ("sym_visibility", name("private")),
+            ],
+            vec![region],
+        )
+    }
+
+    /// Names the kernel and declares what it computes.
+    fn global(&mut self, kernel: OperationRef<'c, 'c>, ty: Type<'c>) -> String {
+        let (kernel_name, name) = loop {
+            let number = self.next;
+            self.next += 1;
+            let names = (format!("compute_{number}"), format!("computed_{number}"));
+            if !self.symbols.contains(&names.0) && !self.symbols.contains(&names.1) {
+                break names;
+            }
+        };
+        self.symbols.extend([kernel_name.clone(), name.clone()]);
+        self.kernels.insert(kernel_name.clone());
+        let text =
+            |text: &str| -> Attribute<'c> { StringAttribute::new(self.context, text).into() };
+        set_attribute(kernel, "sym_name", text(&kernel_name));
+        let symbol: Attribute<'c> = FlatSymbolRefAttribute::new(self.context, &kernel_name).into();
+        self.top.at(kernel.location()).op(
+            "ml_program.global",
+            &[],
+            &[],
+            &[
+                ("sym_name", text(&name)),
+                ("sym_visibility", text("private")),
+                ("type", TypeAttribute::new(ty).into()),
+                ("value", self.top.attr(&format!("#ml_program.extern<{ty}>"))),
+                (COMPUTED, symbol),
+            ],
+            vec![],
+        );
+        name
+    }
+}
+
+/// The operations that a fixed one is made of, itself included, in order.
+fn needed<'c>(fixed: &Fixed<'c>, last: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
+    let mut found = HashSet::from([op_key(last)]);
+    let mut stack = vec![last];
+    while let Some(operation) = stack.pop() {
+        let producers = outside_values(operation)
+            .into_iter()
+            .filter_map(defining_op);
+        stack.extend(producers.filter(|producer| found.insert(op_key(*producer))));
+    }
+    fixed
+        .order
+        .iter()
+        .copied()
+        .filter(|operation| found.contains(&op_key(*operation)))
+        .collect()
+}
+
+/// A result that is a parameter or a computed weight for every row is not recorded but read.
+fn read_weights_directly<'c>(
+    context: &'c Context,
+    module: OperationRef<'c, 'c>,
+    kernel: OperationRef<'c, 'c>,
+) {
+    // Of a call's many rows no weight is a handle.
+    if kernel.has_attribute("lengths") {
+        return;
+    }
+    let name = name_attribute(kernel, "sym_name");
+    // A gradient that reaches the call goes on to the parameters from there.
+    let is_differentiated = functions_of(module)
+        .into_iter()
+        .any(|function| name_attribute(function, GRADIENT_OF) == name);
+    if is_differentiated {
+        return;
+    }
+    let Some(end) = blocks_of(kernel)
+        .first()
+        .and_then(|body| operations_of(*body).last().copied())
+    else {
+        return;
+    };
+    let weights: Vec<_> = operands_of(end).into_iter().map(repeated_weight).collect();
+    if weights.iter().all(Option::is_none) {
+        return;
+    }
+    let records = nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "cfb.record" && name_attribute(*op, "kernel") == name);
+    for record in records {
+        for (result, weight) in results_of(record).into_iter().zip(&weights) {
+            let (Some(weight), Some(before)) = (weight, Builder::before(context, record)) else {
+                continue;
+            };
+            if !users_of(result).is_empty() {
+                let param = [("param", *weight)];
+                let handle = before.value_with("cfb.param", &[], result.r#type(), &param);
+                replace_uses(result, handle);
+            }
+        }
+    }
+}
+
+/// The symbol of the weight that is broadcast whole to every row.
+fn repeated_weight(value: Val<'_>) -> Option<Attribute<'_>> {
+    let broadcast = defining_op(value).filter(|op| name_of(*op) == "linalg.broadcast")?;
+    let dimensions = broadcast.attribute("dimensions").ok()?.to_string();
+    let load = defining_op(operands_of(broadcast)[0]).filter(|op| name_of(*op) == LOAD)?;
+    (dimensions == "array<i64: 0>")
+        .then(|| load.attribute("global").ok())
+        .flatten()
+}

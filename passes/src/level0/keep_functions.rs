@@ -1,0 +1,116 @@
+//! `keep-functions`: blocks follow the source's functions (level 0).
+//!
+//! Inlining merges the tensor code of a function with its caller's. This pass keeps a function that
+//! is tensor code only whole: calls of it get `no_inline`, so that its body becomes one block,
+//! neither torn apart nor merged with others. A function is tensor code only when it is not
+//! recursive and holds nothing but tensor operations, host arithmetic, constants, parameters, rows
+//! of parameters (`cfb.lookup`), and calls of such functions, which are inlined into it: no
+//! `match`, no loop, no array and no `cfb.force`. The module's attribute `cfb.granularity` tells
+//! the choice.
+//!
+//! ```mlir
+//! module {
+//!   func.func private @act(%x: tensor<8xf32>) -> tensor<8xf32> { … math.tanh … }
+//!   … func.call @act(%y) : (tensor<8xf32>) -> tensor<8xf32>
+//! }
+//! // becomes
+//! module attributes {cfb.granularity = "function"} {
+//!   func.func private @act(%x: tensor<8xf32>) -> tensor<8xf32> { … math.tanh … }
+//!   … func.call @act(%y) {no_inline} : (tensor<8xf32>) -> tensor<8xf32>
+//! }
+//! ```
+//!
+//! Part of the pipeline with `--granularity function` only. Requires: level 0 before inlining.
+//! After "just-in-time dynamic batching" (granularity of batching).
+
+use std::collections::{HashMap, HashSet};
+
+use cohort_dialects::builder::{extend_op, name_of};
+use melior::{
+    Context,
+    ir::{Attribute, OperationRef, attribute::StringAttribute, operation::OperationLike},
+};
+
+use crate::pass::{Outcome, PassInfo};
+use crate::support::ir::{functions_of, name_attribute, nested_ops, set_attribute};
+use crate::support::levels::{GRANULARITY, Role, role};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "keep-functions",
+    summary: "Keep each function that is tensor code only as one unit of scheduling (level 0)",
+    description: include_str!("keep_functions.rs"),
+    run,
+};
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let value = StringAttribute::new(context, "function").into();
+    set_attribute(module, GRANULARITY, value);
+    let functions: HashMap<String, OperationRef<'c, 'c>> = functions_of(module)
+        .into_iter()
+        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .collect();
+    let kept = tensor_code_only(&functions);
+    for (name, function) in &functions {
+        if kept.contains(name) {
+            continue;
+        }
+        for call in nested_ops(*function) {
+            let callee = name_attribute(call, "callee");
+            if callee.is_some_and(|callee| kept.contains(&callee)) {
+                set_attribute(call, "no_inline", Attribute::unit(context));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The functions that are tensor code only, found by adding callers of those that are. A function
+/// that reaches itself is never added.
+fn tensor_code_only<'c>(functions: &HashMap<String, OperationRef<'c, 'c>>) -> HashSet<String> {
+    let mut kept = HashSet::new();
+    loop {
+        let more: Vec<String> = functions
+            .iter()
+            .filter(|(name, function)| !kept.contains(*name) && is_kept(**function, &kept))
+            .map(|(name, _)| name.clone())
+            .collect();
+        if more.is_empty() {
+            return kept;
+        }
+        kept.extend(more);
+    }
+}
+
+fn is_kept<'c>(function: OperationRef<'c, 'c>, kept: &HashSet<String>) -> bool {
+    let mut computes = false;
+    for operation in nested_ops(function) {
+        if is_in_tensor_operation(operation) {
+            continue;
+        }
+        let name = name_of(operation);
+        let fits = match (role(operation), name.as_str()) {
+            (Role::Constant | Role::Parameter, _) => true,
+            (Role::Tensor, _) => {
+                computes = true;
+                true
+            }
+            (Role::Control, "func.return" | "cfb.lookup") => true,
+            (Role::Control, "func.call") => {
+                computes = true;
+                name_attribute(operation, "callee").is_some_and(|callee| kept.contains(&callee))
+            }
+            (Role::Control, _) => name.starts_with("arith.") || name.starts_with("math."),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    computes
+}
+
+/// Whether an operation is part of the body of a tensor operation, as of a `linalg.generic`.
+fn is_in_tensor_operation<'c>(operation: OperationRef<'c, 'c>) -> bool {
+    operation
+        .parent_operation()
+        .is_some_and(|parent| name_of(extend_op(parent)).starts_with("linalg."))
+}

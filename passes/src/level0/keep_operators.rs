@@ -1,0 +1,37 @@
+//! `keep-operators`: each tensor operation is a unit of scheduling by itself (level 0).
+//!
+//! Writes the module's attribute `cfb.granularity = "operator"`, which makes `form-blocks` put each
+//! tensor operation into a block of its own, with the constants, slices, reshapes and broadcasts
+//! that only say how its operands are read. Nothing is fused, as in a framework that batches
+//! operator by operator.
+//!
+//! ```mlir
+//! module { … }
+//! // becomes
+//! module attributes {cfb.granularity = "operator"} { … }
+//! ```
+//!
+//! Part of the pipeline with `--granularity operator` only. Requires: level 0. After "just-in-time
+//! dynamic batching" (granularity of batching).
+
+use melior::{
+    Context,
+    ir::{OperationRef, attribute::StringAttribute},
+};
+
+use crate::pass::{Outcome, PassInfo};
+use crate::support::ir::set_attribute;
+use crate::support::levels::GRANULARITY;
+
+pub const PASS: PassInfo = PassInfo {
+    name: "keep-operators",
+    summary: "Make each tensor operation a unit of scheduling (level 0)",
+    description: include_str!("keep_operators.rs"),
+    run,
+};
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let value = StringAttribute::new(context, "operator").into();
+    set_attribute(module, GRANULARITY, value);
+    Ok(())
+}

@@ -1,0 +1,430 @@
+//! `batch-blocks`: level 1 to level 2. Each static block becomes a batched kernel, the rest the
+//! control program, which records kernel calls and holds lazy handles.
+//!
+//! The tensor code of a block gains a leading batch dim by a rule an operation
+//! ([`rules`](self::rules)); equal blocks share one kernel. In the control program every tensor
+//! type becomes `!cfb.lazy` of it, a block becomes a `cfb.record`, a lookup in a parameter becomes
+//! `cfb.param_row`, and a parameter or a constant used as a value becomes `cfb.param` or
+//! `cfb.constant`.
+//!
+//! ```mlir
+//! %h = cfb.block "f"(%x, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> (tensor<8xf32>)
+//!     attributes {reuse = ["row", "shared"]} {
+//! ^bb0(%a: tensor<8xf32>, %b: tensor<8x8xf32>):
+//!   %p = linalg.vecmat ins(%a, %b : …) outs(%z : tensor<8xf32>) -> tensor<8xf32>
+//!   cfb.yield %p : tensor<8xf32>
+//! }
+//! // becomes
+//! cfb.kernel @f_0 {
+//! ^bb0(%rows: index, %a: tensor<?x8xf32>):
+//!   %b = ml_program.global_load_const @w : tensor<8x8xf32>
+//!   %p = linalg.matmul ins(%a, %b : …) outs(%z : tensor<?x8xf32>) -> tensor<?x8xf32>
+//!   cfb.yield %p : tensor<?x8xf32>
+//! }
+//! %h = cfb.record @f_0(%x) : (!cfb.lazy<tensor<8xf32>>) -> (!cfb.lazy<tensor<8xf32>>)
+//! ```
+//!
+//! A block with instance dims becomes a kernel of its unit. Where that is the row, the block is first
+//! written for one row ([`row_form`](self::row_form)), so its kernel is one over all rows of all
+//! instances, and `operands` tells which arguments are a row of a call's many. Where it is the call,
+//! the types say which dims differ by call ([`shapes`](self::shapes)).
+//!
+//! A `cfb.stack` that something computes with is a call of a kernel too, which copies rows to where
+//! they lie one behind another ([`stacks`](self::stacks)).
+//!
+//! Requires: level 1; a block without `reuse` has no shared operands. Leaves: level 2. What has no rule is refused
+//! with an error at its place.
+
+mod control;
+mod generic;
+mod maps;
+mod products;
+mod row_form;
+mod rules;
+mod shapes;
+mod stacks;
+mod views;
+
+use std::collections::{HashMap, HashSet};
+
+use cohort_dialects::builder::{
+    Builder, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
+};
+use cohort_dialects::types::{array_element, lazy_tensor, rows};
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type, ValueLike,
+        attribute::{ArrayAttribute, FlatSymbolRefAttribute, StringAttribute},
+        operation::{OperationLike, OperationPrintingFlags},
+    },
+};
+
+use crate::level1::differentiate_blocks::{GRADIENT, OF_BLOCK};
+use crate::pass::{Outcome, PassInfo, error};
+use crate::support::ir::{
+    GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of,
+    integer_attribute, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
+    set_type, top_level,
+};
+pub use products::named;
+use rules::Batcher;
+pub use shapes::listed;
+
+pub const PASS: PassInfo = PassInfo {
+    name: "batch-blocks",
+    summary: "Make blocks batched kernels and the rest the control program (level 1 to level 2)",
+    description: include_str!("batch_blocks.rs"),
+    run,
+};
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let Some(first) = top_level(module).first().copied() else {
+        return Ok(());
+    };
+    let Some(top) = Builder::before(context, first) else {
+        return Ok(());
+    };
+    let mut kernels = Kernels {
+        top,
+        names: HashMap::new(),
+        counts: HashMap::new(),
+        symbols: top_level(module)
+            .into_iter()
+            .filter_map(|op| name_attribute(op, "sym_name"))
+            .collect(),
+        dims: Vec::new(),
+        gradients: functions_of(module)
+            .into_iter()
+            .filter(|function| function.has_attribute(GRADIENT))
+            .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+            .collect(),
+        differentiated: HashSet::new(),
+        dropped: Vec::new(),
+    };
+    let blocks: Vec<_> = nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "cfb.block")
+        .collect();
+    for block in blocks {
+        let dropped = kernels.dropped.iter().map(|function| op_key(*function));
+        if !is_within(block, &dropped.collect()) {
+            record_block(context, &mut kernels, block)?;
+        }
+    }
+    for function in std::mem::take(&mut kernels.dropped) {
+        erase(function);
+    }
+    stacks::record_stacks(context, &mut kernels, module)?;
+    if !kernels.dims.is_empty() {
+        shapes::declare(top, module, &kernels.dims);
+    }
+    control::make_lazy(context, module)
+}
+
+/// The kernels made so far, by what they compute.
+struct Kernels<'c> {
+    /// Where kernels are put: the start of the module.
+    top: Builder<'c>,
+    names: HashMap<String, String>,
+    counts: HashMap<String, usize>,
+    /// Names that are taken: by the program's functions, types and parameters, and by kernels.
+    symbols: HashSet<String>,
+    /// The dims that kernels name.
+    dims: Vec<String>,
+    /// The gradient functions of blocks that are no kernels yet.
+    gradients: HashMap<String, OperationRef<'c, 'c>>,
+    /// The kernels that have one.
+    differentiated: HashSet<String>,
+    /// The gradient functions of blocks that are equal to others.
+    dropped: Vec<OperationRef<'c, 'c>>,
+}
+
+/// Whether each operand of a block is the same parameter for all instances.
+pub fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
+    let reuse = block
+        .attribute("reuse")
+        .ok()
+        .and_then(|attribute| melior::ir::attribute::ArrayAttribute::try_from(attribute).ok());
+    // Its verifier has seen that `reuse` has one entry an operand.
+    let is_shared = |index| {
+        let entry = reuse.as_ref()?.element(index).ok()?;
+        let text = StringAttribute::try_from(entry).ok()?;
+        Some(text.value() == "shared")
+    };
+    (0..block.operand_count())
+        .map(|index| is_shared(index).unwrap_or(false))
+        .collect()
+}
+
+fn record_block<'c>(
+    context: &'c Context,
+    kernels: &mut Kernels<'c>,
+    block: OperationRef<'c, 'c>,
+) -> Outcome {
+    let Some(body) = blocks_of(block).first().copied() else {
+        return Ok(());
+    };
+    let shared = shared_operands(block);
+    let operands = operands_of(block);
+    let dims = Dims::of(block);
+    // The region is kept alive until the block is batched.
+    let (_row_form, body) = match &dims {
+        Some(dims) if dims.by_row => {
+            let (region, body) = row_form::row_form(context, body, dims.rows.len())?;
+            (Some(region), body)
+        }
+        _ => (None, body),
+    };
+
+    // The kernel's arguments: the number of rows, then each row operand with a batch dim.
+    let mut types = vec![Type::index(context)];
+    let mut rows = Vec::new();
+    for ((operand, argument), shared) in operands.iter().zip(arguments_of(body)).zip(&shared) {
+        if !shared {
+            // The operand itself may be lazy already; the body's argument tells its type.
+            types.push(batched_type(argument.r#type()));
+            rows.push(*operand);
+        }
+    }
+    let (region, entry) = region_with_block(&types, block.location());
+    let inner = Builder::at_end(context, entry, block.location());
+    let arguments = arguments_of(entry);
+    let mut batcher = Batcher::new(inner, arguments[0]);
+    let mut next_row = arguments[1..].iter();
+    let mut of_arguments = HashMap::new();
+    for ((argument, operand), shared) in arguments_of(body).into_iter().zip(&operands).zip(&shared)
+    {
+        if *shared {
+            let load = defining_op(*operand)
+                .filter(|load| name_of(*load) == "ml_program.global_load_const")
+                .ok_or_else(|| error(block, "a shared operand must be a parameter load"))?;
+            let copy = inner.insert(clone_op(load));
+            batcher.define_shared(argument, cohort_dialects::builder::result_of(copy, 0));
+        } else if let Some(row) = next_row.next() {
+            batcher.define_rows(argument, *row);
+            of_arguments.insert(crate::support::ir::key(argument), *row);
+        }
+    }
+    if let Some(dims) = dims.as_ref().filter(|dims| !dims.by_row) {
+        let (names, leading) = (&dims.lengths, &dims.leading);
+        let bounds = shapes::Bounds::new(inner, body, names, leading, &of_arguments);
+        batcher.bounds = Some(bounds);
+    }
+    let mut yielded = Vec::new();
+    for operation in operations_of(body) {
+        if name_of(operation) == "cfb.yield" {
+            for operand in operands_of(operation) {
+                yielded.push(batcher.rows_of(operand, operation)?);
+            }
+            batcher
+                .builder
+                .at(operation.location())
+                .op("cfb.yield", &yielded, &[], &[], vec![]);
+        } else {
+            batcher.batch(operation)?;
+        }
+    }
+
+    let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
+    let mut attributes = vec![
+        ("sym_name", StringAttribute::new(context, "kernel").into()),
+        (
+            "sym_visibility",
+            StringAttribute::new(context, "private").into(),
+        ),
+    ];
+    if let Some(dims) = &dims {
+        attributes.extend(dims.of_kernel(context, &operands, &shared));
+    }
+    let top = kernels.top.at(block.location());
+    let kernel = top.op("cfb.kernel", &[], &[], &attributes, vec![region]);
+    if let Some(dims) = &dims {
+        for name in &dims.lengths {
+            if !kernels.dims.contains(name) {
+                kernels.dims.push(name.clone());
+            }
+        }
+        if !dims.by_row {
+            let arguments = dims.of_arguments(&shared);
+            let known = dims.known(&operands);
+            shapes::encode(context, kernel, entry, &dims.lengths, &arguments, &known)?;
+        }
+    }
+    let name = kernels.unify(context, kernel, &base);
+    kernels.give_gradient(context, block, &name);
+
+    let Some(before) = Builder::before(context, block) else {
+        return Ok(());
+    };
+    let results: Vec<_> = results_of(block)
+        .iter()
+        .map(|result| lazy(context, result.r#type()))
+        .collect();
+    let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
+    let record = before.op("cfb.record", &rows, &results, &[("kernel", callee)], vec![]);
+    for (old, new) in results_of(block).into_iter().zip(results_of(record)) {
+        replace_uses(old, new);
+    }
+    erase(block);
+    Ok(())
+}
+
+/// The instance dims of a block.
+struct Dims<'c> {
+    /// Its attributes, which its kernel gets too.
+    attributes: Vec<(&'static str, Attribute<'c>)>,
+    by_row: bool,
+    lengths: Vec<String>,
+    rows: Vec<String>,
+    /// Of each operand after the lengths.
+    leading: Vec<Vec<String>>,
+}
+
+impl<'c> Dims<'c> {
+    /// `None` for a block without instance dims. Its verifier has seen that the others are there.
+    fn of(block: OperationRef<'c, 'c>) -> Option<Dims<'c>> {
+        let attribute = |name: &'static str| Some((name, block.attribute(name).ok()?));
+        let attributes = ["unit", "lengths", "rows"].map(attribute);
+        let [unit, lengths, rows] = attributes.into_iter().collect::<Option<Vec<_>>>()?[..] else {
+            return None;
+        };
+        let leading = ArrayAttribute::try_from(block.attribute("leading").ok()?).ok()?;
+        Some(Dims {
+            by_row: unit.1.to_string() == "\"rows\"",
+            lengths: shapes::listed(lengths.1),
+            rows: shapes::listed(rows.1),
+            leading: (0..leading.len())
+                .filter_map(|index| leading.element(index).ok())
+                .map(shapes::listed)
+                .collect(),
+            attributes: vec![unit, lengths, rows],
+        })
+    }
+
+    /// The attributes of the kernel of a block with these operands, of which some are shared.
+    fn of_kernel(
+        &self,
+        context: &'c Context,
+        operands: &[cohort_dialects::builder::Val<'c>],
+        shared: &[bool],
+    ) -> Vec<(&'static str, Attribute<'c>)> {
+        let mut attributes = self.attributes.clone();
+        if self.by_row {
+            let count = self.lengths.len();
+            let after = operands.iter().zip(shared).skip(count).zip(&self.leading);
+            let kinds: Vec<Attribute<'c>> = after
+                .filter(|((_, shared), _)| !**shared)
+                .map(|((operand, _), leading)| {
+                    let ty = operand.r#type();
+                    let held = lazy_tensor(ty).is_some() || TensorType::of(ty).is_some();
+                    let kind = match (leading.is_empty(), array_element(ty), held) {
+                        (false, _, _) => "ragged",
+                        (true, Some(_), _) => "list",
+                        (true, None, true) => "row",
+                        (true, None, false) => "scalar",
+                    };
+                    StringAttribute::new(context, kind).into()
+                })
+                .collect();
+            attributes.push(("operands", ArrayAttribute::new(context, &kinds).into()));
+        }
+        attributes
+    }
+
+    /// Of the dims that have one length in all calls, a name by the length.
+    fn known(&self, operands: &[cohort_dialects::builder::Val<'c>]) -> HashMap<u64, String> {
+        let size = |operand| {
+            let constant = defining_op(operand).filter(|op| name_of(*op) == "arith.constant")?;
+            integer_attribute(constant, "value")
+        };
+        let named = operands.iter().zip(&self.lengths);
+        named
+            .filter_map(|(operand, name)| Some((size(*operand)?.try_into().ok()?, name.clone())))
+            .collect()
+    }
+
+    /// The leading dims of each argument of the kernel after the number of rows.
+    fn of_arguments(&self, shared: &[bool]) -> Vec<Vec<String>> {
+        let lengths = self.lengths.iter().map(|_| vec![]);
+        let all = lengths.chain(self.leading.iter().cloned());
+        let own = all.zip(shared).filter(|(_, shared)| !**shared);
+        own.map(|(leading, _)| leading).collect()
+    }
+}
+
+impl<'c> Kernels<'c> {
+    /// The gradient function of a block becomes that of its kernel, if that has none yet.
+    fn give_gradient(&mut self, context: &'c Context, block: OperationRef<'c, 'c>, name: &str) {
+        let Some(gradient) = name_attribute(block, OF_BLOCK) else {
+            return;
+        };
+        let Some(function) = self.gradients.remove(&gradient) else {
+            return;
+        };
+        if self.differentiated.insert(name.to_owned()) {
+            let kernel = StringAttribute::new(context, name).into();
+            set_attribute(function, GRADIENT_OF, kernel);
+        } else {
+            self.dropped.push(function);
+        }
+    }
+
+    /// Gives a kernel its name, or drops it in favour of an equal one.
+    fn unify(&mut self, context: &'c Context, kernel: OperationRef<'c, 'c>, base: &str) -> String {
+        // The generic form is the same text for the same operation, whatever stands around it.
+        let flags = OperationPrintingFlags::new()
+            .print_generic_operation_form()
+            .use_local_scope();
+        let text = kernel.to_string_with_flags(flags).ok();
+        if let Some(name) = text.as_ref().and_then(|text| self.names.get(text)) {
+            erase(kernel);
+            return name.clone();
+        }
+        let count = self.counts.entry(base.to_owned()).or_default();
+        let name = loop {
+            let name = format!("{base}_{count}");
+            *count += 1;
+            if self.symbols.insert(name.clone()) {
+                break name;
+            }
+        };
+        crate::support::ir::set_attribute(
+            kernel,
+            "sym_name",
+            StringAttribute::new(context, &name).into(),
+        );
+        if let Some(text) = text {
+            self.names.insert(text, name.clone());
+        }
+        name
+    }
+}
+
+/// The type of a kernel's operand: a list a row for an array, rows for anything else.
+fn batched_type(ty: Type<'_>) -> Type<'_> {
+    array_element(ty)
+        .and_then(rows)
+        .unwrap_or_else(|| row_type(ty).batched().to_type())
+}
+
+/// The tensor that one row of an operand is: a host scalar is one of rank 0.
+fn row_type<'c>(ty: Type<'c>) -> TensorType<'c> {
+    TensorType::of(ty).unwrap_or(TensorType {
+        shape: vec![],
+        element: ty,
+    })
+}
+
+/// `!cfb.lazy<T>`.
+fn lazy<'c>(context: &'c Context, ty: Type<'c>) -> Type<'c> {
+    Type::parse(context, &format!("!cfb.lazy<{ty}>")).unwrap_or(ty)
+}
+
+/// Changes the type of a value of the control program to its lazy form.
+fn make_value_lazy<'c>(context: &'c Context, value: melior::ir::Value<'c, 'c>) {
+    let ty = control::lazy_form(context, value.r#type());
+    if ty != value.r#type() {
+        set_type(value, ty);
+    }
+}

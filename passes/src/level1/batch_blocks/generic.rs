@@ -1,0 +1,115 @@
+//! The batching rule of operations with maps and a body.
+
+use cohort_dialects::builder::{name_of, operands_of, results_of};
+use melior::ir::{
+    Attribute, OperationRef, Type, ValueLike,
+    attribute::{ArrayAttribute, IntegerAttribute},
+    operation::OperationLike,
+};
+
+use super::maps::shift_map;
+use super::rules::{Batched, Batcher, int32s};
+use crate::pass::{Failed, error};
+use crate::support::ir::{clone_op, key, nested_ops, set_attribute, set_operand, set_type};
+
+impl<'c> Batcher<'c> {
+    /// Any `linalg.generic`: a new leading parallel dim, which shared inputs do not index.
+    pub(super) fn generic(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
+        let segments = int32s(operation, "operandSegmentSizes");
+        let inputs = segments.first().copied().unwrap_or(0) as usize;
+        let mut operands = Vec::new();
+        let mut batched = Vec::new();
+        for (index, operand) in operands_of(operation).into_iter().enumerate() {
+            if index >= inputs {
+                operands.push(self.destination(operand, operation)?);
+                batched.push(true);
+                continue;
+            }
+            match self.lookup(operand, operation)? {
+                Batched::Rows(rows) => {
+                    operands.push(rows);
+                    batched.push(true);
+                }
+                Batched::Shared(shared) => {
+                    operands.push(shared);
+                    batched.push(false);
+                }
+            }
+        }
+        let copy = self.builder.insert(clone_op(operation));
+        for (index, operand) in operands.iter().enumerate() {
+            set_operand(copy, index, *operand);
+        }
+        for (result, init) in results_of(copy).into_iter().zip(&operands[inputs..]) {
+            set_type(result, init.r#type());
+        }
+        self.shift_maps(copy, &batched)?;
+        self.rebind_captures(operation, copy)?;
+        for index in nested_ops(copy)
+            .into_iter()
+            .filter(|op| name_of(*op) == "linalg.index")
+        {
+            let dim = index
+                .attribute("dim")
+                .ok()
+                .and_then(|dim| IntegerAttribute::try_from(dim).ok())
+                .map_or(0, |dim| dim.value());
+            let ty = Type::parse(self.builder.context(), "i64").unwrap_or(self.rows.r#type());
+            set_attribute(index, "dim", IntegerAttribute::new(ty, dim + 1).into());
+        }
+        for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
+            self.define_rows(old, new);
+        }
+        Ok(())
+    }
+
+    /// What the body of an operation uses from outside of it is the copy's own, shared form.
+    pub(super) fn rebind_captures(
+        &self,
+        operation: OperationRef<'c, 'c>,
+        copy: OperationRef<'c, 'c>,
+    ) -> Result<(), Failed> {
+        for (old, new) in nested_ops(operation).into_iter().zip(nested_ops(copy)) {
+            for (index, operand) in operands_of(old).into_iter().enumerate() {
+                match self.values.get(&key(operand)) {
+                    Some(Batched::Shared(shared)) => set_operand(new, index, *shared),
+                    Some(Batched::Rows(_)) => {
+                        let message =
+                            "not supported yet: a body that uses a row from outside of it";
+                        return Err(error(old, message));
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shift_maps(&self, generic: OperationRef<'c, 'c>, batched: &[bool]) -> Result<(), Failed> {
+        let refuse = || error(generic, "not supported yet: indexing maps of this form");
+        let maps = generic.attribute("indexing_maps").ok().ok_or_else(refuse)?;
+        let maps = ArrayAttribute::try_from(maps).map_err(|_| refuse())?;
+        let shifted: Vec<Attribute<'c>> = (0..maps.len())
+            .map(|index| {
+                let map = maps.element(index).ok()?;
+                let has_rows = batched.get(index).copied().unwrap_or(false);
+                let text = shift_map(&map.to_string(), has_rows)?;
+                Attribute::parse(self.builder.context(), &text)
+            })
+            .collect::<Option<_>>()
+            .ok_or_else(refuse)?;
+        let maps = ArrayAttribute::new(self.builder.context(), &shifted).into();
+        set_attribute(generic, "indexing_maps", maps);
+        let kinds = generic
+            .attribute("iterator_types")
+            .ok()
+            .ok_or_else(refuse)?
+            .to_string();
+        let rest = kinds.trim_start_matches('[');
+        let separator = if rest.starts_with(']') { "" } else { ", " };
+        let kinds = format!("[#linalg.iterator_type<parallel>{separator}{rest}");
+        let kinds = Attribute::parse(self.builder.context(), &kinds).ok_or_else(refuse)?;
+        set_attribute(generic, "iterator_types", kinds);
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! The batching rules of products.
+//!
+//! A matrix that all rows share makes one dense product over all of them; a matrix a row makes a
+//! batched product.
+
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, operands_of, region_with_block, result_of,
+};
+use melior::ir::{
+    Attribute, OperationRef, ValueLike,
+    attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
+};
+
+use super::rules::{Batched, Batcher, tensor_type};
+use crate::pass::Failed;
+use crate::support::ir::TensorType;
+
+impl<'c> Batcher<'c> {
+    pub(super) fn vecmat(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
+        let operands = operands_of(operation);
+        let init = self.destination(operands[2], operation)?;
+        let vector = self.rows_of(operands[0], operation)?;
+        Ok(match self.lookup(operands[1], operation)? {
+            Batched::Shared(matrix) => self.named("linalg.matmul", &[vector, matrix], init),
+            Batched::Rows(matrices) => self.named("linalg.batch_vecmat", &[vector, matrices], init),
+        })
+    }
+
+    pub(super) fn matvec(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
+        let operands = operands_of(operation);
+        let init = self.destination(operands[2], operation)?;
+        let matrices = self.rows_of(operands[0], operation)?;
+        let vectors = self.rows_of(operands[1], operation)?;
+        Ok(self.named("linalg.batch_matvec", &[matrices, vectors], init))
+    }
+
+    pub(super) fn matmul(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
+        let operands = operands_of(operation);
+        let init = self.destination(operands[2], operation)?;
+        let lhs = self.rows_of(operands[0], operation)?;
+        let is_ragged = self.bounds.is_some();
+        match self.lookup(operands[1], operation)? {
+            Batched::Shared(_) if is_ragged => {
+                let rhs = self.rows_of(operands[1], operation)?;
+                Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init))
+            }
+            Batched::Shared(rhs) => {
+                let lhs = self.flatten_rows(lhs);
+                let flat_init = self.flatten_rows(init);
+                let flat = self.named("linalg.matmul", &[lhs, rhs], flat_init);
+                let groups = self.builder.attr("[[0, 1], [2]]");
+                self.expand(flat, result_of(operation, 0), groups, operation)
+            }
+            Batched::Rows(rhs) => Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init)),
+        }
+    }
+
+    /// `[rows, m, k]` as `[rows * m, k]`.
+    fn flatten_rows(&self, value: Val<'c>) -> Val<'c> {
+        let Some(ty) = TensorType::of_value(value) else {
+            return value;
+        };
+        let flat = TensorType {
+            shape: vec![None, ty.shape[2]],
+            element: ty.element,
+        };
+        let groups = self.builder.attr("[[0, 1], [2]]");
+        self.builder.value_with(
+            "tensor.collapse_shape",
+            &[value],
+            flat.to_type(),
+            &[("reassociation", groups)],
+        )
+    }
+
+    /// A product of the elements and a sum over them.
+    pub(super) fn dot(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
+        let operands = operands_of(operation);
+        let init = self.destination(operands[2], operation)?;
+        let lhs = self.rows_of(operands[0], operation)?;
+        let rhs = self.rows_of(operands[1], operation)?;
+        let products = self.builder.value("arith.mulf", &[lhs, rhs], lhs.r#type());
+        let element = tensor_type(operands[0], operation)?.element;
+        let location = self.builder.location;
+        let (region, block) = region_with_block(&[element, element], location);
+        let inner = Builder::at_end(self.builder.context(), block, location);
+        let sum = inner.value("arith.addf", &arguments_of(block), element);
+        inner.op("linalg.yield", &[sum], &[], &[], vec![]);
+        let dims = DenseI64ArrayAttribute::new(self.builder.context(), &[1]).into();
+        let reduced = self.builder.op(
+            "linalg.reduce",
+            &[products, init],
+            &[init.r#type()],
+            &[("dimensions", dims)],
+            vec![region],
+        );
+        Ok(result_of(reduced, 0))
+    }
+
+    pub(super) fn named(&self, name: &str, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
+        named(&self.builder, name, inputs, init)
+    }
+}
+
+/// A named linalg operation whose payload its name tells.
+pub fn named<'c>(b: &Builder<'c>, name: &str, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
+    let context = b.context();
+    let mut operands = inputs.to_vec();
+    operands.push(init);
+    let segments = DenseI32ArrayAttribute::new(context, &[inputs.len() as i32, 1]).into();
+    let mut attributes: Vec<(&str, Attribute<'c>)> = vec![("operandSegmentSizes", segments)];
+    if let Some(maps) = default_maps(name) {
+        attributes.push(("indexing_maps", b.attr(maps)));
+    }
+    let region = melior::ir::Region::new();
+    let operation = b.op(name, &operands, &[init.r#type()], &attributes, vec![region]);
+    // SAFETY: the operation is a named linalg operation with an empty region, as required.
+    unsafe { mlir_sys::mlirLinalgFillBuiltinNamedOpRegion(operation.to_raw()) };
+    result_of(operation, 0)
+}
+
+/// The indexing maps that an operation's builder would add, where it needs them written.
+fn default_maps(name: &str) -> Option<&'static str> {
+    match name {
+        "linalg.matmul" => Some(
+            "[affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, \
+             affine_map<(d0, d1, d2) -> (d0, d1)>]",
+        ),
+        "linalg.batch_matmul" => Some(
+            "[affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, \
+             affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>]",
+        ),
+        _ => None,
+    }
+}

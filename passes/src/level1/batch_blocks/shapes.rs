@@ -1,0 +1,215 @@
+//! The shapes of kernels whose unit is the call, as encodings of their types.
+//!
+//! The rules of [`rules`](super::rules) give every tensor the batch as its first dim. Where other dims
+//! differ by call, the type says so: `#ragged.shape<@dim.batch, @dim.0(@dim.batch), _>`. Which dim
+//! is which follows from the operands, by what the operations demand to be equal.
+
+use std::collections::HashMap;
+
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+};
+use melior::{
+    Context,
+    ir::{
+        Attribute, BlockRef, OperationRef, Type, attribute::ArrayAttribute,
+        operation::OperationLike,
+    },
+};
+
+use crate::pass::{Failed, error};
+use crate::support::extents::{Extents, Length};
+use crate::support::ir::{TensorType, key, name_attribute, set_type, top_level};
+
+/// The dim of the batch.
+const BATCH: &str = "dim.batch";
+
+/// The dims that a list attribute of a block has, as the text of each: `@dim.0` or a number.
+pub fn listed(list: Attribute<'_>) -> Vec<String> {
+    let Ok(list) = ArrayAttribute::try_from(list) else {
+        return vec![];
+    };
+    (0..list.len())
+        .filter_map(|index| list.element(index).ok())
+        .map(|dim: Attribute<'_>| dim.to_string().replace(" : i64", ""))
+        .collect()
+}
+
+/// Gives the values of a kernel's body their shapes. `lengths` are the dims of the first arguments
+/// after the number of rows; `arguments` has the leading dims of each argument after that number, and
+/// `known` has names of dims that have one length in all calls.
+pub fn encode<'c>(
+    context: &'c Context,
+    kernel: OperationRef<'c, 'c>,
+    body: BlockRef<'c, 'c>,
+    lengths: &[String],
+    arguments: &[Vec<String>],
+    known: &HashMap<u64, String>,
+) -> Result<(), Failed> {
+    let operations = operations_of(body);
+    let mut extents = Extents::new(operations.iter().copied());
+    let mut names: HashMap<usize, String> = HashMap::new();
+    let values: Vec<Val<'c>> = arguments_of(body).into_iter().skip(1).collect();
+    for (table, name) in values.iter().zip(lengths) {
+        if let Some(Length::Dim(number)) = extents.shape(*table).first() {
+            names.insert(*number, name.clone());
+        }
+    }
+    for (value, leading) in values.iter().zip(arguments) {
+        let shape = extents.shape(*value);
+        for (length, name) in shape.iter().skip(1).zip(leading) {
+            if let Length::Dim(number) = length {
+                names.insert(*number, name.clone());
+            }
+        }
+    }
+    // A length that only the results have, as what is used as a tensor of any length.
+    let rows = kernel.attribute("rows").map_or(vec![], listed);
+    for result in operations.last().map_or(vec![], |last| operands_of(*last)) {
+        let shape = extents.shape(result);
+        for (length, name) in shape.iter().skip(1).zip(&rows) {
+            if let (Length::Dim(number), true) = (length, name.starts_with('@')) {
+                names.entry(*number).or_insert_with(|| name.clone());
+            }
+        }
+    }
+    // A length that neither has: what is used as a tensor of any length in between only.
+    for cast in operations
+        .iter()
+        .filter(|op| name_of(**op) == "tensor.cast")
+    {
+        let from = TensorType::of_value(operands_of(*cast)[0]);
+        let from = from.map_or(vec![], |from| from.shape);
+        let shape = extents.shape(result_of(*cast, 0));
+        for (size, length) in from.iter().zip(shape).skip(1) {
+            let name = size.and_then(|size| known.get(&size));
+            if let (Some(name), Length::Dim(number)) = (name, length) {
+                names.entry(number).or_insert_with(|| name.clone());
+            }
+        }
+    }
+    let inner = operations.iter().flat_map(|op| results_of(*op));
+    for value in values.into_iter().chain(inner) {
+        let Some(ty) = TensorType::of_value(value) else {
+            continue;
+        };
+        // A table of lengths, what is shared, and what a call has once.
+        if !ty.shape.iter().skip(1).any(Option::is_none) {
+            continue;
+        }
+        let shape = extents.shape(value);
+        let dims: Option<Vec<String>> = shape
+            .iter()
+            .enumerate()
+            .map(|(axis, length)| match length {
+                _ if axis == 0 => Some(format!("@{BATCH}")),
+                Length::Known(_) => Some("_".to_owned()),
+                Length::Dim(number) => {
+                    let name = names.get(number)?;
+                    Some(format!("{name}(@{BATCH})"))
+                }
+            })
+            .collect();
+        let Some(dims) = dims else {
+            let message = "not supported yet: a length that no operand of the kernel has";
+            return Err(error(kernel, message));
+        };
+        let text = ty.to_type().to_string();
+        let text = text.trim_end_matches('>');
+        let text = format!("{text}, #ragged.shape<{}>>", dims.join(", "));
+        let Some(encoded) = Type::parse(context, &text) else {
+            return Err(error(
+                kernel,
+                &format!("not supported yet: the type {text}"),
+            ));
+        };
+        set_type(value, encoded);
+    }
+    Ok(())
+}
+
+/// Declares the dims that kernels' types name, the batch's first.
+pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String]) {
+    let known: Vec<String> = top_level(module)
+        .into_iter()
+        .filter_map(|op| name_attribute(op, "sym_name"))
+        .collect();
+    let declare = |name: &str, outer: &str| {
+        if !known.iter().any(|known| known == name) {
+            let attributes = [
+                ("sym_name", top.attr(&format!("{name:?}"))),
+                ("outer", top.attr(outer)),
+            ];
+            top.op("ragged.dim", &[], &[], &attributes, vec![]);
+        }
+    };
+    declare(BATCH, "[]");
+    for name in names {
+        declare(name.trim_start_matches('@'), &format!("[@{BATCH}]"));
+    }
+}
+
+/// The lengths of the instance dims of a block's values while it is batched: bounds, each a size of
+/// an argument that has the dim. Where none has it, as for positions, which are made of a length
+/// alone, the size of the dim's table stands for it: loops run along the dim that the type names.
+pub struct Bounds<'c> {
+    extents: Extents,
+    bounds: HashMap<usize, Val<'c>>,
+}
+
+impl<'c> Bounds<'c> {
+    /// Of the block with this body, whose first arguments are the lengths of dims by these names; the
+    /// others have such leading dims. The arguments have become `batched`.
+    pub fn new(
+        inner: Builder<'c>,
+        body: BlockRef<'c, 'c>,
+        names: &[String],
+        leading: &[Vec<String>],
+        batched: &HashMap<usize, Val<'c>>,
+    ) -> Bounds<'c> {
+        let mut extents = Extents::new(operations_of(body));
+        let arguments = arguments_of(body);
+        for (argument, dims) in arguments.iter().skip(names.len()).zip(leading) {
+            for (axis, dim) in dims.iter().enumerate() {
+                if let Some(length) = names.iter().position(|name| name == dim) {
+                    extents.join_length(*argument, axis, arguments[length]);
+                }
+            }
+        }
+        let mut bounds = HashMap::new();
+        let size = |value: Val<'c>, axis: usize| {
+            let axis = inner.index(axis as i64);
+            inner.value("tensor.dim", &[value, axis], inner.ty("index"))
+        };
+        for argument in arguments_of(body) {
+            let Some(value) = batched.get(&key(argument)) else {
+                continue;
+            };
+            for (axis, length) in extents.shape(argument).into_iter().enumerate() {
+                if let Length::Dim(number) = length {
+                    bounds
+                        .entry(number)
+                        .or_insert_with(|| size(*value, axis + 1));
+                }
+            }
+        }
+        for length in arguments.iter().take(names.len()) {
+            let number = extents.dim_of_length(*length);
+            if let Some(table) = batched.get(&key(*length)) {
+                bounds.entry(number).or_insert_with(|| size(*table, 0));
+            }
+        }
+        Bounds { extents, bounds }
+    }
+
+    /// The sizes of a value's instance dims, in order.
+    pub fn of(&mut self, value: Val<'c>) -> Option<Vec<Val<'c>>> {
+        let shape = self.extents.shape(value);
+        let dims = shape.into_iter().filter_map(|length| match length {
+            Length::Known(_) => None,
+            Length::Dim(number) => Some(number),
+        });
+        dims.map(|number| self.bounds.get(&number).copied())
+            .collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! Tensors stacked from rows that are anywhere.
+//!
+//! ```mlir
+//! %x = cfb.stack %rows : !cfb.array<tensor<8xf32>> -> tensor<?x8xf32>
+//! // becomes
+//! cfb.kernel @stack_0 attributes {lengths = [@dim.0], operands = ["stacked"], rows = [@dim.0], unit = "rows"} {
+//! ^bb0(%rows: index, %n: tensor<?xindex>, %row: tensor<?x8xf32>):
+//!   cfb.yield %row : tensor<?x8xf32>
+//! }
+//! %len = cfb.array_len %rows : !cfb.array<tensor<8xf32>>
+//! %n = arith.index_cast %len : i32 to index
+//! %x = cfb.record @stack_0(%n, %rows) : …
+//! ```
+//!
+//! One that is only a result of the entry stays: its rows are written out from where they are.
+
+use cohort_dialects::builder::{
+    Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
+};
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type, ValueLike, attribute::FlatSymbolRefAttribute,
+        operation::OperationLike,
+    },
+};
+
+use super::Kernels;
+use crate::level0::form_blocks::DIM;
+use crate::pass::{Outcome, error};
+use crate::support::ir::{TensorType, erase, nested_ops, replace_uses, users_of};
+
+pub fn record_stacks<'c>(
+    context: &'c Context,
+    kernels: &mut Kernels<'c>,
+    module: OperationRef<'c, 'c>,
+) -> Outcome {
+    let stacks: Vec<_> = nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "cfb.stack" && !passes_through(*op))
+        .collect();
+    for stack in stacks {
+        record(context, kernels, stack)?;
+    }
+    Ok(())
+}
+
+/// Whether a stack is a result of the entry and nothing else.
+fn passes_through(stack: OperationRef<'_, '_>) -> bool {
+    users_of(result_of(stack, 0)).into_iter().all(|user| {
+        let around = user.parent_operation();
+        name_of(user) == "func.return" && around.is_some_and(|op| op.has_attribute("cfb.entry"))
+    })
+}
+
+fn record<'c>(
+    context: &'c Context,
+    kernels: &mut Kernels<'c>,
+    stack: OperationRef<'c, 'c>,
+) -> Outcome {
+    let (array, stacked) = (operands_of(stack)[0], result_of(stack, 0));
+    let ty = TensorType::of_value(stacked).filter(|ty| !ty.shape[1..].contains(&None));
+    let Some(ty) = ty else {
+        let message = "not supported yet: stacking tensors whose lengths differ by instance";
+        return Err(error(stack, message));
+    };
+    let types = [
+        Type::index(context),
+        kernels.top.ty("tensor<?xindex>"),
+        ty.to_type(),
+    ];
+    let (region, entry) = region_with_block(&types, stack.location());
+    let inner = Builder::at_end(context, entry, stack.location());
+    inner.op("cfb.yield", &arguments_of(entry)[2..], &[], &[], vec![]);
+    let dim = format!("@{DIM}0");
+    let top = kernels.top.at(stack.location());
+    let attributes = [
+        ("sym_name", top.attr("\"kernel\"")),
+        ("sym_visibility", top.attr("\"private\"")),
+        ("unit", top.attr("\"rows\"")),
+        ("lengths", top.attr(&format!("[{dim}]"))),
+        ("rows", top.attr(&format!("[{dim}]"))),
+        ("operands", top.attr("[\"stacked\"]")),
+    ];
+    let kernel = top.op("cfb.kernel", &[], &[], &attributes, vec![region]);
+    if !kernels.dims.contains(&dim) {
+        kernels.dims.push(dim);
+    }
+    let name = kernels.unify(context, kernel, "stack");
+
+    let Some(before) = Builder::before(context, stack) else {
+        return Ok(());
+    };
+    let length = before.value("cfb.array_len", &[array], before.ty("i32"));
+    let length = before.value("arith.index_cast", &[length], before.ty("index"));
+    let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
+    let result = super::lazy(context, stacked.r#type());
+    let attributes = [("kernel", callee)];
+    let row = before.value_with("cfb.record", &[length, array], result, &attributes);
+    replace_uses(stacked, row);
+    erase(stack);
+    Ok(())
+}

@@ -1,0 +1,570 @@
+//! `differentiate-blocks`: level 1. Gives each block the function that is its backward.
+//!
+//! The control program is not differentiated: the runtime keeps the calls that an instance made, and
+//! goes back over them. For each it calls the block's *gradient function*, which takes what the call
+//! took, its results and their cotangents, and records the calls that give the cotangents of its
+//! operands. That function is tensor code of one instance, like any at level 0, so what follows forms
+//! blocks of it, batches and fuses them.
+//!
+//! ```mlir
+//! %h = cfb.block "f"(%x, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> tensor<8xf32>
+//!     attributes {reuse = ["row", "shared"]} {
+//! ^bb0(%a: tensor<8xf32>, %b: tensor<8x8xf32>):
+//!   %p = linalg.vecmat ins(%a, %b : …) outs(%z : tensor<8xf32>) -> tensor<8xf32>
+//!   cfb.yield %p : tensor<8xf32>
+//! }
+//! // gains `gradient = "f$gradient$0"`, and there is
+//! func.func @f$gradient$0(%a: tensor<8xf32>, %p: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32>
+//!     attributes {cfb.gradient = {arguments = ["operand 0", "result 0", "cotangent 0"], results = ["operand 0"],
+//!       sites = [{left = "argument 0", right = "argument 2", parameter = @w, …}]}} {
+//!   %w = ml_program.global_load_const @w : tensor<8x8xf32>
+//!   %t = linalg.transpose ins(%w : …) outs(%e : …) permutation = [1, 0]
+//!   %d = linalg.vecmat ins(%g, %t : …) outs(%z : …) -> tensor<8xf32>
+//!   return %d : tensor<8xf32>
+//! }
+//! ```
+//!
+//! The gradient of a parameter is computed by no call: a *site* is a use of one, and says of which rows
+//! of each call it is the sum ([`sites`](self::sites)). Of the module's own are the functions that add
+//! cotangents up, make zeros and stack rows, for each type of row.
+//!
+//! What a block computes inside is computed again where backward needs it, but for what takes a product,
+//! a reduction, a quotient or a function like `exp`: that is *saved*, as results of the block that nothing
+//! else reads ([`saved`](self::saved)).
+//!
+//! Requires: level 1, with `reuse`. Leaves: level 1, but for the new functions, which are level 0. A
+//! block that holds what has no derivative gets a function that says what and where, `{refused = "…"}`,
+//! and a program fails only where a gradient reaches it.
+
+mod contraction;
+mod emit;
+mod rules;
+mod saved;
+mod sites;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
+    results_of,
+};
+use cohort_dialects::types::{array, array_element};
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type, ValueLike,
+        attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
+        operation::OperationLike,
+        r#type::FunctionType,
+    },
+};
+
+use crate::pass::{Outcome, PassInfo};
+use crate::support::extents::Extents;
+use crate::support::ir::{
+    TensorType, blocks_of, clone_op, defining_op, erase, integer_attribute, key, name_attribute,
+    nested_ops, op_key, set_attribute, set_operand, top_level,
+};
+use crate::support::levels::{GRANULARITY, used_values};
+use rules::{Backward, NoRule, is_f32};
+use sites::View;
+
+pub const PASS: PassInfo = PassInfo {
+    name: "differentiate-blocks",
+    summary: "Give each block the function that is its backward (level 1)",
+    description: include_str!("differentiate_blocks.rs"),
+    run,
+};
+
+/// The attribute of a gradient function.
+pub const GRADIENT: &str = "cfb.gradient";
+/// The attribute of a function that backward needs of its own.
+pub const HELPER: &str = "cfb.gradient_helper";
+/// The attribute of a block that names its gradient function.
+pub const OF_BLOCK: &str = "gradient";
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let Some(body) = blocks_of(module).first().copied() else {
+        return Ok(());
+    };
+    let blocks: Vec<_> = nested_ops(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "cfb.block")
+        .collect();
+    let mut differentiation = Differentiation {
+        context,
+        end: Builder::at_end(context, body, module.location()),
+        taken: top_level(module)
+            .into_iter()
+            .filter_map(|op| name_attribute(op, "sym_name"))
+            .collect(),
+        rows: BTreeSet::new(),
+    };
+    for block in blocks {
+        differentiation.block(block);
+    }
+    differentiation.helpers();
+    Ok(())
+}
+
+struct Differentiation<'c> {
+    context: &'c Context,
+    /// The end of the module.
+    end: Builder<'c>,
+    taken: BTreeSet<String>,
+    /// The shapes of the rows that have cotangents.
+    rows: BTreeSet<Vec<u64>>,
+}
+
+/// A gradient function, and what of its block had better be kept for it: the results of these operations
+/// of its body.
+type Written<'c> = (OperationRef<'c, 'c>, Vec<(usize, usize)>);
+
+/// An argument of a gradient function.
+struct Argument<'c> {
+    ty: Type<'c>,
+    /// `operand 2`: what of the call it is.
+    of: String,
+    /// The names of its instance dims, and the axis of each.
+    dims: Vec<(String, usize)>,
+}
+
+/// The instance dims of a block's operands and results.
+struct BlockDims {
+    lengths: Vec<String>,
+    rows: Vec<String>,
+    leading: Vec<Vec<String>>,
+}
+
+impl BlockDims {
+    fn of(block: OperationRef<'_, '_>) -> BlockDims {
+        let list = |name: &str| {
+            block
+                .attribute(name)
+                .map(crate::level1::batch_blocks::listed)
+        };
+        let leading = block.attribute("leading").ok();
+        let leading = leading.and_then(|lists| ArrayAttribute::try_from(lists).ok());
+        BlockDims {
+            lengths: list("lengths").unwrap_or_default(),
+            rows: list("rows").unwrap_or_default(),
+            leading: leading.map_or(vec![], |lists| {
+                (0..lists.len())
+                    .filter_map(|index| lists.element(index).ok())
+                    .map(crate::level1::batch_blocks::listed)
+                    .collect()
+            }),
+        }
+    }
+
+    /// The names of leading dims that are instance dims, with their axes.
+    fn named(leading: &[String]) -> Vec<(String, usize)> {
+        let dims = leading.iter().enumerate();
+        dims.filter(|(_, dim)| dim.starts_with('@'))
+            .map(|(axis, dim)| (dim.clone(), axis))
+            .collect()
+    }
+}
+
+impl<'c> Differentiation<'c> {
+    /// Writes the gradient function of a block, if some result of it has a gradient.
+    fn block(&mut self, block: OperationRef<'c, 'c>) {
+        let results = results_of(block);
+        if !results.iter().any(|result| is_f32(*result)) {
+            return;
+        }
+        let place = block.location();
+        let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
+        let name = (0..)
+            .map(|number| format!("{base}$gradient${number}"))
+            .find(|name| !self.taken.contains(name))
+            .unwrap_or(base);
+        let mut block = block;
+        let written = self.function(block, &name).and_then(|(function, saved)| {
+            if saved.is_empty() {
+                return Ok(());
+            }
+            erase(function);
+            block = saved::save(self.context, block, &saved);
+            self.function(block, &name).map(|_| ())
+        });
+        match written {
+            Ok(()) => {}
+            Err((at, NoRule(what))) => {
+                let at = at.map_or(place, |op| op.location());
+                let text = match cohort_dialects::location::file_line_col(at) {
+                    Some((file, line, column)) => format!("{file}:{line}:{column}: {what}"),
+                    None => what,
+                };
+                let (region, entry) = region_with_block(&[], place);
+                let b = Builder::at_end(self.context, entry, place);
+                b.op("func.return", &[], &[], &[], vec![]);
+                let text = StringAttribute::new(self.context, &text).to_string();
+                let refused = b.attr(&format!("{{refused = {text}}}"));
+                self.add_function(place, &name, (&[], &[]), &[(GRADIENT, refused)], region);
+            }
+        }
+        let of_block = StringAttribute::new(self.context, &name).into();
+        set_attribute(block, OF_BLOCK, of_block);
+        self.taken.insert(name);
+    }
+
+    fn function(
+        &mut self,
+        block: OperationRef<'c, 'c>,
+        name: &str,
+    ) -> Result<Written<'c>, (Option<OperationRef<'c, 'c>>, NoRule)> {
+        let Some(body) = blocks_of(block).first().copied() else {
+            return Err((None, NoRule("a block without a body".to_owned())));
+        };
+        let dims = BlockDims::of(block);
+        let shared = crate::level1::batch_blocks::shared_operands(block);
+        let operands = arguments_of(body);
+        let results = results_of(block);
+        let count = dims.lengths.len();
+
+        // What the function takes.
+        let mut arguments: Vec<Argument<'c>> = Vec::new();
+        let mut row = 0;
+        let mut of_operand: HashMap<usize, (usize, usize)> = HashMap::new();
+        for (index, operand) in operands.iter().enumerate() {
+            if shared[index] {
+                continue;
+            }
+            if index >= count {
+                let leading = dims.leading.get(index - count);
+                of_operand.insert(index, (arguments.len(), row));
+                arguments.push(Argument {
+                    ty: operand.r#type(),
+                    of: format!("operand {row}"),
+                    dims: leading.map_or(vec![], |dims| BlockDims::named(dims)),
+                });
+            }
+            row += 1;
+        }
+        let mut of_result = Vec::new();
+        for (index, result) in results.iter().enumerate() {
+            of_result.push(arguments.len());
+            arguments.push(Argument {
+                ty: result.r#type(),
+                of: format!("result {index}"),
+                dims: BlockDims::named(&dims.rows),
+            });
+        }
+        let mut of_cotangent = HashMap::new();
+        // What is saved nothing reads but this.
+        let saved = integer_attribute(block, "saved").unwrap_or(0) as usize;
+        for (index, result) in results.iter().enumerate() {
+            if is_f32(*result) && index + saved < results.len() {
+                of_cotangent.insert(index, arguments.len());
+                arguments.push(Argument {
+                    ty: result.r#type(),
+                    of: format!("cotangent {index}"),
+                    dims: BlockDims::named(&dims.rows),
+                });
+            }
+        }
+        let known = |arguments: &[Argument<'c>], dim: &String| {
+            arguments.iter().position(|argument| {
+                let is_tensor = TensorType::of(argument.ty).is_some();
+                is_tensor && argument.dims.iter().any(|(own, _)| own == dim)
+            })
+        };
+        let mut of_length = Vec::new();
+        for (number, dim) in dims.lengths.iter().enumerate() {
+            match known(&arguments, dim) {
+                Some(holder) => of_length.push((holder, false)),
+                None => {
+                    of_length.push((arguments.len(), true));
+                    arguments.push(Argument {
+                        ty: self.end.ty("i64"),
+                        of: format!("operand {number}"),
+                        dims: vec![],
+                    });
+                }
+            }
+        }
+        let types: Vec<Type<'c>> = arguments.iter().map(|argument| argument.ty).collect();
+        let (region, entry) = region_with_block(&types, block.location());
+        let b = Builder::at_end(self.context, entry, block.location());
+        let taken = arguments_of(entry);
+
+        // The block's own code, as far as it is needed.
+        let mut extents = Extents::new(operations_of(body));
+        for (index, leading) in dims.leading.iter().enumerate() {
+            for (dim, axis) in BlockDims::named(leading) {
+                let length = dims.lengths.iter().position(|own| *own == dim);
+                if let (Some(length), Some(_)) =
+                    (length, TensorType::of_value(operands[count + index]))
+                {
+                    extents.join_length(operands[count + index], axis, operands[length]);
+                }
+            }
+        }
+        let mut backward = Backward::new(b, extents);
+        for (number, (holder, is_number)) in of_length.iter().enumerate() {
+            let length = match is_number {
+                true => b.value("arith.index_cast", &[taken[*holder]], b.ty("index")),
+                false => {
+                    let dim = &dims.lengths[number];
+                    let own = arguments[*holder].dims.iter().find(|(own, _)| own == dim);
+                    let axis = b.index(own.map_or(0, |(_, axis)| *axis as i64));
+                    b.value("tensor.dim", &[taken[*holder], axis], b.ty("index"))
+                }
+            };
+            backward.forward.insert(key(operands[number]), length);
+        }
+        for (index, operand) in operands.iter().enumerate() {
+            if shared[index] {
+                let load = defining_op(operands_of(block)[index]);
+                let Some(load) = load.filter(|op| name_of(*op) == "ml_program.global_load_const")
+                else {
+                    return Err((None, NoRule("a shared operand".to_owned())));
+                };
+                let copy = b.insert(clone_op(load));
+                backward.forward.insert(key(*operand), result_of(copy, 0));
+                let parameter = name_attribute(load, "global").unwrap_or_default();
+                let view = TensorType::of_value(*operand)
+                    .and_then(|ty| View::whole(parameter, &ty))
+                    .filter(|_| is_f32(*operand));
+                if let Some(view) = view {
+                    backward.views.insert(key(*operand), view);
+                }
+            } else if let Some((argument, _)) = of_operand.get(&index) {
+                backward.forward.insert(key(*operand), taken[*argument]);
+            }
+        }
+        let mut copies = HashSet::new();
+        let mut operations = operations_of(body);
+        let yielded = operations.pop().map(operands_of).unwrap_or_default();
+        for operation in &operations {
+            let copy = b.at(operation.location()).insert(clone_op(*operation));
+            copies.insert(op_key(copy));
+            for nested in std::iter::once(copy).chain(nested_ops(copy)) {
+                for (index, operand) in operands_of(nested).into_iter().enumerate() {
+                    if let Some(with) = backward.forward.get(&key(operand)) {
+                        set_operand(nested, index, *with);
+                    }
+                }
+            }
+            for (old, new) in results_of(*operation).into_iter().zip(results_of(copy)) {
+                let given = yielded.iter().position(|own| key(*own) == key(old));
+                let new = given.map_or(new, |given| taken[of_result[given]]);
+                backward.forward.insert(key(old), new);
+                let view = used_values(*operation)
+                    .first()
+                    .and_then(|from| backward.views.get(&key(*from)))
+                    .and_then(|view| view.through(*operation, old));
+                if let Some(view) = view {
+                    backward.views.insert(key(old), view);
+                }
+            }
+        }
+        for operand in &operands[..count] {
+            let dim = backward.extents.dim_of_length(*operand);
+            let length = backward.value(*operand);
+            backward.lengths.insert(dim, length);
+        }
+
+        // Back over it.
+        for (index, argument) in &of_cotangent {
+            backward.add(yielded[*index], taken[*argument]);
+        }
+        for operation in operations.iter().rev() {
+            backward
+                .differentiate(*operation)
+                .map_err(|problem| (Some(*operation), problem))?;
+        }
+        let mut returned: Vec<Val<'c>> = Vec::new();
+        let mut of_returned: Vec<String> = Vec::new();
+        for (index, operand) in operands.iter().enumerate() {
+            if !is_f32(*operand) {
+                continue;
+            }
+            let cotangent = backward.cotangent(*operand).map_err(|why| (None, why))?;
+            let Some(cotangent) = cotangent else {
+                continue;
+            };
+            match (shared[index], of_operand.get(&index)) {
+                (true, _) => {
+                    let view = backward.views[&key(*operand)].clone();
+                    backward.sites.push(sites::Site {
+                        view,
+                        left: None,
+                        right: cotangent,
+                    });
+                }
+                (false, Some((_, row))) => {
+                    returned.push(cotangent);
+                    of_returned.push(format!("operand {row}"));
+                }
+                _ => {}
+            }
+        }
+        let mut place_of = |value: Val<'c>| {
+            if let Some(argument) = taken.iter().position(|own| key(*own) == key(value)) {
+                return format!("argument {argument}");
+            }
+            let known = returned.iter().position(|own| key(*own) == key(value));
+            let place = known.unwrap_or_else(|| {
+                returned.push(value);
+                of_returned.push("site".to_owned());
+                returned.len() - 1
+            });
+            format!("result {place}")
+        };
+        let mut sites: Vec<String> = Vec::new();
+        for site in &backward.sites {
+            let list = |numbers: &[u64]| {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                match numbers.is_empty() {
+                    true => "array<i64>".to_owned(),
+                    false => format!("array<i64: {}>", numbers.join(", ")),
+                }
+            };
+            let left = site.left.map(&mut place_of);
+            let left = left.map_or(String::new(), |left| format!("left = \"{left}\", "));
+            let right = place_of(site.right);
+            let view = &site.view;
+            sites.push(format!(
+                "{{{left}right = \"{right}\", parameter = @\"{}\", offset = {} : i64, shape = {}, strides = {}}}",
+                view.parameter,
+                view.offset,
+                list(&view.shape),
+                list(&view.strides)
+            ));
+        }
+        let end = b.op("func.return", &returned, &[], &[], vec![]);
+        let saved = match name_attribute(block, "unit").as_deref() {
+            Some("calls") => vec![],
+            _ => {
+                let needed = saved::needed(end, &copies);
+                saved::chosen(&operations, &yielded, &mut backward, &needed, &dims.rows)
+            }
+        };
+
+        // What rows have cotangents.
+        for value in returned.iter().chain(&results).chain(&operands) {
+            self.note_rows(*value);
+        }
+        let quoted = |texts: &mut dyn Iterator<Item = &String>| {
+            let texts: Vec<String> = texts.map(|text| format!("\"{text}\"")).collect();
+            format!("[{}]", texts.join(", "))
+        };
+        let gradient = format!(
+            "{{arguments = {}, results = {}, sites = [{}]}}",
+            quoted(&mut arguments.iter().map(|argument| &argument.of)),
+            quoted(&mut of_returned.iter()),
+            sites.join(", ")
+        );
+        let names: Vec<String> = arguments
+            .iter()
+            .map(|argument| quoted(&mut argument.dims.iter().map(|(name, _)| name)))
+            .collect();
+        let results: Vec<Type<'c>> = returned.iter().map(|value| value.r#type()).collect();
+        let mut attributes = vec![
+            (GRADIENT, b.attr(&gradient)),
+            (
+                "cfb.argument_dims",
+                b.attr(&format!("[{}]", names.join(", "))),
+            ),
+        ];
+        if name_attribute(block, "unit").as_deref() == Some("calls") {
+            // What needs the rows of an instance together is stored: most of it is needed more than once.
+            attributes.push((GRANULARITY, b.attr("\"operator\"")));
+        }
+        let types = (&types[..], &results[..]);
+        let function = self.add_function(block.location(), name, types, &attributes, region);
+        Ok((function, saved))
+    }
+
+    fn add_function(
+        &self,
+        location: melior::ir::Location<'c>,
+        name: &str,
+        (inputs, results): (&[Type<'c>], &[Type<'c>]),
+        attributes: &[(&str, Attribute<'c>)],
+        region: melior::ir::Region<'c>,
+    ) -> OperationRef<'c, 'c> {
+        let ty = FunctionType::new(self.context, inputs, results).into();
+        let mut all: Vec<(&str, Attribute<'c>)> = vec![
+            ("sym_name", StringAttribute::new(self.context, name).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+        ];
+        all.extend(attributes);
+        let end = self.end.at(location);
+        end.op("func.func", &[], &[], &all, vec![region])
+    }
+
+    /// The rows of a value have cotangents.
+    fn note_rows(&mut self, value: Val<'c>) {
+        let ty = value.r#type();
+        let held = array_element(ty).unwrap_or(ty);
+        let Some(ty) = TensorType::of(held).filter(|_| is_f32(value)) else {
+            return;
+        };
+        let last = ty.shape.iter().rposition(Option::is_none);
+        let row = &ty.shape[last.map_or(0, |last| last + 1)..];
+        self.rows.insert(row.iter().flatten().copied().collect());
+    }
+
+    /// The functions that add cotangents up, make zeros and stack rows, and the cotangent of a loss.
+    fn helpers(&mut self) {
+        let location = self.end.location;
+        let rows = std::mem::take(&mut self.rows);
+        for row in rows
+            .iter()
+            .chain(std::iter::once(&vec![]))
+            .collect::<BTreeSet<_>>()
+        {
+            let one = TensorType {
+                shape: row.iter().copied().map(Some).collect(),
+                element: self.end.ty("f32"),
+            };
+            let many = one.batched();
+            let name = |kind: &str| {
+                let sizes: Vec<String> = row.iter().map(u64::to_string).collect();
+                format!("gradient${kind}${}", sizes.join("x"))
+            };
+            let helper = |kind: &str, names: &str| {
+                [
+                    (HELPER, self.end.attr(&format!("{{kind = \"{kind}\"}}"))),
+                    ("cfb.argument_dims", self.end.attr(names)),
+                ]
+            };
+            for (kind, ty, names) in [
+                ("add", one.to_type(), "[[], []]"),
+                ("add_runs", many.to_type(), "[[\"n\"], [\"n\"]]"),
+            ] {
+                let (region, entry) = region_with_block(&[ty, ty], location);
+                let b = Builder::at_end(self.context, entry, location);
+                let sum = b.value("arith.addf", &arguments_of(entry), ty);
+                b.op("func.return", &[sum], &[], &[], vec![]);
+                let types = (&[ty, ty][..], &[ty][..]);
+                self.add_function(location, &name(kind), types, &helper(kind, names), region);
+            }
+            let list = array(one.to_type());
+            let (region, entry) = region_with_block(&[list], location);
+            let b = Builder::at_end(self.context, entry, location);
+            let run = b.value("cfb.stack", &arguments_of(entry), many.to_type());
+            b.op("func.return", &[run], &[], &[], vec![]);
+            let types = (&[list][..], &[many.to_type()][..]);
+            let attributes = helper("stack", "[[]]");
+            self.add_function(location, &name("stack"), types, &attributes, region);
+            let constants: &[(&str, &str)] = match row.is_empty() {
+                true => &[("zero", "0.0"), ("one", "1.0")],
+                false => &[("zero", "0.0")],
+            };
+            for (kind, number) in constants {
+                let ty = one.to_type();
+                let (region, entry) = region_with_block(&[], location);
+                let b = Builder::at_end(self.context, entry, location);
+                let value = b.attr(&format!("dense<{number}> : {ty}"));
+                let value = b.value_with("arith.constant", &[], ty, &[("value", value)]);
+                b.op("func.return", &[value], &[], &[], vec![]);
+                let types = (&[][..], &[ty][..]);
+                self.add_function(location, &name(kind), types, &helper(kind, "[]"), region);
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What forward keeps for backward.
+//!
+//! The gradient function is first written as if all of forward were recomputed. Each value of the block that
+//! it then reads is either cheap to recompute from the call's operands and results, or saved: values are
+//! visited in program order, and one whose recomputation is expensive becomes another result of the block,
+//! from which later ones can be recomputed.
+
+use std::collections::HashSet;
+
+use cohort_dialects::builder::{
+    Builder, Val, name_of, operands_of, operations_of, result_of, results_of,
+};
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type, ValueLike, attribute::IntegerAttribute,
+        operation::OperationLike, r#type::IntegerType,
+    },
+};
+
+use super::rules::Backward;
+use crate::support::extents::Length;
+use crate::support::ir::{
+    TensorType, blocks_of, clone_region, defining_op, erase, key, op_key, replace_uses,
+};
+use crate::support::levels::used_values;
+
+/// The values of copied operations that a function reads for anything but more copies.
+pub fn needed(end: OperationRef<'_, '_>, copies: &HashSet<usize>) -> HashSet<usize> {
+    let mut needed = HashSet::new();
+    let mut seen = HashSet::new();
+    let mut pending = vec![end];
+    while let Some(operation) = pending.pop() {
+        let is_copy = copies.contains(&op_key(operation));
+        for value in used_values(operation) {
+            let Some(producer) = defining_op(value) else {
+                continue;
+            };
+            if copies.contains(&op_key(producer)) && !is_copy {
+                needed.insert(key(value));
+            }
+            if seen.insert(op_key(producer)) {
+                pending.push(producer);
+            }
+        }
+    }
+    needed
+}
+
+/// The results of a block's operations that are to be saved, by their places: `needed` are those that
+/// backward reads, as it has them.
+pub fn chosen<'c>(
+    operations: &[OperationRef<'c, 'c>],
+    yielded: &[Val<'c>],
+    backward: &mut Backward<'c>,
+    needed: &HashSet<usize>,
+    rows: &[String],
+) -> Vec<(usize, usize)> {
+    let mut at_hand: HashSet<usize> = yielded.iter().map(|value| key(*value)).collect();
+    let mut chosen = Vec::new();
+    let rows = rows.len();
+    for (place, operation) in operations.iter().enumerate() {
+        for (number, result) in results_of(*operation).into_iter().enumerate() {
+            let own = backward.value(result);
+            let is_needed = needed.contains(&key(own)) && !at_hand.contains(&key(result));
+            if is_needed && is_dear(result, &at_hand) && has_rows(backward, result, rows) {
+                at_hand.insert(key(result));
+                chosen.push((place, number));
+            }
+        }
+    }
+    chosen
+}
+
+/// Whether a value can be a result of the block: a tensor of floats whose leading dims are those of its
+/// results.
+fn has_rows(backward: &mut Backward<'_>, value: Val<'_>, rows: usize) -> bool {
+    let leading = backward.extents.leading(value);
+    let is_dim = |length: &Length| matches!(length, Length::Dim(_));
+    let floats = TensorType::of_value(value).is_some_and(|ty| ty.element.to_string() == "f32");
+    floats && leading.len() == rows && leading.iter().any(is_dim) == (rows > 0)
+}
+
+/// Whether recomputing a value from what is at hand is expensive.
+fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
+    let mut seen = HashSet::new();
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        if at_hand.contains(&key(value)) || !seen.insert(key(value)) {
+            continue;
+        }
+        let Some(producer) = defining_op(value) else {
+            continue;
+        };
+        let name = name_of(producer);
+        let computes = match name.split_once('.') {
+            Some(("linalg", name)) => !matches!(name, "fill" | "broadcast" | "transpose"),
+            Some(("math", name)) => name != "absf",
+            Some(("arith", name)) => name == "divf",
+            Some(("cfb", _)) => true,
+            _ => false,
+        };
+        if computes {
+            return true;
+        }
+        pending.extend(operands_of(producer));
+    }
+    false
+}
+
+/// The block with these results of its operations as results of its own, in its place.
+pub fn save<'c>(
+    context: &'c Context,
+    block: OperationRef<'c, 'c>,
+    saved: &[(usize, usize)],
+) -> OperationRef<'c, 'c> {
+    let region = clone_region(block, 0);
+    let Some(before) = Builder::before(context, block) else {
+        return block;
+    };
+    let names: Vec<(String, Attribute<'c>)> = block
+        .attributes()
+        .map(|(name, attribute)| {
+            let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
+            (name, attribute)
+        })
+        .collect();
+    let mut attributes: Vec<(&str, Attribute<'c>)> = names
+        .iter()
+        .map(|(name, attribute)| (name.as_str(), *attribute))
+        .collect();
+    let count = IntegerType::new(context, 64).into();
+    let count = IntegerAttribute::new(count, saved.len() as i64).into();
+    attributes.push(("saved", count));
+    let mut types: Vec<Type<'c>> = results_of(block).iter().map(|own| own.r#type()).collect();
+    let old = blocks_of(block)
+        .first()
+        .map(|body| operations_of(*body))
+        .unwrap_or_default();
+    types.extend(
+        saved
+            .iter()
+            .map(|(place, number)| result_of(old[*place], *number).r#type()),
+    );
+    let operands = operands_of(block);
+    let new = before.op("cfb.block", &operands, &types, &attributes, vec![region]);
+    let body = blocks_of(new)
+        .first()
+        .map(|body| operations_of(*body))
+        .unwrap_or_default();
+    if let Some(end) = body.last()
+        && let Some(at_end) = Builder::before(context, *end)
+    {
+        let mut yielded = operands_of(*end);
+        yielded.extend(
+            saved
+                .iter()
+                .map(|(place, number)| result_of(body[*place], *number)),
+        );
+        at_end.op("cfb.yield", &yielded, &[], &[], vec![]);
+        erase(*end);
+    }
+    for (old, new) in results_of(block).into_iter().zip(results_of(new)) {
+        replace_uses(old, new);
+    }
+    erase(block);
+    new
+}

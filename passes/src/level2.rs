@@ -1,0 +1,12 @@
+//! Level 2: passes over batched kernels and the control program that calls them.
+
+pub mod accumulate_products;
+pub mod balance_branches;
+pub mod bound_masks;
+pub mod explain_batching;
+pub mod fork_join;
+pub mod fuse_products;
+pub mod fuse_rows;
+pub mod hoist_lengths;
+pub mod online_folds;
+pub mod split_tails;

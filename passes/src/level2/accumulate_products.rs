@@ -1,0 +1,375 @@
+//! `accumulate-products`: sums of products become one accumulation (level 2 to level 2).
+//!
+//! A product with a shared right side can start from any value instead of zero. In a sum of
+//! products, the first summand that all rows share (a bias) becomes the start of the first product,
+//! each product the start of the next, in the order of the program; what else is added is added to
+//! the last. A product of a concatenation becomes a product for each part with its rows of the
+//! right side, so that nothing is copied together.
+//!
+//! ```mlir
+//! %p = linalg.matmul ins(%a, %u : …) outs(%zero : …) -> tensor<?x8xf32>
+//! %q = linalg.matmul ins(%b, %w : …) outs(%zero : …) -> tensor<?x8xf32>
+//! %s = arith.addf %p, %q : tensor<?x8xf32>
+//! %r = arith.addf %s, %bias : tensor<?x8xf32>
+//! // becomes
+//! %p = linalg.matmul ins(%a, %u : …) outs(%bias : …) -> tensor<?x8xf32>
+//! %r = linalg.matmul ins(%b, %w : …) outs(%p : …) -> tensor<?x8xf32>
+//!
+//! %c = tensor.concat dim(1) %a, %b : (tensor<?x3xf32>, tensor<?x5xf32>) -> tensor<?x8xf32>
+//! %p = linalg.matmul ins(%c, %w : …) outs(%zero : …) -> tensor<?x4xf32>
+//! // becomes
+//! %u = tensor.extract_slice %w[0, 0] [3, 4] [1, 1] : tensor<8x4xf32> to tensor<3x4xf32>
+//! %v = tensor.extract_slice %w[3, 0] [5, 4] [1, 1] : tensor<8x4xf32> to tensor<5x4xf32>
+//! %q = linalg.matmul ins(%a, %u : …) outs(%zero : …) -> tensor<?x4xf32>
+//! %p = linalg.matmul ins(%b, %v : …) outs(%q : …) -> tensor<?x4xf32>
+//! ```
+//!
+//! Sums are reordered, once for all rows. Requires: level 2. Leaves: level 2; what became unused
+//! is left to the canonicaliser. Limits: a product is accumulated only if nothing else reads it;
+//! products of matrices that differ from row to row stay as they are, because their sum is fused
+//! anyway.
+
+use cohort_dialects::builder::{Builder, Val, name_of, operands_of, result_of};
+use melior::{
+    Context,
+    ir::{
+        OperationRef, ValueLike,
+        attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
+        operation::OperationLike,
+    },
+};
+
+use crate::pass::{Outcome, PassInfo};
+use crate::support::ir::{
+    TensorType, clone_op, defining_op, erase, move_before, nested_ops, op_key, replace_uses,
+    set_operand, set_type, top_level, users_of,
+};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "accumulate-products",
+    summary: "Make sums of products, and products of concatenations, one accumulation (level 2)",
+    description: include_str!("accumulate_products.rs"),
+    run,
+};
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    for kernel in top_level(module) {
+        if name_of(kernel) != "cfb.kernel" {
+            continue;
+        }
+        // Collected first: splitting a product erases it, and with it the operations of its region.
+        let products: Vec<_> = nested_ops(kernel)
+            .into_iter()
+            .filter(|op| is_product(*op))
+            .collect();
+        for product in products {
+            split_concatenation(context, product);
+        }
+        let sums = nested_ops(kernel)
+            .into_iter()
+            .filter(|op| name_of(*op) == "arith.addf");
+        let sums: Vec<_> = sums.filter(|sum| !is_inner(*sum)).collect();
+        for sum in sums {
+            accumulate(context, sum);
+        }
+    }
+    Ok(())
+}
+
+/// A product of rows with a shared right side.
+pub(crate) fn is_product(operation: OperationRef<'_, '_>) -> bool {
+    if name_of(operation) != "linalg.matmul" {
+        return false;
+    }
+    let operands = operands_of(operation);
+    let leads_with_rows = |value: Val<'_>| {
+        TensorType::of_value(value).is_some_and(|ty| matches!(ty.shape.first(), Some(None)))
+    };
+    leads_with_rows(operands[0]) && !leads_with_rows(operands[1])
+}
+
+/// Whether a sum is only a summand of another one.
+fn is_inner(sum: OperationRef<'_, '_>) -> bool {
+    match users_of(result_of(sum, 0))[..] {
+        [user] => name_of(user) == "arith.addf",
+        _ => false,
+    }
+}
+
+/// A product of a concatenation along its columns, part by part.
+fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) {
+    let [lhs, rhs, start] = operands_of(product)[..] else {
+        return;
+    };
+    // Rows of matrices are collapsed after they have been concatenated.
+    let Some(mut concat) = defining_op(lhs) else {
+        return;
+    };
+    let collapse = (name_of(concat) == "tensor.collapse_shape").then_some(concat);
+    if let Some(collapse) = collapse {
+        let Some(inner) = defining_op(operands_of(collapse)[0]) else {
+            return;
+        };
+        concat = inner;
+    }
+    let (Some(from), Some(to)) = (
+        TensorType::of_value(result_of(concat, 0)),
+        TensorType::of_value(lhs),
+    ) else {
+        return;
+    };
+    let dim = concat
+        .attribute("dim")
+        .ok()
+        .and_then(|dim| IntegerAttribute::try_from(dim).ok());
+    let along_columns = dim.is_some_and(|dim| dim.value() as usize + 1 == from.rank());
+    if name_of(concat) != "tensor.concat" || !along_columns || to.rank() != 2 {
+        return;
+    }
+    // Columns that the collapse has joined with others are no longer columns of a part.
+    if from.shape.last() != to.shape.last() {
+        return;
+    }
+    let (Some(builder), Some(weight)) =
+        (Builder::before(context, product), TensorType::of_value(rhs))
+    else {
+        return;
+    };
+    let mut sum = start;
+    let mut first = 0;
+    for part in operands_of(concat) {
+        let Some(columns) = TensorType::of_value(part).and_then(|ty| ty.shape.last().copied()?)
+        else {
+            return;
+        };
+        let rows = TensorType {
+            shape: vec![Some(columns), weight.shape[1]],
+            ..weight.clone()
+        };
+        let sizes: Vec<i64> = rows
+            .shape
+            .iter()
+            .map(|size| size.unwrap_or(0) as i64)
+            .collect();
+        let array = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
+        let slice = builder.value_with(
+            "tensor.extract_slice",
+            &[rhs],
+            rows.to_type(),
+            &[
+                ("static_offsets", array(&[first, 0])),
+                ("static_sizes", array(&sizes)),
+                ("static_strides", array(&[1, 1])),
+                (
+                    "operandSegmentSizes",
+                    DenseI32ArrayAttribute::new(context, &[1, 0, 0, 0]).into(),
+                ),
+            ],
+        );
+        let part = match collapse {
+            None => part,
+            Some(collapse) => {
+                let copy = builder.insert(clone_op(collapse));
+                set_operand(copy, 0, part);
+                let shape = vec![None, Some(columns)];
+                set_type(
+                    result_of(copy, 0),
+                    TensorType {
+                        shape,
+                        ..to.clone()
+                    }
+                    .to_type(),
+                );
+                result_of(copy, 0)
+            }
+        };
+        let copy = builder.insert(clone_op(product));
+        for (index, operand) in [part, slice, sum].into_iter().enumerate() {
+            set_operand(copy, index, operand);
+        }
+        sum = result_of(copy, 0);
+        first += columns as i64;
+    }
+    replace_uses(result_of(product, 0), sum);
+    erase(product);
+}
+
+/// Products that start from one another; the first starts from zero.
+struct Chain<'c> {
+    /// In order.
+    products: Vec<OperationRef<'c, 'c>>,
+    /// Gives the rows of the last their matrix shape back.
+    expand: Option<OperationRef<'c, 'c>>,
+}
+
+/// What a sum adds up.
+#[derive(Default)]
+struct Summands<'c> {
+    chains: Vec<Chain<'c>>,
+    others: Vec<Val<'c>>,
+    /// The sums that become unused, users first.
+    sums: Vec<OperationRef<'c, 'c>>,
+}
+
+impl<'c> Summands<'c> {
+    fn collect(&mut self, sum: OperationRef<'c, 'c>) {
+        self.sums.push(sum);
+        for operand in operands_of(sum) {
+            let once = users_of(operand).len() == 1;
+            match defining_op(operand).filter(|_| once) {
+                Some(inner) if name_of(inner) == "arith.addf" => self.collect(inner),
+                Some(op) => match chain_of(op) {
+                    Some(chain) => self.chains.push(chain),
+                    None => self.others.push(operand),
+                },
+                None => self.others.push(operand),
+            }
+        }
+    }
+}
+
+fn chain_of<'c>(last: OperationRef<'c, 'c>) -> Option<Chain<'c>> {
+    let expand = (name_of(last) == "tensor.expand_shape").then_some(last);
+    let mut product = match expand {
+        None => last,
+        Some(expand) => {
+            let flat = operands_of(expand)[0];
+            defining_op(flat).filter(|_| users_of(flat).len() == 1)?
+        }
+    };
+    let mut products = Vec::new();
+    loop {
+        if !is_product(product) {
+            return None;
+        }
+        products.push(product);
+        let start = operands_of(product)[2];
+        if is_zero(start) {
+            products.reverse();
+            return Some(Chain { products, expand });
+        }
+        product = defining_op(start).filter(|_| users_of(start).len() == 1)?;
+    }
+}
+
+/// Whether a value is filled with zeros.
+pub(crate) fn is_zero(value: Val<'_>) -> bool {
+    let Some(op) = defining_op(value) else {
+        return false;
+    };
+    match name_of(op).as_str() {
+        "linalg.fill" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+            is_zero(operands_of(op)[0])
+        }
+        "arith.constant" => op.attribute("value").is_ok_and(|value| {
+            let text = value.to_string();
+            text.starts_with("0.000000e+00 :") || text.starts_with("dense<0.000000e+00>")
+        }),
+        _ => false,
+    }
+}
+
+fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
+    let mut summands = Summands::default();
+    summands.collect(sum);
+    let Some(first) = summands.chains.first() else {
+        return;
+    };
+    let flat = first.expand.is_some();
+    if summands
+        .chains
+        .iter()
+        .any(|chain| chain.expand.is_some() != flat)
+    {
+        return;
+    }
+    let Some(builder) = Builder::before(context, sum) else {
+        return;
+    };
+    // All chains move to the sum, where everything they may start from is known.
+    for chain in &summands.chains {
+        for op in chain.products.iter().chain(&chain.expand) {
+            move_before(*op, sum);
+        }
+    }
+    let zero = operands_of(first.products[0])[2];
+    let bias = summands
+        .others
+        .iter()
+        .position(|other| shared_start(*other, flat).is_some());
+    let mut start = zero;
+    if let Some((bias, source)) =
+        bias.and_then(|at| Some((at, shared_start(summands.others[at], flat)?)))
+    {
+        start = match source {
+            SharedStart::AsItIs(value) => value,
+            SharedStart::Vector(broadcast) => {
+                let Some(before) = Builder::before(context, summands.chains[0].products[0]) else {
+                    return;
+                };
+                let copy = before.insert(clone_op(broadcast));
+                set_operand(copy, 1, zero);
+                set_type(result_of(copy, 0), zero.r#type());
+                let dims = DenseI64ArrayAttribute::new(context, &[0]).into();
+                crate::support::ir::set_attribute(copy, "dimensions", dims);
+                result_of(copy, 0)
+            }
+        };
+        summands.others.remove(bias);
+    }
+    for chain in &summands.chains {
+        if let Some(first) = chain.products.first() {
+            set_operand(*first, 2, start);
+        }
+        if let Some(last) = chain.products.last() {
+            start = result_of(*last, 0);
+        }
+    }
+    let last = summands.chains.last().and_then(|chain| chain.expand);
+    let mut result = match last {
+        Some(expand) => result_of(expand, 0),
+        None => start,
+    };
+    for other in &summands.others {
+        result = builder.value("arith.addf", &[result, *other], result.r#type());
+    }
+    replace_uses(result_of(sum, 0), result);
+    for sum in &summands.sums {
+        erase(*sum);
+    }
+    for chain in &summands.chains {
+        let unused = chain.expand.filter(|expand| {
+            last.map(op_key) != Some(op_key(*expand)) && users_of(result_of(*expand, 0)).is_empty()
+        });
+        if let Some(unused) = unused {
+            erase(unused);
+        }
+    }
+}
+
+/// A summand that is the same for all rows, as what a product may start from.
+enum SharedStart<'c> {
+    AsItIs(Val<'c>),
+    /// A vector broadcast to the rows of matrices: the operation is to be repeated for flat rows.
+    Vector(OperationRef<'c, 'c>),
+}
+
+fn shared_start<'c>(value: Val<'c>, flat: bool) -> Option<SharedStart<'c>> {
+    let broadcast = defining_op(value).filter(|op| name_of(*op) == "linalg.broadcast")?;
+    let source = operands_of(broadcast)[0];
+    let ty = TensorType::of_value(source)?;
+    let result = TensorType::of_value(value)?;
+    if matches!(ty.shape.first(), Some(None)) {
+        return None;
+    }
+    let vector = ty.rank() == 1 && ty.shape.last() == result.shape.last() && {
+        let dims = broadcast.attribute("dimensions").ok()?;
+        let dims = DenseI64ArrayAttribute::try_from(dims).ok()?;
+        (0..dims.len()).all(|at| dims.element(at) != Ok(result.rank() as i64 - 1))
+    };
+    match (flat, vector) {
+        (false, true) => Some(SharedStart::AsItIs(value)),
+        (true, true) => Some(SharedStart::Vector(broadcast)),
+        _ => None,
+    }
+}

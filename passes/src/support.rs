@@ -1,0 +1,5 @@
+//! What passes of every level ask of the IR.
+
+pub mod extents;
+pub mod ir;
+pub mod levels;

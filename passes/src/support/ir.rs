@@ -1,0 +1,352 @@
+//! Small questions and edits that several passes need and melior does not offer.
+
+use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
+use melior::ir::{
+    Attribute, BlockLike, BlockRef, Operation, OperationRef, Region, RegionLike, Type, Value,
+    ValueLike,
+    attribute::{AttributeLike, DenseI64ArrayAttribute, IntegerAttribute},
+    operation::OperationLike,
+    r#type::TypeLike,
+};
+
+/// The attribute of a global that a kernel computes at load, which it names; see the dialect.
+pub const COMPUTED: &str = "cfb.computed";
+
+/// The attribute of a gradient function that names its kernel.
+pub const GRADIENT_OF: &str = "cfb.gradient_of";
+
+/// What identifies a value, for maps and sets.
+pub type ValueKey = usize;
+
+pub fn key(value: Val<'_>) -> ValueKey {
+    value.to_raw().ptr as usize
+}
+
+/// What identifies an operation.
+pub fn op_key(operation: OperationRef<'_, '_>) -> usize {
+    operation.to_raw().ptr as usize
+}
+
+/// The operations that use a value, one entry a use.
+pub fn users_of<'c>(value: Val<'c>) -> Vec<OperationRef<'c, 'c>> {
+    let mut users = Vec::new();
+    // SAFETY: the value is alive; the use list is only read.
+    unsafe {
+        let mut operand = mlir_sys::mlirValueGetFirstUse(value.to_raw());
+        while !operand.ptr.is_null() {
+            users.push(OperationRef::from_raw(mlir_sys::mlirOpOperandGetOwner(
+                operand,
+            )));
+            operand = mlir_sys::mlirOpOperandGetNextUse(operand);
+        }
+    }
+    users
+}
+
+/// Makes every use of `of` a use of `with`, but for those in `exceptions`.
+pub fn replace_uses_except<'c>(of: Val<'c>, with: Val<'c>, exceptions: &[OperationRef<'c, 'c>]) {
+    let mut exceptions: Vec<_> = exceptions.iter().map(|op| op.to_raw()).collect();
+    // SAFETY: all values and operations are alive; MLIR copies nothing beyond the call.
+    unsafe {
+        mlir_sys::mlirValueReplaceAllUsesExcept(
+            of.to_raw(),
+            with.to_raw(),
+            exceptions.len() as isize,
+            exceptions.as_mut_ptr(),
+        );
+    }
+}
+
+pub fn replace_uses<'c>(of: Val<'c>, with: Val<'c>) {
+    replace_uses_except(of, with, &[]);
+}
+
+/// Changes a value's type in place; its operation must accept the new one.
+pub fn set_type<'c>(value: Val<'c>, ty: Type<'c>) {
+    // SAFETY: value and type are alive and of one context.
+    unsafe { mlir_sys::mlirValueSetType(value.to_raw(), ty.to_raw()) }
+}
+
+/// Moves an operation before another, from any block.
+pub fn move_before(operation: OperationRef<'_, '_>, other: OperationRef<'_, '_>) {
+    // SAFETY: both are alive and in blocks.
+    unsafe { mlir_sys::mlirOperationMoveBefore(operation.to_raw(), other.to_raw()) }
+}
+
+/// A detached copy, regions included.
+pub fn clone_op<'c>(operation: OperationRef<'c, '_>) -> Operation<'c> {
+    // SAFETY: the operation is alive; the copy is owned by the result.
+    unsafe { Operation::from_raw(mlir_sys::mlirOperationClone(operation.to_raw())) }
+}
+
+/// The body of an operation's first region, copied.
+pub fn clone_region<'c>(operation: OperationRef<'c, '_>, index: usize) -> Region<'c> {
+    let copy = clone_op(operation);
+    let region = Region::new();
+    if let Ok(body) = copy.region(index) {
+        // SAFETY: both regions are alive; the copy dies after its body has moved.
+        unsafe { mlir_sys::mlirRegionTakeBody(region.to_raw(), body.to_raw()) };
+    }
+    region
+}
+
+/// Erases an operation without uses.
+pub fn erase(operation: OperationRef<'_, '_>) {
+    // SAFETY: the caller has replaced all uses; no reference to it is kept.
+    unsafe { mlir_sys::mlirOperationDestroy(operation.to_raw()) }
+}
+
+/// The operation that defines a value; `None` for a block argument.
+pub fn defining_op<'c>(value: Val<'c>) -> Option<OperationRef<'c, 'c>> {
+    // SAFETY: the value is alive; the kind is asked first.
+    unsafe {
+        mlir_sys::mlirValueIsAOpResult(value.to_raw())
+            .then(|| OperationRef::from_raw(mlir_sys::mlirOpResultGetOwner(value.to_raw())))
+    }
+}
+
+/// The block whose argument a value is, and which.
+pub fn argument_of<'c>(value: Val<'c>) -> Option<(BlockRef<'c, 'c>, usize)> {
+    // SAFETY: the value is alive; the kind is asked first.
+    unsafe {
+        mlir_sys::mlirValueIsABlockArgument(value.to_raw()).then(|| {
+            let block = mlir_sys::mlirBlockArgumentGetOwner(value.to_raw());
+            let number = mlir_sys::mlirBlockArgumentGetArgNumber(value.to_raw());
+            (BlockRef::from_raw(block), number as usize)
+        })
+    }
+}
+
+/// The blocks of all regions of an operation.
+pub fn blocks_of<'c>(operation: OperationRef<'c, '_>) -> Vec<BlockRef<'c, 'c>> {
+    let mut blocks = Vec::new();
+    for region in operation.regions() {
+        let mut next = region.first_block();
+        while let Some(block) = next {
+            blocks.push(extend_block(block));
+            next = block.next_in_region().map(extend_block);
+        }
+    }
+    blocks
+}
+
+/// Every operation below one, outermost first, itself not included.
+pub fn nested_ops<'c>(operation: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> {
+    let mut found = Vec::new();
+    let mut stack = vec![extend_op(operation)];
+    while let Some(operation) = stack.pop() {
+        let children: Vec<_> = blocks_of(operation)
+            .into_iter()
+            .flat_map(operations_of)
+            .collect();
+        found.extend(children.iter().copied());
+        stack.extend(children.into_iter().rev());
+    }
+    found
+}
+
+/// The functions of a module, in order.
+pub fn functions_of<'c>(module: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> {
+    top_level(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "func.func")
+        .collect()
+}
+
+/// The operations directly in a module.
+pub fn top_level<'c>(module: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> {
+    blocks_of(module)
+        .into_iter()
+        .flat_map(operations_of)
+        .collect()
+}
+
+/// Whether an operation is one of `inside` or in a region of one.
+pub fn is_within(
+    operation: OperationRef<'_, '_>,
+    inside: &std::collections::HashSet<usize>,
+) -> bool {
+    let mut current = Some(extend_op(operation));
+    while let Some(operation) = current {
+        if inside.contains(&op_key(operation)) {
+            return true;
+        }
+        current = operation.parent_operation().map(extend_op);
+    }
+    false
+}
+
+/// Whether a value is defined in a region of one of `inside`.
+pub fn is_local(value: Val<'_>, inside: &std::collections::HashSet<usize>) -> bool {
+    let owner = match defining_op(value) {
+        Some(producer) => producer.parent_operation(),
+        None => argument_of(value).and_then(|(block, _)| block.parent_operation()),
+    };
+    owner.is_some_and(|owner| is_within(owner, inside))
+}
+
+/// The value of a string or flat symbol attribute.
+pub fn name_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<String> {
+    let attribute = operation.attribute(name).ok()?;
+    // SAFETY: the attribute is alive and its kind is asked before it is read.
+    let text = unsafe {
+        if mlir_sys::mlirAttributeIsAString(attribute.to_raw()) {
+            mlir_sys::mlirStringAttrGetValue(attribute.to_raw())
+        } else if mlir_sys::mlirAttributeIsAFlatSymbolRef(attribute.to_raw()) {
+            mlir_sys::mlirFlatSymbolRefAttrGetValue(attribute.to_raw())
+        } else {
+            return None;
+        }
+    };
+    // SAFETY: MLIR's string points to `length` bytes owned by the context.
+    let bytes = unsafe { std::slice::from_raw_parts(text.data.cast::<u8>(), text.length) };
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The value of an integer attribute.
+pub fn integer_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<i64> {
+    let attribute = operation.attribute(name).ok()?;
+    IntegerAttribute::try_from(attribute)
+        .ok()
+        .map(|number| number.value())
+}
+
+/// The elements of a dense i64 array attribute; none where there is no such attribute.
+pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
+    let attribute = operation.attribute(name).ok();
+    let array = attribute.and_then(|array| DenseI64ArrayAttribute::try_from(array).ok());
+    array.map_or(vec![], |array| {
+        (0..array.len())
+            .filter_map(|index| array.element(index).ok())
+            .collect()
+    })
+}
+
+/// The one number of which a constant tensor is full.
+pub fn splat_value<'c>(constant: OperationRef<'c, '_>) -> Option<Attribute<'c>> {
+    let value = constant.attribute("value").ok()?;
+    // SAFETY: the attribute is alive, and it is asked for its kind before it is read.
+    unsafe {
+        (mlir_sys::mlirAttributeIsADenseElements(value.to_raw())
+            && mlir_sys::mlirDenseElementsAttrIsSplat(value.to_raw()))
+        .then(|| Attribute::from_raw(mlir_sys::mlirDenseElementsAttrGetSplatValue(value.to_raw())))
+    }
+}
+
+/// A constant of a tensor type with known shape that is full of one number of its element type.
+pub fn splat<'c>(ty: Type<'c>, value: Attribute<'c>) -> Option<Attribute<'c>> {
+    let known = TensorType::of(ty)?.shape.iter().all(Option::is_some);
+    // SAFETY: type and value are alive and of one context; the type's shape is known.
+    known.then(|| unsafe {
+        Attribute::from_raw(mlir_sys::mlirDenseElementsAttrSplatGet(
+            ty.to_raw(),
+            value.to_raw(),
+        ))
+    })
+}
+
+/// Writes an attribute of an operation that is only borrowed.
+pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
+    let name = melior::StringRef::new(name);
+    // SAFETY: operation and attribute are alive; MLIR copies the name.
+    unsafe {
+        mlir_sys::mlirOperationSetAttributeByName(
+            operation.to_raw(),
+            name.to_raw(),
+            attribute.to_raw(),
+        );
+    }
+}
+
+/// Removes an attribute, if it is there.
+pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
+    let name = melior::StringRef::new(name);
+    // SAFETY: the operation is alive; MLIR only reads the name.
+    unsafe {
+        mlir_sys::mlirOperationRemoveAttributeByName(operation.to_raw(), name.to_raw());
+    }
+}
+
+pub fn set_operand<'c>(operation: OperationRef<'c, '_>, index: usize, value: Val<'c>) {
+    // SAFETY: operation and value are alive; the index is below the operand count.
+    unsafe {
+        mlir_sys::mlirOperationSetOperand(operation.to_raw(), index as isize, value.to_raw());
+    }
+}
+
+/// Static shape and element type of a ranked tensor; a dynamic dim is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorType<'c> {
+    pub shape: Vec<Option<u64>>,
+    pub element: Type<'c>,
+}
+
+impl<'c> TensorType<'c> {
+    pub fn of(ty: Type<'c>) -> Option<TensorType<'c>> {
+        let raw = ty.to_raw();
+        // SAFETY: the type is alive; it is asked for its kind before its shape is read.
+        unsafe {
+            if !mlir_sys::mlirTypeIsARankedTensor(raw) {
+                return None;
+            }
+            let shape = (0..mlir_sys::mlirShapedTypeGetRank(raw) as isize)
+                .map(|axis| {
+                    (!mlir_sys::mlirShapedTypeIsDynamicDim(raw, axis))
+                        .then(|| mlir_sys::mlirShapedTypeGetDimSize(raw, axis) as u64)
+                })
+                .collect();
+            let element = Type::from_raw(mlir_sys::mlirShapedTypeGetElementType(raw));
+            Some(TensorType { shape, element })
+        }
+    }
+
+    /// The type of a value that must be a tensor.
+    pub fn of_value(value: Val<'c>) -> Option<TensorType<'c>> {
+        Self::of(value.r#type())
+    }
+
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub fn to_type(&self) -> Type<'c> {
+        // SAFETY: a pure function that returns MLIR's mark of a dynamic dim.
+        let dynamic = unsafe { mlir_sys::mlirShapedTypeGetDynamicSize() };
+        let shape: Vec<i64> = self
+            .shape
+            .iter()
+            .map(|dim| dim.map_or(dynamic, |n| n as i64))
+            .collect();
+        // SAFETY: shape and element are valid; there is no encoding.
+        unsafe {
+            Type::from_raw(mlir_sys::mlirRankedTensorTypeGet(
+                shape.len() as isize,
+                shape.as_ptr(),
+                self.element.to_raw(),
+                mlir_sys::mlirAttributeGetNull(),
+            ))
+        }
+    }
+
+    /// The same with a leading dim of unknown size: one entry a row.
+    pub fn batched(&self) -> TensorType<'c> {
+        let mut shape = vec![None];
+        shape.extend(&self.shape);
+        TensorType {
+            shape,
+            element: self.element,
+        }
+    }
+}
+
+pub fn is_tensor(ty: Type<'_>) -> bool {
+    TensorType::of(ty).is_some()
+}
+
+/// A melior value without the borrow it came through.
+pub fn val<'c, 'a>(value: impl Into<Value<'c, 'a>>) -> Val<'c>
+where
+    'c: 'a,
+{
+    extend(value.into())
+}

@@ -1,0 +1,512 @@
+//! Roles and levels: what waits for what in a basic block of the control program.
+//!
+//! An operation that needs no call of its basic block has level 0; what needs the result of a call,
+//! a loop or a match is one above it. Operations of one level never wait for each other's calls. What
+//! stands behind a `cfb.phase` is above all that stands before it.
+//! [`walk_blocks`] also knows what waits from outside of a basic block: the tensors that a loop or a
+//! recursive function carries from step to step have level 1.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use cohort_dialects::builder::{
+    Val, arguments_of, name_of, operands_of, operations_of, results_of,
+};
+use melior::ir::{BlockLike, BlockRef, OperationRef, Type, ValueLike, operation::OperationLike};
+
+use crate::support::ir::{
+    blocks_of, defining_op, functions_of, is_tensor, key, name_attribute, nested_ops, op_key,
+    top_level, users_of,
+};
+
+/// A tensor operation with this attribute stays at its own level, although all that use it wait
+/// longer than it has to; see `hoist-operators`.
+pub const HOISTED: &str = "cfb.hoisted";
+
+/// The module's unit of scheduling, `operator`, `block` or `function`; `block` when it is not there.
+pub const GRANULARITY: &str = "cfb.granularity";
+
+/// A division of host integers whose divisor may be 0.
+const CHECKED: &str = "cfb.checked";
+
+/// The attribute of a module whose blocks will be differentiated.
+pub const GRADIENTS: &str = "cfb.gradients";
+
+/// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
+/// when it is not there.
+pub const PRECISION: &str = "cfb.precision";
+
+/// What an operation is to the control program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Costs nothing and depends on nothing: copied into each block that uses it.
+    Constant,
+    /// A read of a parameter: an operand of the blocks that use it.
+    Parameter,
+    Tensor,
+    Control,
+}
+
+pub fn role(operation: OperationRef<'_, '_>) -> Role {
+    let name = name_of(operation);
+    let dialect = name.split('.').next().unwrap_or_default();
+    match dialect {
+        "ml_program" => Role::Parameter,
+        "arith" | "math" => {
+            let tensors = operands_of(operation)
+                .into_iter()
+                .chain(results_of(operation))
+                .any(|value| is_tensor(value.r#type()));
+            // A host condition picks one of two handles, whatever they stand for.
+            let picks = name == "arith.select"
+                && operands_of(operation)
+                    .first()
+                    .is_some_and(|first| !is_tensor(first.r#type()));
+            match (name == "arith.constant", tensors && !picks) {
+                (true, _) => Role::Constant,
+                (false, true) => Role::Tensor,
+                (false, false) => Role::Control,
+            }
+        }
+        "cfb" if name == "cfb.reduce_rows" => Role::Tensor,
+        // Lengths are known before anything is computed.
+        "tensor" if name == "tensor.dim" => Role::Control,
+        "tensor" | "linalg" => {
+            let constant = operands_of(operation).into_iter().all(|operand| {
+                defining_op(operand).is_some_and(|producer| role(producer) == Role::Constant)
+            });
+            if constant {
+                Role::Constant
+            } else {
+                Role::Tensor
+            }
+        }
+        _ => Role::Control,
+    }
+}
+
+/// Whether the result of an operation is dear enough to be stored rather than computed again late.
+pub fn is_dear(operation: OperationRef<'_, '_>) -> bool {
+    match name_of(operation).split_once('.') {
+        Some(("linalg", name)) => {
+            !matches!(name, "broadcast" | "fill" | "transpose" | "map" | "copy")
+        }
+        // Any number of rows become one.
+        Some(("cfb", name)) => name == "reduce_rows",
+        _ => false,
+    }
+}
+
+/// Whether an operation only says how a value is read, and computes nothing of its own.
+pub fn is_view(operation: OperationRef<'_, '_>) -> bool {
+    matches!(
+        name_of(operation).as_str(),
+        "linalg.broadcast"
+            | "linalg.fill"
+            | "tensor.empty"
+            | "tensor.extract_slice"
+            | "tensor.expand_shape"
+            | "tensor.collapse_shape"
+            | "tensor.from_elements"
+    )
+}
+
+/// The operands of an operation and whatever its regions use from outside of it.
+pub fn used_values<'c>(operation: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
+    let mut values = operands_of(operation);
+    for nested in nested_ops(operation) {
+        values.extend(operands_of(nested));
+    }
+    values
+}
+
+/// One basic block of the control program and what is known of its operations.
+pub struct BasicBlock<'c> {
+    pub terminator: Option<OperationRef<'c, 'c>>,
+    pub operations: Vec<OperationRef<'c, 'c>>,
+    pub roles: HashMap<usize, Role>,
+    pub levels: HashMap<usize, usize>,
+    /// The levels of values, those from outside of the basic block included; 0 if not here.
+    value_levels: HashMap<usize, usize>,
+    /// Tensor operations that are copied into each block that uses them.
+    pub copied: HashSet<usize>,
+    ordered: Rc<Ordered>,
+}
+
+/// The functions that do what others must see in the order of the program, by themselves or through
+/// what they call.
+#[derive(Debug, Default)]
+pub struct Ordered {
+    /// Those that show values.
+    showing: HashSet<String>,
+    /// Those that an instance may end in with an error, but for limits, which end it anywhere.
+    failing: HashSet<String>,
+}
+
+impl Ordered {
+    pub fn new(module: OperationRef<'_, '_>) -> Ordered {
+        Ordered {
+            showing: reaching(module, &|op| name_of(op) == "cfb.debug"),
+            failing: reaching(module, &may_fail),
+        }
+    }
+
+    /// Whether an instance shows a value in an operation, or in what that calls.
+    pub fn shows(&self, operation: OperationRef<'_, '_>) -> bool {
+        reaches(operation, &|op| name_of(op) == "cfb.debug", &self.showing)
+    }
+
+    /// Whether an instance may end in an operation, or in what that calls, with an error.
+    pub fn fails(&self, operation: OperationRef<'_, '_>) -> bool {
+        reaches(operation, &may_fail, &self.failing)
+    }
+}
+
+/// Whether an instance may end at an operation of the control program itself with an error.
+fn may_fail(operation: OperationRef<'_, '_>) -> bool {
+    match name_of(operation).as_str() {
+        "cfb.array_get" | "cfb.lookup" | "cfb.within" | "cfb.quotient" | "cfb.view" => true,
+        // The second operand says where a decision is none.
+        "cfb.force" => operands_of(operation).len() > 1,
+        // Arrays of differing lengths.
+        "cfb.map" => operands_of(operation).len() > 1,
+        "arith.divsi" | "arith.remsi" => operation.has_attribute(CHECKED),
+        _ => false,
+    }
+}
+
+fn reaches(
+    operation: OperationRef<'_, '_>,
+    here: &dyn Fn(OperationRef<'_, '_>) -> bool,
+    functions: &HashSet<String>,
+) -> bool {
+    let found = |op: OperationRef<'_, '_>| {
+        here(op) || callee(op).is_some_and(|name| functions.contains(&name))
+    };
+    found(operation) || operation.region_count() > 0 && nested_ops(operation).into_iter().any(found)
+}
+
+/// The functions that have such an operation, or call one that has.
+fn reaching(
+    module: OperationRef<'_, '_>,
+    here: &dyn Fn(OperationRef<'_, '_>) -> bool,
+) -> HashSet<String> {
+    let functions: Vec<_> = functions_of(module)
+        .into_iter()
+        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .collect();
+    let mut found = HashSet::new();
+    loop {
+        let before = found.len();
+        for (name, function) in &functions {
+            if !found.contains(name) && reaches(*function, here, &found) {
+                found.insert(name.clone());
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+impl<'c> BasicBlock<'c> {
+    pub fn new(block: BlockRef<'c, 'c>, ordered: &Rc<Ordered>) -> Self {
+        let mut operations = operations_of(block);
+        let terminator = block.terminator().and_then(|_| operations.pop());
+        let roles = operations
+            .iter()
+            .map(|op| (op_key(*op), role(*op)))
+            .collect();
+        BasicBlock {
+            terminator,
+            operations,
+            roles,
+            levels: HashMap::new(),
+            value_levels: HashMap::new(),
+            copied: HashSet::new(),
+            ordered: Rc::clone(ordered),
+        }
+    }
+
+    pub fn role(&self, operation: OperationRef<'c, 'c>) -> Option<Role> {
+        self.roles.get(&op_key(operation)).copied()
+    }
+
+    /// How long a value must be waited for.
+    pub fn value_level(&self, value: Val<'c>) -> usize {
+        self.value_levels.get(&key(value)).copied().unwrap_or(0)
+    }
+
+    /// Gives each operation its earliest level. What uses an operation marked [`HOISTED`] is in a
+    /// later block than that.
+    pub fn find_levels(&mut self) {
+        // What stands behind a phase stays behind all that stands before it, what an instance shows stays
+        // where it is, and what may end it stays behind what may end it before.
+        let (mut first, mut last, mut last_failing) = (0, 0, 0);
+        for operation in &self.operations {
+            let role = self.roles[&op_key(*operation)];
+            if name_of(*operation) == "cfb.phase" {
+                first = last + 1;
+            }
+            let shows = self.ordered.shows(*operation);
+            if shows {
+                first = last;
+            }
+            let mut level = first;
+            let fails = role == Role::Control && self.ordered.fails(*operation);
+            if fails {
+                level = level.max(last_failing);
+            }
+            for operand in used_values(*operation) {
+                let from_tensor = defining_op(operand)
+                    .is_some_and(|producer| self.role(producer) == Some(Role::Tensor));
+                let wait = usize::from(from_tensor && role == Role::Control);
+                level = level.max(self.value_level(operand) + wait);
+            }
+            self.levels.insert(op_key(*operation), level);
+            if shows {
+                first = level;
+            }
+            if fails {
+                last_failing = level;
+            }
+            let waits = name_of(*operation) == "func.call" || operation.region_count() > 0;
+            let ends = role == Role::Control && waits || operation.has_attribute(HOISTED);
+            last = last.max(level + usize::from(ends));
+            for result in results_of(*operation) {
+                let after = level + usize::from(ends);
+                self.value_levels.insert(key(result), after);
+            }
+        }
+    }
+
+    /// Moves tensor operations that only later ones use to the level of the first of those, but
+    /// for operations that `stays` keeps where they are.
+    pub fn sink(&mut self, stays: impl Fn(OperationRef<'c, 'c>) -> bool) {
+        for operation in self.operations.iter().rev() {
+            if self.role(*operation) != Some(Role::Tensor) || stays(*operation) {
+                continue;
+            }
+            if let Some(first) = self.first_use(*operation) {
+                self.levels.insert(op_key(*operation), first);
+            }
+        }
+    }
+
+    /// The lowest level of an operation's users; `None` unless all are tensor operations of this
+    /// basic block.
+    pub fn first_use(&self, operation: OperationRef<'c, 'c>) -> Option<usize> {
+        let users = results_of(operation).into_iter().flat_map(users_of);
+        let levels: Option<Vec<usize>> = users
+            .map(|user| match self.role(user) {
+                Some(Role::Tensor) => self.levels.get(&op_key(user)).copied(),
+                _ => None,
+            })
+            .collect();
+        levels?.into_iter().min()
+    }
+}
+
+/// Visits every basic block of the control program from the outermost in, with its levels.
+pub fn walk_blocks<'c>(module: OperationRef<'c, 'c>, visit: &mut dyn FnMut(&mut BasicBlock<'c>)) {
+    let walk = Walk::new(module);
+    for function in functions_of(module) {
+        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        for body in blocks_of(function) {
+            let mut levels = HashMap::new();
+            if walk.callees(&name).contains(&name) && !walk.deciding.contains(&name) {
+                for (index, argument) in arguments_of(body).into_iter().enumerate() {
+                    if walk.holds_tensors(argument.r#type()) && walk.changes(function, index) {
+                        levels.insert(key(argument), 1);
+                    }
+                }
+            }
+            walk.block(body, levels, visit);
+        }
+    }
+}
+
+/// What is known of the module while its basic blocks are visited.
+struct Walk {
+    /// The functions that each function reaches by calls.
+    reached: HashMap<String, HashSet<String>>,
+    /// The functions that hold or reach a `cfb.force`.
+    deciding: HashSet<String>,
+    /// The algebraic data types that hold tensors.
+    holding: HashSet<String>,
+    ordered: Rc<Ordered>,
+}
+
+impl Walk {
+    fn new(module: OperationRef<'_, '_>) -> Walk {
+        let mut reached: HashMap<String, HashSet<String>> = HashMap::new();
+        let mut deciding = HashSet::new();
+        for function in functions_of(module) {
+            let name = name_attribute(function, "sym_name").unwrap_or_default();
+            let nested = nested_ops(function);
+            if nested.iter().any(|op| waits(*op)) {
+                deciding.insert(name.clone());
+            }
+            let callees = nested.iter().filter_map(|op| callee(*op));
+            reached.insert(name, callees.collect());
+        }
+        close(&mut reached);
+        let reaching = reached
+            .iter()
+            .filter(|(_, callees)| !callees.is_disjoint(&deciding))
+            .map(|(name, _)| name.clone());
+        let reaching: Vec<_> = reaching.collect();
+        deciding.extend(reaching);
+        Walk {
+            reached,
+            deciding,
+            holding: types_with_tensors(module),
+            ordered: Rc::new(Ordered::new(module)),
+        }
+    }
+
+    fn callees(&self, function: &str) -> HashSet<String> {
+        self.reached.get(function).cloned().unwrap_or_default()
+    }
+
+    fn holds_tensors(&self, ty: Type<'_>) -> bool {
+        mentions_tensors(&ty.to_string(), &self.holding)
+    }
+
+    /// Whether a call by which a function reaches itself gives it another argument than its own.
+    fn changes<'c>(&self, function: OperationRef<'c, 'c>, index: usize) -> bool {
+        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let own = blocks_of(function)
+            .first()
+            .and_then(|body| arguments_of(*body).get(index).copied());
+        nested_ops(function).into_iter().any(|op| {
+            let Some(callee) = callee(op) else {
+                return false;
+            };
+            if callee == name {
+                let given = operands_of(op).get(index).copied();
+                return given.map(key) != own.map(key);
+            }
+            // By way of other functions, any argument may come back.
+            self.callees(&callee).contains(&name)
+        })
+    }
+
+    /// Whether tensors decide how often or on what way the regions of an operation run.
+    fn decides(&self, operation: OperationRef<'_, '_>) -> bool {
+        nested_ops(operation)
+            .into_iter()
+            .any(|op| waits(op) || callee(op).is_some_and(|callee| self.deciding.contains(&callee)))
+    }
+
+    fn block<'c>(
+        &self,
+        block: BlockRef<'c, 'c>,
+        outside: HashMap<usize, usize>,
+        visit: &mut dyn FnMut(&mut BasicBlock<'c>),
+    ) {
+        let mut block = BasicBlock::new(block, &self.ordered);
+        block.value_levels = outside;
+        block.find_levels();
+        let inner: Vec<_> = block
+            .operations
+            .iter()
+            .filter(|op| block.role(**op) == Some(Role::Control))
+            .flat_map(|op| blocks_of(*op).into_iter().map(|body| (*op, body)))
+            .map(|(op, body)| (body, self.levels_inside(&block, op, body)))
+            .collect();
+        visit(&mut block);
+        for (body, levels) in inner {
+            self.block(body, levels, visit);
+        }
+    }
+
+    /// The levels of values in a region of an operation: 1 for what waits there.
+    fn levels_inside<'c>(
+        &self,
+        outer: &BasicBlock<'c>,
+        operation: OperationRef<'c, 'c>,
+        body: BlockRef<'c, 'c>,
+    ) -> HashMap<usize, usize> {
+        let name = name_of(operation);
+        let loops = matches!(name.as_str(), "cfb.fold" | "scf.while" | "scf.for");
+        if loops && self.decides(operation) {
+            return HashMap::new();
+        }
+        let mut levels: HashMap<usize, usize> = outer
+            .value_levels
+            .iter()
+            .map(|(value, level)| (*value, (*level).min(1)))
+            .collect();
+        let operands = operands_of(operation);
+        let waits = operands.iter().any(|value| outer.value_level(*value) > 0);
+        let carried = match name.as_str() {
+            "cfb.fold" => operands.len().saturating_sub(1),
+            "scf.while" | "scf.for" => usize::MAX,
+            _ => 0,
+        };
+        for (index, argument) in arguments_of(body).into_iter().enumerate() {
+            if (index < carried || waits) && self.holds_tensors(argument.r#type()) {
+                levels.insert(key(argument), 1);
+            }
+        }
+        levels
+    }
+}
+
+/// Whether the instance waits here until tensors are computed.
+pub fn waits(operation: OperationRef<'_, '_>) -> bool {
+    matches!(name_of(operation).as_str(), "cfb.force" | "cfb.debug")
+}
+
+fn callee(operation: OperationRef<'_, '_>) -> Option<String> {
+    (name_of(operation) == "func.call")
+        .then(|| name_attribute(operation, "callee"))
+        .flatten()
+}
+
+/// Adds to each function what it reaches by several calls.
+pub fn close(reached: &mut HashMap<String, HashSet<String>>) {
+    let names: Vec<String> = reached.keys().cloned().collect();
+    for through in &names {
+        let further = reached.get(through).cloned().unwrap_or_default();
+        for callees in reached.values_mut() {
+            if callees.contains(through) {
+                callees.extend(further.iter().cloned());
+            }
+        }
+    }
+}
+
+/// The algebraic data types that have a tensor in a field, or a type that has.
+fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
+    let declared: Vec<(String, String)> = top_level(module)
+        .into_iter()
+        .filter(|op| name_of(*op) == "cfb.adt")
+        .filter_map(|op| {
+            let fields = op.attribute("fields").ok()?.to_string();
+            Some((name_attribute(op, "sym_name")?, fields))
+        })
+        .collect();
+    let mut holding = HashSet::new();
+    loop {
+        let before = holding.len();
+        for (name, fields) in &declared {
+            if mentions_tensors(fields, &holding) {
+                holding.insert(name.clone());
+            }
+        }
+        if holding.len() == before {
+            return holding;
+        }
+    }
+}
+
+/// Whether the text of a type has a tensor in it, or one of these algebraic data types.
+fn mentions_tensors(text: &str, holding: &HashSet<String>) -> bool {
+    text.contains("tensor<")
+        || holding.iter().any(|name| {
+            text.contains(&format!("cfb.adt<@{name}>"))
+                || text.contains(&format!("cfb.adt<@\"{name}\">"))
+        })
+}
