@@ -29,6 +29,7 @@ use crate::failure::InstanceError;
 use crate::feed::{Feed, Next};
 use crate::instance::{Common, Instance, Machine, Status, Ticket};
 use crate::output::{Places, Walk};
+use crate::profile::{Level, Span};
 use crate::session::Progress;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
@@ -225,7 +226,17 @@ impl Engine {
                     sink.flush()?;
                 }
                 let may_wait = self.alive.is_empty();
-                let Next::Instance(ticket) = feed.next(machine, may_wait)? else {
+                let asked = machine
+                    .executor
+                    .profile()
+                    .map(|_| (Instant::now(), feed.read()));
+                let next = feed.next(machine, may_wait)?;
+                if let Some((asked, read)) = asked
+                    && feed.read() > read
+                {
+                    machine.executor.spent(Span::Read, asked);
+                }
+                let Next::Instance(ticket) = next else {
                     self.idle.push(instance);
                     break;
                 };
@@ -235,6 +246,11 @@ impl Engine {
             }
         }
         report.times.record += begin.elapsed().saturating_sub(feed.read() - read);
+        machine.executor.spent(Span::Record, begin);
+        if let Some(profile) = machine.executor.profile() {
+            profile.level(Level::Alive(self.alive.len() as u64));
+            profile.level(Level::ControlBytes(self.held_bytes));
+        }
         Ok(())
     }
 
@@ -275,6 +291,7 @@ impl Engine {
     ) -> Result<(), Error> {
         instance.ticket = ticket;
         instance.is_alone = is_alone;
+        instance.admitted = machine.executor.profile().map(|_| Instant::now());
         instance.generation = self.first_generation + self.generations.len() as u64;
         let inputs = feed.inputs(ticket.chunk)?;
         if !machine.manifest.debugs.is_empty() {
@@ -423,6 +440,9 @@ impl Engine {
             };
             report.stats.instances += 1;
             report.stats.failed += u64::from(result.is_err());
+            if let (Some(profile), Some(begin)) = (machine.executor.profile(), instance.admitted) {
+                profile.instance(ticket.number, begin, result.is_err());
+            }
             let id = feed.inputs(ticket.chunk)?.id(ticket.index);
             let mut is_written = true;
             if let Some(sink) = report.sink {
@@ -470,6 +490,7 @@ impl Engine {
             });
         }
         report.times.write += begin.elapsed();
+        machine.executor.spent(Span::Write, begin);
         Ok(())
     }
 
@@ -496,6 +517,7 @@ impl Engine {
             feed.done(instance.ticket.chunk, machine)?;
         }
         report.times.execute += begin.elapsed();
+        machine.executor.spent(Span::Backward, begin);
         Ok(())
     }
 
@@ -584,6 +606,7 @@ impl Engine {
             unsafe { instance.decide(machine, &mut decisions, &mut self.common)? };
         }
         report.times.record += begin.elapsed();
+        machine.executor.spent(Span::Decide, begin);
         Ok(())
     }
 }

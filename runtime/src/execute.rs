@@ -27,6 +27,7 @@ mod place;
 mod ragged;
 mod tables;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use cohort_abi::Handle;
@@ -43,6 +44,7 @@ use crate::memory::AlignedBuffer;
 use crate::numbering::Numbering;
 use crate::pack::{Changed, fill_sources, update_sources};
 use crate::parameters::Parameters;
+use crate::profile::{Level, Profile, Span};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
@@ -133,6 +135,7 @@ pub struct Executor {
     /// For each kernel.
     launches: Vec<Launches>,
     survey: Option<Box<Survey>>,
+    profile: Option<Arc<Profile>>,
     /// Where the kernels run, if not here.
     device: Option<Box<Runner>>,
     /// The spaces of rows that decide, if kernels run on a device.
@@ -216,6 +219,7 @@ impl Executor {
             bases: Vec::new(),
             launches,
             survey: None,
+            profile: None,
             device: None,
             deciding: Vec::new(),
         };
@@ -270,6 +274,7 @@ impl Executor {
     pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
         if self.workers.threads() != threads.max(1) {
             self.workers = Workers::new(threads, self.scratch_bytes)?;
+            self.workers.set_profile(self.profile.clone());
         }
         Ok(())
     }
@@ -339,10 +344,30 @@ impl Executor {
         self.survey.as_deref_mut()
     }
 
+    /// From now on a profile is told what is done when.
+    pub fn set_profile(&mut self, profile: Arc<Profile>) {
+        self.workers.set_profile(Some(profile.clone()));
+        self.profile = Some(profile);
+    }
+
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_deref()
+    }
+
+    /// Tells the profile, if there is one, what the time since `begin` went into.
+    pub(crate) fn spent(&self, what: Span, begin: Instant) {
+        if let Some(profile) = &self.profile {
+            profile.spent(what, begin);
+        }
+    }
+
     pub fn clear_launches(&mut self) {
         self.launches.iter_mut().for_each(Launches::clear);
         if let Some(survey) = &mut self.survey {
             survey.clear();
+        }
+        if let Some(profile) = &self.profile {
+            profile.clear();
         }
         self.schedule_nanoseconds = 0;
         self.prelude_nanoseconds = 0;
@@ -368,6 +393,21 @@ impl Executor {
     /// Computes everything that was recorded since the last flush; fills an empty generation. When there
     /// is an error, that is to be released, and what was recorded is not computed.
     pub fn flush(
+        &mut self,
+        recorder: &Recorder,
+        generation: &mut Generation,
+        end: Option<Instant>,
+    ) -> Result<(), Error> {
+        let begin = Instant::now();
+        let result = self.compute(recorder, generation, end);
+        if let Some(profile) = &self.profile {
+            profile.spent(Span::Flush, begin);
+            profile.level(Level::RowBytes(self.arena.used_bytes()));
+        }
+        result
+    }
+
+    fn compute(
         &mut self,
         recorder: &Recorder,
         generation: &mut Generation,
@@ -426,6 +466,7 @@ impl Executor {
         if self.has_ragged {
             self.find_tables()?;
         }
+        self.spent(Span::Schedule, begin);
         let elapsed = begin.elapsed();
         self.schedule_nanoseconds += elapsed.as_nanos() as u64;
         if self.has_ragged {
@@ -545,6 +586,7 @@ impl Executor {
             workers: &self.workers,
             copies: (!self.gather_fusion).then(|| self.copies.bytes_mut().as_mut_ptr()),
             end,
+            profile: self.profile.as_deref(),
         };
         flush.run(&mut self.launches)
     }

@@ -81,6 +81,8 @@ pub struct Instance {
     is_new: bool,
     /// The number of the first flush after it began.
     pub generation: u64,
+    /// Of a run that is profiled.
+    pub admitted: Option<Instant>,
     /// Its id as JSON text, where values are shown.
     pub id: String,
     /// How many values were shown, and how many of them before it began again.
@@ -105,6 +107,7 @@ impl Instance {
             is_alone: false,
             is_new: true,
             generation: 0,
+            admitted: None,
             id: String::new(),
             shown: 0,
             shown_before: 0,

@@ -57,6 +57,7 @@ mod numbering;
 pub mod output;
 pub mod pack;
 mod parameters;
+pub mod profile;
 pub mod recorder;
 pub mod reorder;
 pub mod rounding;

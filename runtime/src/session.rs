@@ -9,6 +9,7 @@ mod config;
 mod counts;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohort_abi::gpu::Precision;
@@ -29,6 +30,7 @@ use crate::keeping::most_kept;
 use crate::limits::Limits;
 use crate::output::slot_count;
 use crate::pack::Changed;
+use crate::profile::{Profile, Span};
 use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
 use crate::sink::{JsonLines, Sink};
@@ -329,6 +331,7 @@ impl Session {
                 let begin = Instant::now();
                 let supplied = supply.next(0, true)?;
                 read += begin.elapsed();
+                self.executor.spent(Span::Read, begin);
                 let inputs = match supplied {
                     Supplied::Instances(inputs) => inputs,
                     Supplied::Later => continue,
@@ -359,6 +362,11 @@ impl Session {
         let most = (MAX_CHUNK_BUCKETS as usize / spaces).clamp(2, MOST_CHUNKS) - 1;
         // Each instance that is alive keeps one chunk, and the next instance is in another.
         (count.min(CHUNK), count.saturating_add(1).min(most))
+    }
+
+    /// From now on a profile is told what runs do when; it has the last of them, as statistics do.
+    pub fn set_profile(&mut self, profile: Arc<Profile>) {
+        self.executor.set_profile(profile);
     }
 
     /// From now on runs are surveyed, for [`Session::explain`]; that takes time.

@@ -4,12 +4,14 @@
 //! no influence on any bit of the results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::crew::Crew;
 use crate::error::Error;
 use crate::execute::Task;
 use crate::memory::AlignedBuffer;
+use crate::profile::Profile;
 
 /// Work below which a range is not worth handing to another thread, in operations (see
 /// [`Shape::row_work`]); a few microseconds.
@@ -34,6 +36,8 @@ pub struct Shape {
 pub struct Workers {
     crew: Crew,
     scratch: Vec<Scratch>,
+    /// Is told who did what.
+    profile: Option<Arc<Profile>>,
 }
 
 struct Scratch {
@@ -62,7 +66,16 @@ impl Workers {
                 })
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Workers { crew, scratch })
+        Ok(Workers {
+            crew,
+            scratch,
+            profile: None,
+        })
+    }
+
+    /// From now on the profile is told which thread did how much when.
+    pub fn set_profile(&mut self, profile: Option<Arc<Profile>>) {
+        self.profile = profile;
     }
 
     /// Calls `run(begin, end, scratch)` for ranges that cover all rows, and returns when all are
@@ -107,11 +120,17 @@ impl Workers {
         let next = AtomicUsize::new(0);
         self.crew.share(count.saturating_sub(1), &|thread| {
             let scratch = self.scratch[thread].address;
+            let begin = self.profile.as_ref().map(|_| Instant::now());
+            let mut pieces = 0;
             loop {
                 match next.fetch_add(1, Ordering::Relaxed) {
                     number if number < count => run(number, scratch),
-                    _ => return,
+                    _ => break,
                 }
+                pieces += 1;
+            }
+            if let (Some(profile), Some(begin), 1..) = (&self.profile, begin, pieces) {
+                profile.shared(thread, begin, pieces);
             }
         });
     }

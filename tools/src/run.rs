@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
+use cohort_runtime::profile::{MOST_EVENTS, Profile, Span};
 use cohort_runtime::{Session, Stats, Weights, memory};
 
 use crate::exit::{FAILED, SUCCESS, Stop, stop};
@@ -64,6 +65,12 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
 
 fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let begin = Instant::now();
+    let profile = (arguments.profile.as_ref()).map(|_| Arc::new(Profile::default()));
+    let started = |name, begin| {
+        if let Some(profile) = &profile {
+            profile.spent(Span::Start(name), begin);
+        }
+    };
     let total = arguments.model.total_memory();
     // What is loaded may take all that is free, and no more.
     memory::set_most(memory::free_bytes().unwrap_or(u64::MAX));
@@ -74,7 +81,10 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         Some(path) => Some(Arc::new(Weights::open(path).map_err(stop)?)),
         None => None,
     };
+    started("open", begin);
+    let compiling = Instant::now();
     let program = model::load(&arguments.model, weights.clone())?;
+    started("compile", compiling);
     let weights = weights.unwrap_or_else(|| Arc::new(Weights::none()));
     let compile_seconds = begin.elapsed().as_secs_f64();
 
@@ -83,6 +93,7 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     }
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| sandbox::open(arguments, path));
     let stats_file = open(&arguments.stats).transpose()?;
+    let profile_file = open(&arguments.profile).transpose()?;
     let (question, input_gradients) = arguments.gradients.question(&config)?;
     if let Some(lines) = &input_gradients {
         watch.keep(lines);
@@ -101,7 +112,12 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         sandbox::enter()?;
     }
     let conversions = weights.conversions(program.manifest());
+    let packing = Instant::now();
     let mut session = Session::new(program, &weights, config).map_err(stop)?;
+    started("pack the weights", packing);
+    if let Some(profile) = &profile {
+        session.set_profile(profile.clone());
+    }
     if config.gradients {
         session.ask(question).map_err(stop)?;
     }
@@ -157,6 +173,9 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     if let Some(file) = stats_file {
         write_stats(file, &stats)?;
     }
+    if let (Some(file), Some(profile)) = (profile_file, &profile) {
+        write_profile(file, profile, arguments, &session)?;
+    }
     if let Some(format) = arguments.explain
         && let Some(explanation) = session.explain(&stats)
     {
@@ -204,6 +223,27 @@ fn summarise(arguments: &Arguments, instances: u64, failed: u64) {
             "{failed} of {instances} instances failed; see their records in the output"
         ));
     }
+}
+
+fn write_profile(
+    file: Document,
+    profile: &Profile,
+    arguments: &Arguments,
+    session: &Session,
+) -> Result<(), Stop> {
+    let left_out = profile.left_out();
+    if left_out > 0 {
+        crate::exit::say(&format!(
+            "note: the profile has the first {MOST_EVENTS} events, and {left_out} more were left out"
+        ));
+    }
+    let title = arguments.model.path.display().to_string();
+    let threads = usize::from(arguments.model.threads).max(1);
+    let mut json = Vec::new();
+    profile
+        .write(session.program().manifest(), &title, threads, &mut json)
+        .map_err(|error| Stop::usage(format!("cannot write the profile: {error}")))?;
+    file.write(&json)
 }
 
 fn write_stats(file: Document, stats: &Stats) -> Result<(), Stop> {

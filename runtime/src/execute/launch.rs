@@ -21,6 +21,7 @@ use super::tables::Tables;
 use crate::arena::SpaceBase;
 use crate::error::Error;
 use crate::late;
+use crate::profile::{Profile, Span};
 use crate::stats::{Launches, Modes};
 use crate::workers::{Shape, Workers};
 
@@ -46,6 +47,17 @@ pub(super) struct Placed {
     pub ragged: Option<usize>,
 }
 
+impl Placed {
+    /// What a profile calls its launch.
+    pub fn span(&self, rows: u32) -> Span {
+        Span::Launch {
+            kernel: self.kernel,
+            calls: self.calls,
+            rows,
+        }
+    }
+}
+
 /// What a flush has to launch.
 pub(super) struct Flush<'a> {
     pub kernels: &'a [Kernel],
@@ -65,6 +77,7 @@ pub(super) struct Flush<'a> {
     pub copies: Option<*mut u8>,
     /// When it is too late.
     pub end: Option<Instant>,
+    pub profile: Option<&'a Profile>,
 }
 
 impl Flush<'_> {
@@ -79,6 +92,9 @@ impl Flush<'_> {
                 continue;
             }
             let kernel = &self.kernels[placed.kernel as usize];
+            if let Some(profile) = self.profile {
+                profile.begin_launch(placed.kernel);
+            }
             let launches = &mut launches[placed.kernel as usize];
             let listed = self::operands(&self, kernel, placed, &mut operands, &mut launches.modes);
             if let Some(copies) = self.copies {
@@ -130,6 +146,9 @@ impl Flush<'_> {
             let work = tables.map(|tables| self.tables.work(tables));
             let rows = work.map_or(placed.rows, |(_, rows)| rows as u32);
             launches.add(rows, (after - before).as_nanos() as u64);
+            if let Some(profile) = self.profile {
+                profile.span(placed.span(rows), before, after);
+            }
             if let Some((work, _)) = work {
                 launches.ragged.add(work);
             }

@@ -1,5 +1,7 @@
 //! Step 5 of a flush where the kernels are on a device, and the rows that come back from there.
 
+use std::time::Instant;
+
 use cohort_abi::Handle;
 use cohort_abi::manifest::{Manifest, Operand, Unit};
 
@@ -10,6 +12,7 @@ use super::{Executor, Generation, launch};
 use crate::arena::Region;
 use crate::device::runner::{Placed, Runner, Work};
 use crate::error::Error;
+use crate::profile::Span;
 use crate::schedule::Order;
 use crate::stats::DeviceStats;
 
@@ -160,12 +163,24 @@ impl Executor {
             offsets: &self.lists.offsets,
             lists: &lists,
         };
+        let begin = Instant::now();
         runner.flush(&self.arena, &work)?;
         // Times are known of all calls, or of none.
         let mut seconds = runner.call_seconds()?.iter();
+        // When a call began is not known: they are shown one behind another.
+        let mut at = self.profile.as_ref().map_or(0, |profile| profile.at(begin));
         for placed in &launches {
             let nanoseconds = seconds.next().map_or(0, |seconds| (seconds * 1e9) as u64);
             self.launches[placed.kernel as usize].add(placed.rows, nanoseconds);
+            if let Some(profile) = &self.profile {
+                let what = Span::Launch {
+                    kernel: placed.kernel,
+                    calls: placed.entries,
+                    rows: placed.rows,
+                };
+                profile.timed(what, self.workers.threads() as u32, at, nanoseconds);
+                at += nanoseconds;
+            }
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::execute::Generation;
 use crate::failure::{InstanceError, Stop};
 use crate::fiber::{Event, Job};
 use crate::input::Inputs;
+use crate::profile::Span;
 use crate::recorder::Stopped;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
@@ -37,6 +38,7 @@ impl Session {
             let begin = Instant::now();
             let end = self.record(inputs, next, stats.instances, most)?;
             let recorded = Instant::now();
+            self.executor.spent(Span::Record, begin);
             self.executor.release(&mut self.batch);
             self.batch.buckets.clear();
             if let Some(survey) = self.executor.survey_mut() {
@@ -73,6 +75,7 @@ impl Session {
             times.record += recorded - begin;
             times.execute += executed - recorded;
             times.write += executed.elapsed();
+            self.executor.spent(Span::Write, executed);
             next = end;
         }
         match sink {

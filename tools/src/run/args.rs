@@ -66,6 +66,9 @@ pub struct Arguments {
     /// Write what was done and how long it took, as JSON; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
+    /// Write what was done when, launch by launch, for a viewer of traces such as ui.perfetto.dev
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["oracle", "verify_batch_invariance"])]
+    pub profile: Option<PathBuf>,
     /// Read all instances first, then run them once to warm up and N times
     #[arg(long, value_name = "N", value_parser = parse_repetitions, conflicts_with = "max_seconds")]
     pub benchmark_repetitions: Option<usize>,
@@ -137,6 +140,7 @@ impl Arguments {
         let written = [
             Some(("--output", &self.output)),
             self.stats.as_ref().map(|path| ("--stats", path)),
+            self.profile.as_ref().map(|path| ("--profile", path)),
             (self.explain_output.as_ref()).map(|path| ("--explain-output", path)),
         ];
         let written = written.into_iter().chain(self.gradients.written());

@@ -30,6 +30,7 @@ mod named_fields;
 mod operations;
 mod ordering;
 mod patterns;
+mod profile;
 mod ragged_values;
 mod random_inputs;
 mod serving;
