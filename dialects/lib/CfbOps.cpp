@@ -818,6 +818,18 @@ LogicalResult ConstantOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+LogicalResult TurnOp::verify() {
+  Region *region = (*this)->getParentRegion();
+  Operation *loop = region ? region->getParentOp() : nullptr;
+  if (!loop || loop->getName().getStringRef() != "scf.while" || region->getRegionNumber() != 1)
+    return emitOpError() << "cfb_turn_c1: expected to stand in the second region of an `scf.while`";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//
 

@@ -70,6 +70,11 @@ pub fn yield_<'c>(at: Builder<'c>, values: &[Val<'c>]) {
     at.op("cfb.yield", values, &[], &[], vec![]);
 }
 
+/// Begins the body of a loop that may not end.
+pub fn turn(at: Builder<'_>) {
+    at.op("cfb.turn", &[], &[], &[], vec![]);
+}
+
 /// Shows a value of the type, flattened.
 pub fn debug<'c>(at: Builder<'c>, text: &str, ty: Type<'c>, values: &[Val<'c>]) {
     let text = StringAttribute::new(at.context(), text).into();

@@ -2,7 +2,7 @@
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, results_of};
 use cohort_frontend::program::{Arm, Expr, FunctionId, Type, VarId};
-use melior::ir::{Region, attribute::FlatSymbolRefAttribute};
+use melior::ir::{BlockLike, Region, RegionLike, attribute::FlatSymbolRefAttribute};
 
 use crate::cfb;
 use crate::expr::{Lowering, types_of};
@@ -95,6 +95,11 @@ impl<'c> Lowering<'_, 'c> {
             several => Type::Tuple(several.iter().map(|ty| (*ty).clone()).collect()),
         };
         let after = self.region(at, vars, body, &state, "scf.yield");
+        if let Some(first) = after.first_block().and_then(|body| body.first_operation())
+            && let Some(begin) = Builder::before(at.context(), first)
+        {
+            cfb::turn(begin.at(at.location));
+        }
         results_of(at.op("scf.while", &init, &types, &[], vec![before, after]))
     }
 

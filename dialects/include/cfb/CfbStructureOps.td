@@ -115,6 +115,29 @@ def Cfb_YieldOp : Cfb_Op<"yield", [
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
+def Cfb_TurnOp : Cfb_Op<"turn"> {
+  let summary = "one more turn of a loop that may not end";
+  let description = [{
+    Counts a step of the instance, which ends with an error at the limit of its steps. So a loop has an
+    effect, and stays where it is, although nothing changes in its turns or nothing uses its results.
+
+    - `cfb_turn_c1`: it stands in the second region of an `scf.while`.
+
+    ```mlir
+    %r = scf.while (%i = %n) : (i32) -> i32 {
+      %more = arith.cmpi sgt, %i, %zero : i32
+      scf.condition(%more) %i : i32
+    } do {
+    ^bb0(%i: i32):
+      cfb.turn
+      scf.yield %i : i32
+    }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 def Cfb_LookupOp : Cfb_Op<"lookup", [Cfb_MayFail]> {
   let summary = "one row of a table";
   let description = [{

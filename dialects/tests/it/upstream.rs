@@ -108,6 +108,30 @@ fn a_phase_stays() {
 }
 
 #[test]
+fn a_loop_stays_although_nothing_uses_what_it_carries() {
+    let text = after(
+        "canonicalize,cse",
+        "func.func @f(%n: i32) -> i32 {
+          %zero = arith.constant 0 : i32
+          %r = scf.while (%i = %n) : (i32) -> i32 {
+            %more = arith.cmpi sgt, %i, %zero : i32
+            scf.condition(%more) %i : i32
+          } do {
+          ^bb0(%i: i32):
+            cfb.turn
+            scf.yield %i : i32
+          }
+          return %r : i32
+        }",
+    );
+    assert_eq!(
+        (count(&text, "scf.while"), count(&text, "cfb.turn")),
+        (1, 1),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_length_of_a_known_array_is_a_constant() {
     let source = "func.func @f(%x: f32, %i: i32) -> i32 {
       %a = cfb.array_create %x, %i, %x, %i : (f32, i32, f32, i32) -> !cfb.array<tuple<f32, i32>>

@@ -5,7 +5,7 @@
 //! `abi`), a host scalar stays what it is. Records become calls of `cohort_record`;
 //! parameters and constants that the program passes on become handles of *sources*, rows that exist
 //! before anything runs; what may fail is checked and calls `cohort_fail`. Recursive functions check
-//! the depth and the stack, loops count steps. `cohort_entry` is what the runtime calls.
+//! the depth and the stack, a `cfb.turn` counts a step. `cohort_entry` is what the runtime calls.
 //!
 //! A `cfb.fork`, or a `cfb.map` with the attribute `cfb.fork`, becomes functions, a strand each, which
 //! `cohort_fork` begins and `cohort_join` waits for.

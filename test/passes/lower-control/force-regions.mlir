@@ -57,6 +57,7 @@ func.func @main(%l: !cfb.adt<@L>, %a: !cfb.array<!cfb.lazy<tensor<i32>>>, %p: !c
     scf.condition(%go) %i : i32
   } do {
   ^bb0(%i: i32):
+    cfb.turn
     scf.yield %i : i32
   }
   %len = cfb.array_len %m : !cfb.array<i32>

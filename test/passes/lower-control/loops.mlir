@@ -24,6 +24,7 @@ func.func @main(%n: i32) -> !cfb.lazy<tensor<4xf32>>
     scf.condition(%more) %i, %x : i32, !cfb.lazy<tensor<4xf32>>
   } do {
   ^bb0(%i: i32, %x: !cfb.lazy<tensor<4xf32>>):
+    cfb.turn
     %next = arith.subi %i, %one : i32
     scf.yield %next, %x : i32, !cfb.lazy<tensor<4xf32>>
   }

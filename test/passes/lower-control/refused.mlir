@@ -27,6 +27,19 @@ func.func @main(%h: tensor<4xf32>) -> tensor<4xf32>
 
 // -----
 
+func.func @main(%go: i1) -> i1
+    attributes {cfb.entry, cfb.arguments = ["go"], cfb.argument_types = [i1], cfb.result_type = i1} {
+  // expected-error @+1 {{this loop may never end: expected a `cfb.turn` in its body}}
+  scf.while : () -> () {
+    scf.condition(%go)
+  } do {
+    scf.yield
+  }
+  return %go : i1
+}
+
+// -----
+
 // expected-error @+1 {{not supported yet: a function of several basic blocks}}
 func.func @main(%n: i32) -> i32
     attributes {cfb.entry, cfb.arguments = ["n"], cfb.argument_types = [i32], cfb.result_type = i32} {

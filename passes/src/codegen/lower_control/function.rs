@@ -320,6 +320,10 @@ impl<'c> Lowering<'c, '_> {
             "cfb.fork" => self.fork(b, source),
             "cfb.fold" => self.fold(b, source),
             "scf.while" => self.while_(b, source),
+            "cfb.turn" => {
+                self.turn(b);
+                Ok(())
+            }
             "arith.divsi" | "arith.remsi" => self.divide(b, source),
             powers::POWER => {
                 let operands = self.values(&operands_of(source));

@@ -1,45 +1,23 @@
 //! Operations that stay what they are, with their regions.
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, operands_of, region_with_block, results_of,
+    Builder, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
 };
 use melior::ir::{OperationRef, Region, RegionLike, operation::OperationLike};
 
 use super::emit::{i64_constant, step};
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::blocks_of;
 
 impl<'c> Lowering<'c, '_> {
     /// The same operation on lowered values.
     pub fn rebuild(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let regions = source
             .regions()
-            .map(|region| self.region(b, source, &region, |_, _| {}))
+            .map(|region| self.region(b, source, &region))
             .collect::<Result<Vec<_>, _>>()?;
-        self.rebuild_with(b, source, regions)
-    }
-
-    /// `scf.while`, whose body counts a step each time.
-    pub fn while_(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let mut regions = Vec::new();
-        for (number, region) in source.regions().enumerate() {
-            let runtime = self.runtime;
-            regions.push(self.region(b, source, &region, |b, _| {
-                if number == 1 {
-                    step(b, runtime, i64_constant(b, 1));
-                }
-            })?);
-        }
-        self.rebuild_with(b, source, regions)
-    }
-
-    fn rebuild_with(
-        &mut self,
-        b: &Builder<'c>,
-        source: OperationRef<'c, 'c>,
-        regions: Vec<Region<'c>>,
-    ) -> Outcome {
-        let name = cohort_dialects::builder::name_of(source);
+        let name = name_of(source);
         let operands = operands_of(source);
         self.types_of(source, &operands)?;
         let operands = self.values(&operands);
@@ -62,13 +40,29 @@ impl<'c> Lowering<'c, '_> {
         Ok(())
     }
 
-    /// A region of at most one block, rebuilt; `begin` may add operations at its start.
+    /// `scf.while`, of which each turn must count a step.
+    pub fn while_(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let body = blocks_of(source).pop();
+        let counts = |op: &OperationRef<'c, 'c>| name_of(*op) == "cfb.turn";
+        if !body.is_some_and(|body| operations_of(body).iter().any(counts)) {
+            return Err(error(
+                source,
+                "this loop may never end: expected a `cfb.turn` in its body",
+            ));
+        }
+        self.rebuild(b, source)
+    }
+
+    pub fn turn(&mut self, b: &Builder<'c>) {
+        step(b, self.runtime, i64_constant(b, 1));
+    }
+
+    /// A region of at most one block, rebuilt.
     fn region(
         &mut self,
         b: &Builder<'c>,
         source: OperationRef<'c, 'c>,
         region: &impl RegionLike<'c, 'c>,
-        begin: impl FnOnce(&Builder<'c>, &[Val<'c>]),
     ) -> Result<Region<'c>, Failed> {
         let Some(body) = region.first_block() else {
             return Ok(Region::new());
@@ -85,7 +79,6 @@ impl<'c> Lowering<'c, '_> {
         let values = arguments_of(block);
         self.bind_all(source, &arguments, &values)?;
         let inner = Builder::at_end(b.context(), block, b.location);
-        begin(&inner, &values);
         self.block(&inner, cohort_dialects::builder::extend_block(body))?;
         Ok(rebuilt)
     }

@@ -1,4 +1,4 @@
-// Marks of phases and ghosts keep their numbers.
+// Marks of phases and ghosts keep their numbers, a turn its place.
 // RUN: %batch-opt %s | %batch-opt | %FileCheck %s
 // RUN: %batch-opt %s --mlir-print-op-generic | %batch-opt | %FileCheck %s
 
@@ -8,5 +8,19 @@ func.func @schedule(%h: !cfb.lazy<tensor<28xf32>>) {
   cfb.phase 1
   // CHECK: cfb.ghost %{{.*}} {levels = 2 : i64} : !cfb.lazy<tensor<28xf32>>
   %0 = cfb.ghost %h {levels = 2} : !cfb.lazy<tensor<28xf32>>
+  return
+}
+
+// CHECK-LABEL: func.func @turn
+func.func @turn(%go: i1) {
+  scf.while : () -> () {
+    scf.condition(%go)
+  } do {
+    // CHECK: do {
+    // CHECK-NEXT: cfb.turn
+    // CHECK-NEXT: scf.yield
+    cfb.turn
+    scf.yield
+  }
   return
 }

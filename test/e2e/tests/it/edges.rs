@@ -114,18 +114,18 @@ fn products_of_products_over_lengths() {
     check(text, &[("A", 5), ("B", 3)], &lines);
 }
 
-/// Each call makes two, so that no limit on depth is met in a lifetime.
-#[test]
-fn recursion_that_records_nothing_counts_steps() {
-    let program = "fn f(k: i32) -> i32 { if k <= 1 { 1 } else { f(k - 1) + f(k - 2) } }
-        fn main(k: i32) -> i32 { f(k) }";
+/// Runs two instances, of which the first never ends, compiled and by the oracle.
+#[track_caller]
+fn ends_at_the_step_limit(program: &str, input: &str) {
     let model = Model::from_text(program, &[], &mut Rng::new(9));
-    let input = "{\"k\":60}\n{\"k\":9}\n";
-    for arguments in [
-        &["--max-steps", "100000"][..],
-        &["--max-steps", "100000", "--oracle"],
+    for way in [
+        &[][..],
+        &["--no-batch"],
+        &["--in-flight", "2"],
+        &["--oracle"],
     ] {
-        let outcome = model.batch_run().args(arguments).run(input).expect_code(1);
+        let run = model.batch_run().args(&["--max-steps", "20000"]).args(way);
+        let outcome = run.run(input).expect_code(1);
         let records = outcome.records();
         let kind = records[0]
             .result
@@ -133,6 +133,66 @@ fn recursion_that_records_nothing_counts_steps() {
             .map_err(|error| error.kind.as_str());
         assert_eq!(kind, Err("step_limit"), "{}", outcome.describe());
         assert!(records[1].result.is_ok(), "{}", outcome.describe());
+    }
+}
+
+/// Each call makes two, so that no limit on depth is met in a lifetime.
+#[test]
+fn recursion_that_records_nothing_counts_steps() {
+    let program = "fn f(k: i32) -> i32 { if k <= 1 { 1 } else { f(k - 1) + f(k - 2) } }
+        fn main(k: i32) -> i32 { f(k) }";
+    ends_at_the_step_limit(program, "{\"k\":60}\n{\"k\":9}\n");
+}
+
+#[test]
+fn recursion_whose_result_nothing_uses_ends_at_the_step_limit() {
+    let program = "fn f(k: i32) -> i32 { if k == 0 { 0 } else { g(k) } }
+        fn g(k: i32) -> i32 { f(k) }
+        fn main(k: i32) -> i32 { len(map(range(3), |i| f(k))) }";
+    let model = Model::from_text(program, &[], &mut Rng::new(9));
+    for way in [&[][..], &["--oracle"]] {
+        let run = model
+            .batch_run()
+            .args(&["--max-steps", "2000", "--max-depth", "1000000"]);
+        let outcome = run.args(way).run("{\"k\":1}\n{\"k\":0}\n").expect_code(1);
+        assert!(
+            outcome.lines()[0].contains("step_limit"),
+            "{}",
+            outcome.describe()
+        );
+        assert!(
+            outcome.lines()[1].contains("output"),
+            "{}",
+            outcome.describe()
+        );
+    }
+}
+
+#[test]
+fn loops_that_change_nothing_end_at_the_step_limit() {
+    ends_at_the_step_limit(
+        "fn main(x: f32[4]) -> f32[4] { while sum(abs(a)) > 0.5 with (a = x) { a * 1.0 } }",
+        "{\"x\":[1,2,3,4]}\n{\"x\":[0,0,0,0]}\n",
+    );
+    ends_at_the_step_limit(
+        "fn main(k: i32) -> i32 { while a > 0 with (a = k) { a } }",
+        "{\"k\":3}\n{\"k\":0}\n",
+    );
+}
+
+#[test]
+fn loops_whose_results_nothing_uses_end_at_the_step_limit() {
+    let input = "{\"k\":3}\n{\"k\":0}\n";
+    for program in [
+        // In part.
+        "fn main(k: i32) -> i32 { let (_, b) = while u > 0 with (u = k, v = 2) { (u, v) }; b }",
+        // In elements of which only their number counts.
+        "fn f(k: i32) -> i32 { while u > 0 with (u = k) { u } }
+         fn main(k: i32) -> i32 { len(map([1, 2, 3], |i| f(k))) }",
+        // By what has nothing of it left.
+        "fn main(k: i32) -> i32 { (while u > 0 with (u = k) { u }) * 0 }",
+    ] {
+        ends_at_the_step_limit(program, input);
     }
 }
 
