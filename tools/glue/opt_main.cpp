@@ -76,6 +76,9 @@ struct Options {
       "sign-key",
       llvm::cl::desc("Sign what --emit=artifact makes with the Ed25519 private key in a PEM file"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> sarif{
+      "sarif", llvm::cl::desc("Write what there is to say of a .coh program as SARIF 2.1.0 too"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> bisect{
       "bisect",
       llvm::cl::desc("Run a .coh program over --input and find the techniques without which its "
@@ -129,6 +132,7 @@ struct CohortOptOptions {
   MlirStringRef gpuArch;
   MlirStringRef precision;
   MlirStringRef signKey;
+  MlirStringRef sarif;
   MlirStringRef instances;
   MlirStringRef tolerance;
   bool bisect;
@@ -174,6 +178,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->gpuArch = toRef(options().gpuArch.getValue());
   parsed->precision = toRef(options().precision.getValue());
   parsed->signKey = toRef(options().signKey.getValue());
+  parsed->sarif = toRef(options().sarif.getValue());
   parsed->instances = toRef(options().instances.getValue());
   parsed->tolerance = toRef(options().tolerance.getValue());
   parsed->bisect = options().bisect;

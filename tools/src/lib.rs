@@ -11,6 +11,7 @@ pub mod output;
 #[cfg(feature = "compiler")]
 pub mod reduce;
 pub mod run;
+pub mod sarif;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod stack;

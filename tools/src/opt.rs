@@ -17,9 +17,11 @@ use cohort_abi::gpu::Precision;
 use cohort_passes::pipeline::{self, PASSES};
 
 use self::emit::{Format, Level};
+use self::glue::Options;
 use crate::compile::trial;
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{self, Named};
+use crate::sarif::Log;
 use crate::text;
 
 /// MLIR's parsers and passes recurse over what they read.
@@ -39,6 +41,11 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         return Ok(SUCCESS);
     }
     if options.bisect {
+        if options.sarif.is_some() {
+            return Err(Stop::usage(
+                "`--sarif` is not for `--bisect`, which compiles the program many times",
+            ));
+        }
         return bisect::run(&options);
     }
     if options.instances.is_some() || options.tolerance.is_some() {
@@ -46,20 +53,37 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
             "`--input` and `--tolerance` are for `--bisect`, which runs the program",
         ));
     }
-    let written: [Named<'_>; 1] = [("-o", &options.output)];
+    let log = options.sarif.as_deref();
+    let written = log.map(|path| ("--sarif", path));
+    let written: Vec<Named<'_>> = ([("-o", options.output.as_path())].into_iter())
+        .chain(written)
+        .collect();
     let read = [
         Some(("the input", options.input.as_path())),
         (options.weights.as_deref()).map(|path| ("the weights file", path)),
     ];
     let read: Vec<Named<'_>> = read.into_iter().flatten().collect();
     output::refuse_same(&written, &read)?;
+    let log = log.map(|path| Log::begin("batch-opt", path)).transpose()?;
+    let result = transform(&registry, &options, &written);
+    match log {
+        Some(log) => log.end(result),
+        None => result,
+    }
+}
+
+fn transform(
+    registry: &glue::Registry,
+    options: &Options,
+    written: &[Named<'_>],
+) -> Result<u8, Stop> {
     let input = text::read(&options.input)?;
     let format = options.format()?;
     if format == Format::Coh {
         let imported = crate::compile::source::imported(&options.input, &input);
         let named = |path| ("a file of the program", path);
         let read: Vec<Named<'_>> = imported.iter().map(|path| named(path.as_path())).collect();
-        output::refuse_same(&written, &read)?;
+        output::refuse_same(written, &read)?;
     }
     let level = options.emit.as_deref().map(Level::parse).transpose()?;
     if format == Format::Mlir && options.entry.is_some() {
@@ -105,22 +129,22 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         None => String::new(),
         Some(Level::Stage(stage)) => passes::pipeline(stage, &pipeline_options),
         Some(Level::Ast) => {
-            let ast = emit::ast(&options, format, &input)?;
+            let ast = emit::ast(options, format, &input)?;
             output::write(&options.output, ast.as_bytes())?;
             return Ok(SUCCESS);
         }
         Some(Level::Object) => {
-            let object = emit::object(&options, &pipeline_options, format, &input)?;
+            let object = emit::object(options, &pipeline_options, format, &input)?;
             output::write(&options.output, &object)?;
             return Ok(SUCCESS);
         }
         Some(level @ (Level::Ptx | Level::Cubin)) => {
-            let code = emit::gpu(&options, &pipeline_options, format, &input, level)?;
+            let code = emit::gpu(options, &pipeline_options, format, &input, level)?;
             output::write(&options.output, &code)?;
             return Ok(SUCCESS);
         }
         Some(Level::Artifact) => {
-            let artifact = emit::artifact(&options, &pipeline_options, format, &input)?;
+            let artifact = emit::artifact(options, &pipeline_options, format, &input)?;
             output::write(&options.output, &artifact)?;
             return Ok(SUCCESS);
         }
@@ -130,9 +154,9 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
             trial::parse(&options.input, &input)?;
             input
         }
-        Format::Coh => emit::program(&options, &input)?,
+        Format::Coh => emit::program(options, &input)?,
     };
-    let (succeeded, output) = glue::run(&registry, &input, &options.input, &pipeline);
+    let (succeeded, output) = glue::run(registry, &input, &options.input, &pipeline);
     if succeeded || !output.is_empty() {
         output::write(&options.output, &output)?;
     }

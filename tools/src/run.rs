@@ -29,6 +29,7 @@ use crate::exit::{FAILED, SUCCESS, Stop, stop};
 use crate::formats::Format;
 use crate::model;
 use crate::output::{Document, Lines};
+use crate::sarif::Log;
 use args::Arguments;
 use expect::Comparison;
 use watch::Watch;
@@ -52,15 +53,25 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
     if arguments.inside_sandbox {
         sandbox::redirect(&mut arguments)?;
     }
+    let log = arguments.sarif.as_deref();
+    let log = log.map(|path| Log::begin("batch-run", path)).transpose()?;
+    let result = run_logged(&arguments);
+    match log {
+        Some(log) => log.end(result),
+        None => result,
+    }
+}
+
+fn run_logged(arguments: &Arguments) -> Result<u8, Stop> {
     let watch = Watch::start(arguments.max_run_seconds)?;
     #[cfg(feature = "compiler")]
     if arguments.oracle {
-        return oracle::run(&arguments, &watch);
+        return oracle::run(arguments, &watch);
     }
     if arguments.sandbox && !arguments.inside_sandbox {
-        return sandbox::supervise(&arguments, &watch);
+        return sandbox::supervise(arguments, &watch);
     }
-    run(&arguments, &watch)
+    run(arguments, &watch)
 }
 
 fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
@@ -179,6 +190,7 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     if let Some(format) = arguments.explain
         && let Some(explanation) = session.explain(&stats)
     {
+        explanation.losses.iter().for_each(explain::log);
         let text = explain::render(&explanation, format)?;
         match explain_file {
             Some(file) => file.write(text.as_bytes())?,

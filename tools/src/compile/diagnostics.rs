@@ -1,12 +1,13 @@
 //! Diagnostics of passes, shown in the `.coh` source that their locations lead to.
 
-use std::io::IsTerminal;
 use std::rc::Rc;
 
 use cohort_dialects::location::file_line_col;
 use cohort_frontend::program::Span;
 use cohort_frontend::{Diagnostic, Sources};
 use melior::{Context, diagnostic::DiagnosticHandlerId, diagnostic::DiagnosticSeverity};
+
+use crate::sarif::{Finding, Level, Place};
 
 /// What a pass refuses in a program that the checker accepted is a mistake of the compiler.
 const INTERNAL: &str = "E0999";
@@ -36,11 +37,7 @@ impl Reporter {
             ) {
                 return true;
             }
-            let shown = translate(&diagnostic, &sources);
-            let mut stderr = std::io::stderr();
-            let color = stderr.is_terminal();
-            // Nothing can be done where stderr is gone.
-            let _ = cohort_frontend::render(&[shown], &sources, &mut stderr, color);
+            super::source::show(&[translate(&diagnostic, &sources)], &sources);
             true
         });
         Attached { context, id }
@@ -105,4 +102,43 @@ fn place(diagnostic: &melior::diagnostic::Diagnostic<'_>, sources: &Sources) -> 
         file,
         range: start..start + length,
     })
+}
+
+/// A diagnostic for a log of findings.
+pub fn finding(diagnostic: &Diagnostic, sources: &Sources) -> Finding {
+    let places = |is_primary: bool| {
+        let labels = diagnostic.labels.iter();
+        labels
+            .filter(|label| label.primary == is_primary)
+            .filter_map(|label| {
+                let point = |at| {
+                    sources.line_column(&Span {
+                        file: label.span.file,
+                        range: at..at,
+                    })
+                };
+                Some(Place {
+                    file: sources.get(label.span.file)?.name.clone(),
+                    start: point(label.span.range.start)?,
+                    end: point(label.span.range.end),
+                    message: (!label.message.is_empty()).then(|| label.message.clone()),
+                })
+            })
+            .collect()
+    };
+    let notes = diagnostic.notes.iter().map(String::as_str);
+    let sentences: Vec<&str> = std::iter::once(diagnostic.message.as_str())
+        .chain(notes)
+        .collect();
+    Finding {
+        rule: diagnostic.code.to_owned(),
+        level: match diagnostic.severity {
+            cohort_frontend::Severity::Error => Level::Error,
+            cohort_frontend::Severity::Warning => Level::Warning,
+        },
+        message: sentences.join("\n"),
+        places: places(true),
+        related: places(false),
+        properties: serde_json::Value::Null,
+    }
 }

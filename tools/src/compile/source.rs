@@ -169,7 +169,11 @@ pub fn report(diagnostics: &[Diagnostic], sources: &Sources) -> Stop {
     Stop::reported(USAGE)
 }
 
-fn show(diagnostics: &[Diagnostic], sources: &Sources) {
+/// The same of those that do not end the run.
+pub fn show(diagnostics: &[Diagnostic], sources: &Sources) {
+    for diagnostic in diagnostics {
+        crate::sarif::add(|| super::diagnostics::finding(diagnostic, sources));
+    }
     let mut stderr = std::io::stderr();
     let color = stderr.is_terminal();
     // Nothing can be done where stderr is gone.

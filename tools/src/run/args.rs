@@ -75,8 +75,8 @@ pub struct Arguments {
     /// Let each repetition begin with what those before it kept, in place of nothing
     #[arg(long, requires = "benchmark_repetitions")]
     pub benchmark_warm: bool,
-    /// Tell, a block, how it was batched, and where batching was lost, why and at what cost; as a
-    /// table or as JSON
+    /// Tell, a block, how it was batched, and where batching was lost, why and at what cost; as
+    /// tables, as JSON, or as a page with the source
     #[arg(
         long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
         default_missing_value = "text", conflicts_with_all = ["oracle", "verify_batch_invariance"]
@@ -85,6 +85,10 @@ pub struct Arguments {
     /// Where `--explain` writes, in place of stderr; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "explain")]
     pub explain_output: Option<PathBuf>,
+    /// Write what there is to say of the program, and of lost batching where `--explain` is given, as
+    /// SARIF 2.1.0
+    #[arg(long, value_name = "FILE", conflicts_with = "sandbox")]
+    pub sarif: Option<PathBuf>,
     /// Run the instances in N random compositions and orders and compare every bit with the first
     /// run; the report goes to the output in place of the results, exit code 1 on a difference
     #[arg(
@@ -142,6 +146,7 @@ impl Arguments {
             self.stats.as_ref().map(|path| ("--stats", path)),
             self.profile.as_ref().map(|path| ("--profile", path)),
             (self.explain_output.as_ref()).map(|path| ("--explain-output", path)),
+            self.sarif.as_ref().map(|path| ("--sarif", path)),
         ];
         let written = written.into_iter().chain(self.gradients.written());
         let read = [

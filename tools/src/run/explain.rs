@@ -1,4 +1,6 @@
-//! `batch-run --explain`: where batching was gained and lost, as text or JSON.
+//! `batch-run --explain`: where batching was gained and lost, as text, as JSON, or as a page.
+
+mod html;
 
 use std::fmt::Write;
 
@@ -7,17 +9,30 @@ use cohort_runtime::explain::{Block, Cause, Explanation, Loss, OperandModes};
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::exit::Stop;
+use crate::sarif::{self, Finding, Level, Place};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
     Json,
+    /// A page for a browser, with the source and what each line of it cost
+    Html,
+}
+
+/// A table, however it is shown.
+struct Sheet {
+    title: &'static str,
+    header: &'static [&'static str],
+    /// Columns of numbers.
+    numbers: std::ops::Range<usize>,
+    rows: Vec<Vec<String>>,
 }
 
 /// The whole explanation, with a line break at its end.
 pub fn render(explanation: &Explanation, format: Format) -> Result<String, Stop> {
     match format {
         Format::Text => Ok(text(explanation)),
+        Format::Html => Ok(html::page(explanation)),
         Format::Json => serde_json::to_string_pretty(explanation)
             .map(|json| json + "\n")
             .map_err(|error| Stop::usage(format!("cannot write the explanation: {error}"))),
@@ -26,24 +41,48 @@ pub fn render(explanation: &Explanation, format: Format) -> Result<String, Stop>
 
 fn text(explanation: &Explanation) -> String {
     let mut page = summary(explanation);
-    page += "\nBlocks, by time\n";
-    let mut blocks: Vec<&Block> = explanation.blocks.iter().collect();
-    blocks.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    page += &block_table(&blocks);
-    let ragged = ragged_table(&blocks);
-    if !ragged.is_empty() {
-        page += "\nCalls of differing length, and what padding them would add\n";
-        page += &ragged;
+    for sheet in sheets(explanation) {
+        // Writing to a string cannot fail.
+        let _ = write!(page, "\n{}\n{}\n", sheet.title, sheet.table());
     }
-    page += "\nOperands: launches in which an operand lay together, was one row, was gathered\n";
-    page += &operand_table(&blocks);
     if explanation.losses.is_empty() {
         page += "\nNo batching was lost.\n";
-    } else {
-        page += "\nWhere batching was lost, and what that costs at most\n";
-        page += &loss_table(&explanation.losses);
     }
     page
+}
+
+/// All tables that have rows, but that of operands, which may have none.
+fn sheets(explanation: &Explanation) -> Vec<Sheet> {
+    let mut blocks: Vec<&Block> = explanation.blocks.iter().collect();
+    blocks.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let mut sheets = vec![block_sheet(&blocks)];
+    sheets.extend(Some(ragged_sheet(&blocks)).filter(|sheet| !sheet.rows.is_empty()));
+    sheets.push(operand_sheet(&blocks));
+    sheets.extend((!explanation.losses.is_empty()).then(|| loss_sheet(&explanation.losses)));
+    sheets
+}
+
+impl Sheet {
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED);
+        table.set_header(self.header.to_vec());
+        for column in 0..self.header.len() {
+            if let Some(shown) = table.column_mut(column) {
+                shown.set_cell_alignment(match self.is_number(column) {
+                    true => CellAlignment::Right,
+                    false => CellAlignment::Left,
+                });
+            }
+        }
+        table.add_rows(&self.rows);
+        table
+    }
+
+    /// Whether a column has numbers.
+    fn is_number(&self, column: usize) -> bool {
+        self.numbers.contains(&column) || self.header[column] == "cost"
+    }
 }
 
 fn summary(explanation: &Explanation) -> String {
@@ -72,57 +111,46 @@ fn summary(explanation: &Explanation) -> String {
     text
 }
 
-fn block_table(blocks: &[&Block]) -> String {
-    let header = [
-        "block",
-        "place",
-        "time",
-        "share",
-        "launches",
-        "least",
-        "rows",
-        "rows a launch",
-    ];
-    let mut table = table(&header, 2);
-    for block in blocks {
-        table.add_row([
+fn block_sheet(blocks: &[&Block]) -> Sheet {
+    let row = |block: &&Block| {
+        vec![
             block.name.clone(),
             block.location.clone(),
             duration(block.seconds),
-            format!("{:.1} %", 100.0 * block.share),
+            percent(block.share),
             block.launches.to_string(),
             count_or_dash(block.fewest_launches),
             block.rows.to_string(),
             format!("{:.1}", block.mean_rows_per_launch),
-        ]);
+        ]
+    };
+    Sheet {
+        title: "Blocks, by time",
+        header: &[
+            "block",
+            "place",
+            "time",
+            "share",
+            "launches",
+            "least",
+            "rows",
+            "rows a launch",
+        ],
+        numbers: 2..8,
+        rows: blocks.iter().map(row).collect(),
     }
-    format!("{table}\n")
 }
 
 /// Blocks whose calls differ in length, and what padding to the longest call of each launch would
 /// add.
-fn ragged_table(blocks: &[&Block]) -> String {
-    let header = [
-        "block",
-        "place",
-        "calls",
-        "rows",
-        "rows if padded",
-        "padding of flops",
-        "padding of bytes",
-    ];
-    let mut table = table(&header, 2);
+fn ragged_sheet(blocks: &[&Block]) -> Sheet {
     let padding = |own: u64, padded: u64| match padded {
         0 => "-".to_owned(),
-        padded => format!("{:.1} %", 100.0 * (1.0 - own as f64 / padded as f64)),
+        padded => percent(1.0 - own as f64 / padded as f64),
     };
-    let mut is_empty = true;
-    for block in blocks {
-        let Some(work) = block.ragged else {
-            continue;
-        };
-        is_empty = false;
-        table.add_row([
+    let row = |block: &&Block| {
+        let work = block.ragged?;
+        Some(vec![
             block.name.clone(),
             block.location.clone(),
             work.calls.to_string(),
@@ -130,30 +158,31 @@ fn ragged_table(blocks: &[&Block]) -> String {
             work.dense_rows.to_string(),
             padding(work.flops, work.dense_flops),
             padding(work.bytes, work.dense_bytes),
-        ]);
-    }
-    match is_empty {
-        true => String::new(),
-        false => format!("{table}\n"),
+        ])
+    };
+    Sheet {
+        title: "Calls of differing length, and what padding them would add",
+        header: &[
+            "block",
+            "place",
+            "calls",
+            "rows",
+            "rows if padded",
+            "padding of flops",
+            "padding of bytes",
+        ],
+        numbers: 2..7,
+        rows: blocks.iter().filter_map(row).collect(),
     }
 }
 
-fn operand_table(blocks: &[&Block]) -> String {
-    let header = [
-        "block",
-        "place",
-        "operand",
-        "mode",
-        "contiguous",
-        "identical",
-        "gathered",
-    ];
-    let mut table = table(&header, 4);
+fn operand_sheet(blocks: &[&Block]) -> Sheet {
+    let mut rows = Vec::new();
     for block in blocks {
         let dashes = || [(); 3].map(|()| "-".to_owned());
         let shared =
             (!block.shared.is_empty()).then(|| (block.shared.join(", "), "shared", dashes()));
-        let rows = block.operands.iter().enumerate().map(|(index, operand)| {
+        let operands = block.operands.iter().enumerate().map(|(index, operand)| {
             let OperandModes { ty, modes, .. } = operand;
             let counts = [modes.contiguous, modes.identical, modes.gathered];
             let name = format!("{index}: {ty}");
@@ -162,63 +191,98 @@ fn operand_table(blocks: &[&Block]) -> String {
                 false => (name, "row", counts.map(|count| count.to_string())),
             }
         });
-        for (operand, mode, [contiguous, identical, gathered]) in shared.into_iter().chain(rows) {
-            table.add_row([
+        for (operand, mode, counts) in shared.into_iter().chain(operands) {
+            let mut row = vec![
                 block.name.clone(),
                 block.location.clone(),
                 operand,
                 mode.to_owned(),
-                contiguous,
-                identical,
-                gathered,
-            ]);
+            ];
+            row.extend(counts);
+            rows.push(row);
         }
     }
-    format!("{table}\n")
+    Sheet {
+        title: "Operands: launches in which an operand lay together, was one row, was gathered",
+        header: &[
+            "block",
+            "place",
+            "operand",
+            "mode",
+            "contiguous",
+            "identical",
+            "gathered",
+        ],
+        numbers: 4..7,
+        rows,
+    }
 }
 
-fn loss_table(losses: &[Loss]) -> String {
-    let header = ["cost", "cause", "place", "launches", "flops", "why"];
-    let mut table = table(&header, 3);
-    if let Some(why) = table.column_mut(5) {
-        why.set_cell_alignment(CellAlignment::Left);
-    }
-    if let Some(cost) = table.column_mut(0) {
-        cost.set_cell_alignment(CellAlignment::Right);
-    }
-    for loss in losses {
-        let cause = match loss.cause {
-            Cause::Decision => "decision",
-            Cause::Misalignment => "misalignment",
-            Cause::UnsharedMatrix => "unshared matrix",
-        };
+fn loss_sheet(losses: &[Loss]) -> Sheet {
+    let row = |loss: &Loss| {
         let place = match &loss.block {
             Some(block) => format!("{block}, {}", loss.location),
             None => loss.location.clone(),
         };
-        table.add_row([
+        vec![
             loss.seconds.map_or("?".to_owned(), duration),
-            cause.to_owned(),
+            cause(loss.cause).to_owned(),
             place,
             loss.launches.to_string(),
             loss.flops.to_string(),
             loss.why.clone(),
-        ]);
+        ]
+    };
+    Sheet {
+        title: "Where batching was lost, and what that costs at most",
+        header: &["cost", "cause", "place", "launches", "flops", "why"],
+        numbers: 3..5,
+        rows: losses.iter().map(row).collect(),
     }
-    format!("{table}\n")
 }
 
-/// A table whose columns from `first_number` on hold numbers.
-fn table(header: &[&str], first_number: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header.to_vec());
-    for column in first_number..header.len() {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+pub fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Decision => "decision",
+        Cause::Misalignment => "misalignment",
+        Cause::UnsharedMatrix => "unshared matrix",
     }
-    table
+}
+
+/// Adds a loss to the log of findings, if there is one.
+pub fn log(loss: &Loss) {
+    sarif::add(|| {
+        let place = place(&loss.location).map(|(file, line, column)| Place {
+            file: file.to_owned(),
+            start: (line, column),
+            end: None,
+            message: loss.block.clone(),
+        });
+        Finding {
+            rule: format!("lost-batching/{}", cause(loss.cause).replace(' ', "-")),
+            level: Level::Note,
+            message: loss.why.clone(),
+            places: place.into_iter().collect(),
+            related: Vec::new(),
+            properties: serde_json::json!({
+                "seconds": loss.seconds,
+                "launches": loss.launches,
+                "flops": loss.flops,
+            }),
+        }
+    });
+}
+
+/// File, line and column of a place.
+pub fn place(location: &str) -> Option<(&str, usize, usize)> {
+    let mut parts = location.rsplitn(3, ':');
+    let column = parts.next()?.parse().ok()?;
+    let line = parts.next()?.parse().ok()?;
+    Some((parts.next()?, line, column))
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", 100.0 * part)
 }
 
 fn count_or_dash(count: Option<u64>) -> String {

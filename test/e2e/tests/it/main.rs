@@ -16,6 +16,7 @@ mod edges;
 mod einsum;
 mod endings;
 mod error_order;
+mod explain;
 mod fork_join;
 mod goldens;
 mod gradients;
