@@ -122,17 +122,12 @@ impl Weights {
             let names = vec![param.name.clone()];
             return Source { stored, names };
         };
-        // Of those that are missing one will do.
-        let mut names = Vec::new();
-        for name in stored.names(&param.shape) {
-            let is_there = self.tensors.contains_key(&name);
-            names.push(name);
-            if !is_there {
-                break;
-            }
+        // Of more names than there are tensors one is missing, whatever the shape.
+        let most = self.tensors.len() + 1;
+        Source {
+            stored: Some(stored),
+            names: stored.names(&param.shape).take(most).collect(),
         }
-        let stored = Some(stored);
-        Source { stored, names }
     }
 
     pub fn shapes(&self) -> BTreeMap<String, WeightShape> {

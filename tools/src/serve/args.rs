@@ -52,6 +52,10 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=1 << 16)
     )]
     pub max_connections: u32,
+    /// How many seconds a client may take to send a body, and may stop reading an answer, before its
+    /// connection is closed
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    pub patience: Duration,
     /// How many seconds what is in flight may take after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     pub grace: Duration,

@@ -11,8 +11,6 @@ use tokio::time::timeout;
 
 use super::refusal::Refusal;
 
-/// A client that sends its body more slowly is not waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How much more of a body that is too long is read, so that its client sees why it is refused.
 const DRAINED: u64 = 256 << 20;
 /// What a permit stands for.
@@ -22,6 +20,8 @@ const UNIT: u64 = 1 << 10;
 pub struct Bodies {
     most: u64,
     room: Arc<Semaphore>,
+    /// A client that sends its body more slowly is not waited for.
+    patience: Duration,
 }
 
 /// A body with the room that it takes.
@@ -32,11 +32,12 @@ pub struct Body {
 
 impl Bodies {
     /// Of so many bytes each and together.
-    pub fn new(most: u64, together: u64) -> Bodies {
+    pub fn new(most: u64, together: u64, patience: Duration) -> Bodies {
         let units = usize::try_from(together.max(most).div_ceil(UNIT)).unwrap_or(usize::MAX);
         Bodies {
             most,
             room: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+            patience,
         }
     }
 
@@ -48,7 +49,7 @@ impl Bodies {
                 "the body did not come in time",
             )
         };
-        timeout(PATIENCE, self.read_all(body)).await.map_err(late)?
+        (timeout(self.patience, self.read_all(body)).await).map_err(late)?
     }
 
     async fn read_all(&self, mut body: Incoming) -> Result<Body, Refusal> {

@@ -55,7 +55,11 @@ impl Service {
             engine,
             name: arguments.name(),
             limits,
-            bodies: Bodies::new(arguments.max_body, arguments.max_queued_memory),
+            bodies: Bodies::new(
+                arguments.max_body,
+                arguments.max_queued_memory,
+                arguments.patience,
+            ),
             metrics,
             deadline: arguments.deadline,
             in_flight,

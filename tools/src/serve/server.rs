@@ -1,6 +1,7 @@
 //! Connections: taken while there is room, served, and ended in order.
 
 use std::io::Write;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 
 use super::args::Arguments;
 use super::routes::Service;
@@ -46,7 +48,8 @@ pub async fn run(
             };
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let connection = connections.watch(connection(service, stream));
+                    let connection = connection(service, stream, arguments.patience);
+                    let connection = connections.watch(connection);
                     tokio::spawn(async move {
                         // Whatever ends a connection is its client's affair.
                         let _ = connection.await;
@@ -85,8 +88,9 @@ pub async fn run(
 fn connection(
     service: &Arc<Service>,
     stream: TcpStream,
+    patience: Duration,
 ) -> http1::Connection<
-    TokioIo<TcpStream>,
+    TokioIo<Pin<Box<TimeoutStream<TcpStream>>>>,
     impl hyper::service::HttpService<
         hyper::body::Incoming,
         ResBody = http_body_util::Full<hyper::body::Bytes>,
@@ -96,6 +100,9 @@ fn connection(
 > {
     // Without it an answer waits for more that could go with it; nothing else depends on that.
     let _ = stream.set_nodelay(true);
+    // Who reads nothing of an answer would hold its memory, and a connection's place, for ever.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(patience));
     let service = service.clone();
     let answer = move |request| {
         let service = service.clone();
@@ -104,7 +111,7 @@ fn connection(
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .serve_connection(TokioIo::new(Box::pin(stream)), service_fn(answer))
 }
 
 /// Says on stdout where the server is, for whoever started it.

@@ -359,3 +359,28 @@ fn health_metrics_and_the_protocol_of_kserve() {
         );
     }
 }
+
+/// One connection is all there is, so whoever comes next waits until it is closed.
+#[test]
+fn a_client_that_never_reads_its_answer_makes_room_for_the_next() {
+    // More than the system takes for a socket.
+    let large = "fn main(x: f32[1]) -> f32[4000, 1000] { zeros([4000, 1000]) + x[0] }";
+    let server = Server::of_text(large, &["--max-connections", "1", "--patience", "1"]);
+    let mut deaf = server.client();
+    let body = br#"{"x": [0.5]}"#;
+    deaf.begin("POST", "/infer", "", body).expect("it is taken");
+    let health = server.client().get("/health").expect("an answer");
+    assert_eq!(health.status, 200);
+    // What it was sent before ends in the middle.
+    assert!(deaf.receive().is_err());
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let server = Server::of_text(COUNT, &["--patience", "1"]);
+    let mut slow = server.client();
+    let head = b"POST /infer HTTP/1.1\r\nhost: test\r\ncontent-length: 9\r\n\r\n{";
+    slow.send(head).expect("it is taken");
+    let late = slow.receive().expect("an answer");
+    assert_eq!((late.status, &*kind(&late)), (408, "body_timeout"));
+}
