@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The grammar for VS Code knows every word of the language, and its files are what VS Code reads.
+# The grammars for editors know every word of the language, and their files are what editors read.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 python3 - <<'PYTHON'
-import json, pathlib, re, sys
+import json, pathlib, re, sys, tomllib
 
 folder = pathlib.Path("editors/vscode")
 grammar = json.loads((folder / "syntaxes/cohort.tmLanguage.json").read_text())
@@ -45,6 +45,21 @@ check('import "a // b.coh"', '"a // b.coh"', "string")
 for entry in package["contributes"]["grammars"] + [{"path": package["main"]}]:
     if not (folder / entry["path"]).exists():
         failed.append(f"there is no {entry['path']}")
+tree = pathlib.Path("editors/tree-sitter-cohort")
+rules, query, parser = ((tree / name).read_text() for name in ("grammar.js", "queries/highlights.scm", "src/parser.c"))
+for word in words:
+    if f"'{word}'" not in rules:
+        failed.append(f"{word!r} is not in the grammar for tree-sitter")
+    # What is made of the grammar has it too: who changes the one makes the other anew.
+    if f'"{word}"' not in parser:
+        failed.append(f"{word!r} is not in the parser for tree-sitter: run `tree-sitter generate`")
+    if word not in ("true", "false", "phase") and f'"{word}"' not in query:
+        failed.append(f"{word!r} has no highlight for tree-sitter")
+helix = tomllib.loads(pathlib.Path("editors/helix/languages.toml").read_text())
+if [helix[kind][0]["name"] for kind in ("language", "grammar")] != ["cohort", "cohort"]:
+    failed.append("Helix has a language and its grammar")
+if json.loads((tree / "tree-sitter.json").read_text())["grammars"][0]["name"] != "cohort":
+    failed.append("the grammar for tree-sitter has another name")
 print(*failed, sep="\n", end="\n" if failed else "")
 print(f"{1 - bool(failed)} passed, {int(bool(failed))} failed")
 sys.exit(bool(failed))
