@@ -8,7 +8,7 @@ MINUTES ?= 1
 SEED ?=
 INSTANCES ?= 1000000
 
-.PHONY: all setup build runner wheel demo test test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint docs help
+.PHONY: all setup build runner wheel demo test test-ray test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint docs help
 
 all: build
 
@@ -32,6 +32,9 @@ demo: build ## Runs the TreeLSTM example, batched and unbatched
 
 test: build ## Runs every test and prints how many passed
 	@test/run-all.sh
+
+test-ray: build ## Tests the Python package under a local Ray, which it installs into an environment of its own
+	@test/ray.sh
 
 test-gpu: build runner ## Runs every model on the GPU, or on DEVICE=gpu-sim; says so where there is none
 	test/device/make-kit.sh target/device-kit

@@ -44,9 +44,9 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    # PyTorch is loaded by those who use it.
-    if name == "torch":
+    # PyTorch and Ray are loaded by those who use them.
+    if name in ("torch", "ray"):
         import importlib
 
-        return importlib.import_module("cohort.torch")
+        return importlib.import_module(f"cohort.{name}")
     raise AttributeError(f"module 'cohort' has no attribute {name!r}")
