@@ -4,8 +4,9 @@
 //! together ([`Kind`]). Of a tensor with several instance dims, elementwise work next to the latter
 //! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
 //! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
-//! a rank later, and so do what a product is made of another product's rows by and what reads each element
-//! of a product many times (a sort), as a kernel over calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
+//! a rank later, and so do what a product is made of another product's rows by, what reads each element
+//! of a product many times (a sort) and what makes several dims of one of a concatenation, as a kernel over
+//! calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
 //! rows is further cut into pieces that share nothing but what is made of lengths and constants alone, a
 //! mask for one, which each makes for itself.
 
@@ -27,6 +28,19 @@ fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
     };
     let is_long = |axis: &&usize| from.shape.get(**axis) != Some(&Some(1));
     name_of(operation) == "tensor.collapse_shape"
+        && reassociation(operation)
+            .iter()
+            .any(|group| group.iter().filter(is_long).count() > 1)
+}
+
+/// Whether a reshape makes several dims of one.
+fn splits_dim(operation: OperationRef<'_, '_>) -> bool {
+    let result = results_of(operation).first().copied();
+    let Some(to) = result.and_then(TensorType::of_value) else {
+        return false;
+    };
+    let is_long = |axis: &&usize| to.shape.get(**axis) != Some(&Some(1));
+    name_of(operation) == "tensor.expand_shape"
         && reassociation(operation)
             .iter()
             .any(|group| group.iter().filter(is_long).count() > 1)
@@ -291,6 +305,18 @@ impl<'c> Graph<'c> {
         found
     }
 
+    /// Whether each operation is a concatenation over calls, or what is made of one that is not stored.
+    fn of_concatenations(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in 0..found.len() {
+            let name = name_of(self.operations[number]);
+            let of_one = || self.uses[number].iter().any(|used| found[*used]);
+            found[number] = self.kinds[number] == Kind::Calls
+                && (name == "tensor.concat" || name != "linalg.reduce" && of_one());
+        }
+        found
+    }
+
     /// Whether each operation is a product over calls that is stored before another one is made of it:
     /// any but that of scores, which are more than what they are made of and of what is made of them.
     fn is_stored(&self, number: usize) -> bool {
@@ -311,6 +337,7 @@ impl<'c> Graph<'c> {
         let for_products = self.for_products();
         let for_reductions = self.for_reductions();
         let of_products = self.of_products();
+        let of_concatenations = self.of_concatenations();
         let is_apart = |used: usize, number: usize| {
             let is_joined = self.kinds[used] == Kind::Calls
                 && name_of(self.operations[used]) == "tensor.concat";
@@ -322,6 +349,8 @@ impl<'c> Graph<'c> {
                 || for_products[number] && self.is_stored(used)
                 || for_reductions[number] && is_joined
                 || is_repeated
+                // Neighbours along the new dims may lie in different parts of the concatenation.
+                || of_concatenations[used] && splits_dim(self.operations[number])
         };
         for number in 0..ranks.len() {
             for used in &self.uses[number] {

@@ -244,6 +244,21 @@ fn a_concatenation_becomes_one_of_any_length() {
 }
 
 #[test]
+fn concatenations_are_reshaped_across_their_parts() {
+    check(
+        "fn main(x: f32[2, n], y: f32[4, n], u: f32[m, n, 2], v: f32[m, n, 4])
+            -> (f32[6, 1, n], f32[2, 3, n], f32[2, 3, 3], f32[m, n, 2, 2], f32[_, _]) {
+          let z = concat(x, y, axis = 0);
+          let a = reshape(tanh(z), [2, 3, n]);
+          let b = reshape(concat(u, v, axis = 2), [m, n, 2, 3]);
+          (reshape(z, [6, 1, n]), a, a @ transpose(a), b @ transpose(b), sum(z, axis = 0) + z)
+        }",
+        &[],
+        false,
+    );
+}
+
+#[test]
 fn a_known_length_is_used_as_any_in_between() {
     check(
         "fn reversed(x: f32[3, n, 5]) -> f32[_, n, 5] { stack(map(range(3), |i| x[3 - 1 - i])) }

@@ -151,6 +151,10 @@ impl<'c> Reader<'c> {
             }
             let mut stride = 1;
             for dim in group.iter().rev() {
+                // There is no way along a dim of one entry.
+                if to.shape[*dim] == Size::Known(1) {
+                    continue;
+                }
                 linear = linear.plus(&Index::var(*dim).times(stride));
                 stride *= match to.shape[*dim] {
                     Size::Known(size) => size,
