@@ -5,6 +5,8 @@
 //! formats are collected, put in order, and written at the end ([`table`]).
 
 #[cfg(feature = "formats")]
+mod damage;
+#[cfg(feature = "formats")]
 mod footer;
 #[cfg(feature = "formats")]
 pub mod ipc;

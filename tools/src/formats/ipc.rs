@@ -1,21 +1,19 @@
 //! Arrow's IPC: a stream of messages, which a file has between a mark and an index.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::ArrowError;
 
+use super::damage::reading;
+
 /// What a file begins with, and the bytes to its stream.
 const MARK: &[u8] = b"ARROW1\0\0";
 
 /// The batches of a stream or of a file, each checked to the last value.
 pub fn decode(bytes: Buffer) -> Result<Vec<RecordBatch>, String> {
-    let damaged = |_| Err("it is damaged".to_owned());
-    // The decoder trusts what it reads in places.
-    catch_unwind(AssertUnwindSafe(|| decode_all(bytes))).unwrap_or_else(damaged)
+    reading(|| decode_all(bytes))?
 }
 
 fn decode_all(mut bytes: Buffer) -> Result<Vec<RecordBatch>, String> {

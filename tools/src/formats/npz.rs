@@ -34,6 +34,10 @@ type Arrays = BTreeMap<String, Array>;
 /// As many axes as NumPy's own arrays have; each is a list around another.
 const MOST_AXES: u64 = 64;
 
+/// Brackets within brackets of a header. NumPy's own have three; a reader may take twice as long with
+/// each more.
+const MOST_NESTED: usize = 8;
+
 /// Bytes that reading a file may take, whatever it says.
 fn room() -> u64 {
     cohort_runtime::memory::free_bytes().map_or(u64::MAX, |free| free / 4)
@@ -79,6 +83,9 @@ pub fn of_archive(manifest: &Manifest, bytes: &[u8]) -> Result<RecordBatch, Stri
 
 /// Reads an array.
 fn array(bytes: &[u8]) -> Result<Array, String> {
+    if is_nested(header(bytes)) {
+        return Err("its header nests too deeply".to_owned());
+    }
     let mut data = bytes;
     let file = NpyFile::new(&mut data).map_err(|error| error.to_string())?;
     let (shape, order, dtype) = (file.shape().to_vec(), file.order(), file.dtype());
@@ -138,6 +145,30 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
         }
     };
     Ok(Array { values, shape })
+}
+
+/// The header of an array, behind a mark, two bytes of version, and its length in two bytes or four; all
+/// of a file that is none.
+fn header(bytes: &[u8]) -> &[u8] {
+    let (begin, length) = match bytes {
+        [_, _, _, _, _, _, 1, _, a, b, ..] => (10, u32::from_le_bytes([*a, *b, 0, 0])),
+        [_, _, _, _, _, _, _, _, a, b, c, d, ..] => (12, u32::from_le_bytes([*a, *b, *c, *d])),
+        _ => (0, u32::MAX),
+    };
+    let rest = &bytes[begin..];
+    &rest[..rest.len().min(length as usize)]
+}
+
+fn is_nested(header: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    header.iter().any(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > MOST_NESTED
+    })
 }
 
 fn too_many_axes(count: u64) -> String {
@@ -366,6 +397,20 @@ mod tests {
         let arrays = [("x", values), ("x.shapes", shapes)];
         let mut arrays = arrays.map(|(name, array)| (name.to_owned(), array)).into();
         tensor(&mut arrays, "x")
+    }
+
+    #[test]
+    fn headers_nest_no_deeper_than_ones_of_numpy() {
+        let file = |header: &str| {
+            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+            bytes.extend((header.len() as u16).to_le_bytes());
+            [&bytes, header.as_bytes(), &[0; 4]].concat()
+        };
+        let plain = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
+        assert!(array(&file(plain)).is_ok());
+        let deep = plain.replace("1,", &"{".repeat(200));
+        let refused = array(&file(&deep)).err().expect("a header of brackets");
+        assert!(refused.contains("nests"), "{refused}");
     }
 
     #[test]

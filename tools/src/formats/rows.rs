@@ -1,6 +1,5 @@
 //! Rows of a file as instances.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -10,6 +9,7 @@ use cohort_runtime::feed::{Supplied, Supply};
 use cohort_runtime::input::{ArrowInstances, Builder, Inputs};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::damage::reading;
 use super::{Format, footer, ipc, npz};
 use crate::exit::Stop;
 
@@ -53,9 +53,8 @@ impl<'m> Rows<'m> {
 
     /// Goes to the next batch; whether there is one.
     fn advance(&mut self) -> Result<bool, Error> {
-        let damaged = || Some(Err("it is damaged".to_owned()));
-        let next = catch_unwind(AssertUnwindSafe(|| self.batches.next()));
-        let Some(batch) = next.unwrap_or_else(|_| damaged()) else {
+        let next = reading(|| self.batches.next());
+        let Some(batch) = next.unwrap_or_else(|damaged| Some(Err(damaged))) else {
             return Ok(false);
         };
         let instances =
@@ -83,9 +82,7 @@ fn batches(manifest: &Manifest, path: &Path, bytes: Vec<u8>) -> Result<Batches, 
                 let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))?;
                 builder.with_batch_size(ROWS).build()
             };
-            let opened = catch_unwind(AssertUnwindSafe(open));
-            let reader = opened.map_err(|_| "it is damaged".to_owned())?;
-            let reader = reader.map_err(|error| error.to_string())?;
+            let reader = reading(open)?.map_err(|error| error.to_string())?;
             Ok(Box::new(
                 reader.map(|batch| batch.map_err(|error| error.to_string())),
             ))

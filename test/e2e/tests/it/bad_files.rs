@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use cohort_e2e::weights::{Weights, weights_bytes};
-use cohort_e2e::{BatchRun, Model, Outcome};
+use cohort_e2e::{BatchRun, Model, Outcome, Rng};
 use cohort_oracle::{Data, Tensor};
 use tempfile::TempDir;
 
@@ -304,6 +304,7 @@ fn arrays_that_nest_without_end_are_refused() {
     let deep = npy(&format!("0, {}", "1, ".repeat(100_000)));
     for (name, bytes, told) in [
         ("x.npy", deep, "100001 axes"),
+        ("y.npy", npy(&format!("3, {}", "{".repeat(200))), "nests"),
         ("x.parquet", parquet(16_000), "levels"),
     ] {
         let path = folder.path().join(name);
@@ -315,4 +316,36 @@ fn arrays_that_nest_without_end_are_refused() {
             .expect_code(2)
             .expect_message(&[name, told]);
     }
+}
+
+/// Libraries panic where offsets in a file are wrong; that is told like other damage.
+#[test]
+fn a_damaged_arrow_file_is_told_in_one_line() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let text = fs::read_to_string(corpus.join("files.coh")).expect("the corpus");
+    let whole = fs::read(corpus.join("stream.arrow")).expect("the corpus");
+    let model = Model::from_text(&text, &[], &mut Rng::new(1));
+    let compiled = model.compile(&[]);
+    let folder = temporary();
+    let path = folder.path().join("x.arrow");
+    let mut damaged = 0;
+    for at in (0..whole.len() - 8).step_by(72) {
+        let mut bytes = whole.clone();
+        bytes[at..at + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+        fs::write(&path, bytes).expect("a writable folder");
+        let run = compiled.batch_run();
+        let outcome = run.arg("--input").arg(&path).run_as_given("");
+        assert!(
+            (0..=2).contains(&outcome.code),
+            "{at}: {}",
+            outcome.describe()
+        );
+        assert!(
+            !outcome.stderr.contains("panicked"),
+            "{at}: {}",
+            outcome.describe()
+        );
+        damaged += usize::from(outcome.stderr.contains("it is damaged"));
+    }
+    assert!(damaged > 0, "nothing was damaged so");
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Writes the files of arrays beside this one: instances of files.coh and array.coh. Needs pyarrow."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+HERE = Path(__file__).parent
+LENGTHS = [(2, 1), (0, 3), (3, 0), (1, 2)]
+# In postorder: Leaf 0, Pair 1, Empty 2.
+TREES = [[0], [0, 2, 1], [2], [0, 0, 1, 0, 1]]
+
+
+def instances():
+    """The arguments of each instance but its tree."""
+    rng = np.random.default_rng(1)
+    for k, (n, m) in enumerate(LENGTHS):
+        yield {
+            "a": np.float32(k / 2), "b": np.int32(7 - k), "c": k % 2 == 0,
+            "v": rng.random(3, np.float32), "x": rng.random((n, 2), np.float32),
+            "y": np.arange(n, dtype=np.int32), "z": rng.random((m, n), np.float32),
+            "l": np.arange(k, dtype=np.int32),
+        }
+
+
+def archive(path, save):
+    """NumPy's archive of all instances."""
+    every = list(instances())
+    arrays = {name: np.array([one[name] for one in every]) for name in "abcv"}
+    for name in "xyl":
+        arrays[name] = np.concatenate([one[name] for one in every])
+        arrays[name + ".offsets"] = np.cumsum([0] + [len(one[name]) for one in every])
+    arrays["z"] = np.concatenate([one["z"].ravel() for one in every])
+    arrays["z.shapes"] = np.array([one["z"].shape for one in every])
+    tags = [tag for tree in TREES for tag in tree]
+    arrays["t.tags"] = np.array(tags, np.uint8)
+    arrays["t.ends"] = np.cumsum([len(tree) for tree in TREES])
+    arrays["t.Leaf"] = np.arange(tags.count(0), dtype=np.int32)
+    arrays["t.Pair"] = np.arange(tags.count(1), dtype=np.float32)
+    arrays["id"] = np.arange(10, 10 + len(every))
+    save(path, **arrays)
+
+
+def table():
+    """A table of all instances: of a tree the constructors and fields of its nodes, in postorder."""
+    every = list(instances())
+    f32, i32 = pa.float32(), pa.int32()
+    types = {"a": f32, "b": i32, "c": pa.bool_(), "v": pa.list_(f32, 3), "x": pa.list_(pa.list_(f32, 2)),
+             "y": pa.list_(i32), "z": pa.large_list(pa.list_(f32)), "l": pa.list_(i32)}
+    columns = {name: pa.array([np.asarray(one[name]).tolist() for one in every], ty) for name, ty in types.items()}
+    trees = [{"tags": tree, "Leaf": [3] * tree.count(0), "Pair": [0.5] * tree.count(1)} for tree in TREES]
+    tree = pa.struct({"tags": pa.list_(pa.uint8()), "Leaf": pa.list_(i32), "Pair": pa.list_(f32)})
+    columns["t"] = pa.array(trees, tree)
+    columns["id"] = pa.array([f"r{number}" for number in range(len(every))])
+    return pa.table(columns)
+
+
+if __name__ == "__main__":
+    archive(HERE / "files.npz", np.savez)
+    archive(HERE / "packed.npz", np.savez_compressed)
+    np.save(HERE / "array.npy", np.arange(24, dtype=np.float32).reshape(4, 3, 2))
+    files = table()
+    with pa.OSFile(str(HERE / "files.arrow"), "wb") as file, pa.ipc.new_file(file, files.schema) as writer:
+        writer.write_table(files, max_chunksize=3)
+    with pa.OSFile(str(HERE / "stream.arrow"), "wb") as file, pa.ipc.new_stream(file, files.schema) as writer:
+        writer.write_table(files)
+    parquet.write_table(files, HERE / "files.parquet")
+    parquet.write_table(files, HERE / "plain.parquet", compression="none", use_dictionary=False, row_group_size=2)
