@@ -32,7 +32,7 @@ struct Arguments {
     /// What the inputs are made from; today's day without
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Only these classes of inputs; `programs` are random programs
+    /// Only these classes of inputs; `programs` are random programs, `chains` those of long chains
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     target: Vec<String>,
     /// Where to save what fails
@@ -125,15 +125,16 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
     let place = Place::new(&root, &tools);
     let is_wanted =
         |name: &str| arguments.target.is_empty() || arguments.target.iter().any(|t| t == name);
+    let kinds = programs::Kind::ALL.map(programs::Kind::name);
+    let known = [&NAMES[..], &kinds[..]].concat();
     let unknown = arguments
         .target
         .iter()
-        .find(|name| *name != programs::NAME && !NAMES.contains(&name.as_str()));
+        .find(|name| !known.contains(&name.as_str()));
     if let Some(name) = unknown {
-        let known = NAMES.join(", ");
         return Err(io::Error::other(format!(
-            "no target `{name}`; there are {known}, {}",
-            programs::NAME
+            "no target `{name}`; there are {}",
+            known.join(", ")
         )));
     }
     let mut targets = Vec::new();
@@ -143,7 +144,11 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
 
     let mut findings = Findings::new(&root.join(&arguments.findings));
     let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
-    let mut tried = programs::Counts::default();
+    let mut tried: BTreeMap<programs::Kind, programs::Counts> = programs::Kind::ALL
+        .into_iter()
+        .filter(|kind| is_wanted(kind.name()))
+        .map(|kind| (kind, programs::Counts::default()))
+        .collect();
     let budget = || Budget::new(arguments.shrink, Duration::from_secs(30));
     // The corpora are compiled by now.
     let end = Instant::now() + Duration::from_secs_f64(arguments.minutes.max(0.0) * 60.0);
@@ -170,18 +175,15 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
                 }
             }
         }
-        if is_wanted(programs::NAME) {
-            let rng = of_case(seed, programs::NAME, round, 0);
-            programs::try_one(rng, &tools, &mut tried, &mut findings, budget())?;
+        for (kind, counts) in &mut tried {
+            if round % kind.rounds() == 0 {
+                let rng = of_case(seed, kind.name(), round, 0);
+                programs::try_one(*kind, rng, &tools, counts, &mut findings, budget())?;
+            }
         }
         round += 1;
     }
-    Ok(report(
-        &counts,
-        &tried,
-        &findings,
-        is_wanted(programs::NAME),
-    ))
+    Ok(report(&counts, &tried, &findings))
 }
 
 /// Days since 1970: each day has inputs of its own.
@@ -239,9 +241,8 @@ fn save(
 /// Says what came of it; true if nothing was found.
 fn report(
     counts: &BTreeMap<&str, Counts>,
-    tried: &programs::Counts,
+    tried: &BTreeMap<programs::Kind, programs::Counts>,
     findings: &Findings,
-    has_programs: bool,
 ) -> bool {
     println!(
         "\nclass          inputs      runs    exit 0    exit 1    exit 2   slowest     memory  failures"
@@ -257,18 +258,15 @@ fn report(
             counts.found
         );
     }
-    if has_programs {
-        print!("{}", tried.describe());
+    for (kind, counts) in tried {
+        print!("{}", counts.describe(*kind));
     }
     if !findings.is_empty() {
         print!("\nfound:\n{}", findings.describe());
     }
-    let mut failed = counts.values().filter(|counts| counts.found > 0).count();
-    let mut all = counts.len();
-    if has_programs {
-        all += 1;
-        failed += usize::from(tried.failed > 0);
-    }
+    let failed = counts.values().filter(|counts| counts.found > 0).count()
+        + tried.values().filter(|counts| counts.failed > 0).count();
+    let all = counts.len() + tried.len();
     println!("\n{} passed, {failed} failed", all - failed);
     failed == 0
 }

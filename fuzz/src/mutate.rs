@@ -1,5 +1,6 @@
 //! Changes of an input that know its form: most still parse and go wrong further in.
 
+mod arrays;
 mod bytes;
 mod json;
 mod tokens;
@@ -25,6 +26,10 @@ pub enum Form {
     Weights,
     /// The object file of an artifact, in `model.cohort`, its checksums right.
     Object,
+    /// An array of NumPy.
+    Array,
+    /// An archive of such arrays.
+    Archive,
     Bytes,
 }
 
@@ -43,6 +48,8 @@ impl Form {
                 Form::Manifest => json::mutate_text(&changed, other, rng),
                 Form::Weights => weights::mutate(&changed, other, rng),
                 Form::Object => bytes::mutate_tables(&changed, rng),
+                Form::Array => arrays::mutate_npy(&changed, other, rng),
+                Form::Archive => arrays::mutate_npz(&changed, other, rng),
                 Form::Bytes => bytes::mutate(&changed, other, rng),
             };
         }

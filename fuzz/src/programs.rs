@@ -14,7 +14,7 @@ use std::io;
 
 use cohort_e2e::Rng;
 use cohort_e2e::instances::{Instances, Shape, Values};
-use cohort_e2e::programs::{LENGTHS, RandomProgram};
+use cohort_e2e::programs::{RandomProgram, chains};
 use cohort_e2e::weights::{random_weights, weights_bytes};
 use cohort_frontend::program::Program;
 use cohort_frontend::{Sources, check};
@@ -23,7 +23,40 @@ use cohort_tools::reduce::shrink::Budget;
 use crate::findings::Findings;
 use crate::targets::Tools;
 
-pub const NAME: &str = "programs";
+/// What programs are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Everything that there is.
+    Any,
+    /// Operations on tensors, one on the result of another.
+    Chains,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 2] = [Kind::Any, Kind::Chains];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Any => "programs",
+            Kind::Chains => "chains",
+        }
+    }
+
+    /// In one of how many rounds one is tried.
+    pub fn rounds(self) -> u64 {
+        match self {
+            Kind::Any => 1,
+            Kind::Chains => 4,
+        }
+    }
+
+    fn program(self, rng: &mut Rng) -> RandomProgram {
+        match self {
+            Kind::Any => RandomProgram::new(rng),
+            Kind::Chains => chains::program(rng),
+        }
+    }
+}
 
 /// Of how many programs that fail alike each is saved.
 const MOST_SAVED: u64 = 4;
@@ -40,10 +73,13 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, kind: Kind) -> String {
         let mut text = format!(
-            "\nprograms   {} tried, {} failed; {} runs compared\n",
-            self.tried, self.failed, self.comparisons
+            "\n{:10} {} tried, {} failed; {} runs compared\n",
+            kind.name(),
+            self.tried,
+            self.failed,
+            self.comparisons
         );
         for (name, count) in &self.traits {
             // Writing to a string cannot fail.
@@ -64,6 +100,7 @@ struct Failure {
 
 /// Makes up a program and tries it; one that fails is made smaller and saved.
 pub fn try_one(
+    kind: Kind,
     mut rng: Rng,
     tools: &Tools,
     counts: &mut Counts,
@@ -72,7 +109,7 @@ pub fn try_one(
 ) -> io::Result<()> {
     let data_seed = rng.bits();
     let mut recorded = rng.record();
-    let program = RandomProgram::new(&mut recorded);
+    let program = kind.program(&mut recorded);
     counts.tried += 1;
     for name in program.traits.names() {
         *counts.traits.entry(name).or_default() += 1;
@@ -81,11 +118,11 @@ pub fn try_one(
         return Ok(());
     };
     counts.failed += 1;
-    if findings.count(NAME, &failure.signature) > MOST_SAVED {
+    if findings.count(kind.name(), &failure.signature) > MOST_SAVED {
         return Ok(());
     }
     let again = |choices: &[u64]| {
-        let program = RandomProgram::new(&mut Rng::replay(choices.to_vec()));
+        let program = kind.program(&mut Rng::replay(choices.to_vec()));
         let failure = trial(&program, data_seed, tools, &mut 0).ok().flatten()?;
         Some((program, failure))
     };
@@ -103,9 +140,10 @@ pub fn try_one(
         .map(|(name, bytes)| (*name, &**bytes))
         .collect();
     let message = format!("{}\n{}", failure.signature, failure.details);
-    let folder = findings.save(NAME, &files, &failure.commands.join("\n"), &message)?;
+    let folder = findings.save(kind.name(), &files, &failure.commands.join("\n"), &message)?;
     println!(
-        "{NAME}: {}\n  saved in {}",
+        "{}: {}\n  saved in {}",
+        kind.name(),
         failure.signature,
         folder.display()
     );
@@ -158,7 +196,7 @@ fn typed(program: &RandomProgram) -> Result<Program, String> {
 
 fn instances(program: &RandomProgram, bound: &Program, rng: &mut Rng) -> Vec<String> {
     let mut instances = Instances::new(bound, 6);
-    instances.lengths_from(&LENGTHS);
+    instances.lengths_from(program.lengths);
     instances.values_from(Values {
         integers_at_bounds: program.traits.integers,
         extreme_floats: program.traits.extreme,

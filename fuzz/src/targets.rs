@@ -1,6 +1,7 @@
 //! The classes of inputs, and what each begins with: the repository's own examples and tests.
 
 mod artifacts;
+mod files;
 mod ir;
 mod source;
 
@@ -119,6 +120,8 @@ pub struct Target {
     pub name: &'static str,
     /// Cases in a round: more of what is quick.
     pub share: usize,
+    /// The first so many inputs are the corpus.
+    corpus: usize,
     /// Inputs that are changed: the corpus, and those changed ones that made a tool say something new.
     pool: Vec<Case>,
     heard: BTreeSet<String>,
@@ -129,8 +132,9 @@ const MOST_KEPT: usize = 2000;
 /// Longer inputs are not kept: they would grow from change to change.
 const MOST_BYTES_KEPT: usize = 1 << 16;
 
-pub const NAMES: [&str; 8] = [
-    "source", "compile", "ir", "json", "weights", "manifest", "object", "artifact",
+pub const NAMES: [&str; 12] = [
+    "source", "compile", "ir", "json", "npz", "npy", "arrow", "parquet", "weights", "manifest",
+    "object", "artifact",
 ];
 
 impl Target {
@@ -141,6 +145,10 @@ impl Target {
             "compile" => ("compile", 2, source::compiled(place)?),
             "ir" => ("ir", 16, ir::passes(place)?),
             "json" => ("json", 12, artifacts::instances(place)?),
+            "npz" => ("npz", 4, files::of(place, "npz")?),
+            "npy" => ("npy", 2, files::of(place, "npy")?),
+            "arrow" => ("arrow", 4, files::of(place, "arrow")?),
+            "parquet" => ("parquet", 4, files::of(place, "parquet")?),
             "weights" => ("weights", 12, artifacts::weights(place)?),
             "manifest" => ("manifest", 6, artifacts::manifests(place)?),
             "object" => ("object", 6, artifacts::objects(place)?),
@@ -155,6 +163,7 @@ impl Target {
         Ok(Target {
             name,
             share,
+            corpus: pool.len(),
             pool,
             heard: BTreeSet::new(),
         })
@@ -162,12 +171,18 @@ impl Target {
 
     /// The inputs as they are.
     pub fn corpus(&self) -> &[Case] {
-        &self.pool
+        &self.pool[..self.corpus]
     }
 
     /// A changed input.
     pub fn case(&self, rng: &mut Rng) -> Case {
-        let mut case = rng.pick(&self.pool).clone();
+        // What was refused is mostly refused again.
+        let from = if rng.one_in(2) {
+            self.corpus()
+        } else {
+            &self.pool
+        };
+        let mut case = rng.pick(from).clone();
         let original = case.bytes.clone();
         for _ in 0..50 {
             let other = &rng.pick(&self.pool).bytes;

@@ -13,6 +13,7 @@
 //! Choices that are 0 give the simplest form of everything, so a program is made smaller by making its
 //! choices smaller ([`Rng::replay`]).
 
+pub mod chains;
 mod control;
 mod scalars;
 mod structures;
@@ -69,6 +70,8 @@ impl Traits {
 pub struct RandomProgram {
     pub text: String,
     pub dims: Vec<(&'static str, u64)>,
+    /// What the instance dims are to be chosen from.
+    pub lengths: &'static [usize],
     pub traits: Traits,
 }
 
@@ -97,7 +100,12 @@ impl RandomProgram {
             names: 0,
         }
         .program();
-        RandomProgram { text, dims, traits }
+        RandomProgram {
+            text,
+            dims,
+            lengths: &LENGTHS,
+            traits,
+        }
     }
 }
 
