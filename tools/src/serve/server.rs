@@ -24,6 +24,9 @@ const HEAD: Duration = Duration::from_secs(30);
 /// How long to wait where no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A connection that ends when its client reads nothing for too long.
+type Socket = Pin<Box<TimeoutStream<TcpStream>>>;
+
 pub async fn listen(address: &str) -> Result<TcpListener, Stop> {
     let cannot = |error| Stop::usage(format!("cannot listen on {address}: {error}"));
     TcpListener::bind(address).await.map_err(cannot)
@@ -90,7 +93,7 @@ fn connection(
     stream: TcpStream,
     patience: Duration,
 ) -> http1::Connection<
-    TokioIo<Pin<Box<TimeoutStream<TcpStream>>>>,
+    TokioIo<Socket>,
     impl hyper::service::HttpService<
         hyper::body::Incoming,
         ResBody = http_body_util::Full<hyper::body::Bytes>,
