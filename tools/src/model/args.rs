@@ -340,10 +340,12 @@ impl ModelArguments {
 }
 
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    // The clock ends some day.
+    let possible = |seconds: &f64| *seconds > 0.0 && *seconds <= 1e9;
+    let seconds = text.parse().ok().filter(possible);
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "a number of seconds above 0".to_owned())
+        .ok_or_else(|| "a number of seconds above 0, a billion at the most".to_owned())
 }
 
 /// A number of bytes, with K, M or G for powers of 1024.

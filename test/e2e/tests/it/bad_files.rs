@@ -189,6 +189,9 @@ fn usage_errors_are_told_apart_from_failed_instances() {
         &["--threads", "-1"],
         &["--device", "abacus"],
         &["--max-depth", "x"],
+        // Further than the clock goes.
+        &["--max-seconds", "9223372036854775808"],
+        &["--max-run-seconds", "1e300"],
     ] {
         let outcome = model.batch_run().args(arguments).run(INPUT).expect_code(2);
         outcome.expect_message(&[arguments[0]]);
