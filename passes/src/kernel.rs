@@ -3,5 +3,6 @@
 
 pub mod calls;
 pub mod description;
+pub mod reference;
 pub mod row_products;
 pub(crate) mod rows;

@@ -19,6 +19,7 @@ mod indices;
 mod kept;
 mod kernel;
 mod launch;
+mod launched;
 mod lists;
 mod on_device;
 mod padded;
@@ -55,6 +56,7 @@ use indices::all_inside;
 use kept::KeptRows;
 use kernel::Kernel;
 use launch::{Flush, Placed};
+pub use launched::{Given, Inspector, Launched, ListOf};
 use lists::Lists;
 pub use on_device::Wanted;
 use pieces::Rule;
@@ -136,6 +138,7 @@ pub struct Executor {
     launches: Vec<Launches>,
     survey: Option<Box<Survey>>,
     profile: Option<Arc<Profile>>,
+    inspector: Option<Box<dyn Inspector>>,
     /// Where the kernels run, if not here.
     device: Option<Box<Runner>>,
     /// The spaces of rows that decide, if kernels run on a device.
@@ -220,6 +223,7 @@ impl Executor {
             launches,
             survey: None,
             profile: None,
+            inspector: None,
             device: None,
             deciding: Vec::new(),
         };
@@ -333,6 +337,11 @@ impl Executor {
     /// From now on every flush is looked at for an explanation.
     pub fn set_survey(&mut self, survey: Survey) {
         self.survey = Some(Box::new(survey));
+    }
+
+    /// Lets somebody look at every launch on the processor.
+    pub fn set_inspector(&mut self, inspector: Box<dyn Inspector>) {
+        self.inspector = Some(inspector);
     }
 
     pub fn survey(&self) -> Option<&Survey> {
@@ -587,6 +596,10 @@ impl Executor {
             copies: (!self.gather_fusion).then(|| self.copies.bytes_mut().as_mut_ptr()),
             end,
             profile: self.profile.as_deref(),
+            inspector: self
+                .inspector
+                .as_deref_mut()
+                .map(|inspector| inspector as _),
         };
         flush.run(&mut self.launches)
     }

@@ -19,7 +19,7 @@ use crate::code::Program;
 use crate::device::{self, Device};
 use crate::engine::{Engine, Report, Window};
 use crate::error::Error;
-use crate::execute::{Executor, Generation, Settings};
+use crate::execute::{Executor, Generation, Inspector, Settings};
 use crate::explain::{Explanation, Survey};
 use crate::failure::InstanceError;
 use crate::feed::{Chunks, Feed, Supplied, Supply};
@@ -373,6 +373,11 @@ impl Session {
     pub fn survey(&mut self) {
         let survey = Survey::new(self.program.manifest());
         self.executor.set_survey(survey);
+    }
+
+    /// From now on somebody sees each launch when it is over. Launches on a device are not seen.
+    pub fn inspect(&mut self, inspector: Box<dyn Inspector>) {
+        self.executor.set_inspector(inspector);
     }
 
     /// Explains the last run, whose statistics these are; `None` if it was not surveyed.

@@ -28,6 +28,9 @@ pub struct Entry<'a> {
     pub gives_loss: bool,
 }
 
+/// Sees the module at level 2, if it comes by there.
+pub type Look<'a> = &'a mut (dyn FnMut(&Context, &Module<'_>) -> Result<(), Stop> + Send);
+
 /// Compiles a function of a `.coh` program, or MLIR of any level, for this machine and for GPUs as well
 /// where the pipeline makes code for them.
 pub fn compile(
@@ -37,6 +40,7 @@ pub fn compile(
     dims: &Dims,
     pipeline: &pipeline::Options,
     gpu: &GpuCode,
+    look: Look<'_>,
 ) -> Result<cohort_runtime::Program, Stop> {
     let (manifest, code, device_code) = if is_coh(path) {
         let source = Source::check(path, bytes, entry.name)?;
@@ -49,12 +53,12 @@ pub fn compile(
         let context = cohort_dialects::new_context();
         let _handler = reporter.attach(&context);
         let mut module = source.lower(&context, &program)?;
-        to_code(&context, &mut module, Stage::Program, pipeline, gpu)?
+        to_code(&context, &mut module, Stage::Program, pipeline, gpu, look)?
     } else {
         let context = cohort_dialects::new_context();
         let mut module = module::parse(&context, path, bytes)?;
         let level = module::level(&module);
-        to_code(&context, &mut module, level, pipeline, gpu)?
+        to_code(&context, &mut module, level, pipeline, gpu, look)?
     };
     let program = cohort_runtime::Program::new(manifest, Box::new(code))
         .map_err(|error| Stop::usage(error.to_string()))?;
@@ -72,7 +76,13 @@ fn to_code(
     from: Stage,
     pipeline: &pipeline::Options,
     gpu: &GpuCode,
+    look: Look<'_>,
 ) -> Result<(Manifest, jit::Jit, Vec<DeviceCode>), Stop> {
+    if from <= Stage::Batched {
+        module::run_passes_upto(context, module, from, Stage::Batched, pipeline)?;
+        look(context, module)?;
+    }
+    let from = from.max(Stage::Batched);
     module::run_passes_upto(context, module, from, Stage::Target, pipeline)?;
     let device_code = gpu.take(context, module)?;
     module::run_passes(context, module, Stage::Target, pipeline)?;

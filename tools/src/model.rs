@@ -11,11 +11,13 @@ pub mod techniques;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(feature = "compiler")]
+use cohort_passes::kernel::reference::Reference;
 use cohort_runtime::artifact::TrustedKeys;
 use cohort_runtime::{Artifact, Error, Program, Weights};
 
 #[cfg(feature = "compiler")]
-use crate::compile::Entry;
+use crate::compile::{Entry, Look};
 use crate::exit::{Stop, stop};
 use args::ModelArguments;
 
@@ -40,6 +42,19 @@ impl Kind {
 
 /// Reads the program, checks that it may run, and compiles it unless it is compiled.
 pub fn load(arguments: &ModelArguments, weights: Option<Arc<Weights>>) -> Result<Program, Stop> {
+    match read(arguments)? {
+        Read::Compiled(program) => Ok(*program),
+        Read::Text(bytes) => compile(arguments, &bytes, weights),
+    }
+}
+
+/// A program's file.
+enum Read {
+    Compiled(Box<Program>),
+    Text(Vec<u8>),
+}
+
+fn read(arguments: &ModelArguments) -> Result<Read, Stop> {
     let path = &arguments.path;
     let kind = Kind::of(path);
     if kind == Kind::Ir && !arguments.allow_ir {
@@ -60,7 +75,8 @@ pub fn load(arguments: &ModelArguments, weights: Option<Arc<Weights>>) -> Result
         if let Some(keys) = &arguments.trust {
             check_signature(path, &bytes, keys)?;
         }
-        return Artifact::open(path, &bytes).map_err(stop);
+        let program = Artifact::open(path, &bytes).map_err(stop)?;
+        return Ok(Read::Compiled(Box::new(program)));
     }
     if Artifact::is_artifact(&bytes) {
         return Err(Stop::usage(format!(
@@ -74,7 +90,7 @@ pub fn load(arguments: &ModelArguments, weights: Option<Arc<Weights>>) -> Result
             path.display()
         )));
     }
-    compile(arguments, &bytes, weights)
+    Ok(Read::Text(bytes))
 }
 
 /// Refuses an artifact that was not signed with one of the keys in a file.
@@ -92,11 +108,56 @@ fn check_signature(path: &Path, bytes: &[u8], keys: &Path) -> Result<(), Stop> {
     })
 }
 
+/// The same, with what each kernel means at level 2.
+#[cfg(feature = "compiler")]
+pub fn load_with_reference(
+    arguments: &ModelArguments,
+    weights: Option<Arc<Weights>>,
+) -> Result<(Program, Reference), Stop> {
+    let path = arguments.path.display();
+    let Read::Text(bytes) = read(arguments)? else {
+        return Err(Stop::usage(format!(
+            "`--check-kernels` compares code with the program it was made of, and {path} is code alone; give \
+             the program"
+        )));
+    };
+    // Each function is to be that of one kernel.
+    let mut arguments = arguments.clone();
+    arguments.without.push("unify-kernels".to_owned());
+    let mut reference = None;
+    let program = compile_and_look(&arguments, &bytes, weights, &mut |context, module| {
+        let read = Reference::read(context, module);
+        reference = Some(read.map_err(|problem| {
+            Stop::usage(format!(
+                "internal error: the kernels cannot be read: {problem}"
+            ))
+        })?);
+        Ok(())
+    })?;
+    let reference = reference.ok_or_else(|| {
+        Stop::usage(format!(
+            "`--check-kernels` reads kernels at level 2, and {path} is below it; give the program, or IR of an \
+             earlier level"
+        ))
+    })?;
+    Ok((program, reference))
+}
+
 #[cfg(feature = "compiler")]
 fn compile(
     arguments: &ModelArguments,
     bytes: &[u8],
     weights: Option<Arc<Weights>>,
+) -> Result<Program, Stop> {
+    compile_and_look(arguments, bytes, weights, &mut |_, _| Ok(()))
+}
+
+#[cfg(feature = "compiler")]
+fn compile_and_look(
+    arguments: &ModelArguments,
+    bytes: &[u8],
+    weights: Option<Arc<Weights>>,
+    look: Look<'_>,
 ) -> Result<Program, Stop> {
     let dims = crate::compile::source::Dims::new(weights, &arguments.dims)?;
     let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
@@ -105,7 +166,7 @@ fn compile(
         name: arguments.entry(),
         gives_loss: arguments.gives_loss,
     };
-    on_large_stack(|| crate::compile::compile(path, bytes, entry, &dims, &pipeline, &gpu))
+    on_large_stack(|| crate::compile::compile(path, bytes, entry, &dims, &pipeline, &gpu, look))
 }
 
 /// Compiles the function `entry` of a `.coh` program, for the processor alone. Where it is differentiated
@@ -123,7 +184,8 @@ pub fn compile_source(
         name: entry,
         gives_loss: pipeline.gradients,
     };
-    on_large_stack(|| crate::compile::compile(path, bytes, entry, dims, pipeline, &gpu))
+    let look: Look<'_> = &mut |_, _| Ok(());
+    on_large_stack(|| crate::compile::compile(path, bytes, entry, dims, pipeline, &gpu, look))
 }
 
 /// MLIR's passes recurse over what they transform.

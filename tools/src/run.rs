@@ -5,6 +5,8 @@
 //! that does all of this and can do nothing else.
 
 mod args;
+#[cfg(feature = "compiler")]
+mod check_kernels;
 mod expect;
 mod explain;
 mod files;
@@ -27,6 +29,7 @@ use cohort_runtime::{Session, Stats, Weights, memory};
 
 use crate::exit::{FAILED, SUCCESS, Stop, stop};
 use crate::formats::Format;
+#[cfg(not(feature = "compiler"))]
 use crate::model;
 use crate::output::{Document, Lines};
 use crate::sarif::Log;
@@ -94,6 +97,9 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     };
     started("open", begin);
     let compiling = Instant::now();
+    #[cfg(feature = "compiler")]
+    let (program, reference) = check_kernels::load(arguments, weights.clone())?;
+    #[cfg(not(feature = "compiler"))]
     let program = model::load(&arguments.model, weights.clone())?;
     started("compile", compiling);
     let weights = weights.unwrap_or_else(|| Arc::new(Weights::none()));
@@ -132,6 +138,8 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     if config.gradients {
         session.ask(question).map_err(stop)?;
     }
+    #[cfg(feature = "compiler")]
+    let findings = check_kernels::attach(&mut session, reference, &weights, arguments.tolerance)?;
     for sentence in conversions {
         crate::exit::say(&format!("note: {sentence}"));
     }
@@ -204,6 +212,12 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         file.write(&bytes.map_err(|error| Stop::usage(error.to_string()))?)?;
     }
     summarise(arguments, stats.instances, stats.failed);
+    #[cfg(feature = "compiler")]
+    if let Some(findings) = findings
+        && !findings.judge(arguments.quiet)
+    {
+        return Ok(FAILED);
+    }
     if let Some(compared) = compared {
         return Ok(judge(arguments, &compared));
     }

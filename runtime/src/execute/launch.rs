@@ -15,6 +15,7 @@ use cohort_abi::manifest::{Operand, Unit};
 use cohort_abi::{KernelFn, OperandRef};
 
 use super::kernel::Kernel;
+use super::launched::{Inspector, Launched};
 use super::lists::Lists;
 use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
@@ -78,11 +79,13 @@ pub(super) struct Flush<'a> {
     /// When it is too late.
     pub end: Option<Instant>,
     pub profile: Option<&'a Profile>,
+    /// Who looks at each launch when it is over.
+    pub inspector: Option<&'a mut dyn Inspector>,
 }
 
 impl Flush<'_> {
     /// Counts in `launches`, which has an entry a kernel. When it is too late, the rest is not computed.
-    pub fn run(self, launches: &mut [Launches]) -> Result<(), Error> {
+    pub fn run(mut self, launches: &mut [Launches]) -> Result<(), Error> {
         let mut operands = Vec::new();
         let mut results = Vec::new();
         let mut before = Instant::now();
@@ -143,6 +146,17 @@ impl Flush<'_> {
                 }
             }
             let after = Instant::now();
+            if let Some(inspector) = self.inspector.as_deref_mut() {
+                inspector.launched(&Launched {
+                    number: placed.kernel as usize,
+                    kernel,
+                    operands: &operands,
+                    results: &results,
+                    bases: self.bases,
+                    entries: placed.entries,
+                    spans: tables.and_then(|tables| self.tables.spans(kernel, tables)),
+                });
+            }
             let work = tables.map(|tables| self.tables.work(tables));
             let rows = work.map_or(placed.rows, |(_, rows)| rows as u32);
             launches.add(rows, (after - before).as_nanos() as u64);

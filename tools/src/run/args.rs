@@ -20,7 +20,11 @@ use crate::output::{self, Named};
 /// run's time was over, with 2 when the command line, the program or the weights are wrong or the
 /// output cannot be written, and with 130 or 143 when it was interrupted.
 #[derive(Debug, Parser)]
-#[command(name = "batch-run", version)]
+#[command(
+    name = "batch-run",
+    version,
+    group = clap::ArgGroup::new("compares").multiple(true)
+)]
 pub struct Arguments {
     #[command(flatten)]
     pub model: ModelArguments,
@@ -107,13 +111,21 @@ pub struct Arguments {
     /// Compare the results with those of another run, such as one with `--oracle`, which a file
     /// holds; exit code 1 when they differ
     #[arg(
-        long, value_name = "FILE",
+        long, value_name = "FILE", group = "compares",
         conflicts_with_all = ["benchmark_repetitions", "verify_batch_invariance", "oracle"]
     )]
     pub expect: Option<PathBuf>,
-    /// How far numbers may be from those expected, as a part of the instance's largest number
+    /// Compute every launch again in f64, from its own operands, and name the first that is wrong, with
+    /// its row and what it read; slow. Exit code 1 when one is
     #[arg(
-        long, value_name = "PART", default_value = "1e-4", requires = "expect",
+        long, group = "compares",
+        conflicts_with_all = ["benchmark_repetitions", "verify_batch_invariance", "oracle", "sandbox"]
+    )]
+    pub check_kernels: bool,
+    /// How far numbers may be from those expected, as a part of the instance's largest number, or, with
+    /// `--check-kernels`, of the row's
+    #[arg(
+        long, value_name = "PART", default_value = "1e-4", requires = "compares",
         allow_negative_numbers = true, value_parser = parse_tolerance
     )]
     pub tolerance: f64,
@@ -213,6 +225,16 @@ impl Arguments {
         if self.oracle && !cfg!(feature = "compiler") {
             return Err(Stop::usage(
                 "`--oracle` needs a batch-run built with the compiler",
+            ));
+        }
+        if self.check_kernels && !cfg!(feature = "compiler") {
+            return Err(Stop::usage(
+                "`--check-kernels` needs a batch-run built with the compiler",
+            ));
+        }
+        if self.check_kernels && self.model.device != Device::Cpu {
+            return Err(Stop::usage(
+                "`--check-kernels` is for `--device cpu`: it reads operands where the processor has them",
             ));
         }
         if let (Some(_), Some(_)) = (&self.gradients.of_inputs, self.benchmark_repetitions) {

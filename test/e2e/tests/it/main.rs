@@ -7,6 +7,7 @@ mod backward;
 mod bad_files;
 mod bad_input;
 mod batch_train;
+mod check_kernels;
 mod compilations;
 mod cotangents;
 mod debug;

@@ -1,0 +1,292 @@
+//! Operations on numbers: `arith` and `math`.
+
+/// A number; truth values are 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    Float(f64),
+    Int(i64),
+}
+
+use Scalar::{Float, Int};
+
+impl Scalar {
+    pub fn float(self) -> f64 {
+        match self {
+            Float(number) => number,
+            Int(number) => number as f64,
+        }
+    }
+
+    pub fn int(self) -> i64 {
+        match self {
+            Float(number) => number as i64,
+            Int(number) => number,
+        }
+    }
+
+    /// The nearest number of f32.
+    pub fn rounded(self) -> Scalar {
+        match self {
+            Float(number) => Float(f64::from(number as f32)),
+            Int(number) => Int(number),
+        }
+    }
+
+    pub fn is_true(self) -> bool {
+        self.int() != 0
+    }
+}
+
+/// Bits of the first operand's elements, and of the result's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Widths {
+    pub from: u32,
+    pub to: u32,
+}
+
+/// An operation on the elements of its operands.
+pub type Operation = fn(&[Scalar], Widths) -> Scalar;
+
+/// What f32 can hold of a number.
+fn in_range(number: f64) -> f64 {
+    const LARGEST: f64 = f32::MAX as f64;
+    // Half of the least positive number of f32.
+    const LEAST: f64 = 7.006_492_321_624_085e-46;
+    if number.abs() > LARGEST {
+        return f64::INFINITY.copysign(number);
+    }
+    match number.abs() <= LEAST {
+        true => 0.0_f64.copysign(number),
+        false => number,
+    }
+}
+
+fn wrap(number: i64, bits: u32) -> i64 {
+    match bits {
+        1 => number & 1,
+        bits if bits < 64 => number << (64 - bits) >> (64 - bits),
+        _ => number,
+    }
+}
+
+fn unsigned(number: i64, bits: u32) -> u64 {
+    match bits {
+        bits if bits < 64 => number as u64 & ((1 << bits) - 1),
+        _ => number as u64,
+    }
+}
+
+/// A truth value as a signed number is -1.
+fn signed(number: i64, bits: u32) -> i64 {
+    match bits {
+        1 => -number,
+        _ => number,
+    }
+}
+
+/// What is divided by instead: 1 where the processor would trap, see `lower-kernels`.
+fn divisor(x: &[Scalar], bits: u32) -> i64 {
+    let least = wrap(1 << (bits.min(63) - 1), bits);
+    let traps = x[1].int() == 0 || x[0].int() == least && x[1].int() == -1;
+    if traps { 1 } else { x[1].int() }
+}
+
+/// A NaN where one is, as IEEE 754's maximum and minimum.
+fn either(x: &[Scalar], pick: fn(f64, f64) -> f64) -> f64 {
+    let (a, b) = (x[0].float(), x[1].float());
+    match a.is_nan() || b.is_nan() {
+        true => f64::NAN,
+        false => pick(a, b),
+    }
+}
+
+macro_rules! float {
+    (|$x:ident| $result:expr) => {
+        |$x: &[Scalar], _: Widths| Float(in_range($result))
+    };
+}
+
+macro_rules! float_of {
+    ($function:expr) => {
+        |x: &[Scalar], _: Widths| Float(in_range($function(x[0].float())))
+    };
+}
+
+macro_rules! int {
+    (|$x:ident, $widths:ident| $result:expr) => {
+        |$x: &[Scalar], $widths: Widths| Int(wrap($result, $widths.to))
+    };
+}
+
+macro_rules! truth {
+    (|$x:ident, $widths:ident| $result:expr) => {
+        |$x: &[Scalar], $widths: Widths| Int(i64::from($result))
+    };
+}
+
+/// The operation of a name; a comparison also has a predicate.
+pub fn operation(name: &str, predicate: Option<i64>) -> Option<Operation> {
+    Some(match name {
+        "arith.addf" => float!(|x| x[0].float() + x[1].float()),
+        "arith.subf" => float!(|x| x[0].float() - x[1].float()),
+        "arith.mulf" => float!(|x| x[0].float() * x[1].float()),
+        "arith.divf" => float!(|x| x[0].float() / x[1].float()),
+        "arith.remf" => float!(|x| x[0].float() % x[1].float()),
+        "arith.negf" => float!(|x| -x[0].float()),
+        "arith.maximumf" => float!(|x| either(x, f64::max)),
+        "arith.minimumf" => float!(|x| either(x, f64::min)),
+        "arith.maxnumf" => float!(|x| x[0].float().max(x[1].float())),
+        "arith.minnumf" => float!(|x| x[0].float().min(x[1].float())),
+        "math.fma" => float!(|x| x[0].float().mul_add(x[1].float(), x[2].float())),
+        "math.powf" => float!(|x| x[0].float().powf(x[1].float())),
+        "math.atan2" => float!(|x| x[0].float().atan2(x[1].float())),
+        "math.copysign" => float!(|x| x[0].float().copysign(x[1].float())),
+        "math.fpowi" => float!(|x| x[0].float().powi(x[1].int() as i32)),
+        "math.rsqrt" => float!(|x| 1.0 / x[0].float().sqrt()),
+        "math.absf" => float_of!(f64::abs),
+        "math.acos" => float_of!(f64::acos),
+        "math.asin" => float_of!(f64::asin),
+        "math.atan" => float_of!(f64::atan),
+        "math.cbrt" => float_of!(f64::cbrt),
+        "math.ceil" => float_of!(f64::ceil),
+        "math.cos" => float_of!(f64::cos),
+        "math.cosh" => float_of!(f64::cosh),
+        "math.erf" => float_of!(libm::erf),
+        "math.erfc" => float_of!(libm::erfc),
+        "math.exp" => float_of!(f64::exp),
+        "math.exp2" => float_of!(f64::exp2),
+        "math.expm1" => float_of!(f64::exp_m1),
+        "math.floor" => float_of!(f64::floor),
+        "math.log" => float_of!(f64::ln),
+        "math.log10" => float_of!(f64::log10),
+        "math.log1p" => float_of!(f64::ln_1p),
+        "math.log2" => float_of!(f64::log2),
+        "math.round" => float_of!(f64::round),
+        "math.roundeven" => float_of!(f64::round_ties_even),
+        "math.sin" => float_of!(f64::sin),
+        "math.sinh" => float_of!(f64::sinh),
+        "math.sqrt" => float_of!(f64::sqrt),
+        "math.tan" => float_of!(f64::tan),
+        "math.tanh" => float_of!(f64::tanh),
+        "math.trunc" => float_of!(f64::trunc),
+
+        "arith.addi" => int!(|x, w| x[0].int().wrapping_add(x[1].int())),
+        "arith.subi" => int!(|x, w| x[0].int().wrapping_sub(x[1].int())),
+        "arith.muli" => int!(|x, w| x[0].int().wrapping_mul(x[1].int())),
+        "arith.divsi" => int!(|x, w| x[0].int().wrapping_div(divisor(x, w.from))),
+        "arith.remsi" => int!(|x, w| x[0].int().wrapping_rem(divisor(x, w.from))),
+        "arith.divui" => {
+            int!(
+                |x, w| (unsigned(x[0].int(), w.from) / unsigned(divisor(x, w.from), w.from)) as i64
+            )
+        }
+        "arith.remui" => {
+            int!(
+                |x, w| (unsigned(x[0].int(), w.from) % unsigned(divisor(x, w.from), w.from)) as i64
+            )
+        }
+        "arith.andi" => int!(|x, w| x[0].int() & x[1].int()),
+        "arith.ori" => int!(|x, w| x[0].int() | x[1].int()),
+        "arith.xori" => int!(|x, w| x[0].int() ^ x[1].int()),
+        "arith.shli" => int!(|x, w| x[0].int().wrapping_shl(x[1].int() as u32)),
+        "arith.shrsi" => int!(|x, w| x[0].int().wrapping_shr(x[1].int() as u32)),
+        "arith.shrui" => {
+            int!(|x, w| unsigned(x[0].int(), w.from).wrapping_shr(x[1].int() as u32) as i64)
+        }
+        "arith.maxsi" => int!(|x, w| x[0].int().max(x[1].int())),
+        "arith.minsi" => int!(|x, w| x[0].int().min(x[1].int())),
+        "arith.maxui" => {
+            int!(|x, w| unsigned(x[0].int(), w.from).max(unsigned(x[1].int(), w.from)) as i64)
+        }
+        "arith.minui" => {
+            int!(|x, w| unsigned(x[0].int(), w.from).min(unsigned(x[1].int(), w.from)) as i64)
+        }
+        "math.absi" => int!(|x, w| x[0].int().wrapping_abs()),
+        "math.ipowi" => int!(|x, w| power(x[0].int(), x[1].int(), w.to)),
+
+        "arith.sitofp" => float!(|x| x[0].float()),
+        "arith.uitofp" => |x, w| Float(unsigned(x[0].int(), w.from) as f64),
+        "arith.fptosi" => int!(|x, w| match w.to {
+            32 => i64::from(x[0].float() as i32),
+            _ => x[0].float() as i64,
+        }),
+        "arith.fptoui" => int!(|x, w| match w.to {
+            32 => i64::from(x[0].float() as u32),
+            _ => x[0].float() as u64 as i64,
+        }),
+        "arith.extsi" => int!(|x, w| signed(x[0].int(), w.from)),
+        "arith.extui" | "arith.index_castui" => int!(|x, w| unsigned(x[0].int(), w.from) as i64),
+        "arith.trunci" | "arith.index_cast" => int!(|x, w| x[0].int()),
+        "arith.bitcast" => |x, _| match x[0] {
+            Float(number) => Int(i64::from((number as f32).to_bits() as i32)),
+            Int(bits) => Float(f64::from(f32::from_bits(bits as u32))),
+        },
+        "arith.select" => |x, _| if x[0].is_true() { x[1] } else { x[2] },
+        "arith.cmpi" => compare_integers(predicate?)?,
+        "arith.cmpf" => compare_floats(predicate?)?,
+        _ => return None,
+    })
+}
+
+/// A power that wraps; a negative exponent is one of `1 / base`, 0 but for 1 and -1.
+fn power(base: i64, exponent: i64, bits: u32) -> i64 {
+    match (base, exponent) {
+        (1, _) => 1,
+        (-1, exponent) => 1 - 2 * (exponent & 1),
+        (_, ..0) => 0,
+        (base, exponent) => {
+            let (mut result, mut square, mut left) = (1_i64, base, exponent);
+            while left > 0 {
+                if left & 1 == 1 {
+                    result = wrap(result.wrapping_mul(square), bits);
+                }
+                square = wrap(square.wrapping_mul(square), bits);
+                left >>= 1;
+            }
+            result
+        }
+    }
+}
+
+/// By the number of a predicate of `arith.cmpi`.
+fn compare_integers(predicate: i64) -> Option<Operation> {
+    Some(match predicate {
+        0 => truth!(|x, _w| x[0].int() == x[1].int()),
+        1 => truth!(|x, _w| x[0].int() != x[1].int()),
+        2 => truth!(|x, w| signed(x[0].int(), w.from) < signed(x[1].int(), w.from)),
+        3 => truth!(|x, w| signed(x[0].int(), w.from) <= signed(x[1].int(), w.from)),
+        4 => truth!(|x, w| signed(x[0].int(), w.from) > signed(x[1].int(), w.from)),
+        5 => truth!(|x, w| signed(x[0].int(), w.from) >= signed(x[1].int(), w.from)),
+        6 => truth!(|x, w| unsigned(x[0].int(), w.from) < unsigned(x[1].int(), w.from)),
+        7 => truth!(|x, w| unsigned(x[0].int(), w.from) <= unsigned(x[1].int(), w.from)),
+        8 => truth!(|x, w| unsigned(x[0].int(), w.from) > unsigned(x[1].int(), w.from)),
+        9 => truth!(|x, w| unsigned(x[0].int(), w.from) >= unsigned(x[1].int(), w.from)),
+        _ => return None,
+    })
+}
+
+/// By the number of a predicate of `arith.cmpf`: the ordered ones, then those that a NaN also meets.
+fn compare_floats(predicate: i64) -> Option<Operation> {
+    fn is_nan(x: &[Scalar]) -> bool {
+        x[0].float().is_nan() || x[1].float().is_nan()
+    }
+    Some(match predicate {
+        0 => truth!(|_x, _w| false),
+        1 => truth!(|x, _w| x[0].float() == x[1].float()),
+        2 => truth!(|x, _w| x[0].float() > x[1].float()),
+        3 => truth!(|x, _w| x[0].float() >= x[1].float()),
+        4 => truth!(|x, _w| x[0].float() < x[1].float()),
+        5 => truth!(|x, _w| x[0].float() <= x[1].float()),
+        6 => truth!(|x, _w| !is_nan(x) && x[0].float() != x[1].float()),
+        7 => truth!(|x, _w| !is_nan(x)),
+        8 => truth!(|x, _w| is_nan(x) || x[0].float() == x[1].float()),
+        9 => truth!(|x, _w| is_nan(x) || x[0].float() > x[1].float()),
+        10 => truth!(|x, _w| is_nan(x) || x[0].float() >= x[1].float()),
+        11 => truth!(|x, _w| is_nan(x) || x[0].float() < x[1].float()),
+        12 => truth!(|x, _w| is_nan(x) || x[0].float() <= x[1].float()),
+        13 => truth!(|x, _w| x[0].float() != x[1].float()),
+        14 => truth!(|x, _w| is_nan(x)),
+        15 => truth!(|_x, _w| true),
+        _ => return None,
+    })
+}
