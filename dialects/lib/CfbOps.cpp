@@ -541,6 +541,11 @@ static bool isLengthTable(Type type) {
   return tensor && tensor.getRank() == 1 && tensor.getElementType().isIndex();
 }
 
+/// Whether a symbol is what a kernel becomes below level 2.
+static bool isLowered(Operation *symbol) {
+  return symbol->hasAttr("cfb.kernel") || symbol->getName().getStringRef() == "ragged.kernel";
+}
+
 /// The constraints of kernels on tensors whose lengths differ.
 static LogicalResult verifyDims(KernelOp kernel) {
   Attribute unit = kernel->getAttr("unit"), rows = kernel->getAttr("rows");
@@ -650,7 +655,7 @@ LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
   Operation *symbol = symbols.lookupNearestSymbolFrom(*this, getKernelAttr());
   auto kernel = dyn_cast_or_null<KernelOp>(symbol);
   if (!kernel) {
-    if (symbol && symbol->hasAttr("cfb.kernel"))
+    if (symbol && isLowered(symbol))
       return success();
     return emitOpError() << "cfb_record_c1: " << getKernelAttr() << " is not a kernel";
   }
@@ -703,7 +708,7 @@ static LogicalResult verifyComputed(Operation *global, Attribute value) {
   Operation *symbol = name ? SymbolTable::lookupNearestSymbolFrom(global, name) : nullptr;
   auto kernel = dyn_cast_or_null<KernelOp>(symbol);
   if (!kernel) {
-    if (symbol && symbol->hasAttr("cfb.kernel"))
+    if (symbol && isLowered(symbol))
       return success();
     return global->emitOpError() << "cfb_computed_c2: " << value << " is not a kernel";
   }

@@ -23,6 +23,17 @@
 #define GET_ATTRDEF_CLASSES
 #include "ragged/RaggedAttrs.h.inc"
 
+namespace cohort::ragged {
+
+/// A memref of elements whose first dim alone is dynamic; one of static shape.
+bool isRowMemory(mlir::Type type);
+bool isSharedMemory(mlir::Type type);
+
+/// The type of the elements of a memref.
+mlir::Type getElement(mlir::Type memory);
+
+} // namespace cohort::ragged
+
 #define GET_OP_CLASSES
 #include "ragged/RaggedOps.h.inc"
 

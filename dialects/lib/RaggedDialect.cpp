@@ -7,6 +7,7 @@
 #include "mlir/CAPI/Support.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -33,6 +34,15 @@ struct RaggedInlinerInterface : public DialectInlinerInterface {
   bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final { return true; }
 };
 
+/// Constants that folding finds stay in the stage that uses them.
+struct RaggedFoldInterface : public DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+
+  bool shouldMaterializeInto(Region *region) const final {
+    return isa<NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp>(region->getParentOp());
+  }
+};
+
 } // namespace
 
 void RaggedDialect::initialize() {
@@ -44,7 +54,7 @@ void RaggedDialect::initialize() {
 #define GET_OP_LIST
 #include "ragged/RaggedOps.cpp.inc"
       >();
-  addInterfaces<RaggedInlinerInterface>();
+  addInterfaces<RaggedFoldInterface, RaggedInlinerInterface>();
 }
 
 //===----------------------------------------------------------------------===//

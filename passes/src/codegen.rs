@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub(crate) mod emit;
+pub(crate) mod generic_body;
 pub mod gpu;
 pub mod lower_control;
 pub(crate) mod powers;

@@ -11,7 +11,7 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use crate::codegen::cpu::{lower_kernels, unify_kernels};
+use crate::codegen::cpu::{lower_kernels, plan_kernels, unify_kernels};
 use crate::codegen::gpu::{
     lower_gpu_to_host, lower_kernels_to_gpu, round_products_bf16, round_products_tf32,
 };
@@ -67,6 +67,7 @@ pub const PASSES: &[PassInfo] = &[
     round_products_tf32::PASS,
     round_products_bf16::PASS,
     lower_kernels_to_gpu::PASS,
+    plan_kernels::PASS,
     lower_kernels::PASS,
     unify_kernels::PASS,
     lower_control::PASS,
@@ -90,6 +91,8 @@ pub enum Stage {
     Blocks,
     /// Level 2: batched kernels and the control program.
     Batched,
+    /// The loop level: row-wise kernels as loops over memory.
+    Loops,
     /// Level 3: loops, vectors and calls of the ABI.
     Target,
     /// Level 3 in the `llvm` dialect alone.
@@ -250,10 +253,14 @@ const TO_BATCHED: &[Step] = &[
     ),
 ];
 
-const TO_TARGET: &[Step] = &[
+const TO_LOOPS: &[Step] = &[
     Step::In(Precision::Tf32, round_products_tf32::PASS),
     Step::In(Precision::Bf16, round_products_bf16::PASS),
     Step::Gpu(lower_kernels_to_gpu::PASS),
+    Step::Ours(plan_kernels::PASS),
+];
+
+const TO_TARGET: &[Step] = &[
     Step::Ours(lower_kernels::PASS),
     Step::Optional(
         unify_kernels::PASS,
@@ -275,13 +282,20 @@ pub fn steps(stage: Stage) -> &'static [Step] {
         Stage::Program => &[],
         Stage::Blocks => TO_BLOCKS,
         Stage::Batched => TO_BATCHED,
+        Stage::Loops => TO_LOOPS,
         Stage::Target => TO_TARGET,
         Stage::Llvm => TO_LLVM,
     }
 }
 
 /// The stages above level 0, in order.
-pub const STAGES: [Stage; 4] = [Stage::Blocks, Stage::Batched, Stage::Target, Stage::Llvm];
+pub const STAGES: [Stage; 5] = [
+    Stage::Blocks,
+    Stage::Batched,
+    Stage::Loops,
+    Stage::Target,
+    Stage::Llvm,
+];
 
 /// The passes that can be left out, each with what is lost without it.
 pub fn optional() -> impl Iterator<Item = (&'static str, &'static str)> {

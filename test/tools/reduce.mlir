@@ -1,7 +1,7 @@
 // IR is made small by MLIR's reducer, which knows our dialects, and then as text.
-// RUN: %batch-reduce %s --check "%batch-opt --lower-kernels {} -o - | grep -q @twice" -o %t.mlir --quiet
+// RUN: %batch-reduce %s --check "%batch-opt --plan-kernels --lower-kernels {} -o - | grep -q @twice" -o %t.mlir --quiet
 // RUN: %FileCheck %s < %t.mlir
-// RUN: %batch-opt --lower-kernels %t.mlir | grep @twice
+// RUN: %batch-opt --plan-kernels --lower-kernels %t.mlir | grep @twice
 
 // CHECK-NOT: @once
 // CHECK: cfb.kernel @twice

@@ -36,7 +36,7 @@ struct Options {
                                     llvm::cl::cat(category)};
   llvm::cl::opt<std::string> emit{
       "emit",
-      llvm::cl::desc("Stop at a level and print it: ast, program, blocks, batched, target, llvm, "
+      llvm::cl::desc("Stop at a level and print it: ast, program, blocks, batched, loops, target, llvm, "
                      "object, ptx, cubin or artifact"),
       llvm::cl::value_desc("level"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> inputFormat{

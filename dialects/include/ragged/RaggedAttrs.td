@@ -111,4 +111,14 @@ def Ragged_OrderAttr : EnumAttr<Ragged_Dialect, Ragged_Order, "order"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Ragged_OperandKind : I32EnumAttr<"OperandKind", "how a kernel takes an operand", [
+    I32EnumAttrCase<"row", 0>,
+    I32EnumAttrCase<"list", 1>,
+    I32EnumAttrCase<"scalar", 2>,
+    I32EnumAttrCase<"length", 3>,
+    I32EnumAttrCase<"expanded", 4>,
+    I32EnumAttrCase<"stacked", 5>]> {
+  let cppNamespace = "::cohort::ragged";
+}
+
 #endif // COHORT_RAGGED_ATTRS_TD

@@ -8,5 +8,6 @@ include "ragged/RaggedAttrs.td"
 include "ragged/RaggedPreludeOps.td"
 include "ragged/RaggedStorageOps.td"
 include "ragged/RaggedLoopOps.td"
+include "ragged/RaggedKernelOps.td"
 
 #endif // COHORT_RAGGED_OPS_TD

@@ -82,9 +82,10 @@ def Ragged_PreludeOp : Ragged_Op<"prelude", [
 }
 
 def Ragged_YieldOp : Ragged_Op<"yield", [Pure, ReturnLike, Terminator]> {
-  let summary = "ends the region of a prelude or of a loop";
+  let summary = "ends the region of a prelude, of a loop or of a stage";
   let description = [{
-    - `ragged_yield_c1`: it is in a `ragged.prelude`, a `ragged.for` or a `ragged.forall`.
+    - `ragged_yield_c1`: it is in a `ragged.prelude`, a `ragged.for`, a `ragged.forall` or a stage of a
+      `ragged.kernel`.
 
     ```mlir
     ragged.yield %sum : f32

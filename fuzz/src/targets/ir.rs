@@ -22,7 +22,7 @@ pub fn passes(place: &Place) -> io::Result<Vec<Case>> {
             cases.extend(text.split("// -----").map(cut));
         }
     }
-    for level in ["program", "blocks", "batched", "target"] {
+    for level in ["program", "blocks", "batched", "loops", "target"] {
         for source in ["treegru", "encoder", "act"] {
             let source = place.root.join(format!("examples/{source}/{source}.coh"));
             let weights = source.with_file_name("weights.safetensors");

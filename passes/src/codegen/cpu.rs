@@ -2,4 +2,5 @@
 
 pub(crate) mod lower_calls;
 pub mod lower_kernels;
+pub mod plan_kernels;
 pub mod unify_kernels;

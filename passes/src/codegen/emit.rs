@@ -370,12 +370,16 @@ impl<'c> Emitter<'c> {
 
     /// The operation of the same name and attributes on other values; marks of ours stay behind.
     pub fn copy(&self, op: OperationRef<'c, 'c>, inputs: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
-        let b = self.b.at(op.location());
-        let name = name_of(op);
-        if name == powers::POWER {
-            return powers::power(&b, inputs[0], inputs[1]);
+        if name_of(op) == powers::POWER {
+            return powers::power(&self.b.at(op.location()), inputs[0], inputs[1]);
         }
-        let copy = b.op(&name, inputs, &[ty], &[], vec![]);
+        self.repeat(op, inputs, ty)
+    }
+
+    /// The same, of powers too, which [`Self::copy`] writes out.
+    pub fn repeat(&self, op: OperationRef<'c, 'c>, inputs: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
+        let b = self.b.at(op.location());
+        let copy = b.op(&name_of(op), inputs, &[ty], &[], vec![]);
         for (name, attribute) in op.attributes() {
             let name = name.as_string_ref().as_str().unwrap_or_default();
             if !name.starts_with("cfb.") {

@@ -8,7 +8,10 @@ use cohort_dialects::builder::{extend_op, name_of};
 use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
 use cohort_passes::level2::{accumulate_products, bound_masks, online_folds};
 use cohort_passes::support::ir::{erase, top_level};
-use cohort_passes::{codegen::cpu::lower_kernels, pass, pipeline};
+use cohort_passes::{
+    codegen::cpu::{lower_kernels, plan_kernels},
+    pass, pipeline,
+};
 use cohort_runtime::late::cohort_late;
 use cohort_runtime::rounding;
 use melior::{
@@ -85,6 +88,7 @@ impl Jit {
             accumulate_products::PASS,
             online_folds::PASS,
             bound_masks::PASS,
+            plan_kernels::PASS,
             lower_kernels::PASS,
         ];
         let lowered = lower(&context, text, &passes).expect("the kernels lower");

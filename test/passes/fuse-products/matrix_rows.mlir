@@ -1,7 +1,7 @@
 // Products of all rows of a matrix are fused on the collapsed rows, and every part is given its
 // matrix shape back as before; the kernel lowers.
 // RUN: %batch-opt %s --fuse-products --canonicalize | %FileCheck %s
-// RUN: %batch-opt %s --fuse-products --canonicalize --lower-kernels | %FileCheck %s --check-prefix=ONE
+// RUN: %batch-opt %s --fuse-products --canonicalize --plan-kernels --lower-kernels | %FileCheck %s --check-prefix=ONE
 
 ml_program.global private @wq(#ml_program.extern<tensor<2x4xf32>>) : tensor<2x4xf32>
 ml_program.global private @wk(#ml_program.extern<tensor<2x3xf32>>) : tensor<2x3xf32>

@@ -1,8 +1,8 @@
 // A kernel over rows is launched over the rows of all calls at once, and its description says so; without
 // the pass each call's rows are a range of their own.
 // RUN: %batch-opt %s --fuse-rows | %FileCheck %s
-// RUN: %batch-opt %s --fuse-rows --lower-kernels | %FileCheck --check-prefix=FUSED %s
-// RUN: %batch-opt %s --lower-kernels | %FileCheck --check-prefix=APART %s
+// RUN: %batch-opt %s --fuse-rows --plan-kernels --lower-kernels | %FileCheck --check-prefix=FUSED %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck --check-prefix=APART %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

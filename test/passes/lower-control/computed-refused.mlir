@@ -1,5 +1,5 @@
 // Weights are computed in the order of their declarations, by kernels that nothing records.
-// RUN: %batch-opt %s --split-input-file --verify-diagnostics --lower-kernels --lower-control -o /dev/null
+// RUN: %batch-opt %s --split-input-file --verify-diagnostics --plan-kernels --lower-kernels --lower-control -o /dev/null
 
 // expected-error@+1 {{computed from a weight that is computed later}}
 ml_program.global private @a(#ml_program.extern<tensor<4xf32>>) : tensor<4xf32> {cfb.computed = @of_b}

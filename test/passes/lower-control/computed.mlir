@@ -1,6 +1,6 @@
 // A weight that is computed is listed behind the parameters, with its kernel, and is numbered after
 // them where kernels and sources name it.
-// RUN: %batch-opt %s --lower-kernels --lower-control | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels --lower-control | %FileCheck %s
 
 // CHECK: \22params\22:[{\22name\22:\22w\22,\22elem\22:\22f32\22,\22shape\22:[4]}]
 // CHECK-SAME: \22sources\22:[{\22whole\22:{\22param\22:1,\22space\22:0}}]

@@ -1,6 +1,6 @@
 // A tensor with instance dims is its handle and a slot a length, in arguments, calls and results; a row
 // of it is the handle plus an index within the length, and a record's result is as long as its rows.
-// RUN: %batch-opt %s --lower-kernels --lower-control | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels --lower-control | %FileCheck %s
 
 // CHECK: cfb.manifest = "
 // CHECK-SAME: \22type\22:{\22ragged\22:{\22space\22:[[S:[0-9]+]],\22dims\22:[{\22named\22:0}]}}

@@ -1,5 +1,5 @@
 // The names under which a parameter is stored are in the manifest.
-// RUN: %batch-opt %s --lower-kernels --lower-control | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels --lower-control | %FileCheck %s
 
 // CHECK: \22params\22:[{\22name\22:\22w\22,\22elem\22:\22f32\22,\22shape\22:[2,4,4],\22stored\22:{\22name\22:\22layer.{}.w\22,\22transposed\22:true}}
 // CHECK-SAME: {\22name\22:\22b\22,\22elem\22:\22f32\22,\22shape\22:[4],\22stored\22:{\22name\22:\22bias\22}}

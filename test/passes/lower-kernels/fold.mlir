@@ -1,6 +1,6 @@
 // A sum of products folds with a multiply-add, in lanes along the result's last dim; a sum along the
 // row's last dim folds lanes that are then folded together.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @both
 // CHECK: vector.fma

@@ -1,7 +1,7 @@
 // Slices, broadcasts and arithmetic are one loop over vectors: slices are addresses, a value that two
 // results need is computed once, and nothing goes through the scratch. The last vector of a row
 // overlaps the one before instead of being masked.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @gates
 // CHECK: scf.for {{.*}} step %c96_i64

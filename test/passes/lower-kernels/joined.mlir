@@ -1,6 +1,6 @@
 // Dims that a reshape joins are read from memory in which they lie one behind the other; the padded rows
 // of a product are brought there first.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @joined(
 // CHECK: llvm.intr.masked.store

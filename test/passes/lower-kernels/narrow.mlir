@@ -1,6 +1,6 @@
 // A vote to stop is a product of one column. A vector of columns would waste most of its lanes, so
 // the weight is packed column by column and the lanes run along k; rows of it are an offset as ever.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<512x1xf32>>) : tensor<512x1xf32>
 

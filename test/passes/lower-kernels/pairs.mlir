@@ -1,6 +1,6 @@
 // Long rows are computed two vectors at a time, so that the processor always has two independent
 // chains of operations at hand; what is read element by element, a stride apart, is not.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @long
 // CHECK: scf.for {{.*}} step %c32_i64

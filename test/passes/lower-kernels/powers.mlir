@@ -1,5 +1,5 @@
 // A power of integers is a loop over the bits of the exponent, of vectors.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @power
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<{{.*}}xi32>, vector<{{.*}}xi32>, vector<{{.*}}xi32>)

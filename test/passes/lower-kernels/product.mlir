@@ -1,6 +1,6 @@
 // A product is a table of its left rows and one call of the shared code. It starts from the bias, a
 // second product goes on in its memory, and rows of a packed weight are an offset into its panels.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<24x40xf32>>) : tensor<24x40xf32>
 ml_program.global private @b(#ml_program.extern<tensor<40xf32>>) : tensor<40xf32>

@@ -1,6 +1,6 @@
 // A row folds the entries of its own list, in order: from its offset to the next one's, with what is
 // carried in registers. The description tells the runtime that the operand is a list.
-// RUN: %batch-opt %s --lower-kernels --canonicalize --cse | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels --canonicalize --cse | %FileCheck %s
 
 // CHECK-LABEL: func.func @k
 // CHECK-SAME: \22operands\22:[{\22rows\22:{\22elem\22:\22f32\22,\22shape\22:[32]}}]

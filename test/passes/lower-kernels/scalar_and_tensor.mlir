@@ -1,6 +1,6 @@
 // One kernel recorded with a host scalar and with a tensor of rank 0 becomes two functions, because
 // the two reach it in different ways.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK: func.func @negate({{.*}}\22operands\22:[{\22scalar\22:\22f32\22}]
 // CHECK: func.func @negate_scalars_1({{.*}}\22operands\22:[{\22row\22:{\22elem\22:\22f32\22,\22shape\22:[]}}]

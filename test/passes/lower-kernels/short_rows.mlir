@@ -1,5 +1,5 @@
 // Rows shorter than a vector are read and written under a mask: what lies behind is not theirs.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @short
 // CHECK: llvm.intr.masked.load

@@ -1,6 +1,6 @@
 // A kernel becomes a function of the ABI's signature that says what it is as JSON: operands, results
 // and constants by type and name. A host scalar is what a record passes as a scalar.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK: func.func @scale(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK-SAME: \22name\22:\22scale\22,\22symbol\22:\22scale\22

@@ -55,6 +55,10 @@ pub fn level(module: &Module<'_>) -> Stage {
         return Stage::Target;
     }
     let mut level = Stage::Program;
+    let mut kernels = top_level(operation).into_iter();
+    if kernels.any(|operation| name_of(operation) == "ragged.kernel") {
+        return Stage::Loops;
+    }
     for operation in top_level(operation) {
         if name_of(operation) == "cfb.kernel" || operation.has_attribute(KERNEL_ATTRIBUTE) {
             return Stage::Batched;

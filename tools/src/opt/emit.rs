@@ -47,6 +47,7 @@ impl Level {
             "program" => Level::Stage(Stage::Program),
             "blocks" => Level::Stage(Stage::Blocks),
             "batched" => Level::Stage(Stage::Batched),
+            "loops" => Level::Stage(Stage::Loops),
             "target" => Level::Stage(Stage::Target),
             "llvm" => Level::Stage(Stage::Llvm),
             "object" => Level::Object,
@@ -55,8 +56,8 @@ impl Level {
             "cubin" => Level::Cubin,
             _ => {
                 return Err(Stop::usage(format!(
-                    "unknown level `{name}`; `--emit` takes ast, program, blocks, batched, target, \
-                     llvm, object, ptx, cubin or artifact"
+                    "unknown level `{name}`; `--emit` takes ast, program, blocks, batched, loops, \
+                     target, llvm, object, ptx, cubin or artifact"
                 )));
             }
         })

@@ -13,11 +13,12 @@ use super::layout::{Layouts, Place, reshape_groups};
 
 pub type ValueId = usize;
 
+/// `M` is what names memory: the node that it is of, or at the loop level its place.
 #[derive(Clone)]
-pub enum Instruction<'c> {
-    /// Of a node's memory; the address counts elements.
+pub enum Instruction<'c, M = NodeId> {
+    /// Of memory; the address counts elements.
     Load {
-        buffer: NodeId,
+        buffer: M,
         address: Linear,
     },
     HostScalar(usize),

@@ -3,8 +3,8 @@
 use melior::ir::OperationRef;
 
 use super::body::Body;
-use super::graph::{Graph, Kind, NodeId};
-use super::layout::{LANES, Layouts, Place, View, round_up};
+use super::graph::NodeId;
+use super::layout::{LANES, Place, View, round_up};
 
 /// Columns of a packed panel of weights.
 pub const PANEL: i64 = 32;
@@ -34,51 +34,6 @@ impl<'c> Stage<'c> {
             Stage::Fold(fold) => vec![&fold.body, &fold.init],
             Stage::ReduceRows(stage) => vec![&stage.init],
             Stage::Product(_) => vec![],
-        }
-    }
-
-    /// The memory that it reads or writes.
-    pub fn places(&self, graph: &Graph<'_>, layouts: &Layouts) -> Vec<Place> {
-        let of_node = |id: NodeId| layouts.of_node[id].as_ref().map(|layout| layout.place);
-        let of_body = |body: &Body<'_>| -> Vec<Place> {
-            let loads = body.buffers().filter_map(of_node);
-            loads
-                .chain(body.stores.iter().map(|store| store.place))
-                .collect()
-        };
-        match self {
-            Stage::Group(body) | Stage::Pack { body, .. } => of_body(body),
-            Stage::Fold(fold) => {
-                let bodies = of_body(&fold.body).into_iter().chain(of_body(&fold.init));
-                bodies.chain(of_node(fold.node)).collect()
-            }
-            Stage::ReduceRows(stage) => {
-                let init = of_body(&stage.init).into_iter();
-                init.chain(of_node(stage.node)).collect()
-            }
-            Stage::Product(product) => {
-                let start = match product.start {
-                    Start::Shared { buffer, .. } => of_node(buffer),
-                    _ => None,
-                };
-                of_node(product.a.buffer)
-                    .into_iter()
-                    .chain(start)
-                    .chain([product.c])
-                    .collect()
-            }
-            Stage::Loops { node, body, .. } => {
-                let results = (0..graph.nodes.len()).filter(|id| {
-                    matches!(graph.nodes[*id].kind, Kind::LoopsResult { loops, .. } if loops == *node)
-                });
-                let inits = match &graph.nodes[*node].kind {
-                    Kind::Loops(loops) => loops.inits.as_slice(),
-                    _ => &[],
-                };
-                let views = inits.iter().filter_map(|init| layouts.view(graph, *init));
-                let ids = views.map(|view| view.buffer).chain(results);
-                ids.filter_map(of_node).chain(of_body(body)).collect()
-            }
         }
     }
 }
@@ -126,7 +81,6 @@ pub enum Weight {
     Panels {
         param: NodeId,
         offset: i64,
-        rows: i64,
         width: i64,
     },
     Packed {

@@ -104,7 +104,8 @@ fn the_first_wrong_launch_is_named() {
     let batched = compile(&model.source, "--emit=batched");
     let right = write("right.mlir", &batched);
     expect_right(run(&right));
-    let lowered = compile(&right, "--lower-kernels");
+    let planned = write("planned.mlir", &compile(&right, "--plan-kernels"));
+    let lowered = compile(&planned, "--lower-kernels");
     let code = lowered
         .split_once("  func.func @main(")
         .and_then(|(kernel, _)| kernel.strip_prefix("module {\n"))

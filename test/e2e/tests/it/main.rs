@@ -27,6 +27,7 @@ mod invariance;
 mod language;
 mod lengths;
 mod limits;
+mod loop_level;
 mod models;
 mod named_fields;
 mod operations;

@@ -1,15 +1,19 @@
-//! Writes the values of a [`Body`] for one index of its domain, and groups of pointwise stages.
+//! Writes the values of a [`Body`] for one index of its domain, and loop nests of them.
 
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of};
+use melior::ir::OperationRef;
 
+use super::body::{Body, block_of};
 use super::frame::{Block, Frame, Row};
 use crate::codegen::emit::{Emitter, Index, Width};
-use crate::kernel::rows::body::{Body, Instruction, Store, ValueId};
+use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::{LANES, Place, elem_bytes};
+use crate::pass::Outcome;
+use crate::support::ir::{integer_attribute, integers};
 
 /// Divisions of integers, which the processor refuses for some operands.
 pub const DIVISIONS: &[&str] = &["arith.divsi", "arith.remsi", "arith.divui", "arith.remui"];
@@ -61,7 +65,7 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
                 }
             });
             if let Instruction::Load { buffer, .. } = instruction {
-                let place = place_of(frame, *buffer);
+                let place = *buffer;
                 addresses
                     .entry(place)
                     .or_insert_with(|| frame.address(e, place, row));
@@ -89,11 +93,6 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
             .or_insert_with(|| frame.address(e, place, row));
     }
 
-    /// Whether a value is the same along a dim.
-    pub fn ignores(&self, value: ValueId, dim: usize) -> bool {
-        !self.dims[value].contains(&dim)
-    }
-
     pub fn value(
         &self,
         e: &Emitter<'c>,
@@ -113,12 +112,11 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let value = match instruction {
             Instruction::Splat(bits) => e.bits(*bits, *elem, lanes.width),
             Instruction::HostScalar(operand) => {
-                let scalar = self.host_scalar(e, *operand, *elem);
+                let scalar = self.frame.host_scalar(e, *operand, *elem, self.row);
                 e.splat(scalar, *elem, lanes.width)
             }
             Instruction::Load { buffer, address } => {
-                let place = place_of(self.frame, *buffer);
-                self.load(e, place, address, *elem, index, lanes)
+                self.load(e, *buffer, address, *elem, index, lanes)
             }
             Instruction::Pointwise { op, inputs } => {
                 let mut inputs: Vec<_> = inputs
@@ -139,20 +137,7 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         value
     }
 
-    fn host_scalar(&self, e: &Emitter<'c>, operand: usize, elem: Elem) -> Val<'c> {
-        let Some(row) = self.row else {
-            return e.bits(0, elem, Width::Scalar);
-        };
-        let index = self.frame.operands[operand].index;
-        let address = e.offset(index, e.times(row.in_bucket, 4));
-        match elem {
-            Elem::F32 | Elem::I32 => e.load_elem(address, elem, Width::Scalar, None),
-            // The low byte holds 0 or 1.
-            Elem::Bool => e.load_elem(address, Elem::Bool, Width::Scalar, None),
-        }
-    }
-
-    fn load(
+    pub fn load(
         &self,
         e: &Emitter<'c>,
         place: Place,
@@ -214,13 +199,6 @@ fn dims_of(address: &Linear) -> Vec<usize> {
         .collect()
 }
 
-pub fn place_of(frame: &Frame<'_, '_>, buffer: usize) -> Place {
-    frame.layouts.of_node[buffer].as_ref().map_or_else(
-        || unreachable!("node {buffer} has memory"),
-        |layout| layout.place,
-    )
-}
-
 pub fn element_address<'c>(
     e: &Emitter<'c>,
     base: Val<'c>,
@@ -265,17 +243,26 @@ fn for_vectors<'c>(
     });
 }
 
-/// A group of pointwise values in one loop nest.
-pub fn group<'c>(
+/// A loop nest for every row of the block.
+pub fn nest<'c>(
     e: &Emitter<'c>,
     frame: &Frame<'_, 'c>,
-    body: &Body<'c>,
+    stage: OperationRef<'c, 'c>,
     block: Option<Block<'c>>,
-) {
-    let body = merge_dims(body);
+) -> Outcome {
+    let body = Body::read(
+        frame.kernel,
+        block_of(stage, 0)?,
+        integers(stage, "over"),
+        None,
+    )?;
+    let vector = integer_attribute(stage, "lanes").map(|dim| dim as usize);
+    let width = match integer_attribute(stage, "by") {
+        Some(elements) if elements == Width::Pair.lanes() => Width::Pair,
+        _ => Width::Vector,
+    };
     frame.for_rows(e, block, |e, row| {
         let computer = Computer::new(e, frame, &body, row);
-        let vector = lanes_dim(&body);
         let sizes: Vec<i64> = (0..body.domain.len())
             .map(|dim| {
                 if Some(dim) == vector {
@@ -307,7 +294,6 @@ pub fn group<'c>(
                     );
                 }
                 Some(dim) => {
-                    let width = width_along(&body, dim);
                     for_vectors(e, body.domain[dim], width, |e, at, mask| {
                         let mut index = index.to_vec();
                         index[dim] = at;
@@ -319,68 +305,5 @@ pub fn group<'c>(
             vec![]
         });
     });
-}
-
-/// The last dim along which everything is stored to neighbouring elements.
-fn lanes_dim(body: &Body<'_>) -> Option<usize> {
-    let dense = |dim: usize| {
-        let mut stores = body.stores.iter();
-        stores.all(|store| store.address.coefficients[dim] == 1)
-    };
-    (0..body.domain.len())
-        .rev()
-        .find(|dim| body.domain[*dim] > 1 && dense(*dim))
-}
-
-/// Two vectors at a time where there are as many elements, and all that is loaded lies side by side.
-fn width_along(body: &Body<'_>, dim: usize) -> Width {
-    let gathers = body
-        .values
-        .iter()
-        .any(|(instruction, _)| match instruction {
-            Instruction::Load { address, .. } => !matches!(address.coefficients[dim], 0 | 1),
-            _ => false,
-        });
-    if gathers || body.domain[dim] < Width::Pair.lanes() {
-        Width::Vector
-    } else {
-        Width::Pair
-    }
-}
-
-/// The same body with neighbouring dims made one where every address allows it.
-fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
-    let mut body = body.clone();
-    let mut dim = body.domain.len();
-    while dim >= 2 {
-        dim -= 1;
-        let size = body.domain[dim];
-        let mergeable =
-            |address: &Linear| address.coefficients[dim - 1] == address.coefficients[dim] * size;
-        let loads = body
-            .values
-            .iter()
-            .all(|(instruction, _)| match instruction {
-                Instruction::Load { address, .. } => mergeable(address),
-                _ => true,
-            });
-        if loads && body.stores.iter().all(|store| mergeable(&store.address)) {
-            for (instruction, _) in &mut body.values {
-                if let Instruction::Load { address, .. } = instruction {
-                    address.coefficients.remove(dim - 1);
-                }
-            }
-            for store in &mut body.stores {
-                store.address.coefficients.remove(dim - 1);
-            }
-            body.domain[dim] *= body.domain[dim - 1];
-            body.domain.remove(dim - 1);
-        }
-    }
-    body
-}
-
-/// Whether an instruction is this operation.
-pub fn is_operation(instruction: &Instruction<'_>, name: &str) -> bool {
-    matches!(instruction, Instruction::Pointwise { op, .. } if name_of(*op) == name)
+    Ok(())
 }

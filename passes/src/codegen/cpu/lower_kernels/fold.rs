@@ -1,39 +1,56 @@
 //! Writes folds: sums, maxima and products of matrices that differ from row to row.
 //!
 //! Lanes run along a dim that is kept, so that each lane folds in the order of the program, or
-//! along one that is folded, with one reduction of the lanes at the end. Which of the two is chosen
-//! from the addresses alone, and so is the order: it never depends on the number of rows. Several
-//! neighbouring results are folded at once, to share loads and to hide latency.
+//! along one that is folded, with one reduction of the lanes at the end. The kernel says which of the two,
+//! so the order never depends on the number of rows. Several neighbouring results are folded at once, to
+//! share loads and to hide latency.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of};
-use melior::ir::ValueLike;
+use cohort_dialects::builder::{Val, name_of, operands_of};
 use melior::ir::operation::OperationLike;
+use melior::ir::{OperationRef, ValueLike};
 
-use super::compute::{Computer, Known, Lanes, is_operation};
+use super::body::{Body, block_of, yields};
+use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame, Row};
+use crate::codegen::cpu::plan_kernels::is_operation;
 use crate::codegen::emit::{Emitter, Index, Width};
-use crate::kernel::rows::body::{Body, Instruction, Store, ValueId};
-use crate::kernel::rows::graph::Linear;
+use crate::kernel::loop_level::address_of;
+use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::layout::LANES;
-use crate::kernel::rows::stage::Fold;
+use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::{defining_op, integer_attribute, integers};
 
-/// Results that are folded at once: vectors side by side, and neighbours along another dim.
-const MAX_VECTORS: i64 = 4;
-const MAX_NEIGHBOURS: i64 = 4;
-
-pub fn fold<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, fold: &Fold<'c>, block: Option<Block<'c>>) {
-    let folder = Folder::new(frame, fold);
-    frame.for_rows(e, block, |e, row| match folder.lanes_dim() {
-        Some(dim) if folder.fold.dims.contains(&dim) => folder.along_folded(e, row, dim),
+pub fn fold<'c>(
+    e: &Emitter<'c>,
+    frame: &Frame<'_, 'c>,
+    stage: OperationRef<'c, 'c>,
+    block: Option<Block<'c>>,
+) -> Outcome {
+    let folder = Folder::new(frame, stage)?;
+    frame.for_rows(e, block, |e, row| match folder.lanes {
+        Some(dim) if folder.folded.contains(&dim) => folder.along_folded(e, row, dim),
         dim => folder.along_kept(e, row, dim),
     });
+    Ok(())
 }
 
-struct Folder<'a, 'f, 'c> {
-    frame: &'a Frame<'f, 'c>,
-    fold: &'a Fold<'c>,
+struct Folder<'f, 'a, 'c> {
+    frame: &'f Frame<'a, 'c>,
+    body: Body<'c>,
+    /// What is folded in.
+    input: ValueId,
+    /// Computes the start of each element of the result.
+    init: Body<'c>,
+    init_value: ValueId,
+    combiner: OperationRef<'c, 'c>,
     kept: Vec<usize>,
+    folded: Vec<usize>,
+    /// The dim that runs in vectors, how many of them are folded at once, and how many neighbours along
+    /// another dim.
+    lanes: Option<usize>,
+    vectors: i64,
+    neighbours: i64,
     elem: Elem,
     store: Store,
     /// The factors of what is summed, where a multiply-add does both.
@@ -46,73 +63,63 @@ type Shift = Vec<(usize, i64)>;
 /// Folds the results at an index, shifted in each of the given ways.
 type KeptBody<'a, 'c> = dyn FnMut(&Emitter<'c>, &[Index<'c>], &[Shift]) + 'a;
 
-impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
-    fn new(frame: &'a Frame<'f, 'c>, fold: &'a Fold<'c>) -> Self {
-        let rank = fold.body.domain.len();
-        let kept: Vec<usize> = (0..rank).filter(|dim| !fold.dims.contains(dim)).collect();
-        let layout = frame.layouts.of_node[fold.node].as_ref();
-        let layout = layout.unwrap_or_else(|| unreachable!("a fold has memory"));
-        let address = Linear {
-            constant: 0,
-            coefficients: layout.strides.clone(),
-        };
-        let store = Store {
-            place: layout.place,
-            address,
-            value: fold.input,
-        };
-        let (instruction, elem) = &fold.body.values[fold.input];
+impl<'f, 'a, 'c> Folder<'f, 'a, 'c> {
+    fn new(frame: &'f Frame<'a, 'c>, stage: OperationRef<'c, 'c>) -> Result<Self, Failed> {
+        let over = integers(stage, "over");
+        let folded: Vec<usize> = integers(stage, "folding")
+            .into_iter()
+            .map(|dim| dim as usize)
+            .collect();
+        let kept: Vec<usize> = (0..over.len())
+            .filter(|dim| !folded.contains(dim))
+            .collect();
+        let sizes = kept.iter().map(|dim| over[*dim]).collect();
+        let (start, step) = (block_of(stage, 0)?, block_of(stage, 1)?);
+        let combiner = yields(step).first().and_then(|value| defining_op(*value));
+        let combiner = combiner.ok_or_else(|| error(stage, "expected a step that combines"))?;
+        let body = Body::read(frame.kernel, step, over, Some(combiner))?;
+        let init = Body::read(frame.kernel, start, sizes, None)?;
+        let init_value = init.id(yields(start)[0]);
+        let input = body.id(operands_of(combiner)[1]);
+        let (instruction, elem) = &body.values[input];
         let factors = match instruction {
             Instruction::Pointwise { inputs, .. }
-                if is_operation(instruction, "arith.mulf")
-                    && name_of(fold.combiner) == "arith.addf" =>
+                if is_operation(instruction, "arith.mulf") && name_of(combiner) == "arith.addf" =>
             {
                 Some((inputs[0], inputs[1]))
             }
             _ => None,
         };
-        Folder {
+        let store = Store {
+            place: frame.kernel.place(operands_of(stage)[0]),
+            address: address_of(stage).ok_or_else(|| error(stage, "expected a linear map"))?,
+            value: input,
+        };
+        Ok(Folder {
             frame,
-            fold,
+            input,
+            init,
+            init_value,
+            combiner,
             kept,
+            folded,
+            lanes: integer_attribute(stage, "lanes").map(|dim| dim as usize),
+            vectors: integer_attribute(stage, "vectors").unwrap_or(1),
+            neighbours: integer_attribute(stage, "neighbours").unwrap_or(1),
             elem: *elem,
             store,
             factors,
-        }
+            body,
+        })
     }
 
     fn size(&self, dim: usize) -> i64 {
-        self.fold.body.domain[dim]
-    }
-
-    /// The dim that the lanes run along: the one with the fewest gathers, the longer of equals.
-    fn lanes_dim(&self) -> Option<usize> {
-        let gathers = |dim: usize| {
-            let strided = |(instruction, _): &&(Instruction<'c>, Elem)| match instruction {
-                Instruction::Load { address, .. } => !matches!(address.coefficients[dim], 0 | 1),
-                _ => false,
-            };
-            self.fold.body.values.iter().filter(strided).count()
-        };
-        let folded = self
-            .fold
-            .dims
-            .iter()
-            .copied()
-            .filter(|_| self.neutral().is_some());
-        // A result is stored as vectors along its last dim only.
-        self.kept
-            .last()
-            .copied()
-            .into_iter()
-            .chain(folded)
-            .filter(|dim| self.size(*dim) > 1)
-            .min_by_key(|dim| (gathers(*dim), -self.size(*dim).min(LANES), *dim))
+        self.body.domain[dim]
     }
 
     /// What changes nothing when it is folded in.
     fn neutral(&self) -> Option<u32> {
-        Some(match name_of(self.fold.combiner).as_str() {
+        Some(match name_of(self.combiner).as_str() {
             "arith.addf" => (-0.0_f32).to_bits(),
             "arith.mulf" => 1.0_f32.to_bits(),
             "arith.maximumf" | "arith.maxnumf" => f32::NEG_INFINITY.to_bits(),
@@ -127,14 +134,14 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
     }
 
     fn combine(&self, e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        e.copy(self.fold.combiner, &[a, b], a.r#type())
+        e.copy(self.combiner, &[a, b], a.r#type())
     }
 
     /// Folds the value at an index into an accumulator.
     fn step(
         &self,
         e: &Emitter<'c>,
-        computer: &Computer<'_, 'f, 'c>,
+        computer: &Computer<'_, 'a, 'c>,
         accumulator: Val<'c>,
         index: &[Index<'c>],
         lanes: Lanes<'c>,
@@ -143,39 +150,19 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
         if let Some((a, b)) = self.factors {
             let a = computer.value(e, a, index, lanes, known);
             let b = computer.value(e, b, index, lanes, known);
-            return e.b.at(self.fold.combiner.location()).value(
+            return e.b.at(self.combiner.location()).value(
                 "vector.fma",
                 &[a, b, accumulator],
                 accumulator.r#type(),
             );
         }
-        let value = computer.value(e, self.fold.input, index, lanes, known);
+        let value = computer.value(e, self.input, index, lanes, known);
         self.combine(e, accumulator, value)
     }
 
-    /// How many neighbours along `dim` to fold at once: more than one only if they share a load.
-    fn neighbours(&self, computer: &Computer<'_, '_, '_>, dim: Option<usize>) -> i64 {
-        let Some(dim) = dim else { return 1 };
-        let body: &Body<'_> = &self.fold.body;
-        let shares = (0..body.values.len()).any(|id| {
-            matches!(body.values[id].0, Instruction::Load { .. }) && computer.ignores(id, dim)
-        });
-        if shares {
-            self.size(dim).min(MAX_NEIGHBOURS)
-        } else {
-            1
-        }
-    }
-
     /// Runs `body` for every index of the kept dims but `lanes`, neighbours along the last together.
-    fn for_kept(
-        &self,
-        e: &Emitter<'c>,
-        computer: &Computer<'_, 'f, 'c>,
-        lanes: Option<usize>,
-        body: &mut KeptBody<'_, 'c>,
-    ) {
-        let rank = self.fold.body.domain.len();
+    fn for_kept(&self, e: &Emitter<'c>, lanes: Option<usize>, body: &mut KeptBody<'_, 'c>) {
+        let rank = self.body.domain.len();
         let outer: Vec<usize> = self
             .kept
             .iter()
@@ -183,7 +170,7 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
             .filter(|dim| Some(*dim) != lanes)
             .collect();
         let along = outer.iter().copied().rev().find(|dim| self.size(*dim) > 1);
-        let together = self.neighbours(computer, along);
+        let together = along.map_or(1, |dim| self.neighbours.min(self.size(dim)));
         let sizes: Vec<i64> = outer
             .iter()
             .map(|dim| {
@@ -224,10 +211,10 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
     }
 
     fn along_kept(&self, e: &Emitter<'c>, row: Option<Row<'c>>, dim: Option<usize>) {
-        let computer = Computer::new(e, self.frame, &self.fold.body, row);
-        let inits = Computer::new(e, self.frame, &self.fold.init, row);
+        let computer = Computer::new(e, self.frame, &self.body, row);
+        let inits = Computer::new(e, self.frame, &self.init, row);
         let stores = self.stores(e, row);
-        self.for_kept(e, &computer, dim, &mut |e, index, shifts| {
+        self.for_kept(e, dim, &mut |e, index, shifts| {
             let Some(dim) = dim else {
                 let lanes = Lanes {
                     width: Width::Vector,
@@ -254,7 +241,7 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
                 mask: None,
             };
             let vectors = (size + LANES - 1) / LANES;
-            let wide = MAX_VECTORS.min(vectors);
+            let wide = self.vectors.min(vectors);
             let blocks = size / (wide * LANES) * wide * LANES;
             let widen = |starts: &[i64]| -> Vec<Shift> {
                 let pairs = starts
@@ -303,8 +290,8 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
     fn kept_block(
         &self,
         e: &Emitter<'c>,
-        [computer, inits]: [&Computer<'_, 'f, 'c>; 2],
-        stores: &Computer<'_, 'f, 'c>,
+        [computer, inits]: [&Computer<'_, 'a, 'c>; 2],
+        stores: &Computer<'_, 'a, 'c>,
         index: &[Index<'c>],
         shifts: &[Shift],
         lanes: Lanes<'c>,
@@ -322,13 +309,13 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
             .iter()
             .map(|shift| {
                 let at = self.result_index(&shifted(index, shift));
-                inits.value(e, self.fold.init_value, &at, result_lanes, &mut known)
+                inits.value(e, self.init_value, &at, result_lanes, &mut known)
             })
             .collect();
-        let sizes: Vec<i64> = self.fold.dims.iter().map(|dim| self.size(*dim)).collect();
+        let sizes: Vec<i64> = self.folded.iter().map(|dim| self.size(*dim)).collect();
         let sums = e.for_nest(&sizes, &starts, &mut |e, folded, sums| {
             let mut index = index.to_vec();
-            for (dim, at) in self.fold.dims.iter().zip(folded) {
+            for (dim, at) in self.folded.iter().zip(folded) {
                 index[*dim] = *at;
             }
             let mut known = Known::new();
@@ -353,20 +340,19 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
     }
 
     fn along_folded(&self, e: &Emitter<'c>, row: Option<Row<'c>>, dim: usize) {
-        let computer = Computer::new(e, self.frame, &self.fold.body, row);
-        let inits = Computer::new(e, self.frame, &self.fold.init, row);
+        let computer = Computer::new(e, self.frame, &self.body, row);
+        let inits = Computer::new(e, self.frame, &self.init, row);
         let stores = self.stores(e, row);
         let neutral = self.neutral().unwrap_or(0);
         let others: Vec<usize> = self
-            .fold
-            .dims
+            .folded
             .iter()
             .copied()
             .filter(|other| *other != dim)
             .collect();
         let sizes: Vec<i64> = others.iter().map(|other| self.size(*other)).collect();
         let size = self.size(dim);
-        self.for_kept(e, &computer, None, &mut |e, index, shifts| {
+        self.for_kept(e, None, &mut |e, index, shifts| {
             let starts: Vec<_> = shifts
                 .iter()
                 .map(|_| e.bits(neutral, self.elem, Width::Vector))
@@ -419,7 +405,7 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
                 for by in [8, 4, 2, 1] {
                     all = self.combine(e, all, e.rotate(all, by));
                 }
-                let start = inits.value(e, self.fold.init_value, &at, scalar, &mut Known::new());
+                let start = inits.value(e, self.init_value, &at, scalar, &mut Known::new());
                 let result = self.combine(e, start, e.first_lane(all, self.elem));
                 stores.store(e, &self.store, result, self.elem, &at, scalar);
             }
@@ -427,8 +413,8 @@ impl<'a, 'f, 'c> Folder<'a, 'f, 'c> {
     }
 
     /// Knows the address of the result.
-    fn stores(&self, e: &Emitter<'c>, row: Option<Row<'c>>) -> Computer<'a, 'f, 'c> {
-        let mut computer = Computer::new(e, self.frame, &self.fold.init, row);
+    fn stores(&self, e: &Emitter<'c>, row: Option<Row<'c>>) -> Computer<'_, 'a, 'c> {
+        let mut computer = Computer::new(e, self.frame, &self.init, row);
         computer.touch(e, self.store.place);
         computer
     }

@@ -1,30 +1,27 @@
 //! The addresses that a kernel's function works with, and loops over its rows.
 
-use std::collections::HashMap;
-
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
+use super::kernel::Kernel;
 use super::scratch::ScratchMap;
-use crate::codegen::emit::Emitter;
-use crate::kernel::rows::graph::{Graph, NodeId};
-use crate::kernel::rows::layout::{Layouts, Place, elem_bytes};
+use crate::codegen::emit::{Emitter, Width};
+use crate::kernel::loop_level::OperandKind;
+use crate::kernel::rows::layout::Place;
 
 /// What stays the same for a whole call.
 pub struct Frame<'a, 'c> {
-    pub graph: &'a Graph<'c>,
-    pub layouts: &'a Layouts,
+    pub kernel: &'a Kernel<'c>,
     pub map: &'a ScratchMap,
     pub scratch: Val<'c>,
-    pub operands: Vec<Operand<'c>>,
+    pub operands: Vec<OperandFields<'c>>,
     pub results: Vec<Val<'c>>,
-    pub constants: HashMap<NodeId, Val<'c>>,
-    /// Packed panels of a parameter.
-    pub panels: HashMap<NodeId, Val<'c>>,
+    pub constants: Vec<Val<'c>>,
 }
 
 /// The fields of an operand's [`OperandRef`](cohort_abi::OperandRef).
 #[derive(Clone, Copy)]
-pub struct Operand<'c> {
+pub struct OperandFields<'c> {
     pub base: Val<'c>,
     pub index: Val<'c>,
     pub offsets: Val<'c>,
@@ -50,10 +47,10 @@ impl<'c> Frame<'_, 'c> {
     /// The address of a row of a place; of a place that all rows share, its start.
     pub fn address(&self, e: &Emitter<'c>, place: Place, row: Option<Row<'c>>) -> Val<'c> {
         match (place, row) {
-            (Place::Constant(node), _) => self.constants[&node],
+            (Place::Constant(constant), _) => self.constants[constant],
             (Place::Slot(slot), row) => {
                 let base = e.offset_by(self.scratch, self.map.offsets[slot]);
-                let slot = &self.layouts.slots[slot];
+                let slot = &self.kernel.slots[slot];
                 match row.filter(|_| slot.rows) {
                     None => base,
                     Some(row) => e.offset(base, e.times(row.in_block, slot.bytes)),
@@ -64,8 +61,7 @@ impl<'c> Frame<'_, 'c> {
                 self.operand_row(e, operand, entry)
             }
             (Place::Result(result), Some(row)) => {
-                let node = &self.graph.nodes[self.graph.results[result]];
-                let bytes = node.elements() * elem_bytes(node.elem);
+                let bytes = self.kernel.results[result].row_bytes();
                 e.offset(self.results[result], e.times(row.in_bucket, bytes))
             }
             (Place::Operand(_) | Place::Result(_), None) => {
@@ -76,16 +72,36 @@ impl<'c> Frame<'_, 'c> {
 
     /// The address of the row of an operand that an entry of its index names.
     pub fn operand_row(&self, e: &Emitter<'c>, operand: usize, entry: Val<'c>) -> Val<'c> {
-        let bytes = self.operand_bytes(operand);
+        let bytes = self.kernel.operands[operand].memory.row_bytes();
         e.offset(
             self.operands[operand].base,
             e.times(e.load_u32(entry), bytes),
         )
     }
 
-    fn operand_bytes(&self, operand: usize) -> i64 {
-        let node = &self.graph.nodes[self.graph.operands[operand]];
-        node.elements() * elem_bytes(node.elem)
+    /// Whether a place is a scalar of the host, which is read with the row's index.
+    pub fn is_scalar(&self, place: Place) -> bool {
+        match place {
+            Place::Operand(operand) => self.kernel.operands[operand].kind == OperandKind::Scalar,
+            _ => false,
+        }
+    }
+
+    /// The scalar that a row's record gives an operand.
+    pub fn host_scalar(
+        &self,
+        e: &Emitter<'c>,
+        operand: usize,
+        elem: Elem,
+        row: Option<Row<'c>>,
+    ) -> Val<'c> {
+        let Some(row) = row else {
+            return e.bits(0, elem, Width::Scalar);
+        };
+        let index = self.operands[operand].index;
+        // Of a truth value, the low byte holds 0 or 1.
+        let address = e.offset(index, e.times(row.in_bucket, 4));
+        e.load_elem(address, elem, Width::Scalar, None)
     }
 
     /// Runs a body for every row of the block, or once without a block.

@@ -18,6 +18,9 @@
 
 use std::fmt::Write;
 
+/// Rows that the largest micro-kernel takes at once.
+pub const ROW_TILE: i64 = 12;
+
 /// Rows of each micro-kernel and the widths, in vectors, of its instances: widest first.
 const INSTANCES: &[(usize, &[usize])] = &[
     (12, &[2, 1]),

@@ -1,66 +1,154 @@
-//! Writes products: the table of left rows, then one call of the shared code.
+//! Writes products: the table of left rows, then one call of the shared code, or one for each row tile
+//! where the kernel asks for smaller ones.
 
-use cohort_dialects::builder::Val;
-use melior::ir::attribute::FlatSymbolRefAttribute;
+use cohort_dialects::builder::{Val, operands_of};
+use melior::ir::{OperationRef, attribute::FlatSymbolRefAttribute, operation::OperationLike};
 
-use super::compute::{Computer, Known, Lanes, place_of};
+use super::body::{Body, block_of, yields};
+use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame};
-use super::micro_kernels::{NARROW_PRODUCT, PRODUCT};
-use super::scratch::ROW_TILE;
+use super::kernel::number;
+use super::micro_kernels::{NARROW_PRODUCT, PRODUCT, ROW_TILE};
 use crate::codegen::emit::{Emitter, Index, Width};
-use crate::kernel::rows::body::Body;
-use crate::kernel::rows::layout::{LANES, Place, elem_bytes};
-use crate::kernel::rows::stage::{PANEL, Product, Start, Weight, product_row_bytes};
+use crate::kernel::description::ConstantDescription;
+use crate::kernel::loop_level::{Memory, address_of};
+use crate::kernel::rows::graph::Linear;
+use crate::kernel::rows::layout::{LANES, Place};
+use crate::kernel::rows::stage::{PANEL, product_row_bytes};
+use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::integers;
 
-pub fn product<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, product: &Product, block: Block<'c>) {
+/// Bytes of an `f32`, of which products are.
+const BYTES: i64 = 4;
+
+/// What a `ragged.product` says.
+struct Product {
+    left: Place,
+    /// The first element of each of the row's matrix rows.
+    address: Linear,
+    rows: i64,
+    k: i64,
+    columns: i64,
+    /// The panels, how many rows they have, the columns of one, and where the product begins in them.
+    right: Place,
+    right_rows: i64,
+    width: i64,
+    row: i64,
+    /// Shared elements that it starts from; what the memory holds.
+    start: Option<(Place, i64)>,
+    onto: bool,
+    memory: Place,
+    tile: i64,
+}
+
+impl Product {
+    fn read<'c>(frame: &Frame<'_, 'c>, op: OperationRef<'c, 'c>) -> Result<Product, Failed> {
+        let operands = operands_of(op);
+        let place = |value: Val<'c>| frame.kernel.place(value);
+        let (right, columns) = (place(operands[1]), number(op, "columns")?);
+        let width = match right {
+            Place::Constant(constant) => match &frame.kernel.constants[constant] {
+                ConstantDescription::Panels { width, .. } => *width as i64,
+                _ => return Err(error(op, "expected a packed parameter")),
+            },
+            _ => PANEL,
+        };
+        let right_rows = match right {
+            Place::Constant(_) => {
+                let memory = Memory::of(operands[1]);
+                memory.map_or(0, |memory| memory.elements() / columns)
+            }
+            _ => number(op, "k")?,
+        };
+        let start = match operands[..] {
+            [_, _, start, _] => Some((place(start), number(op, "offset")?)),
+            _ => None,
+        };
+        Ok(Product {
+            left: place(operands[0]),
+            address: address_of(op).ok_or_else(|| error(op, "expected a linear map"))?,
+            rows: number(op, "rows")?,
+            k: number(op, "k")?,
+            columns,
+            right,
+            right_rows,
+            width,
+            row: number(op, "row")?,
+            start,
+            onto: op.has_attribute("onto"),
+            memory: place(operands[operands.len() - 1]),
+            tile: number(op, "tile")?,
+        })
+    }
+}
+
+pub fn product<'c>(
+    e: &Emitter<'c>,
+    frame: &Frame<'_, 'c>,
+    stage: OperationRef<'c, 'c>,
+    block: Block<'c>,
+) -> Outcome {
+    let product = Product::read(frame, stage)?;
     let table = e.offset_by(frame.scratch, frame.map.table);
     let rows = e.times(block.count, product.rows);
-    fill_table(e, frame, product, block, table, rows);
+    fill_table(e, frame, &product, block, table, rows);
 
-    let (b, panel_rows, width) = match &product.weight {
-        Weight::Panels {
-            param,
-            offset,
-            rows,
-            width,
-        } => {
-            let b = e.offset_by(frame.panels[param], offset * width * 4);
-            (b, *rows, *width)
-        }
-        Weight::Packed { slot } => {
-            let b = frame.address(e, Place::Slot(*slot), None);
-            (b, product.k, PANEL)
-        }
-    };
-    let c = frame.address(e, product.c, None);
-    let c_row = e.int(product_row_bytes(product.columns));
+    let b = frame.address(e, product.right, None);
+    let b = e.offset_by(b, product.row * product.width * BYTES);
+    let c = frame.address(e, product.memory, None);
+    let c_bytes = product_row_bytes(product.columns);
+    let c_row = e.int(c_bytes);
     let zero = e.int(0);
-    let (start, start_row, start_vector) = match &product.start {
-        Start::Zero => (e.offset_by(frame.scratch, frame.map.zeros), zero, zero),
-        Start::Shared { buffer, offset } => {
-            let base = frame.address(e, place_of(frame, *buffer), None);
-            (e.offset_by(base, offset * 4), zero, e.int(LANES * 4))
+    let (start, start_bytes, start_vector) = match product.start {
+        Some((place, offset)) => {
+            let base = frame.address(e, place, None);
+            (e.offset_by(base, offset * BYTES), 0, e.int(LANES * BYTES))
         }
-        Start::InPlace => (c, c_row, e.int(LANES * 4)),
+        None if product.onto => (c, c_bytes, e.int(LANES * BYTES)),
+        None => (e.offset_by(frame.scratch, frame.map.zeros), 0, zero),
     };
-    let (callee, columns) = match width {
+    let start_row = match start_bytes {
+        0 => zero,
+        _ => c_row,
+    };
+    let (callee, columns) = match product.width {
         1 => (NARROW_PRODUCT, product.columns),
         _ => (PRODUCT, (product.columns + LANES - 1) / LANES),
     };
-    let arguments = [
-        table,
-        b,
-        e.int(panel_rows * width * 4),
-        e.int(product.k),
-        c,
-        c_row,
-        start,
-        start_row,
-        start_vector,
-        rows,
-        e.int(columns),
-    ];
-    call(e, callee, &arguments);
+    let arguments = |e: &Emitter<'c>, [table, c, start, rows]: [Val<'c>; 4]| {
+        [
+            table,
+            b,
+            e.int(product.right_rows * product.width * BYTES),
+            e.int(product.k),
+            c,
+            c_row,
+            start,
+            start_row,
+            start_vector,
+            rows,
+            e.int(columns),
+        ]
+    };
+    if product.width == 1 || product.tile == ROW_TILE {
+        call(e, callee, &arguments(e, [table, c, start, rows]));
+        return Ok(());
+    }
+    // The shared code has tiles of twelve rows; it gets smaller ones one by one.
+    e.for_loop(e.int(0), rows, product.tile, &[], |e, row, _| {
+        let part = [
+            e.offset(table, e.times(row, 8)),
+            e.offset(c, e.times(row, c_bytes)),
+            match start_bytes {
+                0 => start,
+                bytes => e.offset(start, e.times(row, bytes)),
+            },
+            e.min(e.sub(rows, row), e.int(product.tile)),
+        ];
+        call(e, callee, &arguments(e, part));
+        vec![]
+    });
+    Ok(())
 }
 
 /// The address of every row of the left side, the last one repeated to fill a tile.
@@ -72,12 +160,9 @@ fn fill_table<'c>(
     table: Val<'c>,
     rows: Val<'c>,
 ) {
-    let node = &frame.graph.nodes[product.a.buffer];
-    let bytes = elem_bytes(node.elem);
-    let place = place_of(frame, product.a.buffer);
     frame.for_rows(e, Some(block), |e, row| {
-        let start = frame.address(e, place, row.filter(|_| node.rows));
-        let start = e.offset_by(start, product.a.offset * bytes);
+        let start = frame.address(e, product.left, row);
+        let start = e.offset_by(start, product.address.constant * BYTES);
         let Some(row) = row else { return };
         let first = e.times(row.in_block, product.rows * 8);
         let entry = e.offset(table, first);
@@ -86,7 +171,7 @@ fn fill_table<'c>(
                 None => (entry, start),
                 Some(i) => (
                     e.offset(entry, e.times(i, 8)),
-                    e.offset(start, e.times(i, product.a_stride * bytes)),
+                    e.offset(start, e.times(i, product.address.coefficients[0] * BYTES)),
                 ),
             };
             e.store(start, entry, 8);
@@ -120,16 +205,17 @@ pub fn call<'c>(e: &Emitter<'c>, callee: &str, arguments: &[Val<'c>]) {
 }
 
 /// Packs a computed weight into panels, once a call.
-pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, body: &Body<'c>, slot: usize) {
-    let [k, columns] = body.domain[..] else {
-        return;
+pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, stage: OperationRef<'c, 'c>) -> Outcome {
+    let over = integers(stage, "over");
+    let [k, columns] = over[..] else {
+        return Err(error(stage, "expected two loops"));
     };
-    let Some(store) = body.stores.first() else {
-        return;
-    };
-    let elem = body.values[store.value].1;
-    let computer = Computer::new(e, frame, body, None);
-    let packed = frame.address(e, Place::Slot(slot), None);
+    let block = block_of(stage, 0)?;
+    let body = Body::read(frame.kernel, block, over, None)?;
+    let value = body.id(yields(block)[0]);
+    let elem = body.values[value].1;
+    let computer = Computer::new(e, frame, &body, None);
+    let packed = frame.address(e, frame.kernel.place(operands_of(stage)[0]), None);
     let whole = columns / LANES;
     let write = |e: &Emitter<'c>, vector: Index<'c>, half: i64, mask: Option<Val<'c>>| {
         // `vector` counts panels, `half` is the vector in it.
@@ -143,7 +229,7 @@ pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, body: &Body<'c>, slot: u
                 dim: Some(1),
                 mask,
             };
-            let value = computer.value(e, store.value, &[i, column], lanes, &mut Known::new());
+            let value = computer.value(e, value, &[i, column], lanes, &mut Known::new());
             let value = match mask {
                 Some(mask) => e.select(mask, value, e.bits(0, elem, Width::Vector)),
                 None => value,
@@ -170,4 +256,5 @@ pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, body: &Body<'c>, slot: u
         let mask = e.mask(columns % LANES);
         write(e, Index::constant(whole / 2), whole % 2, Some(mask));
     }
+    Ok(())
 }

@@ -8,56 +8,67 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
-use melior::ir::{OperationRef, ValueLike};
+use melior::ir::{BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
+use super::body::{Body, block_of, yields};
 use super::compute::{Computer, DIVISIONS, Known, Lanes, element_address};
 use super::frame::{Block, Frame, Row};
 use crate::codegen::emit::{Emitter, Index, Width};
-use crate::kernel::rows::body::Store;
+use crate::kernel::loop_level::address_of;
+use crate::kernel::rows::body::{Store, ValueId};
 use crate::kernel::rows::graph::Linear;
-use crate::kernel::rows::layout::{LANES, elem_bytes};
+use crate::kernel::rows::layout::{LANES, Place, elem_bytes};
 use crate::kernel::rows::read::elem_of;
-use crate::kernel::rows::stage::ReduceRows;
-use crate::support::ir::{blocks_of, key};
+use crate::pass::{Outcome, error};
+use crate::support::ir::{integer_attribute, integers, key};
 
-/// Vectors of a row that are folded at once.
-const MAX_VECTORS: i64 = 4;
-
-pub fn reduce<'c>(
+pub fn fold_list<'c>(
     e: &Emitter<'c>,
     frame: &Frame<'_, 'c>,
-    stage: &ReduceRows<'c>,
+    stage: OperationRef<'c, 'c>,
     block: Option<Block<'c>>,
-) {
-    let node = &frame.graph.nodes[stage.node];
-    let Some(layout) = &frame.layouts.of_node[stage.node] else {
-        return;
+) -> Outcome {
+    let operands = operands_of(stage);
+    let over = integers(stage, "over");
+    let start = block_of(stage, 0)?;
+    let init = Body::read(frame.kernel, start, over, None)?;
+    let init_value = init.id(yields(start)[0]);
+    let Place::Operand(list) = frame.kernel.place(operands[0]) else {
+        return Err(error(stage, "expected a list"));
     };
-    let strides = layout.strides.clone();
     let reducer = Reducer {
         frame,
-        stage,
-        elem: node.elem,
+        list,
+        step: block_of(stage, 1)?,
+        vectors: integer_attribute(stage, "vectors").unwrap_or(1),
+        elem: init.values[init_value].1,
+        init,
+        init_value,
         store: Store {
-            place: layout.place,
-            address: Linear {
-                constant: 0,
-                coefficients: strides,
-            },
-            value: stage.init_value,
+            place: frame.kernel.place(operands[1]),
+            address: address_of(stage).ok_or_else(|| error(stage, "expected a linear map"))?,
+            value: init_value,
         },
     };
     frame.for_rows(e, block, |e, row| {
         if let Some(row) = row {
-            reducer.row(e, row, &node.shape);
+            reducer.row(e, row);
         }
     });
+    Ok(())
 }
 
-struct Reducer<'a, 'f, 'c> {
-    frame: &'a Frame<'f, 'c>,
-    stage: &'a ReduceRows<'c>,
+struct Reducer<'f, 'a, 'c> {
+    frame: &'f Frame<'a, 'c>,
+    /// The list's position among the kernel's operands.
+    list: usize,
+    step: BlockRef<'c, 'c>,
+    /// Vectors of a row that are folded at once.
+    vectors: i64,
     elem: Elem,
+    /// Computes the start of each element of the result.
+    init: Body<'c>,
+    init_value: ValueId,
     store: Store,
 }
 
@@ -68,11 +79,12 @@ struct List<'c> {
     end: Val<'c>,
 }
 
-impl<'f, 'c> Reducer<'_, 'f, 'c> {
-    fn row(&self, e: &Emitter<'c>, row: Row<'c>, shape: &[i64]) {
-        let mut computer = Computer::new(e, self.frame, &self.stage.init, Some(row));
+impl<'a, 'c> Reducer<'_, 'a, 'c> {
+    fn row(&self, e: &Emitter<'c>, row: Row<'c>) {
+        let shape = &self.init.domain;
+        let mut computer = Computer::new(e, self.frame, &self.init, Some(row));
         computer.touch(e, self.store.place);
-        let offsets = self.frame.operands[self.stage.list].offsets;
+        let offsets = self.frame.operands[self.list].offsets;
         let entry = e.offset(offsets, e.times(row.in_bucket, 4));
         let list = List {
             first: e.load_u32(entry),
@@ -80,7 +92,7 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
         };
         let (outer, size) = match shape.split_last() {
             Some((size, outer)) => (outer, *size),
-            None => (shape, 1),
+            None => (&shape[..], 1),
         };
         e.for_nest(outer, &[], &mut |e, index, _| {
             let dim = index.len();
@@ -118,9 +130,9 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
                 dim: Some(dim),
                 mask: None,
             };
-            let wide = MAX_VECTORS * LANES;
+            let wide = self.vectors * LANES;
             let whole = size / wide * wide;
-            let together: Vec<i64> = (0..MAX_VECTORS).map(|vector| vector * LANES).collect();
+            let together: Vec<i64> = (0..self.vectors).map(|vector| vector * LANES).collect();
             e.for_static(whole, wide, &[], |e, start, _| {
                 self.fold(e, &computer, list, &at(start, &together), lanes);
                 vec![]
@@ -138,7 +150,7 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
     fn fold(
         &self,
         e: &Emitter<'c>,
-        computer: &Computer<'_, 'f, 'c>,
+        computer: &Computer<'_, 'a, 'c>,
         list: List<'c>,
         indices: &[Vec<Index<'c>>],
         lanes: Lanes<'c>,
@@ -146,13 +158,13 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
         let mut known = Known::new();
         let starts: Vec<_> = indices
             .iter()
-            .map(|index| computer.value(e, self.stage.init_value, index, lanes, &mut known))
+            .map(|index| computer.value(e, self.init_value, index, lanes, &mut known))
             .collect();
-        let operand = self.stage.list;
+        let operand = self.list;
         let entries = self.frame.operands[operand].index;
         let dense = Linear {
             constant: 0,
-            coefficients: crate::kernel::rows::graph::dense_strides(&self.stage.init.domain),
+            coefficients: crate::kernel::rows::graph::dense_strides(&self.init.domain),
         };
         let ends = e.for_loop(list.first, list.end, 1, &starts, |e, entry, carried| {
             let entry = e.offset(entries, e.times(entry, 4));
@@ -164,13 +176,7 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
                     let bytes = elem_bytes(self.elem);
                     let at = element_address(e, base, &dense, bytes, index);
                     let element = e.load_elem(at, self.elem, lanes.width, lanes.mask);
-                    combine(
-                        e,
-                        self.stage.op,
-                        self.elem,
-                        [*carried, element],
-                        lanes.width,
-                    )
+                    combine(e, self.step, self.elem, [*carried, element], lanes.width)
                 })
                 .collect()
         });
@@ -180,17 +186,14 @@ impl<'f, 'c> Reducer<'_, 'f, 'c> {
     }
 }
 
-/// The operation's body on vectors, or on single elements: what is carried, and the list's element.
+/// A body of scalars on vectors, or on single elements: what is carried, and the list's element.
 pub fn combine<'c>(
     e: &Emitter<'c>,
-    op: OperationRef<'c, 'c>,
+    body: BlockRef<'c, 'c>,
     elem: Elem,
     [carried, element]: [Val<'c>; 2],
     width: Width,
 ) -> Val<'c> {
-    let Some(body) = blocks_of(op).first().copied() else {
-        return carried;
-    };
     let mut values: HashMap<usize, Val<'c>> = HashMap::new();
     for (argument, value) in arguments_of(body).into_iter().zip([carried, element]) {
         values.insert(key(argument), value);
@@ -200,10 +203,10 @@ pub fn combine<'c>(
             .into_iter()
             .filter_map(|operand| values.get(&key(operand)).copied())
             .collect();
-        let name = name_of(op);
-        if name == "cfb.yield" {
+        if op.result_count() == 0 {
             return operands.first().copied().unwrap_or(carried);
         }
+        let name = name_of(op);
         let result = result_of(op, 0);
         let elem = elem_of(result.r#type()).unwrap_or(elem);
         let value = if name == "arith.constant" {

@@ -1,18 +1,14 @@
-//! Lays the scratch out: how many rows a block has, and where each slot lies.
+//! Lays the scratch of a kernel out.
 //!
 //! Slots of rows that no stage needs at the same time share memory, so that a block of rows stays
 //! in the second-level cache while the stages go over it.
 
-use super::plan::Plan;
-use crate::kernel::rows::graph::Graph;
+use melior::ir::OperationRef;
+
+use super::kernel::Kernel;
+use super::micro_kernels::ROW_TILE;
 use crate::kernel::rows::layout::{Place, Slot, round_up};
-
-/// Rows that the largest micro-kernel takes at once.
-pub const ROW_TILE: i64 = 12;
-
-/// Scratch of one block of rows stays below this, well inside a second-level cache.
-const BLOCK_BYTES: i64 = 512 * 1024;
-const MAX_BLOCK_ROWS: i64 = 96;
+use crate::pass::Failed;
 
 /// Reading a whole vector from the last element of a slot must stay inside the scratch.
 const SLACK_BYTES: i64 = 128;
@@ -21,9 +17,6 @@ const SLACK_BYTES: i64 = 128;
 const ZERO_BYTES: i64 = 64;
 
 pub struct ScratchMap {
-    pub block_rows: i64,
-    /// Rows of the kernel that fill the tiles of its products.
-    pub row_tile: i64,
     /// Of each slot.
     pub offsets: Vec<i64>,
     pub zeros: i64,
@@ -35,18 +28,17 @@ pub struct ScratchMap {
 /// The first and last stage that touches a slot.
 type Life = (usize, usize);
 
-impl ScratchMap {
-    pub fn new(graph: &Graph<'_>, plan: &Plan<'_>) -> ScratchMap {
-        let slots = &plan.layouts.slots;
-        let lives = lives(graph, plan);
-        let row_bytes: Vec<i64> = slots.iter().map(|slot| slot.bytes).collect();
-        let (_, peak) = place(slots, &lives, &row_bytes);
-        let fitting = (BLOCK_BYTES / peak.max(1)).clamp(1, MAX_BLOCK_ROWS);
-        let block_rows = match fitting / ROW_TILE * ROW_TILE {
-            0 => fitting,
-            tiles => tiles,
-        };
+/// The bytes of scratch that a row of a kernel at the loop level takes.
+pub fn bytes_of_row(kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
+    let kernel = Kernel::read(cohort_dialects::builder::extend_op(kernel))?;
+    let row_bytes: Vec<i64> = kernel.slots.iter().map(|slot| slot.bytes).collect();
+    Ok(place(&kernel.slots, &lives(&kernel), &row_bytes).1)
+}
 
+impl ScratchMap {
+    pub fn new(kernel: &Kernel<'_>) -> ScratchMap {
+        let slots = &kernel.slots;
+        let block_rows = kernel.block_rows;
         let product_rows = slots
             .iter()
             .map(|slot| slot.product_rows)
@@ -62,7 +54,7 @@ impl ScratchMap {
             })
             .map(|bytes| round_up(bytes + SLACK_BYTES, 64))
             .collect();
-        let (mut offsets, peak) = place(slots, &lives, &block_bytes);
+        let (mut offsets, peak) = place(slots, &lives(kernel), &block_bytes);
         let mut bytes = start + peak;
         for (offset, slot) in offsets.iter_mut().zip(slots) {
             if slot.rows {
@@ -73,8 +65,6 @@ impl ScratchMap {
             }
         }
         ScratchMap {
-            block_rows,
-            row_tile: if product_rows == 1 { ROW_TILE } else { 1 },
             offsets,
             zeros: 0,
             table,
@@ -83,10 +73,10 @@ impl ScratchMap {
     }
 }
 
-fn lives(graph: &Graph<'_>, plan: &Plan<'_>) -> Vec<Option<Life>> {
-    let mut lives: Vec<Option<Life>> = vec![None; plan.layouts.slots.len()];
-    for (at, stage) in plan.rows.iter().enumerate() {
-        for place in stage.places(graph, &plan.layouts) {
+fn lives(kernel: &Kernel<'_>) -> Vec<Option<Life>> {
+    let mut lives: Vec<Option<Life>> = vec![None; kernel.slots.len()];
+    for (at, stage) in kernel.rows.iter().enumerate() {
+        for place in kernel.places_of(*stage) {
             if let Place::Slot(slot) = place {
                 let first = lives[slot].map_or(at, |(first, _)| first);
                 lives[slot] = Some((first, at));

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 use melior::ir::OperationRef;
 
-use crate::codegen::cpu::lower_kernels::repetition;
+use crate::codegen::cpu::plan_kernels::repetition;
 use crate::kernel::rows::body::{Body, MustStore};
 use crate::kernel::rows::graph::{Graph, Linear, NodeId};
 use crate::kernel::rows::layout::Layouts;

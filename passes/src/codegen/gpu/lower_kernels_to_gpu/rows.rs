@@ -13,12 +13,14 @@ use super::ops::{THREADS, WARP, barrier, block, delinearise, divide, load_neighb
 use super::plan::{Rows, Stage};
 use super::site::{Address, Frame, Known, Row, Site, memory};
 use crate::codegen::cpu::lower_kernels::compute::element_address;
-use crate::codegen::cpu::lower_kernels::{loops as generic, reduce_rows};
+use crate::codegen::cpu::lower_kernels::reduce_rows;
 use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::generic_body as generic;
 use crate::kernel::rows::body::{Body, Instruction, Store, ValueId};
 use crate::kernel::rows::graph::{Graph, Kind, Linear, NodeId, dense_strides};
 use crate::kernel::rows::layout::{Place, View, elem_bytes};
 use crate::kernel::rows::stage::ReduceRows;
+use crate::support::ir::blocks_of;
 use folds::{WARP_RESULTS, by_warps, results};
 
 pub use folds::lanes_bytes;
@@ -179,6 +181,9 @@ impl<'c> Writer<'_, '_, 'c> {
     fn list(&self, e: &Emitter<'c>, list: &ReduceRows<'c>) {
         let node = &self.frame.graph.nodes[list.node];
         let elem = node.elem;
+        let Some(step) = blocks_of(list.op).first().copied() else {
+            return;
+        };
         let store = self.store_of(list.node, list.init_value);
         let domain = &list.init.domain;
         let dense = Linear {
@@ -218,7 +223,7 @@ impl<'c> Writer<'_, '_, 'c> {
                     .zip(elements)
                     .map(|(carried, element)| {
                         let values = [*carried, element];
-                        reduce_rows::combine(e, list.op, elem, values, Width::Scalar)
+                        reduce_rows::combine(e, step, elem, values, Width::Scalar)
                     })
                     .collect()
             });

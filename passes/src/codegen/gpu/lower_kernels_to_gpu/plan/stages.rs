@@ -6,7 +6,7 @@ use melior::ir::OperationRef;
 
 use super::launches::{Fold, Launch, Rows, Stage};
 use super::{LaunchPlanner, Stop, Written};
-use crate::codegen::cpu::lower_kernels::compute::is_operation;
+use crate::codegen::cpu::plan_kernels::is_operation;
 use crate::kernel::rows::body::{Body, Instruction, ValueId};
 use crate::kernel::rows::graph::{Kind, NodeId};
 use crate::kernel::rows::stage::Fold as ReduceStage;

@@ -24,7 +24,6 @@ pub struct Plan<'c> {
     pub shared: Vec<Stage<'c>>,
     /// Run for every block of rows.
     pub rows: Vec<Stage<'c>>,
-    pub flops: i64,
 }
 
 pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Failed> {
@@ -92,7 +91,6 @@ struct StagePlanner<'a, 'c> {
     /// The stage that writes a node's memory, in its list.
     written: HashMap<NodeId, usize>,
     packed: HashMap<NodeId, usize>,
-    flops: i64,
 }
 
 impl<'a, 'c> StagePlanner<'a, 'c> {
@@ -105,7 +103,6 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
             rows: vec![],
             written: HashMap::new(),
             packed: HashMap::new(),
-            flops: 0,
         }
     }
 
@@ -146,7 +143,6 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
                 return Ok(Weight::Panels {
                     param: view.buffer,
                     offset,
-                    rows,
                     width: panel_width(rows, columns),
                 });
             }
@@ -222,7 +218,6 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
             layouts: self.layouts,
             shared: self.shared,
             rows: self.rows,
-            flops: self.flops,
         }
     }
 }
@@ -269,7 +264,6 @@ impl<'a, 'c: 'a> Planner<'a, 'c> for StagePlanner<'a, 'c> {
         };
         let weight = self.weight(weight, k, columns)?;
         let start = self.start(id, init)?;
-        self.flops += 2 * rows * k * columns;
         let Some(layout) = self.layouts.of_node[id].clone() else {
             return Ok(());
         };

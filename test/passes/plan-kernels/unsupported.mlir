@@ -1,5 +1,5 @@
 // What cannot be lowered is refused at its place, with the reason.
-// RUN: %batch-opt %s --lower-kernels --split-input-file --verify-diagnostics
+// RUN: %batch-opt %s --plan-kernels --split-input-file --verify-diagnostics
 
 cfb.kernel @computed_slice {
 ^bb0(%rows: index, %x: tensor<?x8xf32>):

@@ -7,8 +7,8 @@ use melior::ir::{
     operation::OperationLike,
 };
 
-use crate::kernel::calls::FUSED;
-use crate::kernel::rows::read::elements_of;
+use super::calls::FUSED;
+use super::rows::read::elements_of;
 
 /// How a kernel takes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

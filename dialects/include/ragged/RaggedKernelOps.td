@@ -1,0 +1,411 @@
+// The loop level: a kernel over rows as loop nests, products, folds and packing over memory.
+
+#ifndef COHORT_RAGGED_KERNEL_OPS_TD
+#define COHORT_RAGGED_KERNEL_OPS_TD
+
+include "ragged/RaggedOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Ragged_Element : AnyTypeOf<[F32, I32, I1], "f32, i32 or i1">;
+
+// What can be said of a type of memory alone.
+class Ragged_MemoryOf<string condition, string description>
+    : Type<And<[MemRefOf<[F32, I32, I1]>.predicate, CPred<condition>]>, description, "::mlir::MemRefType">;
+
+def Ragged_RowMemory : Ragged_MemoryOf<"::cohort::ragged::isRowMemory($_self)",
+    "memory of rows, a memref whose first dim alone is dynamic">;
+def Ragged_SharedMemory : Ragged_MemoryOf<"::cohort::ragged::isSharedMemory($_self)",
+    "memory that all rows share, a memref of static shape">;
+def Ragged_Memory : Ragged_MemoryOf<
+    "::cohort::ragged::isRowMemory($_self) || ::cohort::ragged::isSharedMemory($_self)",
+    "memory of rows or memory that all rows share">;
+
+def Ragged_KernelOp : Ragged_Op<"kernel", [
+    IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments,
+    DeclareOpInterfaceMethods<Symbol, ["canDiscardOnUseEmpty"]>]> {
+  let summary = "a kernel over rows, as loops";
+  let description = [{
+    What `cfb.kernel` says of tensors, said of memory and of the order in which things are done. First
+    come the declarations of the memory that the kernel touches: its operands and results in order, the
+    parameters and constants in the order of the table that its function gets, and scratch. Then come
+    the stages that run once a call, for what all rows share, and at the end `ragged.blocks` with those
+    that run for every block of rows. Stages run in the order of the text and talk through memory.
+
+    `row_products` are pairs, an operand and the floating-point operations of a product with it a row.
+    The attributes that a `cfb.kernel` has for its calls (`lengths`, `rows`, `operands`) stay.
+
+    - `ragged_kernel_c1`: the region has declarations and stages and ends in `ragged.blocks`.
+    - `ragged_kernel_c2`: stages that run once a call touch no memory of rows.
+
+    ```mlir
+    ragged.kernel @main_0 {
+      %x = ragged.operand row : memref<?x4xf32>
+      %r = ragged.result : memref<?x4xf32>
+      %w = ragged.param @w panels 32 : memref<4x4xf32>
+      %s = ragged.scratch products 1 : memref<?x16xf32>
+      ragged.blocks of 96 tile 12 {
+        ragged.product %x (d0) -> (0) rows 1 k 4 columns 4 with %w row 0 into %s tile 12
+            : memref<?x4xf32>, memref<4x4xf32>, memref<?x16xf32>
+        ragged.nest over [4] lanes 0 by 16 {
+          %0 = ragged.load %s (d0) -> (d0) : memref<?x16xf32>
+          %1 = math.tanh %0 : f32
+          ragged.store %1, %r (d0) -> (d0) : memref<?x4xf32>
+        }
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<DenseI64ArrayAttr>:$row_products);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name (`row_products` $row_products^)? attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+// A declaration belongs to a kernel.
+class Ragged_Declaration<string mnemonic>
+    : Ragged_Op<mnemonic, [HasParent<"::cohort::ragged::KernelOp">]>;
+
+def Ragged_OperandOp : Ragged_Declaration<"operand"> {
+  let summary = "an operand of a kernel";
+  let description = [{
+    `row`: the record's row, found through the operand's index. `list`: for every row any number of
+    rows, which only `ragged.fold_list` reads. `scalar`: a scalar of the host. `length`, `expanded` and
+    `stacked` are of kernels with `lengths`: a length, the rows of a tensor of that length, and an array
+    of handles.
+
+    ```mlir
+    %x = ragged.operand row : memref<?x28xf32>
+    ```
+  }];
+  let arguments = (ins Ragged_OperandKind:$kind);
+  let results = (outs Ragged_RowMemory:$memory);
+  let assemblyFormat = "$kind attr-dict `:` type($memory)";
+}
+
+def Ragged_ResultOp : Ragged_Declaration<"result"> {
+  let summary = "a result of a kernel";
+  let description = [{
+    Its rows lie one after another.
+
+    ```mlir
+    %h = ragged.result : memref<?x28xf32>
+    ```
+  }];
+  let results = (outs Ragged_RowMemory:$memory);
+  let assemblyFormat = "attr-dict `:` type($memory)";
+}
+
+def Ragged_ParamOp : Ragged_Declaration<"param"> {
+  let summary = "a parameter in memory";
+  let description = [{
+    As it is, or packed when the weights are loaded: with `panels 32` the columns lie in panels of 32,
+    each row after row, padded with zeros; with `panels 1` column after column.
+
+    - `ragged_param_c1`: `panels` is 32 or 1, of a parameter of `f32` with at least two dims.
+
+    ```mlir
+    %w = ragged.param @w panels 32 : memref<28x140xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param, OptionalAttr<I64Attr>:$panels);
+  let results = (outs Ragged_SharedMemory:$memory);
+  let assemblyFormat = "$param (`panels` $panels^)? attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+}
+
+def Ragged_ConstantOp : Ragged_Declaration<"constant"> {
+  let summary = "a constant in memory";
+  let description = [{
+    - `ragged_constant_c1`: the value has the shape and the element type of the memory.
+
+    ```mlir
+    %c = ragged.constant dense<[1.0, 2.0]> : tensor<2xf32> : memref<2xf32>
+    ```
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Ragged_SharedMemory:$memory);
+  let assemblyFormat = "$value attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+}
+
+def Ragged_ScratchOp : Ragged_Declaration<"scratch"> {
+  let summary = "scratch memory";
+  let description = [{
+    A row for each row of a block, or one part for the whole call. Where it lies is found when the
+    kernel is lowered: memory of rows that no stage needs at the same time is shared. `products N` says
+    that products write it, N of their rows a row of the kernel: there is room for whole row tiles.
+
+    - `ragged_scratch_c1`: `products` is at least one and divides the elements of a row.
+
+    ```mlir
+    %s = ragged.scratch products 1 : memref<?x144xf32>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$products);
+  let results = (outs Ragged_Memory:$memory);
+  let assemblyFormat = "(`products` $products^)? attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars of a stage
+//===----------------------------------------------------------------------===//
+
+def Ragged_LoadOp : Ragged_Op<"load", [
+    TypesMatchWith<"the value is an element of the memory", "memory", "value",
+                   "::cohort::ragged::getElement($_self)">]> {
+  let summary = "an element of a row";
+  let description = [{
+    The map takes the index of the stage's loops to the element's number within the row, counted in the
+    order of the memory. A scalar of the host has one.
+
+    - `ragged_load_c1`: the map takes an index for each loop, gives one number, and is linear.
+    - `ragged_load_c2`: no index leads out of the row.
+    - `ragged_load_c3`: the memory is no list and no packed parameter.
+
+    ```mlir
+    %v = ragged.load %x (d0, d1) -> (d0 * 28 + d1) : memref<?x4x28xf32>
+    ```
+  }];
+  let arguments = (ins Ragged_Memory:$memory, AffineMapAttr:$address);
+  let results = (outs Ragged_Element:$value);
+  let assemblyFormat = "$memory custom<Rule>($address) attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+}
+
+def Ragged_StoreOp : Ragged_Op<"store", [
+    HasParent<"::cohort::ragged::NestOp">,
+    TypesMatchWith<"the value is an element of the memory", "memory", "value",
+                   "::cohort::ragged::getElement($_self)">]> {
+  let summary = "writes an element of a row";
+  let description = [{
+    - `ragged_store_c1`: the map takes an index for each loop, gives one number, and is linear.
+    - `ragged_store_c2`: no index leads out of the row.
+    - `ragged_store_c3`: the memory is a result or scratch.
+
+    ```mlir
+    ragged.store %v, %r (d0, d1) -> (d0 * 28 + d1) : memref<?x4x28xf32>
+    ```
+  }];
+  let arguments = (ins Ragged_Element:$value, Ragged_Memory:$memory, AffineMapAttr:$address);
+  let assemblyFormat = "$value `,` $memory custom<Rule>($address) attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+}
+
+def Ragged_IndexOp : Ragged_Op<"index", [Pure, HasParent<"::cohort::ragged::LoopsOp">]> {
+  let summary = "the index of a loop";
+  let description = [{
+    - `ragged_index_c1`: there is such a loop.
+
+    ```mlir
+    %i = ragged.index 0 : i64
+    ```
+  }];
+  let arguments = (ins I64Attr:$dim);
+  let results = (outs I64:$value);
+  let assemblyFormat = "$dim attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+def Ragged_BlocksOp : Ragged_Op<"blocks", [
+    HasParent<"::cohort::ragged::KernelOp">, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "the stages of a block of rows";
+  let description = [{
+    The rows of a call are taken `of` so many at a time, and all stages run over a block before the next
+    is begun, so that scratch stays in the cache. `tile` is what the rows that a thread gets are a
+    multiple of, but for the last.
+
+    - `ragged_blocks_c1`: `of` is from 1 to 65536.
+    - `ragged_blocks_c2`: `tile` is from 1 to 65536.
+    - `ragged_blocks_c3`: the region has stages only.
+  }];
+  let arguments = (ins I64Attr:$of, I64Attr:$tile);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`of` $of `tile` $tile attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+class Ragged_Stage<string mnemonic, list<Trait> traits = []>
+    : Ragged_Op<mnemonic, !listconcat([
+        ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::BlocksOp"]>], traits)>;
+
+// A stage that computes scalars for each index of its loops.
+class Ragged_LoopStage<string mnemonic, list<Trait> traits = [SingleBlock]>
+    : Ragged_Stage<mnemonic, traits> {
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Ragged_NestOp : Ragged_LoopStage<"nest", [
+    SingleBlockImplicitTerminator<"::cohort::ragged::YieldOp">, NoRegionArguments]> {
+  let summary = "a loop nest over dims, for every row";
+  let description = [{
+    Loops of the given lengths, outermost first, around scalar operations of `arith` and `math`. What is
+    stored does not depend on the order: nothing that is stored is loaded. `lanes` is the loop that runs
+    in vectors, `by` so many elements at once; `by 32` are two vectors whose operations do not wait for
+    each other.
+
+    - `ragged_nest_c1`: the loops have lengths of at least one, and at most 2^31 iterations.
+    - `ragged_nest_c2`: along `lanes` all is stored to neighbouring elements.
+    - `ragged_nest_c3`: `by` is 16, or 32 where the loop has as many iterations and all that is loaded
+      along it is one element or neighbouring ones.
+    - `ragged_nest_c4`: the region computes with `arith` and `math`, and yields nothing.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<I64Attr>:$lanes,
+                       DefaultValuedAttr<I64Attr, "16">:$by);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `over` $over (`lanes` $lanes^)? (`by` $by^)? attr-dict-with-keyword $body
+  }];
+}
+
+def Ragged_FoldOp : Ragged_LoopStage<"fold"> {
+  let summary = "a fold over some of the dims";
+  let description = [{
+    For each index of the kept loops the start, into which the step folds a value for each index of the
+    others, in their order. The step's last operation combines what was folded, its first operand, with
+    the value. A sum of products is made of fused multiply-adds.
+
+    `lanes` is the loop that runs in vectors. If it is the last of those that are kept, each lane folds by
+    itself, `vectors` of them at once; if it is one that is folded, each lane folds every sixteenth value,
+    then the lanes are folded together, so results differ in rounding between the two. `neighbours`
+    results along the last other kept loop are folded at once, to share what they load.
+
+    - `ragged_fold_c1`: the loops have lengths of at least one, and at most 2^31 iterations.
+    - `ragged_fold_c2`: the folded loops are among them, in rising order.
+    - `ragged_fold_c3`: `lanes` is the last kept loop or one that is folded.
+    - `ragged_fold_c4`: `vectors` and `neighbours` are from 1 to 8.
+    - `ragged_fold_c5`: the step ends in a combining operation of `arith` whose first operand is the
+      region's argument, which nothing else uses.
+    - `ragged_fold_c6`: the result's map takes the kept loops to an element, and none to outside of the
+      row; along a kept `lanes` results are neighbours.
+
+    ```mlir
+    ragged.fold over [4, 28] folding [1] into %s (d0) -> (d0) lanes 1 neighbours 4 : memref<?x16xf32> from {
+      %zero = arith.constant 0.0 : f32
+      ragged.yield %zero : f32
+    } by {
+    ^bb0(%sum: f32):
+      %a = ragged.load %x (d0, d1) -> (d0 * 28 + d1) : memref<?x4x28xf32>
+      %next = arith.addf %sum, %a : f32
+      ragged.yield %next : f32
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$folding, Ragged_Memory:$memory,
+                       AffineMapAttr:$address, OptionalAttr<I64Attr>:$lanes,
+                       DefaultValuedAttr<I64Attr, "1">:$vectors,
+                       DefaultValuedAttr<I64Attr, "1">:$neighbours);
+  let regions = (region SizedRegion<1>:$start, SizedRegion<1>:$step);
+  let assemblyFormat = [{
+    `over` $over `folding` $folding `into` $memory custom<Rule>($address) (`lanes` $lanes^)?
+    (`vectors` $vectors^)? (`neighbours` $neighbours^)? attr-dict `:` type($memory)
+    `from` $start `by` $step
+  }];
+}
+
+def Ragged_FoldListOp : Ragged_LoopStage<"fold_list"> {
+  let summary = "a fold of a list's rows";
+  let description = [{
+    For every row, the rows of its list are folded element by element, one after another, from the start
+    on. The step takes what was folded and the list's element. The last loop runs in vectors, `vectors`
+    of them at once; the list is walked once for each so many.
+
+    - `ragged_fold_list_c1`: the loops are those of the list's rows and have lengths of at least one.
+    - `ragged_fold_list_c2`: `vectors` is from 1 to 8.
+    - `ragged_fold_list_c3`: the memory is an operand that is a list.
+    - `ragged_fold_list_c4`: the start yields, and the step takes twice and yields, an element.
+    - `ragged_fold_list_c5`: the result's map takes the loops to an element, and none to outside of the
+      row; along the last loop results are neighbours.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, Ragged_RowMemory:$list, Ragged_Memory:$memory,
+                       AffineMapAttr:$address, DefaultValuedAttr<I64Attr, "1">:$vectors);
+  let regions = (region SizedRegion<1>:$start, SizedRegion<1>:$step);
+  let assemblyFormat = [{
+    $list `over` $over `into` $memory custom<Rule>($address) (`vectors` $vectors^)? attr-dict
+    `:` type($list) `,` type($memory) `from` $start `by` $step
+  }];
+}
+
+def Ragged_LoopsOp : Ragged_LoopStage<"loops"> {
+  let summary = "loops that are run as they are written";
+  let description = [{
+    One index after another, for what no other stage computes, such as the index of the largest element.
+    The step takes what was folded for each result and yields the next; of those that are `stored`, each
+    is written where its map says. The starts' maps and those of results see folded loops at 0.
+
+    - `ragged_loops_c1`: the loops have lengths of at least one, and at most 2^31 iterations.
+    - `ragged_loops_c2`: the folded loops are among them, in rising order.
+    - `ragged_loops_c3`: the start yields, and the step takes and yields, one element for each result.
+    - `ragged_loops_c4`: there is one map and one number of a result for each memory, and no index leads
+      out of a row.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$folding,
+                       Variadic<Ragged_Memory>:$memories, AffineMapArrayAttr:$addresses,
+                       DenseI64ArrayAttr:$stored);
+  let regions = (region SizedRegion<1>:$start, SizedRegion<1>:$step);
+  let assemblyFormat = [{
+    `over` $over `folding` $folding `stored` $stored `into` $memories $addresses attr-dict
+    `:` type($memories) `from` $start `by` $step
+  }];
+}
+
+def Ragged_PackPanelsOp : Ragged_LoopStage<"pack_panels", [SingleBlock, NoRegionArguments]> {
+  let summary = "packs a computed weight";
+  let description = [{
+    The region yields the element of the weight at an index of its rows and columns. The memory gets it in
+    panels of 32 columns, each row after row, padded with zeros.
+
+    - `ragged_pack_panels_c1`: there are two loops, and the memory has room for whole panels.
+    - `ragged_pack_panels_c2`: the region yields an `f32`.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, Ragged_SharedMemory:$memory);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`over` $over `into` $memory attr-dict `:` type($memory) $body";
+}
+
+def Ragged_ProductOp : Ragged_Op<"product", [HasParent<"::cohort::ragged::BlocksOp">]> {
+  let summary = "a product of rows with a shared matrix";
+  let description = [{
+    `rows` of the left matrix a row of the kernel, each `k` neighbouring elements from where the map of
+    its number says; the right one is packed and is read from its row `row` on. The result's rows are
+    padded to whole vectors. It starts from zero; or, with `from`, from elements that are the same for
+    all rows; or, with `onto`, from what the memory holds.
+
+    `tile` is how many rows the largest micro-kernel computes at once. Every element is its start, then
+    one multiply-add for each `k` in order, whatever the tile.
+
+    - `ragged_product_c1`: `tile` is 1, 2, 4, 6, 8 or 12; with panels of one column it is 4.
+    - `ragged_product_c2`: `rows`, `k` and `columns` are at least one.
+    - `ragged_product_c3`: the left map takes the number of a row to its first element, and none leads out
+      of the row.
+    - `ragged_product_c4`: the right matrix is a parameter in panels, of so many columns and at least
+      `row + k` rows, or scratch that `ragged.pack_panels` packs to this size.
+    - `ragged_product_c5`: the result is scratch of products with so many rows and padded columns.
+    - `ragged_product_c6`: `from` is shared memory with so many columns from its offset on, and goes
+      without `onto`.
+    - `ragged_product_c7`: the elements are `f32`.
+  }];
+  let arguments = (ins Ragged_Memory:$left, AffineMapAttr:$address, I64Attr:$rows, I64Attr:$k,
+                       I64Attr:$columns, Ragged_SharedMemory:$right, I64Attr:$row,
+                       Optional<Ragged_SharedMemory>:$start, OptionalAttr<I64Attr>:$offset,
+                       UnitAttr:$onto, Ragged_RowMemory:$memory, I64Attr:$tile);
+  let assemblyFormat = [{
+    $left custom<Rule>($address) `rows` $rows `k` $k `columns` $columns `with` $right `row` $row
+    (`from` $start^ `+` $offset)? (`onto` $onto^)? `into` $memory `tile` $tile attr-dict
+    `:` type($left) `,` type($right) `,` type($memory) (`,` type($start)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // COHORT_RAGGED_KERNEL_OPS_TD

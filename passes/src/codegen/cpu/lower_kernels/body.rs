@@ -1,0 +1,126 @@
+//! The scalars that a stage computes for an index of its loops, as a region of it says.
+
+use std::collections::HashMap;
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of};
+use melior::ir::{BlockRef, OperationRef, ValueLike, operation::OperationLike};
+
+use super::kernel::Kernel;
+use crate::kernel::loop_level::{OperandKind, address_of};
+use crate::kernel::rows::body::{Instruction, Store, ValueId};
+use crate::kernel::rows::constants::bits_of;
+use crate::kernel::rows::layout::Place;
+use crate::kernel::rows::read::elem_of;
+use crate::pass::{Failed, error};
+use crate::support::ir::{blocks_of, key};
+
+pub struct Body<'c> {
+    pub domain: Vec<i64>,
+    pub values: Vec<(Instruction<'c, Place>, Elem)>,
+    pub stores: Vec<Store>,
+    known: HashMap<usize, ValueId>,
+}
+
+impl<'c> Body<'c> {
+    /// Reads a region whose loops have these lengths, up to an operation, or all of it.
+    pub fn read(
+        kernel: &Kernel<'c>,
+        block: BlockRef<'c, 'c>,
+        domain: Vec<i64>,
+        upto: Option<OperationRef<'c, 'c>>,
+    ) -> Result<Body<'c>, Failed> {
+        let mut body = Body {
+            domain,
+            values: vec![],
+            stores: vec![],
+            known: HashMap::new(),
+        };
+        for op in operations_of(block) {
+            if Some(op) == upto {
+                break;
+            }
+            match name_of(op).as_str() {
+                "ragged.yield" => break,
+                "ragged.store" => {
+                    let [value, memory] = operands_of(op)[..] else {
+                        return Err(error(op, "expected a value and memory"));
+                    };
+                    body.stores.push(Store {
+                        place: kernel.place(memory),
+                        address: address_of(op)
+                            .ok_or_else(|| error(op, "expected a linear map"))?,
+                        value: body.known[&key(value)],
+                    });
+                }
+                _ => {
+                    let result = result_of(op, 0);
+                    let elem = elem_of(result.r#type())
+                        .ok_or_else(|| error(op, "expected f32, i32 or i1"))?;
+                    let instruction = body.instruction(kernel, op)?;
+                    body.known.insert(key(result), body.values.len());
+                    body.values.push((instruction, elem));
+                }
+            }
+        }
+        Ok(body)
+    }
+
+    fn instruction(
+        &self,
+        kernel: &Kernel<'c>,
+        op: OperationRef<'c, 'c>,
+    ) -> Result<Instruction<'c, Place>, Failed> {
+        let operands = operands_of(op);
+        Ok(match name_of(op).as_str() {
+            "ragged.load" => {
+                let place = kernel.place(operands[0]);
+                match place {
+                    Place::Operand(operand)
+                        if kernel.operands[operand].kind == OperandKind::Scalar =>
+                    {
+                        Instruction::HostScalar(operand)
+                    }
+                    _ => Instruction::Load {
+                        buffer: place,
+                        address: address_of(op)
+                            .ok_or_else(|| error(op, "expected a linear map"))?,
+                    },
+                }
+            }
+            "arith.constant" => {
+                let bits = op.attribute("value").ok().and_then(bits_of);
+                let (bits, _) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
+                Instruction::Splat(bits[0])
+            }
+            _ => Instruction::Pointwise {
+                op,
+                inputs: operands
+                    .iter()
+                    .map(|value| self.known[&key(*value)])
+                    .collect(),
+            },
+        })
+    }
+
+    /// The number of a value that the region defines.
+    pub fn id(&self, value: Val<'c>) -> ValueId {
+        self.known[&key(value)]
+    }
+}
+
+/// What a region yields.
+pub fn yields<'c>(block: BlockRef<'c, 'c>) -> Vec<Val<'c>> {
+    operations_of(block)
+        .last()
+        .map_or(vec![], |end| operands_of(*end))
+}
+
+/// The block of a region of a stage.
+pub fn block_of<'c>(
+    stage: OperationRef<'c, 'c>,
+    region: usize,
+) -> Result<BlockRef<'c, 'c>, Failed> {
+    let block = blocks_of(stage).get(region).copied();
+    block.ok_or_else(|| error(stage, "expected a stage with its regions"))
+}

@@ -1,0 +1,163 @@
+//! `plan-kernels`: row-wise kernels (level 2) to loops over memory (the loop level).
+//!
+//! Each row-wise `cfb.kernel` becomes a `ragged.kernel`: the memory that it touches, the stages that run
+//! once a call, and those that run for every block of rows, in order.
+//!
+//! ```mlir
+//! cfb.kernel @cell {
+//! ^bb0(%rows: index, %x: tensor<?x28xf32>):
+//!   %w = ml_program.global_load_const @w : tensor<28x28xf32>
+//!   %p = linalg.matmul ins(%x, %w : …) outs(%zero : …) -> tensor<?x28xf32>
+//!   %h = math.tanh %p : tensor<?x28xf32>
+//!   cfb.yield %h : tensor<?x28xf32>
+//! }
+//! // becomes
+//! ragged.kernel @cell {
+//!   %x = ragged.operand row : memref<?x28xf32>
+//!   %h = ragged.result : memref<?x28xf32>
+//!   %w = ragged.param @w panels 32 : memref<28x28xf32>
+//!   %p = ragged.scratch products 1 : memref<?x32xf32>
+//!   ragged.blocks of 96 tile 12 {
+//!     ragged.product %x (d0) -> (0) rows 1 k 28 columns 28 with %w row 0 into %p tile 12 : …
+//!     ragged.nest over [28] lanes 0 {
+//!       %0 = ragged.load %p (d0) -> (d0) : memref<?x32xf32>
+//!       %1 = math.tanh %0 : f32
+//!       ragged.store %1, %h (d0) -> (d0) : memref<?x28xf32>
+//!     }
+//!   }
+//! }
+//! ```
+//!
+//! The body is read as a graph of the values of one row and cut into stages that talk through memory.
+//! What is only selected (slices, broadcasts, transpositions) vanishes into addresses; a pointwise value
+//! is stored only if it is a result, if a stage must find it in memory, or if computing it again for every
+//! reader would cost more than a store and loads. All that is chosen is written down: the rows of a
+//! block, row tiles and panels of products, the loop that runs in vectors and how many of them, how many
+//! neighbours a fold has. A person can change it; `lower-kernels` obeys, and the verifier refuses what
+//! cannot be.
+//!
+//! A kernel that is recorded in several ways, with host scalars or without, becomes one kernel each.
+//!
+//! Requires: level 2, `accumulate-products` for speed. Leaves: the loop level; kernels whose unit is the
+//! call stay as they are, for `lower-kernels`. Limits: elements are `f32`, `i32` or `i1`; only the batch
+//! dim is dynamic; slices have static bounds.
+
+mod declare;
+mod plan;
+pub(crate) mod repetition;
+mod schedule;
+mod stages;
+
+pub(crate) use schedule::is_operation;
+
+use cohort_dialects::builder::{Builder, name_of, region_with_block};
+use melior::{
+    Context,
+    ir::{
+        Attribute, Identifier, OperationRef,
+        attribute::{DenseI64ArrayAttribute, StringAttribute},
+        operation::OperationLike,
+    },
+};
+
+use crate::codegen::emit::Emitter;
+use crate::codegen::generic_body;
+use crate::kernel::calls::is_over_calls;
+use crate::kernel::loop_level::KERNEL;
+use crate::kernel::row_products::row_products;
+use crate::kernel::rows::graph::Kind;
+use crate::kernel::rows::read;
+use crate::kernel::rows::stage::Stage;
+use crate::kernel::variants::{records_of, variants};
+use crate::pass::{Outcome, PassInfo, error};
+use crate::support::ir::{blocks_of, erase, set_attribute, top_level};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "plan-kernels",
+    summary: "Make row-wise kernels loops over memory (level 2 to the loop level)",
+    description: include_str!("plan_kernels.rs"),
+    run,
+};
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let records = records_of(module);
+    for kernel in top_level(module) {
+        if name_of(kernel) != "cfb.kernel" || is_over_calls(kernel) {
+            continue;
+        }
+        for (name, scalars) in variants(context, kernel, &records)? {
+            plan_kernel(context, kernel, &name, &scalars)?;
+        }
+        erase(kernel);
+    }
+    Ok(())
+}
+
+/// Adds the kernel at the loop level before the one at level 2.
+fn plan_kernel<'c>(
+    context: &'c Context,
+    kernel: OperationRef<'c, 'c>,
+    name: &str,
+    scalars: &[bool],
+) -> Outcome {
+    let block = blocks_of(kernel).first().copied();
+    let block = block.ok_or_else(|| error(kernel, "expected a kernel with a body"))?;
+    let graph = read::read(block, scalars)?;
+    for node in &graph.nodes {
+        if let Kind::Loops(of_node) = &node.kind {
+            generic_body::check(of_node.op, &of_node.loop_of_dim)?;
+        }
+    }
+    let plan = plan::plan(&graph)?;
+
+    let before = Builder::before(context, kernel)
+        .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
+    let (region, block) = region_with_block(&[], kernel.location());
+    let e = Emitter::new(Builder::at_end(context, block, kernel.location()));
+    let memory = declare::declare(&e, kernel, &graph, &plan);
+    for stage in &plan.shared {
+        stages::write(&e, &memory, stage);
+    }
+    let (rows_region, rows) = region_with_block(&[], kernel.location());
+    for stage in &plan.rows {
+        stages::write(&e.within(rows), &memory, stage);
+    }
+    let tile = schedule::tile_of_rows(&plan.layouts.slots);
+    // How many rows a block has is known when all stages are.
+    let number = |value: i64| e.b.attr(&format!("{value} : i64"));
+    let blocks = e.b.op(
+        "ragged.blocks",
+        &[],
+        &[],
+        &[("of", number(1)), ("tile", number(tile))],
+        vec![rows_region],
+    );
+
+    let named: Vec<(Identifier<'c>, Attribute<'c>)> = kernel.attributes().collect();
+    let kept = named.into_iter().filter_map(|(name, attribute)| {
+        let name = name.as_string_ref().as_str().ok()?.to_owned();
+        (name != "sym_name").then_some((name, attribute))
+    });
+    let mut attributes: Vec<(String, Attribute<'c>)> = kept.collect();
+    attributes.push((
+        "sym_name".into(),
+        StringAttribute::new(context, name).into(),
+    ));
+    let products: Vec<i64> = row_products(kernel)
+        .into_iter()
+        .filter_map(|product| Some([product.operand? as i64, product.flops? as i64]))
+        .flatten()
+        .collect();
+    if !products.is_empty() {
+        let products = DenseI64ArrayAttribute::new(context, &products).into();
+        attributes.push(("row_products".into(), products));
+    }
+    let attributes: Vec<_> = attributes
+        .iter()
+        .map(|(name, attribute)| (name.as_str(), *attribute))
+        .collect();
+    let planned = before.op(KERNEL, &[], &[], &attributes, vec![region]);
+    let rows = schedule::rows_of_block(planned)?;
+    set_attribute(blocks, "of", number(rows));
+    Ok(())
+}

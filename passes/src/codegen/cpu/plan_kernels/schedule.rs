@@ -1,0 +1,151 @@
+//! Chooses what a person may choose otherwise: rows of a block, the loop that runs in vectors and how
+//! many of them at once, tiles.
+
+use cohort_dialects::builder::name_of;
+use melior::ir::OperationRef;
+
+use crate::codegen::cpu::lower_kernels::scratch;
+use crate::kernel::rows::body::{Body, Instruction};
+use crate::kernel::rows::graph::Linear;
+use crate::kernel::rows::layout::{LANES, Slot};
+use crate::kernel::rows::stage::Fold;
+use crate::pass::Failed;
+
+/// Rows that the largest micro-kernel takes at once, and the one for panels of one column.
+pub const ROW_TILE: i64 = 12;
+pub const NARROW_ROW_TILE: i64 = 4;
+
+/// Results that are folded at once: vectors side by side, and neighbours along another dim.
+pub const MAX_VECTORS: i64 = 4;
+const MAX_NEIGHBOURS: i64 = 4;
+
+/// Scratch of one block of rows stays below this, well inside a second-level cache.
+const BLOCK_BYTES: i64 = 512 * 1024;
+const MAX_BLOCK_ROWS: i64 = 96;
+
+/// Rows of the kernel that fill the tiles of its products.
+pub fn tile_of_rows(slots: &[Slot]) -> i64 {
+    let product_rows = slots.iter().map(|slot| slot.product_rows).max();
+    match product_rows {
+        Some(1) => ROW_TILE,
+        _ => 1,
+    }
+}
+
+/// How many rows a block of a kernel at the loop level has.
+pub fn rows_of_block(kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
+    let peak = scratch::bytes_of_row(kernel)?;
+    let fitting = (BLOCK_BYTES / peak.max(1)).clamp(1, MAX_BLOCK_ROWS);
+    Ok(match fitting / ROW_TILE * ROW_TILE {
+        0 => fitting,
+        tiles => tiles,
+    })
+}
+
+/// The last dim along which everything is stored to neighbouring elements.
+pub fn lanes_of_group(body: &Body<'_>) -> Option<usize> {
+    let dense = |dim: usize| {
+        let mut stores = body.stores.iter();
+        stores.all(|store| store.address.coefficients[dim] == 1)
+    };
+    (0..body.domain.len())
+        .rev()
+        .find(|dim| body.domain[*dim] > 1 && dense(*dim))
+}
+
+/// Elements at a time: two vectors where there are as many, and all that is loaded lies side by side.
+pub fn width_along(body: &Body<'_>, dim: usize) -> i64 {
+    if gathers(body, dim) > 0 || body.domain[dim] < 2 * LANES {
+        LANES
+    } else {
+        2 * LANES
+    }
+}
+
+/// Loads that are neither of one element nor of neighbours along a dim.
+fn gathers(body: &Body<'_>, dim: usize) -> usize {
+    let strided = |instruction: &Instruction<'_>| match instruction {
+        Instruction::Load { address, .. } => !matches!(address.coefficients[dim], 0 | 1),
+        _ => false,
+    };
+    let instructions = body.values.iter().map(|(instruction, _)| instruction);
+    instructions
+        .filter(|instruction| strided(instruction))
+        .count()
+}
+
+/// The same body with neighbouring dims made one where every address allows it.
+pub fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
+    let mut body = body.clone();
+    let mut dim = body.domain.len();
+    while dim >= 2 {
+        dim -= 1;
+        let size = body.domain[dim];
+        let mergeable =
+            |address: &Linear| address.coefficients[dim - 1] == address.coefficients[dim] * size;
+        let loads = body
+            .values
+            .iter()
+            .all(|(instruction, _)| match instruction {
+                Instruction::Load { address, .. } => mergeable(address),
+                _ => true,
+            });
+        if loads && body.stores.iter().all(|store| mergeable(&store.address)) {
+            for (instruction, _) in &mut body.values {
+                if let Instruction::Load { address, .. } = instruction {
+                    address.coefficients.remove(dim - 1);
+                }
+            }
+            for store in &mut body.stores {
+                store.address.coefficients.remove(dim - 1);
+            }
+            body.domain[dim] *= body.domain[dim - 1];
+            body.domain.remove(dim - 1);
+        }
+    }
+    body
+}
+
+/// How a fold runs.
+pub struct FoldSchedule {
+    pub lanes: Option<usize>,
+    pub vectors: i64,
+    pub neighbours: i64,
+}
+
+/// Lanes run along the dim with the fewest gathers, the longer of equals.
+pub fn fold(fold: &Fold<'_>) -> FoldSchedule {
+    let body = &fold.body;
+    let size = |dim: usize| body.domain[dim];
+    let kept: Vec<usize> = (0..body.domain.len())
+        .filter(|dim| !fold.dims.contains(dim))
+        .collect();
+    // A result is stored as vectors along its last dim only.
+    let candidates = kept.last().into_iter().chain(&fold.dims).copied();
+    let lanes = candidates
+        .filter(|dim| size(*dim) > 1)
+        .min_by_key(|dim| (gathers(body, *dim), -size(*dim).min(LANES), *dim));
+    let of_kept = lanes.filter(|dim| !fold.dims.contains(dim));
+    let others = kept.iter().copied().filter(|dim| Some(*dim) != of_kept);
+    let along = others.rev().find(|dim| size(*dim) > 1);
+    // More than one only if they share a load.
+    let shares = |dim: usize| {
+        let mut instructions = body.values.iter().map(|(instruction, _)| instruction);
+        instructions.any(|instruction| match instruction {
+            Instruction::Load { address, .. } => address.coefficients[dim] == 0,
+            _ => false,
+        })
+    };
+    FoldSchedule {
+        lanes,
+        vectors: of_kept.map_or(1, |dim| MAX_VECTORS.min((size(dim) + LANES - 1) / LANES)),
+        neighbours: along
+            .filter(|dim| shares(*dim))
+            .map_or(1, |dim| size(dim).min(MAX_NEIGHBOURS)),
+    }
+}
+
+/// Whether an instruction is this operation.
+pub fn is_operation<M>(instruction: &Instruction<'_, M>, name: &str) -> bool {
+    matches!(instruction, Instruction::Pointwise { op, .. } if name_of(*op) == name)
+}

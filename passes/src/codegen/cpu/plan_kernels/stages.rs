@@ -1,0 +1,313 @@
+//! Writes the stages of a plan as operations of the loop level.
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use melior::ir::{
+    Attribute, Region, Type,
+    attribute::{ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
+};
+
+use super::declare::Declared;
+use super::schedule::{self, MAX_VECTORS, NARROW_ROW_TILE, ROW_TILE};
+use super::{Kind, Stage};
+use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::generic_body::{address, copy_block, copy_body, indices_in, results_of_loops};
+use crate::kernel::loop_level::map_attribute;
+use crate::kernel::rows::body::{Body, Instruction, ValueId};
+use crate::kernel::rows::graph::{Linear, NodeId};
+use crate::kernel::rows::layout::LANES;
+use crate::kernel::rows::stage::{Fold, Product, ReduceRows, Start, Weight};
+use crate::support::ir::blocks_of;
+
+pub fn write<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, stage: &Stage<'c>) {
+    let writer = Writer { e, memory };
+    match stage {
+        Stage::Group(body) => writer.nest(body),
+        Stage::Fold(fold) => writer.fold(fold),
+        Stage::ReduceRows(stage) => writer.fold_list(stage),
+        Stage::Loops { node, body, inputs } => writer.loops(*node, body, inputs),
+        Stage::Pack { body, slot } => writer.pack(body, *slot),
+        Stage::Product(product) => writer.product(product),
+    }
+}
+
+struct Writer<'s, 'a, 'c> {
+    e: &'s Emitter<'c>,
+    memory: &'s Declared<'a, 'c>,
+}
+
+impl<'c> Writer<'_, '_, 'c> {
+    fn number(&self, value: i64) -> Attribute<'c> {
+        IntegerAttribute::new(self.e.i64, value).into()
+    }
+
+    fn numbers(&self, values: &[i64]) -> Attribute<'c> {
+        DenseI64ArrayAttribute::new(self.e.b.context(), values).into()
+    }
+
+    fn map(&self, address: &Linear) -> Attribute<'c> {
+        map_attribute(self.e.b.context(), address)
+    }
+
+    fn stage(
+        &self,
+        name: &str,
+        operands: &[Val<'c>],
+        attributes: &[(&str, Attribute<'c>)],
+        regions: Vec<Region<'c>>,
+    ) {
+        self.e.b.op(name, operands, &[], attributes, regions);
+    }
+
+    /// A region of scalars that takes such elements and yields what `body` returns.
+    fn region(
+        &self,
+        takes: &[Type<'c>],
+        body: impl FnOnce(&Emitter<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
+    ) -> Region<'c> {
+        let (region, block) = region_with_block(takes, self.e.b.location);
+        let inner = self.e.within(block);
+        let yields = body(&inner, &arguments_of(block));
+        inner.b.op("ragged.yield", &yields, &[], &[], vec![]);
+        region
+    }
+
+    /// All values of a body.
+    fn values(&self, e: &Emitter<'c>, body: &Body<'c>) -> Vec<Val<'c>> {
+        let mut values: Vec<Val<'c>> = Vec::new();
+        for (instruction, elem) in &body.values {
+            values.push(match instruction {
+                Instruction::Splat(bits) => e.bits(*bits, *elem, Width::Scalar),
+                Instruction::HostScalar(operand) => {
+                    let only = Linear::constant(0, body.domain.len());
+                    self.load(e, self.memory.operands[*operand], &only, *elem)
+                }
+                Instruction::Load { buffer, address } => {
+                    self.load(e, self.memory.of_node(*buffer), address, *elem)
+                }
+                Instruction::Pointwise { op, inputs } => {
+                    let inputs: Vec<_> = inputs.iter().map(|input| values[*input]).collect();
+                    e.repeat(*op, &inputs, e.elem_type(*elem, Width::Scalar))
+                }
+            });
+        }
+        values
+    }
+
+    fn load(&self, e: &Emitter<'c>, memory: Val<'c>, address: &Linear, elem: Elem) -> Val<'c> {
+        let ty = e.elem_type(elem, Width::Scalar);
+        let attributes = [("address", self.map(address))];
+        e.b.value_with("ragged.load", &[memory], ty, &attributes)
+    }
+
+    /// A region that yields one value of a body.
+    fn value_region(&self, body: &Body<'c>, value: ValueId) -> Region<'c> {
+        self.region(&[], |e, _| vec![self.values(e, body)[value]])
+    }
+
+    fn nest(&self, body: &Body<'c>) {
+        let body = schedule::merge_dims(body);
+        let region = self.region(&[], |e, _| {
+            let values = self.values(e, &body);
+            for store in &body.stores {
+                let operands = [values[store.value], self.memory.of_place(store.place)];
+                let attributes = [("address", self.map(&store.address))];
+                e.b.op("ragged.store", &operands, &[], &attributes, vec![]);
+            }
+            vec![]
+        });
+        let mut attributes = vec![("over", self.numbers(&body.domain))];
+        if let Some(dim) = schedule::lanes_of_group(&body) {
+            attributes.push(("lanes", self.number(dim as i64)));
+            attributes.push(("by", self.number(schedule::width_along(&body, dim))));
+        }
+        self.stage("ragged.nest", &[], &attributes, vec![region]);
+    }
+
+    /// Where a node with memory of its own is stored.
+    fn whole(&self, node: NodeId) -> (Val<'c>, Attribute<'c>) {
+        let layout = self.memory.layouts.of_node[node].as_ref();
+        let layout = layout.unwrap_or_else(|| unreachable!("node {node} has memory"));
+        let address = Linear {
+            constant: 0,
+            coefficients: layout.strides.clone(),
+        };
+        (self.memory.of_place(layout.place), self.map(&address))
+    }
+
+    fn fold(&self, fold: &Fold<'c>) {
+        let (memory, address) = self.whole(fold.node);
+        let start = self.value_region(&fold.init, fold.init_value);
+        let element = self
+            .e
+            .elem_type(fold.body.values[fold.input].1, Width::Scalar);
+        let step = self.region(&[element], |e, folded| {
+            let value = self.values(e, &fold.body)[fold.input];
+            vec![e.repeat(fold.combiner, &[folded[0], value], element)]
+        });
+        let dims: Vec<i64> = fold.dims.iter().map(|dim| *dim as i64).collect();
+        let chosen = schedule::fold(fold);
+        let mut attributes = vec![
+            ("over", self.numbers(&fold.body.domain)),
+            ("folding", self.numbers(&dims)),
+            ("address", address),
+            ("vectors", self.number(chosen.vectors)),
+            ("neighbours", self.number(chosen.neighbours)),
+        ];
+        if let Some(lanes) = chosen.lanes {
+            attributes.push(("lanes", self.number(lanes as i64)));
+        }
+        self.stage("ragged.fold", &[memory], &attributes, vec![start, step]);
+    }
+
+    fn fold_list(&self, stage: &ReduceRows<'c>) {
+        let (memory, address) = self.whole(stage.node);
+        let node = &self.memory.graph.nodes[stage.node];
+        let start = self.value_region(&stage.init, stage.init_value);
+        let element = self.e.elem_type(node.elem, Width::Scalar);
+        let step = self.region(&[element, element], |e, arguments| {
+            let body = blocks_of(stage.op).first().copied();
+            body.map_or(vec![], |body| copy_block(e, body, arguments, &|_| e.int(0)))
+        });
+        let vectors = match node.shape.last() {
+            Some(size) => MAX_VECTORS.min((size + LANES - 1) / LANES),
+            None => 1,
+        };
+        let attributes = [
+            ("over", self.numbers(&node.shape)),
+            ("address", address),
+            ("vectors", self.number(vectors)),
+        ];
+        let operands = [self.memory.operands[stage.list], memory];
+        self.stage(
+            "ragged.fold_list",
+            &operands,
+            &attributes,
+            vec![start, step],
+        );
+    }
+
+    fn loops(&self, id: NodeId, body: &Body<'c>, inputs: &[usize]) {
+        let (graph, layouts) = (self.memory.graph, self.memory.layouts);
+        let Kind::Loops(loops) = &graph.nodes[id].kind else {
+            return;
+        };
+        let rank = loops.domain.len();
+        let elements = loops.inits.iter().map(|init| graph.nodes[*init].elem);
+        let elements: Vec<Elem> = elements.collect();
+        let start = self.region(&[], |e, _| {
+            let starts = loops.inits.iter().zip(&loops.results).zip(&elements);
+            let starts = starts.map(|((init, map), elem)| {
+                if let Kind::Splat(bits) = graph.nodes[*init].kind {
+                    return e.bits(bits, *elem, Width::Scalar);
+                }
+                let view = layouts.view(graph, *init);
+                let view = view.unwrap_or_else(|| unreachable!("a start has memory"));
+                let address = address(map, view.offset, &view.strides, rank);
+                self.load(e, self.memory.of_node(view.buffer), &address, *elem)
+            });
+            starts.collect()
+        });
+        let types: Vec<_> = elements
+            .iter()
+            .map(|elem| self.e.elem_type(*elem, Width::Scalar))
+            .collect();
+        let step = self.region(&types, |e, folded| {
+            let values = self.values(e, body);
+            let mut arguments: Vec<_> = inputs.iter().map(|input| values[*input]).collect();
+            arguments.extend(folded);
+            let asked = indices_in(loops.op);
+            let index: Vec<_> = (0..rank)
+                .map(|dim| Index {
+                    value: asked.contains(&loops.loop_of_dim[dim]).then(|| {
+                        let attributes = [("dim", self.number(dim as i64))];
+                        e.b.value_with("ragged.index", &[], e.i64, &attributes)
+                    }),
+                    constant: 0,
+                })
+                .collect();
+            copy_body(e, loops, &arguments, &index)
+        });
+        let (mut memories, mut addresses, mut stored) = (vec![], vec![], vec![]);
+        let results = results_of_loops(graph, layouts, id);
+        for (number, (result, map)) in results.iter().zip(&loops.results).enumerate() {
+            let layout = result.and_then(|node| layouts.of_node[node].as_ref());
+            let Some(layout) = layout else { continue };
+            memories.push(self.memory.of_place(layout.place));
+            addresses.push(self.map(&address(map, 0, &layout.strides, rank)));
+            stored.push(number as i64);
+        }
+        let folding: Vec<i64> = (0..rank)
+            .filter(|dim| loops.folds[*dim])
+            .map(|dim| dim as i64)
+            .collect();
+        let context = self.e.b.context();
+        let attributes = [
+            ("over", self.numbers(&loops.domain)),
+            ("folding", self.numbers(&folding)),
+            ("addresses", ArrayAttribute::new(context, &addresses).into()),
+            ("stored", self.numbers(&stored)),
+        ];
+        self.stage("ragged.loops", &memories, &attributes, vec![start, step]);
+    }
+
+    fn pack(&self, body: &Body<'c>, slot: usize) {
+        let Some(store) = body.stores.first() else {
+            return;
+        };
+        let memory = self
+            .memory
+            .of_place(crate::kernel::rows::layout::Place::Slot(slot));
+        let attributes = [("over", self.numbers(&body.domain))];
+        let region = self.value_region(body, store.value);
+        self.stage("ragged.pack_panels", &[memory], &attributes, vec![region]);
+    }
+
+    fn product(&self, product: &Product) {
+        let left = self.memory.of_node(product.a.buffer);
+        let address = Linear {
+            constant: product.a.offset,
+            coefficients: vec![match product.rows {
+                1 => 0,
+                _ => product.a_stride,
+            }],
+        };
+        let (right, row, tile) = match &product.weight {
+            Weight::Panels {
+                param,
+                offset,
+                width,
+                ..
+            } => {
+                let tile = match width {
+                    1 => NARROW_ROW_TILE,
+                    _ => ROW_TILE,
+                };
+                (self.memory.panels[param], *offset, tile)
+            }
+            Weight::Packed { slot } => {
+                let slot = crate::kernel::rows::layout::Place::Slot(*slot);
+                (self.memory.of_place(slot), 0, ROW_TILE)
+            }
+        };
+        let mut operands = vec![left, right];
+        let mut attributes = vec![
+            ("address", self.map(&address)),
+            ("rows", self.number(product.rows)),
+            ("k", self.number(product.k)),
+            ("columns", self.number(product.columns)),
+            ("row", self.number(row)),
+            ("tile", self.number(tile)),
+        ];
+        match &product.start {
+            Start::Zero => {}
+            Start::InPlace => attributes.push(("onto", Attribute::unit(self.e.b.context()))),
+            Start::Shared { buffer, offset } => {
+                operands.push(self.memory.of_node(*buffer));
+                attributes.push(("offset", self.number(*offset)));
+            }
+        }
+        operands.push(self.memory.of_place(product.c));
+        self.stage("ragged.product", &operands, &attributes, vec![]);
+    }
+}

@@ -1,0 +1,178 @@
+//! What the loop level says of memory and of addresses: the types and maps of a `ragged.kernel`.
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::Val;
+use melior::{
+    Context,
+    ir::{
+        AffineExpr, AffineMap, Attribute, OperationRef, Type, ValueLike, attribute::AttributeLike,
+        operation::OperationLike, r#type::TypeLike,
+    },
+};
+
+use super::rows::graph::Linear;
+use super::rows::layout::{elem_bytes, round_up};
+use super::rows::read::elem_of;
+
+/// The operation of a kernel at the loop level.
+pub const KERNEL: &str = "ragged.kernel";
+
+/// How a kernel takes an operand; the numbers are those of the enumeration in the dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandKind {
+    Row = 0,
+    List = 1,
+    Scalar = 2,
+    Length = 3,
+    Expanded = 4,
+    Stacked = 5,
+}
+
+impl OperandKind {
+    pub fn from_number(number: i64) -> Option<OperandKind> {
+        use OperandKind::{Expanded, Length, List, Row, Scalar, Stacked};
+        let all = [Row, List, Scalar, Length, Expanded, Stacked];
+        all.into_iter().find(|kind| *kind as i64 == number)
+    }
+}
+
+/// The type of memory: the shape of one row, or of what all rows share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub rows: bool,
+    pub shape: Vec<i64>,
+    pub elem: Elem,
+}
+
+impl Memory {
+    pub fn of(value: Val<'_>) -> Option<Memory> {
+        let raw = value.r#type().to_raw();
+        // SAFETY: the type is alive; it is asked for its kind before its shape is read.
+        unsafe {
+            if !mlir_sys::mlirTypeIsAMemRef(raw) {
+                return None;
+            }
+            let rank = mlir_sys::mlirShapedTypeGetRank(raw) as isize;
+            let rows = rank > 0 && mlir_sys::mlirShapedTypeIsDynamicDim(raw, 0);
+            let shape = (isize::from(rows)..rank)
+                .map(|axis| mlir_sys::mlirShapedTypeGetDimSize(raw, axis))
+                .collect();
+            let elem = elem_of(Type::from_raw(mlir_sys::mlirShapedTypeGetElementType(raw)))?;
+            Some(Memory { rows, shape, elem })
+        }
+    }
+
+    pub fn to_type<'c>(&self, context: &'c Context) -> Type<'c> {
+        let elem = match self.elem {
+            Elem::F32 => Type::float32(context),
+            Elem::I32 => melior::ir::r#type::IntegerType::new(context, 32).into(),
+            Elem::Bool => melior::ir::r#type::IntegerType::new(context, 1).into(),
+        };
+        // SAFETY: the element type and the shape are valid; the other attributes are the defaults.
+        unsafe {
+            let dynamic = self.rows.then(|| mlir_sys::mlirShapedTypeGetDynamicSize());
+            let shape: Vec<i64> = dynamic.into_iter().chain(self.shape.clone()).collect();
+            Type::from_raw(mlir_sys::mlirMemRefTypeContiguousGet(
+                elem.to_raw(),
+                shape.len() as isize,
+                shape.as_ptr(),
+                mlir_sys::mlirAttributeGetNull(),
+            ))
+        }
+    }
+
+    pub fn elements(&self) -> i64 {
+        self.shape.iter().product()
+    }
+
+    /// Bytes of a row of a tensor, which are what they are.
+    pub fn row_bytes(&self) -> i64 {
+        self.elements() * elem_bytes(self.elem)
+    }
+
+    /// Bytes of a row of scratch, which begins at a cache line.
+    pub fn slot_bytes(&self) -> i64 {
+        round_up(self.row_bytes(), 64)
+    }
+}
+
+/// The map of an address.
+pub fn to_map<'c>(context: &'c Context, linear: &Linear) -> AffineMap<'c> {
+    let terms = linear.coefficients.iter().enumerate();
+    let terms = terms.filter(|(_, coefficient)| **coefficient != 0);
+    let terms = terms.map(|(dim, coefficient)| {
+        AffineExpr::dim(context, dim) * AffineExpr::constant(context, *coefficient)
+    });
+    let sum = terms.reduce(|sum, term| sum + term);
+    let constant = AffineExpr::constant(context, linear.constant);
+    let sum = sum.map_or(constant, |sum| sum + constant);
+    AffineMap::new(context, linear.coefficients.len(), 0, &[sum])
+}
+
+pub fn map_attribute<'c>(context: &'c Context, linear: &Linear) -> Attribute<'c> {
+    // SAFETY: the map is of this context.
+    unsafe {
+        Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(
+            to_map(context, linear).to_raw(),
+        ))
+    }
+}
+
+/// The address that a map says; `None` where it is not linear.
+pub fn to_linear(attribute: Attribute<'_>) -> Option<Linear> {
+    // SAFETY: the attribute is alive and is asked for its kind first.
+    let map = unsafe {
+        if !mlir_sys::mlirAttributeIsAAffineMap(attribute.to_raw()) {
+            return None;
+        }
+        AffineMap::from_raw(mlir_sys::mlirAffineMapAttrGetValue(attribute.to_raw()))
+    };
+    let mut linear = Linear::constant(0, map.dim_count());
+    (map.result_count() == 1 && map.symbol_count() == 0).then_some(())?;
+    add(map.result(0).ok()?, 1, &mut linear)?;
+    Some(linear)
+}
+
+/// The address of an operation, its attribute `address`.
+pub fn address_of(operation: OperationRef<'_, '_>) -> Option<Linear> {
+    to_linear(operation.attribute("address").ok()?)
+}
+
+/// Adds an expression so many times.
+fn add(expression: AffineExpr<'_>, times: i64, to: &mut Linear) -> Option<()> {
+    if expression.is_constant() {
+        to.constant += expression.constant_value() * times;
+    } else if expression.is_dim() {
+        to.coefficients[expression.dim_position()] += times;
+    } else if expression.is_add() {
+        add(expression.lhs(), times, to)?;
+        add(expression.rhs(), times, to)?;
+    } else {
+        let factor = expression.is_mul().then(|| expression.rhs())?;
+        let factor = factor.is_constant().then(|| factor.constant_value())?;
+        add(expression.lhs(), times * factor, to)?;
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back_from_maps() {
+        let context = cohort_dialects::new_context();
+        for (constant, coefficients) in [
+            (0, vec![]),
+            (7, vec![0, 0]),
+            (3, vec![28, 1, 0]),
+            (5, vec![-2, 9]),
+        ] {
+            let linear = Linear {
+                constant,
+                coefficients,
+            };
+            assert_eq!(to_linear(map_attribute(&context, &linear)), Some(linear));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The loop level is all there is between kernels and their code: a program that is printed there and read
+//! back becomes the very same object.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cohort_e2e::paths::workspace;
+use cohort_e2e::tools::{BatchRun, run};
+
+/// Compiles a file to `emit`, into another.
+#[track_caller]
+fn compile(input: &Path, weights: Option<&Path>, emit: &str, output: &Path) {
+    let mut arguments: Vec<OsString> = vec![input.into(), format!("--emit={emit}").into()];
+    if let Some(weights) = weights {
+        arguments.extend(["--weights".into(), weights.into()]);
+    }
+    if emit == "loops" {
+        arguments.push("--emit-bytecode".into());
+    }
+    arguments.extend(["-o".into(), output.into()]);
+    run("batch-opt", &arguments, "").expect_code(0);
+}
+
+/// Prints the loop level of a program with its locations, which the object holds.
+#[track_caller]
+fn print_loops(program: &Path, weights: &Path, output: &Path) {
+    let bytecode = output.with_extension("bc");
+    compile(program, Some(weights), "loops", &bytecode);
+    let printed = "--mlir-print-debuginfo".into();
+    let arguments = [bytecode.into(), printed, "-o".into(), output.into()];
+    run("batch-opt", &arguments, "").expect_code(0);
+}
+
+/// The programs of `examples/` that have weights beside them.
+fn examples() -> Vec<(PathBuf, PathBuf)> {
+    let folders = fs::read_dir(workspace().join("examples")).expect("there are examples");
+    let folders = folders.map(|entry| entry.expect("the folder can be read").path());
+    let mut examples: Vec<_> = folders
+        .filter_map(|folder| {
+            let name = folder.file_name()?.to_str()?.to_owned();
+            let program = folder.join(format!("{name}.coh"));
+            let weights = folder.join("weights.safetensors");
+            (program.is_file() && weights.is_file()).then_some((program, weights))
+        })
+        .collect();
+    examples.sort();
+    assert!(examples.len() > 15, "too few examples");
+    examples
+}
+
+#[test]
+fn examples_come_back_from_text_as_the_same_object() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [object, loops, again] =
+        ["object.o", "loops.mlir", "again.o"].map(|name| folder.path().join(name));
+    for (program, weights) in examples() {
+        compile(&program, Some(&weights), "object", &object);
+        print_loops(&program, &weights, &loops);
+        compile(&loops, None, "object", &again);
+        let [object, again] = [&object, &again].map(|path| fs::read(path).expect("an object"));
+        assert!(
+            object == again,
+            "{} is another object by way of text",
+            program.display()
+        );
+    }
+}
+
+/// Other rows of a block, row tiles and vectors: the bits of a result depend on none of them.
+#[test]
+fn another_schedule_gives_the_same_bits() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [loops, changed, artifact] =
+        ["loops.mlir", "changed.mlir", "model.cohort"].map(|name| folder.path().join(name));
+    for model in ["treelstm", "dagrnn", "berxit"] {
+        let example = workspace().join("examples").join(model);
+        let [program, weights, input] = [
+            &format!("{model}.coh"),
+            "weights.safetensors",
+            "input.jsonl",
+        ]
+        .map(|name| example.join(name));
+        print_loops(&program, &weights, &loops);
+        let text = fs::read_to_string(&loops).expect("the loop level");
+        let mut other = text.clone();
+        for (from, to) in [
+            (" tile 12 :", " tile 4 :"),
+            ("blocks of 96 ", "blocks of 7 "),
+            (" by 32 ", " by 16 "),
+        ] {
+            other = other.replace(from, to);
+        }
+        assert_ne!(text, other, "{model} has none of them");
+        fs::write(&changed, other).expect("the temporary folder is writable");
+        let results = [&loops, &changed].map(|text| {
+            compile(text, None, "artifact", &artifact);
+            let run = BatchRun::new(&artifact)
+                .weights(&weights)
+                .arg("--input")
+                .arg(&input);
+            let run = run
+                .args(&["--output", "-", "--batch", "all"])
+                .run_as_given("");
+            run.expect_code(0).lines()
+        });
+        assert_eq!(results[0], results[1], "{model}");
+    }
+}
