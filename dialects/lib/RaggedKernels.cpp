@@ -145,8 +145,8 @@ static InFlightDiagnostic violates(Operation *operation, StringRef number) {
 static LogicalResult verifyLengths(Operation *stage, ArrayRef<int64_t> over) {
   int64_t iterations = 1;
   for (int64_t length : over) {
-    if (length < 1 || length > maxPad || (iterations *= length) > maxPad)
-      return violates(stage, "c1") << "expected loops of at least one and at most 2^31 iterations";
+    if (length < 1 || llvm::MulOverflow(iterations, length, iterations))
+      return violates(stage, "c1") << "expected loops of at least one and fewer than 2^63 iterations";
   }
   return success();
 }

@@ -255,7 +255,7 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
     in vectors, `by` so many elements at once; `by 32` are two vectors whose operations do not wait for
     each other.
 
-    - `ragged_nest_c1`: the loops have lengths of at least one, and at most 2^31 iterations.
+    - `ragged_nest_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations.
     - `ragged_nest_c2`: along `lanes` all is stored to neighbouring elements.
     - `ragged_nest_c3`: `by` is 16, or 32 where the loop has as many iterations and all that is loaded
       along it is one element or neighbouring ones.
@@ -281,7 +281,7 @@ def Ragged_FoldOp : Ragged_LoopStage<"fold"> {
     then the lanes are folded together, so results differ in rounding between the two. `neighbours`
     results along the last other kept loop are folded at once, to share what they load.
 
-    - `ragged_fold_c1`: the loops have lengths of at least one, and at most 2^31 iterations.
+    - `ragged_fold_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations.
     - `ragged_fold_c2`: the folded loops are among them, in rising order.
     - `ragged_fold_c3`: `lanes` is the last kept loop or one that is folded.
     - `ragged_fold_c4`: `vectors` and `neighbours` are from 1 to 8.
@@ -344,7 +344,7 @@ def Ragged_LoopsOp : Ragged_LoopStage<"loops"> {
     The step takes what was folded for each result and yields the next; of those that are `stored`, each
     is written where its map says. The starts' maps and those of results see folded loops at 0.
 
-    - `ragged_loops_c1`: the loops have lengths of at least one, and at most 2^31 iterations.
+    - `ragged_loops_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations.
     - `ragged_loops_c2`: the folded loops are among them, in rising order.
     - `ragged_loops_c3`: the start yields, and the step takes and yields, one element for each result.
     - `ragged_loops_c4`: there is one map and one number of a result for each memory, and no index leads

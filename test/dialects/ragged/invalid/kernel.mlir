@@ -207,7 +207,7 @@ ragged.kernel @k {
   %x = ragged.operand row : memref<?x4xf32>
   %r = ragged.result : memref<?x4xf32>
   ragged.blocks of 96 tile 12 {
-    // expected-error@+1 {{ragged_nest_c1: expected loops of at least one and at most 2^31 iterations}}
+    // expected-error@+1 {{ragged_nest_c1: expected loops of at least one and fewer than 2^63 iterations}}
     ragged.nest over [4, 0] {
       %0 = ragged.load %x (d0) -> (d0) : memref<?x4xf32>
       ragged.store %0, %r (d0) -> (d0) : memref<?x4xf32>
