@@ -70,8 +70,7 @@ LogicalResult ScratchOp::verify() {
     return success();
   int64_t products = static_cast<int64_t>(*getProducts());
   if (products < 1 || elementsOfRow(getMemory().getType()) % products != 0)
-    return emitOpError() << "ragged_scratch_c1: expected the elements of a row to be of so many rows of "
-                            "products, but got "
+    return emitOpError() << "ragged_scratch_c1: expected `products` to divide the elements of a row, but got "
                          << products;
   return success();
 }
@@ -201,8 +200,8 @@ static SmallVector<int64_t> loopsAround(Operation *operation) {
   return {};
 }
 
-/// Adds an expression so many times to the coefficients of the indices and the constant behind them;
-/// fails where it is not linear, or the numbers are too large to be of any memory.
+/// Adds `times` times an expression to the coefficients of the indices and to the constant after them.
+/// Fails if it is not linear, or if a coefficient overflows.
 static LogicalResult addLinear(AffineExpr expression, int64_t times, SmallVectorImpl<int64_t> &flat) {
   auto add = [&](int64_t &to, int64_t value) {
     int64_t product;

@@ -220,9 +220,9 @@ def Ragged_BlocksOp : Ragged_Op<"blocks", [
     HasParent<"::cohort::ragged::KernelOp">, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "the stages of a block of rows";
   let description = [{
-    The rows of a call are taken `of` so many at a time, and all stages run over a block before the next
-    is begun, so that scratch stays in the cache. `tile` is what the rows that a thread gets are a
-    multiple of, but for the last.
+    The rows of a launch are processed in blocks `of` at most this many rows. All stages run over one block
+    before the next one begins, so that scratch stays in the cache. Each thread gets a multiple of `tile`
+    rows, except the last one.
 
     - `ragged_blocks_c1`: `of` is from 1 to 65536.
     - `ragged_blocks_c2`: `tile` is from 1 to 65536.
@@ -251,9 +251,8 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
   let summary = "a loop nest over dims, for every row";
   let description = [{
     Loops of the given lengths, outermost first, around scalar operations of `arith` and `math`. What is
-    stored does not depend on the order: nothing that is stored is loaded. `lanes` is the loop that runs
-    in vectors, `by` so many elements at once; `by 32` are two vectors whose operations do not wait for
-    each other.
+    stored does not depend on the order: nothing that is stored is loaded. `lanes` is the vectorized loop
+    and `by` its step: `by 32` processes two independent vectors per iteration.
 
     - `ragged_nest_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations.
     - `ragged_nest_c2`: along `lanes` all is stored to neighbouring elements.
@@ -318,8 +317,8 @@ def Ragged_FoldListOp : Ragged_LoopStage<"fold_list"> {
   let summary = "a fold of a list's rows";
   let description = [{
     For every row, the rows of its list are folded element by element, one after another, from the start
-    on. The step takes what was folded and the list's element. The last loop runs in vectors, `vectors`
-    of them at once; the list is walked once for each so many.
+    on. The step takes what was folded and the list's element. The last loop is vectorized, and `vectors`
+    vectors are accumulated in registers per pass over the list.
 
     - `ragged_fold_list_c1`: the loops are those of the list's rows and have lengths of at least one.
     - `ragged_fold_list_c2`: `vectors` is from 1 to 8.
@@ -389,11 +388,11 @@ def Ragged_ProductOp : Ragged_Op<"product", [HasParent<"::cohort::ragged::Blocks
     - `ragged_product_c2`: `rows`, `k` and `columns` are at least one.
     - `ragged_product_c3`: the left map takes the number of a row to its first element, and none leads out
       of the row.
-    - `ragged_product_c4`: the right matrix is a parameter in panels, of so many columns and at least
+    - `ragged_product_c4`: the right matrix is a parameter in panels with `columns` columns and at least
       `row + k` rows, or scratch that `ragged.pack_panels` packs to this size.
-    - `ragged_product_c5`: the result is scratch of products with so many rows and padded columns.
-    - `ragged_product_c6`: `from` is shared memory with so many columns from its offset on, and goes
-      without `onto`.
+    - `ragged_product_c5`: the result is scratch for products, with `rows` rows and `columns` padded to whole panels.
+    - `ragged_product_c6`: `from` is shared memory with at least `columns` elements from its offset on, and excludes
+      `onto`.
     - `ragged_product_c7`: the elements are `f32`.
   }];
   let arguments = (ins Ragged_Memory:$left, AffineMapAttr:$address, I64Attr:$rows, I64Attr:$k,

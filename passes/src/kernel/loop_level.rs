@@ -138,7 +138,7 @@ pub fn address_of(operation: OperationRef<'_, '_>) -> Option<Linear> {
     to_linear(operation.attribute("address").ok()?)
 }
 
-/// Adds an expression so many times.
+/// Adds `times` times an expression.
 fn add(expression: AffineExpr<'_>, times: i64, to: &mut Linear) -> Option<()> {
     if expression.is_constant() {
         to.constant += expression.constant_value() * times;

@@ -225,10 +225,9 @@ impl Checker {
             Unit::Calls => "call",
         };
         let mut text = format!(
-            "kernel `{}`, of {} at {}, is wrong in launch {}, {unit} {}: element {} of result {} is {}, \
+            "kernel `{}` ({}) is wrong in launch {}, {unit} {}: element {} of result {} is {}, \
              and should be {} (off by {off:.1e} of the {unit}'s largest)",
             kernel.symbol,
-            kernel.name,
             kernel.location,
             place.launch,
             place.entry,

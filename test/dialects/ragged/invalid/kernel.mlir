@@ -58,7 +58,7 @@ ragged.kernel @k {
 // -----
 
 ragged.kernel @k {
-  // expected-error@+1 {{ragged_scratch_c1: expected the elements of a row to be of so many rows of products, but got 3}}
+  // expected-error@+1 {{ragged_scratch_c1: expected `products` to divide the elements of a row, but got 3}}
   %s = ragged.scratch products 3 : memref<?x16xf32>
   ragged.blocks of 96 tile 12 {
   }
