@@ -5,14 +5,15 @@ use cohort_dialects::builder::Val;
 use melior::{
     Context,
     ir::{
-        AffineExpr, AffineMap, Attribute, OperationRef, Type, ValueLike, attribute::AttributeLike,
-        operation::OperationLike, r#type::TypeLike,
+        AffineExpr, AffineMap, Attribute, OperationRef, Type, ValueLike, operation::OperationLike,
+        r#type::TypeLike,
     },
 };
 
 use super::rows::graph::Linear;
 use super::rows::layout::{elem_bytes, round_up};
 use super::rows::read::elem_of;
+use crate::support::ir::affine_map;
 
 /// The operation of a kernel at the loop level.
 pub const KERNEL: &str = "ragged.kernel";
@@ -120,13 +121,7 @@ pub fn map_attribute<'c>(context: &'c Context, linear: &Linear) -> Attribute<'c>
 
 /// The address that a map says; `None` where it is not linear.
 pub fn to_linear(attribute: Attribute<'_>) -> Option<Linear> {
-    // SAFETY: the attribute is alive and is asked for its kind first.
-    let map = unsafe {
-        if !mlir_sys::mlirAttributeIsAAffineMap(attribute.to_raw()) {
-            return None;
-        }
-        AffineMap::from_raw(mlir_sys::mlirAffineMapAttrGetValue(attribute.to_raw()))
-    };
+    let map = affine_map(attribute)?;
     let mut linear = Linear::constant(0, map.dim_count());
     (map.result_count() == 1 && map.symbol_count() == 0).then_some(())?;
     add(map.result(0).ok()?, 1, &mut linear)?;

@@ -34,15 +34,15 @@ use melior::{
     Context,
     ir::{
         Attribute, BlockLike, OperationRef, Region, Type, ValueLike,
-        attribute::{ArrayAttribute, AttributeLike, DenseI64ArrayAttribute},
+        attribute::{ArrayAttribute, DenseI64ArrayAttribute},
         operation::OperationLike,
     },
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, argument_of, defining_op, erase, functions_of, is_tensor, key, nested_ops, op_key,
-    replace_uses,
+    TensorType, affine_map, argument_of, defining_op, erase, functions_of, is_tensor, key,
+    nested_ops, op_key, replace_uses,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -536,18 +536,11 @@ fn searched_dims(generic: OperationRef<'_, '_>, result: usize) -> Option<Vec<i64
 
 /// The loops that an affine map's results are, if each is one.
 fn dims_of(map: Attribute<'_>) -> Option<Vec<i64>> {
-    // SAFETY: the attribute is alive, and each thing's kind is asked before it is taken apart.
-    unsafe {
-        if !mlir_sys::mlirAttributeIsAAffineMap(map.to_raw()) {
-            return None;
-        }
-        let map = mlir_sys::mlirAffineMapAttrGetValue(map.to_raw());
-        (0..mlir_sys::mlirAffineMapGetNumResults(map))
-            .map(|index| {
-                let result = mlir_sys::mlirAffineMapGetResult(map, index);
-                mlir_sys::mlirAffineExprIsADim(result)
-                    .then(|| mlir_sys::mlirAffineDimExprGetPosition(result) as i64)
-            })
-            .collect()
-    }
+    let map = affine_map(map)?;
+    (0..map.result_count())
+        .map(|index| {
+            let result = map.result(index).ok()?;
+            result.is_dim().then(|| result.dim_position() as i64)
+        })
+        .collect()
 }

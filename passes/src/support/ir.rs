@@ -2,8 +2,8 @@
 
 use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
 use melior::ir::{
-    Attribute, BlockLike, BlockRef, Operation, OperationRef, Region, RegionLike, Type, Value,
-    ValueLike,
+    AffineMap, Attribute, BlockLike, BlockRef, Operation, OperationRef, Region, RegionLike, Type,
+    Value, ValueLike,
     attribute::{AttributeLike, DenseI64ArrayAttribute, IntegerAttribute},
     operation::OperationLike,
     r#type::TypeLike,
@@ -201,6 +201,15 @@ pub fn name_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<Str
     // SAFETY: MLIR's string points to `length` bytes owned by the context.
     let bytes = unsafe { std::slice::from_raw_parts(text.data.cast::<u8>(), text.length) };
     Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The map of an affine map attribute.
+pub fn affine_map<'c>(attribute: Attribute<'c>) -> Option<AffineMap<'c>> {
+    // SAFETY: the attribute is alive and its kind is asked before it is read.
+    unsafe {
+        mlir_sys::mlirAttributeIsAAffineMap(attribute.to_raw())
+            .then(|| AffineMap::from_raw(mlir_sys::mlirAffineMapAttrGetValue(attribute.to_raw())))
+    }
 }
 
 /// The value of an integer attribute.

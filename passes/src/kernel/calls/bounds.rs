@@ -4,11 +4,11 @@
 //! adds nothing may end there. The end is written as the rule of a dim, `lengths (i) -> (i + 1)`.
 
 use cohort_dialects::builder::name_of;
-use melior::ir::{OperationRef, attribute::AttributeLike, operation::OperationLike};
+use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::chain;
 use super::graph::{Graph, Index, Kind, NodeId, Var};
-use crate::support::ir::{integer_attribute, name_attribute, top_level};
+use crate::support::ir::{affine_map, integer_attribute, name_attribute, top_level};
 
 /// The attribute of a product that names the dim its fold runs over, for each row of its result.
 pub const UNTIL: &str = "ragged.until";
@@ -127,30 +127,14 @@ pub fn after(graph: &Graph<'_>, node: NodeId) -> Option<i64> {
 
 /// The 1 of `lengths (i) -> (i + 1)`.
 fn rule_of(dim: OperationRef<'_, '_>) -> Option<i64> {
-    let rule = dim.attribute("rule").ok()?.to_raw();
-    // SAFETY: the attribute is alive, and kinds are asked before they are read.
-    unsafe {
-        if !mlir_sys::mlirAttributeIsAAffineMap(rule) {
-            return None;
-        }
-        let map = mlir_sys::mlirAffineMapAttrGetValue(rule);
-        let one = mlir_sys::mlirAffineMapGetNumDims(map) == 1
-            && mlir_sys::mlirAffineMapGetNumSymbols(map) == 0
-            && mlir_sys::mlirAffineMapGetNumResults(map) == 1;
-        if !one {
-            return None;
-        }
-        let result = mlir_sys::mlirAffineMapGetResult(map, 0);
-        if mlir_sys::mlirAffineExprIsADim(result) {
-            return Some(0);
-        }
-        if !mlir_sys::mlirAffineExprIsAAdd(result) {
-            return None;
-        }
-        let left = mlir_sys::mlirAffineBinaryOpExprGetLHS(result);
-        let right = mlir_sys::mlirAffineBinaryOpExprGetRHS(result);
-        let plain =
-            mlir_sys::mlirAffineExprIsADim(left) && mlir_sys::mlirAffineExprIsAConstant(right);
-        plain.then(|| mlir_sys::mlirAffineConstantExprGetValue(right))
+    let map = affine_map(dim.attribute("rule").ok()?)?;
+    if [map.dim_count(), map.symbol_count(), map.result_count()] != [1, 0, 1] {
+        return None;
     }
+    let result = map.result(0).ok()?;
+    if result.is_dim() {
+        return Some(0);
+    }
+    let is_sum = result.is_add() && result.lhs().is_dim() && result.rhs().is_constant();
+    is_sum.then(|| result.rhs().constant_value())
 }

@@ -8,18 +8,19 @@ use cohort_dialects::builder::{
 use cohort_dialects::shape::Shape;
 use cohort_dialects::types::rows_tensor;
 use melior::ir::{
-    Attribute, BlockRef, OperationRef, Type, TypeLike, ValueLike,
-    attribute::{ArrayAttribute, AttributeLike, IntegerAttribute},
+    AffineExpr, Attribute, BlockRef, OperationRef, Type, TypeLike, ValueLike,
+    attribute::{ArrayAttribute, IntegerAttribute},
     operation::OperationLike,
 };
-use mlir_sys::MlirAffineExpr;
 
 use super::scalars::{Operation, Scalar, Widths, operation};
 use crate::kernel::calls::read::length_names;
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::maps::{Place, indexing_maps};
 use crate::kernel::rows::read::{elem_of, elements_of};
-use crate::support::ir::{TensorType, blocks_of, integer_attribute, integers, key, name_attribute};
+use crate::support::ir::{
+    TensorType, affine_map, blocks_of, integer_attribute, integers, key, name_attribute,
+};
 
 /// The number of a value.
 pub type Slot = usize;
@@ -386,48 +387,29 @@ fn groups(op: OperationRef<'_, '_>) -> Option<Vec<Vec<usize>>> {
 }
 
 fn affine(op: OperationRef<'_, '_>) -> Option<Affine> {
-    let map = op.attribute("map").ok()?;
-    // SAFETY: the attribute is asked for its kind, and the map has the result that is read.
-    unsafe {
-        if !mlir_sys::mlirAttributeIsAAffineMap(map.to_raw()) {
-            return None;
-        }
-        let map = mlir_sys::mlirAffineMapAttrGetValue(map.to_raw());
-        let dims = mlir_sys::mlirAffineMapGetNumDims(map) as usize;
-        (mlir_sys::mlirAffineMapGetNumResults(map) == 1)
-            .then(|| expression(mlir_sys::mlirAffineMapGetResult(map, 0), dims))
-            .flatten()
-    }
+    let map = affine_map(op.attribute("map").ok()?)?;
+    let only = (map.result_count() == 1).then(|| map.result(0).ok())?;
+    expression(only?, map.dim_count())
 }
 
-/// # Safety
-/// The expression is alive.
-unsafe fn expression(expr: MlirAffineExpr, dims: usize) -> Option<Affine> {
-    // SAFETY: the expression is alive, and is asked for its kind before it is read.
-    unsafe {
-        if mlir_sys::mlirAffineExprIsADim(expr) {
-            let dim = mlir_sys::mlirAffineDimExprGetPosition(expr);
-            return Some(Affine::Operand(dim as usize));
-        }
-        if mlir_sys::mlirAffineExprIsASymbol(expr) {
-            let symbol = mlir_sys::mlirAffineSymbolExprGetPosition(expr);
-            return Some(Affine::Operand(dims + symbol as usize));
-        }
-        if mlir_sys::mlirAffineExprIsAConstant(expr) {
-            return Some(Affine::Constant(mlir_sys::mlirAffineConstantExprGetValue(
-                expr,
-            )));
-        }
-        let of: fn(i64, i64) -> i64 = match () {
-            () if mlir_sys::mlirAffineExprIsAAdd(expr) => i64::wrapping_add,
-            () if mlir_sys::mlirAffineExprIsAMul(expr) => i64::wrapping_mul,
-            () if mlir_sys::mlirAffineExprIsAFloorDiv(expr) => |a, b| a.div_euclid(b.max(1)),
-            () if mlir_sys::mlirAffineExprIsAMod(expr) => |a, b| a.rem_euclid(b.max(1)),
-            () if mlir_sys::mlirAffineExprIsACeilDiv(expr) => |a, b| -(-a).div_euclid(b.max(1)),
-            () => return None,
-        };
-        let left = expression(mlir_sys::mlirAffineBinaryOpExprGetLHS(expr), dims)?;
-        let right = expression(mlir_sys::mlirAffineBinaryOpExprGetRHS(expr), dims)?;
-        Some(Affine::Of(of, Box::new([left, right])))
+fn expression(of: AffineExpr<'_>, dims: usize) -> Option<Affine> {
+    if of.is_dim() {
+        return Some(Affine::Operand(of.dim_position()));
     }
+    if of.is_symbol() {
+        return Some(Affine::Operand(dims + of.symbol_position()));
+    }
+    if of.is_constant() {
+        return Some(Affine::Constant(of.constant_value()));
+    }
+    let apply: fn(i64, i64) -> i64 = match () {
+        () if of.is_add() => i64::wrapping_add,
+        () if of.is_mul() => i64::wrapping_mul,
+        () if of.is_floor_div() => |a, b| a.div_euclid(b.max(1)),
+        () if of.is_mod() => |a, b| a.rem_euclid(b.max(1)),
+        () if of.is_ceil_div() => |a, b| -(-a).div_euclid(b.max(1)),
+        () => return None,
+    };
+    let sides = [expression(of.lhs(), dims)?, expression(of.rhs(), dims)?];
+    Some(Affine::Of(apply, Box::new(sides)))
 }

@@ -1,10 +1,11 @@
 //! Loops and index maps of structured operations.
 
 use cohort_dialects::builder::{operands_of, result_of};
-use melior::ir::{OperationRef, attribute::AttributeLike, operation::OperationLike};
+use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::read::{Reader, elements_of, integers};
 use crate::pass::{Failed, error};
+use crate::support::ir::affine_map;
 
 /// One result of an index map.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,30 +101,21 @@ pub fn named_structure(name: &str) -> Option<Structure> {
 /// The `indexing_maps` of an operation, when all results are loops or constants.
 pub fn indexing_maps(op: OperationRef<'_, '_>) -> Option<Vec<Vec<Place>>> {
     let maps = elements_of(op.attribute("indexing_maps").ok()?);
-    maps.iter()
+    maps.into_iter()
         .map(|map| {
-            // SAFETY: the attribute is an affine map; its results and their kinds are asked first.
-            unsafe {
-                if !mlir_sys::mlirAttributeIsAAffineMap(map.to_raw()) {
-                    return None;
-                }
-                let map = mlir_sys::mlirAffineMapAttrGetValue(map.to_raw());
-                (0..mlir_sys::mlirAffineMapGetNumResults(map))
-                    .map(|index| {
-                        let result = mlir_sys::mlirAffineMapGetResult(map, index);
-                        if mlir_sys::mlirAffineExprIsADim(result) {
-                            let dim = mlir_sys::mlirAffineDimExprGetPosition(result);
-                            Some(Place::Loop(dim as usize))
-                        } else if mlir_sys::mlirAffineExprIsAConstant(result) {
-                            Some(Place::Constant(mlir_sys::mlirAffineConstantExprGetValue(
-                                result,
-                            )))
-                        } else {
-                            None
+            let map = affine_map(map)?;
+            (0..map.result_count())
+                .map(|index| {
+                    let result = map.result(index).ok()?;
+                    match () {
+                        () if result.is_dim() => Some(Place::Loop(result.dim_position())),
+                        () if result.is_constant() => {
+                            Some(Place::Constant(result.constant_value()))
                         }
-                    })
-                    .collect()
-            }
+                        () => None,
+                    }
+                })
+                .collect()
         })
         .collect()
 }
