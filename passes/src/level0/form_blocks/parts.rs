@@ -74,9 +74,9 @@ pub fn parts<'c>(
     }
     let mut graph = Graph::new(group, kinds);
     graph.join_calls();
-    graph.join_views();
+    let views = graph.join_views();
     graph.find_free(copied);
-    let ranks = graph.ranks();
+    let ranks = graph.ranks_with(&views);
     let mut found: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (number, rank) in ranks.iter().enumerate() {
         if graph.free[number] {
@@ -204,8 +204,9 @@ impl<'c> Graph<'c> {
         }
     }
 
-    /// What only says how a value without instance dims is read joins what reads it.
-    fn join_views(&mut self) {
+    /// What only says how a value without instance dims is read joins what reads it; returns which.
+    fn join_views(&mut self) -> Vec<usize> {
+        let mut joined = Vec::new();
         for number in (0..self.kinds.len()).rev() {
             let mut users = self.users[number].iter().map(|user| &self.kinds[*user]);
             let first = users.next().cloned();
@@ -215,8 +216,10 @@ impl<'c> Graph<'c> {
                 self.kinds[number] == Kind::Plain && is_view(operation) && !joins_dims(operation);
             if let (true, true, false, Some(kind)) = (is_view, alike, self.leaves[number], first) {
                 self.kinds[number] = kind;
+                joined.push(number);
             }
         }
+        joined
     }
 
     /// Finds what is made of lengths and constants alone and only used by calls.
@@ -328,6 +331,28 @@ impl<'c> Graph<'c> {
         self.kinds[number] == Kind::Calls
             && multiplies(operation)
             && lengths.all(|lengths| lengths < 2)
+    }
+
+    /// The ranks when each of these views is with all that reads it, or is apart from all: a part's
+    /// results have the rows of the part, and a view that is read elsewhere would be one without any.
+    fn ranks_with(&mut self, views: &[usize]) -> Vec<usize> {
+        loop {
+            let ranks = self.ranks();
+            let is_split = |view: &&usize| {
+                let rank = ranks[**view];
+                let mut users = self.users[**view].iter();
+                self.kinds[**view] != Kind::Plain
+                    && !self.free[**view]
+                    && users.any(|user| ranks[*user] != rank)
+            };
+            let split: Vec<usize> = views.iter().filter(is_split).copied().collect();
+            if split.is_empty() {
+                return ranks;
+            }
+            for view in split {
+                self.kinds[view] = Kind::Plain;
+            }
+        }
     }
 
     /// The rank of each operation: as early as can be, but for one that only later operations of

@@ -76,14 +76,15 @@ impl Writer<'_> {
             }
             5 => format!("abs({x})"),
             6 => format!("(-{x})"),
-            7 => {
+            // Whether an error of the elements is met is left open where only their number is used.
+            7 if !self.traits.errors => {
                 let element = self.fixed_ty();
                 format!(
                     "len({})",
                     self.expr(&Ty::Array(Box::new(element)), scope, depth - 1)
                 )
             }
-            8 => self.dim(),
+            7 | 8 => self.dim(),
             9 => {
                 let (c, y) = (
                     self.expr(&Ty::Bool, scope, depth - 1),

@@ -327,3 +327,17 @@ fn rows_that_indices_choose() {
         false,
     );
 }
+
+#[test]
+fn a_number_of_rows_is_read_at_two_depths() {
+    // The mean's divisor is read by sums of two axes, of which one is of rows that wait for the other.
+    check(
+        "fn main(z: f32[n, m], v: f32[n]) -> (f32[_, _], f32[_, _, _]) {
+          let a = gather(z - mean(z, axis = 0), argsort(v));
+          let b = one_hot(argsort(z), 3) - mean(one_hot(argsort(z), 3), axis = 0);
+          (a, b)
+        }",
+        &[],
+        false,
+    );
+}
