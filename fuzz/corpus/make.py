@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files of arrays beside this one: instances of files.coh and array.coh. Needs pyarrow."""
+"""Writes the files of arrays beside this one: instances of files.coh, nested.coh and array.coh. Needs pyarrow."""
 
 from pathlib import Path
 
@@ -57,13 +57,38 @@ def table():
     return pa.table(columns)
 
 
+def nested():
+    """Values of data types within others: Word is Known 0, Spelled 1, Gap 2; Tree is Leaf 0, Node 1, Many 2."""
+    f32, i32 = pa.float32(), pa.int32()
+    word = pa.struct({"tags": pa.list_(pa.uint8()), "Known": pa.list_(i32), "Spelled": pa.list_(pa.string())})
+    many = pa.struct({"0": pa.list_(f32, 2), "1": i32, "2": pa.struct({"0": word, "1": pa.list_(f32)})})
+    tree = pa.struct({"tags": pa.list_(pa.int8()), "Leaf": pa.list_(word), "Node": pa.list_(f32), "Many": pa.list_(many)})
+    words = [
+        {"tags": [0], "Known": [7], "Spelled": []},
+        {"tags": [1], "Known": [], "Spelled": ["word"]},
+        {"tags": [2], "Known": [], "Spelled": []},
+    ]
+    leaf = {"tags": [0], "Leaf": words[:1], "Node": [], "Many": []}
+    # Many([Node(Leaf, Leaf), Leaf]).
+    both = {
+        "tags": [0, 0, 1, 0, 2], "Leaf": words, "Node": [0.5],
+        "Many": [{"0": [1.0, 2.0], "1": 2, "2": {"0": words[1], "1": [1.5, 2.5]}}],
+    }
+    return pa.table({
+        "a": pa.array([{"0": leaf, "1": []}, {"0": both, "1": words}], pa.struct({"0": tree, "1": pa.list_(word)})),
+        "s": pa.array([["", "a"], []], pa.list_(pa.string())),
+        "d": pa.array([[], [[], [{"0": 1, "1": True}]]], pa.list_(pa.list_(pa.struct({"0": i32, "1": pa.bool_()})))),
+    })
+
+
 if __name__ == "__main__":
     archive(HERE / "files.npz", np.savez)
     archive(HERE / "packed.npz", np.savez_compressed)
     np.save(HERE / "array.npy", np.arange(24, dtype=np.float32).reshape(4, 3, 2))
     files = table()
-    with pa.OSFile(str(HERE / "files.arrow"), "wb") as file, pa.ipc.new_file(file, files.schema) as writer:
-        writer.write_table(files, max_chunksize=3)
+    for name, written in (("files", files), ("nested", nested())):
+        with pa.OSFile(str(HERE / f"{name}.arrow"), "wb") as file, pa.ipc.new_file(file, written.schema) as writer:
+            writer.write_table(written, max_chunksize=3)
     with pa.OSFile(str(HERE / "stream.arrow"), "wb") as file, pa.ipc.new_stream(file, files.schema) as writer:
         writer.write_table(files)
     parquet.write_table(files, HERE / "files.parquet")

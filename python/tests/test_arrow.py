@@ -162,18 +162,114 @@ fn main(t: Tree) -> f32 { total(t) }
     ]
     out = m(pa.table({"t": pa.array(trees)}), errors="return")
     assert out[:3] == [30 + 2 * 1.5 + 14.0, 0.5, 2.0]
-    for error, message in zip(out[3:], ["parts are not before", "fewer elements", "tag 9", r"f32[2]", "null"], strict=True):
+    for error, message in zip(out[3:], ["parts are not before", "fewer values of Leaf", "tag 9", r"f32[2]", "null"], strict=True):
         assert message in error.message
 
 
+NESTED = """
+type Word = Known(i32) | Spelled(str) | Gap
+type Tree = Leaf(Word) | Node(left: Tree, weight: f32, right: Tree) | Many(f32[2], [Tree], (Word, [f32]))
+type Box<T> = Box(T)
+fn main(a: (Tree, [Word]), b: Box<Box<[Tree]>>, c: [str], d: [[(i32, bool)]], e: [f32[_, 2]], f: str)
+    -> (Tree, [Word], Box<Box<[Tree]>>, [str], [[(i32, bool)]], [f32[_, 2]], str) {
+  let (tree, words) = a;
+  (tree, words, b, c, d, e, f)
+}
+"""
+
+
+def nested(i):
+    words = [{"Known": [i]}, {"Spelled": [f"é{i}" * (i % 3)]}, "Gap"]
+    leaf = {"Leaf": [words[i % 3]]}
+    tree = leaf
+    for depth in range(i % 5):
+        many = {"Many": [[depth, i], [leaf, tree][: depth % 3], [words[depth % 3], [0.5] * depth]]}
+        tree = {"Node": [tree, float(depth), many] if depth % 2 else [many, float(depth), tree]}
+    rows = [[[j, k] for k in range(j)] for j in range(i % 4)]
+    return {
+        "a": [tree, words[: i % 4]],
+        "b": {"Box": [{"Box": [[tree] * (i % 3)]}]},
+        "c": ["", "a\n", "ü"][: i % 4],
+        "d": [[[j, j % 2 == 0] for j in range(k)] for k in range(i % 4)],
+        "e": rows,
+        "f": f"text {i}",
+    }
+
+
+def plain(value):
+    """A result in the form of JSON."""
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case list() | tuple():
+            return [plain(part) for part in value]
+    if hasattr(value, "__match_args__"):
+        fields = [plain(getattr(value, name)) for name in value.__match_args__]
+        return {type(value).__name__: fields} if fields else type(value).__name__
+    return value
+
+
+def test_values_of_data_types_anywhere_go_in_and_out(program):
+    m = program(NESTED)
+    given = [nested(i) for i in range(40)]
+    expected = [plain(output) for output in m(given)]
+    assert expected == [
+        [one["a"][0], one["a"][1], one["b"], one["c"], one["d"], [np.float32(rows).tolist() for rows in one["e"]], one["f"]]
+        for one in given
+    ]
+    # Results as a table, and the table as instances.
+    result = pa.table(m(given))
+    result.validate(full=True)
+    columns = [result[f"output_{part}"] for part in range(7)]
+    pairs = pa.StructArray.from_arrays([columns[0].combine_chunks(), columns[1].combine_chunks()], ["0", "1"])
+    again = pa.table({"a": pairs, **dict(zip("bcdef", columns[2:], strict=True))})
+    for table in (again, pa.concat_tables([again.slice(0, 7), again.slice(7)])):
+        assert [plain(output) for output in m(table)] == expected
+        assert m.run_arrow(table).drop_columns("id") == result.drop_columns("id")
+    # An instance that fails is null there.
+    out = pa.table(m([given[1], {"a": 1}, given[2]], errors="return"))
+    assert [row["output_0"] is None for row in out.to_pylist()] == [False, True, False]
+
+
+def test_an_array_of_the_type_itself_is_how_many_there_are(program):
+    m = program(
+        "type Rose = Rose(i32, [Rose])\n"
+        "fn total(t: Rose) -> i32 { match t { Rose(k, ts) => fold(ts, k, |s, t| 10 * s + total(t)) } }\n"
+        "fn main(t: Rose) -> (i32, Rose) { (total(t), t) }"
+    )
+    roses = [
+        {"tags": [0, 0, 0, 0], "Rose": [{"0": k, "1": n} for k, n in [(3, 0), (5, 0), (4, 1), (2, 2)]]},
+        {"tags": [0], "Rose": [{"0": 7, "1": 0}]},
+        {"tags": [0, 0], "Rose": [{"0": 7, "1": 0}] * 2},
+        {"tags": [0], "Rose": [{"0": 7, "1": 1}]},
+        {"tags": [0], "Rose": [{"0": 7, "1": -1}]},
+        {"tags": [0], "Rose": [{"0": 7, "1": 0}] * 2},
+        {"tags": [], "Rose": []},
+    ]
+    given = pa.table({"t": pa.array(roses)})
+    out = m(given, errors="return")
+    assert [total for total, _ in out[:2]] == [10 * (10 * 2 + 3) + (10 * 4 + 5), 7]
+    messages = ["2 values, not one", "parts are not before it", "parts are not before it", "more values of Rose", "0 values"]
+    for error, message in zip(out[2:], messages, strict=True):
+        assert message in error.message, error
+    assert m.run_arrow(given).to_pylist()[0]["output_1"] == roses[0]
+
+
 def test_what_has_no_form(program):
-    m = program("type P = P(f32)\nfn main(x: [(f32, P)]) -> P { P(1.0) }")
-    out = m([{"x": []}])
-    with pytest.raises(TypeError, match="no form in Arrow"):
-        pa.table(out)
-    given = pa.table({"x": pa.array([[{"0": 1.0, "1": 2.0}]])})
-    with pytest.raises(cohort.InstanceError, match="no form in Arrow"):
-        m(given)
+    for text in (
+        "type A = A(f32, B) | End\ntype B = B([A])\nfn main(t: A) -> A { t }",
+        "type A = A([(i32, A)])\nfn main(t: A) -> A { t }",
+    ):
+        m = program(text)
+        instance = {"t": "End"} if "End" in text else {"t": {"A": [[]]}}
+        out = m([instance])
+        with pytest.raises(TypeError, match="A contains itself by a tuple or another type"):
+            pa.table(out)
+        with pytest.raises(TypeError, match="the argument t: values of A have no form in Arrow.*use JSON"):
+            m(pa.table({"t": pa.array([1])}))
+    doubling = "type T0 = T0(i32)\n" + "".join(f"type T{i} = T{i}(T{i - 1}, T{i - 1})\n" for i in range(1, 20))
+    with pytest.raises(TypeError, match="columns in .* levels of Arrow"):
+        program(doubling + "fn main(t: [T19]) -> i32 { 1 }")(pa.table({"t": pa.array([1])}))
 
 
 def test_a_table_that_lies_about_its_lists_is_an_error(m):

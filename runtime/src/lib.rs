@@ -53,6 +53,8 @@ pub mod keeping;
 pub mod late;
 pub mod limits;
 pub mod memory;
+#[cfg(any(feature = "arrow", test))]
+mod nodes;
 mod numbering;
 pub mod output;
 pub mod pack;

@@ -10,7 +10,7 @@ use crate::child::How;
 use crate::mutate::Form;
 
 /// Programs of `fuzz/corpus`, and the files that each one takes, with what they are.
-const PROGRAMS: [(&str, &[(&str, Form)]); 2] = [
+const PROGRAMS: [(&str, &[(&str, Form)]); 3] = [
     (
         "files",
         &[
@@ -22,6 +22,7 @@ const PROGRAMS: [(&str, &[(&str, Form)]); 2] = [
             ("plain.parquet", Form::Bytes),
         ],
     ),
+    ("nested", &[("nested.arrow", Form::Bytes)]),
     ("array", &[("array.npy", Form::Array)]),
 ];
 

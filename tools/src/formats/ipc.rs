@@ -8,7 +8,7 @@ use arrow_schema::ArrowError;
 
 use super::damage::reading;
 
-/// What a file begins with, and the bytes to its stream.
+/// What a file begins with.
 const MARK: &[u8] = b"ARROW1\0\0";
 
 /// The batches of a stream or of a file, each checked to the last value.
@@ -19,7 +19,10 @@ pub fn decode(bytes: Buffer) -> Result<Vec<RecordBatch>, String> {
 fn decode_all(mut bytes: Buffer) -> Result<Vec<RecordBatch>, String> {
     let is_file = bytes.starts_with(MARK);
     if is_file {
-        bytes = bytes.slice(MARK.len());
+        // Then comes its stream, which some writers align to more than eight bytes.
+        let padding = bytes[MARK.len()..].iter().take_while(|byte| **byte == 0);
+        let padding = padding.count() / MARK.len() * MARK.len();
+        bytes = bytes.slice(MARK.len() + padding);
     }
     // It allocates what comes, and never what a length in it says.
     let mut decoder = StreamDecoder::new();
@@ -64,4 +67,26 @@ pub fn file(batch: &RecordBatch) -> Result<Vec<u8>, String> {
         writer.into_inner()
     };
     write().map_err(|error: ArrowError| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Array, Int32Array, RecordBatch};
+    use arrow_schema::{Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let numbers = Arc::new(Int32Array::from(vec![3, 1, 4]));
+        let field = Field::new("x", numbers.data_type().clone(), false);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let batch = RecordBatch::try_new(schema, vec![numbers]).expect("a batch");
+        for bytes in [stream(&batch), file(&batch)] {
+            let bytes = bytes.expect("it is written");
+            assert_eq!(decode(bytes.into()).as_deref(), Ok(&[batch.clone()][..]));
+        }
+    }
 }
