@@ -52,6 +52,14 @@ impl Client {
         self.stream.get_mut().write_all(bytes)
     }
 
+    /// Takes one byte of what comes.
+    pub fn read_byte(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        // Not by the buffer, which takes all that is there.
+        self.stream.get_mut().read_exact(&mut byte)?;
+        Ok(byte[0])
+    }
+
     /// Sends a request with headers of its own, each with the end of its line.
     pub fn begin(
         &mut self,

@@ -34,7 +34,8 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u64).range(1..=1 << 24)
     )]
     pub max_queued: u64,
-    /// How much memory those that wait may use together, and bodies of requests the same again
+    /// How much memory those that wait may use together, and the same again bodies of requests, and results whose
+    /// answers are not read yet
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
     pub max_queued_memory: u64,
     /// How long the body of a request may be; a longer one is refused with 413
@@ -52,8 +53,8 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=1 << 16)
     )]
     pub max_connections: u32,
-    /// How many seconds a client may take to send a body, and may stop reading an answer, before its
-    /// connection is closed
+    /// How many seconds a client may take to send a head or a body, and to read a MiB of an answer, before
+    /// its connection is closed
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     pub patience: Duration,
     /// How many seconds what is in flight may take after SIGTERM or SIGINT

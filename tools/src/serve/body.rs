@@ -1,25 +1,22 @@
 //! Bodies of requests, of limited length, by themselves and together.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Bytes, Incoming};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::refusal::Refusal;
+use super::room::{Held, Room};
 
 /// How much more of a body that is too long is read, so that its client sees why it is refused.
 const DRAINED: u64 = 256 << 20;
-/// What a permit stands for.
-const UNIT: u64 = 1 << 10;
 
 /// How much bodies may have.
 pub struct Bodies {
     most: u64,
-    room: Arc<Semaphore>,
+    room: Room,
     /// A client that sends its body more slowly is not waited for.
     patience: Duration,
 }
@@ -27,16 +24,15 @@ pub struct Bodies {
 /// A body with the room that it takes.
 pub struct Body {
     pub bytes: Bytes,
-    _room: OwnedSemaphorePermit,
+    _room: Held,
 }
 
 impl Bodies {
     /// Of so many bytes each and together.
     pub fn new(most: u64, together: u64, patience: Duration) -> Bodies {
-        let units = usize::try_from(together.max(most).div_ceil(UNIT)).unwrap_or(usize::MAX);
         Bodies {
             most,
-            room: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+            room: Room::new(together.max(most)),
             patience,
         }
     }
@@ -53,16 +49,13 @@ impl Bodies {
     }
 
     async fn read_all(&self, mut body: Incoming) -> Result<Body, Refusal> {
-        // One that does not tell its length may be as long as any.
         let told = body.size_hint().exact();
         if told.is_some_and(|length| length > self.most) {
             return Err(self.too_large(body, 0).await);
         }
-        let units = u32::try_from(told.unwrap_or(self.most).div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let room = (self.room.clone())
-            .try_acquire_many_owned(units)
-            .map_err(|_| Refusal::full())?;
-        let mut bytes = Vec::with_capacity(told.unwrap_or(0) as usize);
+        // A length that is told takes no room from others, only what has come.
+        let mut room = self.room.enter();
+        let mut bytes = Vec::new();
         while let Some(frame) = body.frame().await {
             let frame =
                 frame.map_err(|error| Refusal::bad(format!("the body broke off: {error}")))?;
@@ -72,6 +65,7 @@ impl Bodies {
             if (bytes.len() + data.len()) as u64 > self.most {
                 return Err(self.too_large(body, bytes.len() as u64).await);
             }
+            room.grow(bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
         }
         Ok(Body {

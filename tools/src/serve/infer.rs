@@ -11,6 +11,7 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::refusal::Refusal;
+use super::room::{Held, Room};
 
 /// Work on so many bytes is done where it holds up no other request.
 const HEAVY: usize = 64 << 10;
@@ -35,6 +36,8 @@ pub struct Way<'e> {
     pub window: usize,
     /// Bytes that its results may have together.
     pub max_response: u64,
+    /// What the results of all requests have, until their answers are read.
+    pub room: &'e Room,
 }
 
 /// An instance whose answer is waited for.
@@ -44,23 +47,24 @@ struct Waiting {
 }
 
 impl Way<'_> {
-    /// Runs so many instances, each built when there is room for it; their results in this order. When this is
-    /// dropped, they are cancelled.
+    /// Runs so many instances, each built when there is room for it; their results in this order, and the
+    /// room that these take. When this is dropped, they are cancelled.
     pub async fn run(
         &self,
         count: usize,
         mut build: impl FnMut(usize) -> Inputs,
-    ) -> Result<Columns, Refusal> {
+    ) -> Result<(Columns, Held), Refusal> {
         if count > MOST_INSTANCES {
             return Err(Refusal::too_large(format!(
                 "a request has at most {MOST_INSTANCES} instances"
             )));
         }
         let mut columns = Columns::of(self.engine.manifest());
+        let mut held = self.room.enter();
         let mut waiting = VecDeque::new();
         for number in 0..count {
             if waiting.len() >= self.window {
-                self.take(&mut waiting, &mut columns).await?;
+                self.take(&mut waiting, &mut columns, &mut held).await?;
             }
             let mut instance = build(number);
             let id = instance.id(0).to_owned();
@@ -84,14 +88,14 @@ impl Way<'_> {
                         break;
                     }
                 } else {
-                    self.take(&mut waiting, &mut columns).await?;
+                    self.take(&mut waiting, &mut columns, &mut held).await?;
                 }
             }
         }
         while !waiting.is_empty() {
-            self.take(&mut waiting, &mut columns).await?;
+            self.take(&mut waiting, &mut columns, &mut held).await?;
         }
-        Ok(columns)
+        Ok((columns, held))
     }
 
     /// Waits for the first answer that is missing.
@@ -99,6 +103,7 @@ impl Way<'_> {
         &self,
         waiting: &mut VecDeque<Waiting>,
         columns: &mut Columns,
+        held: &mut Held,
     ) -> Result<(), Refusal> {
         let Some(Waiting { id, ticket }) = waiting.pop_front() else {
             return Ok(());
@@ -107,7 +112,10 @@ impl Way<'_> {
             Ok(result) if (columns.size() + result.size()) as u64 > self.max_response => {
                 columns.append_error(&id, too_much(self.max_response));
             }
-            Ok(result) => columns.append(result),
+            Ok(result) => {
+                held.grow(columns.size() + result.size())?;
+                columns.append(result);
+            }
             Err(Failure::Instance(error)) => columns.append_error(&id, error),
             Err(Failure::Engine(error)) => return Err(Refusal::internal(error.to_string())),
         }

@@ -6,6 +6,8 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
+use super::room::Held;
+
 pub type Reply = Response<Full<Bytes>>;
 
 /// Seconds after which a client that found no room may try again.
@@ -89,4 +91,30 @@ pub fn reply(status: StatusCode, content_type: &'static str, body: impl Into<Byt
         headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
     }
     reply
+}
+
+/// The results of a request, and the room that they take until they are sent.
+pub fn answer(
+    status: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Vec<u8>>,
+    held: Held,
+) -> Reply {
+    let text = text.into();
+    reply(
+        status,
+        content_type,
+        Bytes::from_owner(Answer { text, _held: held }),
+    )
+}
+
+struct Answer {
+    text: Vec<u8>,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
 }

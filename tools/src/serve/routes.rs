@@ -17,7 +17,8 @@ use super::args::Arguments;
 use super::body::Bodies;
 use super::infer::Way;
 use super::metrics::Metrics;
-use super::refusal::{Refusal, Reply, reply, status};
+use super::refusal::{Refusal, Reply, answer, reply, status};
+use super::room::Room;
 use super::{arrow, json, kserve};
 
 const JSON: &str = "application/json";
@@ -37,6 +38,7 @@ pub struct Service {
     name: String,
     limits: Limits,
     bodies: Bodies,
+    answers: Room,
     metrics: Metrics,
     deadline: Duration,
     in_flight: usize,
@@ -60,6 +62,7 @@ impl Service {
                 arguments.max_queued_memory,
                 arguments.patience,
             ),
+            answers: Room::new(arguments.max_queued_memory.max(arguments.max_response)),
             metrics,
             deadline: arguments.deadline,
             in_flight,
@@ -180,6 +183,7 @@ impl Service {
             options: self.options(request.headers(), begin)?,
             window: self.window,
             max_response: self.max_response,
+            room: &self.answers,
         };
         let manifest = self.engine.manifest();
         if form == Form::Arrow {
@@ -195,40 +199,40 @@ impl Service {
             Form::Arrow => {
                 let table = arrow::Table::read(manifest, &body.bytes)?;
                 let build = |row| table.instance(manifest, max_memory, row);
-                let columns = way.run(table.count(), build).await?;
+                let (columns, held) = way.run(table.count(), build).await?;
                 let text = arrow::records(manifest, &columns)?;
-                Ok(reply(StatusCode::OK, arrow::CONTENT_TYPE, text))
+                Ok(answer(StatusCode::OK, arrow::CONTENT_TYPE, text, held))
             }
             Form::Lines => {
                 let lines = json::lines(&body.bytes);
                 let build = |at: usize| instance(lines[at].0, lines[at].1);
-                let columns = way.run(lines.len(), build).await?;
+                let (columns, held) = way.run(lines.len(), build).await?;
                 let text = json::records(manifest, &columns, max_memory, false)?;
-                Ok(reply(StatusCode::OK, LINES, text))
+                Ok(answer(StatusCode::OK, LINES, text, held))
             }
             Form::Json if is_list => {
                 let elements = json::elements(&body.bytes)?;
                 let build = |at: usize| instance(at as u64 + 1, elements[at].as_bytes());
-                let columns = way.run(elements.len(), build).await?;
+                let (columns, held) = way.run(elements.len(), build).await?;
                 let text = json::records(manifest, &columns, max_memory, true)?;
-                Ok(reply(StatusCode::OK, JSON, text))
+                Ok(answer(StatusCode::OK, JSON, text, held))
             }
             Form::Json => {
-                let columns = way.run(1, |_| instance(1, &body.bytes)).await?;
+                let (columns, held) = way.run(1, |_| instance(1, &body.bytes)).await?;
                 let line = json::line(manifest, &columns, 0, max_memory)?;
                 let error = columns.instances[0].error.as_ref();
                 let status = error.map_or(StatusCode::OK, |error| status(error.kind));
-                Ok(reply(status, JSON, line))
+                Ok(answer(status, JSON, line, held))
             }
             Form::KServe => {
                 let line = kserve::line(manifest, &body.bytes)?;
-                let columns = way.run(1, |_| instance(1, line.as_bytes())).await?;
+                let (columns, held) = way.run(1, |_| instance(1, line.as_bytes())).await?;
                 if let Some(error) = &columns.instances[0].error {
                     return Err(Refusal::of(error));
                 }
                 let record = json::line(manifest, &columns, 0, max_memory)?;
                 let text = kserve::response(manifest, &self.name, &columns, &record)?;
-                Ok(reply(StatusCode::OK, JSON, text))
+                Ok(answer(StatusCode::OK, JSON, text, held))
             }
         }
     }

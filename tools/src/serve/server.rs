@@ -1,7 +1,6 @@
 //! Connections: taken while there is room, served, and ended in order.
 
 use std::io::Write;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,19 +12,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use tokio_io_timeout::TimeoutStream;
 
 use super::args::Arguments;
+use super::paced::Paced;
 use super::routes::Service;
 use crate::exit::{FAILED, SUCCESS, Stop, USAGE, say};
 
-/// How long a connection may be open without a whole head of a request.
+/// How long a connection may be open without a whole head of a request, where a client is waited for so long.
 const HEAD: Duration = Duration::from_secs(30);
 /// How long to wait where no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// A connection that ends when its client reads nothing for too long.
-type Socket = Pin<Box<TimeoutStream<TcpStream>>>;
 
 pub async fn listen(address: &str) -> Result<TcpListener, Stop> {
     let cannot = |error| Stop::usage(format!("cannot listen on {address}: {error}"));
@@ -93,7 +89,7 @@ fn connection(
     stream: TcpStream,
     patience: Duration,
 ) -> http1::Connection<
-    TokioIo<Socket>,
+    TokioIo<Paced>,
     impl hyper::service::HttpService<
         hyper::body::Incoming,
         ResBody = http_body_util::Full<hyper::body::Bytes>,
@@ -103,9 +99,6 @@ fn connection(
 > {
     // Without it an answer waits for more that could go with it; nothing else depends on that.
     let _ = stream.set_nodelay(true);
-    // Who reads nothing of an answer would hold its memory, and a connection's place, for ever.
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(patience));
     let service = service.clone();
     let answer = move |request| {
         let service = service.clone();
@@ -113,8 +106,11 @@ fn connection(
     };
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service_fn(answer))
+        .header_read_timeout(HEAD.min(patience))
+        .serve_connection(
+            TokioIo::new(Paced::new(stream, patience)),
+            service_fn(answer),
+        )
 }
 
 /// Says on stdout where the server is, for whoever started it.

@@ -14,6 +14,10 @@ const COUNT: &str = "fn main(n: i32) -> f32[2] {\n  \
                      while sum(a) < 2.0 * f32(n) with (a = zeros([2])) { a + 1.0 }\n}\n";
 const FOREVER: &str = r#"{"n": 2000000000}"#;
 
+/// Four million numbers: more than the system takes for a socket.
+const LARGE: &str = "fn main(x: f32[1]) -> f32[4000, 1000] { zeros([4000, 1000]) + x[0] }";
+const LARGE_BODY: &[u8] = br#"{"x": [0.5]}"#;
+
 pub struct Server {
     pub run: Running,
     pub address: String,
@@ -363,12 +367,10 @@ fn health_metrics_and_the_protocol_of_kserve() {
 /// One connection is all there is, so whoever comes next waits until it is closed.
 #[test]
 fn a_client_that_never_reads_its_answer_makes_room_for_the_next() {
-    // More than the system takes for a socket.
-    let large = "fn main(x: f32[1]) -> f32[4000, 1000] { zeros([4000, 1000]) + x[0] }";
-    let server = Server::of_text(large, &["--max-connections", "1", "--patience", "1"]);
+    let server = Server::of_text(LARGE, &["--max-connections", "1", "--patience", "1"]);
     let mut deaf = server.client();
-    let body = br#"{"x": [0.5]}"#;
-    deaf.begin("POST", "/infer", "", body).expect("it is taken");
+    deaf.begin("POST", "/infer", "", LARGE_BODY)
+        .expect("it is taken");
     let health = server.client().get("/health").expect("an answer");
     assert_eq!(health.status, 200);
     // What it was sent before ends in the middle.
@@ -383,4 +385,89 @@ fn a_body_that_does_not_come_is_not_waited_for() {
     slow.send(head).expect("it is taken");
     let late = slow.receive().expect("an answer");
     assert_eq!((late.status, &*kind(&late)), (408, "body_timeout"));
+}
+
+/// Something is always read, and never enough.
+#[test]
+fn a_client_that_reads_a_byte_at_a_time_makes_room_for_the_next() {
+    let server = Server::of_text(LARGE, &["--max-connections", "1", "--patience", "1"]);
+    let mut slow = server.client();
+    slow.begin("POST", "/infer", "", LARGE_BODY)
+        .expect("it is taken");
+    let address = server.address.clone();
+    let next = std::thread::spawn(move || {
+        let mut client = Client::connect(&address).expect("it waits to be taken");
+        client.get("/health").map(|response| response.status)
+    });
+    let begin = Instant::now();
+    while !next.is_finished() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(50),
+            "nobody else is served"
+        );
+        let _ = slow.read_byte();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(next.join().expect("an answer").expect("an answer"), 200);
+}
+
+#[test]
+fn answers_that_nobody_reads_take_no_more_memory_than_they_may() {
+    let limits = [
+        "--in-flight",
+        "2",
+        "--max-queued-memory",
+        "40M",
+        "--max-response",
+        "40M",
+    ];
+    let server = Server::of_text(LARGE, &[&limits[..], &["--patience", "3"]].concat());
+    let before = server.run.resident_bytes();
+    // Results of 16 MB each: there is room for two.
+    let mut deaf: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    for client in &mut deaf {
+        client
+            .begin("POST", "/infer", "", LARGE_BODY)
+            .expect("it is taken");
+    }
+    let begin = Instant::now();
+    let mut refused = 0;
+    // What is refused is seen, until those who do not read are given up.
+    loop {
+        let answer = post(&server, "/infer", r#"{"x": [1.5]}"#);
+        match answer.status {
+            200 if refused > 0 => break,
+            200 => {}
+            429 => refused += 1,
+            status => panic!("{status}: {}", answer.text()),
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "{}",
+            server.stats()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let most = before + (600 << 20);
+    assert!(
+        server.run.resident_bytes() < most,
+        "{} bytes",
+        server.run.resident_bytes()
+    );
+}
+
+/// Lengths that are announced are nothing yet.
+#[test]
+fn bodies_that_do_not_come_take_no_room_from_those_that_do() {
+    let limits = ["--max-queued-memory", "1M", "--max-body", "1M"];
+    let server = Server::of_text(COUNT, &limits);
+    let mut slow: Vec<Client> = (0..50).map(|_| server.client()).collect();
+    for client in &mut slow {
+        let head = b"POST /infer HTTP/1.1\r\nhost: test\r\ncontent-length: 1000000\r\n\r\n{";
+        client.send(head).expect("it is taken");
+    }
+    for _ in 0..3 {
+        let answer = post(&server, "/infer", r#"{"n": 3}"#);
+        assert_eq!(answer.text(), "{\"id\": 1, \"output\": [3.0, 3.0]}\n");
+    }
 }
