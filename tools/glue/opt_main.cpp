@@ -3,6 +3,7 @@
 // Rust calls `cohort_opt_parse` once, reads the input, turns a `.coh` program into MLIR where need
 // be, and calls `cohort_opt_run` with the text. The passes come from Rust through `CohortOptPass`.
 
+#include "mlir/CAPI/Diagnostics.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Pass.h"
 #include "mlir/Debug/CLOptionsSetup.h"
@@ -197,12 +198,18 @@ MlirStringRef cohort_opt_without(size_t index) { return toRef(options().without[
 
 /// Runs mlir-opt's driver over a buffer and gives what it prints to `output`. The passes of
 /// `pipeline`, a textual pipeline of the module that may be empty, run before those of the command
-/// line.
+/// line. What passes say goes to `log` too, before it is shown.
 bool cohort_opt_run(MlirDialectRegistry registry, MlirStringRef input, MlirStringRef name,
-                    MlirStringRef pipeline, void *outputContext, CohortOptSink output) {
+                    MlirStringRef pipeline, void (*log)(MlirDiagnostic), void *outputContext,
+                    CohortOptSink output) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   MlirOptMainConfig inner = config;
-  config.setPassPipelineSetupFn([inner, pipeline](PassManager &manager) -> LogicalResult {
+  config.setPassPipelineSetupFn([inner, pipeline, log](PassManager &manager) -> LogicalResult {
+    // The handler that came last is asked first; a failure hands a diagnostic on to those before.
+    manager.getContext()->getDiagEngine().registerHandler([log](Diagnostic &diagnostic) {
+      log(wrap(diagnostic));
+      return failure();
+    });
     // Our passes make operations of many dialects, and an external pass names none beforehand.
     manager.getContext()->loadAllAvailableDialects();
     if (failed(parsePassPipeline(toStringRef(pipeline), manager)))

@@ -15,6 +15,10 @@ const INTERNAL: &str = "E0999";
 /// What a pass says of a program that it compiles.
 const WARNING: &str = "W0001";
 
+/// What passes say of an input of `batch-opt`, by severity; remarks have no other name anywhere.
+const PASS_ERROR: &str = "pass/error";
+const PASS_REMARK: &str = "pass/remark";
+
 /// Shows what passes say of a `.coh` program.
 pub struct Reporter {
     sources: Rc<Sources>,
@@ -35,6 +39,7 @@ impl Reporter {
                 diagnostic.severity(),
                 DiagnosticSeverity::Remark | DiagnosticSeverity::Note
             ) {
+                log(&diagnostic);
                 return true;
             }
             super::source::show(&[translate(&diagnostic, &sources)], &sources);
@@ -42,6 +47,49 @@ impl Reporter {
         });
         Attached { context, id }
     }
+}
+
+/// Adds what passes say of any module to the log of findings, until the result is dropped; it is shown as
+/// without.
+pub fn attach_log(context: &Context) -> Attached<'_> {
+    let id = context.attach_diagnostic_handler(|diagnostic| {
+        log(&diagnostic);
+        false
+    });
+    Attached { context, id }
+}
+
+/// Adds what a pass says to the log of findings, if there is one.
+pub fn log(diagnostic: &melior::diagnostic::Diagnostic<'_>) {
+    let place = |diagnostic: &melior::diagnostic::Diagnostic<'_>, message| {
+        let (file, line, column) = file_line_col(diagnostic.location())?;
+        // MLIR counts from 1, and has 0 where it does not know.
+        let start = ((line as usize).max(1), (column as usize).max(1));
+        Some(Place {
+            file,
+            start,
+            end: None,
+            message,
+        })
+    };
+    crate::sarif::add(|| {
+        let (rule, level) = match diagnostic.severity() {
+            DiagnosticSeverity::Error => (PASS_ERROR, Level::Error),
+            DiagnosticSeverity::Warning => (WARNING, Level::Warning),
+            DiagnosticSeverity::Remark | DiagnosticSeverity::Note => (PASS_REMARK, Level::Note),
+        };
+        let notes = (0..diagnostic.note_count()).filter_map(|note| diagnostic.note(note).ok());
+        Finding {
+            rule: rule.to_owned(),
+            level,
+            message: diagnostic.to_string(),
+            places: place(diagnostic, None).into_iter().collect(),
+            related: notes
+                .filter_map(|note| place(&note, Some(note.to_string())))
+                .collect(),
+            properties: serde_json::Value::Null,
+        }
+    });
 }
 
 /// Detaches its handler when dropped.

@@ -15,7 +15,7 @@ use melior::ir::{Module, operation::OperationLike};
 use melior::pass::PassManager;
 
 use super::glue::Options;
-use crate::compile::diagnostics::Reporter;
+use crate::compile::diagnostics::{self, Reporter};
 use crate::compile::gpu::GpuCode;
 use crate::compile::module;
 use crate::compile::object::{self, Target};
@@ -221,6 +221,7 @@ fn lowered<'c>(
         }
         Format::Mlir => {
             let mut module = module::parse(context, &options.input, input)?;
+            let _handler = diagnostics::attach_log(context);
             let level = module::level(&module);
             module::run_passes_upto(context, &mut module, level, upto, pipeline)?;
             Ok(module)

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use cohort_abi::gpu::Precision;
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Granularity, PASSES};
-use melior::{StringRef, dialect::DialectRegistry};
-use mlir_sys::{MlirDialectRegistry, MlirPass, MlirStringRef};
+use melior::{StringRef, diagnostic::Diagnostic, dialect::DialectRegistry};
+use mlir_sys::{MlirDiagnostic, MlirDialectRegistry, MlirPass, MlirStringRef};
 
 use super::emit::Format;
 use crate::compile::source::{Dims, open_weights};
@@ -186,7 +186,7 @@ pub fn parse(
 }
 
 /// Runs mlir-opt's driver, `pipeline` (of the module, may be empty) before the passes of the
-/// command line; returns whether it succeeded and what it printed.
+/// command line; returns whether it succeeded and what it printed. What passes say goes to the log of findings too.
 pub fn run(registry: &Registry, input: &[u8], name: &Path, pipeline: &str) -> (bool, Vec<u8>) {
     let input = MlirStringRef {
         data: input.as_ptr().cast(),
@@ -205,6 +205,7 @@ pub fn run(registry: &Registry, input: &[u8], name: &Path, pipeline: &str) -> (b
             input,
             StringRef::new(&name).to_raw(),
             StringRef::new(pipeline).to_raw(),
+            log,
             (&raw mut output).cast(),
             append,
         )
@@ -263,6 +264,11 @@ extern "C" fn make_pass(index: usize) -> MlirPass {
         // C++ asks for no index that it was not given.
         None => std::process::abort(),
     }
+}
+
+extern "C" fn log(diagnostic: MlirDiagnostic) {
+    // SAFETY: it is alive during the call.
+    crate::compile::diagnostics::log(&unsafe { Diagnostic::from_raw(diagnostic) });
 }
 
 extern "C" fn append(context: *mut c_void, bytes: MlirStringRef) {
@@ -349,6 +355,7 @@ unsafe extern "C" {
         input: MlirStringRef,
         name: MlirStringRef,
         pipeline: MlirStringRef,
+        log: extern "C" fn(MlirDiagnostic),
         output_context: *mut c_void,
         output: Sink,
     ) -> bool;

@@ -138,10 +138,15 @@ fn checked(text: &str) -> Json {
 
 /// The log of `batch-opt` over a program, and its exit code.
 fn opted(text: &str, more: &[&str]) -> (Json, i32) {
+    optimised("p.coh", text, &[&["--emit=program"], more].concat())
+}
+
+/// The same of a file of that name.
+fn optimised(name: &str, text: &str, more: &[&str]) -> (Json, i32) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (program, log) = (folder.path().join("p.coh"), folder.path().join("log.sarif"));
+    let (program, log) = (folder.path().join(name), folder.path().join("log.sarif"));
     fs::write(&program, text).expect("the folder is writable");
-    let mut arguments: Vec<OsString> = vec![program.into(), "--emit=program".into()];
+    let mut arguments: Vec<OsString> = vec![program.into()];
     arguments.extend(["-o", "/dev/null", "--sarif"].map(OsString::from));
     arguments.push(log.clone().into());
     arguments.extend(more.iter().map(OsString::from));
@@ -195,6 +200,62 @@ fn a_program_without_mistakes_has_a_log_without_results_and_warnings_are_in_it()
     assert!(
         results.iter().all(|result| result["level"] == "warning"),
         "{results:?}"
+    );
+}
+
+/// The levels and places of what passes said.
+fn said(run: &Json, file: &str) -> Vec<(String, u64)> {
+    let results = run["results"].as_array().expect("a list");
+    let by_passes = (results.iter())
+        .filter(|result| result["ruleId"].as_str().unwrap_or("").starts_with("pass/"));
+    let said = by_passes.map(|result| {
+        let place = &result["locations"][0]["physicalLocation"];
+        let uri = place["artifactLocation"]["uri"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(uri.ends_with(file), "{uri}");
+        let line = place["region"]["startLine"].as_u64().expect("a line");
+        (
+            result["level"].as_str().unwrap_or_default().to_owned(),
+            line,
+        )
+    });
+    said.collect()
+}
+
+#[test]
+fn what_passes_remark_is_logged_at_every_level() {
+    let program = "dim L, D\nparam w: f32[L, D, D]\nfn main(x: f32[D]) -> f32[D] {\n  \
+                   for i in range(L) with (x = x) { x @ w[i] }\n}\n";
+    for level in ["batched", "llvm", "object", "artifact"] {
+        let level = format!("--emit={level}");
+        let dims = ["--dim", "L=9000", "--dim", "D=4"];
+        let (run, code) = optimised("p.coh", program, &[&[&*level], &dims[..]].concat());
+        assert_eq!(code, 0, "{level}");
+        let said = said(&run, "p.coh");
+        assert!(said.contains(&("note".to_owned(), 4)), "{level}: {said:?}");
+    }
+}
+
+#[test]
+fn what_a_pass_refuses_in_ir_is_logged() {
+    let ir = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  \
+              %r = cfb.nothing %x : tensor<4xf32>\n  return %r : tensor<4xf32>\n}\n";
+    let (run, code) = optimised("p.mlir", ir, &["--emit=object"]);
+    assert_ne!(code, 0);
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+    let refused = fs::read_to_string("../passes/ragged-lower-loops/refused.mlir");
+    let refused = refused.expect("the tests of passes are there");
+    let (run, code) = optimised(
+        "p.mlir",
+        &refused,
+        &["--ragged-lower-loops", "--split-input-file"],
+    );
+    assert_eq!(code, 1);
+    let errors = said(&run, "p.mlir");
+    assert!(
+        errors.iter().any(|(level, _)| level == "error"),
+        "{errors:?}"
     );
 }
 
