@@ -11,6 +11,8 @@ use crate::mutate::Form;
 pub enum Tool {
     Opt,
     Run,
+    /// With clients, see [`crate::client`].
+    Serve,
 }
 
 impl Tool {
@@ -18,6 +20,7 @@ impl Tool {
         match self {
             Tool::Opt => "batch-opt",
             Tool::Run => "batch-run",
+            Tool::Serve => "batch-serve",
         }
     }
 }

@@ -11,6 +11,7 @@ use clap::Parser;
 use cohort_e2e::Rng;
 use cohort_fuzz::case::Case;
 use cohort_fuzz::child::{Ending, How, Under};
+use cohort_fuzz::client;
 use cohort_fuzz::findings::Findings;
 use cohort_fuzz::judge::judge;
 use cohort_fuzz::programs;
@@ -117,6 +118,7 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
         // SAFETY: this process has one thread.
         unsafe { std::env::set_var(variable, folder.path()) };
     }
+    client::set_server(|arguments| finish(cohort_tools::serve::main(arguments.into_iter())));
     let tools = Tools::new(
         |arguments| finish(cohort_tools::opt::main(arguments.into_iter())),
         |arguments| finish(cohort_tools::run::main(arguments.into_iter())),
@@ -125,6 +127,8 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
     let place = Place::new(&root, &tools);
     let is_wanted =
         |name: &str| arguments.target.is_empty() || arguments.target.iter().any(|t| t == name);
+    // Clients talk to a server that is a process of this program.
+    let is_wanted = |name: &str| is_wanted(name) && (name != "http" || arguments.under.is_none());
     let kinds = programs::Kind::ALL.map(programs::Kind::name);
     let known = [&NAMES[..], &kinds[..]].concat();
     let unknown = arguments

@@ -3,6 +3,7 @@
 mod arrays;
 mod bytes;
 mod json;
+mod requests;
 mod tokens;
 mod weights;
 
@@ -12,6 +13,7 @@ use cohort_e2e::Rng;
 use cohort_runtime::Artifact;
 
 pub use cohort_tools::reduce::tokens::tokens;
+pub use requests::{connections, file as file_of};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum Form {
     Array,
     /// An archive of such arrays.
     Archive,
+    /// Connections of clients with what they send.
+    Requests,
     Bytes,
 }
 
@@ -50,6 +54,7 @@ impl Form {
                 Form::Object => bytes::mutate_tables(&changed, rng),
                 Form::Array => arrays::mutate_npy(&changed, other, rng),
                 Form::Archive => arrays::mutate_npz(&changed, other, rng),
+                Form::Requests => requests::mutate(&changed, other, rng),
                 Form::Bytes => bytes::mutate(&changed, other, rng),
             };
         }
@@ -88,6 +93,10 @@ impl Form {
             (Form::Instances, _) => bytes
                 .split_inclusive(|b| *b == b'\n')
                 .map(<[u8]>::to_vec)
+                .collect(),
+            (Form::Requests, _) => connections(bytes)
+                .into_iter()
+                .map(|connection| file_of(&[connection]))
                 .collect(),
             (Form::Text, Ok(text)) => tokens(text).iter().map(|t| t.as_bytes().to_vec()).collect(),
             _ => bytes.iter().map(|byte| vec![*byte]).collect(),

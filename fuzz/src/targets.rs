@@ -3,6 +3,7 @@
 mod artifacts;
 mod files;
 mod ir;
+mod requests;
 mod source;
 
 use std::cell::OnceCell;
@@ -16,9 +17,10 @@ use cohort_e2e::Rng;
 
 use crate::case::{Case, Tool};
 use crate::child::{self, Ending, Main, Under};
+use crate::client;
 use crate::judge::essence;
 
-/// Both tools.
+/// The tools.
 pub struct Tools {
     pub opt: Main,
     pub run: Main,
@@ -77,6 +79,7 @@ impl Tools {
         match tool {
             Tool::Opt => self.opt,
             Tool::Run => self.run,
+            Tool::Serve => client::run,
         }
     }
 
@@ -132,9 +135,9 @@ const MOST_KEPT: usize = 2000;
 /// Longer inputs are not kept: they would grow from change to change.
 const MOST_BYTES_KEPT: usize = 1 << 16;
 
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "source", "compile", "ir", "json", "npz", "npy", "arrow", "parquet", "weights", "manifest",
-    "object", "artifact",
+    "object", "artifact", "http",
 ];
 
 impl Target {
@@ -152,6 +155,7 @@ impl Target {
             "weights" => ("weights", 12, artifacts::weights(place)?),
             "manifest" => ("manifest", 6, artifacts::manifests(place)?),
             "object" => ("object", 6, artifacts::objects(place)?),
+            "http" => ("http", 2, requests::of(place)?),
             "artifact" => ("artifact", 8, artifacts::whole(place)?),
             _ => return Err(io::Error::other(format!("there is no target `{name}`"))),
         };

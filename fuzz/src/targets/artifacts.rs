@@ -26,12 +26,13 @@ const INSTANCES: usize = 30;
 
 /// A program with what it runs on.
 pub struct Compiled {
-    artifact: Rc<[u8]>,
-    weights: Rc<[u8]>,
-    lines: Vec<String>,
+    pub name: &'static str,
+    pub artifact: Rc<[u8]>,
+    pub weights: Rc<[u8]>,
+    pub lines: Vec<String>,
 }
 
-fn all<'p>(place: &'p Place) -> io::Result<&'p [Compiled]> {
+pub fn all<'p>(place: &'p Place) -> io::Result<&'p [Compiled]> {
     if place.compiled.get().is_none() {
         let compiled = compile(place)?;
         return Ok(place.compiled.get_or_init(|| compiled));
@@ -68,6 +69,7 @@ fn compile(place: &Place) -> io::Result<Vec<Compiled>> {
         lines.sort_by_key(String::len);
         lines.truncate(8);
         programs.push(Compiled {
+            name,
             artifact: fs::read("whole.cohort")?.into(),
             weights: fs::read(&weights)?.into(),
             lines,
