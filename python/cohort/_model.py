@@ -83,6 +83,9 @@ class Model:
     """
 
     def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits, draw=0):
+        for name, limit in zip(("max_depth", "max_nodes", "max_memory", "max_steps"), limits, strict=True):
+            if limit is not None:
+                _check(most=(1 << 64) - 1, **{name: limit})
         data = _weights.prepare(weights, rename)
         # What it has now, a path or bytes; another object whenever it is replaced.
         self._weights: str | bytes | None = data
@@ -425,11 +428,11 @@ class _Chunks:
         self.left = instances + self.left
 
 
-def _check(errors: str = "raise", **counts: int) -> None:
+def _check(errors: str = "raise", most: int = 1 << 32, **counts: int) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool):
             raise TypeError(f"{name}: an int, not {type(count).__name__}")
-        most = 1024 if name == "threads" else 1 << 32
+        most = 1024 if name == "threads" else most
         if not 1 <= count <= most:
             raise ValueError(f"{name}: {count} is not between 1 and {most}")
     if errors not in ("raise", "return"):

@@ -20,6 +20,7 @@ use crate::detached::detached;
 use crate::errors::exception;
 use crate::objects::Objects;
 use crate::owner::Parts;
+use crate::process::Process;
 use crate::run::portion;
 use crate::types::Types;
 
@@ -63,7 +64,7 @@ pub struct Engine {
     watched: UnixStream,
     /// Of instances without an answer, by their number.
     keys: Mutex<HashMap<u64, Key>>,
-    process: u32,
+    process: Process,
 }
 
 impl Engine {
@@ -99,7 +100,7 @@ impl Engine {
             }),
             watched,
             keys: Mutex::default(),
-            process: std::process::id(),
+            process: Process::this(),
         })
     }
 }
@@ -129,11 +130,7 @@ impl Engine {
         priority: i32,
         deadline: Option<f64>,
     ) -> PyResult<bool> {
-        if self.process != std::process::id() {
-            return Err(PyRuntimeError::new_err(
-                "this engine was made before the process forked, and its thread is in the other process",
-            ));
-        }
+        self.process.check("this engine was made")?;
         let serving = locked(&self.serving);
         let Some(serving) = &*serving else {
             return Err(PyRuntimeError::new_err("the engine is closed"));

@@ -28,6 +28,7 @@ mod model;
 mod nodes;
 mod objects;
 mod owner;
+mod process;
 mod run;
 mod types;
 mod watch;

@@ -19,6 +19,7 @@ use crate::errors::exception;
 use crate::flat::Flat;
 use crate::objects::Objects;
 use crate::owner::{Owner, Parts, Wanted, WeightsFrom};
+use crate::process::Process;
 use crate::run::{How, Idle, Run};
 use crate::types::Types;
 
@@ -35,8 +36,7 @@ pub struct Model {
     /// where nothing is replaced in place.
     differentiating: Mutex<Option<Arc<Owner>>>,
     idle: Mutex<Idle>,
-    /// The process that loaded it: a fork has its memory and not its thread.
-    process: u32,
+    process: Process,
 }
 
 #[pymethods]
@@ -93,7 +93,7 @@ impl Model {
             owner: Mutex::new(Arc::new(owner)),
             differentiating: Mutex::default(),
             idle: Mutex::default(),
-            process: std::process::id(),
+            process: Process::this(),
         })
     }
 
@@ -327,12 +327,6 @@ impl Model {
     }
 
     fn check_process(&self) -> PyResult<()> {
-        if self.process == std::process::id() {
-            return Ok(());
-        }
-        Err(PyRuntimeError::new_err(
-            "this model was loaded before the process forked, and its thread is in the other process: \
-             load it again here, or start processes with `spawn`",
-        ))
+        self.process.check("this model was loaded")
     }
 }

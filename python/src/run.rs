@@ -18,6 +18,7 @@ use crate::errors::{exception, owner_ended};
 use crate::flat::Flat;
 use crate::objects::Objects;
 use crate::owner::{Ended, Event, Gradients, Job, Owner, Wanted};
+use crate::process::Process;
 use crate::types::Types;
 
 /// How often who waits looks for Ctrl-C.
@@ -45,6 +46,7 @@ pub struct Run {
     manifest: Arc<Manifest>,
     types: Arc<Types>,
     max_memory: u64,
+    process: Process,
     is_cancelled: Arc<AtomicBool>,
     state: Mutex<State>,
 }
@@ -73,6 +75,7 @@ impl Run {
             manifest,
             types,
             max_memory,
+            process: Process::this(),
             is_cancelled: Arc::default(),
             state: Mutex::new(State {
                 supply: None,
@@ -157,6 +160,7 @@ impl Run {
 
     /// Waits for the next event, for a while, and looks for Ctrl-C.
     fn wait(&self, py: Python<'_>) -> PyResult<Option<Event>> {
+        self.process.check("this call began")?;
         // Nothing is locked while it waits: who wants the lock may have the interpreter's.
         let Some(events) = self.state().events.take() else {
             return Err(PyRuntimeError::new_err(

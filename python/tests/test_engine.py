@@ -211,6 +211,37 @@ def test_a_map_over_instances(loop):
     assert sorted(any_order) == sorted(in_order)
 
 
+def test_an_exception_of_what_gives_instances_to_a_map_comes_back(loop):
+    async def main():
+        async def failing():
+            yield walk(1)
+            yield walk(2)
+            raise KeyError("lost")
+
+        async with loop.engine(in_flight=1) as e:
+            for instances in (failing(), (walk(1 // (1 - i)) for i in range(3))):
+                with pytest.raises((KeyError, ZeroDivisionError)):
+                    async for _ in e.map(instances):
+                        pass
+            with pytest.raises(TypeError):
+                async for _ in e.map(3):
+                    pass
+            assert (await e.submit(walk(4)))[1] == 4
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_an_engine_belongs_to_its_event_loop(loop):
+    async def main():
+        async with loop.engine() as e:
+            other = asyncio.to_thread(lambda: asyncio.run(e.submit(walk(1))))
+            with pytest.raises(RuntimeError, match="loop"):
+                await other
+            assert (await e.submit(walk(4)))[1] == 4
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def test_engines_beside_each_other_and_a_call(loop):
     async def main():
         async with loop.engine() as one, loop.engine() as other:

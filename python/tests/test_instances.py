@@ -108,6 +108,29 @@ def test_objects_that_contain_themselves_are_errors(count):
     assert out[2] == 100
 
 
+def test_lists_that_contain_themselves_or_are_deep_where_none_is_wanted(echo):
+    loop = []
+    loop.append(loop)
+    deep = []
+    for _ in range(200_000):
+        deep = [deep]
+    for change in ({"ks": loop}, {"x": loop}, {"y": loop}, {"ks": deep}, {"x": deep}, {"k": deep}):
+        (error,) = echo([good() | change], errors="return").errors
+        assert error.kind == "bad_input" and "found a list" in str(error)
+
+
+def test_an_object_that_changes_what_is_read(echo):
+    class Clearing:
+        def __array__(self, *args, **kwargs):
+            rows.clear()
+            return np.ones(2, np.float32)
+
+    rows = [Clearing(), Clearing(), Clearing()]
+    out = echo([good(x=rows), good()], errors="return")
+    assert isinstance(out[0], cohort.InstanceError) or len(out[0][0]) == 1
+    assert out[1][1] == 3
+
+
 def test_a_shared_part_is_no_cycle(count):
     tree = ("Leaf", 1)
     for _ in range(12):
@@ -146,6 +169,9 @@ def test_values_of_all_types_arrive(echo):
         np.asfortranarray(np.array([[1, 2], [3, 4]], "f4")),
         np.array([[1, 0, 2, 0], [3, 0, 4, 0]], "f4")[:, ::2],
         memoryview(np.array([[1, 2], [3, 4]], "f4")),
+        np.array([[0, 1, 0, 2], [0, 3, 0, 4]], ">f8")[:, 1::2],
+        np.frombuffer(b"-" + np.array([[1, 2], [3, 4]], "f4").tobytes(), "f4", offset=1).reshape(2, 2),
+        np.matrix([[1, 2], [3, 4]]),
         [np.array([1, 2], "f4"), (3.0, np.float64(4))],
     ],
     ids=str,
@@ -193,6 +219,12 @@ class Hostile:
         ({"y": np.array(["a", "b", "c"])}, "found an array of <U1 (3,)"),
         ({"y": np.array([{}, 2, 3])}, "found an array of object (3,)"),
         ({"y": np.array(3, "M8[s]")}, "argument y: "),
+        ({"y": np.zeros(3, np.longdouble)}, "found an array of float128 (3,)"),
+        ({"y": np.zeros(3, [("a", "f4"), ("b", "f4")])}, "found an array of [('a', '<f4'), ('b', '<f4')]"),
+        ({"y": np.array([True, False, True])}, "found an array of bool (3,)"),
+        ({"ks": (k for k in range(3))}, "argument ks: expected a list, found an object of generator"),
+        ({"ks": np.array([1 << 63], np.uint64)}, "with a number that does not fit"),
+        ({"id": "\ud800"}, "id: expected a str or an int"),
         ({"ks": np.array([1.5, 2])}, "found an array of float64 (2,)"),
         ({"ks": np.array([1 << 40])}, "with a number that does not fit"),
         ({"ks": np.ones((2, 2), np.int32)}, "argument ks: expected a list, found an array i32[2, 2]"),

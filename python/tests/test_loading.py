@@ -117,6 +117,14 @@ def test_devices(program, weights, tmp_path):
         cohort.load(tmp_path / "dense.cohort", weights, device="cuda")
 
 
+def test_limits_are_numbers_from_1_on(program, weights, tmp_path):
+    program(DENSE, weights).save(tmp_path / "dense.cohort")
+    for name in ("max_depth", "max_nodes", "max_memory", "max_steps"):
+        for limit, error in ((-1, ValueError), (0, ValueError), (1 << 64, ValueError), (1.5, TypeError), ("3", TypeError)):
+            with pytest.raises(error, match=name):
+                cohort.load(tmp_path / "dense.cohort", weights, **{name: limit})
+
+
 def test_a_mistake_in_a_program_has_a_code_and_a_place(program):
     with pytest.raises(cohort.CompileError) as raised:
         program("fn main(x: f32[2]) -> f32[3] {\n  x\n}")

@@ -116,6 +116,25 @@ def test_a_model_is_used_by_many_threads(loop):
     assert not wrong
 
 
+def test_a_stream_that_threads_share_gives_each_result_once(loop):
+    stream, lock, seen = loop.stream(instances(400), in_flight=8), threading.Lock(), []
+
+    def take():
+        while True:
+            with lock:
+                result = next(stream, None)
+            if result is None:
+                return
+            seen.append(result.index)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(400))
+
+
 def test_other_threads_of_python_go_on_meanwhile(program):
     m = program("fn main(k: i32) -> f32[64] { fold(range(k), ones([64]), |a, i| sin(a + ones([64]))) }", max_nodes=10**9)
     counted, done = [0], threading.Event()
@@ -159,6 +178,47 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert done.returncode == 0 and done.stdout.endswith("7\n"), done.stderr
 
 
+def test_a_forked_process_with_a_stream_goes_on_with_a_model_of_its_own(tmp_path):
+    saved = os.fspath(tmp_path / "loop.cohort")
+    done = run_script(
+        f"saved = {saved!r}"
+        """
+m.save(saved)
+stream = m.stream(({"x": [0.0], "k": i} for i in range(10**9)), in_flight=4)
+next(stream)
+child = os.fork()
+if child == 0:
+    try:
+        for _ in stream:
+            pass
+    except RuntimeError as error:
+        print("before the process forked" in str(error))
+    print(cohort.load(saved)([{"x": [0.0], "k": 5}])[0][1])
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), next(stream).output[1])
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n5\n0 1\n"), done.stderr
+
+
+def test_a_pool_of_forked_processes_tells_what_to_do(tmp_path):
+    done = run_script(
+        """
+import multiprocessing
+def use(i):
+    try:
+        return m([{"x": [0.0], "k": i}])[0][1]
+    except RuntimeError as error:
+        return "spawn" in str(error)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(use, range(3)))
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "[True, True, True]\n"), done.stderr
+
+
 def test_an_interpreter_ends_with_instances_alive(tmp_path):
     done = run_script(
         """
@@ -174,15 +234,33 @@ print("end")
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
 
 
-def test_ctrl_c_ends_a_long_call(tmp_path):
+NEVER_ENDS = '{"x": [-1e30], "k": 1}'
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"m({NEVER_ENDS} for _ in range(10**9))",
+        f"list(m.stream({NEVER_ENDS} for _ in range(10**9)))",
+        # While an instance is built of what Python has, and while there is none.
+        "m([{'x': [0.0], 'k': 1}] * 10**8)",
+        "m(iter(lambda: time.sleep(60), 1))",
+        # While another thread has the model.
+        f"threading.Thread(target=lambda: m([{NEVER_ENDS}]), daemon=True).start(); time.sleep(0.2); m([{NEVER_ENDS}])",
+        "[cohort.compile(path, cache=False) for _ in range(10**6)]",
+    ],
+    ids=["call", "stream", "building", "iterator", "waiting", "compiling"],
+)
+def test_ctrl_c_ends_whatever_takes_long(tmp_path, call):
     path = tmp_path / "program.coh"
     path.write_text(LOOP)
     script = f"""
-import cohort
-m = cohort.compile({str(path)!r}, max_steps=10**15, max_nodes=10**15)
+import cohort, threading, time
+path = {str(path)!r}
+m = cohort.compile(path, max_steps=10**15, max_nodes=10**15)
 print("begun", flush=True)
 try:
-    m({{"x": [-1e30], "k": i}} for i in range(10**9))
+    {call}
 except KeyboardInterrupt:
     print("interrupted")
 """
