@@ -74,7 +74,7 @@ use crate::support::levels::{
     BasicBlock, GRANULARITY, HOISTED, Ordered, Role, is_dear, is_view, role, used_values,
 };
 use dims::Dims;
-use parts::{Part, parts};
+use parts::{Part, joins_dims, parts};
 
 pub const PASS: PassInfo = PassInfo {
     name: "form-blocks",
@@ -223,10 +223,22 @@ impl<'c> BasicBlock<'c> {
         for operation in self.operations.iter().rev() {
             let is_view = is_view(*operation) && self.role(*operation) == Some(Role::Tensor);
             // With instance dims how an operand is read may need its rows together.
-            if is_view && !grows(*operation) && self.is_for_tensors(*operation) {
+            if is_view
+                && !grows(*operation)
+                && self.is_for_tensors(*operation)
+                && !self.is_joined_for_calls(*operation)
+            {
                 self.copied.insert(op_key(*operation));
             }
         }
+    }
+
+    /// Whether a reshape that makes one dim of several is read by an operation with instance dims, or by a
+    /// view that may be copied into one: a kernel over calls cannot read through it.
+    fn is_joined_for_calls(&self, operation: OperationRef<'c, 'c>) -> bool {
+        let mut users = results_of(operation).into_iter().flat_map(users_of);
+        joins_dims(operation)
+            && users.any(|user| grows(user) || self.copied.contains(&op_key(user)))
     }
 
     /// Tensors of run-time lengths that operations only write to, or that hold one number, are

@@ -5,8 +5,8 @@
 //! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
 //! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
 //! a rank later, and so do what a product is made of another product's rows by, what reads each element
-//! of a product many times (a sort) and what makes several dims of one of a concatenation, as a kernel over
-//! calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
+//! of a product many times, or those of what a sum is in beside each other (a sort), what makes several dims of one of a concatenation and what cuts one
+//! for a product, as a kernel over calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
 //! rows is further cut into pieces that share nothing but what is made of lengths and constants alone, a
 //! mask for one, which each makes for itself.
 
@@ -21,7 +21,7 @@ use crate::support::levels::{Role, is_dear, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
 /// is not a sum of multiples of it, which kernels over calls need.
-fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
+pub fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
     let source = operands_of(operation).first().copied();
     let Some(from) = source.and_then(TensorType::of_value) else {
         return false;
@@ -120,6 +120,19 @@ fn copies_calls<'c>(
     copies
         .into_iter()
         .any(|copy| extents.kind(copy) == Kind::Calls || copies_calls(copy, copied, extents))
+}
+
+fn folds(operation: OperationRef<'_, '_>) -> bool {
+    loops_of(operation).is_some_and(|loops| loops.folds.contains(&true))
+}
+
+/// Whether an operation is a product, by whatever name.
+fn contracts(operation: OperationRef<'_, '_>) -> bool {
+    folds(operation) && name_of(operation) != "linalg.reduce"
+}
+
+fn cuts(operation: OperationRef<'_, '_>) -> bool {
+    name_of(operation) == "tensor.extract_slice"
 }
 
 /// Whether an operation is too dear to be done more than once.
@@ -287,25 +300,47 @@ impl<'c> Graph<'c> {
         let mut found = vec![false; self.kinds.len()];
         for number in (0..found.len()).rev() {
             let operation = self.operations[number];
-            let folds = loops_of(operation).is_some_and(|loops| loops.folds.contains(&true));
             let for_one = || self.users[number].iter().any(|user| found[*user]);
             found[number] = self.kinds[number] == Kind::Calls
-                && (name_of(operation) == "linalg.reduce" || !folds && for_one());
+                && (name_of(operation) == "linalg.reduce" || !folds(operation) && for_one());
         }
         found
     }
 
-    /// Whether each operation is a product over calls, or what is made of one element by element.
-    fn of_products(&self) -> Vec<bool> {
+    /// Whether each operation is a product over calls, of any form, or elementwise work that one is made of.
+    fn for_contractions(&self) -> Vec<bool> {
+        let mut found = vec![false; self.kinds.len()];
+        for number in (0..found.len()).rev() {
+            let operation = self.operations[number];
+            let for_one = || self.users[number].iter().any(|user| found[*user]);
+            found[number] = self.kinds[number] == Kind::Calls
+                && (contracts(operation) || !folds(operation) && for_one());
+        }
+        found
+    }
+
+    /// Whether each operation is of such a kind and over calls, or what is made of one element by element.
+    fn made_of(&self, is_one: impl Fn(OperationRef<'c, 'c>) -> bool) -> Vec<bool> {
         let mut found = vec![false; self.kinds.len()];
         for number in 0..found.len() {
             let operation = self.operations[number];
-            let folds = loops_of(operation).is_some_and(|loops| loops.folds.contains(&true));
-            let contracts = folds && name_of(operation) != "linalg.reduce";
             let of_one = || self.uses[number].iter().any(|used| found[*used]);
-            found[number] = self.kinds[number] == Kind::Calls && (contracts || !folds && of_one());
+            found[number] = self.kinds[number] == Kind::Calls
+                && (is_one(operation) || !folds(operation) && of_one());
         }
         found
+    }
+
+    /// Whether elements of a value meet each other, as in a sort: it is repeated along one dim, and along
+    /// another.
+    fn meets_itself(&self, number: usize) -> bool {
+        let users = self.users[number].iter().map(|user| self.operations[*user]);
+        let mut along = users
+            .filter(|user| name_of(*user) == "linalg.broadcast")
+            .filter_map(|user| user.attribute("dimensions").ok());
+        along
+            .next()
+            .is_some_and(|first| along.any(|other| other != first))
     }
 
     /// Whether each operation is a concatenation over calls, or what is made of one that is not stored.
@@ -361,19 +396,23 @@ impl<'c> Graph<'c> {
         let mut ranks = vec![0; self.kinds.len()];
         let for_products = self.for_products();
         let for_reductions = self.for_reductions();
-        let of_products = self.of_products();
+        let for_contractions = self.for_contractions();
+        let of_products = self.made_of(contracts);
+        let of_folds = self.made_of(folds);
         let of_concatenations = self.of_concatenations();
         let is_apart = |used: usize, number: usize| {
             let is_joined = self.kinds[used] == Kind::Calls
                 && name_of(self.operations[used]) == "tensor.concat";
-            // Each of its elements is read many times, and must be the same each time: a sort counts
-            // how many are less than it.
-            let is_repeated =
-                of_products[used] && name_of(self.operations[number]) == "linalg.broadcast";
+            // Each of its elements is read many times, and must be the same each time, whose sum may be taken
+            // in another order where it is made anew: a sort counts how many are less than it.
+            let is_repeated = name_of(self.operations[number]) == "linalg.broadcast"
+                && (of_products[used] || of_folds[used] && self.meets_itself(used));
             self.kinds[used] != self.kinds[number]
                 || for_products[number] && self.is_stored(used)
                 || for_reductions[number] && is_joined
                 || is_repeated
+                // A row of a slice may begin in one part of the concatenation and end in another.
+                || of_concatenations[used] && for_contractions[number] && cuts(self.operations[number])
                 // Neighbours along the new dims may lie in different parts of the concatenation.
                 || of_concatenations[used] && splits_dim(self.operations[number])
         };

@@ -86,6 +86,26 @@ fn every_granularity_gives_the_result_of_the_oracle() {
     ]);
 }
 
+#[test]
+fn by_operator_a_reshape_of_known_dims_stays_apart_from_calls() {
+    let mut rng = Rng::new(33);
+    let text = "fn main(y: f32[m, 4]) -> f32[_] {
+          let highest = max(concat(reshape(y, [m, 2, 2]), zeros([1, 2, 2]), axis = 0), axis = 0);
+          reshape(sort(highest, axis = 0), [4])
+        }";
+    let model = Model::from_text(text, &[], &mut rng);
+    let mut instances = Instances::new(&model.program, 3);
+    let instances: Vec<_> = (0..5)
+        .map(|index| {
+            let shape = Shape::nth(index, 6, &mut rng);
+            instances.instance(&format!("i{index}"), shape, &mut rng)
+        })
+        .collect();
+    let input = to_text(&instances);
+    let expected = model.oracle_lines(&input);
+    check(&model, &input, &expected, &["--granularity", "operator"]);
+}
+
 /// Two directions of one network, and two layers on each other, all from one function.
 const WEIGHTS_AS_ARGUMENTS: &str = "
     dim V, H

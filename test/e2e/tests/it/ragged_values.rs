@@ -341,3 +341,32 @@ fn a_number_of_rows_is_read_at_two_depths() {
         false,
     );
 }
+
+#[test]
+fn a_product_reads_a_slice_over_a_concatenations_seam() {
+    check(
+        "fn main(u: f32[m, n, 4]) -> (f32[_, _, _], f32[_, _, _], f32[_, _, _]) {
+          let a = concat(u, u)[.., .., 1..5];
+          let b = tanh(concat(u, u))[.., .., 3..6];
+          let c = transpose(concat(u, 2.0 * u)[.., .., 1..5]);
+          (a @ transpose(a), b @ transpose(b), transpose(c) @ c)
+        }",
+        &[],
+        false,
+    );
+}
+
+#[test]
+fn what_is_sorted_is_made_once() {
+    // A sum made anew where elements are compared may be taken in another order, and then an element
+    // is not equal to itself.
+    check(
+        "fn main(z: f32[n, m]) -> (f32[_, _], i32[_, _], f32[_, _]) {
+          let a = tanh(0.1 * z * reshape(sum(z, axis = 1), [n, 1]));
+          let b = softmax(z, axis = 0);
+          (sort(a, axis = 0), argsort(b, axis = 1), sort(transpose(b), axis = 0))
+        }",
+        &[],
+        false,
+    );
+}
