@@ -24,7 +24,7 @@ use crate::level0::{
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
     accumulate_products, balance_branches, bound_masks, explain_batching, fork_join, fuse_products,
-    fuse_rows, hoist_lengths, online_folds, split_tails,
+    fuse_rows, hoist_lengths, online_folds, specialise_kernels, split_tails,
 };
 use crate::loops::{
     ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
@@ -57,6 +57,7 @@ pub const PASSES: &[PassInfo] = &[
     batch_blocks::PASS,
     accumulate_products::PASS,
     fuse_products::PASS,
+    specialise_kernels::PASS,
     balance_branches::PASS,
     fork_join::PASS,
     online_folds::PASS,
@@ -219,6 +220,10 @@ const TO_BATCHED: &[Step] = &[
     Step::Optional(
         fuse_products::PASS,
         "products of the same rows with different matrices are computed one by one",
+    ),
+    Step::Optional(
+        specialise_kernels::PASS,
+        "what a leaf or a first step makes of zeros or of a parameter is computed at each call",
     ),
     Step::Upstream("canonicalize,cse"),
     HOIST_CONSTANTS,

@@ -3,3 +3,4 @@
 pub mod extents;
 pub mod ir;
 pub mod levels;
+pub mod origins;

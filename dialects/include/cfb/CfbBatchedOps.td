@@ -202,6 +202,23 @@ def Cfb_GhostOp : Cfb_Op<"ghost", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+def Cfb_SameOp : Cfb_Op<"same", [Pure, SameTypeOperands]> {
+  let summary = "whether two handles are the same";
+  let description = [{
+    Of handles that exist before anything runs, those of constants and of parameters, this tells whether the
+    other is one: of two equal ones, by `cfb.constant` or `cfb.param`, the handle is the same. It never
+    looks at what was computed, so it does not depend on the batch.
+
+    ```mlir
+    %z = cfb.constant dense<0.0> : tensor<28xf32> -> !cfb.lazy<tensor<28xf32>>
+    %is_first = cfb.same %h, %z : !cfb.lazy<tensor<28xf32>>
+    ```
+  }];
+  let arguments = (ins Cfb_LazyType:$left, Cfb_LazyType:$right);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$left `,` $right attr-dict `:` qualified(type($left))";
+}
+
 def Cfb_ForkOp : Cfb_Op<"fork", [RecursiveMemoryEffects, SingleBlock]> {
   let summary = "strands of the control program that wait side by side";
   let description = [{

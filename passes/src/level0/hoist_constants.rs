@@ -30,7 +30,9 @@
 //! transcendental function or a rearrangement: anything else is cheaper made than read.
 //!
 //! Runs at level 0, on functions, before blocks are formed, so that a hoisted tensor is a shared
-//! operand of them; and at level 2, on kernels, for what other passes have made of parameters there. A
+//! operand of them; and at level 2, on kernels, for what other passes have made of parameters there. What
+//! is computed for all rows and is the same in each of them, such as a product of a constant row, is
+//! computed for one row, by the same operations, so with the same bits. A
 //! record's result that is the same weight for every row becomes a `cfb.param`, but for one that gradients
 //! may go through. Leaves the level as
 //! it is; what became unused is left to the canonicaliser. Not hoisted: tensors of instance dims,
@@ -38,6 +40,8 @@
 //!
 //! Constant- and parameter-only work at load: ACRoBat, section 4 (static optimisations), which
 //! reuses such operands; here their computation goes as well.
+
+pub mod rows;
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,12 +59,12 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
-use crate::support::ir::GRADIENT_OF;
 use crate::support::ir::{
-    COMPUTED, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_tensor, key,
-    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand, top_level,
-    users_of,
+    COMPUTED, GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of,
+    is_tensor, key, name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand,
+    top_level, users_of,
 };
+use rows::{keeps_rows, number_of_rows, repeat, repetition, row_of};
 
 pub const PASS: PassInfo = PassInfo {
     name: "hoist-constants",
@@ -95,6 +99,8 @@ struct Fixed<'c> {
     /// By operation, in order: whether something is worth computing at load.
     operations: HashMap<usize, Worth>,
     order: Vec<OperationRef<'c, 'c>>,
+    /// The number of rows, of a kernel whose unit is the row.
+    rows: Option<Val<'c>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -125,6 +131,7 @@ impl<'c> Fixed<'c> {
         let mut fixed = Fixed {
             operations: HashMap::new(),
             order: Vec::new(),
+            rows: number_of_rows(scope),
         };
         for operation in code_of(scope) {
             if let Some(worth) = fixed.worth_of(operation) {
@@ -135,7 +142,7 @@ impl<'c> Fixed<'c> {
         fixed
     }
 
-    /// Adds a read of a weight, which stands before `next`.
+    /// Adds a read of a weight, or what repeats one, which stands before `next`.
     fn add_load(&mut self, load: OperationRef<'c, 'c>, next: OperationRef<'c, 'c>) {
         let at = self.order.iter().position(|op| op_key(*op) == op_key(next));
         self.order.insert(at.unwrap_or(0), load);
@@ -157,9 +164,11 @@ impl<'c> Fixed<'c> {
         }
         let dialect = name.split('.').next().unwrap_or_default();
         let results = results_of(operation);
+        let keeps_rows = self.rows.is_some_and(|rows| keeps_rows(operation, rows));
         let is_tensor_code = matches!(dialect, "arith" | "math" | "linalg" | "tensor")
             && !results.is_empty()
-            && results.iter().all(|result| is_storable(*result));
+            && (results.iter())
+                .all(|result| is_storable(*result) || keeps_rows && row_of(*result).is_some());
         if !is_tensor_code {
             return None;
         }
@@ -169,6 +178,9 @@ impl<'c> Fixed<'c> {
             dear: is_dear(&name),
         };
         for value in outside_values(operation) {
+            if keeps_rows && self.rows.is_some_and(|rows| key(rows) == key(value)) {
+                continue;
+            }
             let producer = self.operations.get(&op_key(defining_op(value)?))?;
             worth.reads |= producer.reads;
             worth.computes |= producer.computes;
@@ -220,10 +232,12 @@ fn is_dear(name: &str) -> bool {
 
 /// A tensor of fixed shape, with elements, that an arena can hold.
 fn is_storable(value: Val<'_>) -> bool {
-    TensorType::of_value(value).is_some_and(|ty| {
-        ty.shape.iter().all(|dim| dim.is_some_and(|size| size > 0))
-            && matches!(ty.element.to_string().as_str(), "f32" | "i32" | "i1")
-    })
+    TensorType::of_value(value).is_some_and(|ty| is_storable_type(&ty))
+}
+
+fn is_storable_type(ty: &TensorType<'_>) -> bool {
+    ty.shape.iter().all(|dim| dim.is_some_and(|size| size > 0))
+        && matches!(ty.element.to_string().as_str(), "f32" | "i32" | "i1")
 }
 
 /// The operands of an operation and what its regions use from outside of it.
@@ -384,6 +398,10 @@ impl<'c> Weights<'c> {
             return;
         };
         let kernel = self.kernel(fixed, value, producer);
+        let of_rows = row_of(value).zip(fixed.rows);
+        let ty = of_rows
+            .as_ref()
+            .map_or(value.r#type(), |(row, _)| row.to_type());
         // The generic form is the same text for the same operation, whatever stands around it.
         let flags = OperationPrintingFlags::new()
             .print_generic_operation_form()
@@ -395,7 +413,7 @@ impl<'c> Weights<'c> {
                 global.clone()
             }
             None => {
-                let global = self.global(kernel, value.r#type());
+                let global = self.global(kernel, ty);
                 self.known.insert(text, global.clone());
                 global
             }
@@ -404,9 +422,16 @@ impl<'c> Weights<'c> {
             return;
         };
         let symbol = FlatSymbolRefAttribute::new(self.context, &global).into();
-        let load = before.op(LOAD, &[], &[value.r#type()], &[("global", symbol)], vec![]);
+        let load = before.op(LOAD, &[], &[ty], &[("global", symbol)], vec![]);
         fixed.add_load(load, producer);
-        replace_uses(value, result_of(load, 0));
+        let mut read = result_of(load, 0);
+        if let Some((_, rows)) = of_rows {
+            read = repeat(&before, rows, read);
+            for operation in repetition(read) {
+                fixed.add_load(operation, producer);
+            }
+        }
+        replace_uses(value, read);
     }
 
     /// A kernel, still without its name, that gives the value for each of its rows.
@@ -420,6 +445,8 @@ impl<'c> Weights<'c> {
         let (region, body) = region_with_block(&[Type::index(self.context)], location);
         let inner = Builder::at_end(self.context, body, location);
         let mut copies: HashMap<usize, Val<'c>> = HashMap::new();
+        let rows = arguments_of(body)[0];
+        copies.extend(fixed.rows.map(|of_scope| (key(of_scope), rows)));
         for operation in needed(fixed, producer) {
             let copy = inner.insert(clone_op(operation));
             for op in std::iter::once(copy).chain(nested_ops(copy)) {
@@ -434,23 +461,11 @@ impl<'c> Weights<'c> {
             }
         }
         let copy = copies.get(&key(value)).copied().unwrap_or(value);
-        if let Some(ty) = TensorType::of_value(value) {
-            let rows = ty.batched().to_type();
-            let empty = inner.value("tensor.empty", &arguments_of(body), rows);
-            let (repeat, element) = region_with_block(&[ty.element, ty.element], location);
-            let end = Builder::at_end(self.context, element, location);
-            let elements = arguments_of(element);
-            end.op("linalg.yield", &elements[..1], &[], &[], vec![]);
-            let broadcast = inner.op(
-                "linalg.broadcast",
-                &[copy, empty],
-                &[rows],
-                &[("dimensions", inner.attr("array<i64: 0>"))],
-                vec![repeat],
-            );
-            let result = result_of(broadcast, 0);
-            inner.op("cfb.yield", &[result], &[], &[], vec![]);
-        }
+        let result = match row_of(copy) {
+            Some(_) => copy,
+            None => repeat(&inner, rows, copy),
+        };
+        inner.op("cfb.yield", &[result], &[], &[], vec![]);
         let name =
             |text: &str| -> Attribute<'c> { StringAttribute::new(self.context, text).into() };
         self.top.at(location).op(

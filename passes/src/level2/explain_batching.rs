@@ -31,8 +31,6 @@
 //! Requires: level 2. Leaves: the same. `batch-run --explain` is the other half: what that costs in a
 //! run.
 
-mod origins;
-
 use cohort_dialects::builder::{arguments_of, name_of, operands_of, operations_of};
 use melior::{
     Context,
@@ -42,7 +40,7 @@ use melior::{
 use crate::kernel::row_products::{RowProduct, row_products};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{TensorType, blocks_of, name_attribute, nested_ops, top_level};
-use origins::{Origin, Origins};
+use crate::support::origins::{Origin, Origins};
 
 pub const PASS: PassInfo = PassInfo {
     name: "explain-batching",
@@ -183,7 +181,9 @@ fn explain_product(
     let why = match product.operand {
         None => "the block computes the matrix from its rows".to_owned(),
         Some(operand) => {
-            let origins: Vec<String> = of_operand(operand).iter().map(Origin::to_string).collect();
+            let mut origins: Vec<String> =
+                of_operand(operand).iter().map(Origin::to_string).collect();
+            origins.dedup();
             format!(
                 "the matrix is operand {operand} of block `{block}`, {}",
                 match origins.as_slice() {

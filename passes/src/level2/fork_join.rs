@@ -147,11 +147,11 @@ impl Effects {
                 Some(kernel) if !self.ragged.contains(&kernel) => Effect::None,
                 _ => Effect::Fails,
             },
-            "cfb.param" | "cfb.constant" | "cfb.dim" | "cfb.ghost" | "cfb.construct"
-            | "cfb.array_create" | "cfb.array_len" | "cfb.array_push" | "cfb.array_reverse"
-            | "cfb.array_range" | "cfb.stack" | "cfb.str_constant" | "cfb.str_equal"
-            | "cfb.instance_key" | "cfb.match" | "cfb.yield" | "cfb.join" | "scf.if"
-            | "scf.yield" => Effect::None,
+            "cfb.param" | "cfb.constant" | "cfb.dim" | "cfb.ghost" | "cfb.same"
+            | "cfb.construct" | "cfb.array_create" | "cfb.array_len" | "cfb.array_push"
+            | "cfb.array_reverse" | "cfb.array_range" | "cfb.stack" | "cfb.str_constant"
+            | "cfb.str_equal" | "cfb.instance_key" | "cfb.match" | "cfb.yield" | "cfb.join"
+            | "scf.if" | "scf.yield" => Effect::None,
             _ => match name.split('.').next() {
                 Some("arith" | "math" | "index") if !is_checked => Effect::None,
                 // Loops go on for as long as they like; all else may fail.

@@ -315,6 +315,12 @@ impl<'c> Lowering<'c, '_> {
                 Ok(())
             }
             "cfb.ghost" => self.ghost(b, source),
+            "cfb.same" => {
+                let handles = self.values(&operands_of(source));
+                let same = compare(b, Predicate::Eq, handles[0], handles[1]);
+                self.bind_results(source, &[same]);
+                Ok(())
+            }
             "cfb.stack" => self.stack(b, source),
             "cfb.map" => self.map(b, source),
             "cfb.fork" => self.fork(b, source),

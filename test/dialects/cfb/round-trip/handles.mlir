@@ -1,4 +1,4 @@
-// Parameters, their rows, and constants as values of the control program.
+// Parameters, their rows, and constants as values of the control program, and whether two are the same.
 // RUN: %batch-opt %s | %batch-opt | %FileCheck %s
 // RUN: %batch-opt %s --mlir-print-op-generic | %batch-opt | %FileCheck %s
 
@@ -15,5 +15,7 @@ func.func @handles(%i: i32) {
   %2 = cfb.param_row @hf[%i] : !cfb.lazy<tensor<f32>>
   // CHECK: cfb.constant dense<0.000000e+00> : tensor<28xf32> -> !cfb.lazy<tensor<28xf32>>
   %3 = cfb.constant dense<0.0> : tensor<28xf32> -> !cfb.lazy<tensor<28xf32>>
+  // CHECK: cfb.same %{{.*}}, %{{.*}} : !cfb.lazy<tensor<28xf32>>
+  %4 = cfb.same %0, %3 : !cfb.lazy<tensor<28xf32>>
   return
 }

@@ -40,6 +40,7 @@ mod serving;
 mod serving_load;
 mod serving_page;
 mod shapes;
+mod specialise_kernels;
 mod stats;
 mod stored_weights;
 mod streams;

@@ -17,7 +17,8 @@ pub enum Origin {
     Parameter(String),
     /// A row of a parameter that the instance chooses.
     Row(String),
-    Constant,
+    /// The constant that is written like this.
+    Constant(String),
     /// A result of a kernel.
     Computed(String),
     /// Part of what the instance is or made: a field, an element, an argument of the entry.
@@ -29,7 +30,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::Parameter(name) => write!(f, "the parameter @{name}"),
             Origin::Row(name) => write!(f, "a row of @{name} by the instance's choice"),
-            Origin::Constant => write!(f, "a constant"),
+            Origin::Constant(_) => write!(f, "a constant"),
             Origin::Computed(kernel) => write!(f, "computed by block `{kernel}`"),
             Origin::Instance => write!(f, "part of the instance's data"),
         }
@@ -110,7 +111,10 @@ impl<'c> Origins<'c> {
         match name_of(producer).as_str() {
             "cfb.param" => Step::Is(Origin::Parameter(named("param"))),
             "cfb.param_row" => Step::Is(Origin::Row(named("param"))),
-            "cfb.constant" => Step::Is(Origin::Constant),
+            "cfb.constant" => {
+                let value = producer.attribute("value").map(|value| value.to_string());
+                Step::Is(Origin::Constant(value.unwrap_or_default()))
+            }
             "cfb.record" => Step::Is(Origin::Computed(named("kernel"))),
             "cfb.ghost" => Step::From(operands_of(producer).into_iter().take(1).collect()),
             "arith.select" => Step::From(operands_of(producer).into_iter().skip(1).collect()),

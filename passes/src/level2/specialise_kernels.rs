@@ -1,0 +1,410 @@
+//! `specialise-kernels`: a kernel gets a copy for what is known of its operands when it is recorded (level 2).
+//!
+//! A leaf has no children, the first step of a loop begins with zeros: what a block makes of them is the same
+//! at every such call, products included. The copy takes neither the list nor the row; `hoist-constants` computes at
+//! load what became constant. The choice is made where the call is recorded.
+//!
+//! ```mlir
+//! %h = cfb.record @cell(%children, %x) : (!cfb.array<…>, !cfb.lazy<…>) -> !cfb.lazy<…>
+//! // becomes
+//! %n = cfb.array_len %children : !cfb.array<…>
+//! %none = arith.cmpi eq, %n, %c0 : i32
+//! %h = scf.if %none -> (!cfb.lazy<…>) {
+//!   %a = cfb.record @cell_base(%x) : (!cfb.lazy<…>) -> !cfb.lazy<…>
+//!   scf.yield %a : !cfb.lazy<…>
+//! } else {
+//!   %b = cfb.record @cell(%children, %x) : (!cfb.array<…>, !cfb.lazy<…>) -> !cfb.lazy<…>
+//!   scf.yield %b : !cfb.lazy<…>
+//! }
+//! ```
+//!
+//! An operand is *known* where it is an empty list, or the handle of a constant or of a whole parameter, which a
+//! `cfb.same` tells where calls, branches and loops lead other rows there too. A product is *saved* in one of
+//! two cases:
+//!
+//! * its left side and its start are known. It is computed by the same operations, only earlier;
+//! * its left side is zero, and it starts from rows. It becomes `start + z`, where `z` is the product of that zero
+//!   row from -0. A zero times a number is a zero, and a zero added changes no number but -0, so the
+//!   product is its start, but where that is -0: there it is the sum of the zeros alone, which is `z`. Where a weight
+//!   is infinite or not a number, `z` is not a number, and so is the product.
+//!
+//! So the copy gives the bits of the kernel for all weights, and nothing is assumed of them.
+//!
+//! Done where it pays: a copy is a launch of its own, which reads again what it has in common with the kernel.
+//! So the products saved take 4,096 multiplications a row or more, and no fewer than those that are left.
+//!
+//! Requires: level 2, after `accumulate-products` has fixed the order of sums. Leaves: level 2. Left alone: kernels of
+//! values with instance dims, and those that gradients go through.
+
+mod known;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use cohort_dialects::builder::{
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
+    results_of,
+};
+use cohort_dialects::types::array_element;
+use melior::{
+    Context,
+    ir::{
+        OperationRef, Type, ValueLike,
+        attribute::{FlatSymbolRefAttribute, StringAttribute},
+        operation::OperationLike,
+    },
+};
+
+use crate::level0::hoist_constants::rows::repeat;
+use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
+use crate::pass::{Outcome, PassInfo};
+use crate::support::ir::{
+    GRADIENT_OF, blocks_of, clone_op, defining_op, erase, functions_of, key, name_attribute,
+    nested_ops, replace_uses, set_attribute, set_operand, top_level, users_of,
+};
+use crate::support::origins::{Origin, Origins};
+use known::Products;
+
+pub const PASS: PassInfo = PassInfo {
+    name: "specialise-kernels",
+    summary: "Copy kernels for empty lists and constant rows, chosen where they are recorded (level 2)",
+    description: include_str!("specialise_kernels.rs"),
+    run,
+};
+
+/// Multiplications a row below which a launch more costs what is saved.
+const FEWEST_SAVED: u64 = 4096;
+
+/// What an operand is, where the copy is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Known {
+    Empty,
+    /// A constant as it is written.
+    Constant(String),
+    /// A whole parameter.
+    Parameter(String),
+}
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let origins = Origins::new(module);
+    let mut records: HashMap<String, Vec<OperationRef<'c, 'c>>> = HashMap::new();
+    let mut refused: HashSet<String> = HashSet::new();
+    for function in functions_of(module) {
+        refused.extend(name_attribute(function, GRADIENT_OF));
+        let is_backward = function.has_attribute(GRADIENT) || function.has_attribute(HELPER);
+        for operation in nested_ops(function) {
+            let kernel = name_attribute(operation, "kernel");
+            let kernel = kernel.filter(|_| name_of(operation) == "cfb.record");
+            if is_backward {
+                refused.extend(kernel);
+            } else if let Some(kernel) = kernel {
+                records.entry(kernel).or_default().push(operation);
+            }
+        }
+    }
+    let mut symbols: HashSet<String> = top_level(module)
+        .into_iter()
+        .filter_map(|op| name_attribute(op, "sym_name"))
+        .collect();
+    for kernel in top_level(module) {
+        let Some(name) = name_attribute(kernel, "sym_name") else {
+            continue;
+        };
+        let Some(records) = records.get(&name).filter(|_| !refused.contains(&name)) else {
+            continue;
+        };
+        if name_of(kernel) != "cfb.kernel" || kernel.has_attribute("lengths") {
+            continue;
+        }
+        let Some(case) = Case::find(kernel, records, &origins) else {
+            continue;
+        };
+        let symbol = free_name(&name, &mut symbols);
+        case.copy(context, kernel, &symbol);
+        for record in records {
+            case.choose(context, &origins, *record, &symbol);
+        }
+    }
+    Ok(())
+}
+
+fn free_name(kernel: &str, symbols: &mut HashSet<String>) -> String {
+    let first = format!("{kernel}_base");
+    let others = (1..).map(|number| format!("{kernel}_base_{number}"));
+    let name = std::iter::once(first.clone())
+        .chain(others)
+        .find(|name| !symbols.contains(name))
+        .unwrap_or(first);
+    symbols.insert(name.clone());
+    name
+}
+
+/// What is known where a kernel's copy is called, by operand.
+struct Case(BTreeMap<usize, Known>);
+
+impl Case {
+    /// What is worth a copy.
+    fn find<'c>(
+        kernel: OperationRef<'c, 'c>,
+        records: &[OperationRef<'c, 'c>],
+        origins: &Origins<'c>,
+    ) -> Option<Case> {
+        let body = blocks_of(kernel).first().copied()?;
+        let arguments = arguments_of(body);
+        let count = arguments.len().checked_sub(1)?;
+        let mut possible = BTreeMap::new();
+        for index in 0..count {
+            let operands: Vec<Val<'c>> = records
+                .iter()
+                .filter_map(|record| operands_of(*record).get(index).copied())
+                .collect();
+            let known = possible_start(arguments[index + 1], &operands, origins);
+            possible.extend(known.map(|known| (index, known)));
+        }
+        let products = Products::of(body, &possible);
+        let saved: u64 = products.saved().map(|product| product.size).sum();
+        let all: u64 = products.all.iter().map(|product| product.size).sum();
+        if saved < FEWEST_SAVED || saved < all - saved {
+            return None;
+        }
+        let mut needed: BTreeSet<usize> = products
+            .saved()
+            .flat_map(|product| product.needed.clone())
+            .collect();
+        // Lists that are as long as these are empty with them.
+        for (index, known) in &possible {
+            let is_as_long = |record: &OperationRef<'c, 'c>| {
+                let operands = operands_of(*record);
+                let length = key(same_length(operands[*index]));
+                needed
+                    .iter()
+                    .any(|other| key(same_length(operands[*other])) == length)
+            };
+            if *known == Known::Empty && records.iter().all(is_as_long) {
+                needed.insert(*index);
+            }
+        }
+        possible.retain(|index, _| needed.contains(index));
+        Some(Case(possible))
+    }
+
+    /// Puts the copy before the kernel.
+    fn copy<'c>(&self, context: &'c Context, kernel: OperationRef<'c, 'c>, symbol: &str) {
+        let Some(before) = Builder::before(context, kernel) else {
+            return;
+        };
+        let copy = before.insert(clone_op(kernel));
+        set_attribute(
+            copy,
+            "sym_name",
+            StringAttribute::new(context, symbol).into(),
+        );
+        let Some(body) = blocks_of(copy).first().copied() else {
+            return;
+        };
+        let first = operations_of(body).first().copied();
+        let Some(b) = first.and_then(|first| Builder::before(context, first)) else {
+            return;
+        };
+        let arguments = arguments_of(body);
+        for (index, known) in &self.0 {
+            let argument = arguments[index + 1];
+            match known {
+                Known::Empty => {
+                    for fold in users_of(argument) {
+                        replace_uses(result_of(fold, 0), operands_of(fold)[1]);
+                        erase(fold);
+                    }
+                }
+                known => {
+                    let row = known.row(&b, known::row_type(argument));
+                    replace_uses(argument, repeat(&b, arguments[0], row));
+                }
+            }
+        }
+        for product in Products::of(body, &BTreeMap::new()).all {
+            if product.is_zero && !product.is_start_known {
+                add_zeros(&b, arguments[0], product.operation);
+            }
+        }
+        for index in self.0.keys().rev() {
+            // SAFETY: the body is alive, has so many arguments, and nothing uses this one any more.
+            unsafe { mlir_sys::mlirBlockEraseArgument(body.to_raw(), *index as u32 + 1) };
+        }
+    }
+
+    /// Calls the copy where all of it holds: always, never, or as it is decided there.
+    fn choose<'c>(
+        &self,
+        context: &'c Context,
+        origins: &Origins<'c>,
+        record: OperationRef<'c, 'c>,
+        symbol: &str,
+    ) {
+        let Some(b) = Builder::before(context, record) else {
+            return;
+        };
+        let operands = operands_of(record);
+        let mut lists = BTreeMap::new();
+        let mut rows = BTreeMap::new();
+        for (index, known) in &self.0 {
+            let operand = operands[*index];
+            let may_be = origins.of_all([operand]);
+            match known {
+                Known::Empty => {
+                    let list = same_length(operand);
+                    lists.insert(key(list), list);
+                }
+                known if !may_be.contains(&known.origin()) => return,
+                known if may_be.len() > 1 => {
+                    rows.insert(key(operand), (operand, known));
+                }
+                _ => {}
+            }
+        }
+        let equal = b.attr("0 : i64");
+        let length = b.ty("i32");
+        let are_empty = lists.into_values().map(|list| {
+            let count = b.value("cfb.array_len", &[list], length);
+            let none = b.integer(0, length);
+            let predicate = [("predicate", equal)];
+            b.value_with("arith.cmpi", &[count, none], b.ty("i1"), &predicate)
+        });
+        let are_same = rows.into_values().map(|(operand, known)| {
+            let source = known.handle(&b, operand.r#type());
+            b.value("cfb.same", &[operand, source], b.ty("i1"))
+        });
+        let holds = are_empty
+            .chain(are_same)
+            .reduce(|all, one| b.value("arith.andi", &[all, one], b.ty("i1")));
+        let types: Vec<Type<'c>> = results_of(record).iter().map(|r| r.r#type()).collect();
+        let others: Vec<Val<'c>> = operands
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !self.0.contains_key(index))
+            .map(|(_, operand)| *operand)
+            .collect();
+        let callee = FlatSymbolRefAttribute::new(context, symbol).into();
+        let special =
+            |b: &Builder<'c>| b.op("cfb.record", &others, &types, &[("kernel", callee)], vec![]);
+        let chosen = match holds {
+            None => special(&b),
+            Some(holds) => {
+                let branch = |make: &dyn Fn(&Builder<'c>) -> OperationRef<'c, 'c>| {
+                    let (region, block) = region_with_block(&[], b.location);
+                    let inner = Builder::at_end(context, block, b.location);
+                    let results = results_of(make(&inner));
+                    inner.op("scf.yield", &results, &[], &[], vec![]);
+                    region
+                };
+                let general = |b: &Builder<'c>| b.insert(clone_op(record));
+                let regions = vec![branch(&special), branch(&general)];
+                b.op("scf.if", &[holds], &types, &[], regions)
+            }
+        };
+        for (old, new) in results_of(record).into_iter().zip(results_of(chosen)) {
+            replace_uses(old, new);
+        }
+        erase(record);
+    }
+}
+
+impl Known {
+    fn origin(&self) -> Origin {
+        match self {
+            Known::Empty => Origin::Instance,
+            Known::Constant(value) => Origin::Constant(value.clone()),
+            Known::Parameter(name) => Origin::Parameter(name.clone()),
+        }
+    }
+
+    /// The row as a tensor of a kernel.
+    fn row<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
+        match self {
+            Known::Parameter(name) => {
+                let global = FlatSymbolRefAttribute::new(b.context(), name).into();
+                b.value_with(
+                    "ml_program.global_load_const",
+                    &[],
+                    ty,
+                    &[("global", global)],
+                )
+            }
+            Known::Constant(value) => {
+                b.value_with("arith.constant", &[], ty, &[("value", b.attr(value))])
+            }
+            Known::Empty => unreachable!("a list is no row"),
+        }
+    }
+
+    /// The row's handle.
+    fn handle<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
+        match self {
+            Known::Parameter(name) => {
+                let param = FlatSymbolRefAttribute::new(b.context(), name).into();
+                b.value_with("cfb.param", &[], ty, &[("param", param)])
+            }
+            Known::Constant(value) => {
+                b.value_with("cfb.constant", &[], ty, &[("value", b.attr(value))])
+            }
+            Known::Empty => unreachable!("a list is no row"),
+        }
+    }
+}
+
+/// What an argument of a kernel may be known to be: for zeros more can be saved than for other rows.
+fn possible_start<'c>(
+    argument: Val<'c>,
+    operands: &[Val<'c>],
+    origins: &Origins<'c>,
+) -> Option<Known> {
+    let is_list = operands
+        .first()
+        .is_some_and(|operand| array_element(operand.r#type()).is_some());
+    if is_list {
+        let is_folded = |user: OperationRef<'c, 'c>| {
+            name_of(user) == "cfb.reduce_rows" && key(operands_of(user)[0]) == key(argument)
+        };
+        return users_of(argument)
+            .into_iter()
+            .all(is_folded)
+            .then_some(Known::Empty);
+    }
+    let rows = origins.of_all(operands.iter().copied());
+    let known = rows.into_iter().filter_map(|origin| match origin {
+        Origin::Constant(value) => Some(Known::Constant(value)),
+        Origin::Parameter(name) => Some(Known::Parameter(name)),
+        _ => None,
+    });
+    known.min_by_key(|known| match known {
+        Known::Constant(value) if known::is_zero_text(value) => 0,
+        Known::Constant(_) => 1,
+        _ => 2,
+    })
+}
+
+/// The first list known that has as many elements.
+fn same_length(mut list: Val<'_>) -> Val<'_> {
+    while let Some(producer) = defining_op(list) {
+        if !matches!(name_of(producer).as_str(), "cfb.map" | "cfb.array_reverse") {
+            break;
+        }
+        list = operands_of(producer)[0];
+    }
+    list
+}
+
+/// A product of zeros that starts from rows: its start and the sum of the zeros.
+fn add_zeros<'c>(top: &Builder<'c>, rows: Val<'c>, product: OperationRef<'c, 'c>) {
+    let Some(b) = Builder::before(top.context(), product) else {
+        return;
+    };
+    let start = operands_of(product)[2];
+    let ty = known::row_type(start);
+    let zero = top.attr(&format!("dense<-0.0> : {ty}"));
+    let zero = top.value_with("arith.constant", &[], ty, &[("value", zero)]);
+    let zeros = b.insert(clone_op(product));
+    set_operand(zeros, 2, repeat(top, rows, zero));
+    let sum = b.value("arith.addf", &[start, result_of(zeros, 0)], start.r#type());
+    replace_uses(result_of(product, 0), sum);
+    erase(product);
+}

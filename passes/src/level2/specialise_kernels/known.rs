@@ -1,0 +1,168 @@
+//! Which products of a kernel need nothing but what is known.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cohort_dialects::builder::{
+    Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+};
+use melior::ir::{BlockRef, OperationRef, Type, ValueLike};
+
+use super::Known;
+use crate::level0::hoist_constants::rows::keeps_rows;
+use crate::level2::accumulate_products::{is_product, is_zero};
+use crate::support::ir::{TensorType, key};
+
+/// A product of a kernel.
+pub struct Product<'c> {
+    pub operation: OperationRef<'c, 'c>,
+    /// Multiplications a row.
+    pub size: u64,
+    /// The operands that must be what they are known to be for it to be saved.
+    pub needed: BTreeSet<usize>,
+    /// Whether its left side is a row that is known, or zero if that is so.
+    pub is_left_known: bool,
+    pub is_zero: bool,
+    pub is_start_known: bool,
+}
+
+/// The products of a kernel, in order.
+pub struct Products<'c> {
+    pub all: Vec<Product<'c>>,
+}
+
+/// What a value is made of, if of known operands alone.
+#[derive(Clone, Default)]
+struct Made {
+    of: BTreeSet<usize>,
+    /// Whether it is +0 throughout.
+    zero: bool,
+}
+
+impl<'c> Products<'c> {
+    /// In the body of a kernel of which some operands are known.
+    pub fn of(body: BlockRef<'c, 'c>, known: &BTreeMap<usize, Known>) -> Products<'c> {
+        let mut all = Vec::new();
+        let arguments = arguments_of(body);
+        let mut values: HashMap<usize, Made> = HashMap::new();
+        let mut lists = HashMap::new();
+        for (index, known) in known {
+            let argument = key(arguments[index + 1]);
+            let of = BTreeSet::from([*index]);
+            match known {
+                Known::Empty => {
+                    lists.insert(argument, *index);
+                }
+                Known::Constant(value) => {
+                    let zero = is_zero_text(value);
+                    values.insert(argument, Made { of, zero });
+                }
+                Known::Parameter(_) => {
+                    values.insert(argument, Made { of, zero: false });
+                }
+            }
+        }
+        for operation in operations_of(body) {
+            let operands = operands_of(operation);
+            if is_product(operation) || name_of(operation).starts_with("linalg.batch_") {
+                let left = values
+                    .get(&key(operands[0]))
+                    .filter(|_| is_product(operation));
+                let start = values.get(&key(operands[2]));
+                let is_zero = left.is_some_and(|left| left.zero);
+                let starts = start.filter(|_| !is_zero).map(|start| start.of.clone());
+                let of_left = left.map(|left| left.of.clone());
+                all.push(Product {
+                    operation,
+                    size: size(operation),
+                    needed: (of_left.into_iter().chain(starts)).flatten().collect(),
+                    is_left_known: left.is_some(),
+                    is_zero,
+                    is_start_known: start.is_some(),
+                });
+            }
+            if let Some(made) = made(operation, arguments[0], &values, &lists) {
+                for result in results_of(operation) {
+                    values.insert(key(result), made.clone());
+                }
+            }
+        }
+        Products { all }
+    }
+
+    /// Those that are not computed where the known operands are what they are known to be.
+    pub fn saved(&self) -> impl Iterator<Item = &Product<'c>> {
+        (self.all.iter()).filter(|product| {
+            product.is_left_known
+                && (product.is_zero || product.is_start_known)
+                && !product.needed.is_empty()
+        })
+    }
+}
+
+/// What the results of an operation are made of.
+fn made<'c>(
+    operation: OperationRef<'c, 'c>,
+    rows: Val<'c>,
+    values: &HashMap<usize, Made>,
+    lists: &HashMap<usize, usize>,
+) -> Option<Made> {
+    let operands = operands_of(operation);
+    let name = name_of(operation);
+    match name.as_str() {
+        "ml_program.global_load_const" => return Some(Made::default()),
+        "arith.constant" => {
+            let zero = results_of(operation).into_iter().all(is_zero);
+            let of = BTreeSet::new();
+            return Some(Made { of, zero });
+        }
+        // Of nothing, a fold is its start.
+        "cfb.reduce_rows" => {
+            let mut made = values.get(&key(operands[1]))?.clone();
+            made.of.insert(*lists.get(&key(operands[0]))?);
+            return Some(made);
+        }
+        _ if !keeps_rows(operation, rows) => return None,
+        _ => {}
+    }
+    let used = operands
+        .iter()
+        .filter(|operand| key(**operand) != key(rows));
+    let used: Option<Vec<&Made>> = used.map(|operand| values.get(&key(*operand))).collect();
+    let used = used?;
+    let zero = match name.as_str() {
+        // The other operand is where the result goes.
+        "linalg.fill" | "linalg.broadcast" => used[0].zero,
+        "tensor.extract_slice" | "tensor.concat" => used.iter().all(|made| made.zero),
+        _ => false,
+    };
+    let of = used
+        .iter()
+        .flat_map(|made| made.of.iter().copied())
+        .collect();
+    Some(Made { of, zero })
+}
+
+/// Multiplications for a row of a product.
+fn size(product: OperationRef<'_, '_>) -> u64 {
+    let left = TensorType::of_value(operands_of(product)[0]);
+    let contracted = left.and_then(|left| left.shape.last().copied().flatten());
+    let result = TensorType::of_value(result_of(product, 0));
+    let elements = result.map_or(1, |ty| ty.shape.into_iter().flatten().product());
+    contracted.unwrap_or(1) * elements
+}
+
+/// Whether a constant written like this is +0 throughout.
+pub fn is_zero_text(value: &str) -> bool {
+    value.starts_with("dense<0.000000e+00>")
+}
+
+/// The type of a row of a value that has one for each row of its kernel.
+pub fn row_type<'c>(value: Val<'c>) -> Type<'c> {
+    match TensorType::of_value(value) {
+        Some(mut ty) if ty.shape.first() == Some(&None) => {
+            ty.shape.remove(0);
+            ty.to_type()
+        }
+        _ => value.r#type(),
+    }
+}
