@@ -229,7 +229,8 @@ impl Body<'_> {
         joined
     }
 
-    /// `filter(xs, |x| e)`: the elements for which `e` holds.
+    /// `filter(xs, |x| e)`: the elements for which `e` holds. It is asked of all before any is kept, so that those
+    /// that tensors decide are computed together.
     pub fn filter(&mut self, args: &Args<'_>) -> hir::Expr {
         let [ast::Arg::Value(array), closure] = args.given.as_slice() else {
             self.wrong_arguments(args, 2);
@@ -241,33 +242,49 @@ impl Body<'_> {
         let Some(closure) = self.closure(closure, 1, args.usage) else {
             return self.error(span);
         };
-        let ty = Ty::array(element.clone());
-        let acc = self.temporary("kept", ty.clone(), span);
-        let held = self.make(Kind::Local(acc), ty.clone(), span);
+        let mut names = Names::new(span);
+        let array = self.named(&mut names, "array", array);
         let depth = self.scope.len();
         self.infer.enter();
         let opened = self.infer.open(&element);
-        let local = self.temporary("element", opened.clone(), span);
-        let value = self.make(Kind::Local(local), opened.clone(), span);
         let pattern = match closure.params.first() {
             Some(pattern) => self.irrefutable(pattern, &opened),
             None => return self.error(span),
         };
         let cond = self.condition(&closure.body);
-        let cond = let_in(vec![(pattern, value.clone())], cond);
         self.infer.leave();
         self.scope.truncate(depth);
+        let kind = Kind::Map {
+            arrays: vec![array.clone()],
+            params: vec![pattern],
+            body: Box::new(cond),
+        };
+        let flags = self.make(kind, Ty::array(BOOL), span);
+        let flags = self.named(&mut names, "flags", flags);
+
+        let ty = Ty::array(element.clone());
+        let acc = self.temporary("kept", ty.clone(), span);
+        let held = self.make(Kind::Local(acc), ty.clone(), span);
+        let place = self.temporary("place", I32, span);
+        let at = self.make(Kind::Local(place), I32, span);
+        self.infer.enter();
+        let opened = self.infer.open(&element);
+        let value = self.op(Op::Index, vec![array.clone(), at.clone()], opened, span);
+        self.infer.leave();
+        let holds = self.op(Op::Index, vec![flags, at], BOOL, span);
         let pushed = self.op(Op::Push, vec![held.clone(), value], ty.clone(), span);
-        let body = self.choose(cond, pushed, held);
+        let body = self.choose(holds, pushed, held);
         let none = self.make(Kind::Array(Vec::new()), ty.clone(), span);
+        let length = self.length(&array, span);
         let kind = Kind::Fold {
-            array: Box::new(array),
+            array: Box::new(self.numbers_to(length, span)),
             init: Box::new(none),
             acc: bind(acc, ty.clone(), span),
-            element: bind(local, element, span),
+            element: bind(place, I32, span),
             body: Box::new(body),
         };
-        self.make(kind, ty, span)
+        let kept = self.make(kind, ty, span);
+        let_in(names.bound, kept)
     }
 
     /// `any(xs, |x| e)`, `any(flags)` of an array and of a tensor; `all` likewise.

@@ -1,16 +1,20 @@
-//! Where values of the control program come from.
+//! Where values of the control program come from, at levels 1 and 2.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use cohort_dialects::builder::{Val, extend_op, name_of, operands_of, operations_of, results_of};
-use melior::ir::{BlockLike, OperationRef, operation::OperationLike};
+use cohort_dialects::builder::{
+    Val, arguments_of, extend_op, name_of, operands_of, operations_of, results_of,
+};
+use cohort_dialects::types::{adt_name, array_element, flatten};
+use melior::ir::{BlockLike, OperationRef, ValueLike, operation::OperationLike};
 
 use crate::support::ir::{
     argument_of, blocks_of, defining_op, functions_of, key, name_attribute, nested_ops, op_key,
+    top_level,
 };
 
-/// What a lazy tensor may be.
+/// What a tensor may be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A whole parameter.
@@ -19,9 +23,11 @@ pub enum Origin {
     Row(String),
     /// The constant that is written like this.
     Constant(String),
-    /// A result of a kernel.
+    /// A result of a kernel or block.
     Computed(String),
-    /// Part of what the instance is or made: a field, an element, an argument of the entry.
+    /// Rows or elements that the program put together or took apart.
+    Arranged,
+    /// Part of what the instance is: an argument of the entry, or a field or element of one.
     Instance,
 }
 
@@ -32,37 +38,95 @@ impl fmt::Display for Origin {
             Origin::Row(name) => write!(f, "a row of @{name} by the instance's choice"),
             Origin::Constant(_) => write!(f, "a constant"),
             Origin::Computed(kernel) => write!(f, "computed by block `{kernel}`"),
+            Origin::Arranged => write!(f, "arranged by the program"),
             Origin::Instance => write!(f, "part of the instance's data"),
         }
     }
 }
 
-/// Follows values back through calls, branches and loops.
+/// Arrays in arrays beyond this are not told apart from the instance's.
+const DEEPEST: usize = 4;
+
+/// A value, or what lies in it: which component of the elements of an array, outermost array first.
+type Place<'c> = (Val<'c>, Vec<usize>);
+
+/// Follows values back through calls, branches, loops, arrays and constructors.
 pub struct Origins<'c> {
+    /// Those that may be called from outside, whose arguments are the instance.
+    entries: HashSet<usize>,
     functions: HashMap<String, OperationRef<'c, 'c>>,
     /// By function: its name and the calls of it.
     names: HashMap<usize, String>,
     calls: HashMap<String, Vec<OperationRef<'c, 'c>>>,
+    /// By type and constructor: where the program makes values of it.
+    constructs: HashMap<(String, String), Vec<OperationRef<'c, 'c>>>,
+    constructors: HashMap<String, Vec<String>>,
+    /// The types of which values may come with the instance.
+    given: HashSet<String>,
 }
 
 impl<'c> Origins<'c> {
     pub fn new(module: OperationRef<'c, 'c>) -> Origins<'c> {
         let mut origins = Origins {
+            entries: HashSet::new(),
             functions: HashMap::new(),
             names: HashMap::new(),
             calls: HashMap::new(),
+            constructs: HashMap::new(),
+            constructors: HashMap::new(),
+            given: HashSet::new(),
         };
-        for function in functions_of(module) {
-            if let Some(name) = name_attribute(function, "sym_name") {
-                origins.names.insert(op_key(function), name.clone());
-                origins.functions.insert(name, function);
+        let mut named_by = HashMap::new();
+        for adt in top_level(module) {
+            if name_of(adt) == "cfb.adt"
+                && let Some(name) = name_attribute(adt, "sym_name")
+            {
+                let attribute = |name| adt.attribute(name).map(|value| value.to_string());
+                let constructors = attribute("constructors").unwrap_or_default();
+                let names = constructors.split('"').skip(1).step_by(2);
+                (origins.constructors).insert(name.clone(), names.map(str::to_owned).collect());
+                let fields = attribute("fields").unwrap_or_default();
+                named_by.insert(name, types_in(&fields));
             }
         }
-        for call in nested_ops(module) {
-            if name_of(call) == "func.call"
-                && let Some(callee) = name_attribute(call, "callee")
-            {
-                origins.calls.entry(callee).or_default().push(call);
+        let mut given = Vec::new();
+        for function in functions_of(module) {
+            let Some(name) = name_attribute(function, "sym_name") else {
+                continue;
+            };
+            if name_attribute(function, "sym_visibility").as_deref() != Some("private") {
+                origins.entries.insert(op_key(function));
+                let body = blocks_of(function);
+                let arguments = body.first().map_or(vec![], |body| arguments_of(*body));
+                given.extend(
+                    arguments
+                        .iter()
+                        .flat_map(|a| types_in(&a.r#type().to_string())),
+                );
+            }
+            origins.names.insert(op_key(function), name.clone());
+            origins.functions.insert(name, function);
+        }
+        while let Some(name) = given.pop() {
+            if origins.given.insert(name.clone()) {
+                given.extend(named_by.get(&name).into_iter().flatten().cloned());
+            }
+        }
+        for operation in nested_ops(module) {
+            match name_of(operation).as_str() {
+                "func.call" => {
+                    if let Some(callee) = name_attribute(operation, "callee") {
+                        origins.calls.entry(callee).or_default().push(operation);
+                    }
+                }
+                "cfb.construct" => {
+                    let adt = adt_name(results_of(operation)[0].r#type());
+                    let constructor = name_attribute(operation, "constructor");
+                    if let Some(made) = adt.zip(constructor) {
+                        origins.constructs.entry(made).or_default().push(operation);
+                    }
+                }
+                _ => {}
             }
         }
         origins
@@ -70,116 +134,226 @@ impl<'c> Origins<'c> {
 
     /// Everything that any of the values may be, each once, in a fixed order.
     pub fn of_all(&self, values: impl IntoIterator<Item = Val<'c>>) -> Vec<Origin> {
-        let mut found = BTreeSet::new();
+        let mut search = Search {
+            found: BTreeSet::new(),
+            open: values.into_iter().map(|value| (value, vec![])).collect(),
+        };
         let mut seen = HashSet::new();
-        let mut open: Vec<Val<'c>> = values.into_iter().collect();
-        while let Some(value) = open.pop() {
-            if !seen.insert(key(value)) {
+        while let Some((value, path)) = search.open.pop() {
+            if !seen.insert((key(value), path.clone())) {
                 continue;
             }
-            match self.step(value) {
-                Step::Is(origin) => {
-                    found.insert(origin);
-                }
-                Step::From(values) => open.extend(values),
+            if path.len() > DEEPEST {
+                search.is(Origin::Instance);
+            } else if let Some(producer) = defining_op(value) {
+                let result = results_of(producer)
+                    .iter()
+                    .position(|result| key(*result) == key(value));
+                self.produced(&mut search, producer, result.unwrap_or(0), &path);
+            } else {
+                self.argument(&mut search, value, &path);
             }
         }
-        found.into_iter().collect()
+        search.found.into_iter().collect()
     }
 
-    fn step(&self, value: Val<'c>) -> Step<'c> {
-        if let Some(producer) = defining_op(value) {
-            let result = results_of(producer)
-                .iter()
-                .position(|result| key(*result) == key(value));
-            return self.produced(producer, result.unwrap_or(0));
-        }
-        let Some((block, index)) = argument_of(value) else {
-            return Step::Is(Origin::Instance);
-        };
-        let Some(owner) = block.parent_operation() else {
-            return Step::Is(Origin::Instance);
-        };
-        let is_first = blocks_of(extend_op(owner))
-            .first()
-            .is_some_and(|first| *first == block);
-        self.argument(extend_op(owner), is_first, index)
-    }
-
-    fn produced(&self, producer: OperationRef<'c, 'c>, result: usize) -> Step<'c> {
+    fn produced(
+        &self,
+        search: &mut Search<'c>,
+        producer: OperationRef<'c, 'c>,
+        result: usize,
+        path: &[usize],
+    ) {
         let named = |attribute: &str| name_attribute(producer, attribute).unwrap_or_default();
+        let operands = operands_of(producer);
         match name_of(producer).as_str() {
-            "cfb.param" => Step::Is(Origin::Parameter(named("param"))),
-            "cfb.param_row" => Step::Is(Origin::Row(named("param"))),
-            "cfb.constant" => {
+            "ml_program.global_load_const" => search.is(Origin::Parameter(named("global"))),
+            "cfb.param" => search.is(Origin::Parameter(named("param"))),
+            "cfb.param_row" => search.is(Origin::Row(named("param"))),
+            "cfb.lookup" => {
+                let table = defining_op(operands[0]);
+                let name = table.and_then(|table| name_attribute(table, "global"));
+                search.is(name.map_or(Origin::Instance, Origin::Row));
+            }
+            "cfb.constant" | "arith.constant" => {
                 let value = producer.attribute("value").map(|value| value.to_string());
-                Step::Is(Origin::Constant(value.unwrap_or_default()))
+                search.is(Origin::Constant(value.unwrap_or_default()));
             }
-            "cfb.record" => Step::Is(Origin::Computed(named("kernel"))),
-            "cfb.ghost" => Step::From(operands_of(producer).into_iter().take(1).collect()),
-            "arith.select" => Step::From(operands_of(producer).into_iter().skip(1).collect()),
-            "func.call" => {
-                let callee = self.functions.get(&named("callee"));
-                Step::From(callee.map_or(vec![], |callee| ends(*callee, "func.return", result)))
+            "cfb.record" => search.is(Origin::Computed(named("kernel"))),
+            "cfb.block" => search.is(Origin::Computed(named("name"))),
+            "cfb.stack" | "cfb.row" | "cfb.view" => search.is(Origin::Arranged),
+            "cfb.ghost" | "cfb.array_reverse" => search.from(operands.into_iter().take(1), path),
+            "arith.select" => search.from(operands.into_iter().skip(1), path),
+            "func.call" => match self.functions.get(&named("callee")) {
+                Some(callee) => search.from(ends(*callee, "func.return", result), path),
+                None => search.is(Origin::Instance),
+            },
+            "cfb.match" | "scf.if" => search.from(yields(producer, result), path),
+            "cfb.fork" => {
+                let strands = blocks_of(producer).into_iter().flat_map(operations_of);
+                let joined = strands.filter(|op| name_of(*op) == "cfb.join");
+                let joined = joined.flat_map(operands_of);
+                search.from(joined.skip(result).take(1), path);
             }
-            "cfb.match" | "scf.if" => Step::From(yields(producer, result)),
             // What leaves a loop is what enters it or what a turn yields.
             "cfb.fold" => {
-                let mut values = yields(producer, result);
-                let inits = operands_of(producer);
-                let first = inits.len().saturating_sub(producer.result_count());
-                values.extend(inits.get(first + result).copied());
-                Step::From(values)
+                search.from(yields(producer, result), path);
+                let first = operands.len().saturating_sub(producer.result_count());
+                search.from(operands.get(first + result).copied(), path);
             }
-            "scf.while" => Step::From(condition(producer, result)),
-            _ => Step::Is(Origin::Instance),
+            "scf.while" => search.from(condition(producer, result), path),
+            name => self.array(search, name, producer, result, path),
         }
     }
 
-    /// An argument of a block of `owner`'s, of its first or of another.
-    fn argument(&self, owner: OperationRef<'c, 'c>, is_first: bool, index: usize) -> Step<'c> {
+    /// What makes arrays, or reads their elements.
+    fn array(
+        &self,
+        search: &mut Search<'c>,
+        name: &str,
+        producer: OperationRef<'c, 'c>,
+        result: usize,
+        path: &[usize],
+    ) {
+        let operands = operands_of(producer);
+        match (name, path) {
+            ("cfb.array_get", _) => search.elements(operands[0], result, path),
+            ("cfb.map", [component, inner @ ..]) => {
+                search.from(yields(producer, *component), inner);
+            }
+            ("cfb.array_create", [component, inner @ ..]) => {
+                let width = width(results_of(producer)[0]).max(1);
+                search.from(operands.into_iter().skip(*component).step_by(width), inner);
+            }
+            ("cfb.array_push", [component, inner @ ..]) => {
+                search.from(operands.get(1 + component).copied(), inner);
+                search.from(operands.into_iter().take(1), path);
+            }
+            _ => search.is(Origin::Instance),
+        }
+    }
+
+    /// An argument of a block of a region.
+    fn argument(&self, search: &mut Search<'c>, value: Val<'c>, path: &[usize]) {
+        let place = argument_of(value).and_then(|(block, index)| {
+            let owner = extend_op(block.parent_operation()?);
+            let number = blocks_of(owner).iter().position(|known| *known == block)?;
+            Some((owner, number, index))
+        });
+        let Some((owner, number, index)) = place else {
+            search.is(Origin::Instance);
+            return;
+        };
+        let operands = operands_of(owner);
         match name_of(owner).as_str() {
             "func.func" => {
-                let calls = self
-                    .names
-                    .get(&op_key(owner))
-                    .and_then(|n| self.calls.get(n));
-                match calls {
-                    // The entry, whose arguments are the instance.
-                    None => Step::Is(Origin::Instance),
-                    Some(calls) => Step::From(
-                        calls
-                            .iter()
-                            .filter_map(|call| operands_of(*call).get(index).copied())
-                            .collect(),
-                    ),
+                let name = self.names.get(&op_key(owner));
+                let calls = name.and_then(|name| self.calls.get(name));
+                if calls.is_none() || self.entries.contains(&op_key(owner)) {
+                    search.is(Origin::Instance);
+                }
+                for call in calls.into_iter().flatten() {
+                    search.from(operands_of(*call).get(index).copied(), path);
                 }
             }
-            "scf.while" if is_first => {
-                let mut values = yields(owner, index);
-                values.extend(operands_of(owner).get(index).copied());
-                Step::From(values)
+            "scf.while" if number == 0 => {
+                search.from(yields(owner, index), path);
+                search.from(operands.get(index).copied(), path);
             }
-            "scf.while" => Step::From(condition(owner, index)),
+            "scf.while" => search.from(condition(owner, index), path),
             "cfb.fold" => {
                 // The carried values come first, then the elements.
                 let carried = owner.result_count();
                 if index >= carried {
-                    return Step::Is(Origin::Instance);
+                    search.elements(operands[0], index - carried, path);
+                    return;
                 }
-                let operands = operands_of(owner);
-                let mut values = yields(owner, index);
-                values.extend(operands.get(operands.len() - carried + index).copied());
-                Step::From(values)
+                search.from(yields(owner, index), path);
+                search.from(
+                    operands.get(operands.len() - carried + index).copied(),
+                    path,
+                );
             }
-            _ => Step::Is(Origin::Instance),
+            "cfb.map" => {
+                let mut component = index;
+                for array in operands {
+                    let width = width(array);
+                    if component < width {
+                        search.elements(array, component, path);
+                        return;
+                    }
+                    component -= width;
+                }
+                search.is(Origin::Instance);
+            }
+            "cfb.match" => self.field(search, operands[0], number, index, path),
+            _ => search.is(Origin::Instance),
+        }
+    }
+
+    /// A field of a value of an algebraic data type: what the program puts there, and what may come so.
+    fn field(
+        &self,
+        search: &mut Search<'c>,
+        value: Val<'c>,
+        constructor: usize,
+        field: usize,
+        path: &[usize],
+    ) {
+        let adt = adt_name(value.r#type());
+        let constructor = adt.as_ref().and_then(|adt| {
+            let constructors = self.constructors.get(adt)?;
+            constructors.get(constructor).cloned()
+        });
+        let Some(made) = adt.zip(constructor) else {
+            search.is(Origin::Instance);
+            return;
+        };
+        if self.given.contains(&made.0) {
+            search.is(Origin::Instance);
+        }
+        for construct in self.constructs.get(&made).into_iter().flatten() {
+            search.from(operands_of(*construct).get(field).copied(), path);
         }
     }
 }
 
-enum Step<'c> {
-    Is(Origin),
-    From(Vec<Val<'c>>),
+struct Search<'c> {
+    found: BTreeSet<Origin>,
+    open: Vec<Place<'c>>,
+}
+
+impl<'c> Search<'c> {
+    fn is(&mut self, origin: Origin) {
+        self.found.insert(origin);
+    }
+
+    fn from(&mut self, values: impl IntoIterator<Item = Val<'c>>, path: &[usize]) {
+        let places = values.into_iter().map(|value| (value, path.to_vec()));
+        self.open.extend(places);
+    }
+
+    /// A component of the elements of an array.
+    fn elements(&mut self, array: Val<'c>, component: usize, path: &[usize]) {
+        let mut of_array = vec![component];
+        of_array.extend(path);
+        self.open.push((array, of_array));
+    }
+}
+
+/// How many values an element of an array is.
+fn width(array: Val<'_>) -> usize {
+    array_element(array.r#type()).map_or(1, |element| flatten(element).len())
+}
+
+/// The algebraic data types that a type, or a list of them, names.
+fn types_in(text: &str) -> Vec<String> {
+    let names = text.split("!cfb.adt<@").skip(1);
+    let names = names.filter_map(|rest| match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => rest.split('>').next(),
+    });
+    names.map(str::to_owned).collect()
 }
 
 /// Operand `index` of the terminators of this name in an operation's own regions.

@@ -123,6 +123,25 @@ fn elements_of_a_map_wait_side_by_side() {
 }
 
 #[test]
+fn elements_are_filtered_side_by_side() {
+    let text = SETTLE.replace(
+        "fn main(xs: [f32[H]], most: i32) -> [(f32[H], i32)] { map(xs, |x| settle(x, most)) }",
+        "fn odd(x: f32[H], most: i32) -> bool { let (_, turns) = settle(x, most); turns % 2 == 1 }
+         fn main(xs: [f32[H]], most: i32) -> ([f32[H]], [f32[H]], i32) {
+           (filter(xs, |x| sum(x @ w) > 0.0), filter(xs, |x| odd(x, most)), len(filter(range(most), |k| k % 3 == 0)))
+         }",
+    );
+    let input = settling(&[16, 0, 1, 5], 12, &mut Rng::new(11));
+    let lines = check_lines(&text, &input, &[], 0);
+    let oracle = model(&text).oracle_lines(&input);
+    compare_records(&oracle, &lines, Closeness::EachNumber(1e-6))
+        .expect("the oracle keeps the same");
+    let one = settling(&[16], 12, &mut Rng::new(11));
+    let flushes = flushes(&model(&text), &one, &[]);
+    assert!(flushes <= 13, "{flushes} flushes for 12 turns");
+}
+
+#[test]
 fn calls_that_decide_wait_side_by_side() {
     let input = growing(&[6], &mut Rng::new(4));
     let model = model(GROW);

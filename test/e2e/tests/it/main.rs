@@ -32,6 +32,7 @@ mod models;
 mod named_fields;
 mod operations;
 mod ordering;
+mod parameters_in_data;
 mod patterns;
 mod profile;
 mod ragged_values;
