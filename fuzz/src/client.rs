@@ -215,3 +215,46 @@ impl Server {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What is thought of a server that sends this and closes the connection.
+    fn judged(answer: &'static [u8]) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            stream.write_all(answer).expect("the client reads");
+        });
+        let judged = answered(TcpStream::connect(address).expect("a server"));
+        server.join().expect("the server ends");
+        judged
+    }
+
+    #[test]
+    fn an_answer_or_the_end_is_right_and_anything_else_is_not() {
+        assert_eq!(judged(b""), Ok(()));
+        assert_eq!(judged(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Ok(()));
+        for wrong in [
+            &b"HTTP/1.1 500 Internal Server Error\r\n\r\n"[..],
+            b"HTTP/1.1 20",
+            b"no answer at all",
+        ] {
+            assert!(judged(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_stays_silent_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("an address"));
+        let stream = stream.expect("a server");
+        let short = Some(Duration::from_millis(20));
+        stream.set_read_timeout(short).expect("a time");
+        assert!(answered(stream).is_err_and(|problem| problem.contains("not closed")));
+    }
+}

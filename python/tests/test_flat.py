@@ -57,6 +57,40 @@ def test_flat_arrays_are_the_same_instances(tree):
     assert tree.explain()["instances"] == 3
 
 
+def swapped(array):
+    return array.astype(array.dtype.newbyteorder(">"))
+
+
+def strided(array):
+    wide = np.zeros([2 * length for length in array.shape], array.dtype)
+    wide[tuple(slice(1, None, 2) for _ in array.shape)] = array
+    return wide[tuple(slice(1, None, 2) for _ in array.shape)]
+
+
+def reversed_(array):
+    return np.ascontiguousarray(array[::-1])[::-1]
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("layout", [swapped, strided, reversed_, np.asfortranarray, read_only])
+def test_flat_arrays_of_any_layout_are_read_as_their_numbers(tree, layout):
+    def laid_out(value):
+        match value:
+            case dict():
+                return {name: laid_out(part) for name, part in value.items()}
+            case list() | tuple():
+                return type(value)(laid_out(part) for part in value)
+        return layout(value)
+
+    expected, found = tree(tree.flat(**arrays())), tree(tree.flat(**laid_out(arrays())))
+    for part in range(5):
+        assert found.tensor(part).tobytes() == expected.tensor(part).tobytes()
+
+
 def test_no_instances(tree):
     nothing = {
         "t": {"tags": np.empty(0, np.uint8), "ends": np.empty(0, int), "Leaf": [np.empty(0, np.int32), np.empty((0, 2))]},
