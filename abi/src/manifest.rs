@@ -488,6 +488,9 @@ impl Constant {
 pub struct Gradients {
     pub functions: Vec<GradientFunction>,
     pub helpers: Vec<GradientHelper>,
+    /// Whether only those of parameters are computed, and none of inputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parameters_only: bool,
 }
 
 /// The backward of a kernel's calls.

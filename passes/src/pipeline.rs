@@ -6,7 +6,7 @@
 use cohort_abi::gpu::Precision;
 use melior::{
     Context,
-    ir::{Attribute, Module, operation::OperationPrintingFlags},
+    ir::{Attribute, Module, attribute::StringAttribute, operation::OperationPrintingFlags},
     pass::{PassIrPrintingOptions, PassManager},
     utility::parse_pass_pipeline,
 };
@@ -31,7 +31,7 @@ use crate::loops::{
     ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
 };
 use crate::pass::{PassInfo, create};
-use crate::support::levels::GRADIENTS;
+use crate::support::levels::{GRADIENTS, PARAMETERS};
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
@@ -139,7 +139,8 @@ pub enum Step {
     Upstream(&'static str),
 }
 
-/// At level 0 and again for what the passes in between have made of parameters.
+/// At level 0, of the program and of its backward, and again for what the passes in between have made of
+/// parameters.
 const HOIST_CONSTANTS: Step = Step::Optional(
     hoist_constants::PASS,
     "what is made of parameters alone is computed, and packed for products, at each call",
@@ -203,6 +204,9 @@ const TO_BLOCKS: &[Step] = &[
 /// After those, where gradients are wanted: blocks of what the backward of blocks is.
 const TO_GRADIENTS: &[Step] = &[
     Step::Ours(differentiate_blocks::PASS),
+    Step::Upstream("canonicalize,cse"),
+    // A transposed matrix is then an operand that all rows share.
+    HOIST_CONSTANTS,
     Step::Upstream("canonicalize,cse"),
     Step::Ours(form_blocks::PASS),
     OPERAND_REUSE,
@@ -329,6 +333,8 @@ pub struct Options {
     pub precision: Precision,
     /// Make the functions that gradients are computed by as well.
     pub gradients: bool,
+    /// Of these, only those of parameters: nobody asks for gradients of inputs.
+    pub parameters_only: bool,
     without: Vec<String>,
 }
 
@@ -372,16 +378,16 @@ impl Options {
             true => TO_GRADIENTS,
             false => &[],
         };
-        let steps = steps(stage).iter().chain(to_gradients);
-        steps.filter(move |step| match step {
-            // Blocks are differentiated as far as the parameters themselves.
-            Step::Optional(pass, _)
-                if self.gradients
-                    && stage == Stage::Blocks
-                    && pass.name == hoist_constants::PASS.name =>
-            {
-                false
+        // Blocks are differentiated as far as the parameters themselves.
+        let is_early = move |step: &&Step| match step {
+            Step::Optional(pass, _) => {
+                !to_gradients.is_empty() && pass.name == hoist_constants::PASS.name
             }
+            _ => false,
+        };
+        let steps = steps(stage).iter().filter(move |step| !is_early(step));
+        let steps = steps.chain(to_gradients);
+        steps.filter(move |step| match step {
             Step::Optional(pass, _) => self.without.iter().all(|name| name != pass.name),
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Gpu(_) => self.gpu,
@@ -423,7 +429,11 @@ pub fn run_stage(
     let failed = |_| PipelineError { stage };
     if options.gradients && stage == Stage::Blocks {
         let module = cohort_dialects::builder::extend_op(module.as_operation());
-        crate::support::ir::set_attribute(module, GRADIENTS, Attribute::unit(context));
+        let of: Attribute<'_> = match options.parameters_only {
+            true => StringAttribute::new(context, PARAMETERS).into(),
+            false => Attribute::unit(context),
+        };
+        crate::support::ir::set_attribute(module, GRADIENTS, of);
     }
     for step in options.steps(stage) {
         // A manager a step: it then holds either our passes or a textual pipeline, in order.

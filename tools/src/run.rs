@@ -50,6 +50,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
     };
     arguments.refuse_unsupported()?;
     arguments.model.gradients = arguments.gradients.are_wanted();
+    // The gradients of inputs are what is verified.
+    arguments.model.parameters_only =
+        arguments.gradients.of_inputs.is_none() && arguments.verify_batch_invariance.is_none();
     arguments.model.gives_loss =
         arguments.model.gradients && arguments.gradients.cotangents.is_none();
     arguments.refuse_overwriting()?;

@@ -30,7 +30,8 @@
 //! transcendental function or a rearrangement: anything else is cheaper made than read.
 //!
 //! Runs at level 0, on functions, before blocks are formed, so that a hoisted tensor is a shared
-//! operand of them; and at level 2, on kernels, for what other passes have made of parameters there. What
+//! operand of them; where gradients are wanted, on the functions of backward, such as the transposed matrices of
+//! their products, while those of forward read parameters themselves; and at level 2, on kernels, for what other passes have made of parameters there. What
 //! is computed for all rows and is the same in each of them, such as a product of a constant row, is
 //! computed for one row, by the same operations, so with the same bits. A
 //! record's result that is the same weight for every row becomes a `cfb.param`, but for one that gradients

@@ -32,6 +32,8 @@
 //! a reduction, a quotient or a function like `exp`: that is *saved*, as results of the block that nothing
 //! else reads ([`saved`](self::saved)).
 //!
+//! Where the module has `cfb.gradients = "parameters"`, what the entry itself takes has no cotangent.
+//!
 //! Requires: level 1, with `reuse`. Leaves: level 1, but for the new functions, which are level 0. A
 //! block that holds what has no derivative gets a function that says what and where, `{refused = "…"}`,
 //! and a program fails only where a gradient reaches it.
@@ -62,10 +64,10 @@ use melior::{
 use crate::pass::{Outcome, PassInfo};
 use crate::support::extents::Extents;
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, integer_attribute, key, name_attribute,
-    nested_ops, op_key, set_attribute, set_operand, top_level,
+    TensorType, ValueKey, blocks_of, clone_op, defining_op, erase, functions_of, integer_attribute,
+    key, name_attribute, nested_ops, op_key, set_attribute, set_operand, top_level,
 };
-use crate::support::levels::{GRANULARITY, used_values};
+use crate::support::levels::{GRADIENTS, GRANULARITY, PARAMETERS, used_values};
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
 
@@ -99,6 +101,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             .filter_map(|op| name_attribute(op, "sym_name"))
             .collect(),
         rows: BTreeSet::new(),
+        inputs: match name_attribute(module, GRADIENTS).as_deref() {
+            Some(PARAMETERS) => inputs(module),
+            _ => HashSet::new(),
+        },
     };
     for block in blocks {
         differentiation.block(block);
@@ -114,6 +120,16 @@ struct Differentiation<'c> {
     taken: BTreeSet<String>,
     /// The shapes of the rows that have cotangents.
     rows: BTreeSet<Vec<u64>>,
+    /// Values whose cotangents nobody asks for.
+    inputs: HashSet<ValueKey>,
+}
+
+/// What the entry takes.
+fn inputs(module: OperationRef<'_, '_>) -> HashSet<ValueKey> {
+    let entries = functions_of(module).into_iter();
+    let entries = entries.filter(|function| function.has_attribute("cfb.entry"));
+    let bodies = entries.filter_map(|function| blocks_of(function).first().copied());
+    bodies.flat_map(arguments_of).map(key).collect()
 }
 
 /// A gradient function, and what of its block had better be kept for it: the results of these operations
@@ -378,7 +394,8 @@ impl<'c> Differentiation<'c> {
         let mut returned: Vec<Val<'c>> = Vec::new();
         let mut of_returned: Vec<String> = Vec::new();
         for (index, operand) in operands.iter().enumerate() {
-            if !is_f32(*operand) {
+            let is_unwanted = self.inputs.contains(&key(operands_of(block)[index]));
+            if !is_f32(*operand) || is_unwanted {
                 continue;
             }
             let cotangent = backward.cotangent(*operand).map_err(|why| (None, why))?;

@@ -29,8 +29,11 @@ pub const GRANULARITY: &str = "cfb.granularity";
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 
-/// The attribute of a module whose blocks will be differentiated.
+/// The attribute of a module whose blocks will be differentiated: a unit, or [`PARAMETERS`].
 pub const GRADIENTS: &str = "cfb.gradients";
+
+/// The value of [`GRADIENTS`] where only the gradients of parameters are wanted, none of inputs.
+pub const PARAMETERS: &str = "parameters";
 
 /// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
 /// when it is not there.

@@ -241,6 +241,7 @@ fn differentiated() -> Manifest {
                 space: 1,
                 symbol: "make_one".to_owned(),
             }],
+            parameters_only: false,
         }),
         ..Manifest {
             adts: vec![],

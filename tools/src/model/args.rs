@@ -24,6 +24,9 @@ pub struct ModelArguments {
     /// Whether gradients are computed, as the tool's own options tell.
     #[arg(skip)]
     pub gradients: bool,
+    /// Whether nobody asks for those of inputs.
+    #[arg(skip)]
+    pub parameters_only: bool,
     /// Whether they are those of a loss, which the entry must give.
     #[arg(skip)]
     pub gives_loss: bool,
@@ -261,6 +264,7 @@ impl ModelArguments {
             Granularity::Function => pipeline::Granularity::Function,
         };
         options.gradients = self.gradients;
+        options.parameters_only = self.parameters_only;
         options.gpu = self.gpu_code().is_wanted();
         options.precision = match self.precision.unwrap_or(Precision::F32) {
             Precision::F32 => cohort_abi::gpu::Precision::F32,

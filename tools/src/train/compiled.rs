@@ -46,6 +46,7 @@ impl CompiledStep {
         let bytes = crate::text::read(&arguments.model)?;
         let mut pipeline = cohort_passes::pipeline::Options::default();
         pipeline.gradients = is_trained;
+        pipeline.parameters_only = is_trained;
         let program =
             crate::model::compile_source(&arguments.model, &bytes, entry, &given.dims, &pipeline)?;
         let limits = arguments.limits();

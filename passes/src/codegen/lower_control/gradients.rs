@@ -20,6 +20,7 @@ use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Failed, error};
 use crate::support::ir::GRADIENT_OF;
 use crate::support::ir::{blocks_of, name_attribute};
+use crate::support::levels::{GRADIENTS, PARAMETERS};
 
 /// Adds what the runtime calls for gradients, if the program has it.
 pub fn lower(program: &mut Program<'_>) -> Result<Option<Gradients>, Failed> {
@@ -31,6 +32,8 @@ pub fn lower(program: &mut Program<'_>) -> Result<Option<Gradients>, Failed> {
             gradients.helpers.push(helper(program, function)?);
         }
     }
+    let wanted = name_attribute(program.module, GRADIENTS);
+    gradients.parameters_only = wanted.as_deref() == Some(PARAMETERS);
     let any = !gradients.helpers.is_empty();
     Ok(any.then_some(gradients))
 }
