@@ -20,6 +20,7 @@
 mod cotangents;
 mod inputs;
 mod outer;
+mod readers;
 mod record;
 mod sums;
 
@@ -37,7 +38,10 @@ use crate::feed::Feed;
 use crate::fiber::{Event, Fiber, Job};
 use crate::instance::{Machine, Ticket};
 use crate::numbering::Numbering;
+use crate::output::slot_count;
 use crate::recorder::Stopped;
+use crate::schedule::{Policy, Scheduler};
+use crate::stats::GradientStats;
 
 pub use cotangents::{Cotangent, CotangentLines, Cotangents};
 use cotangents::{Seed, weigh};
@@ -75,6 +79,19 @@ struct Gradient {
     /// Of those in the manifest.
     number: usize,
     function: EntryFn,
+    /// Where the slots of each argument begin, and of each result, and where they end.
+    argument_slots: Vec<usize>,
+    result_slots: Vec<usize>,
+}
+
+/// Where the slots of each of these types begin, and the end.
+fn slots_of<'m>(types: impl Iterator<Item = &'m Type>) -> Vec<usize> {
+    let mut end = 0;
+    let ends = types.map(|ty| {
+        end += slot_count(ty);
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
 }
 
 #[derive(Clone, Copy, Default)]
@@ -96,11 +113,21 @@ pub struct Backward {
     weights: InputRows,
     /// The chunk of inputs that these rows are taken for.
     chunk: usize,
+    /// By what the calls of backward are put together, if not as those of forward.
+    scheduler: Option<Box<dyn Scheduler>>,
+    stats: GradientStats,
 }
 
 impl Backward {
-    /// Of a program that was compiled for it.
-    pub fn new(program: &Program, stack_bytes: u64) -> Result<Backward, Error> {
+    /// Of a program that was compiled for it, whose calls are scheduled like that.
+    ///
+    /// By depth, backward would take many more launches than forward: what several calls read lies as deep as
+    /// the sum of their cotangents, so like calls of different instances lie apart. It looks ahead instead.
+    pub fn new(
+        program: &Program,
+        stack_bytes: u64,
+        policy: Option<Policy>,
+    ) -> Result<Backward, Error> {
         Ok(Backward {
             functions: Functions::find(program)?,
             fiber: Fiber::new(stack_bytes)?,
@@ -109,6 +136,8 @@ impl Backward {
             question: Question::default(),
             weights: InputRows::default(),
             chunk: 0,
+            scheduler: (policy == Some(Policy::Depth)).then(|| Policy::Lookahead.scheduler()),
+            stats: GradientStats::default(),
         })
     }
 
@@ -124,6 +153,12 @@ impl Backward {
                 "there is no loss: the entry must give one f32, or a tuple whose first part is one; or \
                  say by cotangents what its output weighs"
                     .to_owned(),
+            ));
+        }
+        let of_parameters = (manifest.gradients.as_ref()).is_some_and(|all| all.parameters_only);
+        if self.question.inputs.is_some() && of_parameters {
+            return Err(Error::Usage(
+                "the program was compiled for gradients of parameters, not of inputs".to_owned(),
             ));
         }
         self.chunk = chunks;
@@ -225,6 +260,15 @@ impl Backward {
         self.sums.clear();
     }
 
+    /// What was done since [`Backward::clear_stats`].
+    pub fn stats(&self) -> GradientStats {
+        self.stats
+    }
+
+    pub fn clear_stats(&mut self) {
+        self.stats = GradientStats::default();
+    }
+
     /// Goes back over instances whose calls are all computed and still there, and forgets what that
     /// computed. Where there is too little memory or time for all at once, it goes over half of them, and so
     /// on: sums go on from part to part.
@@ -284,6 +328,7 @@ impl Backward {
         generation: &mut Generation,
         late: Option<Instant>,
     ) -> Result<(), Error> {
+        let begin = Instant::now();
         self.recording.begin(machine.manifest);
         for instance in taped.iter() {
             let inputs = match self.question.inputs {
@@ -337,13 +382,19 @@ impl Backward {
                 }
             }
         }
-        machine.executor.flush(machine.recorder, generation, late)?;
+        self.stats.record_seconds += begin.elapsed().as_secs_f64();
+        machine.executor.exchange_scheduler(&mut self.scheduler);
+        let flushed = machine.executor.flush(machine.recorder, generation, late);
+        machine.executor.exchange_scheduler(&mut self.scheduler);
+        flushed?;
         machine.recorder.flushed();
         if machine.executor.is_on_device() {
             let read = self.recording.read(machine.manifest);
             machine.executor.fetch(&read)?;
         }
-        self.recording.sum_up(machine, &mut self.sums)?;
+        let begin = Instant::now();
+        self.stats.sum_flops += self.recording.sum_up(machine, &mut self.sums)?;
+        self.stats.sum_seconds += begin.elapsed().as_secs_f64();
         if let Some(sink) = &mut self.question.inputs {
             for (instance, cotangents) in taped.iter().zip(self.recording.of_inputs()) {
                 let Ticket {
@@ -397,7 +448,13 @@ impl Functions {
         for (number, gradient) in gradients.functions.iter().enumerate() {
             if gradient.refused.is_none() {
                 let function = find(&gradient.symbol)?;
-                of_kernel[gradient.kernel] = Some(Gradient { number, function });
+                let arguments = gradient.arguments.iter().map(|argument| &argument.ty);
+                of_kernel[gradient.kernel] = Some(Gradient {
+                    number,
+                    function,
+                    argument_slots: slots_of(arguments),
+                    result_slots: slots_of(gradient.results.iter().map(|result| &result.ty)),
+                });
             }
         }
         let mut helpers = vec![Helpers::default(); manifest.spaces.len()];

@@ -16,6 +16,7 @@ const PURPOSE: &str = "what is computed from the weights";
 pub struct ComputedWeights {
     /// Buffers and the bytes of them that count.
     rows: Vec<(AlignedBuffer, usize)>,
+    scratch: AlignedBuffer,
 }
 
 impl ComputedWeights {
@@ -23,15 +24,35 @@ impl ComputedWeights {
     /// the manifest; they were checked against it.
     pub fn new(program: &Program, params: &[&[u8]]) -> Result<ComputedWeights, Error> {
         let manifest = program.manifest();
-        let mut computed = ComputedWeights { rows: Vec::new() };
+        let mut computed = ComputedWeights {
+            rows: Vec::with_capacity(manifest.computed.len()),
+            scratch: AlignedBuffer::default(),
+        };
         for entry in &manifest.computed {
-            let weights = computed.behind(params);
+            let kernel = &manifest.kernels[entry.kernel];
+            let bytes = manifest.spaces[kernel.results[0]].row_bytes() as usize;
+            let row = AlignedBuffer::zeroed(bytes, PURPOSE)?;
+            computed.rows.push((row, bytes));
+            let scratch = kernel.scratch_bytes as usize;
+            computed.scratch.ensure(scratch, PURPOSE)?;
+        }
+        computed.update(program, params)?;
+        Ok(computed)
+    }
+
+    /// Computes them anew, in their places, of other parameters.
+    pub fn update(&mut self, program: &Program, params: &[&[u8]]) -> Result<(), Error> {
+        let manifest = program.manifest();
+        for (index, entry) in manifest.computed.iter().enumerate() {
+            let (before, own) = self.rows.split_at_mut(index);
+            let before = before.iter().map(|(row, bytes)| &row.bytes()[..*bytes]);
+            let weights: Vec<&[u8]> = params.iter().copied().chain(before).collect();
             let function = program.kernels[entry.kernel];
             let kernel = &manifest.kernels[entry.kernel];
-            let row = run(manifest, kernel, function, &weights)?;
-            computed.rows.push(row);
+            let memory = (&mut own[0].0, &mut self.scratch);
+            run(manifest, kernel, function, &weights, memory)?;
         }
-        Ok(computed)
+        Ok(())
     }
 
     /// The bytes of all weights as [`Manifest::weight`] counts them: the parameters' and these.
@@ -41,13 +62,14 @@ impl ComputedWeights {
     }
 }
 
-/// The one row of the kernel's one result, and its bytes.
+/// Writes the one row of the kernel's one result; there is room for it, and for scratch.
 fn run(
     manifest: &Manifest,
     kernel: &Kernel,
     function: KernelFn,
     weights: &[&[u8]],
-) -> Result<(AlignedBuffer, usize), Error> {
+    (row, scratch): (&mut AlignedBuffer, &mut AlignedBuffer),
+) -> Result<(), Error> {
     let mut constants = Vec::with_capacity(kernel.constants.len());
     for constant in &kernel.constants {
         constants.push(pack_constant(manifest, weights, constant)?);
@@ -56,9 +78,6 @@ fn run(
         .map(|(buffer, constant)| (buffer.address()).wrapping_add(constant.whole().1 as usize))
         .map(|address| address.cast())
         .collect();
-    let bytes = manifest.spaces[kernel.results[0]].row_bytes() as usize;
-    let mut row = AlignedBuffer::zeroed(bytes, PURPOSE)?;
-    let mut scratch = AlignedBuffer::zeroed(kernel.scratch_bytes as usize, PURPOSE)?;
     let operands: [OperandRef; 0] = [];
     let results: [*mut c_void; 1] = [row.bytes_mut().as_mut_ptr().cast()];
     // SAFETY: the kernel's ABI. It has no operands and one result, both checked with the manifest;
@@ -74,5 +93,5 @@ fn run(
             scratch.bytes_mut().as_mut_ptr().cast(),
         );
     }
-    Ok((row, bytes))
+    Ok(())
 }

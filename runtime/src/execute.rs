@@ -386,6 +386,13 @@ impl Executor {
         }
     }
 
+    /// Schedules by another one, if there is one, and hands out that of before.
+    pub fn exchange_scheduler(&mut self, other: &mut Option<Box<dyn Scheduler>>) {
+        if let Some(other) = other {
+            std::mem::swap(&mut self.scheduler, other);
+        }
+    }
+
     /// Gives the rows of a generation back.
     pub fn release(&mut self, generation: &mut Generation) {
         for region in generation.regions.drain(..) {

@@ -57,7 +57,7 @@ impl Parameters {
             },
         );
         if !is_same && !manifest.computed.is_empty() {
-            self.computed = ComputedWeights::new(program, params)?;
+            self.computed.update(program, params)?;
         }
         let weights = self.computed.behind(params);
         self.constants.update(manifest, &weights, &all);

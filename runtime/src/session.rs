@@ -147,7 +147,9 @@ impl Session {
         let mut engine = (program.manifest().waits() || config.gradients)
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
         if let (true, Some(engine)) = (config.gradients, &mut engine) {
-            engine.differentiate(Backward::new(&program, config.limits.stack_bytes())?);
+            let policy = (!unbatched).then_some(config.scheduler);
+            let stack = config.limits.stack_bytes();
+            engine.differentiate(Backward::new(&program, stack, policy)?);
             recorder.keep_tapes();
         }
         Ok(Session {

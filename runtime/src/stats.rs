@@ -21,6 +21,17 @@ pub struct Repetition {
     pub execute_seconds: f64,
 }
 
+/// What backward is besides its kernels; both parts are in the seconds of execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct GradientStats {
+    /// Going back over the calls of instances.
+    pub record_seconds: f64,
+    /// Adding up the gradients of parameters,
+    pub sum_seconds: f64,
+    /// and the operations of their products.
+    pub sum_flops: u64,
+}
+
 /// What a device did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceStats {
@@ -280,6 +291,9 @@ pub struct Stats {
     pub useful_rows_share: f64,
     /// Empty but for a benchmark.
     pub repetitions: Vec<Repetition>,
+    /// Where gradients are computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<GradientStats>,
     pub kernels: Vec<KernelStats>,
     /// Where kernels ran, if not on the processor.
     #[serde(skip_serializing_if = "Option::is_none")]

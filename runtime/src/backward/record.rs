@@ -1,15 +1,15 @@
 //! The backward of one instance, recorded.
 
 use std::collections::HashMap;
-use std::collections::btree_map::{BTreeMap, Entry};
 
 use cohort_abi::manifest::{
     Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, SiteValue, Source, Type,
 };
 use cohort_abi::{Context, EntryFn, Handle};
 
+use super::readers::{Reader, Readers};
 use super::sums::{Pair, Sums};
-use super::{Functions, Taped};
+use super::{Functions, Gradient, Taped};
 use crate::call_form::CallForm;
 use crate::error::Error;
 use crate::execute::Wanted;
@@ -108,8 +108,9 @@ impl Recording {
         read
     }
 
-    /// Adds what was computed to the sums.
-    pub fn sum_up(&self, machine: &Machine<'_>, sums: &mut Sums) -> Result<(), Error> {
+    /// Adds what was computed to the sums; gives the operations of their products.
+    pub fn sum_up(&self, machine: &Machine<'_>, sums: &mut Sums) -> Result<u64, Error> {
+        let mut flops = 0;
         let manifest = machine.manifest;
         let lost = || Error::Internal("a site of a row that is not there".to_owned());
         let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
@@ -135,6 +136,8 @@ impl Recording {
                     }
                 }
                 sums.add_site(number, place, site, &pairs);
+                let factors: usize = pairs.iter().map(|pair| pair.left.len()).sum();
+                flops += 2 * factors as u64 * site.shape.last().copied().unwrap_or(1);
             }
         }
         for (source, row, cotangent) in &self.sources {
@@ -146,7 +149,7 @@ impl Recording {
             let values = values.and_then(numbers).ok_or_else(lost)?;
             sums.add_row(param, *row, values);
         }
-        Ok(())
+        Ok(flops)
     }
 }
 
@@ -196,17 +199,11 @@ pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: 
         manifest: instance.manifest,
         functions: instance.functions,
         recording: instance.recording,
-        readers: BTreeMap::new(),
+        readers: Readers::default(),
         ghosts: HashMap::new(),
+        cotangents: Vec::new(),
     };
     instance.problem = walk.back_over(instance.taped, instance.inputs).err();
-}
-
-/// The cotangents that one reader of a value gives it: a run of rows.
-#[derive(Clone, Copy)]
-struct Reader {
-    rows: u64,
-    cotangent: u64,
 }
 
 struct Walk<'a> {
@@ -214,10 +211,11 @@ struct Walk<'a> {
     manifest: &'a Manifest,
     functions: &'a Functions,
     recording: &'a mut Recording,
-    /// By the first row.
-    readers: BTreeMap<u64, Vec<Reader>>,
+    readers: Readers,
     /// The rows that ghosts stand for.
     ghosts: HashMap<u64, u64>,
+    /// Memory for the cotangents of a call's results.
+    cotangents: Vec<Option<u64>>,
 }
 
 /// A call on the tape.
@@ -293,12 +291,12 @@ impl Walk<'_> {
         // What is left are rows of parameters, constants and inputs that nobody asked for.
         let numbering = self.recording.numbering;
         let sources = numbering.map_or(0, |numbering| numbering.sources);
-        for (row, readers) in std::mem::take(&mut self.readers) {
+        for (row, readers) in self.readers.drain() {
             let source = Handle(row).bucket() as usize;
             if source >= sources {
                 continue;
             }
-            for reader in readers {
+            for reader in readers.all() {
                 for offset in 0..reader.rows {
                     let row = Handle(row + offset).position();
                     let cotangent = reader.cotangent + offset;
@@ -327,15 +325,28 @@ impl Walk<'_> {
     fn read(&mut self, handle: u64, rows: u64, cotangent: u64) {
         if rows > 0 {
             let handle = self.real(handle);
-            let reader = Reader { rows, cotangent };
-            self.readers.entry(handle).or_default().push(reader);
+            self.readers.add(handle, Reader { rows, cotangent });
         }
     }
 
     fn call(&mut self, call: Call<'_>) -> Result<(), Error> {
         let kernel = &self.manifest.kernels[call.kernel];
         let rows = self.recording.forms[call.kernel].rows(call.entry);
-        let mut cotangents = Vec::with_capacity(kernel.results.len());
+        let mut cotangents = std::mem::take(&mut self.cotangents);
+        cotangents.clear();
+        let done = self.call_with(call, kernel, rows, &mut cotangents);
+        self.cotangents = cotangents;
+        done
+    }
+
+    /// The same; the memory is for the cotangents of results.
+    fn call_with(
+        &mut self,
+        call: Call<'_>,
+        kernel: &Kernel,
+        rows: u64,
+        cotangents: &mut Vec<Option<u64>>,
+    ) -> Result<(), Error> {
         let mut any = false;
         for (number, space) in kernel.results.iter().enumerate() {
             let first = call.handle.result_handle(number as u8).0;
@@ -352,10 +363,8 @@ impl Walk<'_> {
         let Some(gradient) = &self.functions.gradients[call.kernel] else {
             return self.without_function(call, kernel, cotangents[0]);
         };
-        let number = gradient.number;
-        let function = gradient.function;
         let Some(described) = (self.manifest.gradients.as_ref())
-            .and_then(|gradients| gradients.functions.get(number))
+            .and_then(|gradients| gradients.functions.get(gradient.number))
         else {
             return Err(Error::Internal("a gradient of no kernel".to_owned()));
         };
@@ -368,16 +377,13 @@ impl Walk<'_> {
                 *cotangent = Some(self.zeros(kernel.results[number], rows)?);
             }
         }
-        self.take(call, described, &cotangents);
-        let width = described
-            .results
-            .iter()
-            .map(|result| slot_count(&result.ty));
+        self.take(call, described, cotangents);
+        let results = gradient.result_slots.last().copied().unwrap_or(0);
         self.recording.buffers.results.clear();
-        self.recording.buffers.results.resize(width.sum(), 0);
-        self.invoke(function);
+        self.recording.buffers.results.resize(results, 0);
+        self.invoke(gradient.function);
         self.hand_out(call, kernel, described);
-        self.note_sites(number, described);
+        self.note_sites(gradient, described);
         Ok(())
     }
 
@@ -475,23 +481,25 @@ impl Walk<'_> {
     }
 
     /// Notes the rows of the sites of a call.
-    fn note_sites(&mut self, number: usize, described: &GradientFunction) {
+    fn note_sites(&mut self, gradient: &Gradient, described: &GradientFunction) {
         let buffers = &self.recording.buffers;
-        let arguments = described.arguments.iter().map(|argument| &argument.ty);
-        let arguments: Vec<&Type> = arguments.collect();
-        let results: Vec<&Type> = described.results.iter().map(|result| &result.ty).collect();
         let first = |value: SiteValue| {
-            let (types, slots, index) = match value {
-                SiteValue::Argument(index) => (&arguments, &buffers.arguments, index),
-                SiteValue::Result(index) => (&results, &buffers.results, index),
+            let (ty, slots) = match value {
+                SiteValue::Argument(index) => (
+                    &described.arguments[index].ty,
+                    &buffers.arguments[gradient.argument_slots[index]..],
+                ),
+                SiteValue::Result(index) => (
+                    &described.results[index].ty,
+                    &buffers.results[gradient.result_slots[index]..],
+                ),
             };
-            let at: usize = types[..index].iter().copied().map(slot_count).sum();
-            (slots[at], rows_of(types[index], &slots[at + 1..]))
+            (slots[0], rows_of(ty, &slots[1..]))
         };
         for (site, noted) in described
             .sites
             .iter()
-            .zip(&mut self.recording.sites[number])
+            .zip(&mut self.recording.sites[gradient.number])
         {
             let (right, rows) = first(site.right);
             let left = site.left.map_or(0, |left| first(left).0);
@@ -507,39 +515,29 @@ impl Walk<'_> {
             return Ok(None);
         }
         // What most values are: one row.
-        if let Entry::Occupied(readers) = self.readers.entry(first)
-            && rows == 1
-            && readers.get().iter().all(|reader| reader.rows == 1)
+        if rows == 1
+            && let Some(own) = self.readers.take_row(first)
         {
-            let readers = readers.remove();
-            let cotangents = readers.iter().map(|reader| reader.cotangent).collect();
-            return self.sum(space, cotangents, 1).map(Some);
+            return self.sum(space, own.all(), 1).map(Some);
         }
-        let mut own: Vec<(u64, Vec<Reader>)> = Vec::new();
-        let keys: Vec<u64> = self
-            .readers
-            .range(first..first + rows)
-            .map(|(key, _)| *key)
-            .collect();
-        for key in keys {
-            own.extend(self.readers.remove_entry(&key));
-        }
-        let whole = |(key, readers): &(u64, Vec<Reader>)| {
-            *key == first && readers.iter().all(|reader| reader.rows == rows)
-        };
+        let own = self.readers.take_rows(first, rows);
         match &own[..] {
             [] => Ok(None),
-            [only] if whole(only) => {
-                let cotangents: Vec<u64> = only.1.iter().map(|reader| reader.cotangent).collect();
-                self.sum(space, cotangents, rows).map(Some)
+            [(key, only)]
+                if *key == first && only.all().iter().all(|reader| reader.rows == rows) =>
+            {
+                self.sum(space, only.all(), rows).map(Some)
             }
             _ => {
-                let mut of_row: Vec<Vec<u64>> = vec![Vec::new(); rows as usize];
+                let mut of_row: Vec<Vec<Reader>> = vec![Vec::new(); rows as usize];
                 for (key, readers) in &own {
-                    for reader in readers {
+                    for reader in readers.all() {
                         for offset in 0..reader.rows {
                             if let Some(row) = of_row.get_mut((key - first + offset) as usize) {
-                                row.push(reader.cotangent + offset);
+                                row.push(Reader {
+                                    rows: 1,
+                                    cotangent: reader.cotangent + offset,
+                                });
                             }
                         }
                     }
@@ -548,7 +546,7 @@ impl Walk<'_> {
                 for row in of_row {
                     handles.push(match row.is_empty() {
                         true => self.zero(space)?,
-                        false => self.sum(space, row, 1)?,
+                        false => self.sum(space, &row, 1)?,
                     });
                 }
                 self.stack(space, &handles).map(Some)
@@ -557,7 +555,11 @@ impl Walk<'_> {
     }
 
     /// The sum of several runs of cotangents, all of this length, pair by pair.
-    fn sum(&mut self, space: usize, mut cotangents: Vec<u64>, rows: u64) -> Result<u64, Error> {
+    fn sum(&mut self, space: usize, readers: &[Reader], rows: u64) -> Result<u64, Error> {
+        if let [only] = readers {
+            return Ok(only.cotangent);
+        }
+        let mut cotangents: Vec<u64> = readers.iter().map(|reader| reader.cotangent).collect();
         let helpers = self.functions.helpers[space];
         while cotangents.len() > 1 {
             let mut sums = Vec::with_capacity(cotangents.len().div_ceil(2));

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Session;
+use crate::backward::Backward;
 use crate::engine::Engine;
 use crate::keeping::call_bytes;
 use crate::stats::{KernelStats, Stats, Times, peak_memory_bytes};
@@ -11,6 +12,9 @@ impl Session {
     pub(super) fn clear_counts(&mut self) {
         self.executor.clear_launches();
         self.recorder.clear_counts();
+        if let Some(backward) = self.engine.as_mut().and_then(Engine::backward_mut) {
+            backward.clear_stats();
+        }
     }
 
     pub(super) fn new_stats(&self) -> Stats {
@@ -55,6 +59,8 @@ impl Session {
             stats.kept_calls += calls as u64;
             stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
         }
+        let backward = self.engine.as_ref().and_then(Engine::backward);
+        stats.gradients = backward.map(Backward::stats);
         let wasted = self.engine.as_ref().map_or(0, Engine::wasted_rows);
         stats.useful_rows_share = match stats.rows {
             0 => 1.0,

@@ -1,0 +1,110 @@
+//! What reads the values of an instance: the cotangents that they have so far.
+
+use std::collections::BTreeMap;
+
+/// The cotangents that one reader of a value gives it: a run of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader {
+    pub rows: u64,
+    pub cotangent: u64,
+}
+
+/// Those of a value, in the order of recording; most values have one.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Own {
+    One([Reader; 1]),
+    Many(Vec<Reader>),
+}
+
+impl Own {
+    pub fn all(&self) -> &[Reader] {
+        match self {
+            Own::One(one) => one,
+            Own::Many(many) => many,
+        }
+    }
+}
+
+/// By the first row that is read.
+#[derive(Default)]
+pub struct Readers {
+    by_row: BTreeMap<u64, Own>,
+}
+
+impl Readers {
+    pub fn add(&mut self, row: u64, reader: Reader) {
+        match self.by_row.get_mut(&row) {
+            None => {
+                self.by_row.insert(row, Own::One([reader]));
+            }
+            Some(Own::Many(many)) => many.push(reader),
+            Some(own @ Own::One(_)) => {
+                let many = own.all().iter().copied().chain([reader]).collect();
+                *own = Own::Many(many);
+            }
+        }
+    }
+
+    /// Takes those that read from this row on, if all of them read it alone.
+    pub fn take_row(&mut self, row: u64) -> Option<Own> {
+        let own = self.by_row.remove(&row)?;
+        if own.all().iter().any(|reader| reader.rows != 1) {
+            self.by_row.insert(row, own);
+            return None;
+        }
+        Some(own)
+    }
+
+    /// Takes those that read from one of these rows on, in the order of rows.
+    pub fn take_rows(&mut self, first: u64, rows: u64) -> Vec<(u64, Own)> {
+        let mut taken = Vec::new();
+        let next = |by_row: &BTreeMap<u64, Own>| {
+            let mut range = by_row.range(first..first + rows);
+            range.next().map(|(row, _)| *row)
+        };
+        while let Some(row) = next(&self.by_row) {
+            taken.extend(self.by_row.remove_entry(&row));
+        }
+        taken
+    }
+
+    /// Takes all that are left, in the order of rows.
+    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Own)> {
+        std::mem::take(&mut self.by_row).into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(rows: u64, cotangent: u64) -> Reader {
+        Reader { rows, cotangent }
+    }
+
+    #[test]
+    fn readers_are_taken_in_the_order_of_recording() {
+        let mut readers = Readers::default();
+        for (row, own) in [
+            (7, reader(1, 1)),
+            (3, reader(1, 2)),
+            (7, reader(1, 3)),
+            (4, reader(2, 4)),
+            (7, reader(1, 5)),
+        ] {
+            readers.add(row, own);
+        }
+        assert_eq!(readers.take_row(5), None);
+        // It is read together with the row behind it.
+        assert_eq!(readers.take_row(4), None);
+        let own = readers.take_row(7).unwrap();
+        assert_eq!(own.all(), [reader(1, 1), reader(1, 3), reader(1, 5)]);
+        assert_eq!(readers.take_row(7), None);
+        let taken = readers.take_rows(3, 2);
+        let rows: Vec<u64> = taken.iter().map(|(row, _)| *row).collect();
+        assert_eq!(rows, [3, 4]);
+        readers.add(9, reader(1, 6));
+        assert_eq!(readers.drain().count(), 1);
+        assert_eq!(readers.drain().count(), 0);
+    }
+}
