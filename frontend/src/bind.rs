@@ -17,6 +17,9 @@ use crate::types::elem_name;
 /// The largest dim that is accepted: lengths are i32 in the language.
 pub const MAX_DIM: u64 = i32::MAX as u64;
 
+/// How many elements the known dims of a tensor make at the most: 2^40.
+pub const MAX_ELEMENTS: u128 = 1 << 40;
+
 /// A dim's number and how it came to have it.
 #[derive(Clone, Debug)]
 struct Bound {

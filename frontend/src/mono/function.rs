@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Mono, Request};
-use crate::bind::MAX_DIM;
+use crate::bind::{MAX_DIM, MAX_ELEMENTS};
 use crate::check::items::Signature;
 use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
@@ -215,6 +215,28 @@ fn empty_function() -> Function {
     }
 }
 
+/// A tensor's known dims make no more elements than can be gone through in minutes, whether they are
+/// stored or only computed.
+fn check_elements(mono: &mut Mono<'_>, shape: &[Dim], span: &Span) {
+    let known = shape.iter().filter_map(|dim| match dim {
+        Dim::Known(size) => Some(*size),
+        Dim::Instance(_) => None,
+    });
+    let mut elements = 1_u128;
+    for size in known {
+        elements = elements.saturating_mul(u128::from(size));
+    }
+    if elements <= MAX_ELEMENTS {
+        return;
+    }
+    let diagnostic = Diagnostic::error("E0706", "a tensor of too many elements")
+        .at(span, format!("the dims that are known make {elements}"))
+        .note(format!("a tensor has at most {MAX_ELEMENTS} elements"));
+    if !mono.diagnostics.contains(&diagnostic) {
+        mono.diagnostics.push(diagnostic);
+    }
+}
+
 /// A symbolic type with its type arguments and dims in place.
 pub fn convert(
     mono: &mut Mono<'_>,
@@ -227,13 +249,14 @@ pub fn convert(
     match ty {
         Ty::Tensor { elem, shape } if shape.is_empty() => Type::Scalar(*elem),
         Ty::Tensor { elem, shape } => {
-            let shape = shape
+            let shape: Vec<Dim> = shape
                 .iter()
                 .map(|dim| match dim {
                     types::Dim::Poly(poly) => convert_dim(mono, poly, dims, signature, span),
                     types::Dim::Any => Dim::Instance("_".to_owned()),
                 })
                 .collect();
+            check_elements(mono, &shape, span);
             Type::Tensor { elem: *elem, shape }
         }
         Ty::Tuple(parts) => Type::Tuple(
