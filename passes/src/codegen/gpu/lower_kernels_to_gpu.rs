@@ -99,6 +99,7 @@
 
 mod calls;
 mod function;
+mod lifts;
 mod ops;
 mod plan;
 mod rows;
@@ -141,12 +142,15 @@ pub const MODULE: &str = "cohort_gpu";
 pub const ATTRIBUTE: &str = "cfb.gpu_kernels";
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let kernels_of = || {
+        let operations = top_level(module).into_iter();
+        operations
+            .filter(|op| name_of(*op) == "cfb.kernel")
+            .collect::<Vec<_>>()
+    };
+    lifts::lift_scalars(context, module, &kernels_of());
     let operations = top_level(module);
-    let kernels: Vec<_> = operations
-        .iter()
-        .copied()
-        .filter(|op| name_of(*op) == "cfb.kernel")
-        .collect();
+    let kernels = kernels_of();
     let Some(first) = kernels.first() else {
         return Ok(());
     };
@@ -251,25 +255,17 @@ fn host_scalars<'c>(
             return None;
         }
     }
-    let mut known: Option<Vec<bool>> = None;
-    for record in records {
-        if name_attribute(*record, "kernel").as_deref() != Some(name) {
-            continue;
-        }
-        let scalars: Vec<bool> = operands_of(*record)
-            .into_iter()
+    let mut own = records
+        .iter()
+        .filter(|record| name_attribute(**record, "kernel").as_deref() == Some(name));
+    // All records pass the same, see `lifts`.
+    let scalars = own.next().map(|record| {
+        let operands = operands_of(*record).into_iter();
+        operands
             .map(|operand| elem_of(operand.r#type()).is_some())
-            .collect();
-        if known.as_ref().is_some_and(|known| *known != scalars) {
-            refuse(
-                kernel,
-                "some of its records pass a tensor where others pass a host scalar",
-            );
-            return None;
-        }
-        known = Some(scalars);
-    }
-    Some(known.unwrap_or_default())
+            .collect()
+    });
+    Some(scalars.unwrap_or_default())
 }
 
 /// The entries of the module's attribute: kernels' names, and their descriptions.

@@ -250,6 +250,8 @@ impl<'c> Graph<'c> {
             let mut values = used_values(*operation).into_iter();
             made_of_nothing[number] = self.kinds[number] == Kind::Calls
                 && !is_product(*operation)
+                // What reads it across its parts needs it stored.
+                && name_of(*operation) != "tensor.concat"
                 && values.all(|value| match defining_op(value) {
                     Some(producer) => {
                         let around = producer.parent_operation().map(|around| op_key(around));
