@@ -24,7 +24,7 @@ mod product;
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{CallShape, Division, Extent, Padding, Unit};
+use cohort_abi::manifest::{CallShape, Unit};
 use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, region_with_block};
 use melior::{
     Context,
@@ -36,15 +36,17 @@ use melior::{
     },
 };
 
+use super::plan_kernels::calls::nest_of;
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use crate::kernel::calls::parts::{self, Window};
-use crate::kernel::calls::{HOISTED, SPLIT, bounds, graph, padding};
+use crate::kernel::calls::stages::{Calls, Nest};
+use crate::kernel::calls::{HOISTED, SPLIT, bounds, graph, loops, padding};
 use crate::kernel::description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
 };
 use crate::kernel::rows::layout::LANES;
-use crate::pass::{Failed, error};
+use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{integer_attribute, name_attribute};
 use eval::{Base, Call, Held, Memory};
 use graph::{Form, Graph, NodeId, Size};
@@ -53,7 +55,7 @@ pub use blocks::module as blocks;
 pub use polls::module as polls;
 
 /// How a part of a result is computed, where not by loops over its dims.
-enum Plan {
+pub enum Plan {
     Product(product::Plan),
     Online(online::Plan),
 }
@@ -73,44 +75,107 @@ impl Plan {
 }
 
 /// A part of a result, and how it is computed where not by loops.
-type Part = parts::Part<Option<Plan>>;
+pub type Part = parts::Part<Option<Plan>>;
 
-/// Adds the function before the kernel; tells whether it calls what [`blocks`] has.
+/// What a kernel's function is written from.
+struct Kernel<'c> {
+    graph: Graph<'c>,
+    stages: Vec<Stage>,
+    calls: Calls,
+    scratch_bytes: i64,
+}
+
+enum Stage {
+    Nest(Nest),
+    /// Planned here still: a product, or a chain that is computed online.
+    Planned(Part),
+}
+
+/// Reads a kernel at level 2 and plans each part of its results.
+pub fn plan<'c>(
+    kernel: OperationRef<'c, 'c>,
+    scalars: &[bool],
+) -> Result<(Graph<'c>, Vec<Part>), Failed> {
+    parts::plan(kernel, scalars, Plan::new)
+}
+
+/// How the calls of a kernel are computed and counted.
+pub fn calls<'c>(
+    kernel: OperationRef<'c, 'c>,
+    graph: &Graph<'c>,
+    parts: &[Part],
+) -> Result<Calls, Failed> {
+    let split = kernel.attribute(SPLIT).ok();
+    if split.is_some() && integer_attribute(kernel, SPLIT) != Some(LANES) {
+        let message = format!("not supported yet: loops split at other than {LANES}");
+        return Err(error(kernel, &message));
+    }
+    let flops = division::flops(graph);
+    Ok(Calls {
+        split: split.is_some(),
+        hoisted: kernel.attribute(HOISTED).is_ok(),
+        division: division::of(graph, parts, &flops),
+        flops: flops.into_iter().map(|(_, flops)| flops).collect(),
+        padding: padding::of(kernel)?,
+    })
+}
+
+/// Adds the function of a kernel at the loop level before it.
+pub fn lower_loops<'c>(context: &'c Context, kernel: OperationRef<'c, 'c>) -> Outcome {
+    let name = name_attribute(kernel, "sym_name")
+        .ok_or_else(|| error(kernel, "expected a kernel with a name"))?;
+    let loops = loops::read(kernel)?;
+    let of_loops = Kernel {
+        graph: loops.graph,
+        stages: loops.nests.into_iter().map(Stage::Nest).collect(),
+        calls: loops.calls,
+        scratch_bytes: 0,
+    };
+    add_function(context, kernel, &name, &of_loops)
+}
+
+/// Adds the function of a kernel at level 2 before it; tells whether it calls what [`blocks`] has.
 pub fn lower<'c>(
     context: &'c Context,
     kernel: OperationRef<'c, 'c>,
     name: &str,
     scalars: &[bool],
 ) -> Result<bool, Failed> {
-    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
-    let scratch = parts
-        .iter()
-        .filter_map(|part| part.plan.as_ref())
-        .map(Plan::scratch_bytes)
-        .max();
+    let (graph, parts) = plan(kernel, scalars)?;
+    let plans = parts.iter().filter_map(|part| part.plan.as_ref());
+    let scratch = plans.map(Plan::scratch_bytes).max();
+    let calls = calls(kernel, &graph, &parts)?;
+    let stages = parts.into_iter().map(|part| match part.plan {
+        None => Stage::Nest(nest_of(&graph, &part)),
+        Some(_) => Stage::Planned(part),
+    });
+    let planned = Kernel {
+        stages: stages.collect(),
+        graph,
+        calls,
+        scratch_bytes: scratch.unwrap_or(0),
+    };
+    add_function(context, kernel, name, &planned)?;
+    Ok(planned.has_blocks())
+}
 
+fn add_function<'c>(
+    context: &'c Context,
+    kernel: OperationRef<'c, 'c>,
+    name: &str,
+    of_kernel: &Kernel<'c>,
+) -> Outcome {
     let before = Builder::before(context, kernel)
         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
     let (pointer, int) = (before.ty("!llvm.ptr"), before.ty("i64"));
     let arguments = [int, int, pointer, pointer, pointer, pointer];
     let (region, entry) = region_with_block(&arguments, kernel.location());
     let e = Emitter::new(Builder::at_end(context, entry, kernel.location()));
-    let constants = constants(&graph);
-    let how = How::of(kernel)?;
-    let flops = division::flops(&graph);
-    let division = division::of(&graph, &parts, &flops);
-    let is_divided = division.is_some();
-    let given = arguments_of(entry);
-    write(&e, &graph, &parts, is_divided, &constants, how, &given);
+    let constants = constants(&of_kernel.graph);
+    write(&e, of_kernel, &constants, &arguments_of(entry));
     e.b.op("func.return", &[], &[], &[], vec![]);
 
-    let work = Work {
-        flops: flops.into_iter().map(|(_, flops)| flops).collect(),
-        division,
-        scratch_bytes: scratch.unwrap_or(0),
-        padding: padding::of(kernel)?,
-    };
-    let description = describe(kernel, name, &graph, &constants, work);
+    let description = describe(kernel, name, of_kernel, &constants);
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
     let attributes = [
         ("sym_name", StringAttribute::new(context, name).into()),
@@ -121,41 +186,24 @@ pub fn lower<'c>(
         ),
     ];
     before.op("func.func", &[], &[], &attributes, vec![region]);
-    Ok(parts.iter().any(|part| part.plan.is_some()))
+    Ok(())
 }
 
-/// What passes before have asked for.
-#[derive(Clone, Copy)]
-struct How {
-    /// [`SPLIT`]
-    split: bool,
-    /// [`HOISTED`]
-    hoisted: bool,
-}
-
-impl How {
-    fn of(kernel: OperationRef<'_, '_>) -> Result<How, Failed> {
-        let split = kernel.attribute(SPLIT).ok();
-        if split.is_some() && integer_attribute(kernel, SPLIT) != Some(LANES) {
-            let message = format!("not supported yet: loops split at other than {LANES}");
-            return Err(error(kernel, &message));
-        }
-        Ok(How {
-            split: split.is_some(),
-            hoisted: kernel.attribute(HOISTED).is_ok(),
-        })
+impl Kernel<'_> {
+    fn has_blocks(&self) -> bool {
+        let mut stages = self.stages.iter();
+        stages.any(|stage| matches!(stage, Stage::Planned(_)))
     }
 }
 
 fn write<'c>(
     e: &Emitter<'c>,
-    graph: &Graph<'c>,
-    parts: &[Part],
-    is_divided: bool,
+    kernel: &Kernel<'c>,
     constants: &[(NodeId, ConstantDescription)],
-    how: How,
     arguments: &[Val<'c>],
 ) {
+    let (graph, how) = (&kernel.graph, &kernel.calls);
+    let is_divided = how.division.is_some();
     let &[begin, end, operands, results, table, scratch] = arguments else {
         return;
     };
@@ -175,7 +223,7 @@ fn write<'c>(
     let results: Vec<_> = (0..graph.results.len() as i64)
         .map(|i| e.load_pointer(results, i))
         .collect();
-    if parts.iter().any(|part| part.plan.is_some()) {
+    if kernel.has_blocks() {
         product::start(e, scratch);
     }
     let mut is_long = None;
@@ -225,12 +273,22 @@ fn write<'c>(
             true => Held::Value(number),
             false => Held::new(e, entry(graph.operands.len()), how.hoisted),
         };
-        for part in parts {
-            let node = graph.results[part.result];
+        for stage in &kernel.stages {
+            let result = match stage {
+                Stage::Nest(nest) => nest.result,
+                Stage::Planned(part) => part.result,
+            };
+            let node = graph.results[result];
             let bytes = result_row_bytes(graph, node);
-            let base = Base::of_row(e, results[part.result], first, bytes);
+            let base = Base::of_row(e, results[result], first, bytes);
             let memory = call.dense(e, base, node, false);
-            write_part(e, &mut call, node, part, &memory, scratch);
+            call.scope(|call| match stage {
+                Stage::Nest(nest) => {
+                    let ranges = call.ranges(e, &nest.over);
+                    call.store_all(e, nest, &ranges, &memory);
+                }
+                Stage::Planned(part) => write_part(e, call, node, part, &memory, scratch),
+            });
         }
         vec![]
     });
@@ -247,35 +305,24 @@ fn write_part<'c>(
     memory: &Memory<'c>,
     scratch: Val<'c>,
 ) {
-    call.scope(|call| match &part.plan {
+    match &part.plan {
         Some(Plan::Product(plan)) => {
             product::write(e, call, node, &part.windows, plan, memory, scratch);
         }
         Some(Plan::Online(plan)) => {
             online::write(e, call, node, &part.windows, plan, memory, scratch);
         }
-        None => {
-            let ranges = call.ranges(e, &part.windows);
-            call.store_all(e, node, &ranges, memory);
-        }
-    });
-}
-
-/// What a call takes.
-struct Work {
-    flops: Vec<Extent>,
-    division: Option<Division>,
-    scratch_bytes: i64,
-    padding: Option<Padding>,
+        None => {}
+    }
 }
 
 fn describe(
     kernel: OperationRef<'_, '_>,
     name: &str,
-    graph: &Graph<'_>,
+    of_kernel: &Kernel<'_>,
     constants: &[(NodeId, ConstantDescription)],
-    work: Work,
 ) -> KernelDescription {
+    let (graph, work) = (&of_kernel.graph, &of_kernel.calls);
     let mut call = CallShape {
         unit: Unit::Calls,
         ..CallShape::default()
@@ -314,8 +361,8 @@ fn describe(
     });
     let operands = operands.collect();
     call.rows = rows;
-    call.flops = work.flops;
-    call.division = work.division;
+    call.flops = work.flops.clone();
+    call.division = work.division.clone();
     call.padding = work.padding;
     let results = graph
         .results
@@ -334,7 +381,7 @@ fn describe(
             .iter()
             .map(|(_, description)| description.clone())
             .collect(),
-        scratch_bytes: work.scratch_bytes as u64,
+        scratch_bytes: of_kernel.scratch_bytes as u64,
         row_tile: 1,
         flops_per_row: 0,
         row_products: vec![],

@@ -84,6 +84,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut has_calls = false;
     for kernel in top_level(module) {
         match name_of(kernel).as_str() {
+            KERNEL if is_over_calls(kernel) => {
+                has_calls = true;
+                lower_calls::lower_loops(context, kernel)?;
+            }
             KERNEL => has_products |= function::lower(context, kernel)?,
             "cfb.kernel" if is_over_calls(kernel) => {
                 has_calls = true;

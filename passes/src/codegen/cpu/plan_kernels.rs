@@ -42,6 +42,7 @@
 //! call stay as they are, for `lower-kernels`. Limits: elements are `f32`, `i32` or `i1`; only the batch
 //! dim is dynamic; slices have static bounds.
 
+pub(super) mod calls;
 mod declare;
 mod plan;
 pub(crate) mod repetition;
@@ -82,11 +83,15 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let records = records_of(module);
     for kernel in top_level(module) {
-        if name_of(kernel) != "cfb.kernel" || is_over_calls(kernel) {
+        let is_over_calls = is_over_calls(kernel);
+        if name_of(kernel) != "cfb.kernel" || is_over_calls && !calls::covers(kernel)? {
             continue;
         }
         for (name, scalars) in variants(context, kernel, &records)? {
-            plan_kernel(context, kernel, &name, &scalars)?;
+            match is_over_calls {
+                true => calls::plan(context, kernel, &name, &scalars)?,
+                false => plan_kernel(context, kernel, &name, &scalars)?,
+            }
         }
         erase(kernel);
     }
@@ -133,12 +138,7 @@ fn plan_kernel<'c>(
         vec![rows_region],
     );
 
-    let named: Vec<(Identifier<'c>, Attribute<'c>)> = kernel.attributes().collect();
-    let kept = named.into_iter().filter_map(|(name, attribute)| {
-        let name = name.as_string_ref().as_str().ok()?.to_owned();
-        (name != "sym_name").then_some((name, attribute))
-    });
-    let mut attributes: Vec<(String, Attribute<'c>)> = kept.collect();
+    let mut attributes = kept_attributes(kernel, &["sym_name"]);
     attributes.push((
         "sym_name".into(),
         StringAttribute::new(context, name).into(),
@@ -160,4 +160,17 @@ fn plan_kernel<'c>(
     let rows = schedule::rows_of_block(planned)?;
     set_attribute(blocks, "of", number(rows));
     Ok(())
+}
+
+/// The attributes of a kernel without some.
+fn kept_attributes<'c>(
+    kernel: OperationRef<'c, 'c>,
+    without: &[&str],
+) -> Vec<(String, Attribute<'c>)> {
+    let named: Vec<(Identifier<'c>, Attribute<'c>)> = kernel.attributes().collect();
+    let kept = named.into_iter().filter_map(|(name, attribute)| {
+        let name = name.as_string_ref().as_str().ok()?.to_owned();
+        (!without.contains(&name.as_str())).then_some((name, attribute))
+    });
+    kept.collect()
 }

@@ -88,6 +88,11 @@ impl<'a, 'c> Call<'a, 'c> {
         self.variables.set(var, value);
     }
 
+    /// What a variable's values are below, if that is known.
+    pub fn below(&self, var: Var) -> Option<i64> {
+        self.variables.below(var)
+    }
+
     pub fn value_of(&self, var: Var) -> Option<Val<'c>> {
         self.variables.value(var)
     }

@@ -18,7 +18,9 @@ use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of, find_root, round_up
 use crate::codegen::cpu::lower_kernels::product::call as call_shared;
 use crate::codegen::emit::{Emitter, Width};
 pub use crate::kernel::calls::chain::{Chain, ONLINE, find};
-use crate::kernel::calls::parts::Window;
+use crate::kernel::calls::lanes::{Layouts, dense};
+use crate::kernel::calls::parts::{Window, index_of, sizes_of};
+use crate::kernel::calls::stages::Nest;
 use crate::kernel::rows::layout::LANES;
 
 /// Rows whose sums are kept, and entries of `j`, in a block.
@@ -185,7 +187,7 @@ impl<'c> Writer<'_, 'c> {
     /// Loops over the dims before rows and columns, then over blocks of rows.
     fn outer(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, outer: &mut Vec<Var>) {
         let dim = outer.len();
-        let [from, to] = call.ranges(e, self.windows)[dim].ends(e);
+        let [from, to] = call.ranges(e, &sizes_of(self.windows))[dim].ends(e);
         if dim + 2 < self.windows.len() {
             e.for_loop(from, to, 1, &[], |e, value, _| {
                 call.scope(|call| {
@@ -244,7 +246,6 @@ impl<'c> Writer<'_, 'c> {
         };
         let range = |first: Val<'c>, count: Val<'c>| Range {
             first: Some(first),
-            from: 0,
             count,
             known: None,
             below: None,
@@ -300,7 +301,6 @@ impl<'c> Writer<'_, 'c> {
         let dim = block.outer.len();
         let range = |first: Val<'c>, count: Val<'c>| Range {
             first: Some(first),
-            from: 0,
             count,
             known: None,
             below: None,
@@ -621,7 +621,7 @@ impl<'c> Writer<'_, 'c> {
         memory.strides[rank - 2] = Stride::Bytes(layout.sum_row);
         memory.strides[rank - 1] = Stride::Bytes(4);
         call.memory.insert(self.plan.node, memory);
-        let mut ranges = call.ranges(e, self.windows);
+        let mut ranges = call.ranges(e, &sizes_of(self.windows));
         for (range, var) in ranges.iter_mut().zip(block.outer) {
             range.first = call.value_of(*var);
             range.count = e.int(1);
@@ -630,7 +630,21 @@ impl<'c> Writer<'_, 'c> {
         ranges[rank - 2].first = Some(block.row);
         ranges[rank - 2].count = block.rows;
         ranges[rank - 2].known = None;
-        call.store_all(e, self.root, &ranges, self.memory);
+        let mut of_sums = vec![Some(0); rank];
+        of_sums[rank - 2] = Some(layout.sum_row / 4);
+        of_sums[rank - 1] = Some(1);
+        let layouts = Layouts::new(call.graph, [(self.plan.node, of_sums)].into());
+        let known: Vec<_> = ranges.iter().map(|range| range.known).collect();
+        let below = |var: Var| ranges.get(var)?.below;
+        let of_result = dense(&call.graph.nodes[self.root].shape);
+        let nest = Nest {
+            lanes: layouts.lanes_of_stores(self.root, &known, &of_result, &below),
+            value: self.root,
+            at: index_of(self.windows),
+            store: index_of(self.windows),
+            ..Nest::default()
+        };
+        call.store_all(e, &nest, &ranges, self.memory);
         call.memory.remove(&self.plan.node);
     }
 }

@@ -7,7 +7,7 @@
 //! there. What folds it otherwise replaces what it has still to read, and is computed by loops. An operand is packed by computing it, so what is elementwise
 //! before the product (a scale, a mask, a transposition) has no memory of its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
@@ -19,9 +19,11 @@ use super::eval::{Call, Lanes, Memory, Range, Stride};
 use super::graph::{Graph, Index, Kind, NodeId, Product, Size, Var, part_of};
 use crate::codegen::cpu::lower_kernels::product::call as call_shared;
 use crate::codegen::emit::{Emitter, Width};
+use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::parts::Window;
 pub use crate::kernel::calls::parts::find_root;
-use crate::kernel::calls::parts::{index_of, is_plain};
+use crate::kernel::calls::parts::{index_of, is_plain, sizes_of};
+use crate::kernel::calls::stages::Nest;
 use crate::kernel::rows::layout::LANES;
 
 /// The largest block: its right side stays in a second-level cache, with its left side.
@@ -214,7 +216,7 @@ pub fn write<'c>(
         sums: &sums,
         scratch,
     };
-    let ranges = call.ranges(e, windows);
+    let ranges = call.ranges(e, &sizes_of(windows));
     writer.outer(e, call, &mut vec![], &ranges);
 }
 
@@ -252,33 +254,39 @@ impl<'c> Writer<'_, 'c> {
         });
     }
 
-    /// The ranges of one matrix: the outer dims where they are, rows and columns as given.
-    fn within(
+    /// Stores a value, read where `from` adds to the loops' indices, to one matrix: the outer dims where they
+    /// are, rows and columns as given.
+    fn store(
         &self,
         e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        (value, from): (NodeId, &[i64]),
         outer: &[Val<'c>],
         inner: [Range<'c>; 2],
-        shift: bool,
-    ) -> Vec<Range<'c>> {
-        let mut ranges: Vec<_> = outer
-            .iter()
-            .zip(self.windows)
-            .map(|(value, window)| Range {
-                first: Some(*value),
-                from: 0,
-                count: e.int(1),
-                known: Some(1),
-                below: window.size.known(),
-            })
-            .chain(inner)
-            .collect();
-        for (dim, range) in ranges.iter_mut().enumerate() {
-            range.from = match shift {
-                true => self.plan.shift[dim],
-                false => self.windows[dim].from,
-            };
-        }
-        ranges
+    ) {
+        let of_outer = outer.iter().zip(self.windows);
+        let of_outer = of_outer.map(|(value, window)| Range {
+            first: Some(*value),
+            count: e.int(1),
+            known: Some(1),
+            below: window.size.known(),
+        });
+        let ranges: Vec<_> = of_outer.chain(inner).collect();
+        let of_result = dense(&call.graph.nodes[self.root].shape);
+        let computed = [(self.plan.node, of_result.clone())];
+        let layouts = Layouts::new(call.graph, computed.into());
+        let known: Vec<_> = ranges.iter().map(|range| range.known).collect();
+        let below = |var: Var| ranges.get(var)?.below;
+        let shifted = from.iter().enumerate();
+        let shifted = shifted.map(|(dim, from)| Index::var(dim).plus(&Index::constant(*from)));
+        let nest = Nest {
+            lanes: layouts.lanes_of_stores(value, &known, &of_result, &below),
+            value,
+            at: shifted.collect(),
+            store: index_of(self.windows),
+            ..Nest::default()
+        };
+        call.store_all(e, &nest, &ranges, self.memory);
     }
 
     /// One matrix. The product's sums are left where the result lies.
@@ -325,7 +333,6 @@ impl<'c> Writer<'_, 'c> {
         let b = e.offset_by(a, plan.a_bytes());
         let block = |e: &Emitter<'c>, range: Range<'c>, first: Val<'c>, most: i64| Range {
             first: Some(first),
-            from: 0,
             count: e.min(e.sub(range.ends(e)[1], first), e.int(most)),
             known: None,
             below: range.below,
@@ -409,8 +416,8 @@ impl<'c> Writer<'_, 'c> {
             return self.product(e, call, before, outer, ranges, false);
         }
         let inner = [ranges[rank - 2], ranges[rank - 1]];
-        let ranges = self.within(e, outer, inner, true);
-        call.scope(|call| call.store_all(e, product.init, &ranges, self.sums));
+        let init = (product.init, &self.plan.shift[..]);
+        call.scope(|call| self.store(e, call, init, outer, inner));
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -471,8 +478,8 @@ impl<'c> Writer<'_, 'c> {
         inner: [Range<'c>; 2],
     ) {
         call.memory.insert(self.plan.node, self.sums.clone());
-        let ranges = self.within(e, outer, inner, false);
-        call.store_all(e, self.root, &ranges, self.memory);
+        let from: Vec<_> = self.windows.iter().map(|window| window.from).collect();
+        self.store(e, call, (self.root, &from), outer, inner);
         call.memory.remove(&self.plan.node);
     }
 }
@@ -503,6 +510,11 @@ impl<'c> Packing<'_, 'c> {
         at.map(|linear| linear.at(&index)).collect()
     }
 
+    fn gathers(&self, call: &Call<'_, 'c>, node: NodeId, at: &[Index], lane: Var) -> usize {
+        let layouts = Layouts::new(call.graph, HashMap::new());
+        layouts.gathers(node, at, lane, &|var| call.below(var))
+    }
+
     /// Rows of the left side, each with its columns side by side.
     pub fn left(
         &self,
@@ -519,7 +531,7 @@ impl<'c> Packing<'_, 'c> {
         let k_var = call.variable(self.k, self.below[2]);
         let at = self.at(0, row_var, k_var);
         let node = self.product.a;
-        if call.gathers(node, &at, k_var) <= call.gathers(node, &at, row_var) {
+        if self.gathers(call, node, &at, k_var) <= self.gathers(call, node, &at, row_var) {
             e.for_loop(zero, rows.count, 1, &[], |e, i, _| {
                 call.scope(|call| {
                     call.set(row_var, e.add(first, i));
@@ -610,7 +622,7 @@ impl<'c> Packing<'_, 'c> {
         let k_var = call.variable(self.k, self.below[2]);
         let at = self.at(1, var, k_var);
         let node = self.product.b;
-        let straight = call.gathers(node, &at, var) <= call.gathers(node, &at, k_var);
+        let straight = self.gathers(call, node, &at, var) <= self.gathers(call, node, &at, k_var);
         let place = |e: &Emitter<'c>, j: Val<'c>| {
             let panels = e.shift_right(j, 5);
             let half = e.and(e.times(j, 4), 64);
