@@ -199,7 +199,7 @@ LogicalResult CallsOp::verify() {
 
 LogicalResult CallsOp::verifyRegions() {
   for (Operation &operation : getBody().front())
-    if (!isa<NestOp>(operation))
+    if (!isa<NestOp, MatmulOp, OnlineSoftmaxOp>(operation))
       return operation.emitOpError() << "ragged_calls_c5: expected stages of a call only";
   return success();
 }
@@ -336,6 +336,17 @@ static SmallVector<Extent> loopsOfCall(Operation *operation) {
     appendExtents(reduce.getOver(), reduce.getDims(), loops);
   } else if (auto nest = dyn_cast<NestOp>(around)) {
     appendExtents(nest.getOver(), nest.getDims(), loops);
+  } else if (auto matmul = dyn_cast<MatmulOp>(around)) {
+    appendExtents(matmul.getOver(), matmul.getDims(), loops);
+    if (operation->getParentRegion() != &matmul.getFinish())
+      appendExtents(matmul.getDepth(), matmul.getDepthDims(), loops);
+  } else if (auto online = dyn_cast<OnlineSoftmaxOp>(around)) {
+    Region *region = operation->getParentRegion();
+    appendExtents(online.getOver(), online.getDims(), loops);
+    if (region != &online.getFinish())
+      appendExtents(online.getKeys(), online.getKeyDims(), loops);
+    if (region == &online.getLeft() || region == &online.getRight())
+      loops.push_back({static_cast<int64_t>(online.getDepth()), Attribute()});
   }
   return loops;
 }
@@ -350,19 +361,24 @@ static SmallVector<Extent> dimsOf(Value memory) {
     appendExtents(isScalar ? ArrayRef<int64_t>() : sizes.drop_front(), operand.getDims(), dims);
   } else if (auto result = dyn_cast_or_null<ResultOp>(declaration)) {
     appendExtents(sizes.drop_front(), result.getDims(), dims);
+  } else if (auto sums = dyn_cast<BlockArgument>(memory)) {
+    auto online = dyn_cast<OnlineSoftmaxOp>(sums.getOwner()->getParentOp());
+    if (online)
+      appendExtents(online.getOver(), online.getDims(), dims);
   } else {
     appendExtents(sizes, std::nullopt, dims);
   }
   return dims;
 }
 
-/// That a map leads to an element of a call's memory, an index a dim.
-static LogicalResult verifyIndex(Operation *operation, AffineMap map, Value memory) {
-  SmallVector<Extent> loops = loopsOfCall(operation), dims = dimsOf(memory);
+/// That a map of these loops leads to an element of a call's memory, an index a dim.
+static LogicalResult verifyIndexOf(Operation *operation, StringRef isLinear, StringRef isInside, AffineMap map,
+                                   Value memory, ArrayRef<Extent> loops) {
+  SmallVector<Extent> dims = dimsOf(memory);
   for (auto [number, dim] : llvm::enumerate(dims)) {
     auto flat = linear(map, loops.size(), dims.size(), number);
     if (!flat)
-      return violates(operation, "c1") << "expected a linear map of " << loops.size() << " indices to "
+      return violates(operation, isLinear) << "expected a linear map of " << loops.size() << " indices to "
                                        << dims.size() << ", but got " << AffineMapAttr::get(map);
     __int128 least = flat->back(), most = flat->back();
     bool inside = true, whole = false;
@@ -375,13 +391,17 @@ static LogicalResult verifyIndex(Operation *operation, AffineMap map, Value memo
     }
     bool alone = llvm::count_if(ArrayRef(*flat).drop_back(), [](int64_t c) { return c != 0; }) == 1;
     if (dim.name ? !(whole && alone && flat->back() == 0) : !(inside && least >= 0 && most < dim.size))
-      return violates(operation, "c2") << AffineMapAttr::get(map) << " leads out of dim " << number
+      return violates(operation, isInside) << AffineMapAttr::get(map) << " leads out of dim " << number
                                        << " of a call in " << memory.getType();
   }
   if (dims.empty() && (map.getNumDims() != loops.size() || map.getNumResults() != 0))
-    return violates(operation, "c1") << "expected a map of " << loops.size() << " indices to none, but got "
-                                     << AffineMapAttr::get(map);
+    return violates(operation, isLinear) << "expected a map of " << loops.size() << " indices to none, but got "
+                                         << AffineMapAttr::get(map);
   return success();
+}
+
+static LogicalResult verifyIndex(Operation *operation, AffineMap map, Value memory) {
+  return verifyIndexOf(operation, "c1", "c2", map, memory, loopsOfCall(operation));
 }
 
 /// That loops over a call's dims are as long as lengths of the kernel, or as known numbers of at least one.
@@ -440,6 +460,21 @@ LogicalResult LoadOp::verify() {
   if (param && param.getPanels())
     return emitOpError() << "ragged_load_c3: expected memory whose elements can be loaded, but it is packed";
   return verifyAddress(*this, "c1", "c2", getAddress(), loopsAround(*this), getMemory().getType());
+}
+
+/// That loads of sums in what finishes them are of the index of their own store in all dims but the last
+/// `free` ones.
+static LogicalResult verifyOwnSums(Operation *stage, Region &finish, Value sums, AffineMap own, unsigned free) {
+  WalkResult walk = finish.walk([&](LoadOp load) {
+    if (load.getMemory() != sums)
+      return WalkResult::advance();
+    ArrayRef<AffineExpr> at = load.getAddress().getResults(), expected = own.getResults();
+    if (at.size() == expected.size() && at.drop_back(free) == expected.drop_back(free))
+      return WalkResult::advance();
+    violates(stage, "c5") << "expected sums to be loaded at the index at which they are stored";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 static bool isWritable(Value memory) { return isa_and_nonnull<ResultOp, ScratchOp>(memory.getDefiningOp()); }
@@ -650,6 +685,71 @@ LogicalResult ReduceOp::verifyRegions() {
     return emitOpError() << "ragged_reduce_c3: expected loops, and a region that ends in an operation that "
                             "combines what was folded with a value";
   return success();
+}
+
+/// What stages of products have in common: loops, one dim that is summed over, and a result.
+template <typename Stage>
+static LogicalResult verifyPacked(Stage stage, ArrayRef<int64_t> summed, std::optional<ArrayAttr> names) {
+  if (stage.getOver().size() < 2 || summed.size() != 1)
+    return violates(stage, "c1") << "expected two loops or more and one dim that is summed over";
+  if (failed(verifyExtents(stage, stage.getOver(), stage.getDims())) ||
+      failed(verifyExtents(stage, summed, names)))
+    return failure();
+  if (!stage.getMemory().template getDefiningOp<ResultOp>() || !getElement(stage.getMemory().getType()).isF32())
+    return violates(stage, "c3") << "expected a result of f32";
+  if (stage.getLanes() && *stage.getLanes() >= stage.getOver().size())
+    return violates(stage, "c1") << "there is no loop " << static_cast<int64_t>(*stage.getLanes());
+  SmallVector<Extent> loops;
+  appendExtents(stage.getOver(), stage.getDims(), loops);
+  return verifyIndexOf(stage, "c3", "c3", stage.getAddress(), stage.getMemory(), loops);
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyPacked(*this, getDepth(), getDepthDims())))
+    return failure();
+  ArrayRef<int64_t> blocks = getBlocks();
+  if (blocks.size() != 2 || blocks[0] < 1 || blocks[0] > 512 || blocks[1] < 1 || blocks[1] > 256)
+    return emitOpError() << "ragged_matmul_c2: expected blocks of 1 to 512 columns and 1 to 256 terms";
+  return success();
+}
+
+LogicalResult MatmulOp::verifyRegions() {
+  Type element = Float32Type::get(getContext());
+  if (failed(verifyScalars(*this, "c4", getLeft(), {}, element)) ||
+      failed(verifyScalars(*this, "c4", getRight(), {}, element)))
+    return failure();
+  if (getFinish().empty())
+    return success();
+  if (failed(verifyScalars(*this, "c4", getFinish(), {}, element)))
+    return failure();
+  return verifyOwnSums(*this, getFinish(), getMemory(), getAddress(), getByRows() ? 1 : 0);
+}
+
+LogicalResult OnlineSoftmaxOp::verify() {
+  if (failed(verifyPacked(*this, getKeys(), getKeyDims())))
+    return failure();
+  if (getOver().back() < 1 || getOver().back() > 1024)
+    return emitOpError() << "ragged_online_softmax_c1: expected 1 to 1024 columns";
+  if (getDepth() < 1 || getDepth() > 1024)
+    return emitOpError() << "ragged_online_softmax_c2: expected a depth of 1 to 1024";
+  if (getUntil().has_value() != getMasked().has_value())
+    return emitOpError() << "ragged_online_softmax_c6: expected `until` with `masked`";
+  return success();
+}
+
+LogicalResult OnlineSoftmaxOp::verifyRegions() {
+  Type element = Float32Type::get(getContext());
+  SmallVector<int64_t> shape = {ShapedType::kDynamic};
+  llvm::append_range(shape, getOver());
+  Type sums = MemRefType::get(shape, element);
+  for (Region *region : {&getLeft(), &getRight(), &getValues()})
+    if (failed(verifyScalars(*this, "c4", *region, {}, element)))
+      return failure();
+  if (failed(verifyScalars(*this, "c4", getScores(), element, element)) ||
+      failed(verifyScalars(*this, "c4", getFinish(), sums, element)))
+    return failure();
+  AffineMap own = AffineMap::getMultiDimIdentityMap(getOver().size(), getContext());
+  return verifyOwnSums(*this, getFinish(), getFinish().getArgument(0), own, 1);
 }
 
 LogicalResult FoldListOp::verify() {

@@ -288,7 +288,8 @@ LogicalResult PreludeOp::verifyRegions() {
 
 LogicalResult YieldOp::verify() {
   Operation *parent = (*this)->getParentOp();
-  if (!isa_and_nonnull<PreludeOp, ForOp, ForallOp, NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp, ReduceOp>(
+  if (!isa_and_nonnull<PreludeOp, ForOp, ForallOp, NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp, ReduceOp,
+                       MatmulOp, OnlineSoftmaxOp>(
           parent))
     return emitOpError() << "ragged_yield_c1: expected to be in a prelude, a loop over a dim or a stage";
   return success();

@@ -535,4 +535,101 @@ def Ragged_ProductOp : Ragged_Op<"product", [HasParent<"::cohort::ragged::Blocks
   let hasVerifier = 1;
 }
 
+// A stage of products of a call, whose regions compute what is packed and what is made of the sums.
+class Ragged_PackedStage<string mnemonic>
+    : Ragged_Op<mnemonic, [HasParent<"::cohort::ragged::CallsOp">]> {
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
+  let summary = "a product of matrices of a call";
+  let description = [{
+    The last two loops are rows and columns of the result, those before them count matrices; `depth` is
+    the dim that is summed over. Blocks of at most so many (`blocks`) columns and terms are packed into
+    scratch: the regions yield an element of the left side for an index of the loops and of the depth,
+    which comes last, and one of the right side. The left side does not depend on the column, nor the right one
+    on the row. `along_depth` says of a side that vectors run along the depth while it is packed; else they
+    run along its rows or columns.
+
+    The sums lie in a result, where the map says: from zero, or, with `onto`, from what it holds. With
+    `until N`, row `i` has the first `i + N` terms only; others are zero. `finish` computes what is
+    stored in their place: of a block when its last terms are summed, so that it may load the sum at its own index; or,
+    with `by_rows`, when all columns are there, so that it may load any of its row. `lanes` is the loop
+    that runs in vectors there. Every element is its start and then one multiply-add for each term in order, whatever the blocks.
+
+    - `ragged_matmul_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
+      iterations, and one depth.
+    - `ragged_matmul_c2`: a block has 1 to 512 columns and 1 to 256 terms.
+    - `ragged_matmul_c3`: the result is of `f32`, and the map leads to an element for each index of the loops.
+    - `ragged_matmul_c4`: the regions yield an `f32` each.
+    - `ragged_matmul_c5`: what finishes loads sums of its own index, or with `by_rows` of its own row.
+
+    ```mlir
+    ragged.matmul over [@n, @m] depth [28] blocks [512, 28] into %r (d0, d1) -> (d0, d1)
+        : memref<?x?x?xf32> left along_depth {
+      %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x28xf32>
+      ragged.yield %a : f32
+    } right along_depth {
+      %b = ragged.load %y (d0, d1, d2) -> (d1, d2) : memref<?x?x28xf32>
+      ragged.yield %b : f32
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
+                       DenseI64ArrayAttr:$depth, OptionalAttr<FlatSymbolRefArrayAttr>:$depth_dims,
+                       DenseI64ArrayAttr:$blocks, Ragged_RowMemory:$memory, AffineMapAttr:$address,
+                       UnitAttr:$onto, OptionalAttr<I64Attr>:$until, UnitAttr:$left_along_depth,
+                       UnitAttr:$right_along_depth, UnitAttr:$by_rows, OptionalAttr<I64Attr>:$lanes);
+  let regions = (region SizedRegion<1>:$left, SizedRegion<1>:$right, AnyRegion:$finish);
+  let assemblyFormat = [{
+    `over` custom<Extents>($over, $dims) `depth` custom<Extents>($depth, $depth_dims) `blocks` $blocks
+    (`onto` $onto^)? `into` $memory custom<Rule>($address) (`until` $until^)? (`lanes` $lanes^)?
+    attr-dict `:` type($memory) `left` (`along_depth` $left_along_depth^)? $left
+    `right` (`along_depth` $right_along_depth^)? $right (`by_rows` $by_rows^)? (`finish` $finish^)?
+  }];
+}
+
+def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
+  let summary = "a softmax of a product's rows, times values";
+  let description = [{
+    Row by row, the sum over `keys` of values weighted by the softmax of scores, which are made of a product of
+    `depth` terms. The last two loops are rows and columns of the result, those before them count
+    matrices. Blocks of keys are taken one after another: their scores are computed and never stored, and what
+    was summed with an earlier maximum is rescaled when a block raises it (Milakov and Gimelshein, 2018).
+
+    `left` and `right` yield an element of the product's sides for an index of the loops, the key and the
+    term; `scores` takes the product's element and yields what the softmax is of, for an index of the loops
+    and the key; `values` yields an element of what is weighted. `along_depth` says of a side that vectors
+    run along the terms while it is packed, or of the values along the keys. `finish` yields what is stored where the
+    map says; it takes memory that holds the sums of a block of rows, and `lanes` is its loop that runs in
+    vectors. With `until N masked S`, row `i` has other scores than `S` for the first `i + N` keys only, and
+    those behind are looked at only where they can have weight.
+
+    - `ragged_online_softmax_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
+      iterations, the last of 1 to 1024, and one dim of keys.
+    - `ragged_online_softmax_c2`: the depth is from 1 to 1024.
+    - `ragged_online_softmax_c3`: the map leads to an element for each index of the loops.
+    - `ragged_online_softmax_c4`: `scores` takes an `f32`, `finish` memory of the loops, and all but
+      `finish` yield an `f32`.
+    - `ragged_online_softmax_c5`: what finishes loads sums of its own row.
+    - `ragged_online_softmax_c6`: `until` comes with `masked`.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
+                       DenseI64ArrayAttr:$keys, OptionalAttr<FlatSymbolRefArrayAttr>:$key_dims,
+                       I64Attr:$depth, Ragged_RowMemory:$memory, AffineMapAttr:$address,
+                       OptionalAttr<I64Attr>:$until, OptionalAttr<F32Attr>:$masked,
+                       UnitAttr:$left_along_depth, UnitAttr:$right_along_depth,
+                       UnitAttr:$values_along_keys, OptionalAttr<I64Attr>:$lanes);
+  let regions = (region SizedRegion<1>:$left, SizedRegion<1>:$right, SizedRegion<1>:$scores,
+                        SizedRegion<1>:$values, SizedRegion<1>:$finish);
+  let assemblyFormat = [{
+    `over` custom<Extents>($over, $dims) `keys` custom<Extents>($keys, $key_dims) `depth` $depth
+    `into` $memory custom<Rule>($address) (`until` $until^ `masked` $masked)? (`lanes` $lanes^)?
+    attr-dict `:` type($memory) `left` (`along_depth` $left_along_depth^)? $left
+    `right` (`along_depth` $right_along_depth^)? $right `scores` $scores
+    `values` (`along_keys` $values_along_keys^)? $values `finish` $finish
+  }];
+}
+
 #endif // COHORT_RAGGED_KERNEL_OPS_TD

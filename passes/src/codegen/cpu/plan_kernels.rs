@@ -42,7 +42,7 @@
 //! call stay as they are, for `lower-kernels`. Limits: elements are `f32`, `i32` or `i1`; only the batch
 //! dim is dynamic; slices have static bounds.
 
-pub(super) mod calls;
+mod calls;
 mod declare;
 mod plan;
 pub(crate) mod repetition;
@@ -84,7 +84,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let records = records_of(module);
     for kernel in top_level(module) {
         let is_over_calls = is_over_calls(kernel);
-        if name_of(kernel) != "cfb.kernel" || is_over_calls && !calls::covers(kernel)? {
+        if name_of(kernel) != "cfb.kernel" {
             continue;
         }
         for (name, scalars) in variants(context, kernel, &records)? {

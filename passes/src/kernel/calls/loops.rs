@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{Division, Extent, Padding};
+use cohort_abi::manifest::{Division, Elem, Extent, Padding};
 use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
 use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
 use super::read::{length_names, size_of};
-use super::stages::{Calls, Nest};
+use super::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
 use crate::kernel::loop_level::{Memory, OperandKind, to_linears};
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::graph::Linear;
@@ -23,7 +23,7 @@ use crate::support::ir::{ValueKey, blocks_of, integer_attribute, integers, key, 
 /// A kernel of calls. The results of its graph are the memory of the results.
 pub struct Kernel<'c> {
     pub graph: Graph<'c>,
-    pub nests: Vec<Nest>,
+    pub stages: Vec<Stage>,
     pub calls: Calls,
 }
 
@@ -41,7 +41,7 @@ pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
                 })?,
                 ..Graph::default()
             },
-            nests: vec![],
+            stages: vec![],
             calls: Calls::default(),
         },
         lengths,
@@ -144,7 +144,7 @@ impl<'c> Reader<'c> {
         &mut self,
         kind: Kind<'c>,
         shape: Vec<Size>,
-        elem: cohort_abi::manifest::Elem,
+        elem: Elem,
         op: OperationRef<'c, 'c>,
     ) -> NodeId {
         self.kernel.graph.add(Node {
@@ -184,8 +184,12 @@ impl<'c> Reader<'c> {
             padding,
         };
         for stage in blocks_of(op).into_iter().flat_map(operations_of) {
-            let nest = self.nest(stage)?;
-            self.kernel.nests.push(nest);
+            let stage = match name_of(stage).as_str() {
+                "ragged.matmul" => Stage::Matmul(self.matmul(stage)?),
+                "ragged.online_softmax" => Stage::Online(self.online(stage)?),
+                _ => Stage::Nest(self.nest(stage)?),
+            };
+            self.kernel.stages.push(stage);
         }
         Ok(())
     }
@@ -208,13 +212,9 @@ impl<'c> Reader<'c> {
 
     fn nest(&mut self, stage: OperationRef<'c, 'c>) -> Result<Nest, Failed> {
         let expected = || error(stage, "expected a nest with one store");
-        let over = self.sizes(stage, &integers(stage, "over"), "dims")?;
-        let mut region = Region {
-            known: HashMap::new(),
-            sizes: over.clone(),
-            around: (0..over.len()).collect(),
-        };
-        let block = blocks_of(stage).first().copied().ok_or_else(expected)?;
+        let over = self.over(stage, "over", "dims")?;
+        let mut region = Region::new(&over);
+        let block = block_of(stage, 0)?;
         self.region(&mut region, block)?;
         let store = operations_of(block).into_iter();
         let store = store.filter(|op| name_of(*op) == "ragged.store").last();
@@ -222,18 +222,140 @@ impl<'c> Reader<'c> {
         let [value, memory] = operands_of(store)[..] else {
             return Err(expected());
         };
+        let (value, at) = region.value(value, stage)?.read();
+        let store = Store {
+            value,
+            at,
+            lanes: lanes_of(stage),
+            result: self.result(memory, stage)?,
+            to: region.index(store)?,
+        };
+        Ok(Nest { over, store })
+    }
+
+    fn matmul(&mut self, stage: OperationRef<'c, 'c>) -> Result<Matmul, Failed> {
+        let over = self.over(stage, "over", "dims")?;
+        let depth = self.over(stage, "depth", "depth_dims")?;
+        let blocks = integers(stage, "blocks").try_into();
+        let blocks = blocks.map_err(|_| error(stage, "expected two sizes of blocks"))?;
+        let result = self.result(operands_of(stage)[0], stage)?;
+        let around = [&over[..], &depth[..]].concat();
+        let to = Region::new(&over).index(stage)?;
+        let finish = match blocks_of(stage).len() {
+            2 => None,
+            _ => Some(self.yielded(stage, 2, &over, &[])?),
+        };
+        Ok(Matmul {
+            depth: depth[0],
+            blocks,
+            left: self.side(stage, 0, &around, "left_along_depth")?,
+            right: self.side(stage, 1, &around, "right_along_depth")?,
+            onto: stage.attribute("onto").is_ok(),
+            result,
+            until: integer_attribute(stage, "until"),
+            finish: finish.map(|(value, at)| Store {
+                value,
+                at,
+                lanes: lanes_of(stage),
+                result,
+                to: to.clone(),
+            }),
+            by_rows: stage.attribute("by_rows").is_ok(),
+            to,
+            over,
+        })
+    }
+
+    fn online(&mut self, stage: OperationRef<'c, 'c>) -> Result<OnlineSoftmax, Failed> {
+        let over = self.over(stage, "over", "dims")?;
+        let keys = self.over(stage, "keys", "key_dims")?;
+        let depth = integer_attribute(stage, "depth");
+        let depth = depth.ok_or_else(|| error(stage, "expected a number `depth`"))?;
+        let of_keys = [&over[..], &keys[..]].concat();
+        let of_terms = [&of_keys[..], &[Size::Known(depth)]].concat();
+        // The first product's elements lie by key, the sums by row and column.
+        let row = self.node(Kind::Operand, keys.clone(), Elem::F32, stage);
+        let region = Region::new(&of_keys);
+        let product = self.access(&region, row, vec![Index::var(over.len())], stage);
+        let scores = self.yielded(stage, 2, &of_keys, &[product])?;
+        let sums = self.node(Kind::Operand, over.clone(), Elem::F32, stage);
+        if let Some(argument) = arguments_of(block_of(stage, 4)?).first() {
+            self.memory.insert(key(*argument), sums);
+        }
+        let (value, at) = self.yielded(stage, 4, &over, &[])?;
+        let masked = stage.attribute("masked").ok().and_then(bits_of);
+        let until = integer_attribute(stage, "until").zip(masked);
+        Ok(OnlineSoftmax {
+            keys: keys[0],
+            depth,
+            left: self.side(stage, 0, &of_terms, "left_along_depth")?,
+            right: self.side(stage, 1, &of_terms, "right_along_depth")?,
+            scores,
+            product: row,
+            values: self.side(stage, 3, &of_keys, "values_along_keys")?,
+            until: until.map(|(until, (masked, _))| (until, masked[0])),
+            finish: Store {
+                value,
+                at,
+                lanes: lanes_of(stage),
+                result: self.result(operands_of(stage)[0], stage)?,
+                to: Region::new(&over).index(stage)?,
+            },
+            sums,
+            over,
+        })
+    }
+
+    fn side(
+        &mut self,
+        stage: OperationRef<'c, 'c>,
+        number: usize,
+        over: &[Size],
+        along: &str,
+    ) -> Result<Side, Failed> {
+        let (value, at) = self.yielded(stage, number, over, &[])?;
+        Ok(Side {
+            value,
+            at,
+            along_depth: stage.attribute(along).is_ok(),
+        })
+    }
+
+    /// What a region of a stage yields, whose arguments are such values.
+    fn yielded(
+        &mut self,
+        stage: OperationRef<'c, 'c>,
+        number: usize,
+        over: &[Size],
+        arguments: &[Value],
+    ) -> Result<(NodeId, Vec<Index>), Failed> {
+        let block = block_of(stage, number)?;
+        let mut region = Region::new(over);
+        for (argument, value) in arguments_of(block).into_iter().zip(arguments) {
+            region.known.insert(key(argument), value.clone());
+        }
+        self.region(&mut region, block)?;
+        let end = operations_of(block).pop();
+        let value = end.and_then(|end| operands_of(end).first().copied());
+        let value = value.ok_or_else(|| error(stage, "expected regions that yield"))?;
+        Ok(region.value(value, stage)?.read())
+    }
+
+    fn over(
+        &self,
+        stage: OperationRef<'c, 'c>,
+        sizes: &str,
+        names: &str,
+    ) -> Result<Vec<Size>, Failed> {
+        self.sizes(stage, &integers(stage, sizes), names)
+    }
+
+    /// The number of the result that is memory.
+    fn result(&self, memory: Val<'c>, stage: OperationRef<'c, 'c>) -> Result<usize, Failed> {
         let memory = self.memory.get(&key(memory));
         let mut results = self.kernel.graph.results.iter();
         let result = results.position(|result| Some(result) == memory);
-        let value = region.value(value, stage)?;
-        Ok(Nest {
-            over,
-            lanes: integer_attribute(stage, "lanes").map(|lanes| lanes as usize),
-            at: value.dims.iter().map(|dim| Index::var(*dim)).collect(),
-            value: value.node,
-            result: result.ok_or_else(expected)?,
-            store: region.index(store)?,
-        })
+        result.ok_or_else(|| error(stage, "expected a result of the kernel"))
     }
 
     /// Reads the values of a region.
@@ -302,7 +424,7 @@ impl<'c> Reader<'c> {
         region.sizes.extend(over);
         let around = region.around.len();
         region.around.extend(&folded);
-        let block = blocks_of(op).first().copied().ok_or_else(expected)?;
+        let block = block_of(op, 0)?;
         let combiner = operations_of(block).into_iter().rev().nth(1);
         let combiner = combiner.ok_or_else(expected)?;
         let argument = Value {
@@ -383,7 +505,33 @@ impl<'c> Reader<'c> {
     }
 }
 
+fn block_of<'c>(stage: OperationRef<'c, 'c>, number: usize) -> Result<BlockRef<'c, 'c>, Failed> {
+    let block = blocks_of(stage).get(number).copied();
+    block.ok_or_else(|| error(stage, "expected a stage with its regions"))
+}
+
+fn lanes_of(stage: OperationRef<'_, '_>) -> Option<usize> {
+    integer_attribute(stage, "lanes").map(|lanes| lanes as usize)
+}
+
+impl Value {
+    /// The node, and the loops where it is read.
+    fn read(&self) -> (NodeId, Vec<Index>) {
+        let at = self.dims.iter().map(|dim| Index::var(*dim));
+        (self.node, at.collect())
+    }
+}
+
 impl Region {
+    /// Of a stage's loops.
+    fn new(over: &[Size]) -> Region {
+        Region {
+            known: HashMap::new(),
+            sizes: over.to_vec(),
+            around: (0..over.len()).collect(),
+        }
+    }
+
     fn value<'c>(&self, value: Val<'c>, op: OperationRef<'c, 'c>) -> Result<Value, Failed> {
         let value = self.known.get(&key(value)).cloned();
         value.ok_or_else(|| error(op, "expected a value of the stage"))

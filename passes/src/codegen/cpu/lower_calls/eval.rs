@@ -79,18 +79,13 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// A variable of a value that is known here.
-    pub fn variable(&mut self, value: Val<'c>, below: Option<i64>) -> Var {
-        self.variables.add(Some(value), below)
+    pub fn variable(&mut self, value: Val<'c>) -> Var {
+        self.variables.add(Some(value), None)
     }
 
     /// Gives a variable another value, where nothing is known of it yet.
     pub fn set(&mut self, var: Var, value: Val<'c>) {
         self.variables.set(var, value);
-    }
-
-    /// What a variable's values are below, if that is known.
-    pub fn below(&self, var: Var) -> Option<i64> {
-        self.variables.below(var)
     }
 
     pub fn value_of(&self, var: Var) -> Option<Val<'c>> {

@@ -1,16 +1,23 @@
 //! Plans a kernel whose unit is the call: declares the memory that it touches, and writes each part of its
-//! results as a nest of loops over the dims of a call.
+//! results as the first of these that fits:
+//!
+//! * a softmax-like chain between two products, where `online-folds` has asked for it ([`online`]);
+//! * a product and anything elementwise behind it ([`matmul`]);
+//! * a nest of loops over the dims of a call, with folds where their index is known.
 
+mod division;
+mod matmul;
+mod online;
 mod scalars;
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::Extent;
-use cohort_dialects::builder::{Builder, Val, region_with_block};
+use cohort_abi::manifest::{Elem, Extent};
+use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef,
+        Attribute, OperationRef, Region, Type,
         attribute::{
             ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute,
             StringAttribute,
@@ -21,26 +28,39 @@ use melior::{
 };
 
 use super::kept_attributes;
-use crate::codegen::cpu::lower_calls;
-use crate::codegen::emit::Emitter;
-use crate::kernel::calls::graph::{Form, Graph, Kind, NodeId, Size, Var};
+use crate::codegen::emit::{Emitter, Width};
+use crate::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Size, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
-use crate::kernel::calls::parts::{index_of, sizes_of};
-use crate::kernel::calls::stages::{Calls, Nest};
-use crate::kernel::calls::{HOISTED, SPLIT, parts, read};
+use crate::kernel::calls::parts::{Window, index_of, sizes_of};
+use crate::kernel::calls::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
+use crate::kernel::calls::{HOISTED, SPLIT, padding, parts, read};
 use crate::kernel::loop_level::{KERNEL, Memory, OperandKind};
 use crate::kernel::rows::layout::LANES;
 use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::integer_attribute;
 use scalars::Scalars;
 
-/// Whether every part of a kernel's results is computed by loops, as the loop level can say.
-pub fn covers<'c>(kernel: OperationRef<'c, 'c>) -> Result<bool, Failed> {
-    let (graph, parts) = lower_calls::plan(kernel, &[])?;
-    let nests = parts.iter().all(|part| part.plan.is_none());
-    Ok(nests
-        && parts
-            .iter()
-            .all(|part| scalars::covers(&graph, graph.results[part.result], &part.windows)))
+/// How a part of a result is computed.
+enum Plan {
+    Loops,
+    Matmul(matmul::Plan),
+    Online(online::Plan),
+}
+
+type Part = parts::Part<Plan>;
+
+impl Plan {
+    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window]) -> Plan {
+        let online = online::plan(graph, node, windows).map(Plan::Online);
+        let plan = online.or_else(|| matmul::plan(graph, node, windows).map(Plan::Matmul));
+        plan.unwrap_or(Plan::Loops)
+    }
+}
+
+/// A node that lies in memory, and what is added to its index there.
+struct Shifted {
+    node: NodeId,
+    by: Vec<i64>,
 }
 
 /// Adds the kernel at the loop level before the one at level 2.
@@ -50,8 +70,8 @@ pub fn plan<'c>(
     name: &str,
     scalars: &[bool],
 ) -> Outcome {
-    let (graph, parts) = lower_calls::plan(kernel, scalars)?;
-    let work = lower_calls::calls(kernel, &graph, &parts)?;
+    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
+    let calls = calls(kernel, &graph, &parts)?;
     let before = Builder::before(context, kernel)
         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
     let (region, block) = region_with_block(&[], kernel.location());
@@ -67,11 +87,11 @@ pub fn plan<'c>(
         e: writer.e.within(stages),
         ..writer
     };
+    let memory = Declared { memory, results };
     for part in &parts {
-        let nest = nest_of(&graph, part);
-        within.nest(&nest, &memory, results[nest.result]);
+        within.part(part, &memory);
     }
-    let attributes = writer.attributes_of_calls(kernel, &work);
+    let attributes = writer.attributes_of_calls(&calls);
     writer
         .e
         .b
@@ -89,22 +109,51 @@ pub fn plan<'c>(
     Ok(())
 }
 
+/// How the calls of a kernel are computed and counted.
+fn calls<'c>(
+    kernel: OperationRef<'c, 'c>,
+    graph: &Graph<'c>,
+    parts: &[Part],
+) -> Result<Calls, Failed> {
+    let split = kernel.attribute(SPLIT).ok();
+    if split.is_some() && integer_attribute(kernel, SPLIT) != Some(LANES) {
+        let message = format!("not supported yet: loops split at other than {LANES}");
+        return Err(error(kernel, &message));
+    }
+    let flops = division::flops(graph);
+    Ok(Calls {
+        split: split.is_some(),
+        hoisted: kernel.attribute(HOISTED).is_ok(),
+        division: division::of(graph, parts, &flops),
+        flops: flops.into_iter().map(|(_, flops)| flops).collect(),
+        padding: padding::of(kernel)?,
+    })
+}
+
 /// The nest that computes a part of a result, with vectors where they are stored side by side.
-pub fn nest_of<Plan>(graph: &Graph<'_>, part: &parts::Part<Plan>) -> Nest {
-    let value = graph.results[part.result];
-    let over = sizes_of(&part.windows);
+fn nest_of(graph: &Graph<'_>, result: usize, windows: &[Window]) -> Nest {
+    let value = graph.results[result];
+    let over = sizes_of(windows);
     let known: Vec<_> = over.iter().map(|size| size.known()).collect();
-    let below = |var: Var| part.windows.get(var)?.size.known();
+    let below = |var: Var| windows.get(var)?.size.known();
     let layouts = Layouts::new(graph, HashMap::new());
     let of_result = dense(&graph.nodes[value].shape);
     Nest {
-        lanes: layouts.lanes_of_stores(value, &known, &of_result, &below),
         over,
-        value,
-        at: index_of(&part.windows),
-        result: part.result,
-        store: index_of(&part.windows),
+        store: Store {
+            lanes: layouts.lanes_of_stores(value, &known, &of_result, &below),
+            value,
+            at: index_of(windows),
+            result,
+            to: index_of(windows),
+        },
     }
+}
+
+/// The memory of each node, and of each result.
+struct Declared<'c> {
+    memory: HashMap<NodeId, Val<'c>>,
+    results: Vec<Val<'c>>,
 }
 
 struct Writer<'a, 'c> {
@@ -201,33 +250,181 @@ impl<'c> Writer<'_, 'c> {
             .value_with(name, &[], memory.to_type(self.e.b.context()), &attributes)
     }
 
-    fn nest(&self, nest: &Nest, memory: &HashMap<NodeId, Val<'c>>, result: Val<'c>) {
-        let (region, block) = region_with_block(&[], self.e.b.location);
+    fn part(&self, part: &Part, memory: &Declared<'c>) {
+        let (graph, windows) = (self.graph, &part.windows[..]);
+        match &part.plan {
+            Plan::Loops => self.nest(&nest_of(graph, part.result, windows), memory),
+            Plan::Matmul(plan) => {
+                for stage in plan.stages(graph, part.result, windows) {
+                    match stage {
+                        Stage::Nest(nest) => self.nest(&nest, memory),
+                        Stage::Matmul(matmul) => self.matmul(&matmul, plan.sums(windows), memory),
+                        Stage::Online(_) => {}
+                    }
+                }
+            }
+            Plan::Online(plan) => {
+                let product = plan.product(graph, windows.len());
+                let stage = plan.stage(graph, part.result, windows);
+                if let (Some(Stage::Online(online)), Some(product)) = (stage, product) {
+                    self.online(&online, product, plan.sums(), memory);
+                }
+            }
+        }
+    }
+
+    /// A region over loops that takes such values, and yields what `body` returns.
+    fn region(
+        &self,
+        memory: &Declared<'c>,
+        over: &[Size],
+        takes: &[Type<'c>],
+        body: impl FnOnce(&mut Scalars<'_, 'c>, &[Val<'c>]) -> Vec<Val<'c>>,
+    ) -> Region<'c> {
+        let (region, block) = region_with_block(takes, self.e.b.location);
         let inner = self.e.within(block);
-        let mut scalars = Scalars::new(self, inner, memory, &nest.over);
-        let value = scalars.value(nest.value, &nest.at);
-        let store = [("address", scalars.map(&nest.store, 0))];
-        inner
-            .b
-            .op("ragged.store", &[value, result], &[], &store, vec![]);
-        inner.b.op("ragged.yield", &[], &[], &[], vec![]);
+        let mut scalars = Scalars::new(self, inner, &memory.memory, over);
+        let yields = body(&mut scalars, &arguments_of(block));
+        inner.b.op("ragged.yield", &yields, &[], &[], vec![]);
+        region
+    }
+
+    fn side(&self, memory: &Declared<'c>, over: &[Size], side: &Side) -> Region<'c> {
+        self.region(memory, over, &[], |scalars, _| {
+            vec![scalars.value(side.value, &side.at)]
+        })
+    }
+
+    fn map(&self, index: &[Index], loops: usize) -> Attribute<'c> {
+        let vars: Vec<Var> = (0..loops).collect();
+        scalars::map(self.e.b.context(), index, &vars)
+    }
+
+    fn nest(&self, nest: &Nest, memory: &Declared<'c>) {
+        let store = &nest.store;
+        let to = ("address", self.map(&store.to, nest.over.len()));
+        let region = self.region(memory, &nest.over, &[], |scalars, _| {
+            let value = scalars.value(store.value, &store.at);
+            let operands = [value, memory.results[store.result]];
+            let b = scalars.outermost().b;
+            b.op("ragged.store", &operands, &[], &[to], vec![]);
+            vec![]
+        });
         let mut attributes = self.extents(&nest.over);
         attributes.push(("by", self.number(LANES)));
-        attributes.extend(nest.lanes.map(|lanes| ("lanes", self.number(lanes as i64))));
+        attributes.extend(
+            store
+                .lanes
+                .map(|lanes| ("lanes", self.number(lanes as i64))),
+        );
         self.e
             .b
             .op("ragged.nest", &[], &[], &attributes, vec![region]);
     }
 
-    fn attributes_of_calls(
+    /// What is set, of marks of a stage.
+    fn marks(&self, marks: &[(&'static str, bool)]) -> Vec<(&'static str, Attribute<'c>)> {
+        let unit = Attribute::unit(self.e.b.context());
+        let set = marks.iter().filter(|(_, set)| *set);
+        set.map(|(name, _)| (*name, unit)).collect()
+    }
+
+    fn matmul(&self, matmul: &Matmul, sums: Shifted, memory: &Declared<'c>) {
+        let result = memory.results[matmul.result];
+        let mut over = matmul.over.clone();
+        over.push(matmul.depth);
+        let left = self.side(memory, &over, &matmul.left);
+        let right = self.side(memory, &over, &matmul.right);
+        let finish = matmul.finish.as_ref().map(|finish| {
+            self.region(memory, &matmul.over, &[], |scalars, _| {
+                scalars.sums(sums, result);
+                vec![scalars.value(finish.value, &finish.at)]
+            })
+        });
+        let mut attributes = self.extents(&matmul.over);
+        attributes.push(("depth", self.numbers(&sizes(&[matmul.depth]))));
+        let names = self.names_of(&[matmul.depth]);
+        attributes.extend(names.map(|names| ("depth_dims", names)));
+        attributes.push(("blocks", self.numbers(&matmul.blocks)));
+        attributes.push(("address", self.map(&matmul.to, matmul.over.len())));
+        attributes.extend(matmul.until.map(|until| ("until", self.number(until))));
+        let lanes = matmul.finish.as_ref().and_then(|finish| finish.lanes);
+        attributes.extend(lanes.map(|lanes| ("lanes", self.number(lanes as i64))));
+        attributes.extend(self.marks(&[
+            ("onto", matmul.onto),
+            ("left_along_depth", matmul.left.along_depth),
+            ("right_along_depth", matmul.right.along_depth),
+            ("by_rows", matmul.by_rows),
+        ]));
+        let regions = vec![left, right, finish.unwrap_or_else(Region::new)];
+        self.e
+            .b
+            .op("ragged.matmul", &[result], &[], &attributes, regions);
+    }
+
+    fn online(
         &self,
-        kernel: OperationRef<'c, 'c>,
-        work: &Calls,
-    ) -> Vec<(&'static str, Attribute<'c>)> {
+        online: &OnlineSoftmax,
+        product: (NodeId, Vec<Index>),
+        sums: Shifted,
+        memory: &Declared<'c>,
+    ) {
+        let mut of_keys = online.over.clone();
+        of_keys.push(online.keys);
+        let mut of_terms = of_keys.clone();
+        of_terms.push(Size::Known(online.depth));
+        let left = self.side(memory, &of_terms, &online.left);
+        let right = self.side(memory, &of_terms, &online.right);
+        let element = self.e.elem_type(Elem::F32, Width::Scalar);
+        let scores = self.region(memory, &of_keys, &[element], |scalars, product_of| {
+            scalars.know(product, product_of[0]);
+            vec![scalars.value(online.scores.0, &online.scores.1)]
+        });
+        let values = self.side(memory, &of_keys, &online.values);
+        let of_sums = Memory {
+            rows: true,
+            shape: sizes(&online.over),
+            elem: Elem::F32,
+        };
+        let of_sums = of_sums.to_type(self.e.b.context());
+        let finish = self.region(memory, &online.over, &[of_sums], |scalars, memory_of| {
+            scalars.sums(sums, memory_of[0]);
+            vec![scalars.value(online.finish.value, &online.finish.at)]
+        });
+        let mut attributes = self.extents(&online.over);
+        attributes.push(("keys", self.numbers(&sizes(&[online.keys]))));
+        let names = self.names_of(&[online.keys]);
+        attributes.extend(names.map(|names| ("key_dims", names)));
+        attributes.push(("depth", self.number(online.depth)));
+        attributes.push(("address", self.map(&online.finish.to, online.over.len())));
+        if let Some((until, masked)) = online.until {
+            let bits = self.e.b.attr(&format!("0x{masked:08X} : f32"));
+            attributes.extend([("until", self.number(until)), ("masked", bits)]);
+        }
+        let lanes = online.finish.lanes;
+        attributes.extend(lanes.map(|lanes| ("lanes", self.number(lanes as i64))));
+        attributes.extend(self.marks(&[
+            ("left_along_depth", online.left.along_depth),
+            ("right_along_depth", online.right.along_depth),
+            ("values_along_keys", online.values.along_depth),
+        ]));
+        let regions = vec![left, right, scores, values, finish];
+        let result = memory.results[online.finish.result];
+        self.e.b.op(
+            "ragged.online_softmax",
+            &[result],
+            &[],
+            &attributes,
+            regions,
+        );
+    }
+
+    fn attributes_of_calls(&self, work: &Calls) -> Vec<(&'static str, Attribute<'c>)> {
         let context = self.e.b.context();
-        let mut attributes = vec![];
-        attributes.extend(kernel.attribute(SPLIT).map(|split| ("split", split)));
-        attributes.extend(kernel.attribute(HOISTED).map(|unit| ("hoisted", unit)));
+        let mut attributes = self.marks(&[("hoisted", work.hoisted)]);
+        if work.split {
+            attributes.push(("split", self.number(LANES)));
+        }
         if let Some(division) = &work.division {
             attributes.push(("pieces", self.number(division.tile as i64)));
             attributes.push(("shared", self.number(division.shared as i64)));

@@ -5,7 +5,7 @@ use cohort_dialects::builder::Val;
 use super::super::graph::{Index, Size, Var};
 use super::{Call, Lanes, Memory};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::stages::Nest;
+use crate::kernel::calls::stages::Store;
 use crate::kernel::rows::layout::LANES;
 
 /// A range of a dim at run time: `count` entries from `first` on.
@@ -15,8 +15,6 @@ pub struct Range<'c> {
     pub count: Val<'c>,
     /// `count`, if it is known.
     pub known: Option<i64>,
-    /// What all entries are below, if it is known.
-    pub below: Option<i64>,
 }
 
 impl<'c> Range<'c> {
@@ -77,7 +75,6 @@ impl<'c> Call<'_, 'c> {
                 first: None,
                 count: self.size(e, *size),
                 known: size.known(),
-                below: size.known(),
             })
             .collect();
         if let (Some([from, to]), Some(range)) = (self.piece, ranges.first_mut()) {
@@ -91,40 +88,40 @@ impl<'c> Call<'_, 'c> {
     pub fn store_all(
         &mut self,
         e: &Emitter<'c>,
-        nest: &Nest,
+        store: &Store,
         ranges: &[Range<'c>],
         memory: &Memory<'c>,
     ) {
         let vars: Vec<Var> = ranges
             .iter()
-            .map(|range| self.variables.add(None, range.below))
+            .map(|_| self.variables.add(None, None))
             .collect();
         let of_vars: Vec<Index> = vars.iter().map(|var| Index::var(*var)).collect();
-        let [at, store] = [&nest.at, &nest.store]
+        let [at, to] = [&store.at, &store.to]
             .map(|index| index.iter().map(|index| index.at(&of_vars)).collect());
         let stores = Stores {
-            nest,
+            store,
             ranges,
             memory,
             vars,
             at,
-            store,
+            to,
         };
-        self.prepare(e, nest.value, &stores.at, Lanes::default(), &stores.vars);
+        self.prepare(e, store.value, &stores.at, Lanes::default(), &stores.vars);
         self.store_loops(e, &stores, 0);
     }
 
     fn store_loops(&mut self, e: &Emitter<'c>, stores: &Stores<'_, 'c>, dim: usize) {
-        let node = stores.nest.value;
+        let node = stores.store.value;
         let elem = self.graph.nodes[node].elem;
         let Some(range) = stores.ranges.get(dim) else {
             let value = self.value(e, node, &stores.at, Lanes::default());
-            let address = self.address(e, stores.memory, &stores.store);
+            let address = self.address(e, stores.memory, &stores.to);
             e.store_elem(value, address, elem, Width::Scalar, None);
             return;
         };
         let var = stores.vars[dim];
-        if stores.nest.lanes != Some(dim) {
+        if stores.store.lanes != Some(dim) {
             e.for_loop(e.int(0), range.count, 1, &[], |e, value, _| {
                 self.scope(|call| {
                     let position = range.first.map_or(value, |first| e.add(first, value));
@@ -154,7 +151,7 @@ impl<'c> Call<'_, 'c> {
                         mask,
                     };
                     let value = call.value(e, node, &stores.at, lanes);
-                    let address = call.address(e, stores.memory, &stores.store);
+                    let address = call.address(e, stores.memory, &stores.to);
                     e.store_elem(value, address, elem, Width::Vector, mask);
                 });
                 vec![]
@@ -163,12 +160,12 @@ impl<'c> Call<'_, 'c> {
     }
 }
 
-/// A nest with the variables of its loops.
+/// What is stored, with the variables of the loops.
 struct Stores<'a, 'c> {
-    nest: &'a Nest,
+    store: &'a Store,
     ranges: &'a [Range<'c>],
     memory: &'a Memory<'c>,
     vars: Vec<Var>,
     at: Vec<Index>,
-    store: Vec<Index>,
+    to: Vec<Index>,
 }

@@ -1,15 +1,15 @@
 //! Writes a value of a call as a region of scalars: each is written once, in the outermost region that has
 //! the loops which its index depends on. What only selects vanishes into the maps of loads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use melior::Context;
 use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike};
 
-use super::Writer;
+use super::{Shifted, Writer};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
-use crate::kernel::calls::parts::{Window, index_of};
+use crate::kernel::calls::graph::{Index, Kind, NodeId, Size, Var, part_of};
 
 pub struct Scalars<'s, 'c> {
     writer: &'s Writer<'s, 'c>,
@@ -18,6 +18,8 @@ pub struct Scalars<'s, 'c> {
     sizes: Vec<Size>,
     scopes: Vec<Scope<'c>>,
     known: HashMap<(NodeId, Vec<Index>), Val<'c>>,
+    /// A node that other stages have computed, and its memory.
+    sums: Option<(Shifted, Val<'c>)>,
 }
 
 /// A region that is being written, with the variables of its loops.
@@ -41,7 +43,22 @@ impl<'s, 'c> Scalars<'s, 'c> {
             sizes: over.to_vec(),
             scopes: vec![Scope { e, vars }],
             known: HashMap::new(),
+            sums: None,
         }
+    }
+
+    pub fn outermost(&self) -> &Emitter<'c> {
+        &self.scopes[0].e
+    }
+
+    /// Loads a node from memory.
+    pub fn sums(&mut self, sums: Shifted, memory: Val<'c>) {
+        self.sums = Some((sums, memory));
+    }
+
+    /// Takes a value for a node at an index.
+    pub fn know(&mut self, node: (NodeId, Vec<Index>), value: Val<'c>) {
+        self.known.insert(node, value);
     }
 
     /// A node at an index.
@@ -70,6 +87,13 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let of_node = &graph.nodes[node];
         let e = self.scopes[scope].e;
         let element = e.elem_type(of_node.elem, Width::Scalar);
+        let sums = self.sums.as_ref().filter(|(sums, _)| sums.node == node);
+        if let Some((sums, memory)) = sums {
+            let by = at.iter().zip(&sums.by);
+            let by = by.map(|(index, by)| index.clone().plus(&Index::constant(*by)));
+            let address = [("address", self.map(&by.collect::<Vec<_>>(), scope))];
+            return e.b.value_with("ragged.load", &[*memory], element, &address);
+        }
         match &of_node.kind {
             Kind::Splat(bits) => e.bits(*bits, of_node.elem, Width::Scalar),
             Kind::Iota(dim) => {
@@ -138,26 +162,30 @@ impl<'s, 'c> Scalars<'s, 'c> {
     }
 
     /// A map from the loops of a scope to these indices.
-    pub fn map(&self, at: &[Index], scope: usize) -> Attribute<'c> {
-        let context = self.writer.e.b.context();
-        let vars: Vec<Var> = self.scopes[..=scope]
-            .iter()
+    fn map(&self, at: &[Index], scope: usize) -> Attribute<'c> {
+        let scopes = self.scopes[..=scope].iter();
+        let vars: Vec<Var> = scopes
             .flat_map(|scope| scope.vars.iter().copied())
             .collect();
-        let expressions = at.iter().map(|index| {
-            let terms = index.terms.iter().filter_map(|(var, coefficient)| {
-                let dim = vars.iter().position(|other| other == var)?;
-                Some(AffineExpr::dim(context, dim) * AffineExpr::constant(context, *coefficient))
-            });
-            let constant = AffineExpr::constant(context, index.constant);
-            let sum = terms.reduce(|sum, term| sum + term);
-            sum.map_or(constant, |sum| sum + constant)
-        });
-        let expressions: Vec<_> = expressions.collect();
-        let map = AffineMap::new(context, vars.len(), 0, &expressions);
-        // SAFETY: the map is of this context.
-        unsafe { Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(map.to_raw())) }
+        map(self.writer.e.b.context(), at, &vars)
     }
+}
+
+/// A map from variables to indices.
+pub fn map<'c>(context: &'c Context, at: &[Index], vars: &[Var]) -> Attribute<'c> {
+    let expressions = at.iter().map(|index| {
+        let terms = index.terms.iter().filter_map(|(var, coefficient)| {
+            let dim = vars.iter().position(|other| other == var)?;
+            Some(AffineExpr::dim(context, dim) * AffineExpr::constant(context, *coefficient))
+        });
+        let constant = AffineExpr::constant(context, index.constant);
+        let sum = terms.reduce(|sum, term| sum + term);
+        sum.map_or(constant, |sum| sum + constant)
+    });
+    let expressions: Vec<_> = expressions.collect();
+    let map = AffineMap::new(context, vars.len(), 0, &expressions);
+    // SAFETY: the map is of this context.
+    unsafe { Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(map.to_raw())) }
 }
 
 /// The index of a fold's domain, whose folded dims are variables from `first` on.
@@ -168,56 +196,4 @@ fn domain(rank: usize, dims: &[usize], at: &[Index], first: Var) -> Vec<Index> {
         None => kept.next().cloned().unwrap_or_default(),
     });
     index.collect()
-}
-
-/// Whether every index of a call's memory stays within it for reasons that the text shows: a dim as long as
-/// a length is read by a loop of that length, every other within its known size.
-pub fn covers(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> bool {
-    let mut sizes: Vec<Size> = windows.iter().map(|window| window.size).collect();
-    let mut seen = HashSet::new();
-    let mut stack = vec![(root, index_of(windows))];
-    if !fits(&graph.nodes[root].shape, &stack[0].1, &sizes) {
-        return false;
-    }
-    while let Some((node, at)) = stack.pop() {
-        let (node, at) = graph.resolve(node, &at);
-        if !seen.insert((node, at.clone())) {
-            continue;
-        }
-        match &graph.nodes[node].kind {
-            Kind::Pointwise { inputs, .. } => {
-                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
-            }
-            Kind::Concat { inputs, dim } => {
-                let below = |var: Var| sizes[var].known();
-                stack.extend(part_of(graph, inputs, *dim, &at, below));
-            }
-            Kind::Reduce {
-                input, dims, init, ..
-            } => {
-                let shape = &graph.nodes[*input].shape;
-                let first = sizes.len();
-                sizes.extend(dims.iter().map(|dim| shape[*dim]));
-                stack.push((*input, domain(shape.len(), dims, &at, first)));
-                stack.push((*init, at));
-            }
-            Kind::Operand | Kind::Param(_) | Kind::Dense(_) => {
-                if !fits(&graph.nodes[node].shape, &at, &sizes) {
-                    return false;
-                }
-            }
-            _ => {}
-        }
-    }
-    true
-}
-
-fn fits(shape: &[Size], at: &[Index], sizes: &[Size]) -> bool {
-    shape.iter().zip(at).all(|(size, index)| match size {
-        Size::Length(_) => match index.terms[..] {
-            [(var, 1)] => index.constant == 0 && sizes[var] == *size,
-            _ => false,
-        },
-        Size::Known(_) => (index.terms.iter()).all(|(var, _)| sizes[*var].known().is_some()),
-    })
 }
