@@ -191,6 +191,13 @@ LogicalResult CallsOp::verify() {
   for (int64_t number : getRising().value_or(ArrayRef<int64_t>()))
     if (number < 0 || number >= static_cast<int64_t>(flops.size()))
       return emitOpError() << "ragged_calls_c3: there is no product " << number;
+  for (Attribute equal : getEqual().value_or(ArrayAttr::get(getContext(), {}))) {
+    auto pair = dyn_cast<ArrayAttr>(equal);
+    auto number = pair && pair.size() == 2 ? dyn_cast<IntegerAttr>(pair[1]) : IntegerAttr();
+    if (!number || number.getInt() < 1 || !lengths || !llvm::is_contained(lengths, pair[0]))
+      return emitOpError() << "ragged_calls_c6: expected a length of the kernel and a number of at least one, but got "
+                           << equal;
+  }
   if (auto padding = getPadding())
     if (padding->size() != 2 || llvm::any_of(*padding, [](int64_t by) { return by < 1 || by > maxPad; }))
       return emitOpError() << "ragged_calls_c4: expected two numbers of at least one";
@@ -371,10 +378,24 @@ static SmallVector<Extent> dimsOf(Value memory) {
   return dims;
 }
 
+/// Lengths that are a number in every call are known.
+static void takeEqual(Operation *operation, SmallVectorImpl<Extent> &extents) {
+  auto calls = operation->getParentOfType<CallsOp>();
+  if (!calls || !calls.getEqual())
+    return;
+  for (Extent &extent : extents)
+    for (Attribute equal : *calls.getEqual())
+      if (auto pair = dyn_cast<ArrayAttr>(equal); pair && pair.size() == 2 && extent.name == pair[0])
+        if (auto number = dyn_cast<IntegerAttr>(pair[1]))
+          extent = {number.getInt(), Attribute()};
+}
+
 /// That a map of these loops leads to an element of a call's memory, an index a dim.
 static LogicalResult verifyIndexOf(Operation *operation, StringRef isLinear, StringRef isInside, AffineMap map,
-                                   Value memory, ArrayRef<Extent> loops) {
+                                   Value memory, SmallVector<Extent> loops) {
   SmallVector<Extent> dims = dimsOf(memory);
+  takeEqual(operation, loops);
+  takeEqual(operation, dims);
   for (auto [number, dim] : llvm::enumerate(dims)) {
     auto flat = linear(map, loops.size(), dims.size(), number);
     if (!flat)

@@ -306,7 +306,8 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
     multiple of this many rows, and costs besides what so many (`shared`) more rows would. `flops` are
     the operations of the products of a call, each the product of lengths and numbers; those that are
     `rising` grow with the row. `padding` says of what the rows of a call's results, and those of all
-    calls together, are multiples.
+    calls together, are multiples. `equal` names lengths that are a number in every call, which whoever calls
+    has seen to: along such a dim an index may be that of a loop of this number.
 
     - `ragged_calls_c1`: `split` is 16, the elements of a vector.
     - `ragged_calls_c2`: `pieces` are from 1 to 65536 rows of a call whose first dim is a length, and
@@ -314,6 +315,7 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
     - `ragged_calls_c3`: `flops` are lengths of the kernel and numbers, and `rising` numbers of them.
     - `ragged_calls_c4`: `padding` has two numbers of at least one.
     - `ragged_calls_c5`: the region has stages of a call only.
+    - `ragged_calls_c6`: `equal` are pairs of a length of the kernel and a number of at least one.
 
     ```mlir
     ragged.calls split 16 hoisted pieces 16 shared 0 {
@@ -328,11 +330,11 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
   let arguments = (ins OptionalAttr<I64Attr>:$split, UnitAttr:$hoisted, OptionalAttr<I64Attr>:$pieces,
                        OptionalAttr<I64Attr>:$shared, OptionalAttr<ArrayAttr>:$flops,
                        OptionalAttr<DenseI64ArrayAttr>:$rising,
-                       OptionalAttr<DenseI64ArrayAttr>:$padding);
+                       OptionalAttr<DenseI64ArrayAttr>:$padding, OptionalAttr<ArrayAttr>:$equal);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`split` $split^)? (`hoisted` $hoisted^)? (`pieces` $pieces^ `shared` $shared)? (`flops` $flops^)?
-    (`rising` $rising^)? (`padding` $padding^)? attr-dict-with-keyword $body
+    (`rising` $rising^)? (`padding` $padding^)? (`equal` $equal^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

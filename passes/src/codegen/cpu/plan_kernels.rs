@@ -1,4 +1,4 @@
-//! `plan-kernels`: row-wise kernels (level 2) to loops over memory (the loop level).
+//! `plan-kernels`: kernels (level 2) to loops over memory (the loop level).
 //!
 //! Each row-wise `cfb.kernel` becomes a `ragged.kernel`: the memory that it touches, the stages that run
 //! once a call, and those that run for every block of rows, in order.
@@ -36,11 +36,15 @@
 //! neighbours a fold has. A person can change it; `lower-kernels` obeys, and the verifier refuses what
 //! cannot be.
 //!
+//! A kernel whose unit is the call gets `ragged.calls` instead, with the stages of every call: loops over its
+//! dims, products on blocks that are packed into scratch, and softmax-like chains block by block of keys, where
+//! `online-folds` has asked for it. A part of a result that a concatenation cuts is a stage of its own.
+//!
 //! A kernel that is recorded in several ways, with host scalars or without, becomes one kernel each.
 //!
-//! Requires: level 2, `accumulate-products` for speed. Leaves: the loop level; kernels whose unit is the
-//! call stay as they are, for `lower-kernels`. Limits: elements are `f32`, `i32` or `i1`; only the batch
-//! dim is dynamic; slices have static bounds.
+//! Requires: level 2, `accumulate-products` for speed. Leaves: the loop level. Limits: elements are `f32`, `i32`
+//! or `i1`; dynamic dims are the batch dim and, where the unit is the call, the kernel's lengths; slices have
+//! static bounds.
 
 mod calls;
 mod declare;
@@ -75,7 +79,7 @@ use crate::support::ir::{blocks_of, erase, set_attribute, top_level};
 
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels",
-    summary: "Make row-wise kernels loops over memory (level 2 to the loop level)",
+    summary: "Make kernels loops over memory (level 2 to the loop level)",
     description: include_str!("plan_kernels.rs"),
     run,
 };

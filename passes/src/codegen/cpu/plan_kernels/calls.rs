@@ -91,7 +91,11 @@ pub fn plan<'c>(
     for part in &parts {
         within.part(part, &memory);
     }
-    let attributes = writer.attributes_of_calls(&calls);
+    let mut attributes = writer.attributes_of_calls(&calls);
+    let equal = parts
+        .iter()
+        .flat_map(|part| scalars::equal(&graph, graph.results[part.result], &part.windows));
+    attributes.extend(writer.equal(equal.collect()).map(|equal| ("equal", equal)));
     writer
         .e
         .b
@@ -443,6 +447,19 @@ impl<'c> Writer<'_, 'c> {
             attributes.push(("padding", self.numbers(&padding)));
         }
         attributes
+    }
+
+    /// Lengths that are a number in every call.
+    fn equal(&self, mut equal: Vec<(usize, i64)>) -> Option<Attribute<'c>> {
+        equal.sort_unstable();
+        equal.dedup();
+        let context = self.e.b.context();
+        let pairs = equal.iter().map(|(length, size)| {
+            let pair = [self.name(*length), self.number(*size)];
+            ArrayAttribute::new(context, &pair).into()
+        });
+        let pairs: Vec<_> = pairs.collect();
+        (!pairs.is_empty()).then(|| ArrayAttribute::new(context, &pairs).into())
     }
 
     /// The product of lengths and a number.

@@ -1,7 +1,7 @@
 //! Writes a value of a call as a region of scalars: each is written once, in the outermost region that has
 //! the loops which its index depends on. What only selects vanishes into the maps of loads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Val, arguments_of, region_with_block};
 use melior::Context;
@@ -9,7 +9,8 @@ use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike};
 
 use super::{Shifted, Writer};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::graph::{Index, Kind, NodeId, Size, Var, part_of};
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+use crate::kernel::calls::parts::{Window, index_of};
 
 pub struct Scalars<'s, 'c> {
     writer: &'s Writer<'s, 'c>,
@@ -20,6 +21,56 @@ pub struct Scalars<'s, 'c> {
     known: HashMap<(NodeId, Vec<Index>), Val<'c>>,
     /// A node that other stages have computed, and its memory.
     sums: Option<(Shifted, Val<'c>)>,
+}
+
+/// The lengths that are a number wherever a part of a result is computed: a dim as long as one is read by a
+/// loop of this number, or the other way around.
+pub fn equal(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Vec<(usize, i64)> {
+    let mut sizes: Vec<Size> = windows.iter().map(|window| window.size).collect();
+    let (mut seen, mut found) = (HashSet::new(), vec![]);
+    let mut stack = vec![(root, index_of(windows))];
+    let mut compare = |shape: &[Size], at: &[Index], sizes: &[Size]| {
+        for (size, index) in shape.iter().zip(at) {
+            let [(var, 1)] = index.terms[..] else {
+                continue;
+            };
+            match (*size, sizes[var]) {
+                (Size::Length(length), Size::Known(known))
+                | (Size::Known(known), Size::Length(length)) => found.push((length, known)),
+                _ => {}
+            }
+        }
+    };
+    compare(&graph.nodes[root].shape, &stack[0].1, &sizes);
+    while let Some((node, at)) = stack.pop() {
+        let (node, at) = graph.resolve(node, &at);
+        if !seen.insert((node, at.clone())) {
+            continue;
+        }
+        match &graph.nodes[node].kind {
+            Kind::Pointwise { inputs, .. } => {
+                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
+            }
+            Kind::Concat { inputs, dim } => {
+                let below = |var: Var| sizes[var].known();
+                stack.extend(part_of(graph, inputs, *dim, &at, below));
+            }
+            Kind::Reduce {
+                input, dims, init, ..
+            } => {
+                let shape = &graph.nodes[*input].shape;
+                let first = sizes.len();
+                sizes.extend(dims.iter().map(|dim| shape[*dim]));
+                stack.push((*input, domain(shape.len(), dims, &at, first)));
+                stack.push((*init, at));
+            }
+            Kind::Operand | Kind::Param(_) | Kind::Dense(_) => {
+                compare(&graph.nodes[node].shape, &at, &sizes);
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// A region that is being written, with the variables of its loops.
