@@ -381,10 +381,11 @@ static SmallVector<Extent> dimsOf(Value memory) {
 /// Lengths that are a number in every call are known.
 static void takeEqual(Operation *operation, SmallVectorImpl<Extent> &extents) {
   auto calls = operation->getParentOfType<CallsOp>();
-  if (!calls || !calls.getEqual())
+  ArrayAttr pairs = calls ? calls.getEqualAttr() : ArrayAttr();
+  if (!pairs)
     return;
   for (Extent &extent : extents)
-    for (Attribute equal : *calls.getEqual())
+    for (Attribute equal : pairs)
       if (auto pair = dyn_cast<ArrayAttr>(equal); pair && pair.size() == 2 && extent.name == pair[0])
         if (auto number = dyn_cast<IntegerAttr>(pair[1]))
           extent = {number.getInt(), Attribute()};
