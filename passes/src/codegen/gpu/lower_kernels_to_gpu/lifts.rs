@@ -58,9 +58,9 @@ pub fn lift_scalars<'c>(
         for (record, index) in mixed(records.get(&name).map_or(&[], Vec::as_slice)) {
             let scalar = operands_of(record)[index];
             let ty = scalar.r#type();
-            let lift = lifts.entry(ty.to_string()).or_insert_with(|| {
-                lift_kernel(context, top.at(kernel.location()), ty, &mut symbols)
-            });
+            let lift = lifts
+                .entry(ty.to_string())
+                .or_insert_with(|| lift_kernel(context, top, kernel.location(), ty, &mut symbols));
             let Some(before) = Builder::before(context, record) else {
                 continue;
             };
