@@ -96,6 +96,26 @@ fn tensor_cores_are_close_to_the_oracle_and_batches_change_no_bit() {
 }
 
 #[test]
+fn a_kernel_takes_tensors_and_numbers_of_the_host() {
+    let mut rng = Rng::new(63);
+    let text = "fn main(x: i32[n], y: i32[n], k: i32) -> i32 {
+          let a = sum(x);
+          match k % 3 { 0 => { a - sum(y) } 1 => { k - sum(y) } _ => { a - len([k, k]) } }
+        }";
+    let model = Model::from_text(text, &[], &mut rng);
+    let lines = (-3..4)
+        .map(|k| format!(r#"{{"id": "{k}", "x": [{k}, 2, 3], "y": [4, {k}, 1], "k": {k}}}"#));
+    let input = lines.collect::<Vec<_>>().join("\n");
+    let run = |device: &str| {
+        let run = model.batch_run().args(&["--device", device]);
+        run.run(&input).expect_code(0).lines()
+    };
+    assert_eq!(run("cpu"), run("gpu-sim"));
+    compare_records(&model.oracle_lines(&input), &run("cpu"), CLOSENESS)
+        .expect("the oracle agrees");
+}
+
+#[test]
 fn an_artifact_has_the_code_of_the_devices_that_were_named() {
     let case = model_case("treelstm");
     let mut rng = Rng::new(62);
