@@ -360,7 +360,7 @@ impl<'c> Writer<'_, 'c> {
             ("right_along_depth", matmul.right.along_depth),
             ("by_rows", matmul.by_rows),
         ]));
-        let regions = vec![left, right, finish.unwrap_or_else(Region::new)];
+        let regions = vec![left, right, finish.unwrap_or_default()];
         self.e
             .b
             .op("ragged.matmul", &[result], &[], &attributes, regions);
