@@ -71,7 +71,7 @@ fn vector(rng: &mut Rng) -> Vec<f64> {
 }
 
 fn children(depth: usize, rng: &mut Rng) -> String {
-    let count = if depth == 0 { 0 } else { rng.below(4) as usize };
+    let count = if depth == 0 { 0 } else { rng.below(4) };
     let below: Vec<String> = (0..count).map(|_| children(depth - 1, rng)).collect();
     format!("{{\"Tree\": [{:?}, [{}]]}}", vector(rng), below.join(", "))
 }
