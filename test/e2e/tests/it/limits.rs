@@ -210,16 +210,22 @@ fn an_instance_that_takes_too_long_fails_alone() {
     }
 }
 
-/// One call of one kernel: nothing but the kernel itself can see that it takes too long.
+/// One call of one kernel: nothing but the kernel itself can see that it takes too long. (Products of
+/// matrices of one number are too quick for this.)
 #[test]
 fn a_call_that_takes_too_long_is_given_up() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for body in [
-        "let a = ones([n, n]); sum(a @ a)",
-        "let a = ones([n, n]); sum(a @ a @ a, axis = 0)[0]",
-        "let a = ones([n, n]); sum(softmax(a @ a) @ a, axis = 1)[n - 1]",
+        "sum(a @ a)",
+        "sum(a @ a @ a, axis = 0)[0]",
+        "sum(softmax(a @ a) @ a, axis = 1)[n - 1]",
     ] {
-        let path = program(&folder, &format!("fn main(n: i32) -> f32 {{ {body} }}\n"));
+        let path = program(
+            &folder,
+            &format!(
+                "fn main(n: i32) -> f32 {{ let a = f32(iota([n, n], 0) + iota([n, n], 1)); {body} }}\n"
+            ),
+        );
         let input = "{\"n\": 2}\n{\"n\": 9000}\n{\"n\": 1}\n{\"n\": 300}\n";
         let begin = Instant::now();
         let run = BatchRun::new(&path)
