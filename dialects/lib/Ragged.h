@@ -25,7 +25,7 @@
 
 namespace cohort::ragged {
 
-/// A memref of elements whose first dim is dynamic; one of static shape.
+/// A memref of elements whose first dim alone is dynamic; one of static shape.
 bool isRowMemory(mlir::Type type);
 bool isSharedMemory(mlir::Type type);
 
