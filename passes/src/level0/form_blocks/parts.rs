@@ -16,7 +16,9 @@ use cohort_dialects::builder::{name_of, operands_of, results_of};
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
 use crate::support::extents::{Extents, Kind, Length, loops_of, reassociation};
-use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
+use crate::support::ir::{
+    TensorType, argument_of, defining_op, integer_attribute, move_before, op_key, users_of,
+};
 use crate::support::levels::{Role, is_dear, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
@@ -333,6 +335,49 @@ impl<'c> Graph<'c> {
         found
     }
 
+    /// Whether a batched product is summed along the dim in which one of its sides is joined.
+    fn contracts_joint(&self, of_concatenations: &[bool], side: usize, number: usize) -> bool {
+        let product = self.operations[number];
+        if name_of(product) != "linalg.generic" || !contracts(product) {
+            return false;
+        }
+        let dims = self.joint_dims(of_concatenations, side);
+        let (Some(loops), Some(dims)) = (loops_of(product), dims) else {
+            return true;
+        };
+        let results = results_of(self.operations[side]);
+        operands_of(product)
+            .into_iter()
+            .enumerate()
+            .any(|(number, operand)| {
+                results.contains(&operand)
+                    && dims
+                        .iter()
+                        .any(|dim| loops.folds_along(number, *dim as usize))
+            })
+    }
+
+    /// The dims in which what a value is made of, element by element, is joined; `None` where dims may change
+    /// places in between.
+    fn joint_dims(&self, of_concatenations: &[bool], number: usize) -> Option<Vec<i64>> {
+        let (mut dims, mut pending, mut seen) = (Vec::new(), vec![number], HashSet::new());
+        while let Some(number) = pending.pop() {
+            if !of_concatenations[number] || !seen.insert(number) {
+                continue;
+            }
+            let operation = self.operations[number];
+            let name = name_of(operation);
+            if name == "tensor.concat" {
+                dims.push(integer_attribute(operation, "dim")?);
+            } else if name.starts_with("arith.") || name.starts_with("math.") {
+                pending.extend(&self.uses[number]);
+            } else {
+                return None;
+            }
+        }
+        Some(dims)
+    }
+
     /// Whether elements of a value meet each other, as in a sort: it is repeated along one dim, and along
     /// another.
     fn meets_itself(&self, number: usize) -> bool {
@@ -415,6 +460,9 @@ impl<'c> Graph<'c> {
                 || is_repeated
                 // A row of a slice may begin in one part of the concatenation and end in another.
                 || of_concatenations[used] && for_contractions[number] && cuts(self.operations[number])
+                // Its terms come from one part of the concatenation and then from the next.
+                || of_concatenations[used]
+                    && self.contracts_joint(&of_concatenations, used, number)
                 // Neighbours along the new dims may lie in different parts of the concatenation.
                 || of_concatenations[used] && splits_dim(self.operations[number])
         };

@@ -370,3 +370,17 @@ fn what_is_sorted_is_made_once() {
         false,
     );
 }
+
+#[test]
+fn batched_products_are_summed_over_joined_dims() {
+    check(
+        "dim F
+        param w: f32[8, F]
+        fn main(u: f32[m, n, 4], v: f32[m, 8, 3]) -> (f32[m, n, F], f32[m, n, 3], f32[m, n, F]) {
+          let halves = concat(map(split(u * u, 2), |h| h * 2.0));
+          (concat(u, 2.0 * u) @ w, tanh(concat(u, halves)) @ v, concat(halves, u) @ w)
+        }",
+        &[("F", 5)],
+        false,
+    );
+}
