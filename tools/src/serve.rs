@@ -59,8 +59,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
     let service = Service::new(engine, &arguments, config.limits);
     let service = Arc::new(service.map_err(|refusal| Stop::usage(refusal.message))?);
     let code = runtime.block_on(server::run(&service, listener, &arguments));
-    // What is left of a request that would not end is not waited for.
-    runtime.shutdown_background();
+    // What is left of a request that would not end is waited for a second: threads that run on while the
+    // process ends would use what it takes down.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     code
 }
 
