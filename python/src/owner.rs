@@ -15,6 +15,7 @@ use cohort_runtime::explain::Explanation;
 use cohort_runtime::feed::{Supplied, Supply};
 use cohort_runtime::input::Inputs;
 use cohort_runtime::output::columns::{Collector, Columns};
+use cohort_runtime::thread::SessionThread;
 use cohort_runtime::{Artifact, Batch, Config, Error, InstanceError, Session, Stats, Weights};
 use pyo3::prelude::*;
 
@@ -117,6 +118,8 @@ pub enum Event {
 /// The way to the thread; it ends when this is dropped and its runs are done.
 pub struct Owner {
     commands: Sender<Command>,
+    /// It ends when there can be no command any more.
+    _thread: SessionThread,
 }
 
 impl Owner {
@@ -124,22 +127,23 @@ impl Owner {
     pub fn start(parts: Parts) -> Result<(Owner, Arc<Manifest>), Error> {
         let (commands, todo) = channel();
         let (loaded, is_loaded) = channel();
-        std::thread::Builder::new()
-            .name("cohort-model".to_owned())
-            .spawn(move || match parts.session() {
-                Ok(session) => {
-                    let manifest = Arc::new(session.program().manifest().clone());
-                    if loaded.send(Ok(manifest.clone())).is_ok() {
-                        own(session, &manifest, parts.config, &todo);
-                    }
+        let thread = SessionThread::start("cohort-model", move || match parts.session() {
+            Ok(session) => {
+                let manifest = Arc::new(session.program().manifest().clone());
+                if loaded.send(Ok(manifest.clone())).is_ok() {
+                    own(session, &manifest, parts.config, &todo);
                 }
-                // Nobody waits if that fails.
-                Err(error) => drop(loaded.send(Err(error))),
-            })
-            .map_err(|error| Error::Usage(format!("cannot start a thread: {error}")))?;
+            }
+            // Nobody waits if that fails.
+            Err(error) => drop(loaded.send(Err(error))),
+        })?;
         let ended = |_| Error::Internal("the thread of the model ended".to_owned());
         let manifest = is_loaded.recv().map_err(ended)??;
-        Ok((Owner { commands }, manifest))
+        let owner = Owner {
+            commands,
+            _thread: thread,
+        };
+        Ok((owner, manifest))
     }
 
     /// Whether the thread is still there to take the job.

@@ -75,6 +75,7 @@ pub mod slot;
 pub mod stats;
 mod strands;
 pub mod symbols;
+pub mod thread;
 pub mod trace;
 mod validate;
 pub mod verify;

@@ -25,6 +25,7 @@ use crate::failure::InstanceError;
 use crate::input::Inputs;
 use crate::output::columns::Columns;
 use crate::session::{Batch, Session};
+use crate::thread::SessionThread;
 use queue::{Request, Shared};
 
 pub use queue::{Key, ServingStats};
@@ -89,6 +90,8 @@ impl std::fmt::Debug for Full {
 pub struct Engine {
     shared: Arc<Shared>,
     manifest: Arc<Manifest>,
+    /// It ends once `shared` is closed.
+    _thread: SessionThread,
 }
 
 impl Engine {
@@ -100,27 +103,28 @@ impl Engine {
         let shared = Arc::new(Shared::new(settings));
         let (made, is_made) = std::sync::mpsc::channel();
         let of_thread = shared.clone();
-        std::thread::Builder::new()
-            .name("cohort-engine".to_owned())
-            .spawn(move || {
-                let made_session = session().and_then(|mut session| {
-                    session.set_batch(Batch::InFlight(settings.in_flight))?;
-                    Ok(session)
-                });
-                match made_session {
-                    Ok(session) => {
-                        let manifest = Arc::new(session.program().manifest().clone());
-                        if made.send(Ok(manifest.clone())).is_ok() {
-                            serve(session, &manifest, &of_thread);
-                        }
+        let thread = SessionThread::start("cohort-engine", move || {
+            let made_session = session().and_then(|mut session| {
+                session.set_batch(Batch::InFlight(settings.in_flight))?;
+                Ok(session)
+            });
+            match made_session {
+                Ok(session) => {
+                    let manifest = Arc::new(session.program().manifest().clone());
+                    if made.send(Ok(manifest.clone())).is_ok() {
+                        serve(session, &manifest, &of_thread);
                     }
-                    // Nobody waits if that fails.
-                    Err(error) => drop(made.send(Err(error))),
                 }
-            })
-            .map_err(|error| Error::Usage(format!("cannot start a thread: {error}")))?;
+                // Nobody waits if that fails.
+                Err(error) => drop(made.send(Err(error))),
+            }
+        })?;
         let manifest = is_made.recv().map_err(|_| queue::thread_ended())??;
-        Ok(Engine { shared, manifest })
+        Ok(Engine {
+            shared,
+            manifest,
+            _thread: thread,
+        })
     }
 
     /// The program's.

@@ -59,8 +59,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Result<u8, Stop> {
     let service = Service::new(engine, &arguments, config.limits);
     let service = Arc::new(service.map_err(|refusal| Stop::usage(refusal.message))?);
     let code = runtime.block_on(server::run(&service, listener, &arguments));
-    // What is left of a request that would not end is waited for a second: threads that run on while the
-    // process ends would use what it takes down.
+    // Threads of requests that would not end are waited for a second, since they use what the end of the process
+    // takes down.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     code
 }

@@ -243,6 +243,17 @@ fn a_request_of_more_instances_than_may_wait_is_answered() {
     }
 }
 
+/// The engine's thread takes the program down while the process ends, which went wrong one time in ten.
+#[test]
+fn a_server_ends_in_order_each_time() {
+    for _ in 0..30 {
+        let server = Server::of_text(COUNT, &[]);
+        server.run.signal("-TERM");
+        let (code, _, stderr) = server.run.end();
+        assert_eq!(code, 0, "{stderr}");
+    }
+}
+
 #[test]
 fn a_server_that_is_told_to_stop_finishes_what_it_has() {
     for signal in ["-TERM", "-INT"] {
