@@ -70,7 +70,7 @@ def parse_options():
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--binary", action="store_true")
-    parser.add_argument("--limit", type=int, help="only so many trees of each part")
+    parser.add_argument("--limit", type=int, help="use at most this many trees of each part")
     parser.add_argument("--vectors", type=Path)
     return parser.parse_args()
 

@@ -123,7 +123,7 @@ pub struct Target {
     pub name: &'static str,
     /// Cases in a round: more of what is quick.
     pub share: usize,
-    /// The first so many inputs are the corpus.
+    /// How many inputs the corpus has; they come first.
     corpus: usize,
     /// Inputs that are changed: the corpus, and those changed ones that made a tool say something new.
     pool: Vec<Case>,

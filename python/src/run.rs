@@ -123,7 +123,7 @@ impl Run {
         Ok(self)
     }
 
-    /// Makes a chunk of up to so many instances, and hands it on.
+    /// Makes a chunk of up to `count` instances, and hands it on.
     fn build(
         &self,
         count: usize,

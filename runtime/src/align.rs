@@ -59,7 +59,7 @@ impl Alignment {
         }
     }
 
-    /// An instance that began, or went on, needed so many levels to its next decision.
+    /// An instance that began, or went on, needed `levels` levels to its next decision.
     pub fn learn(&mut self, is_new: bool, levels: u32) {
         if levels <= MOST_LEVELS {
             let usual = if is_new { &mut self.new } else { &mut self.old };

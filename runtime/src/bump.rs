@@ -21,7 +21,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// `None` where there is no memory for so many slots.
+    /// `None` where there is no memory for `count` slots.
     fn new(count: usize) -> Option<Chunk> {
         let share = Share::take(8 * count as u64)?;
         let mut slots = Vec::new();

@@ -67,7 +67,7 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Does the work on this thread and on at most so many helpers, and returns when all are done.
+    /// Does the work on this thread and on at most `helpers` others, and returns when all are done.
     pub fn share(&self, helpers: usize, work: &Work<'_>) {
         let helpers = helpers.min(self.threads.len());
         if helpers == 0 {

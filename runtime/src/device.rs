@@ -193,7 +193,7 @@ pub enum Problem {
     Absent(String),
     /// It has no kernels for this program, or not all.
     NoCode(String),
-    /// It has no room left for so many bytes.
+    /// `bytes` bytes were wanted and `room` are left.
     OutOfMemory { bytes: u64, room: u64 },
     /// Nor for what was wanted, whose size it does not tell.
     Full(String),

@@ -274,7 +274,7 @@ impl Executor {
         self.show_kept();
     }
 
-    /// From now on kernels are computed by so many threads.
+    /// From now on kernels are computed by `threads` threads.
     pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
         if self.workers.threads() != threads.max(1) {
             self.workers = Workers::new(threads, self.scratch_bytes)?;

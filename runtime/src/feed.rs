@@ -50,7 +50,7 @@ pub trait Supply {
     }
 }
 
-/// Lines in chunks of up to so many instances and about so many bytes.
+/// Lines in chunks of a limited number of instances and of bytes.
 pub struct Chunks<'m, R> {
     reader: Reader<'m, R>,
     count: usize,

@@ -24,7 +24,7 @@ pub struct KeptCalls {
     /// By the parameter's row: one more than the position of its call; 0 where there is none. Small,
     /// since it is looked at here and there.
     places: Vec<u32>,
-    /// The first so many are computed.
+    /// How many of them are computed; they come first.
     computed: usize,
 }
 
@@ -40,7 +40,7 @@ pub struct NewCalls<'a> {
 }
 
 impl KeptCalls {
-    /// At most `most` calls are kept in that bucket, of a parameter with so many rows.
+    /// At most `most` calls are kept in that bucket, of a parameter with `rows` rows.
     pub fn new(bucket: u32, most: u32, rows: u64) -> KeptCalls {
         KeptCalls {
             bucket,
@@ -103,7 +103,7 @@ impl KeptCalls {
     }
 }
 
-/// How many calls of each kernel may be kept within so many bytes. When all that the parameters have
+/// How many calls of each kernel may be kept within `bytes` bytes. When all that the parameters have
 /// rows for are too many, every kernel has the same share of its own.
 pub fn most_kept(manifest: &Manifest, bytes: u64) -> Vec<u32> {
     let rows: Vec<u64> = (0..manifest.kernels.len())

@@ -24,7 +24,7 @@ static TAKEN: AtomicU64 = AtomicU64::new(0);
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// From now on the process gets no more than so many bytes besides those that it has.
+/// From now on the process gets no more than `bytes` bytes besides those that it has.
 pub fn set_most(bytes: u64) {
     BEFORE.store(TAKEN.load(Ordering::Relaxed), Ordering::Relaxed);
     MOST.store(bytes, Ordering::Relaxed);
@@ -40,13 +40,13 @@ pub fn most() -> u64 {
 pub struct Share(u64);
 
 impl Share {
-    /// Takes so many bytes, if they are left.
+    /// Takes `bytes` bytes, if they are left.
     pub fn take(bytes: u64) -> Option<Share> {
         let mut share = Share(0);
         share.set(bytes).then_some(share)
     }
 
-    /// Makes it so many bytes; whether they are left.
+    /// Makes it `bytes` bytes; whether they are left.
     pub fn set(&mut self, bytes: u64) -> bool {
         let grown = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             let all = (taken - self.0).checked_add(bytes)?;

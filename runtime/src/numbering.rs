@@ -49,7 +49,7 @@ impl Numbering {
         Some(input % self.spaces.max(1))
     }
 
-    /// The first bucket behind those of so many chunks of inputs.
+    /// The first bucket behind those of `chunks` chunks of inputs.
     pub fn first_call(&self, chunks: usize) -> usize {
         self.input(chunks, 0)
     }

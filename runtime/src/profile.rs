@@ -157,7 +157,7 @@ impl Profile {
         self.kernel.store(kernel, Ordering::Relaxed);
     }
 
-    /// A thread did so many pieces of what is shared.
+    /// A thread did `pieces` pieces of work that threads share.
     pub(crate) fn shared(&self, thread: usize, begin: Instant, pieces: u32) {
         let kernel = self.kernel.load(Ordering::Relaxed);
         let nanoseconds = begin.elapsed().as_nanos() as u64;

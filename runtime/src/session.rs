@@ -278,7 +278,7 @@ impl Session {
         Ok(())
     }
 
-    /// From now on kernels are computed by so many threads.
+    /// From now on kernels are computed by `threads` threads.
     pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
         self.executor.set_threads(threads)?;
         self.config.threads = threads;

@@ -37,7 +37,7 @@ pub trait Sink {
     /// As [`Sink::put`].
     unsafe fn wanted(&mut self, slots: *const u64, executor: &Executor, wanted: &mut Vec<Wanted>);
 
-    /// Whether so much waits for earlier instances that no new one should begin.
+    /// Whether no new instance should begin, since too much waits for earlier ones.
     fn is_full(&self) -> bool;
 
     /// The run has no more for now.

@@ -37,7 +37,7 @@ impl Gradient {
         self.values().iter().all(|x| *x == 0.0)
     }
 
-    /// The rows of so many elements that are not all zeros, with their numbers.
+    /// The rows of `width` elements that are not all zeros, with their numbers.
     pub fn touched(&self, width: usize) -> Vec<(usize, &[f32])> {
         let width = width.max(1);
         let number = |place: usize| match self {

@@ -16,7 +16,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins anew, or goes on behind so many lines of what is there: those behind them belong to what is
+    /// Begins anew, or goes on behind the first `lines` lines of what is there: those behind them belong to what is
     /// done again.
     pub fn open(path: &Path, lines: u64) -> Result<Log, Error> {
         let open = || -> io::Result<File> {

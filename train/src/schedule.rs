@@ -11,7 +11,7 @@ pub enum Course {
     Linear,
     /// Half a turn of the cosine, down to 0 at the last step (Loshchilov and Hutter 2017).
     Cosine,
-    /// Every so many epochs times this factor.
+    /// Times `factor` every `epochs` epochs.
     Step {
         epochs: u64,
         factor: f64,

@@ -25,13 +25,13 @@ pub struct Settings {
     pub seed: u64,
     /// Which epoch is the best on the development data.
     pub best: Criterion,
-    /// After so many epochs without a better one, training ends.
+    /// Training ends after this many epochs without a better one.
     pub patience: Option<u64>,
     /// The names of the metrics; those behind them are called by their place.
     pub metrics: Vec<String>,
-    /// A checkpoint also after every so many steps.
+    /// How many steps there are between checkpoints within an epoch.
     pub checkpoint_steps: Option<u64>,
-    /// A line of the log also after every so many steps.
+    /// How many steps there are between lines of the log within an epoch.
     pub log_steps: Option<u64>,
     /// An instance that fails ends training.
     pub stop_on_failure: bool,

@@ -19,7 +19,7 @@ pub(super) struct KeptRows {
 }
 
 impl KeptRows {
-    /// Makes room for at most so many calls of each kernel.
+    /// Makes room for at most `most` calls of each kernel.
     pub fn new(manifest: &Manifest, most: &[u32], arena: &mut Arena) -> Result<KeptRows, Error> {
         let mut first = vec![Vec::new(); manifest.kernels.len()];
         for ((first, kernel), most) in first.iter_mut().zip(&manifest.kernels).zip(most) {

@@ -22,7 +22,7 @@ const BETTER: f64 = 0.97;
 const WHOLE_TASKS_A_THREAD: u64 = 12;
 /// A task may be off its goal by this part of it, rather than cut a call.
 const SLACK: f64 = 1.0 / 8.0;
-/// A piece is at least so many times as long as what it costs besides.
+/// A piece takes at least this many times as long as handing it out.
 const WORTH: u64 = 4;
 
 /// Who may be given work, and how.
@@ -329,7 +329,7 @@ mod tests {
 
     fn planned(works: &[CallWork], division: Option<&Division>, rule: Rule) -> Pieces {
         let mut pieces = Pieces::default();
-        // What was added before is no part of it.
+        // It starts empty, whatever was added before.
         pieces.add(&[even(3, 7)], division, rule);
         pieces.add(works, division, rule);
         pieces

@@ -255,7 +255,7 @@ impl Executor {
 }
 
 impl Plan {
-    /// The place of the bucket's next call, which makes so many rows.
+    /// The place of the bucket's next call, which makes `rows` rows.
     #[inline]
     pub fn take(&mut self, rows: u64) -> Spot {
         let spot = Spot {

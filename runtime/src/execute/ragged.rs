@@ -159,7 +159,7 @@ impl RaggedLaunches {
         &self.lengths[begin..end]
     }
 
-    /// Begins with groups of so many calls each.
+    /// Begins with groups of `calls` calls.
     pub fn begin_groups(&mut self, calls: impl Iterator<Item = u32>) {
         let mut total = 0;
         for calls in calls {
@@ -169,7 +169,7 @@ impl RaggedLaunches {
         self.starts.resize(total, 0);
     }
 
-    /// A call of a group makes so many rows.
+    /// A call of a group makes `rows` rows.
     pub fn set_rows(&mut self, group: u32, call: u32, rows: u64) {
         self.starts[self.group_starts[group as usize] + call as usize] = rows as u32;
     }

@@ -66,7 +66,7 @@ enum Table {
     Work {
         form: usize,
     },
-    /// Of each call the first row, where it has as many as this extent says, and so much room.
+    /// Of each call the first row, where it has as many as this extent says, with the padding.
     Starts {
         extent: usize,
         padded: Padded,
@@ -181,7 +181,7 @@ impl Tables {
         self.counts = TableCounts::default();
     }
 
-    /// The tables of a launch with room for so many rows; `words` is the number of its calls and then
+    /// The tables of a launch with room for a number of rows; `words` is the number of its calls and then
     /// each length of all calls. `None` if the calls do not have as many rows.
     pub fn find(
         &mut self,

@@ -140,7 +140,7 @@ impl Survey {
         self.ways.add_alone(kernel as usize);
     }
 
-    /// The flush took so many launches.
+    /// The flush took `launches` launches.
     pub(crate) fn launched(&mut self, launches: usize) {
         self.launches = launches as u64;
     }

@@ -430,7 +430,7 @@ pub struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Of a result of so many bytes at most.
+    /// Of a result of at most `most` bytes.
     pub fn new(wanted: &'a mut Vec<Wanted>, most: u64) -> Places<'a> {
         Places {
             wanted,

@@ -65,7 +65,7 @@ impl Buckets {
         }
     }
 
-    /// Forgets all calls but those that are kept; from now on there are so many chunks of inputs.
+    /// Forgets all calls but those that are kept; from now on there are `chunks` chunks of inputs.
     pub(super) fn reset(&mut self, chunks: usize) {
         self.close_pending();
         let first = self.numbering.first_call(chunks);
@@ -185,7 +185,7 @@ impl Buckets {
         Some(bucket)
     }
 
-    /// Appends a call of so many rows; gives the number of the first of them.
+    /// Appends a call of `rows` rows; gives the number of the first of them.
     #[inline]
     pub(super) fn append(&mut self, bucket: u32, rows: u32) -> u32 {
         let length = &mut self.rows[bucket as usize];
@@ -205,7 +205,7 @@ impl Buckets {
         self.calls[bucket] += 1;
     }
 
-    /// Takes the last call back, which made so many rows.
+    /// Takes the last call back, which made `rows` rows.
     pub(super) fn take_back(&mut self, bucket: usize, rows: u32, is_ragged: bool) {
         self.rows[bucket] -= rows;
         if is_ragged {

@@ -4,7 +4,7 @@ use super::Recorder;
 use crate::keeping::{KeptCalls, NewCalls};
 
 impl Recorder {
-    /// Keeps nothing so far, and from now on at most so many calls of each kernel.
+    /// Keeps nothing so far, and from now on at most `most` calls of each kernel.
     pub fn keep(&mut self, most: &[u32]) {
         self.forget_kept();
         for (number, (kernel, most)) in self.kernels.iter_mut().zip(most).enumerate() {

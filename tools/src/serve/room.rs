@@ -19,13 +19,13 @@ pub struct Held {
 }
 
 impl Room {
-    /// Of so many bytes.
+    /// Room for `bytes` bytes.
     pub fn new(bytes: u64) -> Room {
         let units = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
         Room(Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Nothing yet.
+    /// A place that holds nothing yet.
     pub fn enter(&self) -> Held {
         Held {
             room: self.clone(),
@@ -35,7 +35,7 @@ impl Room {
 }
 
 impl Held {
-    /// Holds so many bytes in all, if there is room.
+    /// Holds `bytes` bytes in all, if there is room.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         let held = self
             .permit

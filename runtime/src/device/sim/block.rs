@@ -29,7 +29,7 @@ enum Wait {
     Barrier,
     /// For all threads of its warp.
     Warp(Product),
-    /// It would copy so many bytes at once, and an address is no multiple of them.
+    /// An address is not a multiple of the bytes that it would copy at once.
     Misaligned(i64),
 }
 
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn cohort_sim_multiply(context: *mut c_void, k: i64, regis
 ///
 /// # Safety
 ///
-/// The context is what the function that calls was given, and both ranges have so many bytes.
+/// The context is what the function that calls was given, and both ranges have `bytes` bytes.
 pub unsafe extern "C" fn cohort_sim_copy(
     context: *mut c_void,
     to: *mut u8,

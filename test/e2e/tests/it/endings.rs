@@ -80,7 +80,7 @@ fn an_interrupted_run_leaves_whole_lines() {
     }
 }
 
-/// Whether some file of a folder has so many lines, but for one.
+/// Whether some file of a folder other than `except` has `count` lines.
 fn has_lines(folder: &Path, except: &Path, count: usize) -> bool {
     let files = fs::read_dir(folder).expect("the folder is there");
     let mut texts = files.flatten().filter(|file| file.path() != except);

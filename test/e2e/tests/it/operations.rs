@@ -19,7 +19,7 @@ use crate::models::to_text;
 /// How many uses make a program.
 const TOGETHER: usize = 10;
 
-/// One in so many uses is in the sample.
+/// One use in this many is in the sample.
 const SAMPLE: usize = 120;
 
 #[test]
