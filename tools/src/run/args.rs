@@ -52,7 +52,7 @@ pub struct Arguments {
     /// Run one instance after another, each kernel call by itself
     #[arg(long, conflicts_with = "batch")]
     pub no_batch: bool,
-    /// Keep so many instances running, where tensors decide: as one is done, the next one begins
+    /// Keep this many instances running, where tensors decide: as one is done, the next one begins
     #[arg(
         long, value_name = "N", conflicts_with_all = ["batch", "no_batch"],
         value_parser = clap::value_parser!(u64).range(1..)

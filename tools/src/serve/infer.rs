@@ -47,7 +47,7 @@ struct Waiting {
 }
 
 impl Way<'_> {
-    /// Runs so many instances, each built when there is room for it; their results in this order, and the
+    /// Runs `count` instances, each built when there is room for it; their results in this order, and the
     /// room that these take. When this is dropped, they are cancelled.
     pub async fn run(
         &self,
