@@ -16,18 +16,19 @@
 //! are done; so what is in use is at most what a batch may use, and what those few need that are
 //! alive then, each of which has limits of its own.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use cohort_abi::Handle;
 
 use crate::align::Alignment;
 use crate::backward::{Backward, Taped};
+use crate::blame::Blame;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::failure::InstanceError;
 use crate::feed::{Feed, Next};
-use crate::instance::{Common, Instance, Machine, Status, Ticket};
+use crate::instance::{Again, Common, Instance, Machine, Status, Ticket};
 use crate::output::{Places, Walk};
 use crate::profile::{Level, Span};
 use crate::session::Progress;
@@ -69,8 +70,9 @@ pub struct Engine {
     /// In the order of the input.
     alive: Vec<Box<Instance>>,
     idle: Vec<Box<Instance>>,
-    /// Those that must run again, each alone.
-    crowded: VecDeque<Ticket>,
+    /// Those that must run again, those of one number together without others, and the next number.
+    crowded: BTreeMap<u64, Vec<(Ticket, Again)>>,
+    next_crowd: u64,
     /// Gradients, where they are wanted, and the instances that they are still to be computed of.
     backward: Option<Backward>,
     taped: Vec<Taped>,
@@ -98,7 +100,8 @@ impl Engine {
             result_slots,
             alive: Vec::new(),
             idle: Vec::new(),
-            crowded: VecDeque::new(),
+            crowded: BTreeMap::new(),
+            next_crowd: 0,
             backward: None,
             taped: Vec::new(),
             taped_bytes: 0,
@@ -147,7 +150,7 @@ impl Engine {
                     None => Ok(()),
                 };
             }
-            self.flush(machine, report)?;
+            self.flush(machine, feed, report)?;
             self.deliver(machine, feed, report)?;
             self.go_back(machine, feed, report)?;
             self.release(machine);
@@ -193,19 +196,24 @@ impl Engine {
     ) -> Result<(), Error> {
         let begin = Instant::now();
         let read = feed.read();
-        let is_alone = (self.alive.first()).is_some_and(|instance| instance.is_alone);
+        let is_crowd = (self.alive.first()).is_some_and(|instance| instance.again.is_some());
         let is_batch = !window.is_in_flight && !self.alive.is_empty();
         if self.alive.is_empty()
             && let Some(survey) = machine.executor.survey_mut()
         {
             survey.begin_batch();
         }
-        if is_alone || is_batch || !self.crowded.is_empty() {
+        if is_crowd || is_batch || !self.crowded.is_empty() {
             if self.alive.is_empty()
-                && let Some(ticket) = self.crowded.pop_front()
+                && let Some((_, crowd)) = self.crowded.pop_first()
             {
-                let instance = Instance::new(self.stack_bytes, self.result_slots)?;
-                self.admit(machine, feed, instance, ticket, true)?;
+                for (ticket, again) in crowd {
+                    let instance = match self.idle.pop() {
+                        Some(instance) => instance,
+                        None => Instance::new(self.stack_bytes, self.result_slots)?,
+                    };
+                    self.admit(machine, feed, instance, ticket, Some(again))?;
+                }
             }
         } else {
             let most = window.count.min(MOST_ALIVE);
@@ -240,7 +248,7 @@ impl Engine {
                     self.idle.push(instance);
                     break;
                 };
-                self.admit(machine, feed, instance, ticket, false)?;
+                self.admit(machine, feed, instance, ticket, None)?;
                 waiting += usize::from(self.alive.last().is_some_and(|last| last.waits()));
                 left -= 1;
             }
@@ -287,10 +295,10 @@ impl Engine {
         feed: &Feed<'_>,
         mut instance: Box<Instance>,
         ticket: Ticket,
-        is_alone: bool,
+        again: Option<Again>,
     ) -> Result<(), Error> {
         instance.ticket = ticket;
-        instance.is_alone = is_alone;
+        instance.again = again;
         instance.admitted = machine.executor.profile().map(|_| Instant::now());
         instance.generation = self.first_generation + self.generations.len() as u64;
         let inputs = feed.inputs(ticket.chunk)?;
@@ -316,19 +324,20 @@ impl Engine {
     fn flush(
         &mut self,
         machine: &mut Machine<'_>,
+        feed: &Feed<'_>,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let begin = Instant::now();
         if machine.recorder.has_calls() {
             let mut generation = self.spare.pop().unwrap_or_default();
-            let late = self.late();
+            let late = self.late().into_iter().chain(feed.last_deadline()).min();
             match machine
                 .executor
                 .flush(machine.recorder, &mut generation, late)
             {
                 Ok(()) => {}
                 Err(error) if error.is_of_batch() => {
-                    self.give_up(machine, generation, &error);
+                    self.give_up(machine, generation, &error, begin.elapsed());
                     report.times.execute += begin.elapsed();
                     return Ok(());
                 }
@@ -362,15 +371,53 @@ impl Engine {
         })
     }
 
-    /// A flush cannot be done: those that are late have failed, and the others run again, each alone.
-    fn give_up(&mut self, machine: &mut Machine<'_>, mut generation: Generation, error: &Error) {
+    /// A flush cannot be done, and took that long: those that are late have failed, and the others run
+    /// again, each alone, or, where it was time that they had too little of, apart by their work.
+    fn give_up(
+        &mut self,
+        machine: &mut Machine<'_>,
+        mut generation: Generation,
+        error: &Error,
+        took: Duration,
+    ) {
+        let is_alone = self.alive.len() == 1;
+        if let (Error::Late, false) = (error, is_alone) {
+            self.give_up_late(machine, took);
+        } else {
+            for instance in &mut self.alive {
+                instance.give_up(machine, error, is_alone);
+            }
+        }
         machine.recorder.give_up_calls();
         machine.executor.release(&mut generation);
         machine.recorder.recycle(&mut generation.buckets);
         self.spare.push(generation);
-        let is_alone = self.alive.len() == 1;
-        for instance in &mut self.alive {
-            instance.give_up(machine, error, is_alone);
+    }
+
+    /// Of several instances some have no time left: each is charged its part of what the flush took.
+    fn give_up_late(&mut self, machine: &Machine<'_>, took: Duration) {
+        let works = machine.executor.works(machine.recorder);
+        let work = |instance: &Box<Instance>| match instance.is_over() {
+            true => 0,
+            false => works.get(instance.segment()).copied().unwrap_or(0),
+        };
+        let blame = Blame::of(self.alive.iter().map(work).collect());
+        let most = machine.recorder.limits().max_time;
+        let mut again = Vec::new();
+        for place in blame.lightest_first() {
+            let instance = &mut self.alive[place];
+            if !instance.give_up_late(machine, took, blame.charge(place, took), most) {
+                again.push(place);
+            }
+        }
+        let mut places = again.iter();
+        for length in blame.batches(&again) {
+            for place in places.by_ref().take(length) {
+                if let Status::Crowded(again) = &mut self.alive[*place].status {
+                    again.crowd = Some(self.next_crowd);
+                }
+            }
+            self.next_crowd += 1;
         }
     }
 
@@ -385,7 +432,7 @@ impl Engine {
         for (number, error) in feed.given_up() {
             let is_it = |instance: &&mut Box<Instance>| instance.ticket.number == number;
             if let Some(instance) = self.alive.iter_mut().find(is_it)
-                && instance.waits()
+                && matches!(instance.status, Status::Waits | Status::Crowded(_))
             {
                 instance.status = Status::Failed(error);
             }
@@ -405,9 +452,16 @@ impl Engine {
                     waiting += 1;
                     continue;
                 }
-                Status::Crowded => {
+                Status::Crowded(again) => {
                     self.wasted_rows += instance.computed_rows();
-                    self.crowded.push_back(ticket);
+                    let crowd = again.crowd.unwrap_or_else(|| {
+                        self.next_crowd += 1;
+                        self.next_crowd - 1
+                    });
+                    self.crowded
+                        .entry(crowd)
+                        .or_default()
+                        .push((ticket, *again));
                     if instance.shown.max(instance.shown_before) > 0 {
                         let shown = instance.shown.max(instance.shown_before);
                         self.shown.insert(ticket.number, shown);

@@ -27,6 +27,7 @@ mod pieces;
 mod place;
 mod ragged;
 mod tables;
+mod works;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -44,6 +44,11 @@ pub trait Supply {
         Vec::new()
     }
 
+    /// When nobody waits any more for the instances that were given and are not done, if ever.
+    fn last_deadline(&self) -> Option<Instant> {
+        None
+    }
+
     /// Bytes that were read so far, where that means something.
     fn bytes_read(&self) -> u64 {
         0
@@ -185,6 +190,14 @@ impl<'a> Feed<'a> {
         match &mut self.source {
             Source::Stream(supply) => supply.given_up(),
             Source::Decoded(_) => Vec::new(),
+        }
+    }
+
+    /// When nobody waits any more for those that are alive.
+    pub fn last_deadline(&self) -> Option<Instant> {
+        match &self.source {
+            Source::Stream(supply) => supply.last_deadline(),
+            Source::Decoded(_) => None,
         }
     }
 

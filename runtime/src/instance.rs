@@ -2,7 +2,7 @@
 //!
 //! What an instance leaves behind when it is done, stack and memory, serves the next one.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cohort_abi::manifest::{Elem, Manifest};
 use cohort_abi::{EntryFn, Failure, Handle};
@@ -35,8 +35,17 @@ pub enum Status {
     /// Its results are written; their rows wait for the next flush.
     Finished,
     Failed(InstanceError),
-    /// It found no bucket left because of the others, and must run again without them.
-    Crowded,
+    /// There was too little for it because of the others, and it must run again without them.
+    Crowded(Again),
+}
+
+/// How an instance runs again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Again {
+    /// Those of one number run together, the lower numbers first; without one it runs alone.
+    pub crowd: Option<u64>,
+    /// The time that it has then, if not all.
+    time: Option<Duration>,
 }
 
 /// How far an instance got.
@@ -75,8 +84,8 @@ pub struct Machine<'a> {
 pub struct Instance {
     pub ticket: Ticket,
     pub status: Status,
-    /// Whether nobody else was alive since it began.
-    pub is_alone: bool,
+    /// Why only those of its crowd are alive, if it runs again.
+    pub again: Option<Again>,
     /// Whether it made no decision yet.
     is_new: bool,
     /// The number of the first flush after it began.
@@ -103,8 +112,8 @@ impl Instance {
         let fiber = Fiber::new(stack_bytes)?;
         Ok(Box::new(Instance {
             ticket: Ticket::default(),
-            status: Status::Crowded,
-            is_alone: false,
+            status: Status::Waits,
+            again: None,
             is_new: true,
             generation: 0,
             admitted: None,
@@ -160,15 +169,66 @@ impl Instance {
         self.state.end_of_time()
     }
 
+    /// Whether nobody else was alive since it began.
+    fn is_alone(&self) -> bool {
+        self.again.is_some_and(|again| again.crowd.is_none())
+    }
+
+    /// The number of the segment with the calls that it recorded last.
+    pub fn segment(&self) -> usize {
+        self.state.segment()
+    }
+
+    /// Whether nothing that the next flush computes is of any use to it.
+    pub fn is_over(&self) -> bool {
+        matches!(self.status, Status::Failed(_) | Status::Crowded(_))
+    }
+
     /// It cannot be computed beside the others; alone, it has failed.
     pub fn give_up(&mut self, machine: &Machine<'_>, error: &Error, is_alone: bool) {
-        let is_late = self.end().is_some_and(|end| Instant::now() >= end);
-        self.status = match (&self.status, error) {
-            (Status::Failed(_) | Status::Crowded, _) => return,
-            (_, Error::Late) if is_late => Status::Failed(machine.describe(&Stop::LATE, 0)),
+        if self.is_over() {
+            return;
+        }
+        self.status = match error {
+            Error::Late => Status::Failed(machine.describe(&Stop::LATE, 0)),
             _ if is_alone => Status::Failed(InstanceError::no_memory()),
-            _ => Status::Crowded,
+            _ => Status::Crowded(self.run_again()),
         };
+    }
+
+    /// A flush of several instances `took` so long that some instance has no time left, and so much of
+    /// that was its own. It has failed if it would have no time left without the others either; else it
+    /// runs again, in what is left of the `most` that an instance has. Whether it is over.
+    pub fn give_up_late(
+        &mut self,
+        machine: &Machine<'_>,
+        took: Duration,
+        own: Duration,
+        most: Option<Duration>,
+    ) -> bool {
+        if self.is_over() {
+            return true;
+        }
+        let excused = took.saturating_sub(own);
+        let is_late = self
+            .end()
+            .is_some_and(|end| Instant::now() >= end + excused);
+        let had = self.again.and_then(|again| again.time).or(most);
+        self.status = match is_late {
+            true => Status::Failed(machine.describe(&Stop::LATE, 0)),
+            false => Status::Crowded(Again {
+                time: had.map(|had| had.saturating_sub(own)),
+                ..self.run_again()
+            }),
+        };
+        is_late
+    }
+
+    fn run_again(&self) -> Again {
+        Again {
+            crowd: None,
+            time: self.again.and_then(|again| again.time),
+        }
     }
 
     /// Takes back what an instance that is done used.
@@ -202,6 +262,9 @@ impl Instance {
         };
         machine.recorder.swap_state(&mut self.state);
         machine.recorder.begin_instance(key, input_bytes);
+        if let Some(time) = self.again.and_then(|again| again.time) {
+            machine.recorder.end_after(time);
+        }
         machine.recorder.let_fork();
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.begin(self.ticket.number);
@@ -429,13 +492,13 @@ impl Instance {
                 return Ok(Turn::BeginsAgain);
             }
             (Stopped::Failure(stop), depth) => Status::Failed(machine.describe(&stop, depth)),
-            (Stopped::BatchFull, depth) if self.is_alone => {
+            (Stopped::BatchFull, depth) if self.is_alone() => {
                 Status::Failed(machine.describe(&Stop::NO_BUCKET, depth))
             }
-            (Stopped::OutOfMemory, _) if self.is_alone => {
+            (Stopped::OutOfMemory, _) if self.is_alone() => {
                 Status::Failed(InstanceError::no_memory())
             }
-            (Stopped::BatchFull | Stopped::OutOfMemory, _) => Status::Crowded,
+            (Stopped::BatchFull | Stopped::OutOfMemory, _) => Status::Crowded(self.run_again()),
             (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
         }))
     }

@@ -33,6 +33,7 @@ mod align;
 pub mod arena;
 pub mod artifact;
 pub mod backward;
+mod blame;
 pub mod bump;
 pub mod call_form;
 pub mod code;

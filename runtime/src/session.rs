@@ -339,7 +339,8 @@ impl Session {
                     Supplied::Later => continue,
                     Supplied::End => break,
                 };
-                self.run_batches(&inputs, &mut sink, &mut times, &mut stats)?;
+                let deadline = supply.last_deadline();
+                self.run_batches(&inputs, deadline, &mut sink, &mut times, &mut stats)?;
                 supply.done(inputs);
                 progress(Progress {
                     instances: stats.instances,
@@ -465,7 +466,7 @@ impl Session {
             let mut sink = lines.as_mut().map(|lines| lines as &mut dyn Sink);
             for inputs in &groups {
                 if self.engine.is_none() {
-                    self.run_batches(inputs, &mut sink, &mut times, &mut stats)?;
+                    self.run_batches(inputs, None, &mut sink, &mut times, &mut stats)?;
                     continue;
                 }
                 let mut report = Report {

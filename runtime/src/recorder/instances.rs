@@ -1,6 +1,6 @@
 //! Instances begin, wait, go on, and end.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::state::{Start, State};
@@ -56,8 +56,18 @@ impl Recorder {
             memory: state.memory.mark(),
         };
         self.begin_time();
-        self.segments.push(self.log.len());
+        self.begin_segment();
         self.stopped = None;
+    }
+
+    /// An instance that does not begin, for what its arguments are, has its segment too.
+    pub fn skip_instance(&mut self) {
+        self.segments.push(self.log.len());
+    }
+
+    /// The instance that has just begun must be done after so long.
+    pub fn end_after(&mut self, time: Duration) {
+        self.state.time.end = Some(Instant::now() + time);
     }
 
     /// The strands of the running instance may run beside each other. Alone, no call gains by that.
@@ -105,8 +115,13 @@ impl Recorder {
         self.state.start.kept = self.new_kept.len();
         self.state.start.memory_left = self.state.memory_left;
         self.state.computed_rows = self.instance_rows();
-        self.segments.push(self.log.len());
+        self.begin_segment();
         self.stopped = None;
+    }
+
+    fn begin_segment(&mut self) {
+        self.state.segment = self.segments.len();
+        self.segments.push(self.log.len());
     }
 
     /// The running instance waits, or is done and its calls stay.

@@ -37,6 +37,8 @@ pub struct State {
     pub(super) rows_left: i64,
     pub(super) memory_left: u64,
     pub(super) time: Time,
+    /// Which segment of the log it recorded last.
+    pub(super) segment: usize,
     /// The order key from which its calls count.
     pub(super) floor: u64,
     /// Whether its strands run beside each other; see [`crate::strands`].
@@ -64,6 +66,7 @@ impl State {
             rows_left: 0,
             memory_left: 0,
             time: Time::default(),
+            segment: 0,
             floor: 0,
             may_fork: false,
             first_epoch: 0,
@@ -109,6 +112,11 @@ impl State {
             stack_limit,
             tape: self.tape.is_some().then(Vec::new),
         }
+    }
+
+    /// The number of the segment with the calls that it recorded last.
+    pub fn segment(&self) -> usize {
+        self.segment
     }
 
     /// Steps that the instance may still take.

@@ -420,6 +420,13 @@ impl Supply for Queue {
         self.spare.push(inputs);
     }
 
+    fn last_deadline(&self) -> Option<Instant> {
+        let state = self.shared.state();
+        let have_all = state.running_deadlines.len() == state.running.len();
+        let (last, _) = state.running_deadlines.last().filter(|_| have_all)?;
+        Some(*last)
+    }
+
     fn given_up(&mut self) -> Vec<(u64, InstanceError)> {
         let mut answers = Answers::default();
         let mut state = self.shared.state();

@@ -1,11 +1,15 @@
 //! Batches of a program whose paths are known from the inputs alone: recorded, flushed, written.
 //!
-//! A batch that cannot be flushed, because there is too little memory or time for it, is cut in half and
-//! tried again. So an instance fails alone, and those beside it do not.
+//! A batch that cannot be flushed is cut and tried again: in half, if there is too little memory for it, and
+//! by its work if there is too little time ([`Blame`]). So an instance fails alone, and those beside it do
+//! not.
 
-use std::time::Instant;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use super::Session;
+use crate::blame::Blame;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::failure::{InstanceError, Stop};
@@ -18,10 +22,12 @@ use crate::stats::{Stats, Times};
 use crate::trace::trace_flush;
 
 impl Session {
-    /// Runs decoded instances of a program whose paths are known from the inputs alone.
+    /// Runs decoded instances of a program whose paths are known from the inputs alone; nobody waits for
+    /// them any more after `deadline`.
     pub(super) fn run_batches(
         &mut self,
         inputs: &Inputs,
+        deadline: Option<Instant>,
         sink: &mut Option<&mut dyn Sink>,
         times: &mut Times,
         stats: &mut Stats,
@@ -32,11 +38,15 @@ impl Session {
         self.executor.put_inputs(0, inputs.rows())?;
         times.execute += begin.elapsed();
         let mut next = 0;
-        // Instances of the next batch.
+        // Instances of the next batch, but where batches that are run again end, the next one last.
         let mut most = self.batch_count();
+        let mut ends: Vec<usize> = Vec::new();
+        // Time that instances which run again had before.
+        let mut charged = HashMap::new();
         while next < inputs.len() {
             let begin = Instant::now();
-            let end = self.record(inputs, next, stats.instances, most)?;
+            let count = ends.last().map_or(most, |end| end - next);
+            let end = self.record(inputs, next, stats.instances, count)?;
             let recorded = Instant::now();
             self.executor.spent(Span::Record, begin);
             self.executor.release(&mut self.batch);
@@ -44,17 +54,32 @@ impl Session {
             if let Some(survey) = self.executor.survey_mut() {
                 survey.begin_batch();
             }
-            let late = self.config.limits.max_time.map(|time| begin + time);
-            match self.flush(late) {
-                Ok(()) => most = most.saturating_mul(2).min(self.batch_count()),
+            let time = self.time_left(next..end, &charged);
+            let late = time.map(|time| begin + time);
+            match self.flush(late.into_iter().chain(deadline).min()) {
+                // Twice as many take twice as long.
+                Ok(()) if time.is_none_or(|time| begin.elapsed() < time / 4) => {
+                    most = most.saturating_mul(2).min(self.batch_count());
+                }
+                Ok(()) => {}
                 Err(error) if !error.is_of_batch() => return Err(error),
                 Err(error) => {
+                    let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                    let is_given_up = is_over || end - next == 1;
+                    if !is_given_up {
+                        // With fewer it may well go, and alone it is clear whose fault it is.
+                        most = (end - next) / 2;
+                        match error {
+                            Error::Late => {
+                                self.cut(next..end, begin.elapsed(), &mut ends, &mut charged);
+                            }
+                            _ => ends.push(next + most),
+                        }
+                    }
                     self.recorder.give_up_calls();
                     self.executor.release(&mut self.batch);
                     self.batch.buckets.clear();
-                    if end - next > 1 {
-                        // With fewer it may well go, and alone it is clear whose fault it is.
-                        most = (end - next) / 2;
+                    if !is_given_up {
                         continue;
                     }
                     let error = match error {
@@ -77,10 +102,45 @@ impl Session {
             times.write += executed.elapsed();
             self.executor.spent(Span::Write, executed);
             next = end;
+            ends.retain(|end| *end > next);
         }
         match sink {
             Some(sink) => sink.flush(),
             None => Ok(()),
+        }
+    }
+
+    /// What a batch of these may take, by the instance that had most of its time already.
+    fn time_left(
+        &self,
+        instances: Range<usize>,
+        charged: &HashMap<usize, Duration>,
+    ) -> Option<Duration> {
+        let before = instances.filter_map(|instance| charged.get(&instance));
+        let before = before.max().copied().unwrap_or_default();
+        (self.config.limits.max_time).map(|time| time.saturating_sub(before))
+    }
+
+    /// The batch at hand took that long and is not done: each of its instances is charged its part, and
+    /// it is cut where its work is.
+    fn cut(
+        &self,
+        instances: Range<usize>,
+        took: Duration,
+        ends: &mut Vec<usize>,
+        charged: &mut HashMap<usize, Duration>,
+    ) {
+        let mut works = self.executor.works(&self.recorder);
+        works.resize(instances.len(), 0);
+        let blame = Blame::of(works);
+        for (place, instance) in instances.clone().enumerate() {
+            *charged.entry(instance).or_default() += blame.charge(place, took);
+        }
+        let places: Vec<usize> = (0..instances.len()).collect();
+        let mut next = instances.end;
+        for length in blame.batches(&places).into_iter().rev() {
+            ends.push(next);
+            next -= length;
         }
     }
 
@@ -111,6 +171,7 @@ impl Session {
             let (arguments, bytes) = match inputs.arguments(instance) {
                 Ok(arguments) => arguments,
                 Err(error) => {
+                    self.recorder.skip_instance();
                     self.outcomes.push(Err(error.clone()));
                     continue;
                 }

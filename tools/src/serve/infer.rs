@@ -8,7 +8,7 @@ use cohort_runtime::input::Inputs;
 use cohort_runtime::output::columns::Columns;
 use cohort_runtime::serving::{Engine, Failure, Full, Options, Ticket};
 use tokio::task::block_in_place;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout_at};
 
 use super::refusal::Refusal;
 use super::room::{Held, Room};
@@ -17,6 +17,9 @@ use super::room::{Held, Room};
 const HEAVY: usize = 64 << 10;
 /// How long a request that found no room waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(2);
+/// How much later than its deadline an instance may be answered by the engine; then it is not asked any
+/// more, whatever it computes.
+const GRACE: Duration = Duration::from_millis(50);
 /// Instances that one request may have.
 pub const MOST_INSTANCES: usize = 1 << 20;
 
@@ -105,10 +108,16 @@ impl Way<'_> {
         columns: &mut Columns,
         held: &mut Held,
     ) -> Result<(), Refusal> {
-        let Some(Waiting { id, ticket }) = waiting.pop_front() else {
+        let Some(Waiting { id, mut ticket }) = waiting.pop_front() else {
             return Ok(());
         };
-        match ticket.await {
+        let answer = match self.options.deadline {
+            Some(deadline) => timeout_at((deadline + GRACE).into(), &mut ticket)
+                .await
+                .unwrap_or_else(|_| Err(Failure::Instance(InstanceError::deadline()))),
+            None => ticket.await,
+        };
+        match answer {
             Ok(result) if (columns.size() + result.size()) as u64 > self.max_response => {
                 columns.append_error(&id, too_much(self.max_response));
             }

@@ -241,3 +241,48 @@ fn a_call_that_takes_too_long_is_given_up() {
         assert!(begin.elapsed() < Duration::from_secs(30), "{body}");
     }
 }
+
+/// Those beside an instance that takes too long have the results that they have without it, and it ends
+/// when its own time is over, however many are beside it and whether or not tensors decide.
+#[test]
+fn neighbours_of_one_that_takes_too_long_lose_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let declarations = "type Tree = Leaf | Node(Tree, Tree)\n\
+         fn up(t: Tree) -> f32[3] {\n  match t { Leaf => ones([3]), Node(l, r) => tanh(up(l) * 0.5 + up(r)) }\n}\n";
+    let line = |n: usize| {
+        let tree = (0..n % 5).fold("\"Leaf\"".to_owned(), |tree, _| {
+            format!("{{\"Node\": [\"Leaf\", {tree}]}}")
+        });
+        format!("{{\"id\": {n}, \"n\": {n}, \"t\": {tree}}}\n")
+    };
+    for body in ["s", "if s > 10.0 { s * 2.0 } else { s }"] {
+        let text = format!(
+            "{declarations}fn main(n: i32, t: Tree) -> f32 {{\n  let a = f32(iota([n, n], 0) + iota([n, n], 1));\n  \
+             let s = sum(a @ a) + sum(up(t));\n  {body}\n}}\n"
+        );
+        let path = program(&folder, &text);
+        let mut lines: Vec<String> = (0..40).map(line).collect();
+        let begin = Instant::now();
+        let alone = BatchRun::new(&path).run(&lines.concat()).expect_code(0);
+        let without = begin.elapsed();
+        lines.insert(17, line(12_000));
+        for way in [&[][..], &["--in-flight", "8"], &["--threads", "2"]] {
+            let begin = Instant::now();
+            let run = BatchRun::new(&path)
+                .args(&["--max-seconds", "3", "--total-memory", "16G"])
+                .args(&["--max-memory", "8G"])
+                .args(way);
+            let outcome = run.run(&lines.concat()).expect_code(1);
+            let took = begin.elapsed();
+            let mut found = outcome.lines();
+            let late = found.remove(17);
+            assert!(late.contains("time_limit"), "{late}");
+            assert_eq!(found, alone.lines(), "{body} {way:?}");
+            // Tried again by halves it took six times its limit.
+            assert!(
+                took < 4 * without + Duration::from_secs(8),
+                "{took:?} {way:?}"
+            );
+        }
+    }
+}

@@ -225,6 +225,24 @@ fn what_finds_no_room_or_no_time_is_told_so() {
     );
 }
 
+/// One product that takes minutes: nothing but the kernel itself could see that nobody waits for it.
+#[test]
+fn a_deadline_within_a_long_call_is_kept_and_the_next_one_is_served() {
+    let text =
+        "fn main(n: i32) -> f32 { let a = f32(iota([n, n], 0) + iota([n, n], 1)); sum(a @ a) }";
+    let server = Server::of_text(text, &[]);
+    let small = post(&server, "/infer", r#"{"n": 3}"#).text();
+    let begin = Instant::now();
+    let long = br#"{"n": 14000}"#;
+    let late = (server.client())
+        .request("POST", "/infer", "cohort-deadline: 1\r\n", long)
+        .unwrap();
+    assert_eq!((late.status, &*kind(&late)), (504, "deadline"));
+    assert_eq!(post(&server, "/infer", r#"{"n": 3}"#).text(), small);
+    // Over a minute, if it were computed.
+    assert!(begin.elapsed() < Duration::from_secs(12));
+}
+
 #[test]
 fn a_request_of_more_instances_than_may_wait_is_answered() {
     let server = Server::of_text(COUNT, &["--in-flight", "2", "--max-queued", "2"]);
