@@ -339,10 +339,12 @@ fn read_nodes(
 
 /// Numbers of constructors.
 fn read_tags(adt: &Adt, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let tags = read_counts(&format!("{name}: tags"), value)?;
-    let most = adt.constructors.len();
-    match tags.iter().find(|tag| **tag >= most) {
-        None => Ok(tags.into_iter().map(|tag| tag as u8).collect()),
+    let place = format!("{name}: tags");
+    let array = read_array(&place, value, Elem::I32)?;
+    let is_tag = |number: &i32| (0..adt.constructors.len() as i32).contains(number);
+    match counts(&place, &array)?.find(|number| !is_tag(number)) {
+        None => Ok(counts(&place, &array)?.map(|tag| tag as u8).collect()),
+        Some(number) if number < 0 => Err(not_counts(&place)),
         Some(tag) => Err(PyValueError::new_err(format!(
             "{name}: the tag {tag}, which no constructor of {} has",
             adt.name
@@ -371,15 +373,24 @@ fn read_array(name: &str, value: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Arra
 /// An array of whole numbers that are not negative and less than 2³¹.
 fn read_counts(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let array = read_array(name, value, Elem::I32)?;
-    let numbers = array.bytes.chunks_exact(4);
-    let numbers = numbers.map(|bytes| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-    let numbers: Result<Vec<usize>, _> = numbers.map(usize::try_from).collect();
-    match numbers {
-        Ok(numbers) if array.shape.len() == 1 => Ok(numbers),
-        _ => Err(PyValueError::new_err(format!(
-            "{name}: expected one axis of numbers that are not negative"
-        ))),
+    let numbers = counts(name, &array)?.map(usize::try_from);
+    let numbers: Result<_, _> = numbers.collect();
+    numbers.map_err(|_| not_counts(name))
+}
+
+/// The numbers of an array of one axis.
+fn counts<'a>(name: &str, array: &'a Array) -> PyResult<impl Iterator<Item = i32> + 'a> {
+    if array.shape.len() != 1 {
+        return Err(not_counts(name));
     }
+    let (words, _) = array.bytes.as_chunks();
+    Ok(words.iter().map(|word| i32::from_le_bytes(*word)))
+}
+
+fn not_counts(name: &str) -> PyErr {
+    PyValueError::new_err(format!(
+        "{name}: expected one axis of numbers that are not negative"
+    ))
 }
 
 /// The rows of one instance as a source.

@@ -40,6 +40,14 @@ enum Field {
 }
 
 impl Form {
+    /// Of a node: its tag and its fields, or nothing where one node stands for all.
+    fn slots(&self) -> usize {
+        match self.fields.len() {
+            0 => 0,
+            fields => 1 + fields,
+        }
+    }
+
     /// Those of a data type by tag; nothing where it has no flat form.
     fn all(manifest: &Manifest, adt: usize) -> Option<Vec<Form>> {
         let constructors = &manifest.adts[adt].constructors;
@@ -110,54 +118,59 @@ impl Builder<'_> {
         if nodes.first.len() != forms.len() || nodes.fields.len() != forms.len() {
             return Err(self.wrong("its arrays are not those of its constructors"));
         }
-        self.taken.clear();
-        self.taken.extend_from_slice(nodes.first);
-        for (place, tag) in nodes.tags.iter().enumerate() {
-            let tag = usize::from(*tag);
-            let Some(form) = forms.get(tag) else {
-                let problem = format!("node {place} has the tag {tag}, which no constructor has");
-                return Err(self.wrong(&problem));
-            };
-            if form.fields.is_empty() {
-                self.values.push(&raw const TAGS[tag] as u64);
-                continue;
-            }
-            let name = &adt.constructors[tag].name;
-            let columns = &nodes.fields[tag];
-            if columns.len() != form.fields.len() {
+        for (tag, form) in forms.iter().enumerate() {
+            if nodes.fields[tag].len() != form.fields.len() {
+                let name = &adt.constructors[tag].name;
                 return Err(self.wrong(&format!("the arrays of {name} are not one a field")));
             }
-            let Some(base) = self.values.len().checked_sub(form.parts) else {
+        }
+        let mut room = self.room(forms, nodes, inputs)?;
+        // In variables of their own, which is faster.
+        let mut values = std::mem::take(&mut self.values);
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.clear();
+        taken.extend_from_slice(nodes.first);
+        for (place, tag) in nodes.tags.iter().enumerate() {
+            let tag = usize::from(*tag);
+            let form = &forms[tag];
+            if form.fields.is_empty() {
+                values.push(&raw const TAGS[tag] as u64);
+                continue;
+            }
+            let name = || adt.constructors[tag].name.as_str();
+            let Some(base) = values.len().checked_sub(form.parts) else {
+                let name = name();
                 let problem = format!("node {place} is a {name}, whose parts are not before it");
                 return Err(self.wrong(&problem));
             };
-            let size = 1 + form.fields.len();
-            self.charge(8 * size as u64)?;
-            let node = inputs.memory.alloc(size);
-            if node.is_null() {
-                return Err(Problem::Memory);
+            let (slots, rest) = room.split_at_mut(form.slots());
+            room = rest;
+            slots[0].write(tag as u64);
+            if form.parts == form.fields.len() {
+                for (slot, part) in slots[1..].iter_mut().zip(&values[base..]) {
+                    slot.write(*part);
+                }
+                values.truncate(base);
+                values.push(slots.as_ptr() as u64);
+                continue;
             }
-            // SAFETY: that many slots were allocated, and nothing else refers to them.
-            let slots = unsafe { std::slice::from_raw_parts_mut(node.cast(), size) };
-            slots[0] = MaybeUninit::new(tag as u64);
-            let row = self.taken[tag];
-            self.taken[tag] += 1;
+            let row = taken[tag];
+            taken[tag] += 1;
             let mut part = base;
-            let fields = form.fields.iter().zip(columns);
+            let fields = form.fields.iter().zip(&nodes.fields[tag]);
             for (slot, (field, column)) in slots[1..].iter_mut().zip(fields) {
                 let value = match (field, column) {
                     (Field::Part, None) => {
                         part += 1;
-                        self.values[part - 1]
+                        values[part - 1]
                     }
                     (Field::Scalar(elem), Some(column)) => {
-                        let element = row_of(column, row, elem.bytes());
-                        let element = element.ok_or_else(|| self.too_few(name))?;
-                        u64::from(crate::output::bits(*elem, element))
+                        let bits = scalar(*elem, column, row);
+                        u64::from(bits.ok_or_else(|| self.too_few(name()))?)
                     }
                     (Field::Row { space, bytes }, Some(column)) => {
                         let row = row_of(column, row, *bytes);
-                        let row = row.ok_or_else(|| self.too_few(name))?;
+                        let row = row.ok_or_else(|| self.too_few(name()))?;
                         self.charge(*bytes as u64)?;
                         let block = &mut inputs.rows.spaces[*space];
                         let position = u32::try_from(block.rows).map_err(|_| Problem::Memory)?;
@@ -165,14 +178,40 @@ impl Builder<'_> {
                         block.rows += 1;
                         self.input_handle(inputs, *space, position).0
                     }
-                    _ => return Err(self.wrong(&format!("an array of {name} is misplaced"))),
+                    _ => return Err(self.wrong(&format!("an array of {} is misplaced", name()))),
                 };
                 slot.write(value);
             }
-            self.values.truncate(base);
-            self.values.push(node as u64);
+            values.truncate(base);
+            values.push(slots.as_ptr() as u64);
         }
+        (self.values, self.taken) = (values, taken);
         Ok(())
+    }
+
+    /// Memory for all nodes, which the instance is charged for.
+    fn room<'r>(
+        &mut self,
+        forms: &[Form],
+        nodes: &Postorder<'_>,
+        inputs: &mut Inputs,
+    ) -> Result<&'r mut [MaybeUninit<u64>], Problem> {
+        let mut size = 0;
+        for (place, tag) in nodes.tags.iter().enumerate() {
+            let Some(form) = forms.get(usize::from(*tag)) else {
+                let problem = format!("node {place} has the tag {tag}, which no constructor has");
+                return Err(self.wrong(&problem));
+            };
+            size += form.slots();
+        }
+        self.charge(8 * size as u64)?;
+        let memory = inputs.memory.alloc(size);
+        if memory.is_null() {
+            return Err(Problem::Memory);
+        }
+        // SAFETY: that many slots were allocated, nothing else refers to them, and they stay as long as the inputs
+        // have the instance, longer than it is read.
+        Ok(unsafe { std::slice::from_raw_parts_mut(memory.cast(), size) })
     }
 
     #[cold]
@@ -203,6 +242,17 @@ impl Builder<'_> {
             .iter()
             .map(|form| form.fields.iter().map(of).collect());
         Some(fields.collect())
+    }
+}
+
+/// The bits of element `row` of a column.
+fn scalar(elem: Elem, column: &[u8], row: usize) -> Option<u32> {
+    match elem {
+        Elem::F32 | Elem::I32 => {
+            let (words, _) = column.as_chunks();
+            words.get(row).map(|word| u32::from_le_bytes(*word))
+        }
+        Elem::Bool => column.get(row).map(|byte| u32::from(*byte)),
     }
 }
 
