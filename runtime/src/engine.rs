@@ -397,11 +397,11 @@ impl Engine {
     /// Of several instances some have no time left: each is charged its part of what the flush took.
     fn give_up_late(&mut self, machine: &Machine<'_>, took: Duration) {
         let works = machine.executor.works(machine.recorder);
-        let work = |instance: &Box<Instance>| match instance.is_over() {
+        let work = |instance: &Instance| match instance.is_over() {
             true => 0,
             false => works.get(instance.segment()).copied().unwrap_or(0),
         };
-        let blame = Blame::of(self.alive.iter().map(work).collect());
+        let blame = Blame::of(self.alive.iter().map(|instance| work(instance)).collect());
         let most = machine.recorder.limits().max_time;
         let mut again = Vec::new();
         for place in blame.lightest_first() {
