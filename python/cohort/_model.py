@@ -382,10 +382,13 @@ class Model:
             with open(temporary, "wb") as file:
                 file.write(self._core.artifact())
             os.replace(temporary, path)
-        except BaseException:
+        except OSError as error:
+            # The caller knows its own name of the file.
+            error.filename, error.filename2 = path, None
+            raise
+        finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-            raise
 
 
 class _FlatChunks:

@@ -59,6 +59,18 @@ def test_an_artifact_is_saved_and_loaded_without_the_compiler(program, weights, 
     assert os.listdir(tmp_path).count("dense.cohort") == 1
 
 
+def test_a_file_that_cannot_be_written_is_named(program, tmp_path):
+    m = program("fn main(k: i32) -> i32 { k }")
+    path = tmp_path / "nowhere" / "model.cohort"
+    with pytest.raises(FileNotFoundError) as raised:
+        m.save(path)
+    assert raised.value.filename == str(path)
+    (tmp_path / "model.cohort").mkdir()
+    with pytest.raises(OSError):
+        m.save(tmp_path / "model.cohort")
+    assert [entry.name for entry in tmp_path.iterdir() if "cohort." in entry.name] == []
+
+
 @pytest.mark.parametrize("convert", [np.float16, np.float64, np.asfortranarray, lambda a: a[::-1][::-1]])
 def test_arrays_of_other_types_and_layouts_that_hold_the_same(program, weights, convert):
     exact = {"w": np.float32([[1, 2], [3, 4], [5, 6]]), "b": np.float32([0.5, 1])}
