@@ -4,3 +4,4 @@ pub mod extents;
 pub mod ir;
 pub mod levels;
 pub mod origins;
+pub mod symbols;

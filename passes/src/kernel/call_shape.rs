@@ -8,7 +8,7 @@ use melior::ir::{
 };
 
 use super::calls::FUSED;
-use super::rows::read::elements_of;
+use crate::support::ir::elements_of;
 
 /// How a kernel takes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

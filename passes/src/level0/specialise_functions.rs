@@ -38,8 +38,9 @@ use melior::{
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
     TensorType, argument_of, blocks_of, clone_op, defining_op, functions_of, key, name_attribute,
-    nested_ops, set_attribute, top_level,
+    nested_ops, set_attribute,
 };
+use crate::support::symbols::Symbols;
 
 pub const PASS: PassInfo = PassInfo {
     name: "specialise-functions",
@@ -60,10 +61,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     if contexts.values().all(|contexts| contexts.len() < 2) {
         return Ok(());
     }
-    let mut symbols: HashSet<String> = top_level(module)
-        .into_iter()
-        .filter_map(|op| name_attribute(op, "sym_name"))
-        .collect();
+    let mut symbols = Symbols::of(module);
     // All copies are made before any call is changed.
     let mut copies: Vec<Copy<'c>> = Vec::new();
     for name in &program.names {
@@ -119,16 +117,9 @@ fn copy<'c>(
     function: OperationRef<'c, 'c>,
     name: &str,
     first: usize,
-    symbols: &mut HashSet<String>,
+    symbols: &mut Symbols,
 ) -> (OperationRef<'c, 'c>, String) {
-    let mut number = first;
-    let symbol = loop {
-        let symbol = format!("{name}_{number}");
-        if symbols.insert(symbol.clone()) {
-            break symbol;
-        }
-        number += 1;
-    };
+    let symbol = symbols.free(|number| format!("{name}_{}", first + number));
     let Some(before) = Builder::before(context, function) else {
         return (function, name.to_owned());
     };

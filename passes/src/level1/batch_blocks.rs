@@ -67,6 +67,7 @@ use crate::support::ir::{
     integer_attribute, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
     set_type, top_level,
 };
+use crate::support::symbols::Symbols;
 pub use products::named;
 use rules::Batcher;
 pub use shapes::listed;
@@ -89,10 +90,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         top,
         names: HashMap::new(),
         counts: HashMap::new(),
-        symbols: top_level(module)
-            .into_iter()
-            .filter_map(|op| name_attribute(op, "sym_name"))
-            .collect(),
+        symbols: Symbols::of(module),
         dims: Vec::new(),
         gradients: functions_of(module)
             .into_iter()
@@ -129,7 +127,7 @@ struct Kernels<'c> {
     names: HashMap<String, String>,
     counts: HashMap<String, usize>,
     /// Names that are taken: by the program's functions, types and parameters, and by kernels.
-    symbols: HashSet<String>,
+    symbols: Symbols,
     /// The dims that kernels name.
     dims: Vec<String>,
     /// The gradient functions of blocks that are no kernels yet.
@@ -382,13 +380,11 @@ impl<'c> Kernels<'c> {
             return name.clone();
         }
         let count = self.counts.entry(base.to_owned()).or_default();
-        let name = loop {
+        let name = self.symbols.free(|_| {
             let name = format!("{base}_{count}");
             *count += 1;
-            if self.symbols.insert(name.clone()) {
-                break name;
-            }
-        };
+            name
+        });
         crate::support::ir::set_attribute(
             kernel,
             "sym_name",

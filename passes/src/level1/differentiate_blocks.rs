@@ -65,9 +65,10 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::extents::Extents;
 use crate::support::ir::{
     TensorType, ValueKey, blocks_of, clone_op, defining_op, erase, functions_of, integer_attribute,
-    key, name_attribute, nested_ops, op_key, set_attribute, set_operand, top_level,
+    key, name_attribute, nested_ops, op_key, set_attribute, set_operand,
 };
 use crate::support::levels::{GRADIENTS, GRANULARITY, PARAMETERS, used_values};
+use crate::support::symbols::Symbols;
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
 
@@ -96,10 +97,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut differentiation = Differentiation {
         context,
         end: Builder::at_end(context, body, module.location()),
-        taken: top_level(module)
-            .into_iter()
-            .filter_map(|op| name_attribute(op, "sym_name"))
-            .collect(),
+        symbols: Symbols::of(module),
         rows: BTreeSet::new(),
         inputs: match name_attribute(module, GRADIENTS).as_deref() {
             Some(PARAMETERS) => inputs(module),
@@ -117,7 +115,7 @@ struct Differentiation<'c> {
     context: &'c Context,
     /// The end of the module.
     end: Builder<'c>,
-    taken: BTreeSet<String>,
+    symbols: Symbols,
     /// The shapes of the rows that have cotangents.
     rows: BTreeSet<Vec<u64>>,
     /// Values whose cotangents nobody asks for.
@@ -191,10 +189,9 @@ impl<'c> Differentiation<'c> {
         }
         let place = block.location();
         let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
-        let name = (0..)
-            .map(|number| format!("{base}$gradient${number}"))
-            .find(|name| !self.taken.contains(name))
-            .unwrap_or(base);
+        let name = self
+            .symbols
+            .free(|number| format!("{base}$gradient${number}"));
         let mut block = block;
         let written = self.function(block, &name).and_then(|(function, saved)| {
             if saved.is_empty() {
@@ -222,7 +219,6 @@ impl<'c> Differentiation<'c> {
         }
         let of_block = StringAttribute::new(self.context, &name).into();
         set_attribute(block, OF_BLOCK, of_block);
-        self.taken.insert(name);
     }
 
     fn function(

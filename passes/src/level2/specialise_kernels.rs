@@ -38,7 +38,7 @@
 
 mod known;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
@@ -62,6 +62,7 @@ use crate::support::ir::{
     nested_ops, replace_uses, set_attribute, set_operand, top_level, users_of,
 };
 use crate::support::origins::{Origin, Origins};
+use crate::support::symbols::{Symbols, records_by_kernel};
 use known::Products;
 
 pub const PASS: PassInfo = PassInfo {
@@ -77,7 +78,14 @@ const FEWEST_SAVED: u64 = 4096;
 /// What an operand is, where the copy is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
+    /// A list without elements.
     Empty,
+    Row(Row),
+}
+
+/// A row that is the same for every call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Row {
     /// A constant as it is written.
     Constant(String),
     /// A whole parameter.
@@ -86,25 +94,17 @@ enum Known {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let origins = Origins::new(module);
-    let mut records: HashMap<String, Vec<OperationRef<'c, 'c>>> = HashMap::new();
-    let mut refused: HashSet<String> = HashSet::new();
-    for function in functions_of(module) {
-        refused.extend(name_attribute(function, GRADIENT_OF));
-        let is_backward = function.has_attribute(GRADIENT) || function.has_attribute(HELPER);
-        for operation in nested_ops(function) {
-            let kernel = name_attribute(operation, "kernel");
-            let kernel = kernel.filter(|_| name_of(operation) == "cfb.record");
-            if is_backward {
-                refused.extend(kernel);
-            } else if let Some(kernel) = kernel {
-                records.entry(kernel).or_default().push(operation);
-            }
-        }
-    }
-    let mut symbols: HashSet<String> = top_level(module)
-        .into_iter()
-        .filter_map(|op| name_attribute(op, "sym_name"))
+    let functions = functions_of(module);
+    let mut refused: HashSet<String> = functions
+        .iter()
+        .filter_map(|function| name_attribute(*function, GRADIENT_OF))
         .collect();
+    let (backward, forward): (Vec<_>, Vec<_>) = functions
+        .into_iter()
+        .partition(|function| function.has_attribute(GRADIENT) || function.has_attribute(HELPER));
+    refused.extend(records_by_kernel(backward.into_iter().flat_map(nested_ops)).into_keys());
+    let records = records_by_kernel(forward.into_iter().flat_map(nested_ops));
+    let mut symbols = Symbols::of(module);
     for kernel in top_level(module) {
         let Some(name) = name_attribute(kernel, "sym_name") else {
             continue;
@@ -118,24 +118,13 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let Some(case) = Case::find(kernel, records, &origins) else {
             continue;
         };
-        let symbol = free_name(&name, &mut symbols);
+        let symbol = symbols.free_like(&format!("{name}_base"));
         case.copy(context, kernel, &symbol);
         for record in records {
             case.choose(context, &origins, *record, &symbol);
         }
     }
     Ok(())
-}
-
-fn free_name(kernel: &str, symbols: &mut HashSet<String>) -> String {
-    let first = format!("{kernel}_base");
-    let others = (1..).map(|number| format!("{kernel}_base_{number}"));
-    let name = std::iter::once(first.clone())
-        .chain(others)
-        .find(|name| !symbols.contains(name))
-        .unwrap_or(first);
-    symbols.insert(name.clone());
-    name
 }
 
 /// What is known where a kernel's copy is called, by operand.
@@ -215,8 +204,8 @@ impl Case {
                         erase(fold);
                     }
                 }
-                known => {
-                    let row = known.row(&b, known::row_type(argument));
+                Known::Row(row) => {
+                    let row = row.tensor(&b, known::row_type(argument));
                     replace_uses(argument, repeat(&b, arguments[0], row));
                 }
             }
@@ -227,7 +216,7 @@ impl Case {
             }
         }
         for index in self.0.keys().rev() {
-            // SAFETY: the body is alive, has so many arguments, and nothing uses this one any more.
+            // SAFETY: the body is alive and has an argument of this number, which nothing uses any more.
             unsafe { mlir_sys::mlirBlockEraseArgument(body.to_raw(), *index as u32 + 1) };
         }
     }
@@ -254,11 +243,11 @@ impl Case {
                     let list = same_length(operand);
                     lists.insert(key(list), list);
                 }
-                known if !may_be.contains(&known.origin()) => return,
-                known if may_be.len() > 1 => {
-                    rows.insert(key(operand), (operand, known));
+                Known::Row(row) if !may_be.contains(&row.origin()) => return,
+                Known::Row(row) if may_be.len() > 1 => {
+                    rows.insert(key(operand), (operand, row));
                 }
-                _ => {}
+                Known::Row(_) => {}
             }
         }
         let equal = b.attr("0 : i64");
@@ -269,8 +258,8 @@ impl Case {
             let predicate = [("predicate", equal)];
             b.value_with("arith.cmpi", &[count, none], b.ty("i1"), &predicate)
         });
-        let are_same = rows.into_values().map(|(operand, known)| {
-            let source = known.handle(&b, operand.r#type());
+        let are_same = rows.into_values().map(|(operand, row)| {
+            let source = row.handle(&b, operand.r#type());
             b.value("cfb.same", &[operand, source], b.ty("i1"))
         });
         let holds = are_empty
@@ -308,19 +297,26 @@ impl Case {
     }
 }
 
-impl Known {
+impl Row {
+    fn of(origin: Origin) -> Option<Row> {
+        match origin {
+            Origin::Constant(value) => Some(Row::Constant(value)),
+            Origin::Parameter(name) => Some(Row::Parameter(name)),
+            _ => None,
+        }
+    }
+
     fn origin(&self) -> Origin {
         match self {
-            Known::Empty => Origin::Instance,
-            Known::Constant(value) => Origin::Constant(value.clone()),
-            Known::Parameter(name) => Origin::Parameter(name.clone()),
+            Row::Constant(value) => Origin::Constant(value.clone()),
+            Row::Parameter(name) => Origin::Parameter(name.clone()),
         }
     }
 
     /// The row as a tensor of a kernel.
-    fn row<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
+    fn tensor<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
         match self {
-            Known::Parameter(name) => {
+            Row::Parameter(name) => {
                 let global = FlatSymbolRefAttribute::new(b.context(), name).into();
                 b.value_with(
                     "ml_program.global_load_const",
@@ -329,24 +325,22 @@ impl Known {
                     &[("global", global)],
                 )
             }
-            Known::Constant(value) => {
+            Row::Constant(value) => {
                 b.value_with("arith.constant", &[], ty, &[("value", b.attr(value))])
             }
-            Known::Empty => unreachable!("a list is no row"),
         }
     }
 
     /// The row's handle.
     fn handle<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
         match self {
-            Known::Parameter(name) => {
+            Row::Parameter(name) => {
                 let param = FlatSymbolRefAttribute::new(b.context(), name).into();
                 b.value_with("cfb.param", &[], ty, &[("param", param)])
             }
-            Known::Constant(value) => {
+            Row::Constant(value) => {
                 b.value_with("cfb.constant", &[], ty, &[("value", b.attr(value))])
             }
-            Known::Empty => unreachable!("a list is no row"),
         }
     }
 }
@@ -370,16 +364,13 @@ fn possible_start<'c>(
             .then_some(Known::Empty);
     }
     let rows = origins.of_all(operands.iter().copied());
-    let known = rows.into_iter().filter_map(|origin| match origin {
-        Origin::Constant(value) => Some(Known::Constant(value)),
-        Origin::Parameter(name) => Some(Known::Parameter(name)),
-        _ => None,
+    let rows = rows.into_iter().filter_map(Row::of);
+    let row = rows.min_by_key(|row| match row {
+        Row::Constant(value) if known::is_zero_text(value) => 0,
+        Row::Constant(_) => 1,
+        Row::Parameter(_) => 2,
     });
-    known.min_by_key(|known| match known {
-        Known::Constant(value) if known::is_zero_text(value) => 0,
-        Known::Constant(_) => 1,
-        _ => 2,
-    })
+    row.map(Known::Row)
 }
 
 /// The first list known that has as many elements.

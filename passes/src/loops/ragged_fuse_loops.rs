@@ -55,6 +55,7 @@ use crate::support::ir::{
     TensorType, erase, key, name_attribute, nested_ops, remove_attribute, replace_uses,
     replace_uses_except, top_level, users_of,
 };
+use crate::support::symbols::Symbols;
 
 pub const PASS: PassInfo = PassInfo {
     name: "ragged-fuse-loops",
@@ -255,25 +256,13 @@ fn fused_dim<'c>(
     inner: &Loop<'c>,
 ) -> Option<String> {
     let origin = format!("{}, {}, pad {}", outer.dim, inner.dim, inner.pad);
-    let symbols = top_level(module);
-    let known = symbols.iter().find(|op| {
-        name_of(**op) == "ragged.dim" && name_attribute(**op, ORIGIN).as_deref() == Some(&origin)
+    let known = top_level(module).into_iter().find(|op| {
+        name_of(*op) == "ragged.dim" && name_attribute(*op, ORIGIN).as_deref() == Some(&origin)
     });
     if let Some(known) = known {
-        return name_attribute(*known, "sym_name");
+        return name_attribute(known, "sym_name");
     }
-    let base = format!("{}_{}", outer.dim, inner.dim);
-    let taken = |name: &str| {
-        symbols
-            .iter()
-            .any(|op| name_attribute(*op, "sym_name").as_deref() == Some(name))
-    };
-    let mut name = base.clone();
-    let mut number = 1;
-    while taken(&name) {
-        name = format!("{base}_{number}");
-        number += 1;
-    }
+    let name = Symbols::of(module).free_like(&format!("{}_{}", outer.dim, inner.dim));
     let text = |text: &str| StringAttribute::new(context, text).into();
     let attributes = [("sym_name", text(&name)), (ORIGIN, text(&origin))];
     let builder = Builder::before(context, declaration_of(module, &outer.dim)?)?;

@@ -4,7 +4,9 @@ use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, op
 use melior::ir::{
     AffineMap, Attribute, BlockLike, BlockRef, Operation, OperationRef, Region, RegionLike, Type,
     Value, ValueLike,
-    attribute::{AttributeLike, DenseI64ArrayAttribute, IntegerAttribute},
+    attribute::{
+        ArrayAttribute, AttributeLike, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute,
+    },
     operation::OperationLike,
     r#type::TypeLike,
 };
@@ -203,6 +205,27 @@ pub fn name_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<Str
     Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
+/// The elements of an array attribute; none where it is something else.
+pub fn elements_of<'c>(attribute: Attribute<'c>) -> Vec<Attribute<'c>> {
+    ArrayAttribute::try_from(attribute).map_or(vec![], |array| {
+        (0..array.len())
+            .filter_map(|index| array.element(index).ok())
+            .collect()
+    })
+}
+
+/// The elements of an array attribute of an operation; none where there is no such attribute.
+pub fn array<'c>(operation: OperationRef<'c, '_>, name: &str) -> Vec<Attribute<'c>> {
+    operation.attribute(name).map_or(vec![], elements_of)
+}
+
+/// The strings in an array attribute.
+pub fn strings(attribute: Attribute<'_>) -> Vec<String> {
+    let texts = elements_of(attribute).into_iter();
+    let texts = texts.filter_map(|text| StringAttribute::try_from(text).ok());
+    texts.map(|text| text.value().to_owned()).collect()
+}
+
 /// The map of an affine map attribute.
 pub fn affine_map<'c>(attribute: Attribute<'c>) -> Option<AffineMap<'c>> {
     // SAFETY: the attribute is alive and its kind is asked before it is read.
@@ -220,7 +243,8 @@ pub fn integer_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<
         .map(|number| number.value())
 }
 
-/// The elements of a dense i64 array attribute; none where there is no such attribute.
+/// The elements of a dense i64 array attribute, where a dynamic one is `i64::MIN`; none where there is no such
+/// attribute.
 pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
     let attribute = operation.attribute(name).ok();
     let array = attribute.and_then(|array| DenseI64ArrayAttribute::try_from(array).ok());

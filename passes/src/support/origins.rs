@@ -7,11 +7,13 @@ use cohort_dialects::builder::{
     Val, arguments_of, extend_op, name_of, operands_of, operations_of, results_of,
 };
 use cohort_dialects::types::{adt_name, array_element, flatten};
-use melior::ir::{BlockLike, OperationRef, ValueLike, operation::OperationLike};
+use melior::ir::{
+    BlockLike, OperationRef, Type, ValueLike, attribute::TypeAttribute, operation::OperationLike,
+};
 
 use crate::support::ir::{
-    argument_of, blocks_of, defining_op, functions_of, key, name_attribute, nested_ops, op_key,
-    top_level,
+    argument_of, array, blocks_of, defining_op, elements_of, functions_of, key, name_attribute,
+    nested_ops, op_key, strings, top_level,
 };
 
 /// What a tensor may be.
@@ -76,17 +78,19 @@ impl<'c> Origins<'c> {
             constructors: HashMap::new(),
             given: HashSet::new(),
         };
-        let mut named_by = HashMap::new();
+        let mut named_by: HashMap<String, Vec<String>> = HashMap::new();
         for adt in top_level(module) {
             if name_of(adt) == "cfb.adt"
                 && let Some(name) = name_attribute(adt, "sym_name")
             {
-                let attribute = |name| adt.attribute(name).map(|value| value.to_string());
-                let constructors = attribute("constructors").unwrap_or_default();
-                let names = constructors.split('"').skip(1).step_by(2);
-                (origins.constructors).insert(name.clone(), names.map(str::to_owned).collect());
-                let fields = attribute("fields").unwrap_or_default();
-                named_by.insert(name, types_in(&fields));
+                let constructors = adt.attribute("constructors").map_or(vec![], strings);
+                origins.constructors.insert(name.clone(), constructors);
+                let fields = array(adt, "fields").into_iter().flat_map(elements_of);
+                let fields = fields.filter_map(|field| TypeAttribute::try_from(field).ok());
+                named_by.insert(
+                    name,
+                    fields.flat_map(|field| adts_in(field.value())).collect(),
+                );
             }
         }
         let mut given = Vec::new();
@@ -98,11 +102,7 @@ impl<'c> Origins<'c> {
                 origins.entries.insert(op_key(function));
                 let body = blocks_of(function);
                 let arguments = body.first().map_or(vec![], |body| arguments_of(*body));
-                given.extend(
-                    arguments
-                        .iter()
-                        .flat_map(|a| types_in(&a.r#type().to_string())),
-                );
+                given.extend(arguments.iter().flat_map(|a| adts_in(a.r#type())));
             }
             origins.names.insert(op_key(function), name.clone());
             origins.functions.insert(name, function);
@@ -346,14 +346,14 @@ fn width(array: Val<'_>) -> usize {
     array_element(array.r#type()).map_or(1, |element| flatten(element).len())
 }
 
-/// The algebraic data types that a type, or a list of them, names.
-fn types_in(text: &str) -> Vec<String> {
-    let names = text.split("!cfb.adt<@").skip(1);
-    let names = names.filter_map(|rest| match rest.strip_prefix('"') {
-        Some(quoted) => quoted.split('"').next(),
-        None => rest.split('>').next(),
+/// The algebraic data types that a type is made of.
+fn adts_in(ty: Type<'_>) -> Vec<String> {
+    let parts = flatten(ty).into_iter();
+    let names = parts.flat_map(|part| match array_element(part) {
+        Some(element) => adts_in(element),
+        None => adt_name(part).into_iter().collect(),
     });
-    names.map(str::to_owned).collect()
+    names.collect()
 }
 
 /// Operand `index` of the terminators of this name in an operation's own regions.

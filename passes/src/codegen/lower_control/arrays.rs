@@ -202,8 +202,8 @@ impl<'c> Lowering<'c, '_> {
         source: OperationRef<'c, 'c>,
         array: Val<'c>,
     ) -> Result<Vec<Type<'c>>, Failed> {
-        let element =
-            array_element(array.r#type()).ok_or_else(|| error(source, "an operand is no array"))?;
+        let element = array_element(array.r#type())
+            .ok_or_else(|| error(source, "an operand is not an array"))?;
         let mut slots = Vec::new();
         for ty in flatten(element) {
             slots.extend(self.lowered_type(source, ty)?);

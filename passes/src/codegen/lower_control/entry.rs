@@ -12,10 +12,9 @@ use melior::ir::{
 use super::Program;
 use super::emit::{call, function, load_slot, module_end, pointer, slot_address, store_slot};
 use super::function::PREFIX;
-use super::tables::{array, strings};
 use super::types::{is_stacked, lowered, lowered_value};
 use crate::pass::{Failed, error};
-use crate::support::ir::{blocks_of, name_attribute};
+use crate::support::ir::{array, blocks_of, name_attribute, strings};
 
 const ENTRY: &str = "cohort_entry";
 

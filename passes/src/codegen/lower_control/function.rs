@@ -350,7 +350,7 @@ impl<'c> Lowering<'c, '_> {
         if !self.program.calls.contains(&callee) {
             return Err(error(
                 source,
-                &format!("`{callee}` is no function of the control program"),
+                &format!("`{callee}` is not a function of the control program"),
             ));
         }
         let mut operands = vec![self.runtime];

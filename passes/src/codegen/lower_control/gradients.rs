@@ -14,12 +14,10 @@ use melior::ir::{
 
 use super::Program;
 use super::entry::{callable, returned_by};
-use super::tables::{array, strings};
 use crate::level0::form_blocks::DIM;
 use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Failed, error};
-use crate::support::ir::GRADIENT_OF;
-use crate::support::ir::{blocks_of, name_attribute};
+use crate::support::ir::{GRADIENT_OF, array, blocks_of, name_attribute, strings};
 use crate::support::levels::{GRADIENTS, PARAMETERS};
 
 /// Adds what the runtime calls for gradients, if the program has it.

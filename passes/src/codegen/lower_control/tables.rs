@@ -11,8 +11,8 @@ use cohort_dialects::builder::name_of;
 use cohort_dialects::location::{caller_elsewhere, file_line_col};
 use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::ir::{
-    Attribute, Location, OperationRef, Type,
-    attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
+    Location, OperationRef, Type,
+    attribute::{StringAttribute, TypeAttribute},
     operation::OperationLike,
 };
 
@@ -25,7 +25,9 @@ use crate::kernel::description::{
     ATTRIBUTE, ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
 use crate::pass::{Failed, error};
-use crate::support::ir::{COMPUTED, TensorType, name_attribute, top_level};
+use crate::support::ir::{
+    COMPUTED, TensorType, array, elements_of, name_attribute, strings, top_level,
+};
 
 #[derive(Default)]
 pub struct Tables {
@@ -291,7 +293,8 @@ impl Tables {
         for (number, global) in globals.iter().enumerate() {
             let symbol = name_attribute(*global, COMPUTED).unwrap_or_default();
             let Some(kernel) = self.kernel(&symbol) else {
-                let message = format!("@{symbol} is no lowered kernel; run `lower-kernels` first");
+                let message =
+                    format!("@{symbol} is not a lowered kernel; run `lower-kernels` first");
                 return Err(error(*global, &message));
             };
             self.computed[number].kernel = kernel;
@@ -312,10 +315,7 @@ impl Tables {
         let mut constructors = Vec::new();
         for (number, (name, fields)) in names.into_iter().zip(fields).enumerate() {
             let name = StringAttribute::try_from(name).map(|name| name.value().to_owned());
-            let fields = ArrayAttribute::try_from(fields)
-                .map(elements)
-                .unwrap_or_default();
-            let fields: Result<Vec<_>, String> = fields
+            let fields: Result<Vec<_>, String> = elements_of(fields)
                 .into_iter()
                 .filter_map(|field| TypeAttribute::try_from(field).ok())
                 .map(|field| self.manifest_type(field.value()))
@@ -530,31 +530,6 @@ fn stored_of(global: OperationRef<'_, '_>) -> Option<Stored> {
         name: name.value().to_owned(),
         transposed: member("transposed").is_some(),
     })
-}
-
-/// The elements of an array attribute; none when there is no such attribute.
-pub fn array<'c>(operation: OperationRef<'c, '_>, name: &str) -> Vec<Attribute<'c>> {
-    let attribute = operation.attribute(name).ok();
-    attribute
-        .and_then(|array| ArrayAttribute::try_from(array).ok())
-        .map(elements)
-        .unwrap_or_default()
-}
-
-/// The strings in an array attribute.
-pub fn strings(attribute: Attribute<'_>) -> Vec<String> {
-    let Ok(array) = ArrayAttribute::try_from(attribute) else {
-        return vec![];
-    };
-    let texts = elements(array).into_iter();
-    let texts = texts.filter_map(|text| StringAttribute::try_from(text).ok());
-    texts.map(|text| text.value().to_owned()).collect()
-}
-
-fn elements<'c>(array: ArrayAttribute<'c>) -> Vec<Attribute<'c>> {
-    (0..array.len())
-        .filter_map(|index| array.element(index).ok())
-        .collect()
 }
 
 fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {

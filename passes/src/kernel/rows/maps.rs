@@ -3,9 +3,9 @@
 use cohort_dialects::builder::{operands_of, result_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
-use super::read::{Reader, elements_of, integers};
+use super::read::Reader;
 use crate::pass::{Failed, error};
-use crate::support::ir::affine_map;
+use crate::support::ir::{affine_map, elements_of, integers};
 
 /// One result of an index map.
 #[derive(Clone, Copy, Debug, PartialEq)]

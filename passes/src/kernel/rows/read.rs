@@ -11,10 +11,7 @@ use cohort_dialects::builder::{
 };
 use cohort_dialects::types::rows_tensor;
 use melior::ir::{
-    Attribute, BlockRef, OperationRef, Type, ValueLike,
-    attribute::{ArrayAttribute, DenseI64ArrayAttribute},
-    operation::OperationLike,
-    r#type::TypeLike,
+    BlockRef, OperationRef, Type, ValueLike, operation::OperationLike, r#type::TypeLike,
 };
 
 use super::graph::{Graph, Kind, Linear, Node, NodeId, identity};
@@ -389,27 +386,6 @@ pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
         "i1" => Some(Elem::Bool),
         _ => None,
     }
-}
-
-/// The elements of a dense i64 array attribute; a dynamic one is `i64::MIN`.
-pub fn integers(op: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
-    let array = op
-        .attribute(name)
-        .ok()
-        .and_then(|a| DenseI64ArrayAttribute::try_from(a).ok());
-    array.map_or(vec![], |array| {
-        (0..array.len())
-            .filter_map(|index| array.element(index).ok())
-            .collect()
-    })
-}
-
-pub fn elements_of<'c>(attribute: Attribute<'c>) -> Vec<Attribute<'c>> {
-    ArrayAttribute::try_from(attribute).map_or(vec![], |array| {
-        (0..array.len())
-            .filter_map(|index| array.element(index).ok())
-            .collect()
-    })
 }
 
 /// The 5 of `affine_map<()[s0] -> (s0 * 5)>`.

@@ -10,9 +10,10 @@ use melior::ir::OperationRef;
 
 use super::graph::{Kind, Linear, identity};
 use super::maps::{Place, Structure, indexing_maps, named_structure};
-use super::read::{Reader, elem_of, integers, is_rows};
+use super::read::{Reader, elem_of, is_rows};
 use super::scalar_body::Body;
 use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::integers;
 
 impl<'c> Reader<'c> {
     pub fn structured(&mut self, op: OperationRef<'c, 'c>, name: &str) -> Outcome {

@@ -4,9 +4,9 @@ use cohort_dialects::builder::{operands_of, result_of};
 use melior::ir::{OperationRef, attribute::IntegerAttribute, operation::OperationLike};
 
 use super::graph::{Kind, Linear, Node, NodeId, identity};
-use super::read::{Reader, Tensor, integers, is_rows};
+use super::read::{Reader, Tensor, is_rows};
 use crate::pass::{Outcome, error};
-use crate::support::ir::TensorType;
+use crate::support::ir::{TensorType, integers};
 
 impl<'c> Reader<'c> {
     /// The same elements under another type.

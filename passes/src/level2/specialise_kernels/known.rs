@@ -7,7 +7,7 @@ use cohort_dialects::builder::{
 };
 use melior::ir::{BlockRef, OperationRef, Type, ValueLike};
 
-use super::Known;
+use super::{Known, Row};
 use crate::level0::hoist_constants::rows::keeps_rows;
 use crate::level2::accumulate_products::{is_product, is_zero};
 use crate::support::ir::{TensorType, key};
@@ -52,12 +52,9 @@ impl<'c> Products<'c> {
                 Known::Empty => {
                     lists.insert(argument, *index);
                 }
-                Known::Constant(value) => {
-                    let zero = is_zero_text(value);
+                Known::Row(row) => {
+                    let zero = matches!(row, Row::Constant(value) if is_zero_text(value));
                     values.insert(argument, Made { of, zero });
-                }
-                Known::Parameter(_) => {
-                    values.insert(argument, Made { of, zero: false });
                 }
             }
         }

@@ -74,7 +74,7 @@ pub fn is_foreign<'c>(op: OperationRef<'c, 'c>) -> Option<(OperationRef<'c, 'c>,
     let known = EXPANDABLE.contains(&name.as_str())
         || SUPPORTED_MATH.contains(&name.as_str())
         || !name.starts_with("math.") && name != "arith.remf";
-    (!known && float).then(|| (op, format!("`{name}` is no operation of it")))
+    (!known && float).then(|| (op, format!("`{name}` is not supported there")))
 }
 
 /// Adds a kernel's functions at the end of the `gpu.module`.

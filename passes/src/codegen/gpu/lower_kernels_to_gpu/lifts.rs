@@ -11,11 +11,9 @@
 //! %r = cfb.record @f_0(%t, %y) : (!cfb.lazy<tensor<i32>>, !cfb.lazy<tensor<i32>>) -> !cfb.lazy<tensor<i32>>
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
-};
+use cohort_dialects::builder::{Builder, arguments_of, operands_of, region_with_block, result_of};
 use melior::{
     Context,
     ir::{
@@ -26,7 +24,8 @@ use melior::{
 };
 
 use crate::kernel::rows::read::elem_of;
-use crate::support::ir::{name_attribute, nested_ops, set_operand, top_level};
+use crate::support::ir::{name_attribute, nested_ops, set_operand};
+use crate::support::symbols::{Symbols, records_by_kernel};
 
 /// Makes tensors of the host scalars of `kernels` that other records of the same kernel pass as tensors.
 pub fn lift_scalars<'c>(
@@ -40,18 +39,8 @@ pub fn lift_scalars<'c>(
     else {
         return;
     };
-    let mut records: HashMap<String, Vec<OperationRef<'c, 'c>>> = HashMap::new();
-    for record in nested_ops(module) {
-        if let ("cfb.record", Some(kernel)) =
-            (name_of(record).as_str(), name_attribute(record, "kernel"))
-        {
-            records.entry(kernel).or_default().push(record);
-        }
-    }
-    let mut symbols: HashSet<String> = top_level(module)
-        .iter()
-        .filter_map(|op| name_attribute(*op, "sym_name"))
-        .collect();
+    let records = records_by_kernel(nested_ops(module));
+    let mut symbols = Symbols::of(module);
     let mut lifts: HashMap<String, String> = HashMap::new();
     for kernel in kernels {
         let name = name_attribute(*kernel, "sym_name").unwrap_or_default();
@@ -106,14 +95,9 @@ fn lift_kernel<'c>(
     top: Builder<'c>,
     location: Location<'c>,
     element: Type<'c>,
-    symbols: &mut HashSet<String>,
+    symbols: &mut Symbols,
 ) -> String {
-    let base = format!("lift_{element}");
-    let names = std::iter::once(base.clone()).chain((1..).map(|count| format!("{base}_{count}")));
-    let name = names
-        .into_iter()
-        .find(|name| symbols.insert(name.clone()))
-        .unwrap_or(base);
+    let name = symbols.free_like(&format!("lift_{element}"));
     let rows = top.ty(&format!("tensor<?x{element}>"));
     let (region, entry) = region_with_block(&[Type::index(context), rows], location);
     let inside = Builder::at_end(context, entry, location);

@@ -12,11 +12,10 @@ use super::super::graph::{Index, Kind, Node, NodeId, Size};
 use super::Reader;
 use crate::kernel::rows::{
     maps::{Place, Structure, indexing_maps, named_structure},
-    read::{elements_of, integers},
     scalar_body::COMBINERS,
 };
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, key, users_of};
+use crate::support::ir::{TensorType, elements_of, integers, key, users_of};
 
 impl<'c> Reader<'c> {
     pub(super) fn structured(&mut self, op: OperationRef<'c, 'c>, name: &str) -> Outcome {

@@ -6,9 +6,8 @@ use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation
 
 use super::super::graph::{Index, Kind, Node, Size, identity};
 use super::Reader;
-use crate::kernel::rows::read::integers;
 use crate::pass::{Outcome, error};
-use crate::support::ir::{TensorType, key};
+use crate::support::ir::{TensorType, integers, key};
 
 impl<'c> Reader<'c> {
     pub(super) fn slice(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
