@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/IntegerSet.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
@@ -25,7 +26,7 @@
 
 namespace cohort::ragged {
 
-/// A memref of elements whose first dim alone is dynamic; one of static shape.
+/// A memref of elements whose first dim is dynamic; one of static shape.
 bool isRowMemory(mlir::Type type);
 bool isSharedMemory(mlir::Type type);
 

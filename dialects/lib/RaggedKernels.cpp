@@ -26,7 +26,8 @@ static bool hasSizes(ArrayRef<int64_t> sizes) {
 bool cohort::ragged::isRowMemory(Type type) {
   auto memory = dyn_cast<MemRefType>(type);
   return memory && memory.getRank() > 0 && memory.isDynamicDim(0) &&
-         hasSizes(memory.getShape().drop_front()) && memory.getLayout().isIdentity();
+         llvm::all_of(memory.getShape(), [](int64_t size) { return size > 0 || ShapedType::isDynamic(size); }) &&
+         memory.getLayout().isIdentity();
 }
 
 bool cohort::ragged::isSharedMemory(Type type) {
@@ -66,6 +67,8 @@ LogicalResult ConstantOp::verify() {
 }
 
 LogicalResult ScratchOp::verify() {
+  if (getMemory().getType().getNumDynamicDims() > 1)
+    return emitOpError() << "ragged_scratch_c2: expected rows of static shape, but got " << getMemory().getType();
   if (!getProducts())
     return success();
   int64_t products = static_cast<int64_t>(*getProducts());
@@ -79,6 +82,41 @@ LogicalResult ScratchOp::verify() {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// Whether a kernel's unit is the call.
+static bool isPerInstance(KernelOp kernel) {
+  Block &block = kernel.getBody().front();
+  return !block.empty() && isa<CallsOp>(block.back());
+}
+
+/// Whether an operation is computed for a call.
+static bool isOfCall(Operation *operation) { return operation->getParentOfType<CallsOp>() != nullptr; }
+
+/// That each name is a length of the kernel around, one for each dynamic size.
+static bool areLengths(Operation *operation, ArrayRef<int64_t> sizes, std::optional<ArrayAttr> names) {
+  if (static_cast<size_t>(llvm::count_if(sizes, ShapedType::isDynamic)) != (names ? names->size() : 0))
+    return false;
+  if (!names)
+    return true;
+  auto lengths = operation->getParentOfType<KernelOp>()->getAttrOfType<ArrayAttr>("lengths");
+  return llvm::all_of(*names, [&](Attribute name) { return lengths && llvm::is_contained(lengths, name); });
+}
+
+/// That the dims of a call are named, of memory that is declared.
+template <typename Declaration> static LogicalResult verifyDims(Declaration declaration, bool mayHave) {
+  auto kernel = declaration->template getParentOfType<KernelOp>();
+  ArrayRef<int64_t> sizes = declaration.getMemory().getType().getShape().drop_front();
+  if (!areLengths(declaration, sizes, declaration.getDims()) ||
+      (declaration.getDims() && !(mayHave && isPerInstance(kernel))))
+    return declaration.emitOpError() << "ragged_" << declaration->getName().stripDialect()
+                                     << "_c1: expected a length of the kernel for each dynamic dim of "
+                                     << declaration.getMemory().getType() << " behind the first";
+  return success();
+}
+
+LogicalResult OperandOp::verify() { return verifyDims(*this, getKind() == OperandKind::expanded); }
+
+LogicalResult ResultOp::verify() { return verifyDims(*this, true); }
+
 static bool isStage(Operation &operation) {
   return isa<NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp, ProductOp>(operation);
 }
@@ -87,11 +125,12 @@ bool KernelOp::canDiscardOnUseEmpty() { return true; }
 
 LogicalResult KernelOp::verifyRegions() {
   Block &block = getBody().front();
-  bool ends = !block.empty() && isa<BlocksOp>(block.back());
+  bool ends = !block.empty() && isa<BlocksOp, CallsOp>(block.back());
   if (!ends)
-    return emitOpError() << "ragged_kernel_c1: expected the region to end in `ragged.blocks`";
+    return emitOpError() << "ragged_kernel_c1: expected the region to end in `ragged.blocks` or `ragged.calls`";
+  bool stages = !isPerInstance(*this);
   for (Operation &operation : llvm::drop_end(block))
-    if (!isStage(operation) && !isa<OperandOp, ResultOp, ParamOp, ConstantOp, ScratchOp>(operation))
+    if (!(stages && isStage(operation)) && !isa<OperandOp, ResultOp, ParamOp, ConstantOp, ScratchOp>(operation))
       return operation.emitOpError() << "ragged_kernel_c1: expected declarations and stages only";
   for (Operation &operation : llvm::drop_end(block)) {
     if (!isStage(operation))
@@ -122,6 +161,92 @@ LogicalResult BlocksOp::verifyRegions() {
   for (Operation &operation : getBody().front())
     if (!isStage(operation))
       return operation.emitOpError() << "ragged_blocks_c3: expected stages only";
+  return success();
+}
+
+/// Adds `times` times an expression to the coefficients of the indices and to the constant after them.
+/// Fails if it is not linear, or if a coefficient overflows.
+static LogicalResult addLinear(AffineExpr expression, int64_t times, SmallVectorImpl<int64_t> &flat) {
+  auto add = [&](int64_t &to, int64_t value) {
+    int64_t product;
+    return failure(llvm::MulOverflow(value, times, product) || llvm::AddOverflow(to, product, to));
+  };
+  if (auto constant = dyn_cast<AffineConstantExpr>(expression))
+    return add(flat.back(), constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expression))
+    return add(flat[dim.getPosition()], 1);
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expression);
+  if (!binary)
+    return failure();
+  if (binary.getKind() == AffineExprKind::Add)
+    return success(succeeded(addLinear(binary.getLHS(), times, flat)) &&
+                   succeeded(addLinear(binary.getRHS(), times, flat)));
+  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  if (binary.getKind() != AffineExprKind::Mul || !factor ||
+      llvm::MulOverflow(times, factor.getValue(), times))
+    return failure();
+  return addLinear(binary.getLHS(), times, flat);
+}
+
+/// What a set says of a kernel's lengths, as sums that are at least zero: the coefficient of each length, and
+/// the constant behind them. Nothing when it says something else.
+static std::optional<SmallVector<SmallVector<int64_t>>> inequalities(IntegerSet set, size_t lengths) {
+  if (set.getNumDims() != lengths || set.getNumSymbols() != 0)
+    return std::nullopt;
+  SmallVector<SmallVector<int64_t>> sums;
+  for (auto [number, constraint] : llvm::enumerate(set.getConstraints()))
+    for (int64_t sign : {1, -1}) {
+      SmallVector<int64_t> sum(lengths + 1, 0);
+      // One that is of no length says nothing, or what never holds.
+      if (failed(addLinear(constraint, sign, sum)) ||
+          llvm::all_of(ArrayRef(sum).drop_back(), [](int64_t coefficient) { return coefficient == 0; }))
+        return std::nullopt;
+      if (sign == 1 || set.isEq(number))
+        sums.push_back(std::move(sum));
+    }
+  return sums;
+}
+
+LogicalResult CallsOp::verify() {
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
+  auto lengths = kernel->getAttrOfType<ArrayAttr>("lengths");
+  auto rows = kernel->getAttrOfType<ArrayAttr>("rows");
+  if (getSplit() && *getSplit() != lanesOfVector)
+    return emitOpError() << "ragged_calls_c1: expected loops to be split at 16, but got "
+                         << static_cast<int64_t>(*getSplit());
+  int64_t pieces = static_cast<int64_t>(getPieces().value_or(1));
+  bool ofLength = rows && !rows.empty() && lengths && llvm::is_contained(lengths, rows[0]);
+  if (pieces < 1 || pieces > 65536 || static_cast<int64_t>(getShared().value_or(0)) < 0 ||
+      (getPieces() && !ofLength))
+    return emitOpError() << "ragged_calls_c2: expected pieces of 1 to 65536 rows of a call whose first dim is "
+                            "a length, and `shared` of at least 0";
+  SmallVector<Attribute> flops;
+  if (getFlops())
+    llvm::append_range(flops, *getFlops());
+  for (Attribute product : flops) {
+    auto factors = dyn_cast<ArrayAttr>(product);
+    if (!factors || !llvm::all_of(factors, [&](Attribute factor) {
+          auto number = dyn_cast<IntegerAttr>(factor);
+          return number ? number.getInt() >= 0 : lengths && llvm::is_contained(lengths, factor);
+        }))
+      return emitOpError() << "ragged_calls_c3: expected lengths of the kernel and numbers, but got " << product;
+  }
+  for (int64_t number : getRising().value_or(ArrayRef<int64_t>()))
+    if (number < 0 || number >= static_cast<int64_t>(flops.size()))
+      return emitOpError() << "ragged_calls_c3: there is no product " << number;
+  if (auto given = getGiven(); given && !inequalities(*given, lengths ? lengths.size() : 0))
+    return emitOpError() << "ragged_calls_c6: expected linear constraints of the kernel's lengths, but got "
+                         << getGivenAttr();
+  if (auto padding = getPadding())
+    if (padding->size() != 2 || llvm::any_of(*padding, [](int64_t by) { return by < 1 || by > maxPad; }))
+      return emitOpError() << "ragged_calls_c4: expected two numbers of at least one";
+  return success();
+}
+
+LogicalResult CallsOp::verifyRegions() {
+  for (Operation &operation : getBody().front())
+    if (!isa<NestOp, MatmulOp, OnlineSoftmaxOp>(operation))
+      return operation.emitOpError() << "ragged_calls_c5: expected stages of a call only";
   return success();
 }
 
@@ -200,38 +325,157 @@ static SmallVector<int64_t> loopsAround(Operation *operation) {
   return {};
 }
 
-/// Adds `times` times an expression to the coefficients of the indices and to the constant after them.
-/// Fails if it is not linear, or if a coefficient overflows.
-static LogicalResult addLinear(AffineExpr expression, int64_t times, SmallVectorImpl<int64_t> &flat) {
-  auto add = [&](int64_t &to, int64_t value) {
-    int64_t product;
-    return failure(llvm::MulOverflow(value, times, product) || llvm::AddOverflow(to, product, to));
-  };
-  if (auto constant = dyn_cast<AffineConstantExpr>(expression))
-    return add(flat.back(), constant.getValue());
-  if (auto dim = dyn_cast<AffineDimExpr>(expression))
-    return add(flat[dim.getPosition()], 1);
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expression);
-  if (!binary)
-    return failure();
-  if (binary.getKind() == AffineExprKind::Add)
-    return success(succeeded(addLinear(binary.getLHS(), times, flat)) &&
-                   succeeded(addLinear(binary.getRHS(), times, flat)));
-  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-  if (binary.getKind() != AffineExprKind::Mul || !factor ||
-      llvm::MulOverflow(times, factor.getValue(), times))
-    return failure();
-  return addLinear(binary.getLHS(), times, flat);
-}
-
 /// The coefficient of each index, and the constant behind them; nothing when the map is not linear.
-static std::optional<SmallVector<int64_t>> linear(AffineMap map, size_t loops) {
-  if (map.getNumDims() != loops || map.getNumSymbols() != 0 || map.getNumResults() != 1)
+static std::optional<SmallVector<int64_t>> linear(AffineMap map, size_t loops, unsigned results = 1,
+                                                  unsigned result = 0) {
+  if (map.getNumDims() != loops || map.getNumSymbols() != 0 || map.getNumResults() != results)
     return std::nullopt;
   SmallVector<int64_t> flat(loops + 1, 0);
-  if (failed(addLinear(map.getResult(0), 1, flat)))
+  if (failed(addLinear(map.getResult(result), 1, flat)))
     return std::nullopt;
   return flat;
+}
+
+/// A dim of a call, or a loop over one: its size, or the length's name.
+struct Extent {
+  int64_t size;
+  Attribute name;
+};
+
+static void appendExtents(ArrayRef<int64_t> sizes, std::optional<ArrayAttr> names,
+                          SmallVectorImpl<Extent> &extents) {
+  size_t name = 0;
+  for (int64_t size : sizes)
+    extents.push_back({size, ShapedType::isDynamic(size) && names ? (*names)[name++] : Attribute()});
+}
+
+/// The loops around an operation that is computed for a call.
+static SmallVector<Extent> loopsOfCall(Operation *operation) {
+  Operation *around = operation->getParentOp();
+  SmallVector<Extent> loops;
+  if (auto reduce = dyn_cast<ReduceOp>(around)) {
+    loops = loopsOfCall(around);
+    appendExtents(reduce.getOver(), reduce.getDims(), loops);
+  } else if (auto nest = dyn_cast<NestOp>(around)) {
+    appendExtents(nest.getOver(), nest.getDims(), loops);
+  } else if (auto matmul = dyn_cast<MatmulOp>(around)) {
+    appendExtents(matmul.getOver(), matmul.getDims(), loops);
+    if (operation->getParentRegion() != &matmul.getFinish())
+      appendExtents(matmul.getDepth(), matmul.getDepthDims(), loops);
+  } else if (auto online = dyn_cast<OnlineSoftmaxOp>(around)) {
+    Region *region = operation->getParentRegion();
+    appendExtents(online.getOver(), online.getDims(), loops);
+    if (region != &online.getFinish())
+      appendExtents(online.getKeys(), online.getKeyDims(), loops);
+    if (region == &online.getLeft() || region == &online.getRight())
+      loops.push_back({static_cast<int64_t>(online.getDepth()), Attribute()});
+  }
+  return loops;
+}
+
+/// The dims of a call in memory that a kernel declares.
+static SmallVector<Extent> dimsOf(Value memory) {
+  SmallVector<Extent> dims;
+  ArrayRef<int64_t> sizes = cast<MemRefType>(memory.getType()).getShape();
+  Operation *declaration = memory.getDefiningOp();
+  if (auto operand = dyn_cast_or_null<OperandOp>(declaration)) {
+    bool isScalar = operand.getKind() == OperandKind::scalar || operand.getKind() == OperandKind::length;
+    appendExtents(isScalar ? ArrayRef<int64_t>() : sizes.drop_front(), operand.getDims(), dims);
+  } else if (auto result = dyn_cast_or_null<ResultOp>(declaration)) {
+    appendExtents(sizes.drop_front(), result.getDims(), dims);
+  } else if (auto sums = dyn_cast<BlockArgument>(memory)) {
+    auto online = dyn_cast<OnlineSoftmaxOp>(sums.getOwner()->getParentOp());
+    if (online)
+      appendExtents(online.getOver(), online.getDims(), dims);
+  } else {
+    appendExtents(sizes, std::nullopt, dims);
+  }
+  return dims;
+}
+
+/// A sum of a kernel's lengths, each times a coefficient, and of a constant.
+class OfLengths {
+public:
+  explicit OfLengths(Operation *operation)
+      : lengths(operation->getParentOfType<KernelOp>()->getAttrOfType<ArrayAttr>("lengths")),
+        coefficients(lengths ? lengths.size() : 0, 0) {}
+
+  void add(__int128 times, Extent extent = {1, {}}) {
+    if (!extent.name)
+      constant += times * extent.size;
+    else if (size_t length = llvm::find(lengths, extent.name) - lengths.begin(); length < size())
+      coefficients[length] += times;
+  }
+
+  size_t size() const { return coefficients.size(); }
+
+  /// Whether it is at least zero: as it stands, since no length is negative, or as something at least as small is.
+  bool isNotNegative(ArrayRef<SmallVector<int64_t>> given) const {
+    auto exceeds = [&](ArrayRef<int64_t> least) {
+      return constant >= least.back() &&
+             llvm::all_of(llvm::zip(coefficients, least), [](auto pair) { return std::get<0>(pair) >= std::get<1>(pair); });
+    };
+    return exceeds(SmallVector<int64_t>(coefficients.size() + 1, 0)) || llvm::any_of(given, exceeds);
+  }
+
+private:
+  ArrayAttr lengths;
+  SmallVector<__int128> coefficients;
+  __int128 constant = 0;
+};
+
+/// That a map of these loops leads to an element of a call's memory, an index a dim: of those that the loops
+/// make the least is not negative and the largest below the dim's size, whatever the call's lengths, of which
+/// is known what is `given`.
+static LogicalResult verifyIndexOf(Operation *operation, StringRef isLinear, StringRef isInside, AffineMap map,
+                                   Value memory, ArrayRef<Extent> loops) {
+  SmallVector<Extent> dims = dimsOf(memory);
+  if (dims.empty() && (map.getNumDims() != loops.size() || map.getNumResults() != 0))
+    return violates(operation, isLinear) << "expected a map of " << loops.size() << " indices to none, but got "
+                                         << AffineMapAttr::get(map);
+  auto calls = operation->getParentOfType<CallsOp>();
+  OfLengths none(operation);
+  SmallVector<SmallVector<int64_t>> given;
+  if (auto set = calls.getGiven())
+    if (auto sums = inequalities(*set, none.size()))
+      given = std::move(*sums);
+  for (auto [number, dim] : llvm::enumerate(dims)) {
+    auto flat = linear(map, loops.size(), dims.size(), number);
+    if (!flat)
+      return violates(operation, isLinear) << "expected a linear map of " << loops.size() << " indices to "
+                                       << dims.size() << ", but got " << AffineMapAttr::get(map);
+    OfLengths least = none, behind = none;
+    least.add(flat->back());
+    behind.add(1, dim);
+    behind.add(-1 - __int128(flat->back()));
+    for (auto [coefficient, loop] : llvm::zip(*flat, loops)) {
+      // A loop ends at one less than its size.
+      OfLengths &moved = coefficient < 0 ? least : behind;
+      __int128 by = coefficient < 0 ? __int128(coefficient) : -__int128(coefficient);
+      if (coefficient == 0)
+        continue;
+      moved.add(by, loop);
+      moved.add(-by);
+    }
+    if (!least.isNotNegative(given) || !behind.isNotNegative(given))
+      return violates(operation, isInside) << AffineMapAttr::get(map) << " leads out of dim " << number
+                                       << " of a call in " << memory.getType();
+  }
+  return success();
+}
+
+static LogicalResult verifyIndex(Operation *operation, AffineMap map, Value memory) {
+  return verifyIndexOf(operation, "c1", "c2", map, memory, loopsOfCall(operation));
+}
+
+/// That loops over a call's dims are as long as lengths of the kernel, or as known numbers of at least one.
+static LogicalResult verifyExtents(Operation *operation, ArrayRef<int64_t> over, std::optional<ArrayAttr> names) {
+  bool known = llvm::all_of(over, [](int64_t size) {
+    return ShapedType::isDynamic(size) || (size > 0 && size <= maxPad);
+  });
+  if (!known || !areLengths(operation, over, names))
+    return violates(operation, "c1") << "expected loops over lengths of the kernel, or of 1 to 2^31 - 1 iterations";
+  return success();
 }
 
 /// That a map is one of these loops, and leads nowhere but into a row, of which `neighbours` elements
@@ -261,6 +505,12 @@ static int64_t along(AffineMap map, int64_t dim) {
 
 LogicalResult LoadOp::verify() {
   Operation *stage = (*this)->getParentOp();
+  if (isOfCall(*this)) {
+    auto param = getMemory().getDefiningOp<ParamOp>();
+    if (param && param.getPanels())
+      return emitOpError() << "ragged_load_c3: expected memory whose elements can be loaded, but it is packed";
+    return verifyIndex(*this, getAddress(), getMemory());
+  }
   bool computes = isa_and_nonnull<NestOp, FoldOp, LoopsOp, PackPanelsOp>(stage);
   if (auto list = dyn_cast_or_null<FoldListOp>(stage))
     computes = (*this)->getParentRegion() == &list.getStart();
@@ -276,11 +526,29 @@ LogicalResult LoadOp::verify() {
   return verifyAddress(*this, "c1", "c2", getAddress(), loopsAround(*this), getMemory().getType());
 }
 
+/// That loads of sums in what finishes them are of the index of their own store in all dims but the last
+/// `free` ones.
+static LogicalResult verifyOwnSums(Operation *stage, Region &finish, Value sums, AffineMap own, unsigned free) {
+  WalkResult walk = finish.walk([&](LoadOp load) {
+    if (load.getMemory() != sums)
+      return WalkResult::advance();
+    ArrayRef<AffineExpr> at = load.getAddress().getResults(), expected = own.getResults();
+    if (at.size() == expected.size() && at.drop_back(free) == expected.drop_back(free))
+      return WalkResult::advance();
+    violates(stage, "c5") << "expected sums to be loaded at the index at which they are stored";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 static bool isWritable(Value memory) { return isa_and_nonnull<ResultOp, ScratchOp>(memory.getDefiningOp()); }
 
 LogicalResult StoreOp::verify() {
   if (!isWritable(getMemory()))
     return emitOpError() << "ragged_store_c3: expected a result or scratch";
+  if (isOfCall(*this))
+    return getMemory().getDefiningOp<ResultOp>() ? verifyIndex(*this, getAddress(), getMemory())
+                                                 : emitOpError() << "ragged_store_c3: expected a result";
   return verifyAddress(*this, "c1", "c2", getAddress(), loopsAround(*this), getMemory().getType());
 }
 
@@ -288,6 +556,12 @@ LogicalResult IndexOp::verify() {
   auto loops = cast<LoopsOp>((*this)->getParentOp());
   if (getDim() >= loops.getOver().size())
     return emitOpError() << "ragged_index_c1: there is no loop " << static_cast<int64_t>(getDim());
+  return success();
+}
+
+LogicalResult PositionOp::verify() {
+  if (!isOfCall(*this) || !linear(getAddress(), loopsOfCall(*this).size()))
+    return emitOpError() << "ragged_position_c1: expected a linear map of the loops of a call to one number";
   return success();
 }
 
@@ -309,7 +583,7 @@ static LogicalResult verifyScalars(Operation *stage, StringRef number, Region &r
   if (!yield || yield.getOperandTypes() != yields)
     return violates(stage, number) << "expected a region that yields (" << yields << ")";
   for (Operation &operation : block.without_terminator()) {
-    if (isa<LoadOp, StoreOp, IndexOp>(operation)) {
+    if (isa<LoadOp, StoreOp, IndexOp, PositionOp, ReduceOp>(operation)) {
       if (!loads)
         return operation.emitOpError() << constraint(stage, number) << ": expected `arith` and `math` only";
       continue;
@@ -329,8 +603,12 @@ static LogicalResult verifyScalars(Operation *stage, StringRef number, Region &r
 }
 
 LogicalResult NestOp::verify() {
-  if (failed(verifyLengths(*this, getOver())))
+  bool ofCall = isOfCall(*this);
+  if (failed(ofCall ? verifyExtents(*this, getOver(), getDims()) : verifyLengths(*this, getOver())))
     return failure();
+  if (ofCall && getBy() != lanesOfVector)
+    return emitOpError() << "ragged_nest_c3: expected vectors of 16 elements in a stage of a call, but got "
+                         << static_cast<int64_t>(getBy());
   if (getLanes() && *getLanes() >= getOver().size())
     return emitOpError() << "ragged_nest_c2: there is no loop " << static_cast<int64_t>(*getLanes());
   if (getBy() != lanesOfVector && getBy() != 2 * lanesOfVector)
@@ -339,9 +617,40 @@ LogicalResult NestOp::verify() {
   return success();
 }
 
+/// A nest of a call ends in its one store, along whose last dims its vectors run.
+static LogicalResult verifyNestOfCall(NestOp nest) {
+  Block &block = nest.getBody().front();
+  auto stores = block.getOps<StoreOp>();
+  if (std::distance(stores.begin(), stores.end()) != 1 || !isa<StoreOp>(block.getTerminator()->getPrevNode()))
+    return nest.emitOpError() << "ragged_nest_c5: expected one store, the last operation";
+  if (!nest.getLanes())
+    return success();
+  StoreOp store = *stores.begin();
+  int64_t lanes = *nest.getLanes();
+  int64_t stride = 0, between = 1;
+  SmallVector<Extent> dims = dimsOf(store.getMemory());
+  for (int64_t dim = static_cast<int64_t>(dims.size()) - 1; dim >= 0; --dim) {
+    auto flat = linear(store.getAddress(), nest.getOver().size(), dims.size(), dim);
+    int64_t step = 0;
+    // What a length or too large a number lies between is not side by side.
+    if (!flat || ((*flat)[lanes] != 0 &&
+                  (between == 0 || llvm::MulOverflow((*flat)[lanes], between, step) ||
+                   llvm::AddOverflow(stride, step, stride))))
+      stride = ShapedType::kDynamic, between = 0;
+    if (dims[dim].name || llvm::MulOverflow(between, dims[dim].size, between))
+      between = 0;
+  }
+  if (stride != 1)
+    return store.emitOpError() << "ragged_nest_c2: expected neighbouring elements along loop " << lanes
+                               << ", which runs in vectors";
+  return success();
+}
+
 LogicalResult NestOp::verifyRegions() {
   if (failed(verifyScalars(*this, "c4", getBody(), {}, {})))
     return failure();
+  if (isOfCall(*this))
+    return verifyNestOfCall(*this);
   if (!getLanes())
     return success();
   int64_t lanes = *getLanes();
@@ -405,18 +714,106 @@ static bool isCombiner(Operation *operation) {
          llvm::is_contained(combiners, operation->getName().stripDialect());
 }
 
+/// That the last operation of a region takes the region's argument, which nothing else uses, and a value.
+static bool endsInCombiner(Region &region) {
+  Value folded = region.getArgument(0);
+  Operation *end = region.front().getTerminator();
+  Operation *combiner = end->getOperand(0).getDefiningOp();
+  return combiner && isCombiner(combiner) && combiner->getOperand(0) == folded && folded.hasOneUse() &&
+         combiner->getNextNode() == end;
+}
+
 LogicalResult FoldOp::verifyRegions() {
   Type element = getElement(getMemory().getType());
   if (failed(verifyScalars(*this, "c5", getStart(), {}, element)) ||
       failed(verifyScalars(*this, "c5", getStep(), element, element)))
     return failure();
-  Value folded = getStep().getArgument(0);
-  Operation *combiner = getStep().front().getTerminator()->getOperand(0).getDefiningOp();
-  if (!combiner || !isCombiner(combiner) || combiner->getOperand(0) != folded || !folded.hasOneUse() ||
-      combiner->getNextNode() != getStep().front().getTerminator())
+  if (!endsInCombiner(getStep()))
     return emitOpError() << "ragged_fold_c5: expected the step to end in an operation that combines what "
                             "was folded with a value";
   return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  if (!isOfCall(*this))
+    return emitOpError() << "ragged_reduce_c2: expected to be computed for a call";
+  return verifyExtents(*this, getOver(), getDims());
+}
+
+LogicalResult ReduceOp::verifyRegions() {
+  Type element = getResult().getType();
+  if (failed(verifyScalars(*this, "c3", getBody(), element, element)))
+    return failure();
+  if (!endsInCombiner(getBody()) || getOver().empty() || getBody().front().getOps<StoreOp>().begin() !=
+                                                              getBody().front().getOps<StoreOp>().end())
+    return emitOpError() << "ragged_reduce_c3: expected loops, and a region that ends in an operation that "
+                            "combines what was folded with a value";
+  return success();
+}
+
+/// What stages of products have in common: loops, one dim that is summed over, and a result.
+template <typename Stage>
+static LogicalResult verifyPacked(Stage stage, ArrayRef<int64_t> summed, std::optional<ArrayAttr> names) {
+  if (stage.getOver().size() < 2 || summed.size() != 1)
+    return violates(stage, "c1") << "expected two loops or more and one dim that is summed over";
+  if (failed(verifyExtents(stage, stage.getOver(), stage.getDims())) ||
+      failed(verifyExtents(stage, summed, names)))
+    return failure();
+  if (!stage.getMemory().template getDefiningOp<ResultOp>() || !getElement(stage.getMemory().getType()).isF32())
+    return violates(stage, "c3") << "expected a result of f32";
+  if (stage.getLanes() && *stage.getLanes() >= stage.getOver().size())
+    return violates(stage, "c1") << "there is no loop " << static_cast<int64_t>(*stage.getLanes());
+  SmallVector<Extent> loops;
+  appendExtents(stage.getOver(), stage.getDims(), loops);
+  return verifyIndexOf(stage, "c3", "c3", stage.getAddress(), stage.getMemory(), loops);
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyPacked(*this, getDepth(), getDepthDims())))
+    return failure();
+  ArrayRef<int64_t> blocks = getBlocks();
+  if (blocks.size() != 2 || blocks[0] < 1 || blocks[0] > 512 || blocks[1] < 1 || blocks[1] > 256)
+    return emitOpError() << "ragged_matmul_c2: expected blocks of 1 to 512 columns and 1 to 256 terms";
+  return success();
+}
+
+LogicalResult MatmulOp::verifyRegions() {
+  Type element = Float32Type::get(getContext());
+  if (failed(verifyScalars(*this, "c4", getLeft(), {}, element)) ||
+      failed(verifyScalars(*this, "c4", getRight(), {}, element)))
+    return failure();
+  if (getFinish().empty())
+    return success();
+  if (failed(verifyScalars(*this, "c4", getFinish(), {}, element)))
+    return failure();
+  return verifyOwnSums(*this, getFinish(), getMemory(), getAddress(), getByRows() ? 1 : 0);
+}
+
+LogicalResult OnlineSoftmaxOp::verify() {
+  if (failed(verifyPacked(*this, getKeys(), getKeyDims())))
+    return failure();
+  if (getOver().back() < 1 || getOver().back() > 1024)
+    return emitOpError() << "ragged_online_softmax_c1: expected 1 to 1024 columns";
+  if (getDepth() < 1 || getDepth() > 1024)
+    return emitOpError() << "ragged_online_softmax_c2: expected a depth of 1 to 1024";
+  if (getUntil().has_value() != getMasked().has_value())
+    return emitOpError() << "ragged_online_softmax_c6: expected `until` with `masked`";
+  return success();
+}
+
+LogicalResult OnlineSoftmaxOp::verifyRegions() {
+  Type element = Float32Type::get(getContext());
+  SmallVector<int64_t> shape = {ShapedType::kDynamic};
+  llvm::append_range(shape, getOver());
+  Type sums = MemRefType::get(shape, element);
+  for (Region *region : {&getLeft(), &getRight(), &getValues()})
+    if (failed(verifyScalars(*this, "c4", *region, {}, element)))
+      return failure();
+  if (failed(verifyScalars(*this, "c4", getScores(), element, element)) ||
+      failed(verifyScalars(*this, "c4", getFinish(), sums, element)))
+    return failure();
+  AffineMap own = AffineMap::getMultiDimIdentityMap(getOver().size(), getContext());
+  return verifyOwnSums(*this, getFinish(), getFinish().getArgument(0), own, 1);
 }
 
 LogicalResult FoldListOp::verify() {

@@ -40,6 +40,39 @@ static void printRule(OpAsmPrinter &printer, Operation *, AffineMapAttr rule) {
   rule.getValue().print(printer.getStream());
 }
 
+/// `[@n, 28]`: numbers, and names of lengths, which stand as dynamic sizes.
+static ParseResult parseExtents(OpAsmParser &parser, DenseI64ArrayAttr &over, ArrayAttr &dims) {
+  SmallVector<int64_t> sizes;
+  SmallVector<Attribute> names;
+  auto parseOne = [&]() -> ParseResult {
+    StringAttr name;
+    if (succeeded(parser.parseOptionalSymbolName(name))) {
+      sizes.push_back(ShapedType::kDynamic);
+      names.push_back(FlatSymbolRefAttr::get(name));
+      return success();
+    }
+    return parser.parseInteger(sizes.emplace_back());
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseOne))
+    return failure();
+  over = parser.getBuilder().getDenseI64ArrayAttr(sizes);
+  if (!names.empty())
+    dims = parser.getBuilder().getArrayAttr(names);
+  return success();
+}
+
+static void printExtents(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr over, ArrayAttr dims) {
+  size_t name = 0;
+  printer << '[';
+  llvm::interleaveComma(over.asArrayRef(), printer, [&](int64_t size) {
+    if (dims && ShapedType::isDynamic(size) && name < dims.size())
+      printer << dims[name++];
+    else
+      printer << size;
+  });
+  printer << ']';
+}
+
 /// `longest_first`
 static ParseResult parseOrderOfRows(OpAsmParser &parser, OrderAttr &order) {
   FailureOr<Order> value = FieldParser<Order>::parse(parser);
@@ -255,7 +288,8 @@ LogicalResult PreludeOp::verifyRegions() {
 
 LogicalResult YieldOp::verify() {
   Operation *parent = (*this)->getParentOp();
-  if (!isa_and_nonnull<PreludeOp, ForOp, ForallOp, NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp>(
+  if (!isa_and_nonnull<PreludeOp, ForOp, ForallOp, NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp, ReduceOp,
+                       MatmulOp, OnlineSoftmaxOp>(
           parent))
     return emitOpError() << "ragged_yield_c1: expected to be in a prelude, a loop over a dim or a stage";
   return success();

@@ -1,4 +1,4 @@
-// The loop level: a kernel over rows as loop nests, products, folds and packing over memory.
+// The loop level: a kernel as loop nests, products, folds and packing over memory.
 
 #ifndef COHORT_RAGGED_KERNEL_OPS_TD
 #define COHORT_RAGGED_KERNEL_OPS_TD
@@ -16,7 +16,7 @@ class Ragged_MemoryOf<string condition, string description>
     : Type<And<[MemRefOf<[F32, I32, I1]>.predicate, CPred<condition>]>, description, "::mlir::MemRefType">;
 
 def Ragged_RowMemory : Ragged_MemoryOf<"::cohort::ragged::isRowMemory($_self)",
-    "memory of rows, a memref whose first dim alone is dynamic">;
+    "memory of rows or calls, a memref whose first dim is dynamic">;
 def Ragged_SharedMemory : Ragged_MemoryOf<"::cohort::ragged::isSharedMemory($_self)",
     "memory that all rows share, a memref of static shape">;
 def Ragged_Memory : Ragged_MemoryOf<
@@ -33,11 +33,13 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     parameters and constants in the order of the table that its function gets, and scratch. Then come
     the stages that run once a call, for what all rows share, and at the end `ragged.blocks` with those
     that run for every block of rows. Stages run in the order of the text and talk through memory.
+    A per-instance kernel has `ragged.calls` instead, with the stages of every call.
 
     `row_products` are pairs, an operand and the floating-point operations of a product with it a row.
     The attributes that a `cfb.kernel` has for its calls (`lengths`, `rows`, `operands`) stay.
 
-    - `ragged_kernel_c1`: the region has declarations and stages and ends in `ragged.blocks`.
+    - `ragged_kernel_c1`: the region has declarations and stages and ends in `ragged.blocks`, or has
+      declarations and ends in `ragged.calls`.
     - `ragged_kernel_c2`: stages that run once a call touch no memory of rows.
 
     ```mlir
@@ -78,26 +80,40 @@ def Ragged_OperandOp : Ragged_Declaration<"operand"> {
     `stacked` are of kernels with `lengths`: a length, the rows of a tensor of that length, and an array
     of handles.
 
+    The first dim of the memory counts rows; of a per-instance kernel it counts calls, and dims of a call
+    that are as long as one of the kernel's `lengths` are dynamic and named by `of`, in order.
+
+    - `ragged_operand_c1`: `of` names a length of the kernel for each dynamic dim behind the first, which
+      only `expanded` operands of per-instance kernels have.
+
     ```mlir
     %x = ragged.operand row : memref<?x28xf32>
+    %y = ragged.operand expanded of [@n] : memref<?x?x28xf32>
     ```
   }];
-  let arguments = (ins Ragged_OperandKind:$kind);
+  let arguments = (ins Ragged_OperandKind:$kind, OptionalAttr<FlatSymbolRefArrayAttr>:$dims);
   let results = (outs Ragged_RowMemory:$memory);
-  let assemblyFormat = "$kind attr-dict `:` type($memory)";
+  let assemblyFormat = "$kind (`of` $dims^)? attr-dict `:` type($memory)";
+  let hasVerifier = 1;
 }
 
 def Ragged_ResultOp : Ragged_Declaration<"result"> {
   let summary = "a result of a kernel";
   let description = [{
-    Its rows lie one after another.
+    Its rows lie one after another. The dims of a call are named as those of an operand.
+
+    - `ragged_result_c1`: `of` names a length of the kernel for each dynamic dim behind the first, which
+      only results of per-instance kernels have.
 
     ```mlir
     %h = ragged.result : memref<?x28xf32>
+    %g = ragged.result of [@n] : memref<?x?x28xf32>
     ```
   }];
+  let arguments = (ins OptionalAttr<FlatSymbolRefArrayAttr>:$dims);
   let results = (outs Ragged_RowMemory:$memory);
-  let assemblyFormat = "attr-dict `:` type($memory)";
+  let assemblyFormat = "(`of` $dims^)? attr-dict `:` type($memory)";
+  let hasVerifier = 1;
 }
 
 def Ragged_ParamOp : Ragged_Declaration<"param"> {
@@ -141,6 +157,7 @@ def Ragged_ScratchOp : Ragged_Declaration<"scratch"> {
     that products write it, N of their rows a row of the kernel: there is room for whole row tiles.
 
     - `ragged_scratch_c1`: `products` is at least one and divides the elements of a row.
+    - `ragged_scratch_c2`: a row is of static shape.
 
     ```mlir
     %s = ragged.scratch products 1 : memref<?x144xf32>
@@ -162,14 +179,18 @@ def Ragged_LoadOp : Ragged_Op<"load", [
   let summary = "an element of a row";
   let description = [{
     The map takes the index of the stage's loops to the element's number within the row, counted in the
-    order of the memory. A scalar of the host has one.
+    order of the memory. A scalar of the host has one. In a per-instance kernel, where how far elements lie
+    apart differs from call to call, the map gives an index for each dim instead, and along a dim that is
+    as long as a length it is the index of a loop of that length.
 
-    - `ragged_load_c1`: the map takes an index for each loop, gives one number, and is linear.
-    - `ragged_load_c2`: no index leads out of the row.
+    - `ragged_load_c1`: the map takes an index for each loop, gives one number, and is linear; in a
+      per-instance kernel it gives one for each dim behind the first.
+    - `ragged_load_c2`: no index leads out of the row, or of the dim.
     - `ragged_load_c3`: the memory is no list and no packed parameter.
 
     ```mlir
     %v = ragged.load %x (d0, d1) -> (d0 * 28 + d1) : memref<?x4x28xf32>
+    %u = ragged.load %y (d0, d1) -> (d0, d1) : memref<?x?x28xf32>
     ```
   }];
   let arguments = (ins Ragged_Memory:$memory, AffineMapAttr:$address);
@@ -184,8 +205,9 @@ def Ragged_StoreOp : Ragged_Op<"store", [
                    "::cohort::ragged::getElement($_self)">]> {
   let summary = "writes an element of a row";
   let description = [{
-    - `ragged_store_c1`: the map takes an index for each loop, gives one number, and is linear.
-    - `ragged_store_c2`: no index leads out of the row.
+    - `ragged_store_c1`: the map takes an index for each loop, gives one number, and is linear; in a
+      per-instance kernel it gives one for each dim behind the first.
+    - `ragged_store_c2`: no index leads out of the row, or of the dim.
     - `ragged_store_c3`: the memory is a result or scratch.
 
     ```mlir
@@ -212,9 +234,122 @@ def Ragged_IndexOp : Ragged_Op<"index", [Pure, HasParent<"::cohort::ragged::Loop
   let hasVerifier = 1;
 }
 
+def Ragged_PositionOp : Ragged_Op<"position", [Pure]> {
+  let summary = "an index as a number";
+  let description = [{
+    What the map makes of the loops around, in stages of per-instance kernels.
+
+    - `ragged_position_c1`: it is computed for a call; the map takes an index for each loop, gives one
+      number, and is linear.
+
+    ```mlir
+    %i = ragged.position (d0, d1) -> (d0 + 1) : i32
+    ```
+  }];
+  let arguments = (ins AffineMapAttr:$address);
+  let results = (outs I32:$value);
+  let assemblyFormat = "custom<Rule>($address) attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def Ragged_ReduceOp : Ragged_Op<"reduce", [
+    SingleBlock,
+    TypesMatchWith<"the start is an element of the result", "result", "start", "$_self">]> {
+  let summary = "a fold where its result is needed";
+  let description = [{
+    A value of a per-instance kernel: the start, into which values are folded for each index of the
+    loops, which come behind those around. It is computed in the outermost loop that has the indices
+    which it depends on, whatever its place in the text. The last operation combines what was folded, its first operand, with
+    the value. A sum of products is made of fused multiply-adds. Where the loop that runs in vectors is
+    one that it depends on, each lane folds by itself; else each lane folds every sixteenth value along the
+    last loop, and then the lanes are folded together.
+
+    - `ragged_reduce_c1`: the loops have lengths of at least one, or lengths of the kernel.
+    - `ragged_reduce_c2`: it is computed for a call.
+    - `ragged_reduce_c3`: the region ends in a combining operation of `arith` whose first operand is the
+      region's argument, which nothing else uses.
+
+    ```mlir
+    %sum = ragged.reduce over [@n] from %zero : f32 {
+    ^bb0(%folded: f32):
+      %a = ragged.load %x (d0, d1) -> (d1, d0) : memref<?x?x28xf32>
+      %next = arith.addf %folded, %a : f32
+      ragged.yield %next : f32
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
+                       Ragged_Element:$start);
+  let results = (outs Ragged_Element:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `over` custom<Extents>($over, $dims) `from` $start attr-dict `:` type($result) $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Stages
 //===----------------------------------------------------------------------===//
+
+def Ragged_Constraints : Attr<
+    CPred<"::llvm::isa<::mlir::IntegerSetAttr>($_self)">, "constraints of lengths"> {
+  let storageType = "::mlir::IntegerSetAttr";
+  let returnType = "::mlir::IntegerSet";
+  let convertFromStorage = "$_self.getValue()";
+}
+
+def Ragged_CallsOp : Ragged_Op<"calls", [
+    HasParent<"::cohort::ragged::KernelOp">, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "the stages of a call";
+  let description = [{
+    The stages of a per-instance kernel, which run for one call after another. A dim of a call is as long
+    as a number says or as one of the kernel's `lengths` is for the call.
+
+    With `split`, loops of unknown length have a main part of whole vectors and tiles, without masks, and a
+    tail. With `hoisted`, a call's lengths and first rows are read once, before its loops, rather than at
+    each use. With `pieces`, a call's first dim may be divided between threads: a piece begins at a
+    multiple of this many rows, and costs besides what so many (`shared`) more rows would. `flops` are
+    the operations of the products of a call, each the product of lengths and numbers; those that are
+    `rising` grow with the row. `padding` says of what the rows of a call's results, and those of all
+    calls together, are multiples.
+
+    No index leads out of a dim of a call, whatever its lengths: those of its loops make a least index, which is
+    not negative, and a largest, which is less than the dim's size. Both are sums of lengths. Where they hold for
+    some lengths only, as where a part of known size is stored into a dim as long as a length, `given` says for
+    which: constraints of the kernel's lengths, in their order, which whoever calls has seen to.
+
+    - `ragged_calls_c1`: `split` is 16, the elements of a vector.
+    - `ragged_calls_c2`: `pieces` are from 1 to 65536 rows of a call whose first dim is a length, and
+      `shared` is at least 0.
+    - `ragged_calls_c3`: `flops` are lengths of the kernel and numbers, and `rising` numbers of them.
+    - `ragged_calls_c4`: `padding` has two numbers of at least one.
+    - `ragged_calls_c5`: the region has stages of a call only.
+    - `ragged_calls_c6`: `given` are linear constraints, each of one of the kernel's lengths at least.
+
+    ```mlir
+    ragged.calls split 16 hoisted pieces 16 shared 0 {
+      ragged.nest over [@n] {
+        %zero = arith.constant 0.0 : f32
+        %sum = ragged.reduce over [28] from %zero : f32 { … }
+        ragged.store %sum, %r (d0) -> (d0) : memref<?x?xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$split, UnitAttr:$hoisted, OptionalAttr<I64Attr>:$pieces,
+                       OptionalAttr<I64Attr>:$shared, OptionalAttr<ArrayAttr>:$flops,
+                       OptionalAttr<DenseI64ArrayAttr>:$rising,
+                       OptionalAttr<DenseI64ArrayAttr>:$padding, OptionalAttr<Ragged_Constraints>:$given);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`split` $split^)? (`hoisted` $hoisted^)? (`pieces` $pieces^ `shared` $shared)? (`flops` $flops^)?
+    (`rising` $rising^)? (`padding` $padding^)? (`given` $given^)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
 
 def Ragged_BlocksOp : Ragged_Op<"blocks", [
     HasParent<"::cohort::ragged::KernelOp">, SingleBlock, NoTerminator, NoRegionArguments]> {
@@ -237,7 +372,8 @@ def Ragged_BlocksOp : Ragged_Op<"blocks", [
 
 class Ragged_Stage<string mnemonic, list<Trait> traits = []>
     : Ragged_Op<mnemonic, !listconcat([
-        ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::BlocksOp"]>], traits)>;
+        ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::BlocksOp",
+                     "::cohort::ragged::CallsOp"]>], traits)>;
 
 // A stage that computes scalars for each index of its loops.
 class Ragged_LoopStage<string mnemonic, list<Trait> traits = [SingleBlock]>
@@ -254,17 +390,22 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
     stored does not depend on the order: nothing that is stored is loaded. `lanes` is the vectorized loop
     and `by` its step: `by 32` processes two independent vectors per iteration.
 
-    - `ragged_nest_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations.
+    In `ragged.calls` a loop may be as long as a length of the kernel, `over [@n, 28]`, and the region
+    stores one value.
+
+    - `ragged_nest_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations; or, in
+      `ragged.calls`, lengths of the kernel.
     - `ragged_nest_c2`: along `lanes` all is stored to neighbouring elements.
     - `ragged_nest_c3`: `by` is 16, or 32 where the loop has as many iterations and all that is loaded
       along it is one element or neighbouring ones.
     - `ragged_nest_c4`: the region computes with `arith` and `math`, and yields nothing.
+    - `ragged_nest_c5`: in `ragged.calls` the region has one store, its last operation.
   }];
-  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<I64Attr>:$lanes,
-                       DefaultValuedAttr<I64Attr, "16">:$by);
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
+                       OptionalAttr<I64Attr>:$lanes, DefaultValuedAttr<I64Attr, "16">:$by);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `over` $over (`lanes` $lanes^)? (`by` $by^)? attr-dict-with-keyword $body
+    `over` custom<Extents>($over, $dims) (`lanes` $lanes^)? (`by` $by^)? attr-dict-with-keyword $body
   }];
 }
 
@@ -405,6 +546,103 @@ def Ragged_ProductOp : Ragged_Op<"product", [HasParent<"::cohort::ragged::Blocks
     `:` type($left) `,` type($right) `,` type($memory) (`,` type($start)^)?
   }];
   let hasVerifier = 1;
+}
+
+// A stage of products of a call, whose regions compute what is packed and what is made of the sums.
+class Ragged_PackedStage<string mnemonic>
+    : Ragged_Op<mnemonic, [HasParent<"::cohort::ragged::CallsOp">]> {
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
+  let summary = "a product of matrices of a call";
+  let description = [{
+    The last two loops are rows and columns of the result, those before them count matrices; `depth` is
+    the dim that is summed over. Blocks of at most so many (`blocks`) columns and terms are packed into
+    scratch: the regions yield an element of the left side for an index of the loops and of the depth,
+    which comes last, and one of the right side. The left side does not depend on the column, nor the right one
+    on the row. `along_depth` says of a side that vectors run along the depth while it is packed; else they
+    run along its rows or columns.
+
+    The sums lie in a result, where the map says: from zero, or, with `onto`, from what it holds. With
+    `until N`, row `i` has the first `i + N` terms only; others are zero. `finish` computes what is
+    stored in their place: of a block when its last terms are summed, so that it may load the sum at its own index; or,
+    with `by_rows`, when all columns are there, so that it may load any of its row. `lanes` is the loop
+    that runs in vectors there. Every element is its start and then one multiply-add for each term in order, whatever the blocks.
+
+    - `ragged_matmul_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
+      iterations, and one depth.
+    - `ragged_matmul_c2`: a block has 1 to 512 columns and 1 to 256 terms.
+    - `ragged_matmul_c3`: the result is of `f32`, and the map leads to an element for each index of the loops.
+    - `ragged_matmul_c4`: the regions yield an `f32` each.
+    - `ragged_matmul_c5`: what finishes loads sums of its own index, or with `by_rows` of its own row.
+
+    ```mlir
+    ragged.matmul over [@n, @m] depth [28] blocks [512, 28] into %r (d0, d1) -> (d0, d1)
+        : memref<?x?x?xf32> left along_depth {
+      %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x28xf32>
+      ragged.yield %a : f32
+    } right along_depth {
+      %b = ragged.load %y (d0, d1, d2) -> (d1, d2) : memref<?x?x28xf32>
+      ragged.yield %b : f32
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
+                       DenseI64ArrayAttr:$depth, OptionalAttr<FlatSymbolRefArrayAttr>:$depth_dims,
+                       DenseI64ArrayAttr:$blocks, Ragged_RowMemory:$memory, AffineMapAttr:$address,
+                       UnitAttr:$onto, OptionalAttr<I64Attr>:$until, UnitAttr:$left_along_depth,
+                       UnitAttr:$right_along_depth, UnitAttr:$by_rows, OptionalAttr<I64Attr>:$lanes);
+  let regions = (region SizedRegion<1>:$left, SizedRegion<1>:$right, AnyRegion:$finish);
+  let assemblyFormat = [{
+    `over` custom<Extents>($over, $dims) `depth` custom<Extents>($depth, $depth_dims) `blocks` $blocks
+    (`onto` $onto^)? `into` $memory custom<Rule>($address) (`until` $until^)? (`lanes` $lanes^)?
+    attr-dict `:` type($memory) `left` (`along_depth` $left_along_depth^)? $left
+    `right` (`along_depth` $right_along_depth^)? $right (`by_rows` $by_rows^)? (`finish` $finish^)?
+  }];
+}
+
+def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
+  let summary = "a softmax of a product's rows, times values";
+  let description = [{
+    Row by row, the sum over `keys` of values weighted by the softmax of scores, which are made of a product of
+    `depth` terms. The last two loops are rows and columns of the result, those before them count
+    matrices. Blocks of keys are taken one after another: their scores are computed and never stored, and what
+    was summed with an earlier maximum is rescaled when a block raises it (Milakov and Gimelshein, 2018).
+
+    `left` and `right` yield an element of the product's sides for an index of the loops, the key and the
+    term; `scores` takes the product's element and yields what the softmax is of, for an index of the loops
+    and the key; `values` yields an element of what is weighted. `along_depth` says of a side that vectors
+    run along the terms while it is packed, or of the values along the keys. `finish` yields what is stored where the
+    map says; it takes memory that holds the sums of a block of rows, and `lanes` is its loop that runs in
+    vectors. With `until N masked S`, row `i` has other scores than `S` for the first `i + N` keys only, and
+    those behind are looked at only where they can have weight.
+
+    - `ragged_online_softmax_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
+      iterations, the last of 1 to 1024, and one dim of keys.
+    - `ragged_online_softmax_c2`: the depth is from 1 to 1024.
+    - `ragged_online_softmax_c3`: the map leads to an element for each index of the loops.
+    - `ragged_online_softmax_c4`: `scores` takes an `f32`, `finish` memory of the loops, and all but
+      `finish` yield an `f32`.
+    - `ragged_online_softmax_c5`: what finishes loads sums of its own row.
+    - `ragged_online_softmax_c6`: `until` comes with `masked`.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
+                       DenseI64ArrayAttr:$keys, OptionalAttr<FlatSymbolRefArrayAttr>:$key_dims,
+                       I64Attr:$depth, Ragged_RowMemory:$memory, AffineMapAttr:$address,
+                       OptionalAttr<I64Attr>:$until, OptionalAttr<F32Attr>:$masked,
+                       UnitAttr:$left_along_depth, UnitAttr:$right_along_depth,
+                       UnitAttr:$values_along_keys, OptionalAttr<I64Attr>:$lanes);
+  let regions = (region SizedRegion<1>:$left, SizedRegion<1>:$right, SizedRegion<1>:$scores,
+                        SizedRegion<1>:$values, SizedRegion<1>:$finish);
+  let assemblyFormat = [{
+    `over` custom<Extents>($over, $dims) `keys` custom<Extents>($keys, $key_dims) `depth` $depth
+    `into` $memory custom<Rule>($address) (`until` $until^ `masked` $masked)? (`lanes` $lanes^)?
+    attr-dict `:` type($memory) `left` (`along_depth` $left_along_depth^)? $left
+    `right` (`along_depth` $right_along_depth^)? $right `scores` $scores
+    `values` (`along_keys` $values_along_keys^)? $values `finish` $finish
+  }];
 }
 
 #endif // COHORT_RAGGED_KERNEL_OPS_TD

@@ -6,10 +6,13 @@
 pub mod bounds;
 pub mod chain;
 pub mod graph;
+pub mod lanes;
+pub mod loops;
 pub mod memory;
 pub mod padding;
 pub mod parts;
 pub mod read;
+pub mod stages;
 
 use cohort_dialects::builder::name_of;
 use melior::ir::{OperationRef, operation::OperationLike};

@@ -121,11 +121,20 @@ pub fn map_attribute<'c>(context: &'c Context, linear: &Linear) -> Attribute<'c>
 
 /// The address that a map says; `None` where it is not linear.
 pub fn to_linear(attribute: Attribute<'_>) -> Option<Linear> {
-    let map = affine_map(attribute)?;
-    let mut linear = Linear::constant(0, map.dim_count());
-    (map.result_count() == 1 && map.symbol_count() == 0).then_some(())?;
-    add(map.result(0).ok()?, 1, &mut linear)?;
+    let [linear] = to_linears(attribute)?.try_into().ok()?;
     Some(linear)
+}
+
+/// The indices that a map says; `None` where one is not linear.
+pub fn to_linears(attribute: Attribute<'_>) -> Option<Vec<Linear>> {
+    let map = affine_map(attribute)?;
+    (map.symbol_count() == 0).then_some(())?;
+    let linears = (0..map.result_count()).map(|result| {
+        let mut linear = Linear::constant(0, map.dim_count());
+        add(map.result(result).ok()?, 1, &mut linear)?;
+        Some(linear)
+    });
+    linears.collect()
 }
 
 /// The address of an operation, its attribute `address`.

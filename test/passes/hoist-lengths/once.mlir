@@ -1,8 +1,8 @@
 // The rows where a call's values begin, and its length, are read before its loops. Without the mark they
 // are read where an address or an end is needed, in the loops as well.
 // RUN: %batch-opt %s --hoist-lengths | %FileCheck %s
-// RUN: %batch-opt %s --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=HOISTED %s
-// RUN: %batch-opt %s --split-tails --lower-kernels | %FileCheck --check-prefix=EACH %s
+// RUN: %batch-opt %s --split-tails --hoist-lengths --plan-kernels --lower-kernels | %FileCheck --check-prefix=HOISTED %s
+// RUN: %batch-opt %s --split-tails --plan-kernels --lower-kernels | %FileCheck --check-prefix=EACH %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

@@ -1,6 +1,6 @@
 // A part of a concatenation that is one column is stored element by element: the elements that lie next to
 // each other in memory are those of its row, which other parts have computed.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @m(@batch)

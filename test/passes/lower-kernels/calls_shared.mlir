@@ -1,6 +1,6 @@
 // A value that is read twice, of values that are read twice, and so on: each is looked at once, where
 // 2^64 ways lead to the first.
-// RUN: %batch-opt %s --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

@@ -1,5 +1,5 @@
 // What a kernel over calls cannot hold yet is refused at its place in the source, not miscompiled.
-// RUN: %batch-opt %s --split-input-file --verify-diagnostics --lower-kernels
+// RUN: %batch-opt %s --split-input-file --verify-diagnostics --plan-kernels --lower-kernels
 
 ragged.dim @batch
 ragged.dim @n(@batch)

@@ -1,6 +1,6 @@
 // Kernels are lowered for vectors of 16 elements; a main part of other multiples is refused where it is
 // asked for.
-// RUN: %batch-opt %s --lower-kernels --verify-diagnostics
+// RUN: %batch-opt %s --plan-kernels --lower-kernels --verify-diagnostics
 
 ragged.dim @batch
 ragged.dim @n(@batch)

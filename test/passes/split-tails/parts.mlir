@@ -1,8 +1,8 @@
 // Loops over a length are written twice: whole vectors without masks up to a multiple of 16, then the
 // rest with masks. Without the mark there is one loop, and every load and store of it has a mask.
 // RUN: %batch-opt %s --split-tails | %FileCheck %s
-// RUN: %batch-opt %s --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=SPLIT %s
-// RUN: %batch-opt %s --hoist-lengths --lower-kernels | %FileCheck --check-prefix=WHOLE %s
+// RUN: %batch-opt %s --split-tails --hoist-lengths --plan-kernels --lower-kernels | %FileCheck --check-prefix=SPLIT %s
+// RUN: %batch-opt %s --hoist-lengths --plan-kernels --lower-kernels | %FileCheck --check-prefix=WHOLE %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

@@ -1,22 +1,20 @@
 //! The part of `lower-kernels` for kernels whose unit is the call: tensors with ragged dims.
 //!
 //! The function of such a kernel is a loop over calls. What a call computes is read as a graph of
-//! values ([`graph`]), and each result is written by the first of these that fits:
+//! values ([`graph`]) and a list of stages:
 //!
-//! * a product (`Σ a · b` and anything elementwise behind it) on register blocks, over panels of
-//!   both operands that are packed into scratch, with whatever is elementwise before it ([`product`]);
-//! * a product of weights that are softmax-like folds of another product, where `online-folds` has
-//!   asked for it: block by block with rescaled sums ([`online`]);
-//! * anything else by loops over the result's dims, with folds where their index is known ([`eval`]).
+//! * a product on register blocks, over panels of both operands that are packed into scratch, with whatever
+//!   is elementwise before it and behind it ([`product`]);
+//! * softmax-like weights of a product times values, block by block with rescaled sums ([`online`]);
+//! * loops over the result's dims, with folds where their index is known ([`eval`]).
 //!
 //! A call's loops begin at the call's own first row, and the order of every fold depends on the
 //! call's lengths and on the program alone. So a call's bits do not depend on the calls around it.
 //!
-//! Where a call can be computed in pieces ([`division`]), the function is a loop over pieces: each
+//! Where a call can be computed in pieces, the function is a loop over pieces: each
 //! is a call and a range of the first of the dims that count its rows.
 
 mod blocks;
-mod division;
 mod eval;
 mod online;
 mod polls;
@@ -24,7 +22,7 @@ mod product;
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::{CallShape, Division, Extent, Padding, Unit};
+use cohort_abi::manifest::{CallShape, Unit};
 use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, region_with_block};
 use melior::{
     Context,
@@ -38,79 +36,47 @@ use melior::{
 
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::memory::{constants, extent, result_row_bytes, row_bytes};
-use crate::kernel::calls::parts::{self, Window};
-use crate::kernel::calls::{HOISTED, SPLIT, bounds, graph, padding};
+use crate::kernel::calls::stages::Stage;
+use crate::kernel::calls::{graph, loops};
 use crate::kernel::description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
 };
-use crate::kernel::rows::layout::LANES;
-use crate::pass::{Failed, error};
-use crate::support::ir::{integer_attribute, name_attribute};
-use eval::{Base, Call, Held, Memory};
-use graph::{Form, Graph, NodeId, Size};
+use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::name_attribute;
+use eval::{Base, Call, Held};
+use graph::{Form, NodeId, Size};
+use loops::Kernel;
 
-pub use blocks::module as blocks;
+pub use blocks::{TILE_ROWS, module as blocks};
+pub use online::ROWS as ONLINE_ROWS;
 pub use polls::module as polls;
 
-/// How a part of a result is computed, where not by loops over its dims.
-enum Plan {
-    Product(product::Plan),
-    Online(online::Plan),
+/// Adds the function of a kernel at the loop level before it; tells whether it calls what [`blocks`] has.
+pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
+    let name =
+        name_attribute(op, "sym_name").ok_or_else(|| error(op, "expected a kernel with a name"))?;
+    let kernel = loops::read(op)?;
+    add_function(context, op, &name, &kernel)?;
+    Ok(has_blocks(&kernel))
 }
 
-impl Plan {
-    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window]) -> Option<Plan> {
-        let online = online::plan(graph, node, windows).map(Plan::Online);
-        online.or_else(|| product::plan(graph, node, windows).map(Plan::Product))
-    }
-
-    fn scratch_bytes(&self) -> i64 {
-        match self {
-            Plan::Product(plan) => plan.scratch_bytes(),
-            Plan::Online(plan) => plan.scratch_bytes(),
-        }
-    }
-}
-
-/// A part of a result, and how it is computed where not by loops.
-type Part = parts::Part<Option<Plan>>;
-
-/// Adds the function before the kernel; tells whether it calls what [`blocks`] has.
-pub fn lower<'c>(
+fn add_function<'c>(
     context: &'c Context,
-    kernel: OperationRef<'c, 'c>,
+    op: OperationRef<'c, 'c>,
     name: &str,
-    scalars: &[bool],
-) -> Result<bool, Failed> {
-    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
-    let scratch = parts
-        .iter()
-        .filter_map(|part| part.plan.as_ref())
-        .map(Plan::scratch_bytes)
-        .max();
-
-    let before = Builder::before(context, kernel)
-        .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
+    kernel: &Kernel<'c>,
+) -> Outcome {
+    let before =
+        Builder::before(context, op).ok_or_else(|| error(op, "expected a kernel in a module"))?;
     let (pointer, int) = (before.ty("!llvm.ptr"), before.ty("i64"));
     let arguments = [int, int, pointer, pointer, pointer, pointer];
-    let (region, entry) = region_with_block(&arguments, kernel.location());
-    let e = Emitter::new(Builder::at_end(context, entry, kernel.location()));
-    let constants = constants(&graph);
-    let how = How::of(kernel)?;
-    let flops = division::flops(&graph);
-    let division = division::of(&graph, &parts, &flops);
-    let is_divided = division.is_some();
-    let given = arguments_of(entry);
-    write(&e, &graph, &parts, is_divided, &constants, how, &given);
+    let (region, entry) = region_with_block(&arguments, op.location());
+    let e = Emitter::new(Builder::at_end(context, entry, op.location()));
+    let constants = constants(&kernel.graph);
+    write(&e, kernel, &constants, &arguments_of(entry));
     e.b.op("func.return", &[], &[], &[], vec![]);
 
-    let work = Work {
-        flops: flops.into_iter().map(|(_, flops)| flops).collect(),
-        division,
-        scratch_bytes: scratch.unwrap_or(0),
-        padding: padding::of(kernel)?,
-    };
-    let description = describe(kernel, name, &graph, &constants, work);
+    let description = describe(op, name, kernel, &constants);
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
     let attributes = [
         ("sym_name", StringAttribute::new(context, name).into()),
@@ -121,41 +87,32 @@ pub fn lower<'c>(
         ),
     ];
     before.op("func.func", &[], &[], &attributes, vec![region]);
-    Ok(parts.iter().any(|part| part.plan.is_some()))
+    Ok(())
 }
 
-/// What passes before have asked for.
-#[derive(Clone, Copy)]
-struct How {
-    /// [`SPLIT`]
-    split: bool,
-    /// [`HOISTED`]
-    hoisted: bool,
+fn has_blocks(kernel: &Kernel<'_>) -> bool {
+    let mut stages = kernel.stages.iter();
+    stages.any(|stage| !matches!(stage, Stage::Nest(_)))
 }
 
-impl How {
-    fn of(kernel: OperationRef<'_, '_>) -> Result<How, Failed> {
-        let split = kernel.attribute(SPLIT).ok();
-        if split.is_some() && integer_attribute(kernel, SPLIT) != Some(LANES) {
-            let message = format!("not supported yet: loops split at other than {LANES}");
-            return Err(error(kernel, &message));
-        }
-        Ok(How {
-            split: split.is_some(),
-            hoisted: kernel.attribute(HOISTED).is_ok(),
-        })
-    }
+/// Bytes of the scratch that a kernel's stages share.
+fn scratch_bytes(kernel: &Kernel<'_>) -> i64 {
+    let stages = kernel.stages.iter().map(|stage| match stage {
+        Stage::Nest(_) => 0,
+        Stage::Matmul(matmul) => product::scratch_bytes(matmul),
+        Stage::Online(online) => online::scratch_bytes(online),
+    });
+    stages.max().unwrap_or(0)
 }
 
 fn write<'c>(
     e: &Emitter<'c>,
-    graph: &Graph<'c>,
-    parts: &[Part],
-    is_divided: bool,
+    kernel: &Kernel<'c>,
     constants: &[(NodeId, ConstantDescription)],
-    how: How,
     arguments: &[Val<'c>],
 ) {
+    let (graph, how) = (&kernel.graph, &kernel.calls);
+    let is_divided = how.division.is_some();
     let &[begin, end, operands, results, table, scratch] = arguments else {
         return;
     };
@@ -175,7 +132,7 @@ fn write<'c>(
     let results: Vec<_> = (0..graph.results.len() as i64)
         .map(|i| e.load_pointer(results, i))
         .collect();
-    if parts.iter().any(|part| part.plan.is_some()) {
+    if has_blocks(kernel) {
         product::start(e, scratch);
     }
     let mut is_long = None;
@@ -225,12 +182,24 @@ fn write<'c>(
             true => Held::Value(number),
             false => Held::new(e, entry(graph.operands.len()), how.hoisted),
         };
-        for part in parts {
-            let node = graph.results[part.result];
+        for stage in &kernel.stages {
+            let result = match stage {
+                Stage::Nest(nest) => nest.store.result,
+                Stage::Matmul(matmul) => matmul.result,
+                Stage::Online(online) => online.finish.result,
+            };
+            let node = graph.results[result];
             let bytes = result_row_bytes(graph, node);
-            let base = Base::of_row(e, results[part.result], first, bytes);
+            let base = Base::of_row(e, results[result], first, bytes);
             let memory = call.dense(e, base, node, false);
-            write_part(e, &mut call, node, part, &memory, scratch);
+            call.scope(|call| match stage {
+                Stage::Nest(nest) => {
+                    let ranges = call.ranges(e, &nest.over);
+                    call.store_all(e, &nest.store, &ranges, &memory);
+                }
+                Stage::Matmul(matmul) => product::write(e, call, matmul, &memory, scratch),
+                Stage::Online(online) => online::write(e, call, online, &memory, scratch),
+            });
         }
         vec![]
     });
@@ -239,43 +208,13 @@ fn write<'c>(
     }
 }
 
-fn write_part<'c>(
-    e: &Emitter<'c>,
-    call: &mut Call<'_, 'c>,
-    node: NodeId,
-    part: &Part,
-    memory: &Memory<'c>,
-    scratch: Val<'c>,
-) {
-    call.scope(|call| match &part.plan {
-        Some(Plan::Product(plan)) => {
-            product::write(e, call, node, &part.windows, plan, memory, scratch);
-        }
-        Some(Plan::Online(plan)) => {
-            online::write(e, call, node, &part.windows, plan, memory, scratch);
-        }
-        None => {
-            let ranges = call.ranges(e, &part.windows);
-            call.store_all(e, node, &ranges, memory);
-        }
-    });
-}
-
-/// What a call takes.
-struct Work {
-    flops: Vec<Extent>,
-    division: Option<Division>,
-    scratch_bytes: i64,
-    padding: Option<Padding>,
-}
-
 fn describe(
-    kernel: OperationRef<'_, '_>,
+    op: OperationRef<'_, '_>,
     name: &str,
-    graph: &Graph<'_>,
+    kernel: &Kernel<'_>,
     constants: &[(NodeId, ConstantDescription)],
-    work: Work,
 ) -> KernelDescription {
+    let (graph, work) = (&kernel.graph, &kernel.calls);
     let mut call = CallShape {
         unit: Unit::Calls,
         ..CallShape::default()
@@ -314,16 +253,16 @@ fn describe(
     });
     let operands = operands.collect();
     call.rows = rows;
-    call.flops = work.flops;
-    call.division = work.division;
+    call.flops = work.flops.clone();
+    call.division = work.division.clone();
     call.padding = work.padding;
     let results = graph
         .results
         .iter()
         .map(|node| row_type(*node, graph.rows.len()));
-    let location = cohort_dialects::location::file_line_col(kernel.location());
+    let location = cohort_dialects::location::file_line_col(op.location());
     KernelDescription {
-        name: name_attribute(kernel, "source").unwrap_or_else(|| name.to_owned()),
+        name: name_attribute(op, "source").unwrap_or_else(|| name.to_owned()),
         symbol: name.to_owned(),
         location: location.map_or(String::new(), |(file, line, column)| {
             format!("{file}:{line}:{column}")
@@ -334,7 +273,7 @@ fn describe(
             .iter()
             .map(|(_, description)| description.clone())
             .collect(),
-        scratch_bytes: work.scratch_bytes as u64,
+        scratch_bytes: scratch_bytes(kernel) as u64,
         row_tile: 1,
         flops_per_row: 0,
         row_products: vec![],

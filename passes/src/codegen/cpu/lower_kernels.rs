@@ -36,8 +36,8 @@
 //! The same row gives the same bits whatever other rows it is computed with: the order of every
 //! fold and product depends on nothing but the program.
 //!
-//! A kernel whose unit is the call (`unit = "calls"`) has tensors with ragged dims. It comes from level 2
-//! as it is and goes over calls: each result is written by loops over its dims, which end at the call's own
+//! A kernel whose unit is the call (`ragged.calls`) has tensors with ragged dims, and its function goes over
+//! calls: each result is written by loops over its dims, which end at the call's own
 //! lengths, with folds where their index is known; a product runs on register blocks over panels
 //! that are packed into scratch, after Goto and van de Geijn (Anatomy of High-Performance Matrix
 //! Multiplication, 2008). See `passes/src/codegen/cpu/lower_calls.rs`.
@@ -66,7 +66,6 @@ use melior::{
 use super::lower_calls;
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
-use crate::kernel::variants::{records_of, variants};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{blocks_of, clone_op, erase, top_level};
 
@@ -78,24 +77,20 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let records = records_of(module);
     let mut has_products = false;
     let mut has_blocks = false;
     let mut has_calls = false;
     for kernel in top_level(module) {
         match name_of(kernel).as_str() {
-            KERNEL => has_products |= function::lower(context, kernel)?,
-            "cfb.kernel" if is_over_calls(kernel) => {
+            KERNEL if is_over_calls(kernel) => {
                 has_calls = true;
-                for (name, scalars) in variants(context, kernel, &records)? {
-                    has_blocks |= lower_calls::lower(context, kernel, &name, &scalars)?;
-                }
+                has_blocks |= lower_calls::lower(context, kernel)?;
             }
+            KERNEL => has_products |= function::lower(context, kernel)?,
             "cfb.kernel" => {
                 return Err(error(
                     kernel,
-                    "a kernel whose unit is the row is lowered from the loop level; run \
-                     `plan-kernels` first",
+                    "a kernel is lowered from the loop level; run `plan-kernels` first",
                 ));
             }
             _ => continue,

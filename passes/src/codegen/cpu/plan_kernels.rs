@@ -1,4 +1,4 @@
-//! `plan-kernels`: row-wise kernels (level 2) to loops over memory (the loop level).
+//! `plan-kernels`: kernels (level 2) to loops over memory (the loop level).
 //!
 //! Each row-wise `cfb.kernel` becomes a `ragged.kernel`: the memory that it touches, the stages that run
 //! once a call, and those that run for every block of rows, in order.
@@ -36,12 +36,17 @@
 //! neighbours a fold has. A person can change it; `lower-kernels` obeys, and the verifier refuses what
 //! cannot be.
 //!
+//! A kernel whose unit is the call gets `ragged.calls` instead, with the stages of every call: loops over its
+//! dims, products on blocks that are packed into scratch, and softmax-like chains block by block of keys, where
+//! `online-folds` has asked for it. A part of a result that a concatenation cuts is a stage of its own.
+//!
 //! A kernel that is recorded in several ways, with host scalars or without, becomes one kernel each.
 //!
-//! Requires: level 2, `accumulate-products` for speed. Leaves: the loop level; kernels whose unit is the
-//! call stay as they are, for `lower-kernels`. Limits: elements are `f32`, `i32` or `i1`; only the batch
-//! dim is dynamic; slices have static bounds.
+//! Requires: level 2, `accumulate-products` for speed. Leaves: the loop level. Limits: elements are `f32`, `i32`
+//! or `i1`; dynamic dims are the batch dim and, where the unit is the call, the kernel's lengths; slices have
+//! static bounds.
 
+mod calls;
 mod declare;
 mod plan;
 pub(crate) mod repetition;
@@ -74,7 +79,7 @@ use crate::support::ir::{blocks_of, erase, set_attribute, top_level};
 
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels",
-    summary: "Make row-wise kernels loops over memory (level 2 to the loop level)",
+    summary: "Make kernels loops over memory (level 2 to the loop level)",
     description: include_str!("plan_kernels.rs"),
     run,
 };
@@ -82,11 +87,15 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let records = records_of(module);
     for kernel in top_level(module) {
-        if name_of(kernel) != "cfb.kernel" || is_over_calls(kernel) {
+        let is_over_calls = is_over_calls(kernel);
+        if name_of(kernel) != "cfb.kernel" {
             continue;
         }
         for (name, scalars) in variants(context, kernel, &records)? {
-            plan_kernel(context, kernel, &name, &scalars)?;
+            match is_over_calls {
+                true => calls::plan(context, kernel, &name, &scalars)?,
+                false => plan_kernel(context, kernel, &name, &scalars)?,
+            }
         }
         erase(kernel);
     }
@@ -133,12 +142,7 @@ fn plan_kernel<'c>(
         vec![rows_region],
     );
 
-    let named: Vec<(Identifier<'c>, Attribute<'c>)> = kernel.attributes().collect();
-    let kept = named.into_iter().filter_map(|(name, attribute)| {
-        let name = name.as_string_ref().as_str().ok()?.to_owned();
-        (name != "sym_name").then_some((name, attribute))
-    });
-    let mut attributes: Vec<(String, Attribute<'c>)> = kept.collect();
+    let mut attributes = kept_attributes(kernel, &["sym_name"]);
     attributes.push((
         "sym_name".into(),
         StringAttribute::new(context, name).into(),
@@ -160,4 +164,17 @@ fn plan_kernel<'c>(
     let rows = schedule::rows_of_block(planned)?;
     set_attribute(blocks, "of", number(rows));
     Ok(())
+}
+
+/// The attributes of a kernel without some.
+fn kept_attributes<'c>(
+    kernel: OperationRef<'c, 'c>,
+    without: &[&str],
+) -> Vec<(String, Attribute<'c>)> {
+    let named: Vec<(Identifier<'c>, Attribute<'c>)> = kernel.attributes().collect();
+    let kept = named.into_iter().filter_map(|(name, attribute)| {
+        let name = name.as_string_ref().as_str().ok()?.to_owned();
+        (!without.contains(&name.as_str())).then_some((name, attribute))
+    });
+    kept.collect()
 }

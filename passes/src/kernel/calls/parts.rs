@@ -198,6 +198,10 @@ fn check_parts(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Outcome {
     Ok(())
 }
 
+pub fn sizes_of(windows: &[Window]) -> Vec<Size> {
+    windows.iter().map(|window| window.size).collect()
+}
+
 pub fn index_of(windows: &[Window]) -> Vec<Index> {
     windows
         .iter()

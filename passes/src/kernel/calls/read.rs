@@ -9,7 +9,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
 use cohort_dialects::shape::Shape;
 use melior::ir::{
-    OperationRef, Type, ValueLike,
+    Attribute, OperationRef, Type, ValueLike,
     attribute::{FlatSymbolRefAttribute, IntegerAttribute, StringAttribute},
     operation::OperationLike,
     r#type::TypeLike,
@@ -50,13 +50,7 @@ pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<
     };
     let rows = kernel.attribute("rows").map_or(vec![], elements_of);
     for row in rows {
-        let size = match IntegerAttribute::try_from(row) {
-            Ok(number) => Some(Size::Known(number.value())),
-            Err(_) => FlatSymbolRefAttribute::try_from(row)
-                .ok()
-                .and_then(|name| reader.length(name.value())),
-        };
-        let size = size
+        let size = size_of(row, &reader.lengths)
             .ok_or_else(|| error(kernel, "expected `rows` to be dims of `lengths` or numbers"))?;
         reader.graph.rows.push(size);
     }
@@ -75,6 +69,16 @@ pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<
         reader.read(operation)?;
     }
     Ok(reader.graph)
+}
+
+/// A number, or the name of a length.
+pub fn size_of(dim: Attribute<'_>, lengths: &[String]) -> Option<Size> {
+    if let Ok(number) = IntegerAttribute::try_from(dim) {
+        return Some(Size::Known(number.value()));
+    }
+    let name = FlatSymbolRefAttribute::try_from(dim).ok()?;
+    let at = lengths.iter().position(|length| length == name.value())?;
+    Some(Size::Length(at))
 }
 
 /// The dims of a kernel's lengths.

@@ -67,13 +67,21 @@ fn examples_come_back_from_text_as_the_same_object() {
     }
 }
 
-/// Other rows of a block, row tiles and vectors: the bits of a result depend on none of them.
+/// Other rows of a block, row tiles, vectors, blocks of a product and ways to pack them: the bits of a result
+/// depend on none of them.
 #[test]
 fn another_schedule_gives_the_same_bits() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [loops, changed, artifact] =
         ["loops.mlir", "changed.mlir", "model.cohort"].map(|name| folder.path().join(name));
-    for model in ["treelstm", "dagrnn", "berxit"] {
+    for model in [
+        "treelstm",
+        "dagrnn",
+        "berxit",
+        "masked_mha",
+        "trmm",
+        "vgemm",
+    ] {
         let example = workspace().join("examples").join(model);
         let [program, weights, input] = [
             &format!("{model}.coh"),
@@ -88,6 +96,9 @@ fn another_schedule_gives_the_same_bits() {
             (" tile 12 :", " tile 4 :"),
             ("blocks of 96 ", "blocks of 7 "),
             (" by 32 ", " by 16 "),
+            ("blocks [512, 256]", "blocks [40, 24]"),
+            ("left along_depth {", "left {"),
+            ("right {", "right along_depth {"),
         ] {
             other = other.replace(from, to);
         }

@@ -384,3 +384,15 @@ fn batched_products_are_summed_over_joined_dims() {
         false,
     );
 }
+
+#[test]
+fn parts_of_known_size_make_a_dim_as_long_as_a_length() {
+    check(
+        "fn main(u: f32[m, n, 4]) -> (f32[_, _, _], f32[_, _, _], f32[_, _, _]) {
+          let a = concat(map(split(u, 2), |h| h * 2.0));
+          (a, a @ transpose(a), a[.., .., 1..3] - 1.0)
+        }",
+        &[],
+        false,
+    );
+}

@@ -79,8 +79,8 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// A variable of a value that is known here.
-    pub fn variable(&mut self, value: Val<'c>, below: Option<i64>) -> Var {
-        self.variables.add(Some(value), below)
+    pub fn variable(&mut self, value: Val<'c>) -> Var {
+        self.variables.add(Some(value), None)
     }
 
     /// Gives a variable another value, where nothing is known of it yet.

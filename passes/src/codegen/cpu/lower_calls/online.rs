@@ -8,18 +8,16 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
-use melior::ir::{ValueLike, attribute::IntegerAttribute, operation::OperationLike};
+use melior::ir::{ValueLike, attribute::IntegerAttribute};
 
 use super::blocks::{PANEL, TILE_ROWS};
-use super::bounds::{self, Mask};
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
-use super::graph::{Graph, Index, NodeId, Product, Var};
-use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of, find_root, round_up};
+use super::graph::{Index, Var};
+use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
 use crate::codegen::cpu::lower_kernels::product::call as call_shared;
 use crate::codegen::emit::{Emitter, Width};
-pub use crate::kernel::calls::chain::{Chain, ONLINE, find};
-use crate::kernel::calls::parts::Window;
-use crate::kernel::rows::layout::LANES;
+use crate::kernel::calls::stages::{OnlineSoftmax, Side};
+use crate::kernel::rows::layout::{LANES, round_up};
 
 /// Rows whose sums are kept, and entries of `j`, in a block.
 pub const ROWS: i64 = 96;
@@ -27,37 +25,6 @@ const KEYS: i64 = 256;
 
 /// Bytes between rows of scores.
 const SCORE_ROW: i64 = (KEYS + LANES) * 4;
-
-/// A part of a result that is computed from such a chain.
-pub struct Plan {
-    node: NodeId,
-    shift: Vec<i64>,
-    /// Depth of the first product, columns of the second.
-    depth: i64,
-    columns: i64,
-    /// The mask behind which scores need not be looked at, with how many entries a row has more than
-    /// its index.
-    until: Option<Mask>,
-}
-
-/// Finds the chain that a part of a result ends in, where its operation asks for it.
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
-    let (node, shift) = find_root(graph, root, windows, &|node| {
-        graph.nodes[node].op.attribute(ONLINE).is_ok() && find(graph, node).is_some()
-    })?;
-    let chain = find(graph, node)?;
-    let first = graph.product(chain.first.0)?;
-    Some(Plan {
-        node,
-        shift,
-        depth: first.depth.known()?,
-        columns: graph.nodes[node].shape.last()?.known()?,
-        until: bounds::after(graph, node).and_then(|after| {
-            let (mask, _) = bounds::of_product(graph, node)?;
-            (mask.after == after).then_some(mask)
-        }),
-    })
-}
 
 /// Where things lie in the scratch.
 struct Layout {
@@ -80,27 +47,17 @@ struct Layout {
     bytes: i64,
 }
 
-impl Plan {
-    /// Whether a row's cost grows with its index.
-    pub fn is_triangle(&self) -> bool {
-        self.until.is_some()
-    }
-
-    /// The two products of the chain.
-    pub fn products(&self, graph: &Graph<'_>) -> Vec<NodeId> {
-        let first = find(graph, self.node).map(|chain| chain.first.0);
-        first.into_iter().chain([self.node]).collect()
-    }
-
-    fn layout(&self) -> Layout {
-        let row_bytes = (round_up(self.depth, LANES) + LANES) * 4;
-        let key_panel = round_up(self.depth, LANES) * PANEL * 4;
+impl Layout {
+    fn of(online: &OnlineSoftmax) -> Layout {
+        let columns = columns_of(online);
+        let row_bytes = (round_up(online.depth, LANES) + LANES) * 4;
+        let key_panel = round_up(online.depth, LANES) * PANEL * 4;
         let value_panel = KEYS * PANEL * 4;
-        let sum_row = round_up(self.columns, PANEL) * 4;
+        let sum_row = round_up(columns, PANEL) * 4;
         let rows = BLOCKS;
         let keys = rows + (ROWS + LANES) * row_bytes;
         let values = keys + KEYS / PANEL * key_panel;
-        let scores = values + round_up(self.columns, PANEL) / PANEL * value_panel;
+        let scores = values + round_up(columns, PANEL) / PANEL * value_panel;
         let sums = scores + (TILE_ROWS + 1) * SCORE_ROW;
         let most = sums + (ROWS + TILE_ROWS) * sum_row;
         let total = most + (ROWS + TILE_ROWS) * 4;
@@ -122,35 +79,29 @@ impl Plan {
             bytes: total + (ROWS + TILE_ROWS) * 4 + 192,
         }
     }
+}
 
-    pub fn scratch_bytes(&self) -> i64 {
-        self.layout().bytes
-    }
+fn columns_of(online: &OnlineSoftmax) -> i64 {
+    let columns = online.over.last().and_then(|size| size.known());
+    columns.unwrap_or(1)
+}
+
+pub fn scratch_bytes(online: &OnlineSoftmax) -> i64 {
+    Layout::of(online).bytes
 }
 
 /// Computes a part of a result.
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    root: NodeId,
-    windows: &[Window],
-    plan: &Plan,
+    online: &OnlineSoftmax,
     memory: &Memory<'c>,
     scratch: Val<'c>,
 ) {
-    let Some(chain) = find(call.graph, plan.node) else {
-        return;
-    };
-    let Some(first) = call.graph.product(chain.first.0) else {
-        return;
-    };
     let writer = Writer {
-        root,
-        windows,
-        plan,
-        layout: plan.layout(),
-        chain: &chain,
-        first: &first,
+        online,
+        layout: Layout::of(online),
+        columns: columns_of(online),
         memory,
         scratch,
     };
@@ -158,19 +109,16 @@ pub fn write<'c>(
 }
 
 struct Writer<'a, 'c> {
-    root: NodeId,
-    windows: &'a [Window],
-    plan: &'a Plan,
+    online: &'a OnlineSoftmax,
     layout: Layout,
-    chain: &'a Chain,
-    first: &'a Product,
+    columns: i64,
     memory: &'a Memory<'c>,
     scratch: Val<'c>,
 }
 
 /// A block of rows of one matrix.
 struct Block<'a, 'c> {
-    /// Indices of the second product's outer dims.
+    /// The loops over matrices.
     outer: &'a [Var],
     row: Val<'c>,
     rows: Val<'c>,
@@ -185,11 +133,11 @@ impl<'c> Writer<'_, 'c> {
     /// Loops over the dims before rows and columns, then over blocks of rows.
     fn outer(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, outer: &mut Vec<Var>) {
         let dim = outer.len();
-        let [from, to] = call.ranges(e, self.windows)[dim].ends(e);
-        if dim + 2 < self.windows.len() {
+        let [from, to] = call.ranges(e, &self.online.over)[dim].ends(e);
+        if dim + 2 < self.online.over.len() {
             e.for_loop(from, to, 1, &[], |e, value, _| {
                 call.scope(|call| {
-                    outer.push(call.variable(value, self.windows[dim].size.known()));
+                    outer.push(call.variable(value));
                     self.outer(e, call, outer);
                     outer.pop();
                 });
@@ -197,7 +145,7 @@ impl<'c> Writer<'_, 'c> {
             });
             return;
         }
-        let keys = call.size(e, self.chain.second.depth);
+        let keys = call.size(e, self.online.keys);
         e.for_loop(from, to, ROWS, &[], |e, row, _| {
             let rows = e.min(e.sub(to, row), e.int(ROWS));
             let block = Block {
@@ -211,48 +159,39 @@ impl<'c> Writer<'_, 'c> {
         });
     }
 
-    /// The indices of the second product's dims and of `j`, for these variables of row and `j`.
-    fn index(&self, block: &Block<'_, 'c>, row: Index, j: Index) -> Vec<Index> {
-        let outer = block.outer.iter().map(|var| Index::var(*var));
-        let mut index: Vec<Index> = outer
-            .chain([row, Index::default()])
-            .zip(&self.plan.shift)
-            .map(|(index, shift)| index.plus(&Index::constant(*shift)))
-            .collect();
-        index.push(j);
-        index
+    /// A side of a product, to be packed from the loop `own` along the loop `along`, from `k` on.
+    fn packing<'p>(
+        &self,
+        block: &'p Block<'_, 'c>,
+        side: &'p Side,
+        [own, along]: [usize; 2],
+        [k, k_count, depth]: [Val<'c>; 3],
+    ) -> Packing<'p, 'c> {
+        Packing {
+            side,
+            outer: block.outer,
+            own,
+            along,
+            k,
+            k_count,
+            depth,
+        }
     }
 
     fn rows(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, block: &Block<'_, 'c>) {
         let layout = &self.layout;
-        let dim = block.outer.len();
-        // The first product is read at the second's outer indices.
-        let index = self.index(block, Index::default(), Index::default());
-        let (first_outer, shift) = {
-            let at: Vec<Index> = self.chain.first.1.iter().map(|i| i.at(&index)).collect();
-            let lead = at.len() - 2;
-            (at[..lead].to_vec(), at[lead].constant)
-        };
-        let first = Packing {
-            product: self.first,
-            outer: &first_outer,
-            shift: [shift, 0],
-            below: [None, None, Some(self.plan.depth)],
-            k: e.int(0),
-            k_count: e.int(self.plan.depth),
-            depth: e.int(self.plan.depth),
-        };
+        let rank = self.online.over.len();
+        let terms = [e.int(0), e.int(self.online.depth), e.int(self.online.depth)];
         let range = |first: Val<'c>, count: Val<'c>| Range {
             first: Some(first),
-            from: 0,
             count,
             known: None,
-            below: None,
         };
-        let all_rows = call.size(e, self.windows[dim].size);
+        let all_rows = call.size(e, self.online.over[rank - 2]);
         call.scope(|call| {
             let rows = range(block.row, block.rows);
-            first.left(
+            let left = self.packing(block, &self.online.left, [rank - 2, rank + 1], terms);
+            left.left(
                 e,
                 call,
                 rows,
@@ -263,7 +202,7 @@ impl<'c> Writer<'_, 'c> {
         });
         // First up to the mask, and then all again if that turns out to be needed.
         let needed = self.at(e, layout.needed);
-        let times = match self.plan.until {
+        let times = match self.online.until {
             None => 1,
             Some(_) => 2,
         };
@@ -271,14 +210,14 @@ impl<'c> Writer<'_, 'c> {
         e.for_loop(e.int(0), e.int(times), 1, &[], |e, time, _| {
             let again = e.at_least(e.load(needed, e.i64, 8), e.int(1));
             e.if_then(again, |e| {
-                let until = self.plan.until.map(|mask| {
+                let until = self.online.until.map(|(until, _)| {
                     // All of them the second time.
-                    let after = e.add(block.row, e.int(shift + mask.after));
+                    let after = e.add(block.row, e.int(until));
                     e.add(after, e.times(time, 1 << 40))
                 });
-                self.all_keys(e, call, block, &first, &index, until);
-                if let Some(mask) = self.plan.until {
-                    self.look_back(e, block, mask);
+                self.all_keys(e, call, block, until);
+                if let Some((_, masked)) = self.online.until {
+                    self.look_back(e, block, masked);
                 }
             });
             vec![]
@@ -292,18 +231,14 @@ impl<'c> Writer<'_, 'c> {
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
         block: &Block<'_, 'c>,
-        first: &Packing<'_, 'c>,
-        index: &[Index],
         until: Option<Val<'c>>,
     ) {
         let layout = &self.layout;
-        let dim = block.outer.len();
+        let rank = self.online.over.len();
         let range = |first: Val<'c>, count: Val<'c>| Range {
             first: Some(first),
-            from: 0,
             count,
             known: None,
-            below: None,
         };
         self.clear(e, block);
         let end = match until {
@@ -318,22 +253,17 @@ impl<'c> Writer<'_, 'c> {
             call.scope(|call| {
                 let keys = range(j, count);
                 let to = self.at(e, layout.keys);
-                first.right(e, call, keys, block.keys, to, layout.key_panel);
+                let terms = [e.int(0), e.int(self.online.depth), e.int(self.online.depth)];
+                let right = self.packing(block, &self.online.right, [rank, rank + 1], terms);
+                right.right(e, call, keys, block.keys, to, layout.key_panel);
             });
-            let second = Packing {
-                product: &self.chain.second,
-                outer: &index[..dim],
-                shift: [self.plan.shift[dim], self.plan.shift[dim + 1]],
-                below: [None, Some(self.plan.columns), None],
-                k: j,
-                k_count: count,
-                depth: block.keys,
-            };
             call.scope(|call| {
-                let columns = e.int(self.plan.columns);
+                let columns = e.int(self.columns);
                 let to = self.at(e, layout.values);
                 let all = range(e.int(0), columns);
-                second.right(e, call, all, columns, to, layout.value_panel);
+                let of_keys = [j, count, block.keys];
+                let values = self.packing(block, &self.online.values, [rank - 1, rank], of_keys);
+                values.right(e, call, all, columns, to, layout.value_panel);
             });
             e.for_loop(e.int(0), block.rows, TILE_ROWS, &[], |e, row, _| {
                 let Some(until) = until else {
@@ -354,9 +284,9 @@ impl<'c> Writer<'_, 'c> {
 
     /// Tells whether what is masked has weight beside some row's largest score: only where the
     /// difference is small is its exponential not zero.
-    fn look_back(&self, e: &Emitter<'c>, block: &Block<'_, 'c>, mask: Mask) {
+    fn look_back(&self, e: &Emitter<'c>, block: &Block<'_, 'c>, masked: u32) {
         let most = self.at(e, self.layout.most);
-        let masked = e.bits(mask.other, Elem::F32, Width::Scalar);
+        let masked = e.bits(masked, Elem::F32, Width::Scalar);
         let enough = e.bits(110.0_f32.to_bits(), Elem::F32, Width::Scalar);
         let low = e.for_loop(e.int(0), block.rows, 1, &[e.int(0)], |e, row, low| {
             let most = e.load(e.offset(most, e.times(row, 4)), masked.r#type(), 4);
@@ -417,7 +347,7 @@ impl<'c> Writer<'_, 'c> {
             e.int(layout.row_bytes),
             self.at(e, layout.keys),
             e.int(layout.key_panel),
-            e.int(self.plan.depth),
+            e.int(self.online.depth),
             scores,
             e.int(SCORE_ROW),
             self.at(e, ZEROS),
@@ -449,7 +379,7 @@ impl<'c> Writer<'_, 'c> {
             sums,
             e.int(layout.sum_row),
             rows,
-            e.int(round_up(self.plan.columns, PANEL)),
+            e.int(round_up(self.columns, PANEL)),
             all,
             tile,
         ];
@@ -468,22 +398,24 @@ impl<'c> Writer<'_, 'c> {
         let layout = &self.layout;
         let in_block = e.add(tile, in_tile);
         let position = e.add(block.row, in_block);
-        let row_var = call.variable(position, None);
-        let j_var = call.variable(j, None);
-        let index = self.index(block, Index::var(row_var), Index::var(j_var));
-        let at: Vec<Index> = self.chain.scores.1.iter().map(|i| i.at(&index)).collect();
+        let row_var = call.variable(position);
+        let j_var = call.variable(j);
+        let rank = self.online.over.len();
+        let mut loops: Vec<Index> = block.outer.iter().map(|var| Index::var(*var)).collect();
+        loops.resize(rank + 1, Index::default());
+        loops[rank - 2] = Index::var(row_var);
+        loops[rank] = Index::var(j_var);
+        let (node, at) = &self.online.scores;
+        let (node, at) = (*node, at.iter().map(|index| index.at(&loops)));
+        let at: Vec<Index> = at.collect();
         let scores = e.offset(self.at(e, layout.scores), e.times(in_tile, SCORE_ROW));
-        let rank = self.chain.first.1.len();
-        let mut memory = Memory {
+        let memory = Memory {
             base: Base::Address(scores),
-            origin: vec![None; rank],
-            strides: vec![Stride::Bytes(0); rank],
+            origin: vec![Some(j)],
+            strides: vec![Stride::Bytes(4)],
             padded: true,
         };
-        memory.origin[rank - 1] = Some(j);
-        memory.strides[rank - 1] = Stride::Bytes(4);
-        call.memory.insert(self.chain.first.0, memory);
-        let node = self.chain.scores.0;
+        call.memory.insert(self.online.product, memory);
         call.prepare(e, node, &at, Lanes::default(), &[j_var]);
         let low = e.bits(f32::NEG_INFINITY.to_bits(), Elem::F32, Width::Vector);
         let most = call.lanes_loop(e, count, None, &[low], |call, e, k, mask, most| {
@@ -496,7 +428,7 @@ impl<'c> Writer<'_, 'c> {
                 vec![larger(e, score, most[0], Width::Vector)]
             })
         })[0];
-        call.memory.remove(&self.chain.first.0);
+        call.memory.remove(&self.online.product);
         let mut all = most;
         for by in [8, 4, 2, 1] {
             all = larger(e, e.rotate(all, by), all, Width::Vector);
@@ -609,19 +541,18 @@ impl<'c> Writer<'_, 'c> {
             );
             vec![]
         });
-        let rank = self.windows.len();
+        let rank = self.online.over.len();
         let mut memory = Memory {
             base: Base::Address(sums),
             origin: vec![None; rank],
             strides: vec![Stride::Bytes(0); rank],
             padded: true,
         };
-        let shift = self.plan.shift[rank - 2];
-        memory.origin[rank - 2] = Some(e.add(block.row, e.int(shift)));
+        memory.origin[rank - 2] = Some(block.row);
         memory.strides[rank - 2] = Stride::Bytes(layout.sum_row);
         memory.strides[rank - 1] = Stride::Bytes(4);
-        call.memory.insert(self.plan.node, memory);
-        let mut ranges = call.ranges(e, self.windows);
+        call.memory.insert(self.online.sums, memory);
+        let mut ranges = call.ranges(e, &self.online.over);
         for (range, var) in ranges.iter_mut().zip(block.outer) {
             range.first = call.value_of(*var);
             range.count = e.int(1);
@@ -630,8 +561,8 @@ impl<'c> Writer<'_, 'c> {
         ranges[rank - 2].first = Some(block.row);
         ranges[rank - 2].count = block.rows;
         ranges[rank - 2].known = None;
-        call.store_all(e, self.root, &ranges, self.memory);
-        call.memory.remove(&self.plan.node);
+        call.store_all(e, &self.online.finish, &ranges, self.memory);
+        call.memory.remove(&self.online.sums);
     }
 }
 

@@ -1,11 +1,9 @@
 //! Where values lie in memory, and how one or a vector of their elements is loaded.
 
-use std::collections::HashSet;
-
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::super::graph::{Index, Kind, NodeId, Size, Var};
+use super::super::graph::{Index, NodeId, Size, Var};
 use super::{Call, Lanes};
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::rows::layout::{LANES, elem_bytes};
@@ -141,7 +139,7 @@ impl<'c> Call<'_, 'c> {
     }
 
     /// Bytes between lanes; `None` when they differ from call to call.
-    pub fn lane_stride(&self, memory: &Memory<'c>, at: &[Index], lane: Var) -> Option<i64> {
+    fn lane_stride(&self, memory: &Memory<'c>, at: &[Index], lane: Var) -> Option<i64> {
         let mut sum = 0;
         for (index, stride) in at.iter().zip(&memory.strides) {
             match (index.coefficient(lane), stride) {
@@ -194,43 +192,5 @@ impl<'c> Call<'_, 'c> {
                 e.gather_at(address, sum, elem, lanes.mask)
             }
         }
-    }
-
-    /// How many loads of a node would gather with lanes along a variable.
-    pub fn gathers(&self, node: NodeId, at: &[Index], lane: Var) -> usize {
-        let (mut count, mut seen) = (0, HashSet::new());
-        let mut stack = vec![(node, at.to_vec())];
-        while let Some((node, at)) = stack.pop() {
-            let (node, at) = self.graph.resolve(node, &at);
-            if !seen.insert((node, at.clone())) {
-                continue;
-            }
-            if let Some(memory) = self.memory.get(&node) {
-                let bytes = elem_bytes(self.graph.nodes[node].elem);
-                let stride = self.lane_stride(memory, &at, lane);
-                count += usize::from(stride.is_none_or(|stride| stride != 0 && stride != bytes));
-                continue;
-            }
-            match &self.graph.nodes[node].kind {
-                Kind::Pointwise { inputs, .. } => {
-                    stack.extend(inputs.iter().map(|input| (*input, at.clone())));
-                }
-                Kind::Concat { inputs, dim } => {
-                    stack.extend(self.variables.part_of(self.graph, inputs, *dim, &at));
-                }
-                Kind::Reduce { input, dims, .. } => {
-                    let mut kept = at.into_iter();
-                    let domain = (0..self.graph.nodes[*input].shape.len())
-                        .map(|dim| match dims.contains(&dim) {
-                            true => Index::default(),
-                            false => kept.next().unwrap_or_default(),
-                        })
-                        .collect();
-                    stack.push((*input, domain));
-                }
-                _ => {}
-            }
-        }
-        count
     }
 }

@@ -2,22 +2,19 @@
 
 use cohort_dialects::builder::Val;
 
-use super::super::graph::{Index, NodeId, Var};
+use super::super::graph::{Index, Size, Var};
 use super::{Call, Lanes, Memory};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::parts::Window;
-use crate::kernel::rows::layout::{LANES, elem_bytes};
+use crate::kernel::calls::stages::Store;
+use crate::kernel::rows::layout::LANES;
 
 /// A range of a dim at run time: `count` entries from `first` on.
 #[derive(Clone, Copy)]
 pub struct Range<'c> {
     pub first: Option<Val<'c>>,
-    pub from: i64,
     pub count: Val<'c>,
     /// `count`, if it is known.
     pub known: Option<i64>,
-    /// What all entries, counted without `from`, are below, if it is known.
-    pub below: Option<i64>,
 }
 
 impl<'c> Range<'c> {
@@ -70,16 +67,14 @@ impl<'c> Call<'_, 'c> {
         })
     }
 
-    /// The ranges of a part of a result, of this piece of it.
-    pub fn ranges(&self, e: &Emitter<'c>, windows: &[Window]) -> Vec<Range<'c>> {
-        let mut ranges: Vec<_> = windows
+    /// The ranges of a stage's loops, of this piece of the first.
+    pub fn ranges(&self, e: &Emitter<'c>, over: &[Size]) -> Vec<Range<'c>> {
+        let mut ranges: Vec<_> = over
             .iter()
-            .map(|window| Range {
+            .map(|size| Range {
                 first: None,
-                from: window.from,
-                count: self.size(e, window.size),
-                known: window.size.known(),
-                below: window.size.known(),
+                count: self.size(e, *size),
+                known: size.known(),
             })
             .collect();
         if let (Some([from, to]), Some(range)) = (self.piece, ranges.first_mut()) {
@@ -93,71 +88,47 @@ impl<'c> Call<'_, 'c> {
     pub fn store_all(
         &mut self,
         e: &Emitter<'c>,
-        node: NodeId,
+        store: &Store,
         ranges: &[Range<'c>],
         memory: &Memory<'c>,
     ) {
-        let at: Vec<Var> = ranges
+        let vars: Vec<Var> = ranges
             .iter()
-            .map(|range| self.variables.add(None, range.below))
+            .map(|_| self.variables.add(None, None))
             .collect();
-        // Trailing dims of one entry have no lanes, and where folds would gather, they have them. Lanes
-        // are stored side by side: one entry of several, as a part of a concatenation has, is not that.
-        let lane = ranges.iter().rposition(|range| range.known != Some(1));
-        let index: Vec<Index> = at.iter().map(|var| Index::var(*var)).collect();
-        let bytes = elem_bytes(self.graph.nodes[node].elem);
-        let lane = lane.filter(|dim| self.lane_stride(memory, &index, at[*dim]) == Some(bytes));
-        let reads = self
-            .graph
-            .reads(node, &index, &|var| self.variables.below(var));
-        let lane_of = &at;
-        let lane = lane.filter(|dim| {
-            let gathers =
-                |(node, at): &(NodeId, Vec<Index>)| self.gathers(*node, at, lane_of[*dim]);
-            !reads.iter().any(|read| gathers(read) > 0)
-        });
-        self.store_loops(e, node, ranges, memory, &at, 0, lane);
+        let of_vars: Vec<Index> = vars.iter().map(|var| Index::var(*var)).collect();
+        let [at, to] = [&store.at, &store.to]
+            .map(|index| index.iter().map(|index| index.at(&of_vars)).collect());
+        let stores = Stores {
+            store,
+            ranges,
+            memory,
+            vars,
+            at,
+            to,
+        };
+        self.prepare(e, store.value, &stores.at, Lanes::default(), &stores.vars);
+        self.store_loops(e, &stores, 0);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn store_loops(
-        &mut self,
-        e: &Emitter<'c>,
-        node: NodeId,
-        ranges: &[Range<'c>],
-        memory: &Memory<'c>,
-        vars: &[Var],
-        dim: usize,
-        lane: Option<usize>,
-    ) {
-        let index: Vec<Index> = vars
-            .iter()
-            .zip(ranges)
-            .map(|(var, range)| Index::var(*var).plus(&Index::constant(range.from)))
-            .collect();
-        if dim == 0 {
-            self.prepare(e, node, &index, Lanes::default(), vars);
-        }
-        let Some(range) = ranges.get(dim) else {
-            let value = self.value(e, node, &index, Lanes::default());
-            let address = self.address(e, memory, &index);
-            e.store_elem(
-                value,
-                address,
-                self.graph.nodes[node].elem,
-                Width::Scalar,
-                None,
-            );
+    fn store_loops(&mut self, e: &Emitter<'c>, stores: &Stores<'_, 'c>, dim: usize) {
+        let node = stores.store.value;
+        let elem = self.graph.nodes[node].elem;
+        let Some(range) = stores.ranges.get(dim) else {
+            let value = self.value(e, node, &stores.at, Lanes::default());
+            let address = self.address(e, stores.memory, &stores.to);
+            e.store_elem(value, address, elem, Width::Scalar, None);
             return;
         };
-        if lane != Some(dim) {
+        let var = stores.vars[dim];
+        if stores.store.lanes != Some(dim) {
             e.for_loop(e.int(0), range.count, 1, &[], |e, value, _| {
                 self.scope(|call| {
                     let position = range.first.map_or(value, |first| e.add(first, value));
-                    call.variables.set(vars[dim], position);
-                    let blocked = &vars[dim + 1..];
-                    call.prepare(e, node, &index, Lanes::default(), blocked);
-                    call.store_loops(e, node, ranges, memory, vars, dim + 1, lane);
+                    call.variables.set(var, position);
+                    let blocked = &stores.vars[dim + 1..];
+                    call.prepare(e, node, &stores.at, Lanes::default(), blocked);
+                    call.store_loops(e, stores, dim + 1);
                 });
                 vec![]
             });
@@ -171,18 +142,30 @@ impl<'c> Call<'_, 'c> {
             |call, e, value, mask, _| {
                 call.scope(|call| {
                     let position = range.first.map_or(value, |first| e.add(first, value));
-                    call.variables.set(vars[dim], position);
-                    for rest in &vars[dim + 1..] {
+                    call.variables.set(var, position);
+                    for rest in &stores.vars[dim + 1..] {
                         call.variables.set(*rest, e.int(0));
                     }
-                    let var = Some(vars[dim]);
-                    let value = call.value(e, node, &index, Lanes { var, mask });
-                    let address = call.address(e, memory, &index);
-                    let elem = call.graph.nodes[node].elem;
+                    let lanes = Lanes {
+                        var: Some(var),
+                        mask,
+                    };
+                    let value = call.value(e, node, &stores.at, lanes);
+                    let address = call.address(e, stores.memory, &stores.to);
                     e.store_elem(value, address, elem, Width::Vector, mask);
                 });
                 vec![]
             },
         );
     }
+}
+
+/// What is stored, with the variables of the loops.
+struct Stores<'a, 'c> {
+    store: &'a Store,
+    ranges: &'a [Range<'c>],
+    memory: &'a Memory<'c>,
+    vars: Vec<Var>,
+    at: Vec<Index>,
+    to: Vec<Index>,
 }

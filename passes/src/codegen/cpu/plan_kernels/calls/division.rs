@@ -6,9 +6,9 @@
 
 use cohort_abi::manifest::{Division, Extent};
 
-use super::blocks::TILE_ROWS;
-use super::graph::{Graph, Kind, NodeId, Size, Var};
-use super::{Part, Plan, online};
+use super::{Part, Plan};
+use crate::codegen::cpu::lower_calls::{ONLINE_ROWS, TILE_ROWS};
+use crate::kernel::calls::graph::{Graph, Kind, NodeId, Size, Var};
 use crate::kernel::calls::memory::extent;
 use crate::kernel::calls::parts::index_of;
 use crate::kernel::rows::layout::LANES;
@@ -52,21 +52,21 @@ pub fn of(graph: &Graph<'_>, parts: &[Part], flops: &[(NodeId, Extent)]) -> Opti
         // Where the first dim is not that of a product's rows, each of its indices is a matrix.
         let is_matrix = part.windows.len() == 2;
         match &part.plan {
-            Some(Plan::Product(plan)) if is_matrix => {
+            Plan::Matmul(plan) if is_matrix => {
                 tile = multiple(tile, TILE_ROWS);
                 shared = shared.max(packing(graph, plan.node()));
                 rising.extend(plan.is_triangle().then_some(plan.node()));
             }
-            Some(Plan::Online(plan)) if is_matrix => {
+            Plan::Online(plan) if is_matrix => {
                 // A block of rows is computed again as a whole where what is masked counts.
-                tile = multiple(tile, online::ROWS);
+                tile = multiple(tile, ONLINE_ROWS);
                 if plan.is_triangle() {
                     rising.extend(plan.products(graph));
                 }
             }
-            Some(_) => {}
-            None if shares(graph, part) => return None,
-            None => tile = multiple(tile, LANES),
+            Plan::Matmul(_) | Plan::Online(_) => {}
+            Plan::Loops if shares(graph, part) => return None,
+            Plan::Loops => tile = multiple(tile, LANES),
         }
     }
     let rising = flops

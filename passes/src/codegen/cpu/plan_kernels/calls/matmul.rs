@@ -1,0 +1,296 @@
+//! Plans a part of a result that is a product, or is computed from one element by element.
+//!
+//! The result's own rows hold the sums between two blocks of depth, and what is elementwise behind the
+//! product is computed there, while the last block is in the cache; what folds the product's rows, as a
+//! softmax does, when all columns are there. What folds it otherwise replaces what it has still to read, and
+//! is computed by loops.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Shifted;
+use crate::kernel::calls::bounds;
+use crate::kernel::calls::graph::{
+    Graph, Index, Kind, NodeId, Product, Size, Var, identity, part_of,
+};
+use crate::kernel::calls::lanes::{Layouts, dense};
+use crate::kernel::calls::parts::{Window, find_root, index_of, is_plain, sizes_of};
+use crate::kernel::calls::stages::{Matmul, Nest, Side, Stage, Store};
+
+/// The largest block: its right side stays in a second-level cache, with its left side.
+const DEPTH: i64 = 256;
+const COLUMNS: i64 = 512;
+
+pub struct Plan {
+    node: NodeId,
+    /// Where the product is read: each of its dims at the result's index plus this.
+    shift: Vec<i64>,
+    /// The result is the product, with nothing behind it.
+    plain: bool,
+    by_rows: bool,
+    /// How many terms more than its index a row has, where the left side is a triangle.
+    until: Option<i64>,
+}
+
+/// Finds the product that a part of a result is made of.
+pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
+    let (node, shift) = find_root(graph, root, windows, &|node| graph.product(node).is_some())?;
+    let by_rows = match in_folds(graph, root, windows, node, &shift) {
+        Folded::Nowhere => false,
+        Folded::ByRows => true,
+        Folded::Otherwise => return None,
+    };
+    let below = |var: Var| windows.get(var)?.size.known();
+    Some(Plan {
+        node,
+        shift,
+        plain: is_plain(graph, root, index_of(windows), node, &below),
+        by_rows,
+        until: bounds::after(graph, node).filter(|after| {
+            bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
+        }),
+    })
+}
+
+/// Where the folds behind a product read it. It lies where the result will, and is replaced row by row.
+pub enum Folded {
+    Nowhere,
+    /// In the row of the element that is computed.
+    ByRows,
+    Otherwise,
+}
+
+pub fn in_folds(
+    graph: &Graph<'_>,
+    root: NodeId,
+    windows: &[Window],
+    product: NodeId,
+    shift: &[i64],
+) -> Folded {
+    let mut variables = windows.len();
+    let mut below: Vec<Option<i64>> = windows.iter().map(|window| window.size.known()).collect();
+    let (mut folded, mut seen) = (Folded::Nowhere, HashSet::new());
+    let mut stack = vec![(root, index_of(windows), false)];
+    while let Some((node, at, within)) = stack.pop() {
+        let (node, at) = graph.resolve(node, &at);
+        if !seen.insert((node, at.clone(), within)) {
+            continue;
+        }
+        if node == product {
+            let mut rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
+            let is_own = |(dim, (index, shift)): (usize, (&Index, &i64))| {
+                *index == Index::var(dim).plus(&Index::constant(*shift))
+            };
+            match (within, rows.all(is_own)) {
+                (false, _) => {}
+                (true, true) => folded = Folded::ByRows,
+                (true, false) => return Folded::Otherwise,
+            }
+            continue;
+        }
+        match &graph.nodes[node].kind {
+            Kind::Pointwise { inputs, .. } => {
+                stack.extend(inputs.iter().map(|input| (*input, at.clone(), within)));
+            }
+            Kind::Concat { inputs, dim } => {
+                let part = part_of(graph, inputs, *dim, &at, |var| below[var]);
+                stack.extend(part.map(|(node, at)| (node, at, within)));
+            }
+            Kind::Reduce {
+                input, dims, init, ..
+            } => {
+                let mut kept = at.iter();
+                let mut domain = vec![];
+                for (dim, size) in graph.nodes[*input].shape.iter().enumerate() {
+                    if dims.contains(&dim) {
+                        domain.push(Index::var(variables));
+                        variables += 1;
+                        below.push(size.known());
+                    } else {
+                        domain.extend(kept.next().cloned());
+                    }
+                }
+                stack.push((*input, domain, true));
+                stack.push((*init, at.clone(), true));
+            }
+            _ => {}
+        }
+    }
+    folded
+}
+
+/// A side of a product, read at an index of loops, of which one is over its rows or columns and one is the
+/// depth. It is packed along the one where less need be gathered.
+pub fn side(
+    graph: &Graph<'_>,
+    (value, at): (NodeId, Vec<Index>),
+    sizes: &[Size],
+    [own, depth]: [Var; 2],
+    or_own: bool,
+) -> Side {
+    let layouts = Layouts::new(graph, HashMap::new());
+    let below = |var: Var| sizes.get(var)?.known();
+    let [own, depth] = [own, depth].map(|lane| layouts.gathers(value, &at, lane, &below));
+    Side {
+        value,
+        at,
+        along_depth: depth < own || depth == own && !or_own,
+    }
+}
+
+impl Plan {
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Whether a row's cost grows with its index.
+    pub fn is_triangle(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// What stands for the product in what is computed of it.
+    pub fn sums(&self, windows: &[Window]) -> Shifted {
+        let from = windows.iter().zip(&self.shift);
+        Shifted {
+            node: self.node,
+            by: from.map(|(window, shift)| window.from - shift).collect(),
+        }
+    }
+
+    /// The stages: what the sums start from, the product, and what is behind it.
+    pub fn stages(&self, graph: &Graph<'_>, result: usize, windows: &[Window]) -> Vec<Stage> {
+        let mut stages = vec![];
+        self.product(graph, self.node, (result, windows), &mut stages);
+        stages
+    }
+
+    fn product(
+        &self,
+        graph: &Graph<'_>,
+        node: NodeId,
+        (result, windows): (usize, &[Window]),
+        stages: &mut Vec<Stage>,
+    ) {
+        let Some(product) = graph.product(node) else {
+            return;
+        };
+        let rank = windows.len();
+        let onto = !matches!(graph.nodes[product.init].kind, Kind::Splat(0));
+        if onto {
+            let at = identity(rank);
+            let (before, read) = graph.resolve(product.init, &at);
+            if read == at && graph.product(before).is_some() {
+                self.product(graph, before, (result, windows), stages);
+            } else {
+                stages.push(Stage::Nest(self.init(
+                    graph,
+                    product.init,
+                    (result, windows),
+                )));
+            }
+        }
+        let mut over = sizes_of(windows);
+        let at_most = |size: Size, most: i64| size.known().map_or(most, |size| size.clamp(1, most));
+        let blocks = [
+            at_most(over[rank - 1], COLUMNS),
+            at_most(self.depth(graph), DEPTH),
+        ];
+        let [left, right] = self.sides(graph, &product, &over);
+        let last = node == self.node;
+        let (row, until) = (self.shift[rank - 2], self.until.filter(|_| last));
+        over.truncate(rank);
+        stages.push(Stage::Matmul(Matmul {
+            depth: product.depth,
+            blocks,
+            left,
+            right,
+            onto,
+            result,
+            to: index_of(windows),
+            until: until.map(|after| row + after),
+            finish: (last && !self.plain).then(|| self.finish(graph, (result, windows))),
+            by_rows: last && !self.plain && self.by_rows,
+            over,
+        }));
+    }
+
+    fn depth(&self, graph: &Graph<'_>) -> Size {
+        let product = graph.product(self.node);
+        product.map_or(Size::Known(1), |product| product.depth)
+    }
+
+    fn sides(&self, graph: &Graph<'_>, product: &Product, over: &[Size]) -> [Side; 2] {
+        let rank = over.len();
+        let mut domain = shifted(&self.shift);
+        domain.push(Index::var(rank));
+        let at: Vec<Index> = product.at.iter().map(|index| index.at(&domain)).collect();
+        let mut sizes = over.to_vec();
+        sizes.push(product.depth);
+        [
+            side(
+                graph,
+                (product.a, at.clone()),
+                &sizes,
+                [rank - 2, rank],
+                false,
+            ),
+            side(graph, (product.b, at), &sizes, [rank - 1, rank], true),
+        ]
+    }
+
+    /// What the sums start from, where that is not zero.
+    fn init(&self, graph: &Graph<'_>, value: NodeId, of: (usize, &[Window])) -> Nest {
+        let over = sizes_of(of.1);
+        let known: Vec<_> = over.iter().map(|size| size.known()).collect();
+        let mut known_of_one = known.clone();
+        let outer = known.len() - 2;
+        known_of_one[..outer].fill(Some(1));
+        Nest {
+            store: self.store(graph, (value, shifted(&self.shift)), of, &known_of_one),
+            over,
+        }
+    }
+
+    /// What is computed of the sums: of blocks, or of whole rows.
+    fn finish(&self, graph: &Graph<'_>, of: (usize, &[Window])) -> Store {
+        let (result, windows) = of;
+        let rank = windows.len();
+        let known = windows.iter().enumerate().map(|(dim, window)| match dim {
+            dim if dim + 2 < rank => Some(1),
+            _ => window.size.known().filter(|_| self.by_rows),
+        });
+        let known: Vec<_> = known.collect();
+        self.store(
+            graph,
+            (graph.results[result], index_of(windows)),
+            of,
+            &known,
+        )
+    }
+
+    fn store(
+        &self,
+        graph: &Graph<'_>,
+        (value, at): (NodeId, Vec<Index>),
+        (result, windows): (usize, &[Window]),
+        known: &[Option<i64>],
+    ) -> Store {
+        let of_result = dense(&graph.nodes[graph.results[result]].shape);
+        let layouts = Layouts::new(graph, [(self.node, of_result.clone())].into());
+        let below = |var: Var| windows.get(var)?.size.known();
+        Store {
+            lanes: layouts.lanes_of_stores(value, known, &of_result, &below),
+            value,
+            at,
+            result,
+            to: index_of(windows),
+        }
+    }
+}
+
+/// Every loop at itself plus a number.
+pub fn shifted(by: &[i64]) -> Vec<Index> {
+    let loops = by.iter().enumerate();
+    loops
+        .map(|(dim, by)| Index::var(dim).plus(&Index::constant(*by)))
+        .collect()
+}

@@ -1,0 +1,208 @@
+//! Writes a value of a call as a region of scalars: each is written once, in the outermost region that has
+//! the loops which its index depends on. What only selects vanishes into the maps of loads.
+
+use std::collections::HashMap;
+
+use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use melior::Context;
+use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike};
+
+use super::{Shifted, Writer};
+use crate::codegen::emit::{Emitter, Width};
+use crate::kernel::calls::graph::{Index, Kind, NodeId, Size, Var, part_of};
+
+pub struct Scalars<'s, 'c> {
+    writer: &'s Writer<'s, 'c>,
+    memory: &'s HashMap<NodeId, Val<'c>>,
+    /// The size of each variable's loop.
+    sizes: Vec<Size>,
+    scopes: Vec<Scope<'c>>,
+    known: HashMap<(NodeId, Vec<Index>), Val<'c>>,
+    /// A node that other stages have computed, and its memory of this shape.
+    sums: Option<(Shifted, Val<'c>, &'s [Size])>,
+}
+
+/// A region that is being written, with the variables of its loops.
+struct Scope<'c> {
+    e: Emitter<'c>,
+    vars: Vec<Var>,
+}
+
+impl<'s, 'c> Scalars<'s, 'c> {
+    /// Of a stage's region, whose loops are the first variables.
+    pub fn new(
+        writer: &'s Writer<'s, 'c>,
+        e: Emitter<'c>,
+        memory: &'s HashMap<NodeId, Val<'c>>,
+        over: &[Size],
+    ) -> Scalars<'s, 'c> {
+        let vars = (0..over.len()).collect();
+        Scalars {
+            writer,
+            memory,
+            sizes: over.to_vec(),
+            scopes: vec![Scope { e, vars }],
+            known: HashMap::new(),
+            sums: None,
+        }
+    }
+
+    pub fn outermost(&self) -> &Emitter<'c> {
+        &self.scopes[0].e
+    }
+
+    /// Loads a node from memory.
+    pub fn sums(&mut self, sums: Shifted, memory: Val<'c>, shape: &'s [Size]) {
+        self.sums = Some((sums, memory, shape));
+    }
+
+    /// Takes a value for a node at an index.
+    pub fn know(&mut self, node: (NodeId, Vec<Index>), value: Val<'c>) {
+        self.known.insert(node, value);
+    }
+
+    /// A node at an index.
+    pub fn value(&mut self, node: NodeId, at: &[Index]) -> Val<'c> {
+        let graph = self.writer.graph;
+        let (node, at) = graph.resolve(node, at);
+        let key = (node, at);
+        if let Some(value) = self.known.get(&key) {
+            return *value;
+        }
+        let (_, at) = &key;
+        let vars = graph.depends(node, at);
+        let scope = |var: &Var| {
+            self.scopes
+                .iter()
+                .position(|scope| scope.vars.contains(var))
+        };
+        let scope = vars.iter().filter_map(scope).max().unwrap_or(0);
+        let value = self.write(node, at, scope);
+        self.known.insert(key, value);
+        value
+    }
+
+    fn write(&mut self, node: NodeId, at: &[Index], scope: usize) -> Val<'c> {
+        let graph = self.writer.graph;
+        let of_node = &graph.nodes[node];
+        let e = self.scopes[scope].e;
+        let element = e.elem_type(of_node.elem, Width::Scalar);
+        let sums = self.sums.as_ref().filter(|(sums, ..)| sums.node == node);
+        if let Some((sums, memory, shape)) = sums {
+            let by = at.iter().zip(&sums.by);
+            let by = by.map(|(index, by)| index.clone().plus(&Index::constant(*by)));
+            let address = [(
+                "address",
+                self.address(&by.collect::<Vec<_>>(), shape, scope),
+            )];
+            return e.b.value_with("ragged.load", &[*memory], element, &address);
+        }
+        match &of_node.kind {
+            Kind::Splat(bits) => e.bits(*bits, of_node.elem, Width::Scalar),
+            Kind::Iota(dim) => {
+                let address = [("address", self.map(&at[*dim..=*dim], scope))];
+                e.b.value_with("ragged.position", &[], element, &address)
+            }
+            Kind::Pointwise { op, inputs } => {
+                let inputs = inputs.iter().map(|input| self.value(*input, at));
+                let inputs: Vec<_> = inputs.collect();
+                e.repeat(*op, &inputs, element)
+            }
+            Kind::Concat { inputs, dim } => {
+                let below = |var: Var| self.sizes[var].known();
+                let part = part_of(graph, inputs, *dim, at, below);
+                let (input, at) = part.unwrap_or_else(|| unreachable!("checked before"));
+                self.value(input, &at)
+            }
+            Kind::Reduce { .. } => self.reduce(node, at, scope),
+            Kind::Operand | Kind::Scalar | Kind::Length | Kind::Param(_) | Kind::Dense(_) => {
+                let address = [("address", self.address(at, &of_node.shape, scope))];
+                e.b.value_with("ragged.load", &[self.memory[&node]], element, &address)
+            }
+            Kind::Access { .. } => unreachable!("an index is resolved"),
+        }
+    }
+
+    fn reduce(&mut self, node: NodeId, at: &[Index], scope: usize) -> Val<'c> {
+        let graph = self.writer.graph;
+        let Kind::Reduce {
+            input,
+            dims,
+            combiner,
+            init,
+        } = &graph.nodes[node].kind
+        else {
+            unreachable!("it is a fold");
+        };
+        let start = self.value(*init, at);
+        let shape = &graph.nodes[*input].shape;
+        let first = self.sizes.len();
+        self.sizes.extend(dims.iter().map(|dim| shape[*dim]));
+        let vars: Vec<Var> = (first..self.sizes.len()).collect();
+        let domain = domain(shape.len(), dims, at, first);
+        // What is written within depends on the loops around this fold alone.
+        let hidden = self.scopes.split_off(scope + 1);
+        let e = self.scopes[scope].e;
+        let element = start.r#type();
+        let (region, block) = region_with_block(&[element], e.b.location);
+        let inner = e.within(block);
+        self.scopes.push(Scope { e: inner, vars });
+        let value = self.value(*input, &domain);
+        let folded = arguments_of(block)[0];
+        let next = inner.repeat(*combiner, &[folded, value], element);
+        inner.b.op("ragged.yield", &[next], &[], &[], vec![]);
+        self.scopes.truncate(scope + 1);
+        self.scopes.extend(hidden);
+        let attributes = self.writer.extents(&self.sizes[first..first + dims.len()]);
+        let reduce = e.b.op(
+            "ragged.reduce",
+            &[start],
+            &[element],
+            &attributes,
+            vec![region],
+        );
+        cohort_dialects::builder::result_of(reduce, 0)
+    }
+
+    /// A map to an element of memory of this shape.
+    fn address(&self, at: &[Index], shape: &[Size], scope: usize) -> Attribute<'c> {
+        self.writer.given.borrow_mut().take(shape, at, &self.sizes);
+        self.map(at, scope)
+    }
+
+    /// A map from the loops of a scope to these indices.
+    fn map(&self, at: &[Index], scope: usize) -> Attribute<'c> {
+        let scopes = self.scopes[..=scope].iter();
+        let vars: Vec<Var> = scopes
+            .flat_map(|scope| scope.vars.iter().copied())
+            .collect();
+        map(self.writer.e.b.context(), at, &vars)
+    }
+}
+
+/// A map from variables to indices.
+pub fn map<'c>(context: &'c Context, at: &[Index], vars: &[Var]) -> Attribute<'c> {
+    let expressions = at.iter().map(|index| {
+        let terms = index.terms.iter().filter_map(|(var, coefficient)| {
+            let dim = vars.iter().position(|other| other == var)?;
+            Some(AffineExpr::dim(context, dim) * AffineExpr::constant(context, *coefficient))
+        });
+        let constant = AffineExpr::constant(context, index.constant);
+        let sum = terms.reduce(|sum, term| sum + term);
+        sum.map_or(constant, |sum| sum + constant)
+    });
+    let expressions: Vec<_> = expressions.collect();
+    let map = AffineMap::new(context, vars.len(), 0, &expressions);
+    // SAFETY: the map is of this context.
+    unsafe { Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(map.to_raw())) }
+}
+
+/// The index of a fold's domain, whose folded dims are variables from `first` on.
+fn domain(rank: usize, dims: &[usize], at: &[Index], first: Var) -> Vec<Index> {
+    let mut kept = at.iter();
+    let index = (0..rank).map(|dim| match dims.iter().position(|of| *of == dim) {
+        Some(of) => Index::var(first + of),
+        None => kept.next().cloned().unwrap_or_default(),
+    });
+    index.collect()
+}

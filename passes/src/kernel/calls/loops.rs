@@ -1,0 +1,562 @@
+//! Reads a per-instance kernel at the loop level: its memory and the values of its stages as a graph, and
+//! the stages.
+//!
+//! A value of a region is a node over the loops that it depends on and no others, so that a fold is known
+//! to be the same for all others.
+
+use std::collections::HashMap;
+
+use cohort_abi::manifest::{Division, Elem, Extent, Padding};
+use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
+use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::OperationLike};
+
+use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
+use super::read::{length_names, size_of};
+use super::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
+use crate::kernel::loop_level::{Memory, OperandKind, to_linears};
+use crate::kernel::rows::constants::bits_of;
+use crate::kernel::rows::graph::Linear;
+use crate::kernel::rows::read::elem_of;
+use crate::pass::{Failed, Outcome, error};
+use crate::support::ir::{
+    ValueKey, blocks_of, elements_of, integer_attribute, integers, key, name_attribute,
+};
+
+/// A kernel of calls. The results of its graph are the memory of the results.
+pub struct Kernel<'c> {
+    pub graph: Graph<'c>,
+    pub stages: Vec<Stage>,
+    pub calls: Calls,
+}
+
+pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
+    let lengths = length_names(op);
+    let rows = op.attribute("rows").map_or(vec![], elements_of);
+    let rows = rows.into_iter().map(|row| size_of(row, &lengths));
+    let rows = rows.collect::<Option<Vec<_>>>();
+    let mut reader = Reader {
+        kernel: Kernel {
+            graph: Graph {
+                lengths: lengths.len(),
+                rows: rows.ok_or_else(|| {
+                    error(op, "expected `rows` to be dims of `lengths` or numbers")
+                })?,
+                ..Graph::default()
+            },
+            stages: vec![],
+            calls: Calls::default(),
+        },
+        lengths,
+        memory: HashMap::new(),
+    };
+    for inner in blocks_of(op).into_iter().flat_map(operations_of) {
+        match name_of(inner).as_str() {
+            "ragged.calls" => reader.calls(inner)?,
+            _ => reader.declare(inner)?,
+        }
+    }
+    Ok(reader.kernel)
+}
+
+struct Reader<'c> {
+    kernel: Kernel<'c>,
+    lengths: Vec<String>,
+    /// Memory that is declared, and its node.
+    memory: HashMap<ValueKey, NodeId>,
+}
+
+/// A value of a region: a node, and the loops that are its dims.
+#[derive(Clone)]
+struct Value {
+    node: NodeId,
+    dims: Vec<usize>,
+}
+
+/// The regions of a stage: what is known in them, the sizes of all loops, and those around.
+struct Region {
+    known: HashMap<ValueKey, Value>,
+    sizes: Vec<Size>,
+    around: Vec<usize>,
+}
+
+impl<'c> Reader<'c> {
+    /// Sizes, of which those that are not known are named, in order.
+    fn sizes(
+        &self,
+        op: OperationRef<'c, 'c>,
+        numbers: &[i64],
+        names: &str,
+    ) -> Result<Vec<Size>, Failed> {
+        let mut names = op.attribute(names).map_or(vec![], elements_of).into_iter();
+        let sizes = numbers.iter().map(|size| match size {
+            &i64::MIN => size_of(names.next()?, &self.lengths),
+            size => Some(Size::Known(*size)),
+        });
+        let sizes = sizes.collect::<Option<Vec<_>>>();
+        sizes.ok_or_else(|| error(op, "expected dims of `lengths` or numbers"))
+    }
+
+    fn declare(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let value = result_of(op, 0);
+        let memory = Memory::of(value).ok_or_else(|| error(op, "expected memory"))?;
+        let graph = &mut self.kernel.graph;
+        let kind = match name_of(op).as_str() {
+            "ragged.operand" => {
+                let kind = integer_attribute(op, "kind").and_then(OperandKind::from_number);
+                let (kind, form) = match kind {
+                    Some(OperandKind::Length) => (Kind::Length, Form::Length),
+                    Some(OperandKind::Scalar) => (Kind::Scalar, Form::Scalar),
+                    Some(OperandKind::Row) => (Kind::Operand, Form::Row),
+                    Some(OperandKind::Expanded) => (Kind::Operand, Form::Ragged),
+                    _ => {
+                        let message =
+                            "not supported yet: a list as the operand of a kernel over calls";
+                        return Err(error(op, message));
+                    }
+                };
+                graph.operands.push((graph.nodes.len(), form));
+                kind
+            }
+            "ragged.result" => {
+                graph.results.push(graph.nodes.len());
+                Kind::Operand
+            }
+            "ragged.param" => Kind::Param(
+                name_attribute(op, "param").ok_or_else(|| error(op, "expected a parameter"))?,
+            ),
+            _ => {
+                let bits = op.attribute("value").ok().and_then(bits_of);
+                let (bits, splat) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
+                Kind::Dense(match splat {
+                    true => vec![bits[0]; memory.elements() as usize],
+                    false => bits,
+                })
+            }
+        };
+        let shape = match kind {
+            Kind::Length | Kind::Scalar => vec![],
+            _ => self.sizes(op, &memory.shape, "dims")?,
+        };
+        let node = self.node(kind, shape, memory.elem, op);
+        self.memory.insert(key(value), node);
+        Ok(())
+    }
+
+    fn node(
+        &mut self,
+        kind: Kind<'c>,
+        shape: Vec<Size>,
+        elem: Elem,
+        op: OperationRef<'c, 'c>,
+    ) -> NodeId {
+        self.kernel.graph.add(Node {
+            kind,
+            shape,
+            elem,
+            op,
+        })
+    }
+
+    fn calls(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let number = |name: &str| integer_attribute(op, name);
+        let rising = integers(op, "rising").into_iter().map(|at| at as usize);
+        let division = match (number("pieces"), self.kernel.graph.rows.first()) {
+            (Some(tile), Some(Size::Length(length))) => Some(Division {
+                length: *length,
+                tile: tile as u64,
+                shared: number("shared").unwrap_or(0) as u64,
+                rising: rising.collect(),
+            }),
+            _ => None,
+        };
+        let flops = op.attribute("flops").map_or(vec![], elements_of);
+        let flops = flops.into_iter().map(|factors| self.extent(factors));
+        let padding = match integers(op, "padding")[..] {
+            [rows, bulk] => Some(Padding {
+                rows: rows as u32,
+                bulk: bulk as u32,
+            }),
+            _ => None,
+        };
+        self.kernel.calls = Calls {
+            split: number("split").is_some(),
+            hoisted: op.attribute("hoisted").is_ok(),
+            division,
+            flops: flops.collect(),
+            padding,
+        };
+        for stage in blocks_of(op).into_iter().flat_map(operations_of) {
+            let stage = match name_of(stage).as_str() {
+                "ragged.matmul" => Stage::Matmul(self.matmul(stage)?),
+                "ragged.online_softmax" => Stage::Online(self.online(stage)?),
+                _ => Stage::Nest(self.nest(stage)?),
+            };
+            self.kernel.stages.push(stage);
+        }
+        Ok(())
+    }
+
+    /// The product of lengths and numbers.
+    fn extent(&self, factors: Attribute<'c>) -> Extent {
+        let mut extent = Extent {
+            lengths: vec![],
+            times: 1,
+        };
+        for factor in elements_of(factors) {
+            match size_of(factor, &self.lengths) {
+                Some(Size::Length(length)) => extent.lengths.push(length),
+                Some(Size::Known(times)) => extent.times *= times as u64,
+                None => {}
+            }
+        }
+        extent
+    }
+
+    fn nest(&mut self, stage: OperationRef<'c, 'c>) -> Result<Nest, Failed> {
+        let expected = || error(stage, "expected a nest with one store");
+        let over = self.over(stage, "over", "dims")?;
+        let mut region = Region::new(&over);
+        let block = block_of(stage, 0)?;
+        self.region(&mut region, block)?;
+        let store = operations_of(block).into_iter();
+        let store = store.filter(|op| name_of(*op) == "ragged.store").last();
+        let store = store.ok_or_else(expected)?;
+        let [value, memory] = operands_of(store)[..] else {
+            return Err(expected());
+        };
+        let (value, at) = region.value(value, stage)?.read();
+        let store = Store {
+            value,
+            at,
+            lanes: lanes_of(stage),
+            result: self.result(memory, stage)?,
+            to: region.index(store)?,
+        };
+        Ok(Nest { over, store })
+    }
+
+    fn matmul(&mut self, stage: OperationRef<'c, 'c>) -> Result<Matmul, Failed> {
+        let over = self.over(stage, "over", "dims")?;
+        let depth = self.over(stage, "depth", "depth_dims")?;
+        let blocks = integers(stage, "blocks").try_into();
+        let blocks = blocks.map_err(|_| error(stage, "expected two sizes of blocks"))?;
+        let result = self.result(operands_of(stage)[0], stage)?;
+        let around = [&over[..], &depth[..]].concat();
+        let to = Region::new(&over).index(stage)?;
+        let finish = match blocks_of(stage).len() {
+            2 => None,
+            _ => Some(self.yielded(stage, 2, &over, &[])?),
+        };
+        Ok(Matmul {
+            depth: depth[0],
+            blocks,
+            left: self.side(stage, 0, &around, "left_along_depth")?,
+            right: self.side(stage, 1, &around, "right_along_depth")?,
+            onto: stage.attribute("onto").is_ok(),
+            result,
+            until: integer_attribute(stage, "until"),
+            finish: finish.map(|(value, at)| Store {
+                value,
+                at,
+                lanes: lanes_of(stage),
+                result,
+                to: to.clone(),
+            }),
+            by_rows: stage.attribute("by_rows").is_ok(),
+            to,
+            over,
+        })
+    }
+
+    fn online(&mut self, stage: OperationRef<'c, 'c>) -> Result<OnlineSoftmax, Failed> {
+        let over = self.over(stage, "over", "dims")?;
+        let keys = self.over(stage, "keys", "key_dims")?;
+        let depth = integer_attribute(stage, "depth");
+        let depth = depth.ok_or_else(|| error(stage, "expected a number `depth`"))?;
+        let of_keys = [&over[..], &keys[..]].concat();
+        let of_terms = [&of_keys[..], &[Size::Known(depth)]].concat();
+        // The first product's elements lie by key, the sums by row and column.
+        let row = self.node(Kind::Operand, keys.clone(), Elem::F32, stage);
+        let region = Region::new(&of_keys);
+        let product = self.access(&region, row, vec![Index::var(over.len())], stage);
+        let scores = self.yielded(stage, 2, &of_keys, &[product])?;
+        let sums = self.node(Kind::Operand, over.clone(), Elem::F32, stage);
+        if let Some(argument) = arguments_of(block_of(stage, 4)?).first() {
+            self.memory.insert(key(*argument), sums);
+        }
+        let (value, at) = self.yielded(stage, 4, &over, &[])?;
+        let masked = stage.attribute("masked").ok().and_then(bits_of);
+        let until = integer_attribute(stage, "until").zip(masked);
+        Ok(OnlineSoftmax {
+            keys: keys[0],
+            depth,
+            left: self.side(stage, 0, &of_terms, "left_along_depth")?,
+            right: self.side(stage, 1, &of_terms, "right_along_depth")?,
+            scores,
+            product: row,
+            values: self.side(stage, 3, &of_keys, "values_along_keys")?,
+            until: until.map(|(until, (masked, _))| (until, masked[0])),
+            finish: Store {
+                value,
+                at,
+                lanes: lanes_of(stage),
+                result: self.result(operands_of(stage)[0], stage)?,
+                to: Region::new(&over).index(stage)?,
+            },
+            sums,
+            over,
+        })
+    }
+
+    fn side(
+        &mut self,
+        stage: OperationRef<'c, 'c>,
+        number: usize,
+        over: &[Size],
+        along: &str,
+    ) -> Result<Side, Failed> {
+        let (value, at) = self.yielded(stage, number, over, &[])?;
+        Ok(Side {
+            value,
+            at,
+            along_depth: stage.attribute(along).is_ok(),
+        })
+    }
+
+    /// What a region of a stage yields, whose arguments are such values.
+    fn yielded(
+        &mut self,
+        stage: OperationRef<'c, 'c>,
+        number: usize,
+        over: &[Size],
+        arguments: &[Value],
+    ) -> Result<(NodeId, Vec<Index>), Failed> {
+        let block = block_of(stage, number)?;
+        let mut region = Region::new(over);
+        for (argument, value) in arguments_of(block).into_iter().zip(arguments) {
+            region.known.insert(key(argument), value.clone());
+        }
+        self.region(&mut region, block)?;
+        let end = operations_of(block).pop();
+        let value = end.and_then(|end| operands_of(end).first().copied());
+        let value = value.ok_or_else(|| error(stage, "expected regions that yield"))?;
+        Ok(region.value(value, stage)?.read())
+    }
+
+    fn over(
+        &self,
+        stage: OperationRef<'c, 'c>,
+        sizes: &str,
+        names: &str,
+    ) -> Result<Vec<Size>, Failed> {
+        self.sizes(stage, &integers(stage, sizes), names)
+    }
+
+    /// The number of the result that is memory.
+    fn result(&self, memory: Val<'c>, stage: OperationRef<'c, 'c>) -> Result<usize, Failed> {
+        let memory = self.memory.get(&key(memory));
+        let mut results = self.kernel.graph.results.iter();
+        let result = results.position(|result| Some(result) == memory);
+        result.ok_or_else(|| error(stage, "expected a result of the kernel"))
+    }
+
+    /// Reads the values of a region.
+    fn region(&mut self, region: &mut Region, block: BlockRef<'c, 'c>) -> Outcome {
+        for op in operations_of(block) {
+            let name = name_of(op);
+            if ["ragged.store", "ragged.yield"].contains(&name.as_str()) {
+                continue;
+            }
+            let result = result_of(op, 0);
+            let elem = elem_of(result.r#type());
+            let elem = elem.ok_or_else(|| error(op, "expected f32, i32 or i1"))?;
+            let value = match name.as_str() {
+                "ragged.load" => {
+                    let source = self.memory.get(&key(operands_of(op)[0])).copied();
+                    let source =
+                        source.ok_or_else(|| error(op, "expected memory of the kernel"))?;
+                    self.access(region, source, region.index(op)?, op)
+                }
+                "ragged.position" => {
+                    let source = self.node(Kind::Iota(0), vec![Size::Known(1)], elem, op);
+                    self.access(region, source, region.index(op)?, op)
+                }
+                "ragged.reduce" => self.reduce(region, op)?,
+                "arith.constant" => {
+                    let bits = op.attribute("value").ok().and_then(bits_of);
+                    let (bits, _) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
+                    Value {
+                        node: self.node(Kind::Splat(bits[0]), vec![], elem, op),
+                        dims: vec![],
+                    }
+                }
+                _ => {
+                    let inputs = operands_of(op).into_iter();
+                    let inputs = inputs.map(|input| region.value(input, op));
+                    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+                    let mut dims: Vec<usize> =
+                        inputs.iter().flat_map(|input| input.dims.clone()).collect();
+                    dims.sort_unstable();
+                    dims.dedup();
+                    let inputs = inputs
+                        .iter()
+                        .map(|input| self.view(region, input, &dims, op));
+                    let kind = Kind::Pointwise {
+                        op,
+                        inputs: inputs.collect(),
+                    };
+                    Value {
+                        node: self.node(kind, region.shape(&dims), elem, op),
+                        dims,
+                    }
+                }
+            };
+            region.known.insert(key(result), value);
+        }
+        Ok(())
+    }
+
+    fn reduce(&mut self, region: &mut Region, op: OperationRef<'c, 'c>) -> Result<Value, Failed> {
+        let expected = || error(op, "expected a fold that ends in a combining operation");
+        let start = region.value(operands_of(op)[0], op)?;
+        let over = self.sizes(op, &integers(op, "over"), "dims")?;
+        let folded: Vec<usize> = (0..over.len())
+            .map(|dim| region.sizes.len() + dim)
+            .collect();
+        region.sizes.extend(over);
+        let around = region.around.len();
+        region.around.extend(&folded);
+        let block = block_of(op, 0)?;
+        let combiner = operations_of(block).into_iter().rev().nth(1);
+        let combiner = combiner.ok_or_else(expected)?;
+        let argument = Value {
+            node: start.node,
+            dims: vec![],
+        };
+        for value in arguments_of(block) {
+            region.known.insert(key(value), argument.clone());
+        }
+        self.region(region, block)?;
+        region.around.truncate(around);
+        let input = operands_of(combiner).get(1).copied();
+        let input = region.value(input.ok_or_else(expected)?, op)?;
+        let kept = input.dims.iter().chain(&start.dims).copied();
+        let mut kept: Vec<usize> = kept.filter(|dim| !folded.contains(dim)).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        let domain: Vec<usize> = kept.iter().chain(&folded).copied().collect();
+        let kind = Kind::Reduce {
+            input: self.view(region, &input, &domain, op),
+            dims: (kept.len()..domain.len()).collect(),
+            combiner,
+            init: self.view(region, &start, &kept, op),
+        };
+        let elem = self.kernel.graph.nodes[input.node].elem;
+        Ok(Value {
+            node: self.node(kind, region.shape(&kept), elem, op),
+            dims: kept,
+        })
+    }
+
+    /// A source at an index of loops, as a value over the loops that it depends on.
+    fn access(
+        &mut self,
+        region: &Region,
+        source: NodeId,
+        index: Vec<Index>,
+        op: OperationRef<'c, 'c>,
+    ) -> Value {
+        let mut dims: Vec<usize> = index
+            .iter()
+            .flat_map(|index| index.terms.iter().map(|(dim, _)| *dim))
+            .collect();
+        dims.sort_unstable();
+        dims.dedup();
+        let own: Vec<Index> = (0..region.sizes.len())
+            .map(|dim| dims.iter().position(|of| *of == dim))
+            .map(|at| at.map_or(Index::default(), Index::var))
+            .collect();
+        let index = index.iter().map(|index| index.at(&own)).collect();
+        let elem = self.kernel.graph.nodes[source].elem;
+        let kind = Kind::Access { source, index };
+        Value {
+            node: self.node(kind, region.shape(&dims), elem, op),
+            dims,
+        }
+    }
+
+    /// A value as one over more loops.
+    fn view(
+        &mut self,
+        region: &Region,
+        value: &Value,
+        dims: &[usize],
+        op: OperationRef<'c, 'c>,
+    ) -> NodeId {
+        if value.dims == dims {
+            return value.node;
+        }
+        let index = value.dims.iter();
+        let index = index.filter_map(|dim| dims.iter().position(|of| of == dim));
+        let kind = Kind::Access {
+            source: value.node,
+            index: index.map(Index::var).collect(),
+        };
+        let elem = self.kernel.graph.nodes[value.node].elem;
+        self.node(kind, region.shape(dims), elem, op)
+    }
+}
+
+fn block_of<'c>(stage: OperationRef<'c, 'c>, number: usize) -> Result<BlockRef<'c, 'c>, Failed> {
+    let block = blocks_of(stage).get(number).copied();
+    block.ok_or_else(|| error(stage, "expected a stage with its regions"))
+}
+
+fn lanes_of(stage: OperationRef<'_, '_>) -> Option<usize> {
+    integer_attribute(stage, "lanes").map(|lanes| lanes as usize)
+}
+
+impl Value {
+    /// The node, and the loops where it is read.
+    fn read(&self) -> (NodeId, Vec<Index>) {
+        let at = self.dims.iter().map(|dim| Index::var(*dim));
+        (self.node, at.collect())
+    }
+}
+
+impl Region {
+    /// Of a stage's loops.
+    fn new(over: &[Size]) -> Region {
+        Region {
+            known: HashMap::new(),
+            sizes: over.to_vec(),
+            around: (0..over.len()).collect(),
+        }
+    }
+
+    fn value<'c>(&self, value: Val<'c>, op: OperationRef<'c, 'c>) -> Result<Value, Failed> {
+        let value = self.known.get(&key(value)).cloned();
+        value.ok_or_else(|| error(op, "expected a value of the stage"))
+    }
+
+    fn shape(&self, dims: &[usize]) -> Vec<Size> {
+        dims.iter().map(|dim| self.sizes[*dim]).collect()
+    }
+
+    /// The indices that an operation's map makes of the loops around.
+    fn index(&self, op: OperationRef<'_, '_>) -> Result<Vec<Index>, Failed> {
+        let linears = op.attribute("address").ok().and_then(to_linears);
+        let linears = linears.ok_or_else(|| error(op, "expected a linear map"))?;
+        let index = linears.into_iter().map(|linear| {
+            let Linear {
+                constant,
+                coefficients,
+            } = linear;
+            let terms = self.around.iter().zip(coefficients);
+            terms.fold(Index::constant(constant), |sum, (dim, coefficient)| {
+                sum.plus(&Index::var(*dim).times(coefficient))
+            })
+        });
+        Ok(index.collect())
+    }
+}

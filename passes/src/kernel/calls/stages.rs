@@ -1,0 +1,88 @@
+//! What a per-instance kernel does for a call, stage after stage, as `ragged.calls` lists it. Values are nodes
+//! of the kernel's graph, read at indices of the stage's loops.
+
+use cohort_abi::manifest::{Division, Extent, Padding};
+
+use super::graph::{Index, NodeId, Size};
+
+pub enum Stage {
+    Nest(Nest),
+    Matmul(Matmul),
+    Online(OnlineSoftmax),
+}
+
+/// Loops that store a value to a result.
+pub struct Nest {
+    pub over: Vec<Size>,
+    pub store: Store,
+}
+
+/// What is computed for each index of loops, and where it goes.
+pub struct Store {
+    pub value: NodeId,
+    pub at: Vec<Index>,
+    /// The loop that runs in vectors.
+    pub lanes: Option<usize>,
+    /// The number of the result, and the index there.
+    pub result: usize,
+    pub to: Vec<Index>,
+}
+
+/// A side of a product, which is computed while it is packed.
+pub struct Side {
+    pub value: NodeId,
+    pub at: Vec<Index>,
+    /// Whether vectors run along the dim that is summed over; else along rows or columns.
+    pub along_depth: bool,
+}
+
+/// A product of blocks whose sums lie in a result. Loops are those over the result, then the depth.
+pub struct Matmul {
+    /// Those of matrices, then rows and columns.
+    pub over: Vec<Size>,
+    pub depth: Size,
+    /// The most columns and terms of a block.
+    pub blocks: [i64; 2],
+    pub left: Side,
+    pub right: Side,
+    /// The sums go on from what the result holds.
+    pub onto: bool,
+    pub result: usize,
+    pub to: Vec<Index>,
+    /// Row `i` has the first `i + until` terms only.
+    pub until: Option<i64>,
+    pub finish: Option<Store>,
+    /// What finishes needs whole rows of sums.
+    pub by_rows: bool,
+}
+
+/// Softmax-like weights, which are made of a product, times values. Loops are those over the result, then
+/// the keys, then the depth.
+pub struct OnlineSoftmax {
+    pub over: Vec<Size>,
+    pub keys: Size,
+    pub depth: i64,
+    pub left: Side,
+    pub right: Side,
+    /// What the softmax is of, and the node in it that is the product's element, by key.
+    pub scores: (NodeId, Vec<Index>),
+    pub product: NodeId,
+    pub values: Side,
+    /// How many keys more than its index a row has, and the bits of the score of all others.
+    pub until: Option<(i64, u32)>,
+    /// What is stored, and the node in it that is the sums.
+    pub finish: Store,
+    pub sums: NodeId,
+}
+
+/// How a kernel's calls are computed and counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// Loops of unknown length have a main part of whole vectors and tiles, and a tail.
+    pub split: bool,
+    /// A call's lengths and first rows are read once, before its loops.
+    pub hoisted: bool,
+    pub division: Option<Division>,
+    pub flops: Vec<Extent>,
+    pub padding: Option<Padding>,
+}
