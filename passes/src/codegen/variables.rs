@@ -8,7 +8,7 @@ use cohort_dialects::builder::Val;
 use melior::ir::OperationRef;
 
 use crate::codegen::emit::Emitter;
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, domain_of, part_of};
 
 #[derive(Clone, Copy)]
 struct Variable<'c> {
@@ -110,18 +110,11 @@ impl<'c> Variables<'c> {
         dims: &[usize],
         at: &[Index],
     ) -> (Vec<Index>, Vec<Var>) {
-        let mut kept = at.iter();
         let mut inner = vec![];
-        let mut domain = vec![];
-        for (dim, size) in graph.nodes[input].shape.iter().enumerate() {
-            if dims.contains(&dim) {
-                let var = self.add(None, size.known());
-                inner.push(var);
-                domain.push(Index::var(var));
-            } else {
-                domain.push(kept.next().cloned().unwrap_or_default());
-            }
-        }
+        let domain = domain_of(&graph.nodes[input].shape, dims, at, |size| {
+            inner.push(self.add(None, size.known()));
+            inner[inner.len() - 1]
+        });
         (domain, inner)
     }
 

@@ -285,6 +285,55 @@ impl<'c> Graph<'c> {
         })
     }
 
+    /// Goes over what a node is computed of at an index, each once: `each` is told the node, the index and whether
+    /// it is within a fold, and says whether to go on behind it. The variables of folds are those from `first` on.
+    /// Returns a concatenation that is read across its parts; what lies behind one is left out.
+    pub fn walk(
+        &self,
+        (node, at): (NodeId, &[Index]),
+        first: Var,
+        below: &dyn Fn(Var) -> Option<i64>,
+        each: &mut dyn FnMut(NodeId, &[Index], bool) -> bool,
+    ) -> Option<NodeId> {
+        let (mut folded, mut seen) = (vec![], HashSet::new());
+        let mut across = None;
+        let mut stack = vec![(node, at.to_vec(), false)];
+        while let Some((node, at, within)) = stack.pop() {
+            let (node, at) = self.resolve(node, &at);
+            if !seen.insert((node, at.clone(), within)) || !each(node, &at, within) {
+                continue;
+            }
+            match &self.nodes[node].kind {
+                Kind::Pointwise { inputs, .. } => {
+                    let inputs = inputs.iter().rev();
+                    stack.extend(inputs.map(|input| (*input, at.clone(), within)));
+                }
+                Kind::Concat { inputs, dim } => {
+                    let below = |var: Var| match var.checked_sub(first) {
+                        Some(fold) => folded.get(fold).copied().flatten(),
+                        None => below(var),
+                    };
+                    match part_of(self, inputs, *dim, &at, below) {
+                        Some((input, at)) => stack.push((input, at, within)),
+                        None => across = across.or(Some(node)),
+                    }
+                }
+                Kind::Reduce {
+                    input, dims, init, ..
+                } => {
+                    let domain = domain_of(&self.nodes[*input].shape, dims, &at, |size| {
+                        folded.push(size.known());
+                        first + folded.len() - 1
+                    });
+                    stack.push((*input, domain, true));
+                    stack.push((*init, at, true));
+                }
+                _ => {}
+            }
+        }
+        across
+    }
+
     /// The folds that a node reads at an index, short of those within folds, and where.
     pub fn reads(
         &self,
@@ -292,24 +341,12 @@ impl<'c> Graph<'c> {
         at: &[Index],
         below: &dyn Fn(Var) -> Option<i64>,
     ) -> Vec<(NodeId, Vec<Index>)> {
-        let (mut found, mut seen) = (vec![], HashSet::new());
-        let mut stack = vec![(node, at.to_vec())];
-        while let Some((node, at)) = stack.pop() {
-            let (node, at) = self.resolve(node, &at);
-            if !seen.insert((node, at.clone())) {
-                continue;
-            }
-            match &self.nodes[node].kind {
-                Kind::Reduce { .. } => found.push((node, at)),
-                Kind::Pointwise { inputs, .. } => {
-                    stack.extend(inputs.iter().rev().map(|input| (*input, at.clone())));
-                }
-                Kind::Concat { inputs, dim } => {
-                    stack.extend(part_of(self, inputs, *dim, &at, below));
-                }
-                _ => {}
-            }
-        }
+        let mut found = vec![];
+        self.walk((node, at), Var::MAX, below, &mut |node, at, _| {
+            let fold = matches!(self.nodes[node].kind, Kind::Reduce { .. });
+            found.extend(fold.then(|| (node, at.to_vec())));
+            !fold
+        });
         found
     }
 
@@ -339,6 +376,23 @@ fn input_of(graph: &Graph<'_>, reduce: NodeId) -> Option<NodeId> {
         Kind::Reduce { input, .. } => Some(*input),
         _ => None,
     }
+}
+
+/// The index of the domain of a fold that is read at an index; `variable` makes one for each dim that it folds.
+pub fn domain_of(
+    shape: &[Size],
+    dims: &[usize],
+    at: &[Index],
+    mut variable: impl FnMut(Size) -> Var,
+) -> Vec<Index> {
+    let mut kept = at.iter();
+    let index = shape.iter().enumerate().map(|(dim, size)| {
+        if dims.contains(&dim) {
+            return Index::var(variable(*size));
+        }
+        kept.next().cloned().unwrap_or_default()
+    });
+    index.collect()
 }
 
 /// The input of a concatenation that an index falls into, for all values of its variables, which

@@ -149,53 +149,15 @@ fn size_of(graph: &Graph<'_>, root: NodeId, dim: usize) -> Size {
 
 /// Every concatenation is read in one of its inputs at a time.
 fn check_parts(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Outcome {
-    let mut below: Vec<Option<i64>> = vec![];
-    let mut at = vec![];
-    for (var, window) in windows.iter().enumerate() {
-        below.push(window.size.known());
-        at.push(Index::var(var).plus(&Index::constant(window.from)));
-    }
-    let mut seen = HashSet::new();
-    let mut stack = vec![(root, at)];
-    while let Some((node, at)) = stack.pop() {
-        let (node, at) = graph.resolve(node, &at);
-        if !seen.insert((node, at.clone())) {
-            continue;
-        }
-        match &graph.nodes[node].kind {
-            Kind::Pointwise { inputs, .. } => {
-                stack.extend(inputs.iter().map(|input| (*input, at.clone())));
-            }
-            Kind::Concat { inputs, dim } => {
-                let part = graph::part_of(graph, inputs, *dim, &at, |var| below[var]);
-                let Some(part) = part else {
-                    return Err(error(
-                        graph.nodes[node].op,
-                        "not supported yet: a concatenation that is read across its parts",
-                    ));
-                };
-                stack.push(part);
-            }
-            Kind::Reduce {
-                input, dims, init, ..
-            } => {
-                let mut kept = at.iter();
-                let mut domain = vec![];
-                for (dim, size) in graph.nodes[*input].shape.iter().enumerate() {
-                    if dims.contains(&dim) {
-                        domain.push(Index::var(below.len()));
-                        below.push(size.known());
-                    } else {
-                        domain.extend(kept.next().cloned());
-                    }
-                }
-                stack.push((*input, domain));
-                stack.push((*init, at.clone()));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    let below = |var: Var| windows[var].size.known();
+    let at = index_of(windows);
+    let across = graph.walk((root, &at), windows.len(), &below, &mut |_, _, _| true);
+    across.map_or(Ok(()), |concatenation| {
+        Err(error(
+            graph.nodes[concatenation].op,
+            "not supported yet: a concatenation that is read across its parts",
+        ))
+    })
 }
 
 pub fn sizes_of(windows: &[Window]) -> Vec<Size> {

@@ -5,13 +5,11 @@
 //! softmax does, when all columns are there. What folds it otherwise replaces what it has still to read, and
 //! is computed by loops.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::Shifted;
 use crate::kernel::calls::bounds;
-use crate::kernel::calls::graph::{
-    Graph, Index, Kind, NodeId, Product, Size, Var, identity, part_of,
-};
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Product, Size, Var, identity};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::parts::{Window, find_root, index_of, is_plain, sizes_of};
 use crate::kernel::calls::stages::{Matmul, Nest, Side, Stage, Store};
@@ -66,55 +64,26 @@ pub fn in_folds(
     product: NodeId,
     shift: &[i64],
 ) -> Folded {
-    let mut variables = windows.len();
-    let mut below: Vec<Option<i64>> = windows.iter().map(|window| window.size.known()).collect();
-    let (mut folded, mut seen) = (Folded::Nowhere, HashSet::new());
-    let mut stack = vec![(root, index_of(windows), false)];
-    while let Some((node, at, within)) = stack.pop() {
-        let (node, at) = graph.resolve(node, &at);
-        if !seen.insert((node, at.clone(), within)) {
-            continue;
+    let below = |var: Var| windows[var].size.known();
+    let mut folded = Folded::Nowhere;
+    let mut each = |node: NodeId, at: &[Index], within: bool| {
+        if node != product {
+            return true;
         }
-        if node == product {
-            let mut rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
-            let is_own = |(dim, (index, shift)): (usize, (&Index, &i64))| {
-                *index == Index::var(dim).plus(&Index::constant(*shift))
-            };
-            match (within, rows.all(is_own)) {
-                (false, _) => {}
-                (true, true) => folded = Folded::ByRows,
-                (true, false) => return Folded::Otherwise,
-            }
-            continue;
+        let mut rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
+        let is_own = |(dim, (index, shift)): (usize, (&Index, &i64))| {
+            *index == Index::var(dim).plus(&Index::constant(*shift))
+        };
+        match (within, rows.all(is_own)) {
+            (false, _) => {}
+            (true, false) => folded = Folded::Otherwise,
+            (true, true) if matches!(folded, Folded::Otherwise) => {}
+            (true, true) => folded = Folded::ByRows,
         }
-        match &graph.nodes[node].kind {
-            Kind::Pointwise { inputs, .. } => {
-                stack.extend(inputs.iter().map(|input| (*input, at.clone(), within)));
-            }
-            Kind::Concat { inputs, dim } => {
-                let part = part_of(graph, inputs, *dim, &at, |var| below[var]);
-                stack.extend(part.map(|(node, at)| (node, at, within)));
-            }
-            Kind::Reduce {
-                input, dims, init, ..
-            } => {
-                let mut kept = at.iter();
-                let mut domain = vec![];
-                for (dim, size) in graph.nodes[*input].shape.iter().enumerate() {
-                    if dims.contains(&dim) {
-                        domain.push(Index::var(variables));
-                        variables += 1;
-                        below.push(size.known());
-                    } else {
-                        domain.extend(kept.next().cloned());
-                    }
-                }
-                stack.push((*input, domain, true));
-                stack.push((*init, at.clone(), true));
-            }
-            _ => {}
-        }
-    }
+        false
+    };
+    let at = index_of(windows);
+    graph.walk((root, &at), windows.len(), &below, &mut each);
     folded
 }
 

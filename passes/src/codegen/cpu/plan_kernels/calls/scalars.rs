@@ -9,7 +9,7 @@ use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike};
 
 use super::{Shifted, Writer};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::graph::{Index, Kind, NodeId, Size, Var, part_of};
+use crate::kernel::calls::graph::{Index, Kind, NodeId, Size, Var, domain_of, part_of};
 
 pub struct Scalars<'s, 'c> {
     writer: &'s Writer<'s, 'c>,
@@ -137,9 +137,11 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let start = self.value(*init, at);
         let shape = &graph.nodes[*input].shape;
         let first = self.sizes.len();
-        self.sizes.extend(dims.iter().map(|dim| shape[*dim]));
+        let domain = domain_of(shape, dims, at, |size| {
+            self.sizes.push(size);
+            self.sizes.len() - 1
+        });
         let vars: Vec<Var> = (first..self.sizes.len()).collect();
-        let domain = domain(shape.len(), dims, at, first);
         // What is written within depends on the loops around this fold alone.
         let hidden = self.scopes.split_off(scope + 1);
         let e = self.scopes[scope].e;
@@ -195,14 +197,4 @@ pub fn map<'c>(context: &'c Context, at: &[Index], vars: &[Var]) -> Attribute<'c
     let map = AffineMap::new(context, vars.len(), 0, &expressions);
     // SAFETY: the map is of this context.
     unsafe { Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(map.to_raw())) }
-}
-
-/// The index of a fold's domain, whose folded dims are variables from `first` on.
-fn domain(rank: usize, dims: &[usize], at: &[Index], first: Var) -> Vec<Index> {
-    let mut kept = at.iter();
-    let index = (0..rank).map(|dim| match dims.iter().position(|of| *of == dim) {
-        Some(of) => Index::var(first + of),
-        None => kept.next().cloned().unwrap_or_default(),
-    });
-    index.collect()
 }
