@@ -17,8 +17,8 @@ use crate::types::elem_name;
 /// The largest dim that is accepted: lengths are i32 in the language.
 pub const MAX_DIM: u64 = i32::MAX as u64;
 
-/// How many elements the known dims of a tensor make at the most: 2^40.
-pub const MAX_ELEMENTS: u128 = 1 << 40;
+/// How many elements the known dims of a tensor make at the most: those of f32 take 1 TiB.
+pub const MAX_ELEMENTS: u128 = 1 << 38;
 
 /// A dim's number and how it came to have it.
 #[derive(Clone, Debug)]
@@ -381,7 +381,20 @@ pub fn param_shape(param: &Param, values: &[u64]) -> Result<program::Param, Diag
                 .filter(|value| (1..=MAX_DIM).contains(value))
         })
         .collect();
+    let elements = |shape: &Vec<u64>| {
+        let sizes = shape.iter().map(|size| u128::from(*size));
+        sizes.fold(1, u128::saturating_mul)
+    };
     match shape {
+        Some(shape) if elements(&shape) > MAX_ELEMENTS => Err(Diagnostic::error(
+            "E0706",
+            "a parameter of too many elements",
+        )
+        .at(
+            &param.name.span,
+            format!("its dims make {}", elements(&shape)),
+        )
+        .note(format!("a parameter has at most {MAX_ELEMENTS} elements"))),
         Some(shape) => Ok(program::Param {
             name: param.name.name.clone(),
             elem: param.elem,

@@ -268,6 +268,9 @@ pub(crate) fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// The member of an instance that is its name, and not an argument.
+const ID: &str = "id";
+
 fn find_entry(
     items: &Items,
     file: usize,
@@ -302,6 +305,14 @@ fn find_entry(
                     Diagnostic::error("E0209", format!("`{entry}` cannot be generic"))
                         .at(&signature.name.span, "its types come from the input")
                         .note("write the types of its arguments"),
+                ));
+            }
+            let mut params = items.functions[*found].params.iter();
+            if let Some((name, _)) = params.find(|(name, _)| name.name == ID) {
+                return Err(Some(
+                    Diagnostic::error("E0209", format!("`{entry}` has an argument called `{ID}`"))
+                        .at(&name.span, "choose another name")
+                        .note(format!("`{ID}` is the name of the instance in the input")),
                 ));
             }
             Ok(*found)

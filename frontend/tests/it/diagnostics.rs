@@ -45,7 +45,7 @@ cases! {
     number_too_large operand_types or_patterns ordering overloads refutable_let reshape row_out_of_range shape_mismatch
     slice_of_axis slices split stored_names stored_weights stray_bracket syntax_errors texts topk type_arguments type_mismatch
     unbound_dim unclosed_bracket unknown_constructor unknown_dim unknown_element unknown_function
-    too_many_elements unknown_name unknown_type unreachable_arm weight_shapes
+    argument_named_id too_large_parameter too_many_elements unknown_name unknown_type unreachable_arm weight_shapes
 }
 
 #[test]
