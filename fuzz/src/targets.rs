@@ -85,7 +85,10 @@ impl Tools {
 
     /// Runs `batch-opt` on what is known to be good.
     fn prepare(&self, arguments: &[&str]) -> io::Result<bool> {
-        let arguments: Vec<String> = arguments.iter().map(|text| text.to_string()).collect();
+        let mut arguments: Vec<String> = arguments.iter().map(|text| text.to_string()).collect();
+        if self.under.is_some() && arguments.iter().any(|text| text == "--emit=artifact") {
+            arguments.push(format!("--target-cpu={SIMULATED}"));
+        }
         let ending = self.call(self.opt, "batch-opt", &arguments)?;
         Ok(ending.how == child::How::Code(0))
     }
@@ -98,6 +101,9 @@ fn with_name(name: &str, arguments: &[String]) -> Vec<OsString> {
         .chain(arguments)
         .collect()
 }
+
+/// The processor that programs which run the tools, such as valgrind, know all instructions of.
+const SIMULATED: &str = "x86-64-v3";
 
 /// Where the corpora come from.
 pub struct Place<'a> {
