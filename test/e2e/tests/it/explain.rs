@@ -286,3 +286,33 @@ fn lost_batching_is_logged_at_its_line() {
     let uri = place["artifactLocation"]["uri"].as_str().expect("a uri");
     assert!(uri.ends_with("examples/act/act.coh"), "{uri}");
 }
+
+/// A kernel over a length counts the rows that it makes, not their elements; no time is a zero less than zero.
+#[test]
+fn rows_are_rows_and_zeros_have_no_sign() {
+    let text = "fn main(x: f32[n, 8], y: f32[n, 8]) -> f32[_, 8] { softmax(x @ transpose(y), axis = 1) @ y }";
+    let model = Model::from_text(text, &[], &mut Rng::new(5));
+    let lengths = [1, 3, 28];
+    let line = |rows: &usize| {
+        let matrix = vec![vec![0.25; 8]; *rows];
+        serde_json::json!({"x": matrix, "y": matrix}).to_string()
+    };
+    let input: Vec<String> = lengths.iter().map(line).collect();
+    let explained = |how: &str| {
+        let call = model.batch_run().args(&["--quiet", how]);
+        let outcome = call.run(&input.join("\n"));
+        outcome.expect_code(0).stderr
+    };
+    let all: Json = serde_json::from_str(&explained("--explain=json")).expect("JSON");
+    let blocks = all["blocks"].as_array().expect("a list");
+    assert!(!blocks.is_empty());
+    let rows: usize = lengths.iter().sum();
+    for block in blocks {
+        assert_eq!(block["rows"], rows, "{block}");
+        assert_eq!(block["ragged"]["calls"], lengths.len(), "{block}");
+    }
+    for how in ["--explain", "--explain=json"] {
+        let text = explained(how);
+        assert!(!text.contains("-0.0"), "{text}");
+    }
+}
