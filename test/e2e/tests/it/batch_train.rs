@@ -300,8 +300,8 @@ fn mistakes_are_refused_before_anything_is_written() {
     }
     let large = files.arguments("--output w.safetensors");
     let large = large.into_iter().map(|word| match word.to_str() {
-        Some("V=7") => "V=1000000".into(),
-        Some("D=4") => "D=1000000".into(),
+        Some("V=7") => "V=500000".into(),
+        Some("D=4") => "D=500000".into(),
         _ => word,
     });
     let large: Vec<_> = large.collect();
