@@ -20,13 +20,14 @@ fn one_instance_gives_what_it_gives_among_others() {
         let mut rng = Rng::new(21);
         let model = case.shipped();
         let instances = case.instances(&model, 6, &mut rng);
-        let all = model
+        let compiled = model.compile(&[]);
+        let all = compiled
             .batch_run()
             .run(&to_text(&instances))
             .expect_code(0)
             .lines();
         for (instance, expected) in instances.iter().zip(&all) {
-            let alone = model
+            let alone = compiled
                 .batch_run()
                 .run(&to_text(std::slice::from_ref(instance)));
             let lines = alone.expect_code(0).lines();
