@@ -3,7 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -23,6 +26,27 @@ def program(tmp_path):
         return cohort.compile(path, weights, **options)
 
     return compile_
+
+
+@pytest.fixture
+def interrupt():
+    """Runs a script, interrupts it a second after it has written `begun`, and gives what it wrote then."""
+
+    def interrupt_(script):
+        # What runs the tests in the background may ignore interrupts, and those whom it starts would, too.
+        script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{script}"
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            output = process.communicate(timeout=30)[0]
+        finally:
+            process.kill()
+        assert process.returncode == 0
+        return output
+
+    return interrupt_
 
 
 @pytest.fixture(scope="session")

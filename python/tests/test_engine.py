@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import signal
 import subprocess
 import sys
 import time
@@ -252,20 +251,24 @@ def test_engines_beside_each_other_and_a_call(loop):
     assert asyncio.run(main()) == [i % 13 for i in range(20) for _ in range(2)]
 
 
-def run_script(text, tmp_path, **options):
+def script_of(text, tmp_path):
     path = tmp_path / "program.coh"
     path.write_text(LOOP)
-    script = f"""
+    return f"""
 import asyncio, cohort
 m = cohort.compile({str(path)!r}, max_steps=10**15, max_nodes=10**15)
 FOREVER = {FOREVER!r}
 {text}
 """
-    return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_ctrl_c_ends_an_engine(tmp_path):
-    process = run_script(
+def run_script(text, tmp_path):
+    command = [sys.executable, "-c", script_of(text, tmp_path)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_ctrl_c_ends_an_engine(tmp_path, interrupt):
+    script = script_of(
         """
 async def main():
     async with m.engine() as e:
@@ -278,11 +281,7 @@ except KeyboardInterrupt:
 """,
         tmp_path,
     )
-    assert process.stdout.readline() == "begun\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert (out, process.returncode) == ("interrupted\n", 0), err
+    assert interrupt(script) == "interrupted\n"
 
 
 def test_an_interpreter_ends_with_an_engine_alive(tmp_path):
