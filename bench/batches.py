@@ -17,14 +17,15 @@ import numpy as np
 import cohort
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# The lengths of the whole data set; where they are missing, quantiles of them.
+# The lengths of the whole data set; where they are missing, quantiles of them, from which it draws.
 LENGTHS = [ROOT.parent / "shared" / "data" / "lengths", ROOT / "bench" / "lengths"]
 WIDE, INSIDE, LAYERS = 64, 128, 2
 
 
-def lengths(count):
+def lengths(count, random):
     path = next(path for folder in LENGTHS if (path := folder / "race.txt").exists())
-    return [int(line) for line in path.read_text().split()][:count]
+    known = [int(line) for line in path.read_text().split()]
+    return known[:count] if count <= len(known) else random.choice(known, count).tolist()
 
 
 def model():
@@ -77,7 +78,7 @@ def main():
     given = arguments.parse_args()
     random = np.random.default_rng(2)
     m = model()
-    instances = [{"x": random.standard_normal((n, WIDE)).astype(np.float32)} for n in lengths(given.instances)]
+    instances = [{"x": random.standard_normal((n, WIDE)).astype(np.float32)} for n in lengths(given.instances, random)]
     ways = {"by number": by_number(instances, given.batches), "by cost": by_cost(m, instances, given.batches)}
     seconds = {name: [] for name in ways}
     for _ in range(given.turns):
