@@ -21,7 +21,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// `None` where there is no memory for `count` slots.
+    /// `count` slots, or `None` if memory cannot be allocated.
     fn new(count: usize) -> Option<Chunk> {
         let share = Share::take(8 * count as u64)?;
         let mut slots = Vec::new();

@@ -310,7 +310,7 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
     With `split`, loops of unknown length have a main part of whole vectors and tiles, without masks, and a
     tail. With `hoisted`, a call's lengths and first rows are read once, before its loops, rather than at
     each use. With `pieces`, a call's first dim may be divided between threads: a piece begins at a
-    multiple of this many rows, and costs besides what so many (`shared`) more rows would. `flops` are
+    multiple of this many rows, and what its pieces repeat costs as much as `shared` more rows. `flops` are
     the operations of the products of a call, each the product of lengths and numbers; those that are
     `rising` grow with the row. `padding` says of what the rows of a call's results, and those of all
     calls together, are multiples.
@@ -559,7 +559,7 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
   let summary = "a product of matrices of a call";
   let description = [{
     The last two loops are rows and columns of the result, those before them count matrices; `depth` is
-    the dim that is summed over. Blocks of at most so many (`blocks`) columns and terms are packed into
+    the dim that is summed over. Blocks of at most `blocks` columns and terms are packed into
     scratch: the regions yield an element of the left side for an index of the loops and of the depth,
     which comes last, and one of the right side. The left side does not depend on the column, nor the right one
     on the row. `along_depth` says of a side that vectors run along the depth while it is packed; else they
