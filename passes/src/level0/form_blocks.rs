@@ -140,9 +140,16 @@ impl<'c> Former<'c> {
     }
 
     /// The parts of one that is too long for a kernel; a function that is a unit stays one.
-    fn cut(&self, part: Part<'c>) -> Vec<Part<'c>> {
+    fn cut(
+        &self,
+        part: Part<'c>,
+        copied: &mut HashSet<usize>,
+        extents: &mut Extents,
+    ) -> Vec<Part<'c>> {
         match part.kind {
-            Kind::Plain | Kind::Rows(_) if !self.by_function => cut::cut(part),
+            Kind::Plain | Kind::Rows(_) if !self.by_function => {
+                cut::cut(self.context, part, copied, extents)
+            }
             _ => vec![part],
         }
     }
@@ -173,7 +180,7 @@ impl<'c> Former<'c> {
             let groups = if self.by_operator { 1 } else { group.len() };
             for group in group.chunks(groups) {
                 for part in parts(group, &mut block.copied, &mut extents) {
-                    for part in self.cut(part) {
+                    for part in self.cut(part, &mut block.copied, &mut extents) {
                         make_block(self.context, &part, &self.name, &block.copied, &mut extents)?;
                     }
                 }
@@ -397,7 +404,7 @@ fn make_block<'c>(
             Some(producer) if is_inside(producer) => {}
             Some(producer) if is_copied(producer, copied) => {
                 copies.push(producer);
-                pending.extend(operands_of(producer));
+                pending.extend(outer_values(producer));
             }
             _ => operands.push(operand),
         }
@@ -472,14 +479,26 @@ fn make_block<'c>(
         return Ok(());
     };
     copy_in(start, &copies, copied, &mut replacement);
-    for operation in within {
-        for (index, operand) in operands_of(operation).into_iter().enumerate() {
+    replace_within(&within, &replacement);
+    Ok(())
+}
+
+/// What an operation and its regions use of what is outside of it.
+fn outer_values<'c>(operation: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
+    let own = HashSet::from([op_key(operation)]);
+    let used = used_values(operation).into_iter();
+    used.filter(|value| !is_local(*value, &own)).collect()
+}
+
+/// Gives operations what stands for their operands.
+fn replace_within<'c>(operations: &[OperationRef<'c, 'c>], replacement: &HashMap<usize, Val<'c>>) {
+    for operation in operations {
+        for (index, operand) in operands_of(*operation).into_iter().enumerate() {
             if let Some(with) = replacement.get(&key(operand)) {
-                set_operand(operation, index, *with);
+                set_operand(*operation, index, *with);
             }
         }
     }
-    Ok(())
 }
 
 /// Whether an operation is copied into each block that uses it.
@@ -501,18 +520,14 @@ fn copy_in<'c>(
         {
             continue;
         }
-        let sources: Vec<_> = operands_of(*original)
+        let sources: Vec<_> = outer_values(*original)
             .into_iter()
             .filter_map(defining_op)
             .filter(|source| is_copied(*source, copied))
             .collect();
         copy_in(start, &sources, copied, replacement);
         let copy = start.insert(clone_op(*original));
-        for (index, operand) in operands_of(*original).into_iter().enumerate() {
-            if let Some(with) = replacement.get(&key(operand)) {
-                set_operand(copy, index, *with);
-            }
-        }
+        replace_within(&[vec![copy], nested_ops(copy)].concat(), replacement);
         for (index, result) in results_of(*original).into_iter().enumerate() {
             replacement.insert(key(result), result_of(copy, index));
         }

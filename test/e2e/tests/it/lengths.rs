@@ -342,3 +342,25 @@ fn a_quotient_of_lengths_is_whole() {
         ],
     );
 }
+
+/// A part of a block that is cut reads a matrix through a slice of its own.
+#[test]
+fn many_layers_read_one_slice_of_a_matrix() {
+    let layers = "let h = tanh(h @ m[.., 0..4] + b[1..5]);\n".repeat(140);
+    check(
+        &format!(
+            "param b: f32[6]
+            fn main(x: f32[n, 4], m: f32[4, 6]) -> (f32[n, 4], f32[n, 2]) {{
+              let h = x;
+              {layers}
+              (h, h @ m[.., 4..6])
+            }}"
+        ),
+        &[],
+        &[
+            r#"{"x":[[1,2,3,4],[0.5,0.5,-1,0]],"m":[[1,0.5,-1,0.25,1,2],[0,0.5,1,1,3,4],[-1,1,0.5,0,5,6],[0.25,1,0,1,7,8]]}"#,
+            r#"{"x":[[1,2,3,4]],"m":[[1,0,0,0,1,0],[0,1,0,0,0,1],[0,0,1,0,2,0],[0,0,0,1,0,2]]}"#,
+            r#"{"x":[],"m":[[1,0,0,0,1,0],[0,1,0,0,0,1],[0,0,1,0,2,0],[0,0,0,1,0,2]]}"#,
+        ],
+    );
+}
