@@ -46,16 +46,6 @@ pub struct Loops {
     pub folds: Vec<bool>,
 }
 
-impl Loops {
-    /// Whether a dim of an operand is one along which is folded, or none of the loops' own.
-    pub fn folds_along(&self, operand: usize, dim: usize) -> bool {
-        match self.maps.get(operand).and_then(|places| places.get(dim)) {
-            Some(Place::Loop(number)) => self.folds[*number],
-            _ => true,
-        }
-    }
-}
-
 #[derive(Default)]
 pub struct Extents {
     /// The dims found equal, as a forest: each dim's parent, its own number for a root.

@@ -5,10 +5,11 @@
 //! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
 //! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
 //! a rank later, and so do what a product is made of another product's rows by, what reads each element
-//! of a product many times, or those of what a sum is in beside each other (a sort), what makes several dims of one of a concatenation and what cuts one
-//! for a product, as a kernel over calls stores nothing between its operations. Those of one rank and kind are a part; what needs an instance's
-//! rows is further cut into pieces that share nothing but what is made of lengths and constants alone, a
-//! mask for one, which each makes for itself.
+//! of a product many times, or those of what a sum is in beside each other (a sort), what a fold reads of a
+//! concatenation, and what makes several dims of one of a concatenation, as a kernel over calls stores
+//! nothing between its operations. Those of one rank and kind are a part; what needs an instance's rows is
+//! further cut into pieces that share nothing but what is made of lengths and constants alone, a mask for
+//! one, which each makes for itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,9 +17,7 @@ use cohort_dialects::builder::{name_of, operands_of, results_of};
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
 use crate::support::extents::{Extents, Kind, Length, loops_of, reassociation};
-use crate::support::ir::{
-    TensorType, argument_of, defining_op, integer_attribute, move_before, op_key, users_of,
-};
+use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
 use crate::support::levels::{Role, is_dear, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
@@ -133,8 +132,8 @@ fn contracts(operation: OperationRef<'_, '_>) -> bool {
     folds(operation) && name_of(operation) != "linalg.reduce"
 }
 
-fn cuts(operation: OperationRef<'_, '_>) -> bool {
-    name_of(operation) == "tensor.extract_slice"
+fn concatenates(operation: OperationRef<'_, '_>) -> bool {
+    name_of(operation) == "tensor.concat"
 }
 
 /// Whether an operation is too dear to be done more than once.
@@ -253,7 +252,7 @@ impl<'c> Graph<'c> {
             made_of_nothing[number] = self.kinds[number] == Kind::Calls
                 && !is_product(*operation)
                 // What reads it across its parts needs it stored.
-                && name_of(*operation) != "tensor.concat"
+                && !concatenates(*operation)
                 && values.all(|value| match defining_op(value) {
                     Some(producer) => {
                         let around = producer.parent_operation().map(|around| op_key(around));
@@ -298,27 +297,16 @@ impl<'c> Graph<'c> {
         found
     }
 
-    /// Whether each operation is a reduction over calls, or elementwise work that one is made of. What it
-    /// reads of a concatenation may lie in several of its parts, so that is stored before.
-    fn for_reductions(&self) -> Vec<bool> {
+    /// Whether each operation is a fold over calls, or what one reads short of a concatenation. A kernel over
+    /// calls computes each element from one part of a concatenation, and what a fold adds up may lie in
+    /// several: a concatenation that one of these reads is stored before.
+    fn for_folds(&self) -> Vec<bool> {
         let mut found = vec![false; self.kinds.len()];
         for number in (0..found.len()).rev() {
             let operation = self.operations[number];
             let for_one = || self.users[number].iter().any(|user| found[*user]);
             found[number] = self.kinds[number] == Kind::Calls
-                && (name_of(operation) == "linalg.reduce" || !folds(operation) && for_one());
-        }
-        found
-    }
-
-    /// Whether each operation is a product over calls, of any form, or elementwise work that one is made of.
-    fn for_contractions(&self) -> Vec<bool> {
-        let mut found = vec![false; self.kinds.len()];
-        for number in (0..found.len()).rev() {
-            let operation = self.operations[number];
-            let for_one = || self.users[number].iter().any(|user| found[*user]);
-            found[number] = self.kinds[number] == Kind::Calls
-                && (contracts(operation) || !folds(operation) && for_one());
+                && (folds(operation) || !concatenates(operation) && for_one());
         }
         found
     }
@@ -335,49 +323,6 @@ impl<'c> Graph<'c> {
         found
     }
 
-    /// Whether a batched product is summed along the dim in which one of its sides is joined.
-    fn contracts_joint(&self, of_concatenations: &[bool], side: usize, number: usize) -> bool {
-        let product = self.operations[number];
-        if name_of(product) != "linalg.generic" || !contracts(product) {
-            return false;
-        }
-        let dims = self.joint_dims(of_concatenations, side);
-        let (Some(loops), Some(dims)) = (loops_of(product), dims) else {
-            return true;
-        };
-        let results = results_of(self.operations[side]);
-        operands_of(product)
-            .into_iter()
-            .enumerate()
-            .any(|(number, operand)| {
-                results.contains(&operand)
-                    && dims
-                        .iter()
-                        .any(|dim| loops.folds_along(number, *dim as usize))
-            })
-    }
-
-    /// The dims in which what a value is made of, element by element, is joined; `None` where dims may change
-    /// places in between.
-    fn joint_dims(&self, of_concatenations: &[bool], number: usize) -> Option<Vec<i64>> {
-        let (mut dims, mut pending, mut seen) = (Vec::new(), vec![number], HashSet::new());
-        while let Some(number) = pending.pop() {
-            if !of_concatenations[number] || !seen.insert(number) {
-                continue;
-            }
-            let operation = self.operations[number];
-            let name = name_of(operation);
-            if name == "tensor.concat" {
-                dims.push(integer_attribute(operation, "dim")?);
-            } else if name.starts_with("arith.") || name.starts_with("math.") {
-                pending.extend(&self.uses[number]);
-            } else {
-                return None;
-            }
-        }
-        Some(dims)
-    }
-
     /// Whether elements of a value meet each other, as in a sort: it is repeated along one dim, and along
     /// another.
     fn meets_itself(&self, number: usize) -> bool {
@@ -391,13 +336,16 @@ impl<'c> Graph<'c> {
     }
 
     /// Whether each operation is a concatenation over calls, or what is made of one that is not stored.
-    fn of_concatenations(&self) -> Vec<bool> {
+    fn of_concatenations(&self, for_folds: &[bool]) -> Vec<bool> {
         let mut found = vec![false; self.kinds.len()];
         for number in 0..found.len() {
-            let name = name_of(self.operations[number]);
-            let of_one = || self.uses[number].iter().any(|used| found[*used]);
+            let is_read = |used: &usize| {
+                found[*used] && !(for_folds[number] && concatenates(self.operations[*used]))
+            };
+            let of_one = self.uses[number].iter().any(is_read);
+            let operation = self.operations[number];
             found[number] = self.kinds[number] == Kind::Calls
-                && (name == "tensor.concat" || name != "linalg.reduce" && of_one());
+                && (concatenates(operation) || !folds(operation) && of_one);
         }
         found
     }
@@ -442,27 +390,19 @@ impl<'c> Graph<'c> {
     fn ranks(&self) -> Vec<usize> {
         let mut ranks = vec![0; self.kinds.len()];
         let for_products = self.for_products();
-        let for_reductions = self.for_reductions();
-        let for_contractions = self.for_contractions();
+        let for_folds = self.for_folds();
         let of_products = self.made_of(contracts);
         let of_folds = self.made_of(folds);
-        let of_concatenations = self.of_concatenations();
+        let of_concatenations = self.of_concatenations(&for_folds);
         let is_apart = |used: usize, number: usize| {
-            let is_joined = self.kinds[used] == Kind::Calls
-                && name_of(self.operations[used]) == "tensor.concat";
             // Each of its elements is read many times, and must be the same each time, whose sum may be taken
             // in another order where it is made anew: a sort counts how many are less than it.
             let is_repeated = name_of(self.operations[number]) == "linalg.broadcast"
                 && (of_products[used] || of_folds[used] && self.meets_itself(used));
             self.kinds[used] != self.kinds[number]
                 || for_products[number] && self.is_stored(used)
-                || for_reductions[number] && is_joined
+                || for_folds[number] && concatenates(self.operations[used])
                 || is_repeated
-                // A row of a slice may begin in one part of the concatenation and end in another.
-                || of_concatenations[used] && for_contractions[number] && cuts(self.operations[number])
-                // Its terms come from one part of the concatenation and then from the next.
-                || of_concatenations[used]
-                    && self.contracts_joint(&of_concatenations, used, number)
                 // Neighbours along the new dims may lie in different parts of the concatenation.
                 || of_concatenations[used] && splits_dim(self.operations[number])
         };

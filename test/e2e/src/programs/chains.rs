@@ -120,7 +120,7 @@ fn without(shape: &[Dim], axis: usize) -> Vec<Dim> {
 
 /// The operations by what they need.
 const ANY: [Step; 3] = [Step::Function, Step::Plus, Step::Square];
-const OF_A_DIM: [Step; 14] = [
+const OF_A_DIM: [Step; 15] = [
     Step::Mean,
     Step::Softmax,
     Step::RunningSum,
@@ -135,6 +135,7 @@ const OF_A_DIM: [Step; 14] = [
     Step::Scale,
     Step::Sum,
     Step::Largest,
+    Step::ProductOfParts,
 ];
 const OF_TWO_DIMS: [Step; 6] = [
     Step::Transpose,
@@ -172,6 +173,7 @@ enum Step {
     Permute,
     Join,
     Product,
+    ProductOfParts,
     Centre,
     SliceLast,
     Gather,
@@ -377,6 +379,7 @@ impl Chains<'_> {
                 let square = with(shape, rank - 1, shape[rank - 2].clone());
                 shaped(format!("{e} @ transpose({e})"), square, most * most * inner)
             }
+            Step::ProductOfParts => self.product_of_parts(link, axis),
             Step::Centre => same(format!("{e} - mean({e}, axis = 0)"), 2.0 * most),
             Step::SliceLast => {
                 let last = &shape[rank - 1].text;
@@ -448,6 +451,53 @@ impl Chains<'_> {
                 },
             ),
             most: most.max(1.0),
+        }
+    }
+
+    /// A product whose sum or whose rows go on from one part of a concatenation to the next.
+    fn product_of_parts(&mut self, link: &Link, axis: usize) -> Link {
+        let Link {
+            text: e,
+            shape,
+            most,
+        } = link;
+        let rank = shape.len();
+        let (parts, shape) = match rank == 1 || self.rng.one_in(2) {
+            true => (
+                format!("stack([{e}, tanh({e})])"),
+                [&[dim("2")], &shape[..]].concat(),
+            ),
+            false => {
+                let joined = Dim {
+                    text: format!("(2 * {})", shape[axis].text),
+                    most: 2 * shape[axis].most,
+                };
+                (
+                    format!("concat({e}, sin({e}), axis = {axis})"),
+                    with(shape, axis, joined),
+                )
+            }
+        };
+        let parts = self.bind(&parts);
+        let (left, right) = *self.rng.pick(&[("", ""), ("tanh(", ")"), ("0.5 * (", ")")]);
+        let (row, column) = (&shape[shape.len() - 2], &shape[shape.len() - 1]);
+        let most = most.max(1.0) * most.max(1.0);
+        let both = |text: String, dim: &Dim, summed: &Dim| Link {
+            text,
+            shape: [&shape[..shape.len() - 2], &[dim.clone(), dim.clone()]].concat(),
+            most: most * summed.most as f64,
+        };
+        match self.rng.one_in(2) {
+            true => both(
+                format!("{left}{parts}{right} @ transpose({parts})"),
+                row,
+                column,
+            ),
+            false => both(
+                format!("transpose({parts}) @ ({left}{parts}{right})"),
+                column,
+                row,
+            ),
         }
     }
 

@@ -396,3 +396,20 @@ fn parts_of_known_size_make_a_dim_as_long_as_a_length() {
         false,
     );
 }
+
+#[test]
+fn folds_read_several_parts_of_a_concatenation() {
+    check(
+        "fn main(y: f32[n], z: f32[n], p: f32[n, 5], a: f32[3, n], b: f32[4, n], u: f32[n, k, m], c: f32[n, m, 3])
+            -> (f32[2, 5], f32[7, 5], f32[n, k, _], f32[2, 2], f32[n, n], f32[n], f32[7, 7], f32[3, 5], f32[_, _, _]) {
+          let both = stack([y, z]);
+          let rows = concat(a, tanh(b), axis = 0);
+          let columns = concat(c, c * 2.0, axis = 2);
+          (both @ p, rows @ p, u @ columns, both @ transpose(stack([z, y])), transpose(both) @ both,
+            max(sin(rows), axis = 0), softmax(rows) @ transpose(rows), rows[2..5] @ p,
+            concat(concat(c, columns, axis = 2), ones([n, m, 1]), axis = 2) @ concat(a, rows, axis = 0))
+        }",
+        &[],
+        false,
+    );
+}
