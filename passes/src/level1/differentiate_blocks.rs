@@ -40,6 +40,7 @@
 
 mod contraction;
 mod emit;
+mod reshapes;
 mod rules;
 mod saved;
 mod sites;

@@ -9,9 +9,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
 };
-use melior::ir::{
-    OperationRef, Type, ValueLike, attribute::DenseI64ArrayAttribute, operation::OperationLike,
-};
+use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{
     EQUAL, GREATER, LESS, Shape, broadcast, compare, concat, elementwise, full, product, select,
@@ -496,31 +494,8 @@ impl<'c> Backward<'c> {
                     first += size;
                 }
             }
-            "tensor.collapse_shape" => {
-                let shape = self.shape(of[0])?;
-                let groups = operation.attribute("reassociation");
-                let groups = groups.map_err(|_| NoRule("this reshape".to_owned()))?;
-                // SAFETY: a pure function that returns MLIR's mark of a dynamic size.
-                let dynamic = unsafe { mlir_sys::mlirShapedTypeGetDynamicSize() };
-                let sizes: Vec<i64> = (shape.ty.shape.iter())
-                    .map(|size| size.map_or(dynamic, |size| size as i64))
-                    .collect();
-                let sizes = DenseI64ArrayAttribute::new(b.context(), &sizes).into();
-                let mut operands = vec![g];
-                operands.extend(&shape.lengths);
-                let attributes = [("reassociation", groups), ("static_output_shape", sizes)];
-                let ty = shape.to_type();
-                let back = b.value_with("tensor.expand_shape", &operands, ty, &attributes);
-                self.add(of[0], back);
-            }
-            "tensor.expand_shape" => {
-                let ty = of[0].r#type();
-                let groups = operation.attribute("reassociation");
-                let groups = groups.map_err(|_| NoRule("this reshape".to_owned()))?;
-                let attributes = [("reassociation", groups)];
-                let back = b.value_with("tensor.collapse_shape", &[g], ty, &attributes);
-                self.add(of[0], back);
-            }
+            "tensor.collapse_shape" => return self.split_again(operation, g),
+            "tensor.expand_shape" => return self.join_again(operation, g),
             "tensor.cast" => {
                 let ty: Type<'c> = of[0].r#type();
                 self.add(of[0], b.value("tensor.cast", &[g], ty));

@@ -292,6 +292,35 @@ fn gradients_of_products_of_any_ranks_are_the_oracles() {
     }
 }
 
+/// Whatever dims a reshape counts the rows before a length by, and whatever becomes of those behind it.
+#[test]
+fn gradients_of_reshapes_before_a_length_are_the_oracles() {
+    let text = "param p: f32[6, 1]  param q: f32[3, 2, 1]  param r: f32[6, 1, 4]  param t: f32[3, 2, 1, 2, 2]
+        fn main(x: f32[6, n], y: f32[6, n, 4], z: f32[n, 6, m]) -> f32 {
+          let a = reshape(x * p, [3, 2, n]);
+          let b = reshape(y * r, [3, 2, n, 2, 2]);
+          let c = reshape(z * p, [n, 3, 1, 2, m]);
+          sum(tanh(a * q)) + sum(sin(b * t)) + sum(tanh(reshape(c, [n, 3, 2, m]) * q))
+            + sum(sin(reshape(tanh(a * q), [3, 1, 2, n]) * q))
+        }";
+    let mut rng = Rng::new(103);
+    let model = Model::from_text(text, &[], &mut rng);
+    let mut instances = Instances::new(&model.program, 4);
+    instances.lengths_from(&[0, 1, 3, 28, 61]);
+    let instances: Vec<Json> = (0..9)
+        .map(|index| {
+            let shape = Shape::nth(index, 4, &mut rng);
+            instances.instance(&format!("i{index}"), shape, &mut rng)
+        })
+        .collect();
+    let case = Case::new(model, &instances).expect("it gives floats");
+    case.compare(&[]);
+    case.run("model.coh", "alone", &["--entry", "loss", "--no-batch"])
+        .expect_code(0);
+    assert!(case.bits("g") == case.bits("alone"));
+    case.compare(&["--device", "gpu-sim"]);
+}
+
 /// Of every built-in and operator that has a gradient.
 #[test]
 fn gradients_of_operations_are_the_oracles() {
