@@ -250,7 +250,8 @@ impl<'c> BasicBlock<'c> {
 
     /// Tensors of run-time lengths that operations only write to, or that hold one number, are
     /// made in each block that uses them: a block has one extent. So are masks, elementwise work
-    /// on nothing but lengths and constants, where each operation is a block.
+    /// on nothing but lengths and constants, where each operation is a block; but not what is made of a
+    /// concatenation, which is stored for what reads it across its parts.
     fn copy_destinations(&mut self, masks: bool) {
         let mut unfed = HashSet::new();
         for operation in &self.operations {
@@ -261,7 +262,8 @@ impl<'c> BasicBlock<'c> {
                 });
                 operand.r#type().is_index() || of_constants
             });
-            if from_nothing && self.role(*operation) == Some(Role::Tensor) {
+            let is_stored = name_of(*operation) == "tensor.concat";
+            if from_nothing && !is_stored && self.role(*operation) == Some(Role::Tensor) {
                 unfed.insert(op_key(*operation));
             }
         }

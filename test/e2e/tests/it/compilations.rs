@@ -86,13 +86,10 @@ fn every_granularity_gives_the_result_of_the_oracle() {
     ]);
 }
 
-#[test]
-fn by_operator_a_reshape_of_known_dims_stays_apart_from_calls() {
+/// A program of instance dims, each operation of which is a unit of scheduling.
+#[track_caller]
+fn check_by_operator(text: &str) {
     let mut rng = Rng::new(33);
-    let text = "fn main(y: f32[m, 4]) -> f32[_] {
-          let highest = max(concat(reshape(y, [m, 2, 2]), zeros([1, 2, 2]), axis = 0), axis = 0);
-          reshape(sort(highest, axis = 0), [4])
-        }";
     let model = Model::from_text(text, &[], &mut rng);
     let mut instances = Instances::new(&model.program, 3);
     let instances: Vec<_> = (0..5)
@@ -104,6 +101,27 @@ fn by_operator_a_reshape_of_known_dims_stays_apart_from_calls() {
     let input = to_text(&instances);
     let expected = model.oracle_lines(&input);
     check(&model, &input, &expected, &["--granularity", "operator"]);
+}
+
+#[test]
+fn by_operator_a_reshape_of_known_dims_stays_apart_from_calls() {
+    check_by_operator(
+        "fn main(y: f32[m, 4]) -> f32[_] {
+          let highest = max(concat(reshape(y, [m, 2, 2]), zeros([1, 2, 2]), axis = 0), axis = 0);
+          reshape(sort(highest, axis = 0), [4])
+        }",
+    );
+}
+
+#[test]
+fn by_operator_a_concatenation_of_positions_is_folded() {
+    check_by_operator(
+        "fn main(z: f32[n, m]) -> (f32[_, _, _], f32[n, m], f32[_, n, m]) {
+          let places = 0.1 * f32(iota([n, m], 0));
+          let both = stack([places, tanh(places)]);
+          (transpose(both) @ both, sum(sin(both), axis = 0) + z, both * 2.0)
+        }",
+    );
 }
 
 /// Two directions of one network, and two layers on each other, all from one function.
