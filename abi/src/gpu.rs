@@ -125,9 +125,11 @@ impl std::fmt::Display for Precision {
 }
 
 impl GpuKernel {
-    /// Bytes of scratch that a call for so many rows needs.
+    /// Bytes of scratch that a call for so many rows needs; beyond any memory where they cannot be counted.
     pub fn scratch(&self, rows: u64) -> u64 {
-        self.scratch_bytes + rows * self.scratch_bytes_per_row
+        rows.saturating_mul(self.scratch_bytes_per_row)
+            .saturating_add(self.scratch_bytes)
+            .min(1 << 62)
     }
 }
 

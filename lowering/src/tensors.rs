@@ -13,6 +13,9 @@ use crate::linalg::{Tensors, without};
 use crate::types::{elem_of, instance_dims, known, shape_of};
 use crate::{cfb, integers, numbers};
 
+/// Elements of a constant that the compiler writes out: 256 KiB of them.
+const LONGEST_CONSTANT: u64 = 1 << 16;
+
 impl<'a, 'c> Lowering<'a, 'c> {
     pub fn tensor(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
         let ty = self.types().whole(&expr.ty);
@@ -378,9 +381,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
         tensors.reduce(Binary::Max, neutral, only, &without(from, axis), axis)
     }
 
-    /// `0, 1, …` along one axis: a constant of that axis alone, repeated along the others.
+    /// `0, 1, …` along one axis: a constant of that axis alone, repeated along the others. An axis that is
+    /// too long for a constant is counted in place.
     pub fn iota(&self, at: Builder<'c>, shape: &[Dim], axis: usize) -> Val<'c> {
-        let Some(length) = known(&shape[axis]) else {
+        let Some(length) = known(&shape[axis]).filter(|length| *length <= LONGEST_CONSTANT) else {
             return self.tensors(at, Elem::I32).indices(shape, axis);
         };
         let line = self.types().tensor(Elem::I32, &[Dim::Known(length)]);

@@ -96,7 +96,6 @@ pub struct Executor {
     parameters: Parameters,
     arena: Arena,
     workers: Workers,
-    scratch_bytes: usize,
     scheduler: Box<dyn Scheduler>,
     source_rows: Vec<u32>,
     kept: KeptRows,
@@ -163,9 +162,7 @@ impl Executor {
         let weights = parameters.weights(params);
         let kernels = Kernel::all(manifest, &program.kernels, parameters.constants());
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
-        let scratch_bytes = manifest.kernels.iter().map(|kernel| kernel.scratch_bytes);
-        let scratch_bytes = scratch_bytes.max().unwrap_or(0) as usize;
-        let workers = Workers::new(settings.threads, scratch_bytes)?;
+        let workers = Workers::new(settings.threads)?;
         let mut arena = Arena::new(manifest);
         let source_rows = fill_sources(manifest, &weights, &mut arena)?;
         let kept = KeptRows::new(manifest, kept, &mut arena)?;
@@ -183,7 +180,6 @@ impl Executor {
             parameters,
             arena,
             workers,
-            scratch_bytes,
             scheduler,
             source_rows,
             kept,
@@ -278,7 +274,7 @@ impl Executor {
     /// From now on kernels are computed by `threads` threads.
     pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
         if self.workers.threads() != threads.max(1) {
-            self.workers = Workers::new(threads, self.scratch_bytes)?;
+            self.workers = Workers::new(threads)?;
             self.workers.set_profile(self.profile.clone());
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! no influence on any bit of the results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::crew::Crew;
@@ -32,45 +32,45 @@ pub struct Shape {
     pub row_work: u64,
 }
 
+/// What scratch memory is for, in errors.
+const PURPOSE: &str = "the kernels' scratch";
+
 /// The threads, each with memory of its own for kernels.
 pub struct Workers {
     crew: Crew,
-    scratch: Vec<Scratch>,
+    /// Each is locked by the thread of its number alone, while it computes.
+    scratch: Vec<Mutex<AlignedBuffer>>,
+    /// What each has room for.
+    reserved: AtomicUsize,
     /// Is told who did what.
     profile: Option<Arc<Profile>>,
 }
 
-struct Scratch {
-    address: *mut u8,
-    _buffer: AlignedBuffer,
-}
-
-// SAFETY: the address is of the buffer, which is never touched but through it, and by one thread
-// at a time: the one of that number.
-unsafe impl Send for Scratch {}
-// SAFETY: as above.
-unsafe impl Sync for Scratch {}
-
 impl Workers {
     /// The caller's thread is one of them.
-    pub fn new(threads: usize, scratch_bytes: usize) -> Result<Workers, Error> {
+    pub fn new(threads: usize) -> Result<Workers, Error> {
         let threads = threads.max(1);
         let crew = Crew::new(threads - 1)
             .map_err(|error| Error::Usage(format!("cannot start {threads} threads: {error}")))?;
-        let scratch = (0..threads)
-            .map(|_| {
-                let mut buffer = AlignedBuffer::zeroed(scratch_bytes, "the kernels' scratch")?;
-                Ok(Scratch {
-                    address: buffer.bytes_mut().as_mut_ptr(),
-                    _buffer: buffer,
-                })
-            })
-            .collect::<Result<_, Error>>()?;
+        let scratch = (0..threads).map(|_| AlignedBuffer::zeroed(0, PURPOSE).map(Mutex::new));
         Ok(Workers {
             crew,
-            scratch,
+            scratch: scratch.collect::<Result<_, Error>>()?,
+            reserved: AtomicUsize::new(0),
             profile: None,
         })
+    }
+
+    /// Makes room for kernels that need that much scratch memory: before the first launch of one, so that
+    /// a kernel whose scratch the machine does not have fails those that need it, and nobody else.
+    pub fn reserve(&self, scratch_bytes: usize) -> Result<(), Error> {
+        if scratch_bytes > self.reserved.load(Ordering::Relaxed) {
+            for scratch in &self.scratch {
+                lock(scratch).ensure(scratch_bytes, PURPOSE)?;
+            }
+            self.reserved.store(scratch_bytes, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// From now on the profile is told which thread did how much when.
@@ -83,7 +83,7 @@ impl Workers {
     pub fn each_range(&self, shape: Shape, run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
         let ranges = self.ranges(shape);
         if ranges <= 1 {
-            return run(0, shape.rows, self.scratch[0].address);
+            return run(0, shape.rows, address(&mut lock(&self.scratch[0])));
         }
         let tiles = shape.rows.div_ceil(shape.row_tile);
         let bound = |range: u64| (tiles * range / ranges * shape.row_tile).min(shape.rows);
@@ -119,7 +119,8 @@ impl Workers {
     fn each(&self, count: usize, run: &(dyn Fn(usize, *mut u8) + Sync)) {
         let next = AtomicUsize::new(0);
         self.crew.share(count.saturating_sub(1), &|thread| {
-            let scratch = self.scratch[thread].address;
+            let mut scratch = lock(&self.scratch[thread]);
+            let scratch = address(&mut scratch);
             let begin = self.profile.as_ref().map(|_| Instant::now());
             let mut pieces = 0;
             loop {
@@ -151,13 +152,21 @@ impl Workers {
     }
 }
 
+fn lock(scratch: &Mutex<AlignedBuffer>) -> MutexGuard<'_, AlignedBuffer> {
+    scratch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn address(scratch: &mut AlignedBuffer) -> *mut u8 {
+    scratch.bytes_mut().as_mut_ptr()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ranges_cover_all_rows_in_whole_tiles() {
-        let workers = Workers::new(2, 64).unwrap();
+        let workers = Workers::new(2).unwrap();
         for rows in [1, 7, 8, 9, 1000, 1001] {
             let seen = Mutex::new(Vec::new());
             let shape = Shape {
@@ -182,8 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn scratch_that_there_is_not_leaves_what_there_is() {
+        let workers = Workers::new(2).unwrap();
+        workers.reserve(1 << 10).unwrap();
+        assert!(matches!(
+            workers.reserve(1 << 60),
+            Err(Error::OutOfMemory { .. })
+        ));
+        let shape = Shape {
+            rows: 1,
+            row_tile: 1,
+            row_work: 1,
+        };
+        workers.each_range(shape, &|_, _, scratch| {
+            // SAFETY: so much was reserved, and nobody else has it.
+            unsafe { scratch.write_bytes(1, 1 << 10) };
+        });
+    }
+
+    #[test]
     fn copies_have_every_byte() {
-        let workers = Workers::new(2, 0).unwrap();
+        let workers = Workers::new(2).unwrap();
         for length in [0, 5, 2 * COPIED, 5 * COPIED + 3] {
             let from: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
             let mut to = vec![255; length];
@@ -194,7 +222,7 @@ mod tests {
 
     #[test]
     fn small_launches_stay_on_one_thread() {
-        let workers = Workers::new(2, 0).unwrap();
+        let workers = Workers::new(2).unwrap();
         let shape = Shape {
             rows: 100,
             row_tile: 8,

@@ -322,11 +322,11 @@ fn convert_dim(
     }
     let shown = show_dim(mono, dim, signature);
     let value = substituted.display(&|_| String::new());
-    let mut diagnostic = Diagnostic::error(
-        "E0706",
-        format!("the dim `{shown}` is {value}, which is not a length"),
-    )
-    .at(
+    let problem = match shown == value {
+        true => format!("`{value}` is not a length"),
+        false => format!("the dim `{shown}` is {value}, which is not a length"),
+    };
+    let mut diagnostic = Diagnostic::error("E0706", problem).at(
         span,
         format!("a length is a whole number from 0 to {MAX_DIM}"),
     );

@@ -27,7 +27,8 @@
 //! kernel nothing and stays where it is; what it selects from may be hoisted. The exception is the
 //! right side of a product that would have to be packed at each call, such as a slice of columns.
 //! Constants without any parameter are hoisted only where they take a product, a fold, a
-//! transcendental function or a rearrangement: anything else is cheaper made than read.
+//! transcendental function or a rearrangement: anything else, such as what counts along an axis, is
+//! cheaper made than read.
 //!
 //! Runs at level 0, on functions, before blocks are formed, so that a hoisted tensor is a shared
 //! operand of them; where gradients are wanted, on the functions of backward, such as the transposed matrices of
@@ -176,7 +177,7 @@ impl<'c> Fixed<'c> {
         let mut worth = Worth {
             reads: false,
             computes: !selects(&name),
-            dear: is_dear(&name),
+            dear: is_dear(&name) && !counts(operation),
         };
         for value in outside_values(operation) {
             if keeps_rows && self.rows.is_some_and(|rows| key(rows) == key(value)) {
@@ -229,6 +230,20 @@ fn selects(name: &str) -> bool {
 fn is_dear(name: &str) -> bool {
     let is_structured = name.starts_with("linalg.") && !selects(name);
     is_structured || name.starts_with("math.") || name == "tensor.concat"
+}
+
+/// Whether each element is made of its own indices, by no more than a conversion: `iota`.
+fn counts(operation: OperationRef<'_, '_>) -> bool {
+    let outputs = results_of(operation).len();
+    name_of(operation) == "linalg.generic"
+        && operands_of(operation).len() == outputs
+        && nested_ops(operation).into_iter().all(|op| {
+            let name = name_of(op);
+            matches!(
+                name.as_str(),
+                "linalg.index" | "arith.index_cast" | "linalg.yield"
+            )
+        })
 }
 
 /// A tensor of fixed shape, with elements, that an arena can hold.

@@ -238,7 +238,7 @@ impl Runner {
             if level != Some(placed.level) {
                 (level, bytes) = (Some(placed.level), 0);
             }
-            bytes += self.scratch_bytes(placed)?;
+            bytes = self.scratch_bytes(placed)?.saturating_add(bytes);
             most = bytes.max(most);
         }
         self.pool

@@ -16,6 +16,8 @@ pub(super) struct Kernel {
     pub results: Vec<usize>,
     pub constants: Vec<*const c_void>,
     pub row_tile: u64,
+    /// What each thread needs while it computes.
+    pub scratch_bytes: usize,
     pub row_work: u64,
     pub flops_per_row: u64,
     pub form: CallForm,
@@ -46,6 +48,7 @@ impl Kernel {
                 results: kernel.results.clone(),
                 constants: constants.addresses(index),
                 row_tile: kernel.row_tile,
+                scratch_bytes: kernel.scratch_bytes as usize,
                 row_work: row_work(manifest, kernel),
                 flops_per_row: kernel.flops_per_row,
                 form,

@@ -88,6 +88,7 @@ impl Flush<'_> {
     pub fn run(mut self, launches: &mut [Launches]) -> Result<(), Error> {
         let mut operands = Vec::new();
         let mut results = Vec::new();
+        self.workers.reserve(self.scratch_bytes())?;
         let mut before = Instant::now();
         for placed in self.kept.iter().chain(self.placed) {
             if placed.rows == 0 {
@@ -170,6 +171,13 @@ impl Flush<'_> {
             self.in_time()?;
         }
         Ok(())
+    }
+
+    /// What the kernel needs that needs the most.
+    fn scratch_bytes(&self) -> usize {
+        let launched = self.kept.iter().chain(self.placed);
+        let scratch = launched.map(|placed| self.kernels[placed.kernel as usize].scratch_bytes);
+        scratch.max().unwrap_or(0)
     }
 
     fn in_time(&self) -> Result<(), Error> {

@@ -29,6 +29,8 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
         (shapes, weights) = (Some(read), tensors);
     }
     let program = source.bind(&Dims::new(shapes, &arguments.model.dims)?, false)?;
+    // A length that nothing tells is found on the way to level 0: what the compiler refuses is refused here.
+    source.lower(&cohort_dialects::new_context(), &program)?;
     let compile_seconds = begin.elapsed().as_secs_f64();
     let unused = unused_weights(&program, &weights);
     if !arguments.model.allow_unused_weights && !unused.is_empty() {

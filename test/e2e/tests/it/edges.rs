@@ -196,6 +196,38 @@ fn loops_whose_results_nothing_uses_end_at_the_step_limit() {
     }
 }
 
+/// Numbers along an axis that is too long to be written out are counted where they are read.
+#[test]
+fn long_axes_are_counted_in_place() {
+    check(
+        "fn main(k: i32, x: f32[3]) -> (i32, f32[3], i32[3], f32, f32) {
+          let line = iota([70000], 0);
+          let rows = f32(iota([70000, 3], 0) % 11) * x;
+          (sum(line % 7 + k), sum(rows, axis = 0), argmax(rows, axis = 0),
+           sum(one_hot(k + 65000, 70000) * f32(line)), mean(random(k, [66000])))
+        }",
+        &[],
+        &[r#"{"k":3,"x":[1,-2,0.5]}"#, r#"{"k":-1,"x":[0,1,2]}"#],
+    );
+}
+
+#[test]
+fn axes_longer_than_memory_are_an_instances_error() {
+    let text = "fn main(k: i32) -> i32 {
+          if k > 0 { argmax(sort(iota([2000000000], 0) * k)) } else { sum(iota([2000000], 0) % 7) + k }
+        }";
+    let model = Model::from_text(text, &[], &mut Rng::new(89));
+    let outcome = BatchRun::new(&model.source).run("{\"k\": 0}\n{\"k\": 1}\n{\"k\": 0}\n");
+    assert_eq!(outcome.code, 1, "{}", outcome.describe());
+    let outputs = outcome.output.matches("5999997").count();
+    assert_eq!(outputs, 2, "{}", outcome.describe());
+    assert!(
+        outcome.output.contains("memory_limit"),
+        "{}",
+        outcome.describe()
+    );
+}
+
 /// A constant of more elements than memory holds is one that is repeated.
 #[test]
 fn constants_of_any_size_are_one_element() {

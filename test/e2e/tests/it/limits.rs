@@ -172,6 +172,27 @@ fn rows_for_which_there_is_no_memory_are_an_instances_error() {
     }
 }
 
+/// The running sums of so many numbers of a known length take memory for each pair of them.
+#[test]
+fn scratch_for_which_there_is_no_memory_is_an_instances_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = "fn main(k: i32) -> f32 {
+          let x = f32(iota([1500000], 0) % 7) + f32(k);
+          if k > 0 { sum(cumsum(x, axis = 0)) } else { sum(x) }
+        }\n";
+    let path = program(&folder, text);
+    let input = "{\"k\": 0}\n{\"k\": 1}\n{\"k\": 0}\n";
+    for threads in ["1", "2"] {
+        let outcome = BatchRun::new(&path)
+            .args(&["--threads", threads])
+            .run(input);
+        let records = outcome.expect_code(1).records();
+        assert_eq!(kinds(&records), ["", "memory_limit", ""]);
+        let message = &records[1].result.as_ref().expect_err("it failed").message;
+        assert!(message.contains("--total-memory"), "{message}");
+    }
+}
+
 #[test]
 fn an_instance_that_takes_too_long_fails_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
