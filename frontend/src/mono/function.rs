@@ -216,8 +216,8 @@ fn empty_function() -> Function {
 }
 
 /// A tensor's known dims make no more elements than can be gone through in minutes, whether they are
-/// stored or only computed.
-fn check_elements(mono: &mut Mono<'_>, shape: &[Dim], span: &Span) {
+/// stored or only computed; `what` makes them.
+pub fn check_elements(mono: &mut Mono<'_>, shape: &[Dim], span: &Span, what: &str) {
     let known = shape.iter().filter_map(|dim| match dim {
         Dim::Known(size) => Some(*size),
         Dim::Instance(_) => None,
@@ -230,7 +230,7 @@ fn check_elements(mono: &mut Mono<'_>, shape: &[Dim], span: &Span) {
         return;
     }
     let diagnostic = Diagnostic::error("E0706", "a tensor of too many elements")
-        .at(span, format!("the dims that are known make {elements}"))
+        .at(span, format!("{what} {elements}"))
         .note(format!("a tensor has at most {MAX_ELEMENTS} elements"));
     if !mono.diagnostics.contains(&diagnostic) {
         mono.diagnostics.push(diagnostic);
@@ -256,7 +256,7 @@ pub fn convert(
                     types::Dim::Any => Dim::Instance("_".to_owned()),
                 })
                 .collect();
-            check_elements(mono, &shape, span);
+            check_elements(mono, &shape, span, "the dims that are known make");
             Type::Tensor { elem: *elem, shape }
         }
         Ty::Tuple(parts) => Type::Tuple(

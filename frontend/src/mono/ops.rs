@@ -1,6 +1,6 @@
 //! Built-ins of one instance, with every number in them known.
 
-use super::function::Instance;
+use super::function::{Instance, check_elements};
 use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Op};
 use crate::program::{Dim, Expr, ExprKind, Literal, Span, Type};
@@ -37,8 +37,12 @@ impl Instance<'_, '_> {
             },
             (Op::ArgMax(axis), Some(value), ..) => ExprKind::ArgMax { value, axis: *axis },
             (Op::Softmax(axis), Some(value), ..) => ExprKind::Softmax { value, axis: *axis },
-            (Op::CumSum(axis), Some(value), ..) => ExprKind::CumSum { value, axis: *axis },
+            (Op::CumSum(axis), Some(value), ..) => {
+                self.check_pairs(shape(&value), shape(&value).get(*axis), span);
+                ExprKind::CumSum { value, axis: *axis }
+            }
             (Op::Sort { axis, order, part }, Some(value), ..) => {
+                self.check_pairs(shape(&value), shape(&value).get(*axis), span);
                 self.check_count(&value, &ty, *axis, span);
                 ExprKind::Sort {
                     value,
@@ -48,13 +52,17 @@ impl Instance<'_, '_> {
                 }
             }
             (Op::SegmentSum, Some(values), Some(segments), _) => {
+                self.check_pairs(shape(&values), dims_of(&ty).first(), span);
                 ExprKind::SegmentSum { values, segments }
             }
-            (Op::Scatter, Some(value), Some(indices), Some(rows)) => ExprKind::Scatter {
-                value,
-                indices,
-                rows,
-            },
+            (Op::Scatter, Some(value), Some(indices), Some(rows)) => {
+                self.check_pairs(shape(&rows), shape(&value).first(), span);
+                ExprKind::Scatter {
+                    value,
+                    indices,
+                    rows,
+                }
+            }
             (Op::Slice { axis, bounds }, Some(value), start, end) => {
                 let numbers = start.map(|start| (*start, end.map(|end| *end)));
                 return self.slice(*value, *axis, bounds.as_ref(), numbers, ty, span);
@@ -121,6 +129,18 @@ impl Instance<'_, '_> {
             let label = format!("the axis has length {all}");
             self.report(Diagnostic::error("E0407", message).at(span, label));
         }
+    }
+
+    /// Reports an operation that goes through more pairs than a tensor may have elements: each element with
+    /// each entry of an axis.
+    fn check_pairs(&mut self, elements: &[Dim], entries: Option<&Dim>, span: &Span) {
+        let pairs: Vec<Dim> = elements.iter().chain(entries).cloned().collect();
+        check_elements(
+            self.mono,
+            &pairs,
+            span,
+            "its pairs of elements that are known are",
+        );
     }
 
     /// Reports a row by number that a table of known length does not have.

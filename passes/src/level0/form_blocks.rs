@@ -28,8 +28,9 @@
 //!     attributes {leading = [[@n0], []], lengths = [@n0], rows = [@n0], unit = "rows"} { … }
 //! ```
 //!
-//! A block of more than 256 operations, such as many layers one after another, is cut into several where
-//! the fewest numbers go from one to the next ([`cut`](self::cut)).
+//! A block of more than 256 operations, such as many layers one after another, or of more operands and
+//! results than a kernel on a GPU may have, is cut into several where the fewest numbers go from one to the
+//! next ([`cut`](self::cut)); a concatenation of many tensors is one of concatenations ([`wide`](self::wide)).
 //! A function that has blocks already is left as it is.
 //!
 //! With the attribute `cfb.granularity = "operator"` of the module, or of a function, each tensor operation is a block of its
@@ -46,6 +47,7 @@ mod cut;
 mod destinations;
 mod dims;
 mod parts;
+mod wide;
 
 pub use dims::DIM;
 
@@ -87,7 +89,6 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let ordered = Rc::new(Ordered::new(module));
     let granularity = name_attribute(module, GRANULARITY);
     let by_operator = granularity.as_deref() == Some("operator");
-    let by_function = granularity.as_deref() == Some("function");
     for function in functions_of(module) {
         // Formed already; those of gradients come later.
         if nested_ops(function)
@@ -98,6 +99,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
         let name = name_attribute(function, "sym_name").unwrap_or_default();
         destinations::bring_in(context, function);
+        wide::split(context, function);
         let blocks = Former {
             context,
             function,
@@ -105,7 +107,6 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             by_operator: by_operator
                 || name_attribute(function, GRANULARITY).as_deref() == Some("operator"),
             ordered: Rc::clone(&ordered),
-            by_function,
         };
         blocks.form_in(function)?;
     }
@@ -121,8 +122,6 @@ struct Former<'c> {
     /// Each tensor operation is a block of its own.
     by_operator: bool,
     ordered: Rc<Ordered>,
-    /// A function that is tensor code only is one block.
-    by_function: bool,
 }
 
 impl<'c> Former<'c> {
@@ -139,7 +138,7 @@ impl<'c> Former<'c> {
         Ok(())
     }
 
-    /// The parts of one that is too long for a kernel; a function that is a unit stays one.
+    /// The parts of one that is too long for a kernel.
     fn cut(
         &self,
         part: Part<'c>,
@@ -147,9 +146,7 @@ impl<'c> Former<'c> {
         extents: &mut Extents,
     ) -> Vec<Part<'c>> {
         match part.kind {
-            Kind::Plain | Kind::Rows(_) if !self.by_function => {
-                cut::cut(self.context, part, copied, extents)
-            }
+            Kind::Plain | Kind::Rows(_) => cut::cut(self.context, part, copied, extents),
             _ => vec![part],
         }
     }

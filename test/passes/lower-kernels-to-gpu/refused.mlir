@@ -8,14 +8,14 @@
 // CHECK: cfb.kernel @rest
 cfb.kernel @calls attributes {lengths = [@n], rows = [], unit = "calls"} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x3xf32>):
-  // expected-remark @below {{not on the GPU, its kernel stays on the CPU: `arith.remf` is not supported there}}
+  // expected-remark @below {{no code for GPUs, on which its program does not run: `arith.remf` is not supported there}}
   %r = arith.remf %x, %x : tensor<?x3xf32>
   cfb.yield %r : tensor<?x3xf32>
 }
 
 cfb.kernel @rest {
 ^bb0(%rows: index, %x: tensor<?x3xf32>, %y: tensor<?x3xf32>):
-  // expected-remark @below {{not on the GPU, its kernel stays on the CPU: `arith.remf` is not supported there}}
+  // expected-remark @below {{no code for GPUs, on which its program does not run: `arith.remf` is not supported there}}
   %r = arith.remf %x, %y : tensor<?x3xf32>
   cfb.yield %r : tensor<?x3xf32>
 }

@@ -95,7 +95,7 @@
 //!
 //! Requires: level 2, `accumulate-products` for speed. Leaves: a `gpu.module` of `gpu`, `scf`, `arith`,
 //! `vector`, `llvm`, and of `math` what the stock conversions lower. Limits: those of `lower-kernels`;
-//! a kernel that has no plan stays on the CPU, with a remark.
+//! a kernel that has no plan has no code, with a remark, and its program does not run on a GPU.
 
 mod calls;
 mod function;
@@ -236,7 +236,7 @@ fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) 
 fn refuse(op: OperationRef<'_, '_>, reason: &str) {
     remark(
         op,
-        &format!("not on the GPU, its kernel stays on the CPU: {reason}"),
+        &format!("no code for GPUs, on which its program does not run: {reason}"),
     );
 }
 

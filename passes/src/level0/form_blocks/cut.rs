@@ -1,5 +1,6 @@
 //! Cuts long blocks: a kernel of a thousand operations takes a compiler minutes, as what it does to a
-//! function grows with more than its length.
+//! function grows with more than its length. And blocks of many operands and results: a GPU gives a kernel
+//! 4 KiB of arguments, and a handle counts 256 results.
 //!
 //! A cut is where the fewest numbers are handed over: between two layers, not within one. So the parts of
 //! equal layers are equal too, and `unify-kernels` makes them one function.
@@ -9,20 +10,24 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{Builder, operands_of, results_of};
+use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use melior::{Context, ir::OperationRef};
 
 use super::parts::Part;
 use crate::support::extents::Extents;
 use crate::support::ir::{
-    TensorType, clone_op, defining_op, key, nested_ops, op_key, set_operand, users_of,
+    TensorType, clone_op, defining_op, is_local, is_within, key, nested_ops, op_key, set_operand,
+    users_of,
 };
-use crate::support::levels::{is_view, used_values};
+use crate::support::levels::{Role, is_view, role, used_values};
 
 /// Operations of a block.
 const MOST: usize = 256;
-/// The fewest operations of a block that is cut.
-const LEAST: usize = MOST / 2;
+/// Operands and results of a block, as arguments of a kernel on a GPU, which takes 512 of them; the rest is
+/// for constants.
+const ARGUMENTS: usize = 448;
+/// The arguments that a row is.
+const ROW: usize = 3;
 
 /// One part, or several of the same kind in order. What only copies stand for joins `made_again`.
 pub fn cut<'c>(
@@ -31,19 +36,23 @@ pub fn cut<'c>(
     made_again: &mut HashSet<usize>,
     extents: &mut Extents,
 ) -> Vec<Part<'c>> {
-    if part.operations.len() <= MOST {
-        return vec![part];
-    }
     let views = outer_views(&part);
-    let copied: HashSet<usize> = views.iter().map(|view| op_key(*view)).collect();
+    let view_keys: HashSet<usize> = views.iter().map(|view| op_key(*view)).collect();
     let mut parts = Vec::new();
-    while part.operations.len() > MOST {
-        let rest = part.operations.split_off(place(&part, &copied));
+    loop {
+        let plan = Plan::new(&part, &view_keys, made_again);
+        if plan.is_one() {
+            break;
+        }
+        let rest = part.operations.split_off(plan.place());
         let kind = part.kind.clone();
         let operations = std::mem::replace(&mut part.operations, rest);
         parts.push(Part { operations, kind });
     }
     parts.push(part);
+    if parts.len() == 1 {
+        return parts;
+    }
     for part in &mut parts {
         copy_views(context, part, &views, extents);
     }
@@ -129,39 +138,119 @@ fn copy_views<'c>(
     }
 }
 
-/// The number of operations before the cut that hands the fewest numbers over, of several the last. What is
-/// `copied` is not handed over.
-fn place(part: &Part<'_>, copied: &HashSet<usize>) -> usize {
-    // Where each operation's results are used last.
-    let numbers: HashMap<usize, usize> = (part.operations.iter().map(|op| op_key(*op)))
-        .zip(0..)
-        .collect();
-    let mut last_use: Vec<usize> = (0..part.operations.len()).collect();
-    for (user, operation) in part.operations.iter().enumerate() {
-        for producer in used_values(*operation).into_iter().filter_map(defining_op) {
-            if let Some(number) = numbers.get(&op_key(producer)) {
-                last_use[*number] = last_use[*number].max(user);
+/// What a part may be cut by.
+struct Plan {
+    /// What each operation reads that the part does not compute, itself or through views of it; nothing
+    /// for these views.
+    sources: Vec<Vec<usize>>,
+    /// The arguments that each source is.
+    weights: HashMap<usize, usize>,
+    /// Numbers that the operation's results are.
+    sizes: Vec<u64>,
+    /// Which operation reads the results last; beyond all of them where something outside of the part does.
+    last_use: Vec<usize>,
+}
+
+impl Plan {
+    /// What is `made_again` is neither read from outside nor handed over.
+    fn new(part: &Part<'_>, views: &HashSet<usize>, made_again: &HashSet<usize>) -> Plan {
+        let operations = &part.operations;
+        let numbers: HashMap<usize, usize> =
+            operations.iter().map(|op| op_key(*op)).zip(0..).collect();
+        let inside: HashSet<usize> = numbers.keys().copied().collect();
+        let mut plan = Plan {
+            sources: vec![Vec::new(); operations.len()],
+            weights: HashMap::new(),
+            sizes: Vec::new(),
+            last_use: (0..operations.len()).collect(),
+        };
+        for (number, operation) in operations.iter().enumerate() {
+            let is_view = views.contains(&op_key(*operation));
+            let shapes = results_of(*operation).into_iter();
+            let shapes = shapes.filter_map(TensorType::of_value);
+            let elements = shapes.map(|ty| ty.shape.into_iter().flatten().product::<u64>());
+            let size = elements.fold(0, u64::saturating_add);
+            plan.sizes.push(if is_view { 0 } else { size });
+            let mut users = results_of(*operation).into_iter().flat_map(users_of);
+            if !is_view && users.any(|user| !is_within(user, &inside)) {
+                plan.last_use[number] = usize::MAX;
+            }
+            let mut pending = match is_view {
+                true => Vec::new(),
+                false => used_values(*operation),
+            };
+            while let Some(value) = pending.pop() {
+                let producer = defining_op(value);
+                let own = producer.map(op_key);
+                if own.is_some_and(|own| views.contains(&own)) {
+                    pending.extend(producer.map(operands_of).unwrap_or_default());
+                } else if let Some(used) = own.and_then(|own| numbers.get(&own)) {
+                    plan.last_use[*used] = plan.last_use[*used].max(number);
+                } else if let Some(weight) = weight_of(value, operations[number], made_again) {
+                    plan.sources[number].push(key(value));
+                    plan.weights.insert(key(value), weight);
+                }
             }
         }
+        plan
     }
-    let sizes = part.operations.iter().map(|operation| {
-        if copied.contains(&op_key(*operation)) {
-            return 0;
+
+    /// Whether all operations can be one block.
+    fn is_one(&self) -> bool {
+        let sources: HashSet<&usize> = self.sources.iter().flatten().collect();
+        let operands: usize = sources.into_iter().map(|source| self.weights[source]).sum();
+        let all = self.sources.len();
+        all <= 1 || all <= MOST && operands + self.handed_over(all).count() <= ARGUMENTS
+    }
+
+    /// How many of the operations, from the first on, can be one block.
+    fn most(&self) -> usize {
+        let (mut sources, mut operands, mut most) = (HashSet::new(), 0, 1);
+        for place in 1..=MOST.min(self.sources.len() - 1) {
+            let new = self.sources[place - 1].iter();
+            let new = new.filter(|source| sources.insert(**source));
+            operands += new.map(|source| self.weights[source]).sum::<usize>();
+            if operands + self.handed_over(place).count() <= ARGUMENTS {
+                most = place;
+            }
         }
-        let shapes = results_of(*operation).into_iter();
-        let shapes = shapes.filter_map(TensorType::of_value);
-        let elements = shapes.map(|ty| ty.shape.into_iter().flatten().product::<u64>());
-        elements.fold(0, u64::saturating_add)
-    });
-    let sizes: Vec<u64> = sizes.collect();
-    let handed_over = |place: usize| {
-        let before = (0..place).filter(|number| last_use[*number] >= place);
-        before
-            .map(|number| sizes[number])
-            .fold(0, u64::saturating_add)
-    };
-    (LEAST..=MOST)
-        .rev()
-        .min_by_key(|place| handed_over(*place))
-        .unwrap_or(MOST)
+        most
+    }
+
+    /// The operations before a place whose results are read behind it.
+    fn handed_over(&self, place: usize) -> impl Iterator<Item = usize> {
+        (0..place).filter(move |number| self.sizes[*number] > 0 && self.last_use[*number] >= place)
+    }
+
+    /// The number of operations before the cut that hands the fewest numbers over, of several the last.
+    fn place(&self) -> usize {
+        let most = self.most();
+        let numbers = |place: usize| {
+            let sizes = self.handed_over(place).map(|number| self.sizes[number]);
+            sizes.fold(0, u64::saturating_add)
+        };
+        let places = (most.div_ceil(2)..=most).rev();
+        places.min_by_key(|place| numbers(*place)).unwrap_or(most)
+    }
+}
+
+/// The arguments that a value from outside is: a row has an address, a list of rows and where they begin; a
+/// parameter has an address. None where it is made again, or belongs to the operation's own region.
+fn weight_of<'c>(
+    value: Val<'c>,
+    operation: OperationRef<'c, 'c>,
+    made_again: &HashSet<usize>,
+) -> Option<usize> {
+    if is_local(value, &HashSet::from([op_key(operation)])) {
+        return None;
+    }
+    match defining_op(value) {
+        Some(producer) if made_again.contains(&op_key(producer)) => None,
+        Some(producer) => match role(producer) {
+            Role::Constant => None,
+            Role::Parameter => Some(1),
+            Role::Control | Role::Tensor => Some(ROW),
+        },
+        None => Some(ROW),
+    }
 }

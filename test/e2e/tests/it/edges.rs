@@ -1,6 +1,7 @@
 //! Programs at the edges: of host values alone, over axes of one element, of constants alone, and
 //! ones that compute nothing for ever.
 
+use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::tools::run;
 use cohort_e2e::{BatchRun, Model, Rng};
 
@@ -196,6 +197,46 @@ fn loops_whose_results_nothing_uses_end_at_the_step_limit() {
     }
 }
 
+/// A GPU gives a kernel 4 KiB of arguments, and a kernel has at most 256 results.
+#[test]
+fn kernels_of_many_operands_and_results() {
+    let all = |one: &dyn Fn(usize) -> String| (0..300).map(one).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "fn main({}, y: f32[2]) -> (f32[300, 2], [f32[2]]) {{ (tanh(stack([{}])), [{}]) }}\n\
+         fn loss(y: f32[2]) -> f32 {{ sum(stack([{}])) }}\n",
+        all(&|i| format!("x{i}: f32[2]")),
+        all(&|i| format!("x{i}")),
+        all(&|i| format!("tanh(y * {i}.5)")),
+        all(&|i| format!("tanh(y * 0.{i}) * sigmoid(y + {i}.5)")),
+    );
+    let instance = |first: usize| {
+        let inputs = all(&|i| format!("\"x{i}\": [{}, 0.{i}]", first + i));
+        format!("{{{inputs}, \"y\": [0.25, -0.5]}}")
+    };
+    check(&text, &[], &[&instance(0), &instance(5)]);
+    let model = Model::from_text(&text, &[], &mut Rng::new(90));
+    let input = "{\"y\": [0.25, -0.5]}\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let gradients = |way: &[&str]| {
+        let file = folder.path().join("gradients.jsonl");
+        let run = BatchRun::new(&model.source).args(&["--entry", "loss"]);
+        let run = run.arg("--input-gradients").arg(&file).args(way);
+        let loss = run.run(input).expect_code(0).lines();
+        let gradients = std::fs::read_to_string(&file).expect("gradients");
+        let gradients = gradients.replace("\"gradient\"", "\"output\"");
+        [loss, cohort_e2e::records::lines(&gradients)].concat()
+    };
+    let expected = gradients(&["--oracle"]);
+    for way in [
+        &[][..],
+        &["--granularity", "function"],
+        &["--device", "gpu-sim"],
+    ] {
+        compare_records(&expected, &gradients(way), Closeness::EachNumber(1e-4))
+            .unwrap_or_else(|message| panic!("{message}, {way:?}"));
+    }
+}
+
 /// Numbers along an axis that is too long to be written out are counted where they are read.
 #[test]
 fn long_axes_are_counted_in_place() {
@@ -214,7 +255,7 @@ fn long_axes_are_counted_in_place() {
 #[test]
 fn axes_longer_than_memory_are_an_instances_error() {
     let text = "fn main(k: i32) -> i32 {
-          if k > 0 { argmax(sort(iota([2000000000], 0) * k)) } else { sum(iota([2000000], 0) % 7) + k }
+          if k > 0 { argmax(iota([2000000000], 0) * k + argmax(iota([2000000000], 0) + k)) } else { sum(iota([2000000], 0) % 7) + k }
         }";
     let model = Model::from_text(text, &[], &mut Rng::new(89));
     let outcome = BatchRun::new(&model.source).run("{\"k\": 0}\n{\"k\": 1}\n{\"k\": 0}\n");

@@ -177,7 +177,7 @@ fn rows_for_which_there_is_no_memory_are_an_instances_error() {
 fn scratch_for_which_there_is_no_memory_is_an_instances_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = "fn main(k: i32) -> f32 {
-          let x = f32(iota([1500000], 0) % 7) + f32(k);
+          let x = f32(iota([500000], 0) % 7) + f32(k);
           if k > 0 { sum(cumsum(x, axis = 0)) } else { sum(x) }
         }\n";
     let path = program(&folder, text);
