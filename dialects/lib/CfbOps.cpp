@@ -234,6 +234,20 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+LogicalResult WidenOp::verify() {
+  auto from = cast<RankedTensorType>(getValue().getType());
+  auto to = cast<RankedTensorType>(getResult().getType());
+  bool fits = from.getElementType() == to.getElementType() && from.getRank() == to.getRank();
+  for (int64_t dim = 0; fits && dim < to.getRank(); ++dim)
+    fits = to.isDynamicDim(dim) || from.getDimSize(dim) == to.getDimSize(dim);
+  if (!fits)
+    return emitOpError() << "cfb_widen_c1: expected the elements of " << from << ", but got " << to;
+  if (getLengths().size() != size_t(to.getNumDynamicDims()))
+    return emitOpError() << "cfb_widen_c2: expected " << to.getNumDynamicDims()
+                         << " lengths, but got " << getLengths().size();
+  return success();
+}
+
 Speculation::Speculatability ForceOp::getSpeculatability() { return Speculation::NotSpeculatable; }
 
 LogicalResult ForceOp::verify() {

@@ -4,7 +4,7 @@
 //! function, so that value tells the length wherever the name occurs.
 
 use cohort_dialects::builder::{Builder, Val};
-use cohort_frontend::program::{Dim, Literal, Type};
+use cohort_frontend::program::{Dim, Type};
 use melior::ir::ValueLike;
 use rustc_hash::FxHashMap;
 use std::{
@@ -17,9 +17,6 @@ use crate::{cfb, numbers};
 
 /// The name that says nothing; see [`Dim::Instance`].
 pub const ANY_LENGTH: &str = "_";
-
-/// A length of 0 by constants, see [`Dim::Instance`].
-const NOTHING: &str = "0";
 
 #[derive(Clone, Default)]
 pub struct Dims<'c> {
@@ -90,7 +87,6 @@ impl<'c> Dims<'c> {
     pub fn size(&self, at: Builder<'c>, dim: &Dim) -> Val<'c> {
         match dim {
             Dim::Known(length) => at.index(*length as i64),
-            Dim::Instance(name) if name == NOTHING => nothing(at),
             Dim::Instance(name) => self.named(at, name).unwrap_or_else(|| {
                 self.missed.set(true);
                 at.index(0)
@@ -109,6 +105,9 @@ impl<'c> Dims<'c> {
 
     /// A dim that is written as arithmetic of others, `2*n*k/3 + m - 1`.
     fn sum(&self, at: Builder<'c>, text: &str) -> Option<Val<'c>> {
+        if let Ok(number) = text.parse::<i64>() {
+            return Some(self::length(at, at.index(number)));
+        }
         let mut total: Option<Val<'c>> = None;
         let mut operation = "arith.addi";
         for (place, word) in text.split(' ').enumerate() {
@@ -129,7 +128,16 @@ impl<'c> Dims<'c> {
                 }
             }
         }
-        total
+        // A difference of equal lengths folds to a number, which no length may be.
+        let is_name = |factor: &str| factor.parse::<i64>().is_err();
+        let is_named = |word: &&str| {
+            let word = word.trim_start_matches(['-', '+']);
+            !word.is_empty() && word.split(['*', '/']).any(is_name)
+        };
+        match text.contains('-') && text.split(' ').filter(is_named).count() > 1 {
+            true => total.map(|total| self::length(at, total)),
+            false => total,
+        }
     }
 
     /// `2*n*k/3`, a part of `whole`. Divisions come last; what they leave over is
@@ -169,12 +177,9 @@ impl<'c> Dims<'c> {
     }
 }
 
-/// A 0 that folds into no type: tensors without elements are those whose lengths turned out so.
-fn nothing<'c>(at: Builder<'c>) -> Val<'c> {
-    let integer = at.ty("i32");
-    let zero = numbers::constant(at, integer, Literal::I32(0));
-    let zero = cfb::value(at, "within", &[zero, at.index(1)], integer);
-    at.value("arith.index_cast", &[zero], at.ty("index"))
+/// A number as a length like any other: nothing is folded to a known shape by it.
+pub fn length<'c>(at: Builder<'c>, number: Val<'c>) -> Val<'c> {
+    cfb::value(at, "length", &[number], at.ty("index"))
 }
 
 fn combine<'c>(at: Builder<'c>, name: &str, left: Val<'c>, right: Val<'c>) -> Val<'c> {

@@ -9,7 +9,7 @@ use melior::ir::{Region, Type as MlirType, TypeLike, ValueLike, attribute::Integ
 use crate::dims::ANY_LENGTH;
 use crate::expr::Lowering;
 use crate::types::{elem_of, known, shape_of};
-use crate::views::last_unknown;
+use crate::views::{last_unknown, widened};
 use crate::{cfb, numbers};
 
 /// So many rows of an array become nodes of their own where their number is known.
@@ -101,7 +101,7 @@ impl<'c> Lowering<'_, 'c> {
             _ => {
                 shape[0] = Dim::Instance(ANY_LENGTH.to_owned());
                 let ty = self.types().tensor(elem_of(&table.ty), &shape);
-                at.value("tensor.cast", &[value], ty)
+                widened(at, value, ty)
             }
         }
     }

@@ -2,16 +2,21 @@
 //!
 //! The rows of a tensor with instance dims lie one behind another, all dims up to the last instance dim
 //! being a count of them. So a shape may become another with the same rows for nothing (`cfb.view`);
-//! where a known length becomes part of the count, or leaves it, rows of another size are needed
-//! and the value is copied (`tensor.cast`).
+//! where a known length becomes part of the count (`cfb.widen`), or leaves it (`tensor.cast`), rows of
+//! another size are needed and the value is copied.
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use cohort_dialects::types::{array_element, flatten};
 use cohort_frontend::program::{Dim, Elem, Type};
-use melior::ir::{Attribute, TypeLike, ValueLike};
+use melior::ir::{
+    Attribute, Type as MlirType, TypeLike, ValueLike,
+    r#type::{DimSize, RankedTensorType, ShapedTypeLike},
+};
 
 use crate::cfb;
+use crate::dims;
 use crate::expr::Lowering;
+use crate::numbers;
 use crate::types::known;
 
 impl<'c> Lowering<'_, 'c> {
@@ -106,9 +111,14 @@ impl<'c> Lowering<'_, 'c> {
         to: &[Dim],
     ) -> Val<'c> {
         let alike = |(from, to): (&Dim, &Dim)| known(from) == known(to);
-        match from.iter().zip(to).all(alike) {
-            true => value,
-            false => at.value("tensor.cast", &[value], self.types().tensor(elem, to)),
+        let widens = |(from, to): (&Dim, &Dim)| known(to).is_none() || known(from) == known(to);
+        let ty = self.types().tensor(elem, to);
+        if from.iter().zip(to).all(alike) {
+            value
+        } else if from.iter().zip(to).all(widens) {
+            widened(at, value, ty)
+        } else {
+            at.value("tensor.cast", &[value], ty)
         }
     }
 
@@ -125,7 +135,7 @@ impl<'c> Lowering<'_, 'c> {
         let (Some(element), Type::Array(wanted)) = (array_element(value.r#type()), to) else {
             let differs = value.r#type() != ty && ty.is_ranked_tensor();
             return match differs {
-                true => at.value("tensor.cast", &[value], ty),
+                true => widened(at, value, ty),
                 false => value,
             };
         };
@@ -138,6 +148,26 @@ impl<'c> Lowering<'_, 'c> {
         cfb::yield_(inside, &parts);
         cfb::map(at, &[value], ty, region)
     }
+}
+
+/// A value as one of a type that knows less of its shape. Its lengths stay such, so that all that is
+/// made of it has a length where the type says so.
+pub fn widened<'c>(at: Builder<'c>, value: Val<'c>, to: MlirType<'c>) -> Val<'c> {
+    let (Ok(from), Ok(wide)) = (
+        RankedTensorType::try_from(value.r#type()),
+        RankedTensorType::try_from(to),
+    ) else {
+        return value;
+    };
+    let is_open = |axis: &usize| matches!(wide.dim_size(*axis), Ok(DimSize::Dynamic));
+    let lengths = (0..wide.rank())
+        .filter(is_open)
+        .map(|axis| match from.dim_size(axis) {
+            Ok(DimSize::Static(size)) => dims::length(at, at.index(size as i64)),
+            _ => numbers::length(at, value, axis),
+        });
+    let operands: Vec<_> = std::iter::once(value).chain(lengths).collect();
+    cfb::value(at, "widen", &operands, to)
 }
 
 /// The types of the SSA values that make up a value.

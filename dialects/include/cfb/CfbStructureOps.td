@@ -211,6 +211,44 @@ def Cfb_ViewOp : Cfb_Op<"view", [Cfb_MayFail]> {
   let hasVerifier = 1;
 }
 
+def Cfb_LengthOp : Cfb_Op<"length", [Pure, SameOperandsAndResultType]> {
+  let summary = "a length that stays one, whatever is known of it";
+  let description = [{
+    The number itself, of which nothing is known: no operation that takes it folds to one of a known
+    shape. Tensors of which a program says only that they have a length are made with such ones.
+
+    ```mlir
+    %n = cfb.length %three
+    ```
+  }];
+  let arguments = (ins Index:$value);
+  let results = (outs Index:$length);
+  let assemblyFormat = "$value attr-dict";
+}
+
+def Cfb_WidenOp : Cfb_Op<"widen", [Pure]> {
+  let summary = "a tensor of known shape as one that has lengths";
+  let description = [{
+    The same elements under a type that knows less of their shape. Unlike a `tensor.cast` it stays
+    what it is: what is made of the result has its lengths, and nothing takes the operand in its
+    place.
+
+    - `cfb_widen_c1`: the result has the operand's elements and its dims, but for dynamic ones in the
+      place of known ones.
+    - `cfb_widen_c2`: there is a length for each dynamic dim of the result.
+
+    ```mlir
+    %y = cfb.widen %x(%n) : tensor<3x13xf32> -> tensor<?x13xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$value, Variadic<Index>:$lengths);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $value `(` $lengths `)` attr-dict `:` qualified(type($value)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
 def Cfb_ForceOp : Cfb_Op<"force", [Cfb_MayFail]> {
   let summary = "reads a tensor where it decides control flow";
   let description = [{

@@ -33,7 +33,8 @@ fn an_array_of_known_shapes_as_one_of_any() {
         &test.lower(expr(construct, Type::Adt(boxed_type))),
         &[
             "cfb.map %arg0",
-            "tensor.cast %arg1 : tensor<3xf32> to tensor<?xf32>",
+            "cfb.length %c3",
+            "cfb.widen %arg1(%2) : tensor<3xf32> -> tensor<?xf32>",
             "cfb.construct \"Box\"",
         ],
     );

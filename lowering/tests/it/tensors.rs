@@ -375,8 +375,8 @@ fn a_known_row_of_a_computed_tensor_is_a_slice() {
     expect(
         &row(4),
         &[
-            "tensor.cast %arg0 : tensor<4x3xf32> to tensor<?x3xf32>",
-            "cfb.lookup %cast[%c4_i32]",
+            "cfb.widen %arg0(%0) : tensor<4x3xf32> -> tensor<?x3xf32>",
+            "cfb.lookup %1[%c4_i32]",
         ],
     );
 }

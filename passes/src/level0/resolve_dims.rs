@@ -117,7 +117,7 @@ fn origin<'c>(mut value: Val<'c>, mut axis: usize) -> Origin<'c> {
         });
         let next = match name_of(producer).as_str() {
             "tensor.empty" => return Origin::Length(operands[before]),
-            "tensor.extract_slice" | "tensor.expand_shape" => {
+            "tensor.extract_slice" | "tensor.expand_shape" | "cfb.widen" => {
                 return Origin::Length(operands[1 + before]);
             }
             "tensor.cast" => Some((operands[0], axis)),

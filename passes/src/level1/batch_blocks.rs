@@ -63,9 +63,8 @@ use melior::{
 use crate::level1::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{
-    GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of,
-    integer_attribute, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
-    set_type, top_level,
+    GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_within,
+    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_type, top_level,
 };
 use crate::support::symbols::Symbols;
 pub use products::named;
@@ -245,8 +244,7 @@ fn record_block<'c>(
         }
         if !dims.by_row {
             let arguments = dims.of_arguments(&shared);
-            let known = dims.known(&operands);
-            shapes::encode(context, kernel, entry, &dims.lengths, &arguments, &known)?;
+            shapes::encode(context, kernel, entry, &dims.lengths, &arguments)?;
         }
     }
     let name = kernels.unify(context, kernel, &base);
@@ -328,18 +326,6 @@ impl<'c> Dims<'c> {
             attributes.push(("operands", ArrayAttribute::new(context, &kinds).into()));
         }
         attributes
-    }
-
-    /// Of the dims that have one length in all calls, a name by the length.
-    fn known(&self, operands: &[cohort_dialects::builder::Val<'c>]) -> HashMap<u64, String> {
-        let size = |operand| {
-            let constant = defining_op(operand).filter(|op| name_of(*op) == "arith.constant")?;
-            integer_attribute(constant, "value")
-        };
-        let named = operands.iter().zip(&self.lengths);
-        named
-            .filter_map(|(operand, name)| Some((size(*operand)?.try_into().ok()?, name.clone())))
-            .collect()
     }
 
     /// The leading dims of each argument of the kernel after the number of rows.

@@ -237,6 +237,10 @@ impl Extents {
             "tensor.empty" => self.join_lengths(results[0], &operands),
             "cfb.view" => self.join_lengths(results[0], &operands[1..]),
             "tensor.cast" => self.join_shapes(results[0], operands[0]),
+            "cfb.widen" => {
+                self.join_lengths(results[0], &operands[1..]);
+                self.join_shapes(results[0], operands[0]);
+            }
             "tensor.concat" => {
                 let along = integer_attribute(operation, "dim").unwrap_or(0) as usize;
                 for operand in operands {

@@ -71,7 +71,7 @@ pub fn role(operation: OperationRef<'_, '_>) -> Role {
                 (false, false) => Role::Control,
             }
         }
-        "cfb" if name == "cfb.reduce_rows" => Role::Tensor,
+        "cfb" if matches!(name.as_str(), "cfb.reduce_rows" | "cfb.widen") => Role::Tensor,
         // Lengths are known before anything is computed.
         "tensor" if name == "tensor.dim" => Role::Control,
         "tensor" | "linalg" => {

@@ -145,6 +145,20 @@ impl Writer<'_> {
         }
         text += "\ntype Box = Nothing | Box(f32[A], i32) | Pair((f32[B], bool), Box)\n";
         text += "type Tree = Leaf(i32) | Node(Tree, Tree) | Many(f32[A], [Tree])\n\n";
+        for (name, definition) in [
+            (
+                tensors::ANY_LENGTH,
+                "(x: f32[a]) -> f32[a] { tanh(x + zeros([a])) + 0.125 * f32(iota([a], 0) % 3) }",
+            ),
+            (
+                tensors::ANY_ROWS,
+                "(x: f32[a, b]) -> f32[b] { sum(softmax(x, axis = 0) * x, axis = 0) }",
+            ),
+        ] {
+            if functions.contains(name) || main.contains(name) {
+                text += &format!("fn {name}{definition}\n\n");
+            }
+        }
         text + &functions + &main
     }
 

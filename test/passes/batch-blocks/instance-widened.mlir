@@ -3,26 +3,27 @@
 // RUN: %batch-opt %s --batch-blocks | %FileCheck %s
 
 // CHECK: cfb.kernel @f_0
-// CHECK: tensor.cast %{{.*}} : tensor<?x3x4xf32> to tensor<?x?x4xf32, #ragged.shape<@dim.batch, @dim.0(@dim.batch), _>>
+// CHECK: cfb.widen %{{.*}}(%{{.*}}, %{{.*}}) : tensor<?x3x4xf32> -> tensor<?x?x4xf32, #ragged.shape<@dim.batch, @dim.0(@dim.batch), _>>
 func.func @main(%n: index, %x: tensor<3x4xf32>) -> tensor<?x4xf32> {
   %r = cfb.block "f"(%n, %x) : (index, tensor<3x4xf32>) -> tensor<?x4xf32>
       attributes {leading = [[]], lengths = [@dim.0], rows = [@dim.0], unit = "calls"} {
   ^bb0(%l: index, %y: tensor<3x4xf32>):
-    %c = tensor.cast %y : tensor<3x4xf32> to tensor<?x4xf32>
+    %c = cfb.widen %y(%l) : tensor<3x4xf32> -> tensor<?x4xf32>
     cfb.yield %c : tensor<?x4xf32>
   }
   return %r : tensor<?x4xf32>
 }
 
-// What has any length in between only has that of a dim whose length is the known one in all calls.
+// What has any length in between only has the one that it is widened to.
 // CHECK: cfb.kernel @g_0
-// CHECK: tensor.cast %{{.*}} : tensor<?x3x?x4xf32, #ragged.shape<@dim.batch, _, @dim.0(@dim.batch), _>> to tensor<?x?x?x4xf32, #ragged.shape<@dim.batch, @dim.1(@dim.batch), @dim.0(@dim.batch), _>>
+// CHECK: cfb.widen %{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}) : tensor<?x3x?x4xf32, #ragged.shape<@dim.batch, _, @dim.0(@dim.batch), _>> -> tensor<?x?x?x4xf32, #ragged.shape<@dim.batch, @dim.1(@dim.batch), @dim.0(@dim.batch), _>>
 func.func @between(%n: index, %x: tensor<3x?x4xf32>) -> tensor<3x?x4xf32> {
-  %three = arith.constant 3 : index
+  %number = arith.constant 3 : index
+  %three = cfb.length %number
   %r = cfb.block "g"(%n, %three, %x) : (index, index, tensor<3x?x4xf32>) -> tensor<3x?x4xf32>
       attributes {leading = [[3, @dim.0]], lengths = [@dim.0, @dim.1], rows = [3, @dim.0], unit = "calls"} {
   ^bb0(%l: index, %k: index, %y: tensor<3x?x4xf32>):
-    %any = tensor.cast %y : tensor<3x?x4xf32> to tensor<?x?x4xf32>
+    %any = cfb.widen %y(%k, %l) : tensor<3x?x4xf32> -> tensor<?x?x4xf32>
     %s = arith.mulf %any, %any : tensor<?x?x4xf32>
     %c = tensor.cast %s : tensor<?x?x4xf32> to tensor<3x?x4xf32>
     cfb.yield %c : tensor<3x?x4xf32>

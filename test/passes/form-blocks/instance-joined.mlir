@@ -2,13 +2,16 @@
 // instance together.
 // RUN: %batch-opt %s --form-blocks | %FileCheck %s
 
+// CHECK: %[[SIX:.*]] = cfb.length
 // CHECK: %[[JOINED:[0-9]+]] = cfb.block "main"(%arg0)
 // CHECK: tensor.collapse_shape
-// CHECK: cfb.block "main"(%c6, %[[JOINED]])
+// CHECK: cfb.block "main"(%[[SIX]], %[[JOINED]])
 // CHECK-SAME: unit = "calls"
-// CHECK: tensor.cast
+// CHECK: cfb.widen
 func.func @main(%x: tensor<2x3xf32>) -> tensor<?xf32> attributes {cfb.argument_dims = [["", ""]]} {
   %line = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>
-  %rows = tensor.cast %line : tensor<6xf32> to tensor<?xf32>
+  %number = arith.constant 6 : index
+  %six = cfb.length %number
+  %rows = cfb.widen %line(%six) : tensor<6xf32> -> tensor<?xf32>
   return %rows : tensor<?xf32>
 }

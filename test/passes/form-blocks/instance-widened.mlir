@@ -1,11 +1,13 @@
-// A tensor of known shape that is used as one of any: the length of the block's result is that number.
+// A tensor of known shape that is used as one of any: its length is one of the block like any other.
 // RUN: %batch-opt %s --form-blocks | %FileCheck %s
 
-// CHECK: %[[THREE:.*]] = arith.constant 3 : index
-// CHECK: cfb.block "main"(%[[THREE]], %{{.*}}) : (index, tensor<3x8xf32>) -> tensor<?x8xf32>
+// CHECK: %[[N:.*]] = cfb.length
+// CHECK: cfb.block "main"(%[[N]], %{{.*}}) : (index, tensor<3x8xf32>) -> tensor<?x8xf32>
 // CHECK-SAME: attributes {leading = {{\[\[}}]], lengths = [@dim.0], rows = [@dim.0], unit = "calls"}
-// CHECK: tensor.cast
+// CHECK: cfb.widen
 func.func @main(%x: tensor<3x8xf32>) -> tensor<?x8xf32> {
-  %c = tensor.cast %x : tensor<3x8xf32> to tensor<?x8xf32>
+  %three = arith.constant 3 : index
+  %n = cfb.length %three
+  %c = cfb.widen %x(%n) : tensor<3x8xf32> -> tensor<?x8xf32>
   return %c : tensor<?x8xf32>
 }

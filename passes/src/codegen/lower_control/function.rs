@@ -291,6 +291,11 @@ impl<'c> Lowering<'c, '_> {
             "cfb.row" => self.row(b, source),
             "cfb.within" => self.within(b, source),
             "cfb.quotient" => self.quotient(b, source),
+            "cfb.length" => {
+                let values = self.values(&operands_of(source));
+                self.bind_results(source, &values);
+                Ok(())
+            }
             "cfb.view" => self.view(b, source),
             "arith.select" => self.select(b, source),
             "cfb.array_create" => self.array_create(b, source),

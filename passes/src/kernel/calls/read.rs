@@ -245,7 +245,7 @@ impl<'c> Reader<'c> {
             "tensor.extract_slice" => self.slice(op)?,
             "tensor.concat" => self.concat(op)?,
             "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(op)?,
-            "tensor.cast" => self.cast(op)?,
+            "tensor.cast" | "cfb.widen" => self.cast(op)?,
             "tensor.from_elements" | "tensor.extract" | "tensor.splat" => {
                 let source = self.node(operands[0], op)?;
                 let single = operands.len() == 1 && self.graph.nodes[source].shape.is_empty();

@@ -239,7 +239,7 @@ impl Reader {
             "tensor.splat" => Code::Splat(shape()?),
             "tensor.from_elements" => Code::FromElements(known_shape(result.ok_or_else(unknown)?)?),
             "tensor.dim" => Code::Dim,
-            "tensor.cast" => Code::Cast,
+            "tensor.cast" | "cfb.widen" => Code::Cast,
             "tensor.extract" => Code::Extract,
             "tensor.collapse_shape" => Code::Collapse(groups(op).ok_or_else(unknown)?),
             "tensor.expand_shape" => Code::Expand(numbers(op, "static_output_shape")),

@@ -1,10 +1,10 @@
 //! The instance dims of a block: their lengths as operands, their names as attributes.
 
-use cohort_dialects::builder::{Builder, Val, name_of, operands_of, result_of, results_of};
+use cohort_dialects::builder::{Builder, Val, results_of};
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef, TypeLike, ValueLike,
+        Attribute, TypeLike, ValueLike,
         attribute::{ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, StringAttribute},
         r#type::IntegerType,
     },
@@ -13,7 +13,6 @@ use melior::{
 use super::parts::Part;
 use crate::pass::{Failed, error};
 use crate::support::extents::{Extents, Kind, Length};
-use crate::support::ir::TensorType;
 
 /// What a block's dims are called. No name of a program has a point in it.
 pub const DIM: &str = "dim.";
@@ -78,11 +77,7 @@ impl<'c> Dims<'c> {
                 let axis = at.index(axis as i64);
                 Some(at.value("tensor.dim", &[value, axis], at.ty("index")))
             };
-            let widened = || {
-                let mut casts = part.operations.iter();
-                casts.find_map(|op| length_of_cast(at, *op, wanted, extents))
-            };
-            let Some(length) = length.or_else(read).or_else(widened) else {
+            let Some(length) = length.or_else(read) else {
                 let message = "not supported yet: a length that no operand has";
                 return Err(error(part.operations[0], message));
             };
@@ -153,22 +148,6 @@ impl<'c> Dims<'c> {
             ("leading", list(self.leading.iter().map(leading).collect())),
         ]
     }
-}
-
-/// The length of a dim, where it is that of a tensor of known shape that is used as any.
-fn length_of_cast<'c>(
-    at: Builder<'c>,
-    operation: OperationRef<'c, 'c>,
-    wanted: Length,
-    extents: &mut Extents,
-) -> Option<Val<'c>> {
-    if name_of(operation) != "tensor.cast" {
-        return None;
-    }
-    let shape = extents.shape(result_of(operation, 0));
-    let axis = shape.iter().position(|length| *length == wanted)?;
-    let from = TensorType::of_value(operands_of(operation)[0])?;
-    from.shape[axis].map(|size| at.index(size as i64))
 }
 
 fn is_length(value: Val<'_>) -> bool {

@@ -60,13 +60,9 @@ impl<'c> Batcher<'c> {
     pub fn batch(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
         self.builder.location = operation.location();
         let operands = self.operands(operation)?;
-        let is_widened = name_of(operation) == "tensor.cast"
-            && tensor_type(result_of(operation, 0), operation)?
-                .shape
-                .contains(&None);
-        if is_widened {
+        if name_of(operation) == "cfb.widen" {
             // What is the same for all instances gets a length like any other.
-            let result = self.cast(operation)?;
+            let result = self.widen(operation)?;
             self.define_rows(result_of(operation, 0), result);
             return Ok(());
         }
@@ -242,8 +238,17 @@ impl<'c> Batcher<'c> {
         }
     }
 
-    /// A tensor whose shape is known as one whose lengths are operands of the kernel, or the other way
-    /// round, where the lengths were found to be that.
+    /// A tensor whose shape is known as one whose lengths are operands of the kernel.
+    fn widen(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
+        let rows = self.rows_of(operands_of(operation)[0], operation)?;
+        let result = result_of(operation, 0);
+        let operands = [vec![rows], self.sizes(result, operation)?].concat();
+        let ty = tensor_type(result, operation)?.batched();
+        Ok(self.builder.value("cfb.widen", &operands, ty.to_type()))
+    }
+
+    /// A tensor whose lengths are operands of the kernel as one whose shape is known, where the lengths
+    /// were found to be that.
     fn cast(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let rows = self.rows_of(operands_of(operation)[0], operation)?;
         let ty = tensor_type(result_of(operation, 0), operation)?.batched();

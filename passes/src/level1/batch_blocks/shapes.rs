@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+    Builder, Val, arguments_of, operands_of, operations_of, results_of,
 };
 use melior::{
     Context,
@@ -36,15 +36,13 @@ pub fn listed(list: Attribute<'_>) -> Vec<String> {
 }
 
 /// Gives the values of a kernel's body their shapes. `lengths` are the dims of the first arguments
-/// after the number of rows; `arguments` has the leading dims of each argument after that number, and
-/// `known` has names of dims that have one length in all calls.
+/// after the number of rows; `arguments` has the leading dims of each argument after that number.
 pub fn encode<'c>(
     context: &'c Context,
     kernel: OperationRef<'c, 'c>,
     body: BlockRef<'c, 'c>,
     lengths: &[String],
     arguments: &[Vec<String>],
-    known: &HashMap<u64, String>,
 ) -> Result<(), Failed> {
     let operations = operations_of(body);
     let mut extents = Extents::new(operations.iter().copied());
@@ -70,21 +68,6 @@ pub fn encode<'c>(
         for (length, name) in shape.iter().skip(1).zip(&rows) {
             if let (Length::Dim(number), true) = (length, name.starts_with('@')) {
                 names.entry(*number).or_insert_with(|| name.clone());
-            }
-        }
-    }
-    // A length that neither has: what is used as a tensor of any length in between only.
-    for cast in operations
-        .iter()
-        .filter(|op| name_of(**op) == "tensor.cast")
-    {
-        let from = TensorType::of_value(operands_of(*cast)[0]);
-        let from = from.map_or(vec![], |from| from.shape);
-        let shape = extents.shape(result_of(*cast, 0));
-        for (size, length) in from.iter().zip(shape).skip(1) {
-            let name = size.and_then(|size| known.get(&size));
-            if let (Some(name), Length::Dim(number)) = (name, length) {
-                names.entry(number).or_insert_with(|| name.clone());
             }
         }
     }

@@ -155,7 +155,7 @@ impl<'c> Backward<'c> {
         match name.split_once('.') {
             Some(("arith" | "math", _)) => self.elementwise(operation, &name, result, g),
             Some(("linalg", _)) => self.structured(operation, &name, result, g),
-            Some(("tensor", _)) => self.reshaped(operation, &name, g),
+            Some(("tensor", _) | ("cfb", "widen")) => self.reshaped(operation, &name, g),
             Some(("cfb", "reduce_rows")) => self.reduce_rows(operation, g),
             _ => Err(NoRule(format!("`{name}`"))),
         }
@@ -496,7 +496,13 @@ impl<'c> Backward<'c> {
             }
             "tensor.collapse_shape" => return self.split_again(operation, g),
             "tensor.expand_shape" => return self.join_again(operation, g),
+            // One way and back.
             "tensor.cast" => {
+                let shape = self.shape(of[0])?;
+                let operands = [&[g], &shape.lengths[..]].concat();
+                self.add(of[0], b.value("cfb.widen", &operands, shape.to_type()));
+            }
+            "cfb.widen" => {
                 let ty: Type<'c> = of[0].r#type();
                 self.add(of[0], b.value("tensor.cast", &[g], ty));
             }

@@ -6,6 +6,10 @@ use super::{Scope, Writer};
 /// The dims of the program.
 const COLUMNS: [&str; 2] = ["A", "B"];
 
+/// Functions of tensors of any lengths, which may be called with those of known ones.
+pub(super) const ANY_LENGTH: &str = "any_length";
+pub(super) const ANY_ROWS: &str = "any_rows";
+
 impl Writer<'_> {
     /// `f32[…]` without computation, if there is such a thing.
     pub(super) fn plain_floats(&mut self, shape: &[&'static str], scope: &Scope) -> String {
@@ -114,7 +118,7 @@ impl Writer<'_> {
             };
         }
         let x = self.expr(&ty, scope, depth - 1);
-        match self.rng.below(12) {
+        match self.rng.below(14) {
             0 | 1 => {
                 let y = self.expr(&Ty::f32(&[other]), scope, depth - 1);
                 format!("({y} @ {} + {x})", self.param(&[other, dim]))
@@ -175,6 +179,7 @@ impl Writer<'_> {
                     false => format!("{table}[abs({index} % 5)]"),
                 }
             }
+            11 | 12 => self.widened(dim, &x, scope, depth),
             _ => {
                 let (g, b) = (self.param(&[dim]), self.param(&[dim]));
                 // Elements must not be nearly equal, or f32 is far from f64.
@@ -185,6 +190,24 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    /// `f32[d]` of known length, which for a while has any.
+    fn widened(&mut self, dim: &'static str, x: &str, scope: &Scope, depth: usize) -> String {
+        let (wide, known) = (self.name(), self.name());
+        let value = match self.rng.below(6) {
+            0 => return format!("{ANY_LENGTH}({x})"),
+            1 => {
+                let row = *self.rng.pick(&COLUMNS);
+                let rows = self.expr(&Ty::f32(&[row, dim]), scope, depth - 1);
+                return format!("tanh({ANY_ROWS}({rows}))");
+            }
+            2 => format!("softmax({wide})"),
+            3 => format!("tanh({wide}) + 0.5"),
+            4 => format!("{ANY_LENGTH}({wide} - mean({wide}))"),
+            _ => format!("concat({wide}, {wide})[0..{dim}]"),
+        };
+        format!("({{ let {wide}: f32[_] = {x}; let {known}: f32[{dim}] = {value}; {known} }})")
     }
 
     /// `f32[r, c]`

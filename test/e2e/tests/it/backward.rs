@@ -321,6 +321,22 @@ fn gradients_of_reshapes_before_a_length_are_the_oracles() {
     case.compare(&["--device", "gpu-sim"]);
 }
 
+/// Gradients go back through what makes a value of known shape one of any, and one of any known again.
+#[test]
+fn gradients_of_widened_values_are_the_oracles() {
+    let text = "dim D
+        param w: f32[3, D]  param s: f32[3]
+        fn mixed(x: f32[a, D], y: f32[a]) -> f32[D] { (softmax(y) + zeros([a])) @ tanh(x) }
+        fn main(k: f32[3], m: f32[3, D], z: f32[n, D]) -> f32 {
+          let y: f32[_] = k * s;
+          let narrow: f32[3] = tanh(y) * 0.5;
+          let rows: f32[_, D] = m * w;
+          let products = softmax(rows @ transpose(rows)) @ rows;
+          sum(mixed(w, narrow + s)) + sum(mixed(products, sum(products, axis = 1))) + sum(y) + sum(tanh(z @ transpose(rows)))
+        }";
+    assert!(of_program(text, &[("D", 4)], &LENGTHS, 98), "{text}");
+}
+
 /// Of every built-in and operator that has a gradient.
 #[test]
 fn gradients_of_operations_are_the_oracles() {

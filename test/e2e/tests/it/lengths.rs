@@ -364,3 +364,23 @@ fn many_layers_read_one_slice_of_a_matrix() {
         ],
     );
 }
+
+/// A value of known shape and one of any meet where both have the length, and are one of known shape again.
+#[test]
+fn a_widened_value_meets_another() {
+    check(
+        "fn both(x: f32[a], y: f32[a]) -> f32[a] { x * y + 1.0 }
+        fn main(k: f32[3], z: f32[n]) -> (f32[n], f32[3]) {
+          let y: f32[n] = k;
+          let back: f32[3] = tanh(z) + y;
+          (both(tanh(y), z), back * k)
+        }",
+        &[],
+        &[
+            r#"{"k":[1,-2,0.5],"z":[0.25,3,-1]}"#,
+            r#"{"k":[1,-2,0.5],"z":[0.25,3]}"#,
+            r#"{"k":[1,2,3],"z":[]}"#,
+            r#"{"k":[0,2,-3],"z":[4,5,6]}"#,
+        ],
+    );
+}

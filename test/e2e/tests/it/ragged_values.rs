@@ -413,3 +413,46 @@ fn folds_read_several_parts_of_a_concatenation() {
         false,
     );
 }
+
+/// What is made of a value of known shape that is used as one of any has lengths, whatever folds.
+#[test]
+fn a_widened_value_is_computed_with() {
+    check(
+        "dim D
+        param w: f32[4, D]
+        fn again(x: f32[a], k: i32) -> f32[a] { if k > 0 { again(tanh(x) + 0.5, k - 1) } else { x } }
+        fn main(k: f32[3], m: f32[3, 4], z: f32[n], i: i32)
+            -> (f32[_], f32[_], f32[_], i32, f32[_, D], f32[_], f32[_], f32[_]) {
+          let y: f32[_] = k;
+          let d = y - mean(y);
+          let rows: f32[_, 4] = m;
+          let steps = for j in range(3) with (h: f32[_] = y) { tanh(h) * 0.5 + h };
+          (tanh(y) + 1.0, softmax(y) + d / sqrt(mean(d * d) + 0.1), steps, argmax(y),
+           stack(map(range(3), |j| tanh(rows[j] @ w))), tanh(concat(y, z)), again(k, abs(i) % 3), sort(y))
+        }",
+        &[("D", 5)],
+        false,
+    );
+}
+
+/// The lengths of a function's argument are numbers where it is called.
+#[test]
+fn functions_of_any_length_take_known_ones() {
+    check(
+        "dim D
+        param g: f32[D]
+        fn zero(x: f32[a]) -> f32[a] { zeros([a]) + 1.0 }
+        fn places(x: f32[a]) -> f32[a] { f32(iota([a], 0)) * x }
+        fn less(x: f32[a], y: f32[b]) -> (f32, f32[_]) { (sum(zeros([a - b])), tanh(zeros([a - b + 2]) + 1.0)) }
+        fn attend(x: f32[a, D]) -> f32[a, D] { softmax(x @ transpose(x)) @ x * g }
+        fn main(k: f32[3], one: f32[1], x: f32[n, D], m: f32[3, D])
+            -> (f32[3], f32[1], f32[_], f32, f32, f32[_], f32[3, D], f32[n, D]) {
+          let wide: f32[_] = one;
+          let (nothing, two) = less(x[.., 0], x[.., 1]);
+          let (none, _) = less(k, k * 2);
+          (zero(k) + k, places(one), places(wide), nothing, none, two, attend(m) + m, attend(x))
+        }",
+        &[("D", 4)],
+        false,
+    );
+}
