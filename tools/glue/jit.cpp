@@ -13,9 +13,6 @@ using namespace mlir;
 
 namespace {
 
-// LLVM's -O3.
-constexpr unsigned optimisationLevel = 3;
-
 template <typename T> T *orNothing(llvm::Expected<std::unique_ptr<T>> made) {
   if (made)
     return made->release();
@@ -25,8 +22,8 @@ template <typename T> T *orNothing(llvm::Expected<std::unique_ptr<T>> made) {
 
 } // namespace
 
-// Compiles a module of the `llvm` dialect for this machine; null where LLVM cannot.
-extern "C" MlirExecutionEngine cohort_jit_create(MlirModule raw) {
+// Compiles a module of the `llvm` dialect for this machine, as LLVM's -O1 to -O3 do; null where LLVM cannot.
+extern "C" MlirExecutionEngine cohort_jit_create(MlirModule raw, unsigned optimisationLevel) {
   static const bool isInitialised = [] {
     return !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmParser() &&
            !llvm::InitializeNativeTargetAsmPrinter();

@@ -87,7 +87,7 @@ fn to_code(
     let device_code = gpu.take(context, module)?;
     module::run_passes(context, module, Stage::Target, pipeline)?;
     let manifest = module::manifest(module)?;
-    let code = jit::Jit::new(module)?;
+    let code = jit::Jit::new(module, gpu.effort())?;
     code.register(&cohort_runtime::abi_symbols());
     Ok((manifest, code, device_code))
 }

@@ -8,6 +8,25 @@ use melior::{Context, ir::Module, pass::PassManager};
 
 use crate::exit::{Stop, USAGE};
 
+/// What LLVM does for the speed of code.
+#[derive(Clone, Copy, Debug)]
+pub enum Effort {
+    Full,
+    /// For the simulator: kernels that were unrolled for a GPU are long and straight, and take LLVM up to half
+    /// a minute to make faster, which nobody needs. No bit depends on it.
+    Little,
+}
+
+impl Effort {
+    /// The number of LLVM's `-O`.
+    pub fn level(self) -> u32 {
+        match self {
+            Effort::Full => 3,
+            Effort::Little => 1,
+        }
+    }
+}
+
 /// What code for GPUs a program is compiled to.
 #[derive(Clone, Debug, Default)]
 pub struct GpuCode {
@@ -59,6 +78,14 @@ impl GpuCode {
 
     pub fn is_wanted(&self) -> bool {
         self.ptx || self.simulator
+    }
+
+    /// What LLVM does for the speed of the host's code, which is the simulator's as well.
+    pub fn effort(&self) -> Effort {
+        match self.simulator {
+            true => Effort::Little,
+            false => Effort::Full,
+        }
     }
 
     /// Takes the code for GPUs out of a module at level 3; what the simulator runs stays, as

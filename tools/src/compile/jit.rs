@@ -1,5 +1,7 @@
 //! Code in memory, by MLIR's execution engine (`glue/jit.cpp`).
 
+use std::ffi::c_uint;
+
 use cohort_runtime::CompiledCode;
 use melior::{
     StringRef,
@@ -7,6 +9,7 @@ use melior::{
 };
 use mlir_sys::{MlirExecutionEngine, MlirModule};
 
+use super::gpu::Effort;
 use crate::exit::Stop;
 
 /// A module's machine code.
@@ -16,7 +19,7 @@ pub struct Jit {
 
 impl Jit {
     /// Compiles a module of the `llvm` dialect.
-    pub fn new(module: &Module<'_>) -> Result<Jit, Stop> {
+    pub fn new(module: &Module<'_>, effort: Effort) -> Result<Jit, Stop> {
         if !module.as_operation().verify() {
             return Err(Stop::usage(
                 "internal error: the compiled module is not valid",
@@ -24,7 +27,7 @@ impl Jit {
         }
         super::module::refuse_assembly(module)?;
         // SAFETY: the module is valid; the engine keeps nothing of it. A null engine is told apart.
-        let engine = unsafe { cohort_jit_create(module.to_raw()) };
+        let engine = unsafe { cohort_jit_create(module.to_raw(), effort.level()) };
         if engine.ptr.is_null() {
             return Err(Stop::usage(
                 "internal error: LLVM could not compile the module",
@@ -68,5 +71,5 @@ unsafe impl CompiledCode for Jit {
 }
 
 unsafe extern "C" {
-    fn cohort_jit_create(module: MlirModule) -> MlirExecutionEngine;
+    fn cohort_jit_create(module: MlirModule, level: c_uint) -> MlirExecutionEngine;
 }

@@ -11,10 +11,8 @@ use mlir_sys::{
     mlirTranslateModuleToLLVMIR,
 };
 
+use super::gpu::Effort;
 use crate::exit::Stop;
-
-/// The pipeline of [`super::jit`].
-const PIPELINE: &CStr = c"default<O3>";
 
 /// What `--target-cpu` takes beside `native`, and the features of each level beyond those of the
 /// one before: the psABI's levels of x86-64.
@@ -117,7 +115,7 @@ impl Target {
 }
 
 /// The machine code of a module of the `llvm` dialect, as a relocatable object file.
-pub fn emit(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, Stop> {
+pub fn emit(module: &Module<'_>, target: &Target, effort: Effort) -> Result<Vec<u8>, Stop> {
     let operation = module.as_operation();
     if !operation.verify() {
         return Err(internal("the compiled module is not valid"));
@@ -132,7 +130,7 @@ pub fn emit(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, Stop> {
     }
     let module = LlvmModule(raw);
     let machine = Machine::new(target)?;
-    machine.optimise(&module)?;
+    machine.optimise(&module, effort)?;
     machine.emit(&module)
 }
 
@@ -196,7 +194,11 @@ impl Machine {
         Ok(Machine { raw, triple })
     }
 
-    fn optimise(&self, module: &LlvmModule) -> Result<(), Stop> {
+    fn optimise(&self, module: &LlvmModule, effort: Effort) -> Result<(), Stop> {
+        let pipeline = match effort {
+            Effort::Full => c"default<O3>",
+            Effort::Little => c"default<O1>",
+        };
         // SAFETY: module and machine are alive; the layout and the options are disposed of here, and
         // an error's text is the caller's.
         unsafe {
@@ -205,7 +207,7 @@ impl Machine {
             LLVMSetModuleDataLayout(module.0, layout);
             LLVMDisposeTargetData(layout);
             let options = LLVMCreatePassBuilderOptions();
-            let error = LLVMRunPasses(module.0, PIPELINE.as_ptr(), self.raw, options);
+            let error = LLVMRunPasses(module.0, pipeline.as_ptr(), self.raw, options);
             LLVMDisposePassBuilderOptions(options);
             if error.is_null() {
                 return Ok(());

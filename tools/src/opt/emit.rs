@@ -191,7 +191,7 @@ fn compile(
     module::run_passes(&context, &mut module, Stage::Target, pipeline)?;
     let manifest = module::manifest(&module)?;
     module::mark(&context, &module, &manifest)?;
-    let object = object::emit(&module, target)?;
+    let object = object::emit(&module, target, gpu.effort())?;
     // What could not be loaded is found out here and not where there is no compiler.
     let loaded = LoadedObject::load(&object)
         .map_err(|problem| Stop::usage(format!("internal error: the object {problem}")))?;
