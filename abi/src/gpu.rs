@@ -92,11 +92,13 @@ impl Precision {
     /// For messages.
     pub const NAMES: &'static str = "f32, tf32 and bf16";
 
+    /// The precision of that name; `None` where there is none.
     pub fn parse(name: &str) -> Option<Precision> {
         let all = [Precision::F32, Precision::Tf32, Precision::Bf16];
         all.into_iter().find(|precision| precision.name() == name)
     }
 
+    /// As `--precision` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Precision::F32 => "f32",
@@ -113,6 +115,7 @@ impl Precision {
         }
     }
 
+    /// Whether products are exact to `f32`, on any unit.
     pub fn is_f32(&self) -> bool {
         *self == Precision::F32
     }

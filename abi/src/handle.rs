@@ -11,11 +11,16 @@
 pub struct Handle(pub u64);
 
 impl Handle {
+    /// Where the bucket's bits begin.
     pub const BUCKET_SHIFT: u32 = 40;
+    /// Where the result's bits begin.
     pub const RESULT_SHIFT: u32 = 32;
+    /// Buckets that a handle can tell apart.
     pub const MAX_BUCKETS: u64 = 1 << 24;
+    /// Results of a kernel that a handle can tell apart.
     pub const MAX_RESULTS: u64 = 1 << 8;
 
+    /// The handle of a row: its bucket (below [`Self::MAX_BUCKETS`]), result and position.
     pub fn new(bucket: u32, result: u8, position: u32) -> Handle {
         Handle(
             u64::from(bucket) << Self::BUCKET_SHIFT
@@ -29,14 +34,17 @@ impl Handle {
         Handle(self.0 + (u64::from(result) << Self::RESULT_SHIFT))
     }
 
+    /// The bucket.
     pub fn bucket(self) -> u32 {
         (self.0 >> Self::BUCKET_SHIFT) as u32
     }
 
+    /// The number of the result.
     pub fn result(self) -> u8 {
         (self.0 >> Self::RESULT_SHIFT) as u8
     }
 
+    /// The row in the bucket.
     pub fn position(self) -> u32 {
         self.0 as u32
     }

@@ -33,6 +33,8 @@
 //! of it is the handle of its first row plus an index, and work on each row alone, over all
 //! instances, is work on one dense range of rows: nothing is padded.
 
+#![warn(missing_docs)]
+
 pub mod gpu;
 pub mod handle;
 pub mod manifest;
@@ -118,12 +120,19 @@ pub struct Context {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
+    /// Calls nest deeper than `--max-depth`.
     DepthLimit = 1,
+    /// It needs more kernel calls than `--max-nodes`.
     NodeLimit = 2,
+    /// It needs more memory than `--max-memory`, or than the run has left.
     MemoryLimit = 3,
+    /// It takes more steps than `--max-steps`.
     StepLimit = 4,
+    /// An index is not within its axis or array.
     IndexOutOfRange = 5,
+    /// Two arrays that must be equally long are not.
     LengthMismatch = 6,
+    /// An integer of the host is divided by 0.
     DivisionByZero = 7,
     /// A tensor that decides the instance's path is not a number.
     NanDecision = 8,
@@ -150,6 +159,7 @@ impl Failure {
         }
     }
 
+    /// The failure that compiled code passes by this number.
     pub fn from_code(code: u32) -> Option<Failure> {
         use Failure::*;
         [

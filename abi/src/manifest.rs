@@ -6,17 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::gpu::Precision;
 
+/// A compiled program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`crate::VERSION`] of the compiler.
     pub version: u32,
     /// Symbol of the [`crate::EntryFn`].
     pub entry: String,
+    /// What an instance gives, in the order of the entry's slots.
     pub arguments: Vec<Argument>,
+    /// What an instance has as its output.
     pub result: Type,
     /// Names of the entry's instance dims, for [`LeadingDim::Named`].
     #[serde(default)]
     pub dims: Vec<String>,
+    /// The algebraic data types, for [`Type::Adt`].
     pub adts: Vec<Adt>,
     /// Every tensor that the weights file must hold, used or not.
     pub params: Vec<Param>,
@@ -24,6 +28,7 @@ pub struct Manifest {
     pub spaces: Vec<Space>,
     /// Source `s` is bucket `s`: rows that exist before anything is computed.
     pub sources: Vec<Source>,
+    /// What calls are recorded of, and what runs at load.
     pub kernels: Vec<Kernel>,
     /// `file:line:column` of places that compiled code can name in a failure.
     pub locations: Vec<String>,
@@ -73,6 +78,7 @@ impl Manifest {
 /// A tensor made of parameters and constants alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Computed {
+    /// What it is called, and its type.
     pub weight: Param,
     /// It has no operands, and the weight is its one result for one row. Its constants are made of
     /// parameters and of what was computed before.
@@ -84,6 +90,7 @@ pub struct Computed {
 pub struct Debug {
     /// What the program says of it.
     pub text: String,
+    /// Its type.
     #[serde(rename = "type")]
     pub ty: Type,
 }
@@ -97,18 +104,25 @@ pub struct Force {
     pub space: usize,
 }
 
+/// A parameter of the entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Argument {
+    /// Its key in an instance.
     pub name: String,
+    /// What its value must be.
     #[serde(rename = "type")]
     pub ty: Type,
 }
 
+/// The type of an element, or of a host scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Elem {
+    /// IEEE 754, 32 bits.
     F32,
+    /// Two's complement, 32 bits.
     I32,
+    /// 0 or 1.
     Bool,
 }
 
@@ -126,25 +140,33 @@ impl Elem {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Type {
+    /// A number of the host.
     Scalar(Elem),
     /// A row of a space.
     Tensor {
+        /// Index into [`Manifest::spaces`].
         space: usize,
     },
+    /// Its parts, in their order.
     Tuple(Vec<Type>),
+    /// Any number of elements of one type.
     Array(Box<Type>),
     /// Index into [`Manifest::adts`].
     Adt(usize),
+    /// Text, which no kernel reads.
     Str,
     /// A tensor with a leading instance dim, held as an array of handles of its rows; in JSON it
     /// is an array of them, exactly like an array of tensors.
     Stacked {
+        /// Of each row.
         space: usize,
     },
     /// A tensor with instance dims: these leading ones, the last of which is an instance dim, then
     /// those of the space.
     Ragged {
+        /// Of each row.
         space: usize,
+        /// The dims that count the rows, the outermost first.
         dims: Vec<LeadingDim>,
     },
 }
@@ -161,26 +183,35 @@ pub enum LeadingDim {
     Any,
 }
 
+/// An algebraic data type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adt {
+    /// As the program calls it.
     pub name: String,
+    /// At least one; a value is of one of them.
     pub constructors: Vec<Constructor>,
 }
 
 /// The tag is the constructor's index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Constructor {
+    /// As the program and JSON call it.
     pub name: String,
+    /// The types of its fields, in their order.
     pub fields: Vec<Type>,
     /// The names of the fields: one a field, or none at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
+/// A tensor of the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Param {
+    /// As the program calls it.
     pub name: String,
+    /// The type of its elements.
     pub elem: Elem,
+    /// Its dims, the outermost first.
     pub shape: Vec<u64>,
     /// Where a weights file has it, if not under its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -236,9 +267,12 @@ impl Stored {
     }
 }
 
+/// Rows of one type: tensors of the same shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Space {
+    /// The type of a row's elements.
     pub elem: Elem,
+    /// The dims of a row, the outermost first; none for one number.
     pub shape: Vec<u64>,
 }
 
@@ -248,25 +282,48 @@ impl Space {
         self.shape.iter().product()
     }
 
+    /// Bytes of one row in an arena.
     pub fn row_bytes(&self) -> u64 {
         self.row_elements() * self.elem.bytes() as u64
     }
 }
 
+/// Rows that exist before anything is computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The parameter's leading dim counts rows of the space: `emb[w]`.
-    Table { param: usize, space: usize },
+    Table {
+        /// See [`Manifest::weight`].
+        param: usize,
+        /// Of a row.
+        space: usize,
+    },
     /// The whole parameter is one row.
-    Whole { param: usize, space: usize },
+    Whole {
+        /// See [`Manifest::weight`].
+        param: usize,
+        /// Of the row.
+        space: usize,
+    },
     /// One row with every element of the same bits.
-    Splat { bits: u32, space: usize },
+    Splat {
+        /// Of each element; those of a `bool` are 0 or 1.
+        bits: u32,
+        /// Of the row.
+        space: usize,
+    },
     /// One row of the given elements' bits.
-    Dense { bits: Vec<u32>, space: usize },
+    Dense {
+        /// Of each element, row-major.
+        bits: Vec<u32>,
+        /// Of the row.
+        space: usize,
+    },
 }
 
 impl Source {
+    /// The space that its rows are of.
     pub fn space(&self) -> usize {
         match self {
             Source::Table { space, .. }
@@ -277,6 +334,7 @@ impl Source {
     }
 }
 
+/// A function that computes rows of a launch, and what its calls take and give.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
     /// The name in reports: the function of the source it comes from.
@@ -285,11 +343,13 @@ pub struct Kernel {
     pub symbol: String,
     /// Place in the source, `file:line:column`.
     pub location: String,
+    /// What a call takes, in the order of the function's operands.
     pub operands: Vec<Operand>,
     /// The space of each result.
     pub results: Vec<usize>,
     /// What `constants` points to, in order.
     pub constants: Vec<Constant>,
+    /// Bytes that a thread needs for itself while it computes.
     pub scratch_bytes: u64,
     /// A range of rows should be a multiple of this, but for the last.
     pub row_tile: u64,
@@ -316,6 +376,7 @@ pub struct CallShape {
     /// results have as many.
     #[serde(default)]
     pub rows: Option<usize>,
+    /// What the function counts.
     #[serde(default)]
     pub unit: Unit,
     /// Where the unit is the row: whether the rows of all calls may be one range. If not, a range never
@@ -368,6 +429,7 @@ pub struct Division {
 pub struct Extent {
     /// Operands of the kernel, each an [`Operand::Length`]; one may occur twice.
     pub lengths: Vec<usize>,
+    /// The number that the lengths are multiplied by.
     pub times: u64,
 }
 
@@ -416,21 +478,38 @@ impl Kernel {
     }
 }
 
+/// What a call takes: a slot, or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operand {
     /// A handle, resolved to a row of the space.
-    Row { space: usize },
+    Row {
+        /// Of the row.
+        space: usize,
+    },
     /// A list: an array of handles, each resolved to a row of the space.
-    Rows { space: usize },
+    Rows {
+        /// Of each row.
+        space: usize,
+    },
     /// The low 32 bits of the slot, passed as they are.
     Scalar(Elem),
     /// The length of an instance dim, at most 2³¹ − 1; passed like a scalar.
     Length,
     /// The handle of the first of consecutive rows, as many as that extent of the kernel.
-    Ragged { space: usize, extent: usize },
+    Ragged {
+        /// Of each row.
+        space: usize,
+        /// Index into [`CallShape::extents`].
+        extent: usize,
+    },
     /// An array of as many handles as that extent, one for each row. The unit is the row.
-    Stacked { space: usize, extent: usize },
+    Stacked {
+        /// Of each row.
+        space: usize,
+        /// Index into [`CallShape::extents`].
+        extent: usize,
+    },
 }
 
 /// A parameter as a kernel wants it, made once at load.
@@ -438,26 +517,49 @@ pub enum Operand {
 #[serde(rename_all = "lowercase")]
 pub enum Constant {
     /// Row-major as in the file, 64-byte aligned, followed by at least 64 zero bytes.
-    Plain { param: usize },
+    Plain {
+        /// See [`Manifest::weight`].
+        param: usize,
+    },
     /// An `f32[k, n]` parameter in column panels: `[ceil(n / width)][k][width]`, the last panel
     /// padded with zeros; 64-byte aligned. Of a parameter of higher rank, all dims but the last
     /// count as `k`.
-    Panels { param: usize, width: u64 },
+    Panels {
+        /// See [`Manifest::weight`].
+        param: usize,
+        /// Columns of a panel.
+        width: u64,
+    },
     /// Another one from some byte on. It begins where an element does.
-    Part { of: Box<Constant>, from: u64 },
+    Part {
+        /// The other one, which is no part itself.
+        of: Box<Constant>,
+        /// The byte.
+        from: u64,
+    },
     /// Elements' bits known to the compiler, 64-byte aligned, followed by at least 64 zero bytes.
-    Dense { elem: Elem, bits: Vec<u32> },
+    Dense {
+        /// The type of each element.
+        elem: Elem,
+        /// Of each element; those of a `bool` are 0 or 1.
+        bits: Vec<u32>,
+    },
     /// `[k, columns]` elements of an `f32` parameter, rounded as tensor cores want them, which is not
     /// `f32`. Row-major words of 4 bytes, 64-byte aligned, followed by at least 64 zero bytes: in `tf32`
     /// a word is an element, in `bf16` those of two neighbouring `k` of a column, the first in the lower
     /// half, and a zero behind the last of an odd number.
     Rounded {
+        /// `tf32` or `bf16`.
         precision: Precision,
+        /// See [`Manifest::weight`].
         param: usize,
-        /// In elements: where the first is, and from one `k` and one column to the next.
+        /// Where the first element is, in elements from the parameter's first.
         offset: u64,
+        /// How many elements lie between one `k` and the next, and between one column and the next.
         strides: [u64; 2],
+        /// What a product sums over.
         k: u64,
+        /// Columns of the product.
         columns: u64,
     },
 }
@@ -486,7 +588,9 @@ impl Constant {
 /// The functions of the control program that gradients are computed by. They are called like the entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gradients {
+    /// One for each kernel that is recorded.
     pub functions: Vec<GradientFunction>,
+    /// What cotangents are added up and begun by.
     pub helpers: Vec<GradientHelper>,
     /// Whether only those of parameters are computed, and none of inputs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -496,11 +600,15 @@ pub struct Gradients {
 /// The backward of a kernel's calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientFunction {
+    /// Index into [`Manifest::kernels`].
     pub kernel: usize,
     /// Symbol of an [`crate::EntryFn`], which records what one call's backward takes.
     pub symbol: String,
+    /// What it is called with.
     pub arguments: Vec<GradientArgument>,
+    /// What it gives.
     pub results: Vec<GradientResult>,
+    /// How the gradients of parameters follow from these.
     pub sites: Vec<Site>,
     /// What of the kernel has no derivative, and where; then there is no function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -510,7 +618,9 @@ pub struct GradientFunction {
 /// An argument of a gradient function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientArgument {
+    /// Where it comes from.
     pub of: OfCall,
+    /// Its type.
     #[serde(rename = "type")]
     pub ty: Type,
     /// Of a tensor with instance dims, the operand of the call that is the length of each.
@@ -522,7 +632,9 @@ pub struct GradientArgument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OfCall {
+    /// What the call took, by its number.
     Operand(usize),
+    /// What the call gave, by its number.
     Result(usize),
     /// The cotangent of a result.
     Cotangent(usize),
@@ -531,6 +643,7 @@ pub enum OfCall {
 /// A result of a gradient function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientResult {
+    /// Its type.
     #[serde(rename = "type")]
     pub ty: Type,
     /// The operand whose cotangent it is, of a list that of each tensor in it; none for what only sites
@@ -545,12 +658,16 @@ pub struct GradientResult {
 pub struct Site {
     /// A parameter, as everywhere.
     pub param: usize,
-    /// In elements: where the first is, how many there are along each dim, and how far apart.
+    /// Where the first element is, in elements from the parameter's first.
     pub offset: u64,
+    /// The number of elements along each dim.
     pub shape: Vec<u64>,
+    /// How many elements lie between neighbours along each dim.
     pub strides: Vec<u64>,
+    /// The left factor, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<SiteValue>,
+    /// The right factor.
     pub right: SiteValue,
 }
 
@@ -558,18 +675,24 @@ pub struct Site {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SiteValue {
+    /// An argument, by its number.
     Argument(usize),
+    /// A result, by its number.
     Result(usize),
 }
 
 /// A function that backward needs besides, for each space that has cotangents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientHelper {
+    /// What it computes.
     pub kind: HelperKind,
+    /// The space whose rows it takes and gives.
     pub space: usize,
+    /// Symbol of an [`crate::EntryFn`].
     pub symbol: String,
 }
 
+/// What a helper of backward computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperKind {
