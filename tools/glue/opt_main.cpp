@@ -9,12 +9,15 @@
 #include "mlir/Debug/CLOptionsSetup.h"
 #include "mlir/Debug/Counter.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -54,6 +57,10 @@ struct Options {
   llvm::cl::list<std::string> without{
       "without", llvm::cl::desc("Leave passes out of what --emit runs"),
       llvm::cl::value_desc("pass[,pass...]"), llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> kernel{
+      "kernel",
+      llvm::cl::desc("Of what --emit prints, only this kernel (or function) and what it refers to"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> granularity{
       "granularity",
       llvm::cl::desc("What --emit makes a unit of scheduling: operator, block or function"),
@@ -110,6 +117,43 @@ llvm::StringRef toStringRef(MlirStringRef ref) { return llvm::StringRef(ref.data
 
 MlirStringRef toRef(llvm::StringRef ref) { return mlirStringRefCreate(ref.data(), ref.size()); }
 
+// Keeps one symbol of a module and what it refers to.
+struct KeepSymbol : PassWrapper<KeepSymbol, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(KeepSymbol)
+
+  explicit KeepSymbol(std::string name) : name(std::move(name)) {}
+
+  llvm::StringRef getArgument() const override { return "keep-symbol"; }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable table(module);
+    Operation *wanted = table.lookup(name);
+    if (!wanted) {
+      std::string known;
+      for (auto symbol : module.getOps<SymbolOpInterface>())
+        known += (known.empty() ? "" : ", ") + symbol.getName().str();
+      emitError(module.getLoc()) << "there is no `" << name << "` at this level, only " << known;
+      return signalPassFailure();
+    }
+    llvm::SetVector<Operation *> kept;
+    kept.insert(wanted);
+    for (size_t next = 0; next < kept.size(); ++next) {
+      std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(kept[next]);
+      if (!uses)
+        continue;
+      for (SymbolTable::SymbolUse use : *uses)
+        if (Operation *used = table.lookup(use.getSymbolRef().getRootReference()))
+          kept.insert(used);
+    }
+    for (Operation &operation : llvm::make_early_inc_range(*module.getBody()))
+      if (!kept.contains(&operation))
+        operation.erase();
+  }
+
+  std::string name;
+};
+
 } // namespace
 
 extern "C" {
@@ -128,6 +172,7 @@ struct CohortOptOptions {
   MlirStringRef inputFormat;
   MlirStringRef entry;
   MlirStringRef weights;
+  MlirStringRef kernel;
   MlirStringRef granularity;
   MlirStringRef targetCpu;
   MlirStringRef gpuArch;
@@ -174,6 +219,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->inputFormat = toRef(options().inputFormat.getValue());
   parsed->entry = toRef(options().entry.getValue());
   parsed->weights = toRef(options().weights.getValue());
+  parsed->kernel = toRef(options().kernel.getValue());
   parsed->granularity = toRef(options().granularity.getValue());
   parsed->targetCpu = toRef(options().targetCpu.getValue());
   parsed->gpuArch = toRef(options().gpuArch.getValue());
@@ -214,6 +260,8 @@ bool cohort_opt_run(MlirDialectRegistry registry, MlirStringRef input, MlirStrin
     manager.getContext()->loadAllAvailableDialects();
     if (failed(parsePassPipeline(toStringRef(pipeline), manager)))
       return failure();
+    if (const std::string &kernel = options().kernel; !kernel.empty())
+      manager.addPass(std::make_unique<KeepSymbol>(kernel));
     return inner.setupPassPipeline(manager);
   });
 

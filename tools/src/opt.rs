@@ -109,6 +109,11 @@ fn transform(
             "`--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for",
         ));
     }
+    if options.kernel.is_some() && !matches!(level, Some(Level::Stage(_))) {
+        return Err(Stop::usage(
+            "`--kernel` is for the levels that `--emit` prints as IR, from program to llvm",
+        ));
+    }
     if options.sign_key.is_some() && level != Some(Level::Artifact) {
         return Err(Stop::usage(
             "`--sign-key` signs what `--emit=artifact` makes",

@@ -176,6 +176,9 @@ impl Body<'_> {
         rhs: &ast::Expr,
         hint: Option<&Ty>,
     ) -> (hir::Expr, hir::Expr) {
+        // What the result is taken as must not make an operand one of any length, which fits no other.
+        let hint = hint
+            .filter(|hint| !matches!(hint, Ty::Tensor { shape, .. } if shape.contains(&Dim::Any)));
         match (is_flexible(lhs), is_flexible(rhs)) {
             (true, false) => {
                 let rhs = self.expr(rhs, hint);

@@ -36,6 +36,8 @@ pub struct Options {
     pub weights: Option<PathBuf>,
     pub dims: Vec<String>,
     pub without: Vec<String>,
+    /// The only symbol of the module that is printed.
+    pub kernel: Option<String>,
     pub granularity: Option<String>,
     pub target_cpu: Option<String>,
     pub gpu_arch: Option<String>,
@@ -166,6 +168,7 @@ pub fn parse(
             dims: (0..cohort_opt_dim_count())
                 .map(|index| text(cohort_opt_dim(index)))
                 .collect(),
+            kernel: non_empty(text(parsed.kernel)),
             granularity: non_empty(text(parsed.granularity)),
             target_cpu: non_empty(text(parsed.target_cpu)),
             gpu_arch: non_empty(text(parsed.gpu_arch)),
@@ -291,6 +294,7 @@ struct RawOptions {
     input_format: MlirStringRef,
     entry: MlirStringRef,
     weights: MlirStringRef,
+    kernel: MlirStringRef,
     granularity: MlirStringRef,
     target_cpu: MlirStringRef,
     gpu_arch: MlirStringRef,
@@ -317,6 +321,7 @@ impl Default for RawOptions {
             input_format: empty,
             entry: empty,
             weights: empty,
+            kernel: empty,
             granularity: empty,
             target_cpu: empty,
             gpu_arch: empty,

@@ -384,3 +384,23 @@ fn a_widened_value_meets_another() {
         ],
     );
 }
+
+/// That the result of arithmetic is taken as one of any length widens none of its operands, which would
+/// then fit no other.
+#[test]
+fn operands_of_a_widened_result_keep_their_shapes() {
+    check(
+        "fn main(x: f32[3], c: bool) -> f32[3] {
+          let a: f32[_] = (if c { x } else { x * 2.0 }) + x;
+          let b: f32[_] = select(x > 0.0, match c { true => { x } false => { x * 0.5 } }, x + 0.5);
+          let left: f32[3] = a;
+          let right: f32[3] = b;
+          left * right
+        }",
+        &[],
+        &[
+            r#"{"x":[1,-2,0.5],"c":true}"#,
+            r#"{"x":[1,-2,0.5],"c":false}"#,
+        ],
+    );
+}
