@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use crate::device;
+
 /// Who can mend an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -53,7 +55,7 @@ pub enum Error {
     #[error("cannot run on {device}: {problem}")]
     Device {
         device: String,
-        problem: crate::device::Problem,
+        problem: device::Problem,
     },
     /// Instances were recorded together that cannot be computed together.
     #[error("not supported: {0}")]
@@ -72,7 +74,13 @@ impl Error {
     pub fn is_of_batch(&self) -> bool {
         matches!(
             self,
-            Error::OutOfMemory { .. } | Error::BatchTooLarge(_) | Error::Late
+            Error::OutOfMemory { .. }
+                | Error::BatchTooLarge(_)
+                | Error::Late
+                | Error::Device {
+                    problem: device::Problem::OutOfMemory { .. },
+                    ..
+                }
         )
     }
 

@@ -3,6 +3,7 @@
 use cohort_abi::Failure;
 use cohort_abi::manifest::Manifest;
 
+use crate::error::Error;
 use crate::limits::Limits;
 use crate::memory;
 
@@ -22,13 +23,15 @@ impl InstanceError {
         }
     }
 
-    /// There is no memory for it, although no other instance uses any.
-    pub fn no_memory() -> InstanceError {
+    /// There is no memory for it, although no other instance uses any: what the flush said that could not
+    /// be done, if it came to that.
+    pub fn no_memory(flush: Option<&Error>) -> InstanceError {
         InstanceError {
             kind: Failure::MemoryLimit.kind(),
-            message: match memory::most() {
-                u64::MAX => "there is not enough memory".to_owned(),
-                most => format!(
+            message: match (flush, memory::most()) {
+                (Some(error @ Error::Device { .. }), _) => error.to_string(),
+                (_, u64::MAX) => "there is not enough memory".to_owned(),
+                (_, most) => format!(
                     "needs more than is left of the {most} bytes that a run may use; raise the limit \
                      with --total-memory"
                 ),

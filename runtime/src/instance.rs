@@ -191,7 +191,7 @@ impl Instance {
         }
         self.status = match error {
             Error::Late => Status::Failed(machine.describe(&Stop::LATE, 0)),
-            _ if is_alone => Status::Failed(InstanceError::no_memory()),
+            _ if is_alone => Status::Failed(InstanceError::no_memory(Some(error))),
             _ => Status::Crowded(self.run_again()),
         };
     }
@@ -496,7 +496,7 @@ impl Instance {
                 Status::Failed(machine.describe(&Stop::NO_BUCKET, depth))
             }
             (Stopped::OutOfMemory, _) if self.is_alone() => {
-                Status::Failed(InstanceError::no_memory())
+                Status::Failed(InstanceError::no_memory(None))
             }
             (Stopped::BatchFull | Stopped::OutOfMemory, _) => Status::Crowded(self.run_again()),
             (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),

@@ -138,19 +138,6 @@ impl<'c> Former<'c> {
         Ok(())
     }
 
-    /// The parts of one that is too long for a kernel.
-    fn cut(
-        &self,
-        part: Part<'c>,
-        copied: &mut HashSet<usize>,
-        extents: &mut Extents,
-    ) -> Vec<Part<'c>> {
-        match part.kind {
-            Kind::Plain | Kind::Rows(_) => cut::cut(self.context, part, copied, extents),
-            _ => vec![part],
-        }
-    }
-
     fn form(&self, mut block: BasicBlock<'c>) -> Outcome {
         let Some(terminator) = block.terminator else {
             return Ok(());
@@ -177,7 +164,7 @@ impl<'c> Former<'c> {
             let groups = if self.by_operator { 1 } else { group.len() };
             for group in group.chunks(groups) {
                 for part in parts(group, &mut block.copied, &mut extents) {
-                    for part in self.cut(part, &mut block.copied, &mut extents) {
+                    for part in cut::cut(self.context, part, &mut block.copied, &mut extents) {
                         make_block(self.context, &part, &self.name, &block.copied, &mut extents)?;
                     }
                 }

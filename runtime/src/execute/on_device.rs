@@ -148,10 +148,6 @@ impl Executor {
             if placed.rows == 0 {
                 continue;
             }
-            if let Some(ragged) = placed.ragged {
-                let (work, _) = self.tables.work(self.ragged.launches[ragged].tables);
-                self.launches[placed.kernel as usize].ragged.add(work);
-            }
             launches.push(placed.on_device(level));
         }
         let lists = self.lists.operands.iter();
@@ -165,6 +161,12 @@ impl Executor {
         };
         let begin = Instant::now();
         runner.flush(&self.arena, &work)?;
+        for placed in self.placed.iter().filter(|placed| placed.rows > 0) {
+            if let Some(ragged) = placed.ragged {
+                let (work, _) = self.tables.work(self.ragged.launches[ragged].tables);
+                self.launches[placed.kernel as usize].ragged.add(work);
+            }
+        }
         // Times are known of all calls, or of none.
         let mut seconds = runner.call_seconds()?.iter();
         // When a call began is not known: they are shown one behind another.

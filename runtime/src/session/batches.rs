@@ -84,7 +84,7 @@ impl Session {
                     }
                     let error = match error {
                         Error::Late => self.describe(&Stop::LATE, 0),
-                        _ => InstanceError::no_memory(),
+                        error => InstanceError::no_memory(Some(&error)),
                     };
                     self.outcomes.fill(Err(error));
                 }
@@ -218,7 +218,7 @@ impl Session {
                         self.outcomes.push(Err(error));
                     }
                     (Stopped::OutOfMemory, _) => {
-                        self.outcomes.push(Err(InstanceError::no_memory()));
+                        self.outcomes.push(Err(InstanceError::no_memory(None)));
                     }
                     (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
                 },

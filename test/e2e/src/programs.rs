@@ -78,7 +78,7 @@ pub struct RandomProgram {
 impl RandomProgram {
     pub fn new(rng: &mut Rng) -> RandomProgram {
         let mut likely = |n| rng.below(n) == n - 1;
-        let traits = Traits {
+        let mut traits = Traits {
             trees: likely(2),
             ragged: likely(2),
             decisions: likely(3),
@@ -87,6 +87,8 @@ impl RandomProgram {
             errors: likely(6),
             debug: likely(6),
         };
+        // What nothing uses is computed as far as it is shown: which errors that meets is left open.
+        traits.debug &= !traits.errors;
         RandomProgram::with(traits, rng)
     }
 

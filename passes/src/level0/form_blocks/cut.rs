@@ -14,7 +14,7 @@ use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use melior::{Context, ir::OperationRef};
 
 use super::parts::Part;
-use crate::support::extents::Extents;
+use crate::support::extents::{Extents, Kind};
 use crate::support::ir::{
     TensorType, clone_op, defining_op, is_local, is_within, key, nested_ops, op_key, set_operand,
     users_of,
@@ -23,6 +23,11 @@ use crate::support::levels::{Role, is_view, role, used_values};
 
 /// Operations of a block.
 const MOST: usize = 256;
+/// Of one that needs the rows of an instance together, a cut stores what else is never stored, such as the
+/// scores of an attention. So it is cut for its operands alone.
+const MOST_TOGETHER: usize = usize::MAX;
+/// Numbers along a dim that only instances know, to compare what is handed over.
+const UNKNOWN: u64 = 64;
 /// Operands and results of a block, as arguments of a kernel on a GPU, which takes 512 of them; the rest is
 /// for constants.
 const ARGUMENTS: usize = 448;
@@ -149,6 +154,8 @@ struct Plan {
     sizes: Vec<u64>,
     /// Which operation reads the results last; beyond all of them where something outside of the part does.
     last_use: Vec<usize>,
+    /// How many operations may be one block.
+    longest: usize,
 }
 
 impl Plan {
@@ -163,12 +170,19 @@ impl Plan {
             weights: HashMap::new(),
             sizes: Vec::new(),
             last_use: (0..operations.len()).collect(),
+            longest: match part.kind {
+                Kind::Calls => MOST_TOGETHER,
+                Kind::Plain | Kind::Rows(_) => MOST,
+            },
         };
         for (number, operation) in operations.iter().enumerate() {
             let is_view = views.contains(&op_key(*operation));
             let shapes = results_of(*operation).into_iter();
             let shapes = shapes.filter_map(TensorType::of_value);
-            let elements = shapes.map(|ty| ty.shape.into_iter().flatten().product::<u64>());
+            let elements = shapes.map(|ty| {
+                let dims = ty.shape.into_iter().map(|dim| dim.unwrap_or(UNKNOWN));
+                dims.fold(1, u64::saturating_mul)
+            });
             let size = elements.fold(0, u64::saturating_add);
             plan.sizes.push(if is_view { 0 } else { size });
             let mut users = results_of(*operation).into_iter().flat_map(users_of);
@@ -200,13 +214,13 @@ impl Plan {
         let sources: HashSet<&usize> = self.sources.iter().flatten().collect();
         let operands: usize = sources.into_iter().map(|source| self.weights[source]).sum();
         let all = self.sources.len();
-        all <= 1 || all <= MOST && operands + self.handed_over(all).count() <= ARGUMENTS
+        all <= 1 || all <= self.longest && operands + self.handed_over(all).count() <= ARGUMENTS
     }
 
     /// How many of the operations, from the first on, can be one block.
     fn most(&self) -> usize {
         let (mut sources, mut operands, mut most) = (HashSet::new(), 0, 1);
-        for place in 1..=MOST.min(self.sources.len() - 1) {
+        for place in 1..=self.longest.min(self.sources.len() - 1) {
             let new = self.sources[place - 1].iter();
             let new = new.filter(|source| sources.insert(**source));
             operands += new.map(|source| self.weights[source]).sum::<usize>();

@@ -56,6 +56,44 @@ fn the_simulated_gpu_is_close_to_the_oracle_and_batches_change_no_bit() {
     }
 }
 
+/// What does not fit into the memory of a GPU fails alone, with or without decisions.
+#[test]
+fn memory_of_the_device_that_ends_ends_an_instance() {
+    let made = "tanh(ones([k, 64]) * z)";
+    let input: String = [3, 100_000, 5, 20_000, 7, 2]
+        .iter()
+        .map(|k| format!("{{\"k\": {k}, \"y\": {:?}}}\n", [0.25; 64]))
+        .collect();
+    for text in [
+        format!("fn main(k: i32, y: f32[64]) -> f32[_, 64] {{ let z = y + 1.0; {made} }}"),
+        format!(
+            "fn main(k: i32, y: f32[64]) -> f32[_, 64] {{
+               let z = while sum(abs(a)) > 3.0 with (a = y) {{ a * 0.5 }};
+               {made}
+             }}"
+        ),
+    ] {
+        let model = Model::from_text(&text, &[], &mut Rng::new(92));
+        let run = |way: &[&str]| {
+            let call = BatchRun::new(&model.source).args(&["--device", "gpu-sim"]);
+            call.args(way).run(&input)
+        };
+        let all = run(&[]).expect_code(0).lines();
+        for way in [&[][..], &["--in-flight", "3"], &["--batch", "1"]] {
+            let few = run(&[way, &["--device-memory", "3M"]].concat()).expect_code(1);
+            for (number, (found, expected)) in few.lines().iter().zip(&all).enumerate() {
+                match number {
+                    1 | 3 => {
+                        assert!(found.contains("memory_limit"), "{found}");
+                        assert!(found.contains("--device-memory"), "{found}");
+                    }
+                    _ => assert_eq!(found, expected, "{way:?}"),
+                }
+            }
+        }
+    }
+}
+
 /// Products of rounded factors, and what the option does to artifacts: their numbers are those of tensor
 /// cores, and no processor runs them in another precision.
 #[test]

@@ -237,6 +237,39 @@ fn kernels_of_many_operands_and_results() {
     }
 }
 
+/// The same of values with instance dims, which a product needs together.
+#[test]
+fn kernels_over_calls_of_many_operands() {
+    let all =
+        |one: &dyn Fn(usize) -> String, by: &str| (0..80).map(one).collect::<Vec<_>>().join(by);
+    let text = format!(
+        "fn main({}) -> f32[m, m] {{ {} ({}) @ transpose(a0) }}\n",
+        all(
+            &|i| format!("x{i}: (f32[m, n], f32[m, n], f32[m, n])"),
+            ", "
+        ),
+        all(&|i| format!("let (a{i}, b{i}, c{i}) = x{i};"), " "),
+        all(&|i| format!("a{i} * b{i} + tanh(c{i})"), " + "),
+    );
+    let instance = |rows: usize, columns: usize| {
+        let tensor = |i: usize| {
+            let row = |r: usize| {
+                (0..columns)
+                    .map(|c| ((7 * i + 3 * r + c) % 11) as f32 / 8.0 - 0.5)
+                    .collect::<Vec<_>>()
+            };
+            format!("{:?}", (0..rows).map(row).collect::<Vec<_>>())
+        };
+        let inputs = |i: usize| format!("\"x{i}\": [{0}, {0}, {0}]", tensor(i));
+        format!("{{{}}}", all(&inputs, ", "))
+    };
+    check(
+        &text,
+        &[],
+        &[&instance(2, 3), &instance(1, 1), &instance(3, 0)],
+    );
+}
+
 /// Numbers along an axis that is too long to be written out are counted where they are read.
 #[test]
 fn long_axes_are_counted_in_place() {
