@@ -14,4 +14,5 @@ pub mod resolve_dims;
 pub mod share_slices;
 pub mod specialise_functions;
 pub mod split_products;
+pub mod unroll_counters;
 pub mod unroll_loops;

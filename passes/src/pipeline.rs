@@ -19,7 +19,8 @@ use crate::codegen::lower_control;
 use crate::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
     keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
-    resolve_dims, share_slices, specialise_functions, split_products, unroll_loops,
+    resolve_dims, share_slices, specialise_functions, split_products, unroll_counters,
+    unroll_loops,
 };
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
@@ -40,6 +41,7 @@ pub const PASSES: &[PassInfo] = &[
     mark_recursive::PASS,
     limit_inlining::PASS,
     unroll_loops::PASS,
+    unroll_counters::PASS,
     resolve_dims::PASS,
     guard_decisions::PASS,
     share_slices::PASS,
@@ -162,6 +164,11 @@ const TO_BLOCKS: &[Step] = &[
         "layers that a loop counts take one matrix a row",
     ),
     Step::Upstream("canonicalize,cse"),
+    Step::Optional(
+        unroll_counters::PASS,
+        "layers that a recursion counts take one matrix a row",
+    ),
+    Step::Upstream("inline,symbol-dce,canonicalize,cse"),
     Step::Ours(resolve_dims::PASS),
     Step::Ours(guard_decisions::PASS),
     Step::Optional(

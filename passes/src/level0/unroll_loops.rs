@@ -220,7 +220,7 @@ fn copy_step<'c>(
 }
 
 /// Lets tensor operations read a parameter's row at a known index as a part of the parameter.
-fn slice<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) {
+pub(crate) fn slice<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) {
     let operands = operands_of(lookup);
     let ([table, index], row) = (&operands[..], result_of(lookup, 0)) else {
         return;

@@ -38,6 +38,7 @@ mod patterns;
 mod profile;
 mod ragged_values;
 mod random_inputs;
+mod recursion;
 mod serving;
 mod serving_load;
 mod serving_page;
