@@ -83,6 +83,35 @@ impl Arena {
         Ok((first, &mut space.buffer.bytes_mut()[begin..end]))
     }
 
+    /// Another one that has the same rows of sources, and nothing else.
+    pub fn with_sources(&self) -> Result<Arena, Error> {
+        let spaces = self.spaces.iter().map(|space| {
+            let bytes = space.sources as usize * space.row_bytes;
+            let mut buffer = AlignedBuffer::default();
+            if bytes > 0 {
+                buffer.ensure(bytes, PURPOSE)?;
+                buffer.bytes_mut()[..bytes].copy_from_slice(&space.buffer.bytes()[..bytes]);
+            }
+            let mut rows = Rows::default();
+            rows.take(space.sources);
+            Ok(SpaceRows {
+                buffer,
+                row_bytes: space.row_bytes,
+                sources: space.sources,
+                fixed: space.sources,
+                rows,
+            })
+        });
+        let spaces = spaces.collect::<Result<_, Error>>()?;
+        Ok(Arena { spaces })
+    }
+
+    /// Bytes of the rows that stay.
+    pub fn fixed_bytes(&self) -> u64 {
+        let bytes = |space: &SpaceRows| space.fixed.saturating_mul(space.row_bytes as u64);
+        self.spaces.iter().map(bytes).sum()
+    }
+
     /// Makes room for rows to be kept; only before the first inputs. Gives the first one's number.
     /// Memory of the system is used as they are written.
     pub fn add_kept(&mut self, space: usize, rows: u64) -> Result<u32, Error> {

@@ -92,8 +92,10 @@ pub struct Settings {
 
 /// Memory, weights and threads of a program that runs on the CPU.
 pub struct Executor {
+    settings: Settings,
     kernels: Vec<Kernel>,
-    parameters: Parameters,
+    /// Shared by those that run beside each other.
+    parameters: Arc<Parameters>,
     arena: Arena,
     workers: Workers,
     scheduler: Box<dyn Scheduler>,
@@ -158,13 +160,49 @@ impl Executor {
         device: Option<(Box<dyn Device>, Option<u64>)>,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
-        let parameters = Parameters::new(program, params)?;
+        let parameters = Arc::new(Parameters::new(program, params)?);
         let weights = parameters.weights(params);
+        let mut arena = Arena::new(manifest);
+        let source_rows = fill_sources(manifest, &weights, &mut arena)?;
+        let is_on_device = device.is_some();
+        let own = (parameters.clone(), arena, source_rows);
+        let mut executor = Executor::of(program, own, settings, scheduler, kept, is_on_device)?;
+        if let Some((device, limit)) = device {
+            let runner = Runner::new(device, manifest, &weights, limit)?;
+            executor.move_to(runner, manifest);
+        }
+        Ok(executor)
+    }
+
+    /// Another one, of one thread, that reads the same packed constants; rows of parameters it has of its
+    /// own. To be dropped before these are replaced.
+    pub fn beside(
+        &self,
+        program: &Program,
+        scheduler: Box<dyn Scheduler>,
+        kept: &[u32],
+    ) -> Result<Executor, Error> {
+        let arena = self.arena.with_sources()?;
+        let own = (self.parameters.clone(), arena, self.source_rows.clone());
+        let settings = Settings {
+            threads: 1,
+            ..self.settings
+        };
+        Executor::of(program, own, settings, scheduler, kept, false)
+    }
+
+    fn of(
+        program: &Program,
+        (parameters, mut arena, source_rows): (Arc<Parameters>, Arena, Vec<u32>),
+        settings: Settings,
+        scheduler: Box<dyn Scheduler>,
+        kept: &[u32],
+        is_on_device: bool,
+    ) -> Result<Executor, Error> {
+        let manifest = program.manifest();
         let kernels = Kernel::all(manifest, &program.kernels, parameters.constants());
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let workers = Workers::new(settings.threads)?;
-        let mut arena = Arena::new(manifest);
-        let source_rows = fill_sources(manifest, &weights, &mut arena)?;
         let kept = KeptRows::new(manifest, kept, &mut arena)?;
         let most_results = manifest.kernels.iter().map(|kernel| kernel.results.len());
         let launches = manifest
@@ -172,7 +210,8 @@ impl Executor {
             .iter()
             .map(|kernel| Launches::new(kernel.operands.len()))
             .collect();
-        let mut executor = Executor {
+        Ok(Executor {
+            settings,
             has_ragged: forms.iter().any(|form| form.is_ragged),
             has_padding: forms.iter().any(|form| form.padding.is_some()),
             forms,
@@ -205,8 +244,8 @@ impl Executor {
                         false => u64::MAX,
                     },
                 },
-                is_padded: !settings.ragged_storage && device.is_none(),
-                keeps_padding: device.is_none(),
+                is_padded: !settings.ragged_storage && !is_on_device,
+                keeps_padding: !is_on_device,
                 is_shared: settings.shared_prelude,
             }),
             ragged_storage: settings.ragged_storage,
@@ -223,13 +262,7 @@ impl Executor {
             inspector: None,
             device: None,
             deciding: Vec::new(),
-        };
-        if let Some((device, limit)) = device {
-            let weights = executor.parameters.weights(params);
-            let runner = Runner::new(device, manifest, &weights, limit)?;
-            executor.move_to(runner, manifest);
-        }
-        Ok(executor)
+        })
     }
 
     /// Replaces parameters, between two runs; `changed` says of each whether it is another one. What is
@@ -245,7 +278,10 @@ impl Executor {
                 "parameters on a device are not replaced: load the program anew".to_owned(),
             ));
         }
-        let changed = self.parameters.update(program, params, changed)?;
+        let Some(parameters) = Arc::get_mut(&mut self.parameters) else {
+            return Err(Error::Internal("parameters that others read".to_owned()));
+        };
+        let changed = parameters.update(program, params, changed)?;
         let weights = self.parameters.weights(params);
         let sources = &self.source_rows;
         update_sources(
@@ -365,6 +401,11 @@ impl Executor {
         if let Some(profile) = &self.profile {
             profile.spent(what, begin);
         }
+    }
+
+    /// Whether somebody looks at what is done, one thing after another.
+    pub fn is_watched(&self) -> bool {
+        self.survey.is_some() || self.profile.is_some() || self.inspector.is_some()
     }
 
     pub fn clear_launches(&mut self) {

@@ -4,6 +4,7 @@
 //! chunks. A chunk's memory and rows are given back when its last instance is out. A chunk has a
 //! *slot*, and a slot has input buckets of its own, so that handles of inputs are unambiguous.
 
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -47,6 +48,12 @@ pub trait Supply {
     /// When nobody waits any more for the instances that were given and are not done, if ever.
     fn last_deadline(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether a chunk may be taken before there is time for it: not where others join it as long as it
+    /// is not.
+    fn reads_ahead(&self) -> bool {
+        true
     }
 
     /// Bytes that were read so far, where that means something.
@@ -108,9 +115,21 @@ enum Source<'a> {
     Decoded(&'a Inputs),
 }
 
-enum Held<'a> {
+/// Decoded instances that a run has.
+pub enum Held<'a> {
     Own(Inputs),
     Borrowed(&'a Inputs),
+}
+
+impl Deref for Held<'_> {
+    type Target = Inputs;
+
+    fn deref(&self) -> &Inputs {
+        match self {
+            Held::Own(inputs) => inputs,
+            Held::Borrowed(inputs) => inputs,
+        }
+    }
 }
 
 struct Chunk<'a> {
@@ -161,14 +180,7 @@ impl<'a> Feed<'a> {
     /// The inputs of a ticket's chunk.
     pub fn inputs(&self, chunk: usize) -> Result<&Inputs, Error> {
         match &self.slots[chunk] {
-            Some(Chunk {
-                inputs: Held::Own(inputs),
-                ..
-            }) => Ok(inputs),
-            Some(Chunk {
-                inputs: Held::Borrowed(inputs),
-                ..
-            }) => Ok(inputs),
+            Some(chunk) => Ok(&chunk.inputs),
             None => Err(Error::Internal("a chunk of inputs is gone".to_owned())),
         }
     }

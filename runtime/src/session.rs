@@ -5,8 +5,10 @@
 //! batch also ends early when it has used the memory that it may.
 
 mod batches;
+mod beside;
 mod config;
 mod counts;
+mod lane;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,10 +21,9 @@ use crate::code::Program;
 use crate::device::{self, Device};
 use crate::engine::{Engine, Report, Window};
 use crate::error::Error;
-use crate::execute::{Executor, Generation, Inspector, Settings};
+use crate::execute::{Executor, Inspector, Settings};
 use crate::explain::{Explanation, Survey};
-use crate::failure::InstanceError;
-use crate::feed::{Chunks, Feed, Supplied, Supply};
+use crate::feed::{Chunks, Feed, Supply};
 use crate::fiber::Fiber;
 use crate::input::{InputStream, Inputs, Patience, Reader};
 use crate::instance::Machine;
@@ -30,15 +31,17 @@ use crate::keeping::most_kept;
 use crate::limits::Limits;
 use crate::output::slot_count;
 use crate::pack::Changed;
-use crate::profile::{Profile, Span};
-use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS, Recorder};
+use crate::profile::Profile;
+use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
 use crate::sink::{JsonLines, Sink};
 use crate::stats::{Repetition, Stats, Times};
 use crate::trace::{Trace, Tracer};
 use crate::weights::Weights;
 
+use beside::{Decoded, Supplying, Told};
 pub use config::{Batch, Config};
+use lane::Lane;
 
 /// How far a run is, for a progress bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,19 +56,17 @@ pub struct Progress {
 pub struct Session {
     program: Program,
     config: Config,
-    recorder: Box<Recorder>,
-    fiber: Fiber,
+    /// Runs one batch after another, with all threads.
+    lane: Lane,
+    /// Others, which run batches beside it; made when there are batches for them.
+    beside: Vec<Lane>,
     /// Of a program whose path depends on tensors.
     engine: Option<Engine>,
-    executor: Executor,
-    /// What the last flush of a batch computed.
-    batch: Generation,
     load_seconds: f64,
-    /// Of the instances recorded since the last flush: the slots of their results, and whether
-    /// they have one.
-    results: Vec<u64>,
-    outcomes: Vec<Result<(), InstanceError>>,
-    result_slots: usize,
+    /// How many calls of each kernel are kept.
+    most_kept: Vec<u32>,
+    /// Whether the last chunk took so short that handing it to another thread would be much of it.
+    is_quick: bool,
 }
 
 /// Of a device's memory, what may be kept at most: the rest is for batches.
@@ -105,14 +106,7 @@ impl Session {
         let params = weights.params(program.manifest(), config.allow_unused_weights)?;
         let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
         let unbatched = config.batch == Batch::Unbatched;
-        let (scheduler, grouping): (Box<dyn Scheduler>, _) = if unbatched {
-            (Box::new(RecordedOrder), Grouping::Unbatched)
-        } else {
-            // A call that is shared would tie instances together.
-            let share =
-                config.share_calls && !config.gradients && config.scheduler != Policy::Instances;
-            (config.scheduler.scheduler(), Grouping::ByDepth { share })
-        };
+        let (scheduler, grouping) = how(&config);
         let keep_memory = match grouping {
             Grouping::ByDepth { share: true } => keep_memory(&config, device.as_deref_mut())?,
             _ => 0,
@@ -134,15 +128,7 @@ impl Session {
             device.map(|device| (device, config.device_memory)),
         )?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
-        let mut recorder = Recorder::new(
-            program.manifest(),
-            config.limits,
-            config.max_buckets,
-            grouping,
-            fiber.stack_limit(),
-        );
-        recorder.keep(&most_kept);
-        recorder.set_draw(config.draw);
+        let mut recorder = lane::recorder(&program, &config, grouping, &most_kept, &fiber);
         let result_slots = slot_count(&program.manifest().result);
         let mut engine = (program.manifest().waits() || config.gradients)
             .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
@@ -155,15 +141,12 @@ impl Session {
         Ok(Session {
             program,
             config,
-            recorder,
-            fiber,
+            lane: Lane::new(recorder, fiber, executor),
+            beside: Vec::new(),
             engine,
-            executor,
-            batch: Generation::default(),
             load_seconds: begin.elapsed().as_secs_f64(),
-            results: Vec::new(),
-            outcomes: Vec::new(),
-            result_slots,
+            most_kept,
+            is_quick: false,
         })
     }
 
@@ -182,9 +165,7 @@ impl Session {
         let params = weights.params(manifest, self.config.allow_unused_weights)?;
         let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
         let changed = vec![Changed::Whole; params.len()];
-        self.executor.set_params(&self.program, &params, &changed)?;
-        self.recorder.forget_kept();
-        Ok(())
+        self.replace_params(&params, &changed)
     }
 
     /// As [`Session::set_weights`], where the caller knows what is different: only that is read. `params`
@@ -229,15 +210,31 @@ impl Session {
                 )));
             }
         }
-        self.executor.set_params(&self.program, params, changed)?;
-        self.recorder.forget_kept();
+        self.replace_params(params, changed)
+    }
+
+    fn replace_params(&mut self, params: &[&[u8]], changed: &[Changed<'_>]) -> Result<(), Error> {
+        // They have rows of the old ones.
+        self.beside.clear();
+        (self.lane.executor).set_params(&self.program, params, changed)?;
+        self.lane.recorder.forget_kept();
         Ok(())
+    }
+
+    fn forget_kept(&mut self) {
+        self.lane.recorder.forget_kept();
+        for lane in &mut self.beside {
+            lane.recorder.forget_kept();
+        }
     }
 
     /// From now on instances have the random numbers of this draw.
     pub fn set_draw(&mut self, draw: u64) {
         self.config.draw = draw;
-        self.recorder.set_draw(draw);
+        self.lane.recorder.set_draw(draw);
+        for lane in &mut self.beside {
+            lane.recorder.set_draw(draw);
+        }
     }
 
     /// From now on this is asked of runs whose gradients are computed.
@@ -280,7 +277,7 @@ impl Session {
 
     /// From now on kernels are computed by `threads` threads.
     pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
-        self.executor.set_threads(threads)?;
+        self.lane.executor.set_threads(threads)?;
         self.config.threads = threads;
         Ok(())
     }
@@ -316,7 +313,7 @@ impl Session {
         let mut sink = Some(sink);
         let mut stats = self.new_stats();
         let mut times = Times::default();
-        let mut read = Duration::ZERO;
+        let read;
         self.clear_counts();
         if self.engine.is_some() {
             let mut feed = Feed::stream(supply, self.chunks().1);
@@ -329,25 +326,18 @@ impl Session {
             self.run_engine(&mut feed, &mut report)?;
             read = feed.read();
         } else {
-            loop {
-                let begin = Instant::now();
-                let supplied = supply.next(0, true)?;
-                read += begin.elapsed();
-                self.executor.spent(Span::Read, begin);
-                let inputs = match supplied {
-                    Supplied::Instances(inputs) => inputs,
-                    Supplied::Later => continue,
-                    Supplied::End => break,
-                };
-                let deadline = supply.last_deadline();
-                self.run_batches(&inputs, deadline, &mut sink, &mut times, &mut stats)?;
-                supply.done(inputs);
-                progress(Progress {
-                    instances: stats.instances,
-                    failed: stats.failed,
-                    bytes_read: supply.bytes_read(),
-                });
-            }
+            let mut source = Supplying {
+                supply,
+                read: Duration::ZERO,
+            };
+            let mut told = Told {
+                sink: &mut sink,
+                times: &mut times,
+                stats: &mut stats,
+                progress,
+            };
+            self.run_batches(&mut source, &mut told)?;
+            read = source.read;
         }
         self.finish_stats(&mut stats, read, times, begin);
         Ok(stats)
@@ -358,7 +348,7 @@ impl Session {
     pub fn chunks(&self) -> (usize, usize) {
         let count = match (self.config.batch, &self.engine) {
             (Batch::InFlight(count), Some(_)) => count,
-            _ => return (self.batch_count(), 1),
+            _ => return (self.config.batch_count(), 1),
         };
         let spaces = self.program.manifest.spaces.len().max(1);
         // One more is that of cotangents.
@@ -369,24 +359,24 @@ impl Session {
 
     /// From now on a profile is told what runs do when; it has the last of them, as statistics do.
     pub fn set_profile(&mut self, profile: Arc<Profile>) {
-        self.executor.set_profile(profile);
+        self.lane.executor.set_profile(profile);
     }
 
     /// From now on runs are surveyed, for [`Session::explain`]; that takes time.
     pub fn survey(&mut self) {
         let survey = Survey::new(self.program.manifest());
-        self.executor.set_survey(survey);
+        self.lane.executor.set_survey(survey);
     }
 
     /// From now on somebody sees each launch when it is over. Launches on a device are not seen.
     pub fn inspect(&mut self, inspector: Box<dyn Inspector>) {
-        self.executor.set_inspector(inspector);
+        self.lane.executor.set_inspector(inspector);
     }
 
     /// Explains the last run, whose statistics these are; `None` if it was not surveyed.
     pub fn explain(&self, stats: &Stats) -> Option<Explanation> {
-        let survey = self.executor.survey()?;
-        let launches = self.executor.launches();
+        let survey = self.lane.executor.survey()?;
+        let launches = self.lane.executor.launches();
         Some(Explanation::new(
             self.program.manifest(),
             stats,
@@ -397,10 +387,11 @@ impl Session {
 
     /// Runs every instance and gives what the one of this number, from 0, computed.
     pub fn run_traced(&mut self, input: impl InputStream, instance: u64) -> Result<Trace, Error> {
-        self.recorder
+        self.lane
+            .recorder
             .set_tracer(Some(Box::new(Tracer::new(instance))));
         let run = self.run_stream(input, std::io::sink(), &mut |_| {});
-        let trace = self.recorder.tracer().take();
+        let trace = self.lane.recorder.tracer().take();
         run.map(|_| trace.map_or_else(Trace::default, |tracer| tracer.finish()))
     }
 
@@ -430,11 +421,15 @@ impl Session {
         );
         // Groups hold whole batches, so that batches are as in a plain run. Instances that begin
         // as others end are in one group.
-        let count = self.batch_count();
+        let count = self.config.batch_count();
         let (group, bytes) = match &self.engine {
             Some(_) => (usize::MAX, u64::MAX),
             None => (
-                count.saturating_mul(GROUP.div_ceil(count)),
+                match config.threads {
+                    0 | 1 => count.saturating_mul(GROUP.div_ceil(count)),
+                    // So that they can be run side by side.
+                    _ => count,
+                },
                 config.batch_memory,
             ),
         };
@@ -457,25 +452,31 @@ impl Session {
             self.clear_counts();
             self.clear_gradients();
             if !is_warm {
-                self.recorder.forget_kept();
+                self.forget_kept();
             }
             stats = self.new_stats();
             times = Times::default();
             let mut lines = (repetition == repetitions)
                 .then(|| JsonLines::new(&manifest, &config.limits, &mut output));
             let mut sink = lines.as_mut().map(|lines| lines as &mut dyn Sink);
-            for inputs in &groups {
-                if self.engine.is_none() {
-                    self.run_batches(inputs, None, &mut sink, &mut times, &mut stats)?;
-                    continue;
+            if self.engine.is_some() {
+                for inputs in &groups {
+                    let mut report = Report {
+                        sink: &mut sink,
+                        times: &mut times,
+                        stats: &mut stats,
+                        progress: &mut |_| {},
+                    };
+                    self.run_engine(&mut Feed::decoded(inputs), &mut report)?;
                 }
-                let mut report = Report {
+            } else {
+                let mut told = Told {
                     sink: &mut sink,
                     times: &mut times,
                     stats: &mut stats,
                     progress: &mut |_| {},
                 };
-                self.run_engine(&mut Feed::decoded(inputs), &mut report)?;
+                self.run_batches(&mut Decoded(groups.iter()), &mut told)?;
             }
             if repetition > 0 {
                 list.push(Repetition {
@@ -494,15 +495,6 @@ impl Session {
         Ok(stats)
     }
 
-    /// Instances of a batch, as far as the configuration limits them.
-    fn batch_count(&self) -> usize {
-        match self.config.batch {
-            Batch::Count(count) | Batch::InFlight(count) => count,
-            Batch::All => usize::MAX,
-            Batch::Unbatched => 1,
-        }
-    }
-
     /// Runs the instances of a program whose paths depend on tensors.
     fn run_engine(
         &mut self,
@@ -510,7 +502,7 @@ impl Session {
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let window = Window {
-            count: self.batch_count(),
+            count: self.config.batch_count(),
             memory: self.config.batch_memory,
             is_in_flight: matches!(self.config.batch, Batch::InFlight(_)),
         };
@@ -520,8 +512,8 @@ impl Session {
         let mut machine = Machine {
             entry: self.program.entry,
             manifest: &self.program.manifest,
-            recorder: &mut self.recorder,
-            executor: &mut self.executor,
+            recorder: &mut self.lane.recorder,
+            executor: &mut self.lane.executor,
             shows: self.config.debug && report.sink.is_some(),
         };
         engine.run(&mut machine, feed, window, report)?;
@@ -530,6 +522,16 @@ impl Session {
             None => Ok(()),
         }
     }
+}
+
+/// How calls become launches.
+fn how(config: &Config) -> (Box<dyn Scheduler>, Grouping) {
+    if config.batch == Batch::Unbatched {
+        return (Box::new(RecordedOrder), Grouping::Unbatched);
+    }
+    // A call that is shared would tie instances together.
+    let share = config.share_calls && !config.gradients && config.scheduler != Policy::Instances;
+    (config.scheduler.scheduler(), Grouping::ByDepth { share })
 }
 
 /// Bytes that may be kept.

@@ -14,6 +14,14 @@ pub struct Times {
     pub write: Duration,
 }
 
+impl Times {
+    pub fn add(&mut self, other: &Times) {
+        self.record += other.record;
+        self.execute += other.execute;
+        self.write += other.write;
+    }
+}
+
 /// One of the repetitions of a benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Repetition {
@@ -170,6 +178,22 @@ impl Launches {
         *self = Launches::new(self.modes.len());
     }
 
+    /// Takes in what the same kernel did elsewhere.
+    pub fn join(&mut self, other: &Launches) {
+        self.launches += other.launches;
+        self.rows += other.rows;
+        self.nanoseconds += other.nanoseconds;
+        for (modes, more) in self.modes.iter_mut().zip(&other.modes) {
+            modes.contiguous += more.contiguous;
+            modes.identical += more.identical;
+            modes.gathered += more.gathered;
+        }
+        self.copied_rows += other.copied_rows;
+        self.ragged.add(&other.ragged);
+        self.rows_squared += other.rows_squared;
+        self.rows_nanoseconds += other.rows_nanoseconds;
+    }
+
     /// Operations of products of all its launches.
     pub fn flops(&self, flops_per_row: u64) -> u64 {
         match self.ragged.calls {
@@ -242,6 +266,13 @@ pub struct TableCounts {
     pub made: u64,
     /// Made before, for another launch of the batch with the same lengths.
     pub shared: u64,
+}
+
+impl TableCounts {
+    pub fn add(&mut self, other: TableCounts) {
+        self.made += other.made;
+        self.shared += other.shared;
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

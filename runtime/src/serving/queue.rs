@@ -415,6 +415,11 @@ impl Supply for Queue {
         })
     }
 
+    /// As long as it waits, a batch may still grow.
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
     fn done(&mut self, mut inputs: Inputs) {
         inputs.reset(&self.manifest, 0);
         self.spare.push(inputs);

@@ -8,45 +8,114 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::Session;
+use cohort_abi::EntryFn;
+use cohort_abi::manifest::Manifest;
+
+use super::Config;
+use super::lane::Lane;
 use crate::blame::Blame;
+use crate::code::Program;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::failure::{InstanceError, Stop};
+use crate::feed::Held;
 use crate::fiber::{Event, Job};
 use crate::input::Inputs;
+use crate::limits::Limits;
+use crate::output::slot_count;
 use crate::profile::Span;
 use crate::recorder::Stopped;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
 use crate::trace::trace_flush;
 
-impl Session {
-    /// Runs decoded instances of a program whose paths are known from the inputs alone; nobody waits for
-    /// them any more after `deadline`.
-    pub(super) fn run_batches(
+/// What all lanes of a session do alike.
+pub(super) struct Rules<'a> {
+    pub entry: EntryFn,
+    pub manifest: &'a Manifest,
+    pub limits: &'a Limits,
+    /// Instances of a batch, and the bytes that they may use.
+    pub count: usize,
+    pub memory: u64,
+    pub result_slots: usize,
+}
+
+impl<'a> Rules<'a> {
+    /// For that many lanes at once.
+    pub fn new(program: &'a Program, config: &'a Config, lanes: usize) -> Rules<'a> {
+        Rules {
+            entry: program.entry,
+            manifest: &program.manifest,
+            limits: &config.limits,
+            count: config.batch_count(),
+            memory: config.batch_memory / lanes as u64,
+            result_slots: slot_count(&program.manifest.result),
+        }
+    }
+}
+
+/// Decoded instances on their way through a lane.
+pub(super) struct Chunk<'a> {
+    pub inputs: Held<'a>,
+    /// The number of the first one in the run.
+    pub number: u64,
+    /// Nobody waits for them any more after that.
+    pub deadline: Option<Instant>,
+    pub times: Times,
+    has_begun: bool,
+    /// The first instance that is not done.
+    next: usize,
+    /// Instances of the next batch,
+    most: usize,
+    /// but where batches that are run again end, the next one last.
+    ends: Vec<usize>,
+    /// Time that instances which run again had before.
+    charged: HashMap<usize, Duration>,
+}
+
+// SAFETY: borrowed inputs are only read, by whichever lane has the chunk.
+unsafe impl Send for Chunk<'_> {}
+
+impl<'a> Chunk<'a> {
+    pub fn new(inputs: Held<'a>, number: u64, deadline: Option<Instant>) -> Chunk<'a> {
+        Chunk {
+            inputs,
+            number,
+            deadline,
+            times: Times::default(),
+            has_begun: false,
+            next: 0,
+            most: usize::MAX,
+            ends: Vec::new(),
+            charged: HashMap::new(),
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.next >= self.inputs.len()
+    }
+}
+
+impl Lane {
+    /// Runs the next batch of a chunk, whose results are then there to be [written](Lane::write).
+    pub(super) fn compute(
         &mut self,
-        inputs: &Inputs,
-        deadline: Option<Instant>,
-        sink: &mut Option<&mut dyn Sink>,
-        times: &mut Times,
-        stats: &mut Stats,
+        rules: &Rules<'_>,
+        chunk: &mut Chunk<'_>,
     ) -> Result<(), Error> {
-        let begin = Instant::now();
-        self.batch = Generation::default();
-        self.executor.reset(1);
-        self.executor.put_inputs(0, inputs.rows())?;
-        times.execute += begin.elapsed();
-        let mut next = 0;
-        // Instances of the next batch, but where batches that are run again end, the next one last.
-        let mut most = self.batch_count();
-        let mut ends: Vec<usize> = Vec::new();
-        // Time that instances which run again had before.
-        let mut charged = HashMap::new();
-        while next < inputs.len() {
+        if !chunk.has_begun {
             let begin = Instant::now();
-            let count = ends.last().map_or(most, |end| end - next);
-            let end = self.record(inputs, next, stats.instances, count)?;
+            self.batch = Generation::default();
+            self.executor.reset(1);
+            self.executor.put_inputs(0, chunk.inputs.rows())?;
+            chunk.times.execute += begin.elapsed();
+            (chunk.has_begun, chunk.most) = (true, rules.count);
+        }
+        loop {
+            let next = chunk.next;
+            let begin = Instant::now();
+            let count = chunk.ends.last().map_or(chunk.most, |end| end - next);
+            let end = self.record(rules, &chunk.inputs, next, chunk.number, count)?;
             let recorded = Instant::now();
             self.executor.spent(Span::Record, begin);
             self.executor.release(&mut self.batch);
@@ -54,26 +123,25 @@ impl Session {
             if let Some(survey) = self.executor.survey_mut() {
                 survey.begin_batch();
             }
-            let time = self.time_left(next..end, &charged);
+            let time = time_left(rules, next..end, &chunk.charged);
             let late = time.map(|time| begin + time);
-            match self.flush(late.into_iter().chain(deadline).min()) {
+            match self.flush(rules, late.into_iter().chain(chunk.deadline).min()) {
                 // Twice as many take twice as long.
                 Ok(()) if time.is_none_or(|time| begin.elapsed() < time / 4) => {
-                    most = most.saturating_mul(2).min(self.batch_count());
+                    chunk.most = chunk.most.saturating_mul(2).min(rules.count);
                 }
                 Ok(()) => {}
                 Err(error) if !error.is_of_batch() => return Err(error),
                 Err(error) => {
-                    let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                    let is_over =
+                        (chunk.deadline).is_some_and(|deadline| Instant::now() >= deadline);
                     let is_given_up = is_over || end - next == 1;
                     if !is_given_up {
                         // With fewer it may well go, and alone it is clear whose fault it is.
-                        most = (end - next) / 2;
+                        chunk.most = (end - next) / 2;
                         match error {
-                            Error::Late => {
-                                self.cut(next..end, begin.elapsed(), &mut ends, &mut charged);
-                            }
-                            _ => ends.push(next + most),
+                            Error::Late => self.cut(next..end, begin.elapsed(), chunk),
+                            _ => chunk.ends.push(next + chunk.most),
                         }
                     }
                     self.recorder.give_up_calls();
@@ -83,78 +151,71 @@ impl Session {
                         continue;
                     }
                     let error = match error {
-                        Error::Late => self.describe(&Stop::LATE, 0),
+                        Error::Late => self.describe(rules, &Stop::LATE, 0),
                         error => InstanceError::no_memory(Some(&error)),
                     };
                     self.outcomes.fill(Err(error));
                 }
             }
-            let executed = Instant::now();
-            stats.flushes += 1;
-            let failed = self.outcomes.iter().filter(|outcome| outcome.is_err());
-            stats.failed += failed.count() as u64;
-            if let Some(sink) = sink {
-                stats.failed += self.write(inputs, next, stats.instances, &mut **sink)?;
-            }
-            stats.instances += (end - next) as u64;
-            times.record += recorded - begin;
-            times.execute += executed - recorded;
-            times.write += executed.elapsed();
-            self.executor.spent(Span::Write, executed);
-            next = end;
-            ends.retain(|end| *end > next);
-        }
-        match sink {
-            Some(sink) => sink.flush(),
-            None => Ok(()),
+            chunk.times.record += recorded - begin;
+            chunk.times.execute += recorded.elapsed();
+            return Ok(());
         }
     }
 
-    /// What a batch of these may take, by the instance that had most of its time already.
-    fn time_left(
-        &self,
-        instances: Range<usize>,
-        charged: &HashMap<usize, Duration>,
-    ) -> Option<Duration> {
-        let before = instances.filter_map(|instance| charged.get(&instance));
-        let before = before.max().copied().unwrap_or_default();
-        (self.config.limits.max_time).map(|time| time.saturating_sub(before))
+    /// Writes the results of the batch that was computed last, and counts it.
+    pub(super) fn write(
+        &mut self,
+        rules: &Rules<'_>,
+        chunk: &mut Chunk<'_>,
+        sink: &mut Option<&mut dyn Sink>,
+        stats: &mut Stats,
+    ) -> Result<(), Error> {
+        let begin = Instant::now();
+        stats.flushes += 1;
+        let failed = self.outcomes.iter().filter(|outcome| outcome.is_err());
+        stats.failed += failed.count() as u64;
+        if let Some(sink) = sink {
+            stats.failed += self.put(rules, chunk, &mut **sink)?;
+        }
+        stats.instances += self.outcomes.len() as u64;
+        chunk.times.write += begin.elapsed();
+        self.executor.spent(Span::Write, begin);
+        chunk.next += self.outcomes.len();
+        let next = chunk.next;
+        chunk.ends.retain(|end| *end > next);
+        Ok(())
     }
 
     /// The batch at hand took that long and is not done: each of its instances is charged its part, and
     /// it is cut where its work is.
-    fn cut(
-        &self,
-        instances: Range<usize>,
-        took: Duration,
-        ends: &mut Vec<usize>,
-        charged: &mut HashMap<usize, Duration>,
-    ) {
+    fn cut(&self, instances: Range<usize>, took: Duration, chunk: &mut Chunk<'_>) {
         let mut works = self.executor.works(&self.recorder);
         works.resize(instances.len(), 0);
         let blame = Blame::of(works);
         for (place, instance) in instances.clone().enumerate() {
-            *charged.entry(instance).or_default() += blame.charge(place, took);
+            *chunk.charged.entry(instance).or_default() += blame.charge(place, took);
         }
         let places: Vec<usize> = (0..instances.len()).collect();
         let mut next = instances.end;
         for length in blame.batches(&places).into_iter().rev() {
-            ends.push(next);
+            chunk.ends.push(next);
             next -= length;
         }
     }
 
     /// Records instances from `first` on, as many as one batch takes; returns the one after them.
-    /// `number` is that of the first in the run.
+    /// `number` is that of the chunk's first in the run.
     fn record(
         &mut self,
+        rules: &Rules<'_>,
         inputs: &Inputs,
         first: usize,
         number: u64,
         most: usize,
     ) -> Result<usize, Error> {
         let begin = Instant::now();
-        let half_time = self.config.limits.max_time.map(|time| time / 2);
+        let half_time = rules.limits.max_time.map(|time| time / 2);
         self.recorder.begin_batch();
         self.outcomes.clear();
         self.results.clear();
@@ -162,7 +223,7 @@ impl Session {
         for instance in first..last {
             let is_full = || {
                 // The other half is for computing.
-                self.recorder.is_full(self.config.batch_memory)
+                self.recorder.is_full(rules.memory)
                     || half_time.is_some_and(|time| begin.elapsed() > time)
             };
             if instance > first && is_full() {
@@ -178,13 +239,13 @@ impl Session {
             };
             self.recorder.begin_instance(inputs.key(instance), bytes);
             if let Some(tracer) = self.recorder.tracer() {
-                tracer.begin(number + (instance - first) as u64);
+                tracer.begin(number + instance as u64);
             }
-            let first_slot = (instance - first) * self.result_slots;
-            self.results.resize(first_slot + self.result_slots, 0);
+            let first_slot = (instance - first) * rules.result_slots;
+            self.results.resize(first_slot + rules.result_slots, 0);
             let results = &mut self.results[first_slot..];
             let job = Job {
-                entry: self.program.entry,
+                entry: rules.entry,
                 recorder: &raw mut *self.recorder,
                 arguments: arguments.as_ptr(),
                 results: results.as_mut_ptr(),
@@ -206,7 +267,7 @@ impl Session {
                 }
                 Event::Stopped => match self.recorder.abandon_instance() {
                     (Stopped::Failure(stop), depth) => {
-                        let error = self.describe(&stop, depth);
+                        let error = self.describe(rules, &stop, depth);
                         self.outcomes.push(Err(error));
                     }
                     // The others of the batch are at fault, so it gets a batch of its own.
@@ -214,7 +275,7 @@ impl Session {
                         return Ok(instance);
                     }
                     (Stopped::BatchFull, depth) => {
-                        let error = self.describe(&Stop::NO_BUCKET, depth);
+                        let error = self.describe(rules, &Stop::NO_BUCKET, depth);
                         self.outcomes.push(Err(error));
                     }
                     (Stopped::OutOfMemory, _) => {
@@ -228,38 +289,36 @@ impl Session {
     }
 
     /// Computes what was recorded, before it is too late.
-    fn flush(&mut self, late: Option<Instant>) -> Result<(), Error> {
+    fn flush(&mut self, rules: &Rules<'_>, late: Option<Instant>) -> Result<(), Error> {
         self.executor.flush(&self.recorder, &mut self.batch, late)?;
         if self.recorder.tracer().is_some() {
             self.executor.fetch_all(&self.batch)?;
         }
-        trace_flush(&self.program.manifest, &mut self.recorder, &self.executor);
+        trace_flush(rules.manifest, &mut self.recorder, &self.executor);
         self.recorder.flushed();
         Ok(())
     }
 
-    fn describe(&self, stop: &Stop, depth: u64) -> InstanceError {
-        stop.describe(self.program.manifest(), self.recorder.limits(), depth)
+    fn describe(&self, rules: &Rules<'_>, stop: &Stop, depth: u64) -> InstanceError {
+        stop.describe(rules.manifest, self.recorder.limits(), depth)
     }
 
-    /// Writes the lines of the last batch, which begins with that instance of the inputs and of the
-    /// run; returns how many results could not be written.
-    fn write(
+    /// Writes the results of the batch with which the chunk goes on; returns how many could not be written.
+    fn put(
         &mut self,
-        inputs: &Inputs,
-        first: usize,
-        number: u64,
+        rules: &Rules<'_>,
+        chunk: &Chunk<'_>,
         sink: &mut dyn Sink,
     ) -> Result<u64, Error> {
         let mut failed = 0;
-        self.fetch_results(sink)?;
+        self.fetch_results(rules, sink)?;
         for (index, outcome) in self.outcomes.iter().enumerate() {
-            let id = inputs.id(first + index);
+            let id = chunk.inputs.id(chunk.next + index);
             let result = match outcome {
-                Ok(()) => Ok(self.results[index * self.result_slots..].as_ptr()),
+                Ok(()) => Ok(self.results[index * rules.result_slots..].as_ptr()),
                 Err(error) => Err(error),
             };
-            let number = number + index as u64;
+            let number = chunk.number + (chunk.next + index) as u64;
             // SAFETY: the entry wrote these slots in the batch that was just flushed; what they
             // point to is memory of the inputs and of the recorder, both untouched since.
             let is_written = unsafe { sink.put(number, id, result, &self.executor)? };
@@ -269,18 +328,29 @@ impl Session {
     }
 
     /// Brings the rows of all results of the last batch to the host at once, if they are on a device.
-    fn fetch_results(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn fetch_results(&mut self, rules: &Rules<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
         if !self.executor.is_on_device() {
             return Ok(());
         }
         let mut wanted = Vec::new();
         for (index, outcome) in self.outcomes.iter().enumerate() {
             if outcome.is_ok() {
-                let slots = self.results[index * self.result_slots..].as_ptr();
+                let slots = self.results[index * rules.result_slots..].as_ptr();
                 // SAFETY: as in `write`.
                 unsafe { sink.wanted(slots, &self.executor, &mut wanted) };
             }
         }
         self.executor.fetch(&wanted)
     }
+}
+
+/// What a batch of these may take, by the instance that had most of its time already.
+fn time_left(
+    rules: &Rules<'_>,
+    instances: Range<usize>,
+    charged: &HashMap<usize, Duration>,
+) -> Option<Duration> {
+    let before = instances.filter_map(|instance| charged.get(&instance));
+    let before = before.max().copied().unwrap_or_default();
+    (rules.limits.max_time).map(|time| time.saturating_sub(before))
 }

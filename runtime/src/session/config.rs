@@ -63,6 +63,17 @@ pub struct Config {
     pub device_options: device::Options,
 }
 
+impl Config {
+    /// Instances of a batch, as far as they are limited.
+    pub(super) fn batch_count(&self) -> usize {
+        match self.batch {
+            Batch::Count(count) | Batch::InFlight(count) => count,
+            Batch::All => usize::MAX,
+            Batch::Unbatched => 1,
+        }
+    }
+}
+
 impl Default for Config {
     /// Batches of 256 instances and 4 GiB, one thread, lines of 256 MiB; 64 MiB are kept.
     fn default() -> Config {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Session;
+use super::lane::Lane;
 use crate::backward::Backward;
 use crate::engine::Engine;
 use crate::keeping::call_bytes;
@@ -10,11 +11,17 @@ use crate::stats::{KernelStats, Stats, Times, peak_memory_bytes};
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {
-        self.executor.clear_launches();
-        self.recorder.clear_counts();
+        for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
+            lane.executor.clear_launches();
+            lane.recorder.clear_counts();
+        }
         if let Some(backward) = self.engine.as_mut().and_then(Engine::backward_mut) {
             backward.clear_stats();
         }
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        [&self.lane].into_iter().chain(&self.beside)
     }
 
     pub(super) fn new_stats(&self) -> Stats {
@@ -35,12 +42,20 @@ impl Session {
         stats.read_seconds = read.as_secs_f64();
         stats.record_seconds = times.record.as_secs_f64();
         stats.execute_seconds = times.execute.as_secs_f64();
-        stats.schedule_seconds = self.executor.schedule_nanoseconds() as f64 * 1e-9;
-        stats.prelude_seconds = self.executor.prelude_nanoseconds() as f64 * 1e-9;
-        stats.prelude_tables = self.executor.tables();
+        for lane in self.lanes() {
+            stats.schedule_seconds += lane.executor.schedule_nanoseconds() as f64 * 1e-9;
+            stats.prelude_seconds += lane.executor.prelude_nanoseconds() as f64 * 1e-9;
+            stats.prelude_tables.add(lane.executor.tables());
+        }
         stats.write_seconds = times.write.as_secs_f64();
         let manifest = self.program.manifest();
-        for (kernel, launches) in manifest.kernels.iter().zip(self.executor.launches()) {
+        let mut all = self.lane.executor.launches().to_vec();
+        for lane in &self.beside {
+            for (launches, more) in all.iter_mut().zip(lane.executor.launches()) {
+                launches.join(more);
+            }
+        }
+        for (kernel, launches) in manifest.kernels.iter().zip(&all) {
             stats.kernel_launches += launches.launches;
             stats.rows += launches.rows;
             stats.kernels.push(KernelStats {
@@ -54,10 +69,12 @@ impl Session {
                 ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
             });
         }
-        stats.shared_calls = self.recorder.shared_calls();
-        for (kernel, calls) in self.recorder.kept_calls().enumerate() {
-            stats.kept_calls += calls as u64;
-            stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
+        for lane in self.lanes() {
+            stats.shared_calls += lane.recorder.shared_calls();
+            for (kernel, calls) in lane.recorder.kept_calls().enumerate() {
+                stats.kept_calls += calls as u64;
+                stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
+            }
         }
         let backward = self.engine.as_ref().and_then(Engine::backward);
         stats.gradients = backward.map(Backward::stats);
@@ -69,7 +86,7 @@ impl Session {
         if stats.kernel_launches > 0 {
             stats.mean_rows_per_launch = stats.rows as f64 / stats.kernel_launches as f64;
         }
-        stats.device = self.executor.device_stats();
+        stats.device = self.lane.executor.device_stats();
         stats.peak_memory_bytes = peak_memory_bytes();
         stats.wall_seconds = begin.elapsed().as_secs_f64();
     }

@@ -43,6 +43,7 @@ mod serving;
 mod serving_load;
 mod serving_page;
 mod shapes;
+mod side_by_side;
 mod specialise_kernels;
 mod stats;
 mod stored_weights;

@@ -1,0 +1,437 @@
+//! Batches side by side: with several threads, and batches enough, each thread runs a batch of its own.
+//!
+//! A launch that several threads compute ends when the last of them is done, and none of them helps to
+//! record. A batch that a thread has for itself waits for nobody, and has its weights in that thread's
+//! cache. So where there are batches for more than half of the threads, each [`Lane`] takes one, and
+//! this thread reads the next ones meanwhile and writes the results, in the order in which they are done;
+//! a sink puts them in the order of the input. Otherwise one lane runs a batch with all threads.
+//!
+//! What is recorded of a batch follows from its instances alone, and which lane runs it shows in no result.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::batches::{Chunk, Rules};
+use super::lane::Lane;
+use super::{Batch, Progress, Session, how};
+use crate::error::Error;
+use crate::feed::{Held, Supplied, Supply};
+use crate::input::Inputs;
+use crate::profile::Span;
+use crate::sink::Sink;
+use crate::stats::{Stats, Times};
+
+/// Bytes that all lanes may have in rows of parameters, of which each has its own.
+const MOST_FIXED_BYTES: u64 = 1 << 30;
+/// A chunk that takes no longer is not worth handing to another thread.
+const QUICK: Duration = Duration::from_micros(50);
+/// How long a lane that has nothing to do waits before the source is asked again that had nothing.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What there is to run.
+pub(super) enum Fetched<'a> {
+    Instances(Held<'a>, Option<Instant>),
+    /// Nothing at the moment; only where it must not wait.
+    Later,
+    End,
+}
+
+/// Where the chunks of a run come from, and go when they are done.
+pub(super) trait Source<'a> {
+    fn next(&mut self, may_wait: bool) -> Result<Fetched<'a>, Error>;
+    fn done(&mut self, inputs: Held<'a>);
+    fn bytes_read(&self) -> u64;
+    /// Whether a chunk may be taken before a lane has time for it.
+    fn reads_ahead(&self) -> bool;
+}
+
+/// Chunks as a supply gives them.
+pub(super) struct Supplying<'s> {
+    pub supply: &'s mut dyn Supply,
+    pub read: Duration,
+}
+
+impl<'a> Source<'a> for Supplying<'_> {
+    fn next(&mut self, may_wait: bool) -> Result<Fetched<'a>, Error> {
+        let begin = Instant::now();
+        let supplied = self.supply.next(0, may_wait)?;
+        self.read += begin.elapsed();
+        Ok(match supplied {
+            Supplied::Instances(inputs) => {
+                Fetched::Instances(Held::Own(inputs), self.supply.last_deadline())
+            }
+            Supplied::Later => Fetched::Later,
+            Supplied::End => Fetched::End,
+        })
+    }
+
+    fn done(&mut self, inputs: Held<'a>) {
+        if let Held::Own(inputs) = inputs {
+            self.supply.done(inputs);
+        }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.supply.bytes_read()
+    }
+
+    fn reads_ahead(&self) -> bool {
+        self.supply.reads_ahead()
+    }
+}
+
+/// Chunks that were all decoded before.
+pub(super) struct Decoded<'a>(pub std::slice::Iter<'a, Inputs>);
+
+impl<'a> Source<'a> for Decoded<'a> {
+    fn next(&mut self, _may_wait: bool) -> Result<Fetched<'a>, Error> {
+        Ok(match self.0.next() {
+            Some(inputs) => Fetched::Instances(Held::Borrowed(inputs), None),
+            None => Fetched::End,
+        })
+    }
+
+    fn done(&mut self, _inputs: Held<'a>) {}
+
+    fn bytes_read(&self) -> u64 {
+        0
+    }
+
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+}
+
+/// Who is told what comes of a run.
+pub(super) struct Told<'a, 's> {
+    pub sink: &'a mut Option<&'s mut dyn Sink>,
+    pub times: &'a mut Times,
+    pub stats: &'a mut Stats,
+    pub progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Told<'_, '_> {
+    /// A chunk is done.
+    fn done(&mut self, bytes_read: u64) -> Result<(), Error> {
+        if let Some(sink) = self.sink {
+            sink.flush()?;
+        }
+        (self.progress)(Progress {
+            instances: self.stats.instances,
+            failed: self.stats.failed,
+            bytes_read,
+        });
+        Ok(())
+    }
+}
+
+/// A chunk that a lane has computed a batch of, or could not.
+struct Computed<'a> {
+    lane: usize,
+    chunk: Chunk<'a>,
+    result: Result<(), Error>,
+}
+
+impl Session {
+    /// Runs all instances of a program whose paths are known from the inputs alone.
+    pub(super) fn run_batches<'a>(
+        &mut self,
+        source: &mut dyn Source<'a>,
+        told: &mut Told<'_, '_>,
+    ) -> Result<(), Error> {
+        let mut queue = Queue::new(source);
+        loop {
+            let begin = Instant::now();
+            if !queue.fetch(true) {
+                return queue.end();
+            }
+            self.lane.executor.spent(Span::Read, begin);
+            let most = match self.is_quick {
+                true => 1,
+                false => self.most_lanes(),
+            };
+            while queue.waiting.len() < most && queue.fetch(false) {}
+            let lanes = match 2 * queue.waiting.len() > most {
+                true => self.make_lanes(queue.waiting.len().min(most)),
+                false => 0,
+            };
+            if lanes > 1 {
+                self.run_beside(lanes, &mut queue, told)?;
+            } else {
+                while let Some(chunk) = queue.waiting.pop_front() {
+                    self.run_alone(chunk, &mut queue, told)?;
+                }
+            }
+        }
+    }
+
+    /// Runs a chunk with all threads.
+    fn run_alone<'a>(
+        &mut self,
+        mut chunk: Chunk<'a>,
+        queue: &mut Queue<'a, '_>,
+        told: &mut Told<'_, '_>,
+    ) -> Result<(), Error> {
+        let rules = Rules::new(&self.program, &self.config, 1);
+        while !chunk.is_done() {
+            self.lane.compute(&rules, &mut chunk)?;
+            self.lane.write(&rules, &mut chunk, told.sink, told.stats)?;
+        }
+        self.is_quick = chunk.times.record + chunk.times.execute < QUICK;
+        told.times.add(&chunk.times);
+        queue.done(chunk, told)
+    }
+
+    /// Runs the chunks that wait, and those behind them as long as there are some, in lanes.
+    fn run_beside<'a>(
+        &mut self,
+        lanes: usize,
+        queue: &mut Queue<'a, '_>,
+        told: &mut Told<'_, '_>,
+    ) -> Result<(), Error> {
+        let begin = Instant::now();
+        let mut beside = std::mem::take(&mut self.beside);
+        let rules = Rules::new(&self.program, &self.config, lanes);
+        let shared: Vec<Mutex<&mut Lane>> = beside[..lanes].iter_mut().map(Mutex::new).collect();
+        let mut times = Times::default();
+        let result = thread::scope(|scope| {
+            let (give_back, computed) = mpsc::channel();
+            let mut hands = Vec::with_capacity(lanes);
+            for (number, lane) in shared.iter().enumerate() {
+                let (hand, chunks) = mpsc::channel();
+                let (rules, give_back) = (&rules, give_back.clone());
+                let thread = thread::Builder::new().name(format!("cohort-lane-{number}"));
+                let work = move || work(number, lane, rules, &chunks, &give_back);
+                match thread.spawn_scoped(scope, work) {
+                    Ok(_) => hands.push(hand),
+                    Err(_) if number > 0 => break,
+                    Err(error) => {
+                        return Err(Error::Usage(format!("cannot start a thread: {error}")));
+                    }
+                }
+            }
+            drop(give_back);
+            let mut desk = Desk {
+                rules: &rules,
+                lanes: &shared,
+                idle: (0..hands.len()).rev().collect(),
+                hands,
+                computed,
+                failed: None,
+                times: &mut times,
+            };
+            desk.run(queue, told)
+        });
+        drop(shared);
+        self.beside = beside;
+        // Lanes work at the same time: what a run took is what one of them did.
+        let (worked, took) = (times.record + times.execute, begin.elapsed());
+        if worked > took {
+            let part = took.as_secs_f64() / worked.as_secs_f64();
+            times.record = times.record.mul_f64(part);
+            times.execute = times.execute.mul_f64(part);
+        }
+        told.times.add(&times);
+        result
+    }
+
+    /// How many lanes there may be: one, where somebody watches what is done in which order.
+    fn most_lanes(&mut self) -> usize {
+        let is_watched = self.lane.executor.is_watched() || self.lane.recorder.tracer().is_some();
+        if is_watched || self.lane.executor.is_on_device() || self.config.batch == Batch::Unbatched
+        {
+            return 1;
+        }
+        let bytes = self.lane.executor.arena().fixed_bytes().max(1);
+        let lanes = usize::try_from(MOST_FIXED_BYTES / bytes).unwrap_or(usize::MAX);
+        lanes.min(self.config.threads).max(1)
+    }
+
+    /// Makes lanes until there are that many, or no memory for more; gives how many there are.
+    fn make_lanes(&mut self, count: usize) -> usize {
+        while self.beside.len() < count {
+            let how = how(&self.config);
+            let lane = (self.lane).beside(&self.program, &self.config, how, &self.most_kept);
+            match lane {
+                Ok(lane) => self.beside.push(lane),
+                Err(_) => break,
+            }
+        }
+        self.beside.len().min(count)
+    }
+}
+
+/// What a lane's thread does: computes batches until nobody hands it any more.
+fn work<'a>(
+    number: usize,
+    lane: &Mutex<&mut Lane>,
+    rules: &Rules<'_>,
+    chunks: &Receiver<Chunk<'a>>,
+    give_back: &Sender<Computed<'a>>,
+) {
+    for mut chunk in chunks {
+        let result = lock(lane).compute(rules, &mut chunk);
+        let computed = Computed {
+            lane: number,
+            chunk,
+            result,
+        };
+        if give_back.send(computed).is_err() {
+            return;
+        }
+    }
+}
+
+/// Where lanes get chunks and leave what they computed.
+struct Desk<'r, 'l, 'a> {
+    rules: &'r Rules<'r>,
+    lanes: &'r [Mutex<&'l mut Lane>],
+    idle: Vec<usize>,
+    hands: Vec<Sender<Chunk<'a>>>,
+    computed: Receiver<Computed<'a>>,
+    /// What ends the run, once the lanes are done with what they have.
+    failed: Option<Error>,
+    times: &'r mut Times,
+}
+
+impl<'a> Desk<'_, '_, 'a> {
+    fn run(&mut self, queue: &mut Queue<'a, '_>, told: &mut Told<'_, '_>) -> Result<(), Error> {
+        loop {
+            while self.failed.is_none()
+                && let Some(lane) = self.idle.last().copied()
+                && let Some(chunk) = queue.take()
+            {
+                self.idle.pop();
+                self.hand(lane, chunk)?;
+            }
+            if self.idle.len() == self.hands.len() {
+                return self.failed.take().map_or(Ok(()), Err);
+            }
+            if self.failed.is_none() && self.idle.is_empty() {
+                queue.read_ahead();
+            }
+            let patience = match self.idle.is_empty() || queue.is_at_end() {
+                true => Duration::MAX,
+                false => PAUSE,
+            };
+            match self.computed.recv_timeout(patience) {
+                Ok(computed) => self.finish(computed, queue, told)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            }
+        }
+    }
+
+    fn hand(&self, lane: usize, chunk: Chunk<'a>) -> Result<(), Error> {
+        self.hands[lane].send(chunk).map_err(|_| gone())
+    }
+
+    /// Writes the results of a batch; its lane goes on with the chunk, or is idle.
+    fn finish(
+        &mut self,
+        computed: Computed<'a>,
+        queue: &mut Queue<'a, '_>,
+        told: &mut Told<'_, '_>,
+    ) -> Result<(), Error> {
+        let Computed {
+            lane,
+            mut chunk,
+            result,
+        } = computed;
+        let written = result.and_then(|()| {
+            lock(&self.lanes[lane]).write(self.rules, &mut chunk, told.sink, told.stats)
+        });
+        match written {
+            Ok(()) if chunk.is_done() => {
+                self.times.add(&chunk.times);
+                self.idle.push(lane);
+                queue.done(chunk, told)?;
+            }
+            Ok(()) => self.hand(lane, chunk)?,
+            Err(error) => {
+                self.idle.push(lane);
+                self.failed.get_or_insert(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock<'l, 'm>(lane: &'l Mutex<&'m mut Lane>) -> MutexGuard<'l, &'m mut Lane> {
+    lane.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn gone() -> Error {
+    Error::Internal("a thread that computed a batch is gone".to_owned())
+}
+
+/// The chunks that were read and are not begun, and the source of others.
+struct Queue<'a, 's> {
+    source: &'s mut dyn Source<'a>,
+    waiting: VecDeque<Chunk<'a>>,
+    /// Instances that were read.
+    number: u64,
+    /// The source has no more, or said what was wrong.
+    end: Option<Result<(), Error>>,
+}
+
+impl<'a, 's> Queue<'a, 's> {
+    fn new(source: &'s mut dyn Source<'a>) -> Queue<'a, 's> {
+        Queue {
+            source,
+            waiting: VecDeque::new(),
+            number: 0,
+            end: None,
+        }
+    }
+
+    /// Reads a chunk, if there is one; whether that is so.
+    fn fetch(&mut self, may_wait: bool) -> bool {
+        while self.end.is_none() {
+            match self.source.next(may_wait) {
+                Ok(Fetched::Instances(inputs, deadline)) => {
+                    let number = self.number;
+                    self.number += inputs.len() as u64;
+                    self.waiting.push_back(Chunk::new(inputs, number, deadline));
+                    return true;
+                }
+                Ok(Fetched::Later) if may_wait => {}
+                Ok(Fetched::Later) => return false,
+                Ok(Fetched::End) => self.end = Some(Ok(())),
+                // What came before is run all the same.
+                Err(error) => self.end = Some(Err(error)),
+            }
+        }
+        false
+    }
+
+    /// The next chunk, if there is one without waiting.
+    fn take(&mut self) -> Option<Chunk<'a>> {
+        if self.waiting.is_empty() {
+            self.fetch(false);
+        }
+        self.waiting.pop_front()
+    }
+
+    fn read_ahead(&mut self) {
+        if self.waiting.is_empty() && self.source.reads_ahead() {
+            self.fetch(false);
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.end.is_some() && self.waiting.is_empty()
+    }
+
+    fn done(&mut self, chunk: Chunk<'a>, told: &mut Told<'_, '_>) -> Result<(), Error> {
+        self.source.done(chunk.inputs);
+        told.done(self.source.bytes_read())
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.end.unwrap_or(Ok(()))
+    }
+}
