@@ -313,9 +313,8 @@ impl Session {
         let mut sink = Some(sink);
         let mut stats = self.new_stats();
         let mut times = Times::default();
-        let read;
         self.clear_counts();
-        if self.engine.is_some() {
+        let read = if self.engine.is_some() {
             let mut feed = Feed::stream(supply, self.chunks().1);
             let mut report = Report {
                 sink: &mut sink,
@@ -324,7 +323,7 @@ impl Session {
                 progress,
             };
             self.run_engine(&mut feed, &mut report)?;
-            read = feed.read();
+            feed.read()
         } else {
             let mut source = Supplying {
                 supply,
@@ -337,8 +336,8 @@ impl Session {
                 progress,
             };
             self.run_batches(&mut source, &mut told)?;
-            read = source.read;
-        }
+            source.read
+        };
         self.finish_stats(&mut stats, read, times, begin);
         Ok(stats)
     }
