@@ -19,6 +19,9 @@ pub struct CallForm {
     extents: Box<[Extent]>,
     rows: Option<usize>,
     flops: Box<[Extent]>,
+    has_lists: bool,
+    /// The slots with handles, where every call has as many of these, all of which it reads.
+    pub handles: Option<Box<[usize]>>,
     pub unit: Unit,
     /// Whether the rows of several calls may be one range.
     pub fused: bool,
@@ -38,8 +41,12 @@ impl CallForm {
             }
             _ => None,
         };
+        let slots: Box<[Slot]> = kernel.operands.iter().map(Slot::of).collect();
+        let is_ragged = kernel.call.rows.is_some() || kernel.call.unit == Unit::Calls;
         CallForm {
-            slots: kernel.operands.iter().map(Slot::of).collect(),
+            has_lists: slots.contains(&Slot::List),
+            handles: handles(&slots, is_ragged),
+            slots,
             operands: (kernel.operands.iter().enumerate())
                 .filter_map(extent)
                 .collect(),
@@ -54,13 +61,15 @@ impl CallForm {
             fused: kernel.call.fused,
             division: kernel.call.division.clone(),
             padding: kernel.call.padding,
-            is_ragged: kernel.call.rows.is_some() || kernel.call.unit == Unit::Calls,
+            is_ragged,
         }
     }
 
     /// Of calls that make one row each.
     pub fn plain(slots: Box<[Slot]>) -> CallForm {
         CallForm {
+            has_lists: slots.contains(&Slot::List),
+            handles: handles(&slots, false),
             slots,
             operands: [].into(),
             lengths: [].into(),
@@ -165,6 +174,16 @@ impl CallForm {
     /// How long a call's entry is behind its bucket.
     #[inline]
     pub fn entry_length(&self, entry: &[u64]) -> usize {
-        self.slots.len() + listed(&self.slots, entry)
+        match self.has_lists {
+            true => self.slots.len() + listed(&self.slots, entry),
+            false => self.slots.len(),
+        }
     }
+}
+
+fn handles(slots: &[Slot], is_ragged: bool) -> Option<Box<[usize]>> {
+    let is_plain = !is_ragged && !slots.contains(&Slot::List);
+    let numbered = slots.iter().enumerate();
+    let handles = numbered.filter(|(_, slot)| **slot == Slot::Row);
+    is_plain.then(|| handles.map(|(index, _)| index).collect())
 }

@@ -514,7 +514,10 @@ impl Executor {
         match order {
             Order::Buckets if self.has_ragged => self.write_indices::<true>(recorder.log())?,
             Order::Buckets => self.write_indices::<false>(recorder.log())?,
-            Order::Groups => self.write_grouped_indices(recorder.log())?,
+            Order::Groups if self.has_ragged => {
+                self.write_grouped_indices::<true>(recorder.log())?
+            }
+            Order::Groups => self.write_grouped_indices::<false>(recorder.log())?,
         }
         all_inside(!self.write_kept_indices(recorder))?;
         if self.has_ragged {

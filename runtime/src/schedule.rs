@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! the calls by bucket ──DepthScheduler──────────────► each bucket is a launch
-//!         └──CallGraph (who reads whom)
-//!                 ├─Agenda──────────┐
-//!                 ├─Lookahead───────┼───────────────► Groups: calls of several buckets together
-//!                 └─Instances───────┘
+//!         ├──Units (calls that wait for the same)
+//!         │       ├─Agenda──────────┐
+//!         │       └─Lookahead───────┼───────────────► Groups: calls of several buckets together
+//!         └──CallGraph──Instances───┘
 //! ```
 //!
-//! By depth nothing is searched: buckets are put in order, and that is all. The others look at every
-//! call and may merge what lies at different depths. The bits of the results depend on neither: every
+//! By depth nothing is searched: buckets are put in order, and that is all. The others look at calls and
+//! may merge what lies at different depths. The agenda and the look-ahead go by depth too, and look no
+//! further, where no order has fewer launches. The bits of the results depend on neither: every
 //! order computes a call after all that it reads, and the calls of a later phase after those of an
 //! earlier one.
 
@@ -19,13 +20,14 @@ pub mod graph;
 pub mod groups;
 pub mod instances;
 pub mod lookahead;
+pub mod units;
 
 use crate::call_form::CallForm;
 use agenda::Agenda;
-use graph::CallGraph;
 use groups::Groups;
 use instances::Instances;
 use lookahead::Lookahead;
+use units::Units;
 
 /// A bucket of the flush that has calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ impl Policy {
             Policy::Depth => Box::new(DepthScheduler),
             Policy::Agenda => Box::new(Grouped::<Agenda>::default()),
             Policy::Lookahead => Box::new(Grouped::<Lookahead>::default()),
-            Policy::Instances => Box::new(Grouped::<Instances>::default()),
+            Policy::Instances => Box::new(Instances::default()),
         }
     }
 }
@@ -123,15 +125,15 @@ impl Scheduler for RecordedOrder {
     }
 }
 
-/// A policy that looks at every call.
+/// A policy that merges what lies at different depths.
 trait Grouping {
-    /// Fills `groups` with launches of all calls of the graph, in an order that [`Scheduler`] asks for.
-    fn run(&mut self, graph: &CallGraph, groups: &mut Groups);
+    /// Fills `groups` with launches of all calls, in an order that [`Scheduler`] asks for.
+    fn run(&mut self, units: &Units, buckets: &[Ready], groups: &mut Groups);
 }
 
 #[derive(Debug, Default)]
 struct Grouped<P> {
-    graph: CallGraph,
+    units: Units,
     policy: P,
 }
 
@@ -142,8 +144,10 @@ impl<P: Grouping> Scheduler for Grouped<P> {
         buckets: &mut [Ready],
         groups: &mut Groups,
     ) -> Order {
-        self.graph.build(recorded, buckets);
-        self.policy.run(&self.graph, groups);
+        if !self.units.find(recorded, buckets) {
+            return DepthScheduler.schedule(recorded, buckets, groups);
+        }
+        self.policy.run(&self.units, buckets, groups);
         Order::Groups
     }
 }

@@ -7,7 +7,7 @@ use super::bucket_rows::{BucketRows, NO_ROW};
 use super::kernel::Kernel;
 use super::launch::Placed;
 use super::lists::Lists;
-use super::place::{Spot, spot_in_group};
+use super::place::Spot;
 use super::ragged::RaggedLaunches;
 use crate::arena::Arena;
 use crate::error::Error;
@@ -50,23 +50,30 @@ impl Executor {
         all_inside(outside)
     }
 
-    /// Turns the log into the index lists of groups, and notes the rows of every call.
-    pub(super) fn write_grouped_indices(&mut self, log: &[u64]) -> Result<(), Error> {
+    /// Turns the log into the index lists of groups, and notes the rows of calls whose buckets do not tell
+    /// them.
+    pub(super) fn write_grouped_indices<const HAS_RAGGED: bool>(
+        &mut self,
+        log: &[u64],
+    ) -> Result<(), Error> {
+        let is_padded = self.is_padded();
         let index = self.index.words_mut();
         let mut outside = false;
-        let mut places = self.groups.places.iter();
         let mut at = 0;
         while let Some(bucket) = log.get(at) {
             let bucket = *bucket as usize;
-            let Some(kernel) = self.kernels.get(self.plans[bucket].kernel as usize) else {
+            let plan = &mut self.plans[bucket];
+            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
                 outside |= !write_ghost(&mut self.rows, bucket, log[at + 1]);
                 at += 2;
                 continue;
             };
-            let Some(place) = places.next() else {
+            let form = &kernel.form;
+            let Some(spot) = plan.take_in_group::<HAS_RAGGED>(&self.groups, form, &self.ragged)
+            else {
                 return all_inside(true);
             };
-            let spot = spot_in_group(*place, &kernel.form, &self.ragged);
+            let is_scattered = plan.is_apart() || (HAS_RAGGED && form.is_ragged && is_padded);
             let placed = &self.placed[spot.launch];
             let mut writer = Writer {
                 rows: &self.rows,
@@ -77,15 +84,17 @@ impl Executor {
                 outside: &mut outside,
             };
             let entry = &log[at + 1..];
-            let rows = kernel.form.rows(entry) as u32;
-            at += 1 + match kernel.form.is_ragged {
+            at += 1 + match HAS_RAGGED && form.is_ragged {
                 true => writer.ragged_call(kernel, placed, spot, entry),
                 false => writer.call(kernel, placed, spot.row, entry),
             };
-            for result in 0..kernel.results.len() {
-                let first = self.result_rows[placed.result_start + result] + spot.row as u32;
-                for row in 0..rows {
-                    self.rows.push(bucket, result, first + row);
+            if is_scattered {
+                let rows = form.rows(entry) as u32;
+                for result in 0..kernel.results.len() {
+                    let first = self.result_rows[placed.result_start + result] + spot.row as u32;
+                    for row in 0..rows {
+                        self.rows.push(bucket, result, first + row);
+                    }
                 }
             }
         }

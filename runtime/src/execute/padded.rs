@@ -7,7 +7,6 @@
 //! and memory grows with the padding (CoRa §4.1 and §7, ragged storage).
 
 use super::Executor;
-use super::indices::all_inside;
 use crate::arena::Region;
 use crate::error::Error;
 use crate::schedule::Order;
@@ -28,7 +27,7 @@ impl Executor {
         regions: &mut Vec<Region>,
     ) -> Result<(), Error> {
         if matches!(order, Order::Buckets) {
-            self.group_buckets(log)?;
+            self.group_buckets();
         }
         self.measure_groups(log)?;
         let kernels = self.groups.launches.iter().map(|(kernel, _)| *kernel);
@@ -50,28 +49,11 @@ impl Executor {
     }
 
     /// Each bucket is a group, its calls in the order of recording.
-    fn group_buckets(&mut self, log: &[u64]) -> Result<(), Error> {
-        self.groups.clear(0);
-        for (launch, ready) in self.order.iter().enumerate() {
-            self.plans[ready.bucket as usize].placed = launch;
-            self.groups.launches.push((ready.kernel, ready.calls));
+    fn group_buckets(&mut self) {
+        self.groups.clear();
+        for ready in &self.order {
+            let launch = self.groups.launch(ready.kernel);
+            self.groups.put_whole(launch, ready.calls);
         }
-        let mut at = 0;
-        while let Some(bucket) = log.get(at) {
-            let plan = &mut self.plans[*bucket as usize];
-            let Some(form) = self.forms.get(plan.kernel as usize) else {
-                at += 2;
-                continue;
-            };
-            self.groups.places.push((plan.placed as u32, plan.next));
-            plan.next += 1;
-            at += 1 + form.entry_length(&log[at + 1..]);
-        }
-        for (ready, (_, calls)) in self.order.iter().zip(&self.groups.launches) {
-            let plan = &mut self.plans[ready.bucket as usize];
-            all_inside(plan.next != *calls)?;
-            plan.next = 0;
-        }
-        Ok(())
     }
 }

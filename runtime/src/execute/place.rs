@@ -10,17 +10,22 @@ use crate::arena::Region;
 use crate::call_form::CallForm;
 use crate::error::Error;
 use crate::recorder::Recorder;
+use crate::schedule::groups::{Groups, Share};
 use crate::schedule::{Order, Ready};
+
+/// In place of a launch: the calls of the bucket are in several.
+const APART: usize = usize::MAX;
 
 /// Where the calls of a bucket go.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Plan {
     /// Behind the last: a bucket of ghosts.
     pub kernel: u32,
-    /// The launch, if the bucket is one.
+    /// The launch, if all its calls are in one.
     pub placed: usize,
-    /// Calls already converted, and their rows.
+    /// The number of its next call in the launch; where they are apart, of that one's place.
     pub next: u32,
+    /// The rows of the calls before that, of a bucket that is a launch.
     pub next_row: u32,
 }
 
@@ -122,26 +127,56 @@ impl Executor {
             };
             self.place(kernel, calls, rows, &mut index_length);
         }
+        self.begin_groups();
+        for (ready, share) in self.order.iter().zip(&self.groups.shares) {
+            let Share::Whole { launch, first } = *share else {
+                continue;
+            };
+            let kernel = &self.kernels[ready.kernel as usize];
+            let row = match kernel.form.is_ragged {
+                // Padding may be between its calls.
+                true if self.is_padded() => continue,
+                true => self.ragged.start(launch, first),
+                false => first,
+            };
+            let results = self.placed[launch as usize].result_start;
+            for result in 0..kernel.results.len() {
+                let first_row = self.result_rows[results + result] + row;
+                (self.rows).set_first(ready.bucket as usize, result, first_row);
+            }
+        }
         Ok(index_length)
+    }
+
+    /// Makes the first call of each bucket the next one that [`Plan::take_in_group`] gives.
+    pub(super) fn begin_groups(&mut self) {
+        for (ready, share) in self.order.iter().zip(&self.groups.shares) {
+            let plan = &mut self.plans[ready.bucket as usize];
+            (plan.placed, plan.next) = match *share {
+                Share::Whole { launch, first } => (launch as usize, first),
+                Share::Apart { start } => (APART, start),
+            };
+        }
     }
 
     /// Finds how many rows each call of a group makes.
     pub(super) fn measure_groups(&mut self, log: &[u64]) -> Result<(), Error> {
         let launches = self.groups.launches.iter();
         self.ragged.begin_groups(launches.map(|(_, calls)| *calls));
-        let mut places = self.groups.places.iter();
+        self.begin_groups();
         let mut at = 0;
         while let Some(bucket) = log.get(at) {
-            let Some(form) = (self.forms).get(self.plans[*bucket as usize].kernel as usize) else {
+            let plan = &mut self.plans[*bucket as usize];
+            let Some(form) = (self.forms).get(plan.kernel as usize) else {
                 at += 2;
                 continue;
             };
-            let Some((launch, call)) = places.next() else {
+            let Some((launch, call)) = plan.next_in_group(&self.groups) else {
                 return all_inside(true);
             };
             let entry = &log[at + 1..];
             if form.is_ragged {
-                self.ragged.set_rows(*launch, *call, form.rows(entry));
+                self.ragged.set_rows(launch, call, form.rows(entry));
             }
             at += 1 + form.entry_length(entry);
         }
@@ -189,7 +224,6 @@ impl Executor {
         if self.lists.operands.is_empty() {
             return Ok(());
         }
-        let mut places = self.groups.places.iter();
         let mut at = 0;
         while let Some(bucket) = log.get(at) {
             let plan = &mut self.plans[*bucket as usize];
@@ -201,8 +235,9 @@ impl Executor {
             let rows = form.rows(entry);
             let spot = match order {
                 Order::Buckets => plan.take(rows),
-                Order::Groups => match places.next() {
-                    Some(place) => spot_in_group(*place, form, &self.ragged),
+                Order::Groups => match plan.take_in_group::<true>(&self.groups, form, &self.ragged)
+                {
+                    Some(spot) => spot,
                     None => return all_inside(true),
                 },
             };
@@ -221,9 +256,14 @@ impl Executor {
             }
             at += 1 + form.entry_length(entry);
         }
-        for ready in &self.order {
-            let plan = &mut self.plans[ready.bucket as usize];
-            (plan.next, plan.next_row) = (0, 0);
+        match order {
+            Order::Buckets => {
+                for ready in &self.order {
+                    let plan = &mut self.plans[ready.bucket as usize];
+                    (plan.next, plan.next_row) = (0, 0);
+                }
+            }
+            Order::Groups => self.begin_groups(),
         }
         self.lists.place(index_length)
     }
@@ -267,22 +307,39 @@ impl Plan {
         self.next_row += rows as u32;
         spot
     }
-}
+    /// Whether the bucket's calls are in several launches.
+    pub fn is_apart(&self) -> bool {
+        self.placed == APART
+    }
 
-/// The place of a call, given as its launch and its number in it.
-#[inline]
-pub(super) fn spot_in_group(
-    (launch, call): (u32, u32),
-    form: &CallForm,
-    ragged: &RaggedLaunches,
-) -> Spot {
-    let row = match form.is_ragged {
-        true => ragged.start(launch, call),
-        false => call,
-    };
-    Spot {
-        launch: launch as usize,
-        call: call as usize,
-        row: row as usize,
+    /// The launch of the bucket's next call, where launches are groups, and its number in it.
+    #[inline]
+    fn next_in_group(&mut self, groups: &Groups) -> Option<(u32, u32)> {
+        let next = self.next;
+        self.next += 1;
+        match self.is_apart() {
+            true => groups.places.get(next as usize).copied(),
+            false => Some((self.placed as u32, next)),
+        }
+    }
+
+    /// The place of the bucket's next call, where launches are groups.
+    #[inline]
+    pub fn take_in_group<const HAS_RAGGED: bool>(
+        &mut self,
+        groups: &Groups,
+        form: &CallForm,
+        ragged: &RaggedLaunches,
+    ) -> Option<Spot> {
+        let (launch, call) = self.next_in_group(groups)?;
+        let row = match HAS_RAGGED && form.is_ragged {
+            true => ragged.start(launch, call),
+            false => call,
+        };
+        Some(Spot {
+            launch: launch as usize,
+            call: call as usize,
+            row: row as usize,
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! The calls of a flush with what each waits for: what a scheduler sees that looks beyond depth.
+//! The calls of a flush with what each waits for, one by one: what whole instances are compared by, and
+//! what an explanation looks at.
 //!
 //! Calls are numbered in the order in which they were recorded. Ghosts are not calls: who reads one
 //! waits for what it stands for. A *kind* is a kernel in a phase; only calls of one kind may be
@@ -17,9 +18,15 @@ const NONE: u32 = u32::MAX;
 pub struct Kind {
     pub phase: u32,
     pub kernel: u32,
-    pub calls: u32,
-    /// Of its calls' depths.
-    pub depths: u64,
+}
+
+/// What is known of a bucket by its number.
+#[derive(Clone, Copy)]
+struct OfBucket {
+    kind: u32,
+    kernel: u32,
+    /// Of its next call.
+    next_place: u32,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +41,8 @@ pub struct CallGraph {
     pub input_ends: Vec<u32>,
     /// The first call of each instance.
     pub segments: Vec<u32>,
+    /// Of each call, its number when calls are counted bucket by bucket, as these are listed.
+    pub places: Vec<u32>,
     /// By bucket: where its rows begin in `calls`, and the calls that make them, by position.
     bucket_starts: Vec<u32>,
     calls: Vec<u32>,
@@ -43,7 +52,7 @@ impl CallGraph {
     /// `buckets` are those of calls, without the ghosts'.
     pub fn build(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) {
         let Recorded { log, forms, .. } = recorded;
-        let kind_of_bucket = self.prepare(buckets, recorded.ghosts);
+        let mut of_buckets = self.prepare(buckets, recorded.ghosts);
         let mut next: Vec<u32> = self.bucket_starts.clone();
         let mut segments = recorded.segments.iter().peekable();
         let mut at = 0;
@@ -53,8 +62,8 @@ impl CallGraph {
                 self.segments.push(call);
             }
             let first = next[bucket] as usize;
-            let (kind, kernel) = kind_of_bucket[bucket];
-            let Some(form) = forms.get(kernel as usize) else {
+            let of_bucket = &mut of_buckets[bucket];
+            let Some(form) = forms.get(of_bucket.kernel as usize) else {
                 next[bucket] += 1;
                 self.calls[first] = self.call_of(log[at + 1]).unwrap_or(NONE);
                 at += 2;
@@ -64,7 +73,9 @@ impl CallGraph {
             let rows = form.rows(entry) as usize;
             next[bucket] += rows as u32;
             self.calls[first..first + rows].fill(call);
-            self.kind.push(kind);
+            self.kind.push(of_bucket.kind);
+            self.places.push(of_bucket.next_place);
+            of_bucket.next_place += 1;
             self.add_inputs(form, &entry[..form.entry_length(entry)]);
             self.input_ends.push(self.inputs.len() as u32);
             at += 1 + form.entry_length(entry);
@@ -88,10 +99,11 @@ impl CallGraph {
         }
     }
 
-    /// Empties the graph, makes kinds and a place for the calls of each bucket; gives the kind and
-    /// the kernel of each bucket.
-    fn prepare(&mut self, buckets: &[Ready], ghosts: &[Ready]) -> Vec<(u32, u32)> {
+    /// Empties the graph, makes kinds and a place for the calls of each bucket; gives what is known of each
+    /// bucket.
+    fn prepare(&mut self, buckets: &[Ready], ghosts: &[Ready]) -> Vec<OfBucket> {
         self.kind.clear();
+        self.places.clear();
         self.inputs.clear();
         self.input_ends.clear();
         self.segments.clear();
@@ -109,26 +121,31 @@ impl CallGraph {
 
         let mut sorted: Vec<&Ready> = buckets.iter().collect();
         sorted.sort_unstable_by_key(|ready| (ready.phase, ready.kernel));
-        let mut kind_of_bucket = vec![(NONE, NONE); count];
+        let nothing = OfBucket {
+            kind: NONE,
+            kernel: NONE,
+            next_place: 0,
+        };
+        let mut of_buckets = vec![nothing; count];
+        let mut place = 0;
+        for ready in buckets {
+            of_buckets[ready.bucket as usize].next_place = place;
+            place += ready.calls;
+        }
         self.kinds.clear();
         for ready in sorted {
-            let depths = u64::from(ready.depth) * u64::from(ready.calls);
-            match self.kinds.last_mut() {
-                Some(kind) if (kind.phase, kind.kernel) == (ready.phase, ready.kernel) => {
-                    kind.calls += ready.calls;
-                    kind.depths += depths;
-                }
-                _ => self.kinds.push(Kind {
-                    phase: ready.phase,
-                    kernel: ready.kernel,
-                    calls: ready.calls,
-                    depths,
-                }),
+            let kind = Kind {
+                phase: ready.phase,
+                kernel: ready.kernel,
+            };
+            if self.kinds.last() != Some(&kind) {
+                self.kinds.push(kind);
             }
-            let kind = self.kinds.len() as u32 - 1;
-            kind_of_bucket[ready.bucket as usize] = (kind, ready.kernel);
+            let of_bucket = &mut of_buckets[ready.bucket as usize];
+            of_bucket.kind = self.kinds.len() as u32 - 1;
+            of_bucket.kernel = ready.kernel;
         }
-        kind_of_bucket
+        of_buckets
     }
 
     /// The call of the flush that a handle names.
@@ -161,14 +178,8 @@ impl CallGraph {
         &self.inputs[begin as usize..self.input_ends[call] as usize]
     }
 
-    /// For each call how many calls of its own kind lie on the longest way to it, itself included;
-    /// `None` when that would take too much memory.
-    pub fn levels(&self) -> Option<Vec<u32>> {
-        let kinds: Vec<u32> = (0..self.kinds.len() as u32).collect();
-        self.levels_of(&kinds, kinds.len())
-    }
-
-    /// The same of groups of kinds: `groups` has the number of each kind's, below `count`.
+    /// For each call how many calls of its own group of kinds lie on the longest way to it, itself included;
+    /// `None` when that would take too much memory. `groups` has the number of each kind's, below `count`.
     fn levels_of(&self, groups: &[u32], count: usize) -> Option<Vec<u32>> {
         const MAX_CELLS: usize = 1 << 26;
         if count.checked_mul(self.len())? > MAX_CELLS {

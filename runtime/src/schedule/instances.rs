@@ -11,22 +11,42 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use super::Grouping;
 use super::graph::CallGraph;
-use super::groups::Groups;
+use super::groups::{Groups, Share};
+use super::{Order, Ready, Recorded, Scheduler};
 
 /// The instances of a flush.
 #[derive(Debug, Default)]
 pub struct Instances {
+    graph: CallGraph,
     /// What each instance recorded, in a form that is equal for instances that are alike.
     shapes: Vec<u64>,
-    launch: Vec<u32>,
 }
 
-impl Grouping for Instances {
+impl Scheduler for Instances {
     /// Calls must read only those of their own instance.
-    fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
-        groups.clear(graph.len());
+    fn schedule(
+        &mut self,
+        recorded: Recorded<'_>,
+        buckets: &mut [Ready],
+        groups: &mut Groups,
+    ) -> Order {
+        self.graph.build(recorded, buckets);
+        groups.clear();
+        let mut start = 0;
+        for ready in buckets.iter() {
+            groups.shares.push(Share::Apart { start });
+            start += ready.calls;
+        }
+        groups.places.resize(start as usize, (0, 0));
+        self.run(groups);
+        Order::Groups
+    }
+}
+
+impl Instances {
+    fn run(&mut self, groups: &mut Groups) {
+        let graph = &self.graph;
         let segments = &graph.segments;
         let bounds = |index: usize| {
             let end = segments
@@ -37,7 +57,7 @@ impl Grouping for Instances {
         self.shapes.clear();
         let mut shape_ends = Vec::with_capacity(segments.len());
         for index in 0..segments.len() {
-            self.write_shape(graph, bounds(index));
+            write_shape(&mut self.shapes, graph, bounds(index));
             shape_ends.push(self.shapes.len());
         }
         let shape = |index: usize| {
@@ -71,11 +91,14 @@ impl Grouping for Instances {
             for (group, next) in alike.iter().zip(&mut next) {
                 let first = bounds(group[0]);
                 while *next < first.len() && phase_of(first.start + *next) <= phase {
-                    self.launch.clear();
-                    let call = |instance: &usize| (bounds(*instance).start + *next) as u32;
-                    self.launch.extend(group.iter().map(call));
                     let kind = graph.kind[first.start + *next];
-                    groups.launch(graph.kinds[kind as usize].kernel, &self.launch);
+                    let kernel = graph.kinds[kind as usize].kernel;
+                    let launch = groups.launches.len() as u32;
+                    groups.launches.push((kernel, group.len() as u32));
+                    for (instance, number) in group.iter().zip(0..) {
+                        let call = bounds(*instance).start + *next;
+                        groups.places[graph.places[call] as usize] = (launch, number);
+                    }
                     *next += 1;
                 }
             }
@@ -83,17 +106,14 @@ impl Grouping for Instances {
     }
 }
 
-impl Instances {
-    /// For each call its kind and its inputs, relative to the instance's first call.
-    fn write_shape(&mut self, graph: &CallGraph, calls: std::ops::Range<usize>) {
-        const END: u64 = u64::MAX;
-        let first = calls.start as u64;
-        for call in calls {
-            self.shapes.push(u64::from(graph.kind[call]));
-            let inputs = graph.inputs_of(call).iter();
-            self.shapes
-                .extend(inputs.map(|input| u64::from(*input).wrapping_sub(first)));
-            self.shapes.push(END);
-        }
+/// For each call its kind and its inputs, relative to the instance's first call.
+fn write_shape(shapes: &mut Vec<u64>, graph: &CallGraph, calls: std::ops::Range<usize>) {
+    const END: u64 = u64::MAX;
+    let first = calls.start as u64;
+    for call in calls {
+        shapes.push(u64::from(graph.kind[call]));
+        let inputs = graph.inputs_of(call).iter();
+        shapes.extend(inputs.map(|input| u64::from(*input).wrapping_sub(first)));
+        shapes.push(END);
     }
 }

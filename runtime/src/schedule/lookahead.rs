@@ -1,122 +1,89 @@
 //! Looks ahead: a kernel is launched when no call that it will still be needed for is left behind.
 //!
-//! The *level* of a call is the number of calls of its kernel on the longest way to it. A kernel needs
-//! at least as many launches as its highest level, so a launch that takes all calls of the lowest
-//! level left is one that no order can save. While there always is such a kernel to choose, the
+//! A kernel needs at least as many launches as its highest level, so a launch that takes all calls of the
+//! lowest level left is one that no order can save. While there always is such a kernel to choose, the
 //! number of launches is the least possible. Of several, and where there is none, the least deep on
 //! average comes first, as on the agenda.
 //!
 //! After the sufficient condition of ED-Batch (Chen et al., 2023), which compares the ready calls of a
 //! kernel with those that would be ready if only calls of that kernel depended on each other.
 
-use super::Grouping;
-use super::agenda::{Agenda, by_average_depth};
+use super::agenda::LeastDeep;
 use super::frontier::{Frontier, Policy};
-use super::graph::CallGraph;
 use super::groups::Groups;
+use super::units::Units;
+use super::{Grouping, Ready};
 
 #[derive(Debug, Default)]
 pub struct Lookahead {
     frontier: Frontier,
-    /// For flushes that are too large to look ahead in.
-    agenda: Agenda,
+    progress: NothingLeftBehind,
 }
 
 impl Grouping for Lookahead {
-    fn run(&mut self, graph: &CallGraph, groups: &mut Groups) {
-        match graph.levels() {
-            Some(levels) => {
-                let mut policy = NothingLeftBehind::new(graph, &levels);
-                self.frontier.run(graph, groups, &mut policy);
-            }
-            None => self.agenda.run(graph, groups),
+    fn run(&mut self, units: &Units, buckets: &[Ready], groups: &mut Groups) {
+        match units.has_levels() {
+            true => (self.frontier).run(units, buckets, groups, &mut self.progress),
+            // The flush is too large to look ahead in.
+            false => (self.frontier).run(units, buckets, groups, &mut LeastDeep),
         }
     }
 }
 
-struct NothingLeftBehind<'a> {
-    graph: &'a CallGraph,
-    levels: &'a [u32],
-    /// Of each kind.
-    progress: Vec<Progress>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Progress {
-    /// By level: calls that were not launched, and how many of them are ready.
+#[derive(Debug, Default)]
+struct NothingLeftBehind {
+    /// Of each level of each kind, of which there are at most as many as buckets: the units that were not
+    /// launched, and how many of them are ready.
     levels: Vec<(u32, u32)>,
-    /// The lowest level with calls left.
-    lowest: usize,
-    /// Of the ready calls, those that are counted already.
-    counted: usize,
+    /// Of each kind, the lowest level with units left.
+    lowest: Vec<u32>,
 }
 
-impl<'a> NothingLeftBehind<'a> {
-    fn new(graph: &'a CallGraph, levels: &'a [u32]) -> NothingLeftBehind<'a> {
-        let mut progress = vec![Progress::default(); graph.kinds.len()];
-        for (kind, level) in graph.kind.iter().zip(levels) {
-            let of_kind = &mut progress[*kind as usize].levels;
-            let level = *level as usize;
-            if of_kind.len() <= level {
-                of_kind.resize(level + 1, (0, 0));
-            }
-            of_kind[level].0 += 1;
-        }
-        progress.iter_mut().for_each(Progress::skip);
-        NothingLeftBehind {
-            graph,
-            levels,
-            progress,
-        }
+impl NothingLeftBehind {
+    fn of(&mut self, units: &Units, unit: u32) -> &mut (u32, u32) {
+        let unit = units.units[unit as usize];
+        let first = units.kinds[unit.kind as usize].first_bucket;
+        &mut self.levels[(first + unit.level - 1) as usize]
     }
 
-    /// Whether all calls of the kind's lowest level are ready.
-    fn is_complete(&mut self, frontier: &Frontier, kind: u32) -> bool {
-        let progress = &mut self.progress[kind as usize];
-        let ready = &frontier.ready[kind as usize];
-        for call in &ready[progress.counted..] {
-            progress.levels[self.levels[*call as usize] as usize].1 += 1;
-        }
-        progress.counted = ready.len();
-        let (left, ready) = progress.levels[progress.lowest];
-        ready == left
+    fn skip(&mut self, units: &Units, kind: usize) {
+        let kind_of = &units.kinds[kind];
+        let levels = &self.levels[kind_of.first_bucket as usize..][..kind_of.buckets as usize];
+        let left = &levels[self.lowest[kind] as usize..];
+        self.lowest[kind] += left.iter().take_while(|(left, _)| *left == 0).count() as u32;
     }
 }
 
-impl Policy for NothingLeftBehind<'_> {
-    fn choose(&mut self, frontier: &Frontier, kinds: &[u32]) -> u32 {
-        let complete: Vec<bool> = kinds
-            .iter()
-            .map(|kind| self.is_complete(frontier, *kind))
-            .collect();
-        let of = |index: usize| &self.graph.kinds[kinds[index] as usize];
-        let best = (0..kinds.len()).min_by(|a, b| {
-            let completeness = complete[*b].cmp(&complete[*a]);
-            completeness.then_with(|| by_average_depth(of(*a), of(*b)))
-        });
-        best.map_or(0, |best| kinds[best])
-    }
-
-    fn launched(&mut self, kind: u32, calls: &[u32]) {
-        let progress = &mut self.progress[kind as usize];
-        for (index, call) in calls.iter().enumerate() {
-            let (left, ready) = &mut progress.levels[self.levels[*call as usize] as usize];
-            *left -= 1;
-            *ready -= u32::from(index < progress.counted);
+impl Policy for NothingLeftBehind {
+    fn begin(&mut self, units: &Units) {
+        self.levels.clear();
+        self.levels.resize(units.buckets.len(), (0, 0));
+        for unit in 0..units.count() as u32 {
+            self.of(units, unit).0 += 1;
         }
-        progress.counted = 0;
-        progress.skip();
+        self.lowest.clear();
+        self.lowest.resize(units.kinds.len(), 0);
     }
-}
 
-impl Progress {
-    fn skip(&mut self) {
-        while self
+    fn is_ready(&mut self, units: &Units, unit: u32) {
+        self.of(units, unit).1 += 1;
+    }
+
+    /// Whether all units of the kind's lowest level are ready.
+    fn is_good(&self, units: &Units, kind: u32) -> bool {
+        let first = units.kinds[kind as usize].first_bucket;
+        let lowest = self
             .levels
-            .get(self.lowest)
-            .is_some_and(|(left, _)| *left == 0)
-        {
-            self.lowest += 1;
+            .get((first + self.lowest[kind as usize]) as usize);
+        lowest.is_some_and(|(left, ready)| left == ready)
+    }
+
+    fn launched(&mut self, units: &Units, kind: u32, launched: &[u32]) {
+        for unit in launched {
+            let (left, ready) = self.of(units, *unit);
+            *left -= 1;
+            *ready -= 1;
         }
+        self.skip(units, kind as usize);
     }
 }

@@ -1,5 +1,7 @@
 use cohort_abi::Handle;
 
+use super::graph::CallGraph;
+use super::groups::Share;
 use super::*;
 use crate::slot::Slot;
 
@@ -106,7 +108,8 @@ impl Log {
             .iter()
             .map(|(kernel, calls)| (*kernel, vec![usize::MAX; *calls as usize]))
             .collect();
-        for (call, (launch, row)) in groups.places.iter().enumerate() {
+        let places = self.places(&buckets, &groups);
+        for (call, (launch, row)) in places.iter().enumerate() {
             let (kernel, calls) = &mut launches[*launch as usize];
             assert_eq!(
                 (*kernel, calls[*row as usize]),
@@ -115,7 +118,7 @@ impl Log {
             calls[*row as usize] = call;
             for input in &self.calls[call].2 {
                 assert!(
-                    groups.places[*input].0 < *launch,
+                    places[*input].0 < *launch,
                     "{policy:?}: {call} before {input}"
                 );
             }
@@ -127,6 +130,27 @@ impl Log {
             self.calls.len()
         );
         launches
+    }
+
+    /// Of each call in the order of recording, its launch and its number in it.
+    fn places(&self, buckets: &[Ready], groups: &Groups) -> Vec<(u32, u32)> {
+        let mut seen = vec![0; buckets.len()];
+        let mut places = Vec::new();
+        let mut at = 0;
+        while let Some(bucket) = self.log.get(at) {
+            let of = |ready: &Ready| u64::from(ready.bucket) == *bucket;
+            let Some(index) = buckets.iter().position(of) else {
+                at += 2;
+                continue;
+            };
+            places.push(match groups.shares[index] {
+                Share::Whole { launch, first } => (launch, first + seen[index]),
+                Share::Apart { start } => groups.places[(start + seen[index]) as usize],
+            });
+            seen[index] += 1;
+            at += 3;
+        }
+        places
     }
 }
 
@@ -305,4 +329,54 @@ fn instances_of_one_shape_run_as_one_batch() {
             (1, vec![5]),
         ]
     );
+}
+
+/// Instances that do the same are one chain of units, however many there are.
+#[test]
+fn calls_that_wait_for_the_same_are_one_unit() {
+    let mut log = Log::default();
+    for length in [2, 3, 3, 2, 3] {
+        log.begin_instance();
+        let mut last = log.call(0, 0, &[]);
+        for _ in 1..length {
+            last = log.call(0, 0, &[last]);
+        }
+        log.call(1, 0, &[last]);
+    }
+    let forms = vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS];
+    let recorded = Recorded {
+        log: &log.log,
+        forms: &forms,
+        ghosts: &[],
+        segments: &log.segments,
+    };
+    let mut units = units::Units::default();
+    assert!(units.find(recorded, &log.buckets));
+    assert_eq!((units.count(), log.buckets.len()), (5, 5));
+}
+
+/// Each depth needs the one before it, so that buckets are launches already.
+#[test]
+fn where_no_launch_can_be_saved_buckets_are_launches() {
+    let mut log = Log::default();
+    for length in [2, 5, 3] {
+        log.begin_instance();
+        let mut last = log.call(0, 0, &[]);
+        for _ in 1..length {
+            last = log.call(0, 0, &[last]);
+        }
+    }
+    let forms = vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS];
+    let recorded = Recorded {
+        log: &log.log,
+        forms: &forms,
+        ghosts: &[],
+        segments: &log.segments,
+    };
+    for policy in [Policy::Agenda, Policy::Lookahead] {
+        let mut buckets = log.buckets.clone();
+        let mut groups = Groups::default();
+        let order = (policy.scheduler()).schedule(recorded, &mut buckets, &mut groups);
+        assert_eq!(order, Order::Buckets, "{policy:?}");
+    }
 }
