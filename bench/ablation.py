@@ -29,6 +29,8 @@ SIZES = (256, 64)
 WHOLE = "--batch"
 # What the runtime does for tensors of differing lengths, which these models have none of: ragged.py.
 RAGGED = ("remapping", "ragged-storage", "shared-prelude")
+# A technique that must be asked for: a node computes this many levels of its children as well.
+UNROLLED = ("--unroll", "1"), ("--unroll", "2")
 # Not techniques but ways to do entirely without batching; shown as a scale for the others.
 UNBATCHED = "--no-batch"
 
@@ -61,6 +63,12 @@ def variants_of(options, data, name):
         without = "--without", technique
         if technique not in passes or compiled(options, data, name, *without) != whole:
             variants[technique] = (*batch, *without)
+    seen = [whole]
+    for unrolled in UNROLLED:
+        text = compiled(options, data, name, *unrolled)
+        if text not in seen:
+            seen.append(text)
+            variants[" ".join(unrolled)] = (*batch, *unrolled)
     if WHOLE not in batch:
         variants[WHOLE] = (WHOLE, BATCH)
     variants[UNBATCHED] = (UNBATCHED,)

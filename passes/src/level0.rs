@@ -16,3 +16,4 @@ pub mod specialise_functions;
 pub mod split_products;
 pub mod unroll_counters;
 pub mod unroll_loops;
+pub mod unroll_recursion;

@@ -6,7 +6,12 @@
 use cohort_abi::gpu::Precision;
 use melior::{
     Context,
-    ir::{Attribute, Module, attribute::StringAttribute, operation::OperationPrintingFlags},
+    ir::{
+        Attribute, Module,
+        attribute::{IntegerAttribute, StringAttribute},
+        operation::OperationPrintingFlags,
+        r#type::IntegerType,
+    },
     pass::{PassIrPrintingOptions, PassManager},
     utility::parse_pass_pipeline,
 };
@@ -20,7 +25,7 @@ use crate::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
     keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
     resolve_dims, share_slices, specialise_functions, split_products, unroll_counters,
-    unroll_loops,
+    unroll_loops, unroll_recursion,
 };
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
@@ -32,7 +37,7 @@ use crate::loops::{
     ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
 };
 use crate::pass::{PassInfo, create};
-use crate::support::levels::{GRADIENTS, PARAMETERS};
+use crate::support::levels::{GRADIENTS, PARAMETERS, UNROLL};
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
@@ -42,6 +47,7 @@ pub const PASSES: &[PassInfo] = &[
     limit_inlining::PASS,
     unroll_loops::PASS,
     unroll_counters::PASS,
+    unroll_recursion::PASS,
     resolve_dims::PASS,
     guard_decisions::PASS,
     share_slices::PASS,
@@ -135,6 +141,8 @@ pub enum Step {
     Gpu(PassInfo),
     /// A pass that runs where code for a GPU is wanted in this precision.
     In(Precision, PassInfo),
+    /// A pass that runs where recursions are to be unrolled.
+    Unroll(PassInfo),
     /// A pass that runs at one granularity only.
     At(Granularity, PassInfo),
     /// A textual pipeline of upstream passes.
@@ -168,6 +176,7 @@ const TO_BLOCKS: &[Step] = &[
         unroll_counters::PASS,
         "layers that a recursion counts take one matrix a row",
     ),
+    Step::Unroll(unroll_recursion::PASS),
     Step::Upstream("inline,symbol-dce,canonicalize,cse"),
     Step::Ours(resolve_dims::PASS),
     Step::Ours(guard_decisions::PASS),
@@ -333,6 +342,8 @@ pub struct Options {
     /// Print the module to standard error after every pass.
     pub print_after_all: bool,
     pub granularity: Granularity,
+    /// How many levels of children recursive functions compute with a node.
+    pub unroll: u32,
     /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
     /// ([`crate::codegen::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
     pub gpu: bool,
@@ -379,6 +390,16 @@ impl Options {
         })
     }
 
+    /// Writes into a level-0 module what its passes read there.
+    pub fn write_down(&self, context: &Context, module: &Module<'_>) {
+        if self.unroll > 0 {
+            let module = cohort_dialects::builder::extend_op(module.as_operation());
+            let ty = IntegerType::new(context, 64).into();
+            let levels = IntegerAttribute::new(ty, i64::from(self.unroll));
+            crate::support::ir::set_attribute(module, UNROLL, levels.into());
+        }
+    }
+
     /// The steps that lead to a stage from the one before it.
     pub fn steps(&self, stage: Stage) -> impl Iterator<Item = &'static Step> {
         let to_gradients = match self.gradients && stage == Stage::Blocks {
@@ -397,6 +418,7 @@ impl Options {
         steps.filter(move |step| match step {
             Step::Optional(pass, _) => self.without.iter().all(|name| name != pass.name),
             Step::At(granularity, _) => *granularity == self.granularity,
+            Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,
             Step::In(precision, _) => self.gpu && *precision == self.precision,
             _ => true,
@@ -442,6 +464,9 @@ pub fn run_stage(
         };
         crate::support::ir::set_attribute(module, GRADIENTS, of);
     }
+    if stage == Stage::Blocks {
+        options.write_down(context, module);
+    }
     for step in options.steps(stage) {
         // A manager a step: it then holds either our passes or a textual pipeline, in order.
         let manager = PassManager::new(context);
@@ -461,6 +486,7 @@ pub fn run_stage(
             | Step::Optional(pass, _)
             | Step::At(_, pass)
             | Step::In(_, pass)
+            | Step::Unroll(pass)
             | Step::Gpu(pass) => manager.add_pass(create(*pass)),
             Step::Upstream(text) => {
                 let text = format!("builtin.module({text})");

@@ -65,6 +65,11 @@ struct Options {
       "granularity",
       llvm::cl::desc("What --emit makes a unit of scheduling: operator, block or function"),
       llvm::cl::value_desc("unit"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> unroll{
+      "unroll",
+      llvm::cl::desc("How many levels of children a recursive function of what --emit prints computes "
+                     "with each node"),
+      llvm::cl::value_desc("levels"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> targetCpu{
       "target-cpu",
       llvm::cl::desc("The processor that object files and artifacts are for: native (this one's), "
@@ -174,6 +179,7 @@ struct CohortOptOptions {
   MlirStringRef weights;
   MlirStringRef kernel;
   MlirStringRef granularity;
+  MlirStringRef unroll;
   MlirStringRef targetCpu;
   MlirStringRef gpuArch;
   MlirStringRef precision;
@@ -221,6 +227,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->weights = toRef(options().weights.getValue());
   parsed->kernel = toRef(options().kernel.getValue());
   parsed->granularity = toRef(options().granularity.getValue());
+  parsed->unroll = toRef(options().unroll.getValue());
   parsed->targetCpu = toRef(options().targetCpu.getValue());
   parsed->gpuArch = toRef(options().gpuArch.getValue());
   parsed->precision = toRef(options().precision.getValue());

@@ -94,7 +94,13 @@ fn transform(
     let pipeline_options = options.pipeline()?;
     if level.is_none() && options.changes_pipeline() {
         return Err(Stop::usage(
-            "`--without` and `--granularity` change what `--emit` does, and need it",
+            "`--without`, `--granularity` and `--unroll` change what `--emit` does, and need it",
+        ));
+    }
+    if format == Format::Mlir && options.unroll.is_some() {
+        return Err(Stop::usage(
+            "`--unroll` is for `.coh` programs: IR says it by `cfb.unroll` of the module, and \
+             `--unroll-recursion` does it",
         ));
     }
     if options.target_cpu.is_some() && !matches!(level, Some(Level::Object | Level::Artifact)) {
@@ -159,7 +165,7 @@ fn transform(
             trial::parse(&options.input, &input)?;
             input
         }
-        Format::Coh => emit::program(options, &input)?,
+        Format::Coh => emit::program(options, &pipeline_options, &input)?,
     };
     let (succeeded, output) = glue::run(registry, &input, &options.input, &pipeline);
     if succeeded || !output.is_empty() {

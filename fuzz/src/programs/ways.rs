@@ -130,6 +130,7 @@ impl Runner<'_> {
         match rng.below(4) {
             0 => way.extend(["--granularity", "operator"]),
             1 => way.extend(["--granularity", "function"]),
+            2 => way.extend(["--unroll", "1"]),
             _ => {}
         }
         if !way.is_empty() {

@@ -26,6 +26,9 @@ pub const HOISTED: &str = "cfb.hoisted";
 /// The module's unit of scheduling, `operator`, `block` or `function`; `block` when it is not there.
 pub const GRANULARITY: &str = "cfb.granularity";
 
+/// How many levels of children a recursive function computes with a node, an attribute of the module.
+pub const UNROLL: &str = "cfb.unroll";
+
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 

@@ -88,6 +88,10 @@ pub struct ModelArguments {
     /// tensor code only, or all that an instance does between two flushes; `block` without this
     #[arg(long, value_enum, value_name = "UNIT")]
     pub granularity: Option<Granularity>,
+    /// How many levels of children a recursive function computes with each node: fewer levels, of more
+    /// kernels; 0 without this
+    #[arg(long, value_name = "LEVELS")]
+    pub unroll: Option<u32>,
     /// Do without these passes and techniques, to see what they gain; a wrong name lists those that
     /// can go
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
@@ -236,6 +240,8 @@ impl ModelArguments {
             "--dim".to_owned()
         } else if self.granularity.is_some_and(compiles) {
             "--granularity".to_owned()
+        } else if self.unroll.is_some() {
+            "--unroll".to_owned()
         } else if self.precision.is_some() {
             "--precision".to_owned()
         } else if let Some(pass) = passes.first() {
@@ -263,6 +269,7 @@ impl ModelArguments {
             Granularity::Block | Granularity::Instance => pipeline::Granularity::Block,
             Granularity::Function => pipeline::Granularity::Function,
         };
+        options.unroll = self.unroll.unwrap_or(0);
         options.gradients = self.gradients;
         options.parameters_only = self.parameters_only;
         options.gpu = self.gpu_code().is_wanted();

@@ -82,11 +82,16 @@ pub fn ast(options: &Options, format: Format, input: &[u8]) -> Result<String, St
 }
 
 /// The level-0 module of a `.coh` program, as bytecode, which keeps locations.
-pub fn program(options: &Options, input: &[u8]) -> Result<Vec<u8>, Stop> {
+pub fn program(
+    options: &Options,
+    pipeline: &pipeline::Options,
+    input: &[u8],
+) -> Result<Vec<u8>, Stop> {
     let source = Source::check(&options.input, input, options.entry())?;
     let program = source.bind(&options.dims()?, options.gradients)?;
     let context = cohort_dialects::new_context();
     let module = source.lower(&context, &program)?;
+    pipeline.write_down(&context, &module);
     Ok(module.as_operation().write_bytecode())
 }
 

@@ -39,6 +39,8 @@ pub struct Options {
     /// The only symbol of the module that is printed.
     pub kernel: Option<String>,
     pub granularity: Option<String>,
+    /// How many levels of children are computed with a node.
+    pub unroll: Option<String>,
     pub target_cpu: Option<String>,
     pub gpu_arch: Option<String>,
     pub precision: Option<String>,
@@ -83,6 +85,11 @@ impl Options {
                 ))
             })?;
         }
+        if let Some(levels) = &self.unroll {
+            options.unroll = levels
+                .parse()
+                .map_err(|_| Stop::usage(format!("`--unroll {levels}`: not a number of levels")))?;
+        }
         if let Some(name) = &self.precision {
             options.precision = Precision::parse(name).ok_or_else(|| {
                 Stop::usage(format!(
@@ -98,10 +105,12 @@ impl Options {
     /// How the pipeline behind `--emit` was changed, for people.
     pub fn described(&self) -> Vec<String> {
         let granularity = self.granularity.iter();
+        let unroll = self.unroll.iter();
         let precision = self.precision.iter();
         let without = self.without.iter();
         granularity
             .map(|unit| format!("--granularity {unit}"))
+            .chain(unroll.map(|levels| format!("--unroll {levels}")))
             .chain(precision.map(|name| format!("--precision {name}")))
             .chain(without.map(|pass| format!("--without {pass}")))
             .collect()
@@ -114,7 +123,8 @@ impl Options {
 
     /// Whether the pipeline behind `--emit` differs from the default.
     pub fn changes_pipeline(&self) -> bool {
-        !self.without.is_empty() || self.granularity.is_some() || self.gradients
+        let compiled = self.granularity.is_some() || self.unroll.is_some();
+        !self.without.is_empty() || compiled || self.gradients
     }
 }
 
@@ -170,6 +180,7 @@ pub fn parse(
                 .collect(),
             kernel: non_empty(text(parsed.kernel)),
             granularity: non_empty(text(parsed.granularity)),
+            unroll: non_empty(text(parsed.unroll)),
             target_cpu: non_empty(text(parsed.target_cpu)),
             gpu_arch: non_empty(text(parsed.gpu_arch)),
             precision: non_empty(text(parsed.precision)),
@@ -296,6 +307,7 @@ struct RawOptions {
     weights: MlirStringRef,
     kernel: MlirStringRef,
     granularity: MlirStringRef,
+    unroll: MlirStringRef,
     target_cpu: MlirStringRef,
     gpu_arch: MlirStringRef,
     precision: MlirStringRef,
@@ -323,6 +335,7 @@ impl Default for RawOptions {
             weights: empty,
             kernel: empty,
             granularity: empty,
+            unroll: empty,
             target_cpu: empty,
             gpu_arch: empty,
             precision: empty,
