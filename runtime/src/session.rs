@@ -65,8 +65,10 @@ pub struct Session {
     load_seconds: f64,
     /// How many calls of each kernel are kept.
     most_kept: Vec<u32>,
-    /// Whether the last chunk took so short that handing it to another thread would be much of it.
+    /// Whether the last chunk that all threads ran took so short that handing it to another thread would be
+    /// much of it, and whether so long that it is worth dividing.
     is_quick: bool,
+    is_long: bool,
 }
 
 /// Of a device's memory, what may be kept at most: the rest is for batches.
@@ -147,6 +149,7 @@ impl Session {
             load_seconds: begin.elapsed().as_secs_f64(),
             most_kept,
             is_quick: false,
+            is_long: false,
         })
     }
 

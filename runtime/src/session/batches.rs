@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohort_abi::EntryFn;
@@ -20,7 +21,6 @@ use crate::execute::Generation;
 use crate::failure::{InstanceError, Stop};
 use crate::feed::Held;
 use crate::fiber::{Event, Job};
-use crate::input::Inputs;
 use crate::limits::Limits;
 use crate::output::slot_count;
 use crate::profile::Span;
@@ -54,11 +54,13 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Decoded instances on their way through a lane.
+/// Decoded instances on their way through a lane: those of a chunk, or a part of them.
 pub(super) struct Chunk<'a> {
-    pub inputs: Held<'a>,
-    /// The number of the first one in the run.
+    pub inputs: Arc<Held<'a>>,
+    /// The number in the run of the inputs' first one.
     pub number: u64,
+    /// The instance behind the last.
+    end: usize,
     /// Nobody waits for them any more after that.
     pub deadline: Option<Instant>,
     pub times: Times,
@@ -78,21 +80,59 @@ unsafe impl Send for Chunk<'_> {}
 
 impl<'a> Chunk<'a> {
     pub fn new(inputs: Held<'a>, number: u64, deadline: Option<Instant>) -> Chunk<'a> {
+        let end = inputs.len();
+        Chunk::of(Arc::new(inputs), number, deadline, 0..end)
+    }
+
+    fn of(
+        inputs: Arc<Held<'a>>,
+        number: u64,
+        deadline: Option<Instant>,
+        instances: Range<usize>,
+    ) -> Chunk<'a> {
         Chunk {
             inputs,
             number,
             deadline,
             times: Times::default(),
             has_begun: false,
-            next: 0,
+            next: instances.start,
+            end: instances.end,
             most: usize::MAX,
             ends: Vec::new(),
             charged: HashMap::new(),
         }
     }
 
+    /// Divides one that has not begun into at most that many parts, whose inputs are about equally large.
+    pub fn divide(self, parts: usize) -> Vec<Chunk<'a>> {
+        let size = |instance: usize| {
+            1 + self
+                .inputs
+                .arguments(instance)
+                .map_or(0, |(_, bytes)| bytes)
+        };
+        let all: u64 = (self.next..self.end).map(size).sum();
+        let (mut begin, mut before, mut found) = (self.next, 0, Vec::new());
+        for instance in self.next..self.end {
+            before += size(instance);
+            let wanted = all * (found.len() as u64 + 1) / parts as u64;
+            if before >= wanted {
+                let part = begin..instance + 1;
+                let inputs = self.inputs.clone();
+                found.push(Chunk::of(inputs, self.number, self.deadline, part));
+                begin = instance + 1;
+            }
+        }
+        found
+    }
+
+    pub fn len(&self) -> usize {
+        self.end - self.next
+    }
+
     pub fn is_done(&self) -> bool {
-        self.next >= self.inputs.len()
+        self.next >= self.end
     }
 }
 
@@ -115,7 +155,7 @@ impl Lane {
             let next = chunk.next;
             let begin = Instant::now();
             let count = chunk.ends.last().map_or(chunk.most, |end| end - next);
-            let end = self.record(rules, &chunk.inputs, next, chunk.number, count)?;
+            let end = self.record(rules, chunk, count)?;
             let recorded = Instant::now();
             self.executor.spent(Span::Record, begin);
             self.executor.release(&mut self.batch);
@@ -204,22 +244,20 @@ impl Lane {
         }
     }
 
-    /// Records instances from `first` on, as many as one batch takes; returns the one after them.
-    /// `number` is that of the chunk's first in the run.
+    /// Records instances of a chunk, as many as one batch takes; returns the one after them.
     fn record(
         &mut self,
         rules: &Rules<'_>,
-        inputs: &Inputs,
-        first: usize,
-        number: u64,
+        chunk: &Chunk<'_>,
         most: usize,
     ) -> Result<usize, Error> {
+        let (inputs, first) = (&chunk.inputs, chunk.next);
         let begin = Instant::now();
         let half_time = rules.limits.max_time.map(|time| time / 2);
         self.recorder.begin_batch();
         self.outcomes.clear();
         self.results.clear();
-        let last = inputs.len().min(first.saturating_add(most));
+        let last = chunk.end.min(first.saturating_add(most));
         for instance in first..last {
             let is_full = || {
                 // The other half is for computing.
@@ -239,7 +277,7 @@ impl Lane {
             };
             self.recorder.begin_instance(inputs.key(instance), bytes);
             if let Some(tracer) = self.recorder.tracer() {
-                tracer.begin(number + instance as u64);
+                tracer.begin(chunk.number + instance as u64);
             }
             let first_slot = (instance - first) * rules.result_slots;
             self.results.resize(first_slot + rules.result_slots, 0);

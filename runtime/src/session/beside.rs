@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,10 @@ use crate::stats::{Stats, Times};
 const MOST_FIXED_BYTES: u64 = 1 << 30;
 /// A chunk that takes no longer is not worth handing to another thread.
 const QUICK: Duration = Duration::from_micros(50);
+/// One that takes longer is worth dividing where there are more lanes than chunks,
+const LONG: Duration = Duration::from_micros(500);
+/// if it has so many instances.
+const FEWEST: usize = 8;
 /// How long a lane that has nothing to do waits before the source is asked again that had nothing.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -154,6 +158,9 @@ impl Session {
                 false => self.most_lanes(),
             };
             while queue.waiting.len() < most && queue.fetch(false) {}
+            if self.is_long {
+                queue.divide(most);
+            }
             let lanes = match 2 * queue.waiting.len() > most {
                 true => self.make_lanes(queue.waiting.len().min(most)),
                 false => 0,
@@ -180,7 +187,7 @@ impl Session {
             self.lane.compute(&rules, &mut chunk)?;
             self.lane.write(&rules, &mut chunk, told.sink, told.stats)?;
         }
-        self.is_quick = chunk.times.record + chunk.times.execute < QUICK;
+        self.took(chunk.times.record + chunk.times.execute);
         told.times.add(&chunk.times);
         queue.done(chunk, told)
     }
@@ -196,7 +203,7 @@ impl Session {
         let mut beside = std::mem::take(&mut self.beside);
         let rules = Rules::new(&self.program, &self.config, lanes);
         let shared: Vec<Mutex<&mut Lane>> = beside[..lanes].iter_mut().map(Mutex::new).collect();
-        let mut times = Times::default();
+        let (mut times, mut longest) = (Times::default(), Duration::ZERO);
         let result = thread::scope(|scope| {
             let (give_back, computed) = mpsc::channel();
             let mut hands = Vec::with_capacity(lanes);
@@ -222,11 +229,14 @@ impl Session {
                 computed,
                 failed: None,
                 times: &mut times,
+                longest: &mut longest,
             };
             desk.run(queue, told)
         });
         drop(shared);
         self.beside = beside;
+        // One that was divided is as long as its parts.
+        self.took(2 * longest);
         // Lanes work at the same time: what a run took is what one of them did.
         let (worked, took) = (times.record + times.execute, begin.elapsed());
         if worked > took {
@@ -236,6 +246,11 @@ impl Session {
         }
         told.times.add(&times);
         result
+    }
+
+    /// What the next chunks may be like.
+    fn took(&mut self, took: Duration) {
+        (self.is_quick, self.is_long) = (took < QUICK, took > LONG);
     }
 
     /// How many lanes there may be: one, where somebody watches what is done in which order.
@@ -295,6 +310,8 @@ struct Desk<'r, 'l, 'a> {
     /// What ends the run, once the lanes are done with what they have.
     failed: Option<Error>,
     times: &'r mut Times,
+    /// Of all chunks.
+    longest: &'r mut Duration,
 }
 
 impl<'a> Desk<'_, '_, 'a> {
@@ -347,6 +364,8 @@ impl<'a> Desk<'_, '_, 'a> {
         match written {
             Ok(()) if chunk.is_done() => {
                 self.times.add(&chunk.times);
+                let took = chunk.times.record + chunk.times.execute;
+                *self.longest = took.max(*self.longest);
                 self.idle.push(lane);
                 queue.done(chunk, told)?;
             }
@@ -416,6 +435,18 @@ impl<'a, 's> Queue<'a, 's> {
         self.waiting.pop_front()
     }
 
+    /// Makes parts of the chunks that wait where these are fewer than lanes.
+    fn divide(&mut self, lanes: usize) {
+        let parts = lanes / self.waiting.len().max(1);
+        if parts > 1 {
+            let divided = self.waiting.drain(..).flat_map(|chunk| match chunk.len() {
+                0..FEWEST => vec![chunk],
+                _ => chunk.divide(parts),
+            });
+            self.waiting = divided.collect();
+        }
+    }
+
     fn read_ahead(&mut self) {
         if self.waiting.is_empty() && self.source.reads_ahead() {
             self.fetch(false);
@@ -427,7 +458,10 @@ impl<'a, 's> Queue<'a, 's> {
     }
 
     fn done(&mut self, chunk: Chunk<'a>, told: &mut Told<'_, '_>) -> Result<(), Error> {
-        self.source.done(chunk.inputs);
+        // Of one that was divided, the part that is done last.
+        if let Some(inputs) = Arc::into_inner(chunk.inputs) {
+            self.source.done(inputs);
+        }
         told.done(self.source.bytes_read())
     }
 

@@ -36,6 +36,22 @@ fn batches_side_by_side_give_what_one_thread_gives() {
     }
 }
 
+/// A batch that is alone, and takes long, is divided among threads.
+#[test]
+fn a_divided_batch_gives_what_it_gives_whole() {
+    let model = model_case("treelstm").shipped();
+    let input: String = (0..23)
+        .map(|number| format!("{{\"t\": {}}}\n", balanced(5 + number % 6)))
+        .collect();
+    let run = |way: &[&str]| {
+        let run = model.batch_run().args(&["--benchmark-repetitions", "3"]);
+        run.args(way).run(&input).expect_code(0).lines()
+    };
+    let whole = run(&["--threads", "1"]);
+    assert_eq!(whole, run(&["--threads", "2"]));
+    assert_eq!(whole, run(&["--threads", "3", "--batch", "16"]));
+}
+
 /// Some instances are wrong, some too large, and one is so large that its batch is cut.
 #[test]
 fn what_fails_in_one_batch_fails_in_no_other() {
