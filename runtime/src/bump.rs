@@ -64,6 +64,8 @@ impl Default for Mark {
 
 // SAFETY: what the pointers point to is in chunks that it owns, and only reached through it.
 unsafe impl Send for Bump {}
+// SAFETY: without exclusive access it only counts its bytes.
+unsafe impl Sync for Bump {}
 
 impl Default for Bump {
     fn default() -> Bump {

@@ -75,9 +75,6 @@ pub(super) struct Chunk<'a> {
     charged: HashMap<usize, Duration>,
 }
 
-// SAFETY: borrowed inputs are only read, by whichever lane has the chunk.
-unsafe impl Send for Chunk<'_> {}
-
 impl<'a> Chunk<'a> {
     pub fn new(inputs: Held<'a>, number: u64, deadline: Option<Instant>) -> Chunk<'a> {
         let end = inputs.len();
