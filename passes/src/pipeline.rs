@@ -37,6 +37,7 @@ use crate::loops::{
     ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
 };
 use crate::pass::{PassInfo, create};
+use crate::support::ir::set_attribute;
 use crate::support::levels::{GRADIENTS, PARAMETERS, UNROLL};
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
@@ -392,11 +393,18 @@ impl Options {
 
     /// Writes into a level-0 module what its passes read there.
     pub fn write_down(&self, context: &Context, module: &Module<'_>) {
+        let module = cohort_dialects::builder::extend_op(module.as_operation());
+        if self.gradients {
+            let of: Attribute<'_> = match self.parameters_only {
+                true => StringAttribute::new(context, PARAMETERS).into(),
+                false => Attribute::unit(context),
+            };
+            set_attribute(module, GRADIENTS, of);
+        }
         if self.unroll > 0 {
-            let module = cohort_dialects::builder::extend_op(module.as_operation());
             let ty = IntegerType::new(context, 64).into();
             let levels = IntegerAttribute::new(ty, i64::from(self.unroll));
-            crate::support::ir::set_attribute(module, UNROLL, levels.into());
+            set_attribute(module, UNROLL, levels.into());
         }
     }
 
@@ -456,14 +464,6 @@ pub fn run_stage(
     options: &Options,
 ) -> Result<(), PipelineError> {
     let failed = |_| PipelineError { stage };
-    if options.gradients && stage == Stage::Blocks {
-        let module = cohort_dialects::builder::extend_op(module.as_operation());
-        let of: Attribute<'_> = match options.parameters_only {
-            true => StringAttribute::new(context, PARAMETERS).into(),
-            false => Attribute::unit(context),
-        };
-        crate::support::ir::set_attribute(module, GRADIENTS, of);
-    }
     if stage == Stage::Blocks {
         options.write_down(context, module);
     }
