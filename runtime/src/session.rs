@@ -113,7 +113,13 @@ impl Session {
             Grouping::ByDepth { share: true } => keep_memory(&config, device.as_deref_mut())?,
             _ => 0,
         };
-        let most_kept = most_kept(program.manifest(), keep_memory);
+        let waits = program.manifest().waits() || config.gradients;
+        // Each lane keeps calls of its own.
+        let lanes = match waits || config.threads < 2 || device.is_some() {
+            true => 1,
+            false => config.threads as u64 + 1,
+        };
+        let most_kept = most_kept(program.manifest(), keep_memory / lanes);
         let executor = Executor::new(
             &program,
             &params,
@@ -132,8 +138,7 @@ impl Session {
         let fiber = Fiber::new(config.limits.stack_bytes())?;
         let mut recorder = lane::recorder(&program, &config, grouping, &most_kept, &fiber);
         let result_slots = slot_count(&program.manifest().result);
-        let mut engine = (program.manifest().waits() || config.gradients)
-            .then(|| Engine::new(config.limits.stack_bytes(), result_slots));
+        let mut engine = waits.then(|| Engine::new(config.limits.stack_bytes(), result_slots));
         if let (true, Some(engine)) = (config.gradients, &mut engine) {
             let policy = (!unbatched).then_some(config.scheduler);
             let stack = config.limits.stack_bytes();
