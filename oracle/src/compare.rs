@@ -5,7 +5,9 @@ use serde_json::Value as Json;
 /// How far two numbers may differ: `absolute + relative · |expected|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
+    /// Of the number that is expected.
     pub relative: f64,
+    /// Besides that, so that numbers near zero may differ too.
     pub absolute: f64,
 }
 

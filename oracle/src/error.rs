@@ -7,14 +7,19 @@ use std::fmt;
 pub enum ErrorKind {
     /// The input line is not JSON, or not what the entry's types ask for.
     BadInput,
+    /// An index is below zero, or not below the length; the message has both.
     IndexOutOfRange,
+    /// Two arrays that are gone through together differ in length.
     LengthMismatch,
     /// Dims that must be equal are not.
     ShapeMismatch,
+    /// A division of integers by zero.
     DivisionByZero,
     /// A tensor that decides the instance's path is not a number, or was made by comparing one.
     NanDecision,
+    /// A call is nested too deeply, see [`crate::Limits`].
     DepthLimit,
+    /// Too many turns of loops and calls, see [`crate::Limits`].
     StepLimit,
     /// What should be differentiated is not a number, or infinite.
     LossNotFinite,
@@ -23,6 +28,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Its name in an error record.
     pub fn as_str(self) -> &'static str {
         match self {
             ErrorKind::BadInput => "bad_input",
@@ -49,11 +55,14 @@ impl fmt::Display for ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct InstanceError {
+    /// Which of the errors that a program can meet.
     pub kind: ErrorKind,
+    /// What was wrong, with the numbers that were.
     pub message: String,
 }
 
 impl InstanceError {
+    /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> InstanceError {
         InstanceError {
             kind,
@@ -69,27 +78,49 @@ impl InstanceError {
 /// Why a weights file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
+        /// Its name.
         path: String,
+        /// What the system says.
         source: std::io::Error,
     },
+    /// The file has another format.
     #[error("not a safetensors file: {0}")]
     Format(#[from] safetensors::SafeTensorError),
+    /// A tensor's elements have no counterpart in the language.
     #[error("tensor `{name}` has the type {found}, which no parameter can have")]
-    UnsupportedType { name: String, found: String },
+    UnsupportedType {
+        /// The tensor's name.
+        name: String,
+        /// Its type, as the file has it.
+        found: String,
+    },
+    /// A number is lost where it is held as the parameter's type.
     #[error("tensor `{name}` holds {value}, which {elem} does not hold exactly")]
     Inexact {
+        /// The tensor's name.
         name: String,
+        /// The first such number.
         value: String,
+        /// The parameter's type.
         elem: &'static str,
     },
+    /// A parameter has no tensor in the file.
     #[error("the weights have no tensor `{name}`")]
-    Missing { name: String },
+    Missing {
+        /// The tensor's name.
+        name: String,
+    },
+    /// A parameter's tensor has another shape or type.
     #[error("tensor `{name}` is {found}, but the program declares {expected}")]
     Mismatch {
+        /// The tensor's name.
         name: String,
+        /// Type and shape of the parameter.
         expected: String,
+        /// Those of the tensor.
         found: String,
     },
 }

@@ -30,6 +30,7 @@ pub struct Question<'a> {
 /// The answer.
 #[derive(Debug)]
 pub struct Gradient {
+    /// What the entry gave, as an output record has it.
     pub output: Json,
     /// By parameter, in the order of the program; `None` where nothing flows.
     pub params: Vec<Option<Vec<f64>>>,

@@ -7,12 +7,16 @@ use crate::error::{ErrorKind, InstanceError};
 /// An element of a tensor or a host scalar. An `f32` is held and computed as f64.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
+    /// A floating-point number.
     F32(f64),
+    /// An integer, which wraps.
     I32(i32),
+    /// A truth value.
     Bool(bool),
 }
 
 impl Scalar {
+    /// Its type.
     pub fn elem(self) -> Elem {
         match self {
             Scalar::F32(_) => Elem::F32,
@@ -21,6 +25,7 @@ impl Scalar {
         }
     }
 
+    /// Zero of a type; of truth values, false.
     pub fn zero(elem: Elem) -> Scalar {
         match elem {
             Elem::F32 => Scalar::F32(0.0),

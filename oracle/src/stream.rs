@@ -21,7 +21,9 @@ pub struct Record {
 /// How many instances a stream had, and how many of them failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamSummary {
+    /// Lines that are instances, failed ones included.
     pub instances: u64,
+    /// Those with an error record.
     pub failed: u64,
 }
 

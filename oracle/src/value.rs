@@ -12,13 +12,19 @@ use crate::tensor::Tensor;
 /// Everything but scalars is shared, so that reading a variable costs nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
+    /// A number or truth value of the host.
     Scalar(Scalar),
     /// A host float that gradients flow through; of rank 0.
     Traced(Arc<Tensor>),
+    /// A tensor, also of rank 0.
     Tensor(Arc<Tensor>),
+    /// The parts of a tuple.
     Tuple(Arc<Vec<Value>>),
+    /// The elements of an array.
     Array(Arc<Vec<Value>>),
+    /// A value of a declared type.
     Adt(Arc<AdtValue>),
+    /// A text, which only passes through.
     Text(Arc<str>),
 }
 
@@ -30,22 +36,27 @@ pub struct AdtValue {
 }
 
 impl Value {
+    /// An integer of the host.
     pub fn i32(value: i32) -> Value {
         Value::Scalar(Scalar::I32(value))
     }
 
+    /// A tensor.
     pub fn tensor(tensor: Tensor) -> Value {
         Value::Tensor(Arc::new(tensor))
     }
 
+    /// A tuple of these parts.
     pub fn tuple(elements: Vec<Value>) -> Value {
         Value::Tuple(Arc::new(elements))
     }
 
+    /// An array of these elements.
     pub fn array(elements: Vec<Value>) -> Value {
         Value::Array(Arc::new(elements))
     }
 
+    /// A value of a declared type, by the number of its constructor.
     pub fn adt(adt: AdtId, constructor: usize, fields: Vec<Value>) -> Value {
         Value::Adt(Arc::new(AdtValue {
             adt,

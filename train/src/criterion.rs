@@ -6,10 +6,13 @@ use std::str::FromStr;
 /// The loss, least, unless told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
+    /// The metric, or [`LOSS`].
     pub name: String,
+    /// Whether more of it is better.
     pub is_most: bool,
 }
 
+/// What the loss is called among the metrics.
 pub const LOSS: &str = "loss";
 
 impl Default for Criterion {

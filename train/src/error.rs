@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Why training cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The settings make no sense, alone or with this program.
@@ -11,16 +12,38 @@ pub enum Error {
     /// The data, or a file of weights.
     #[error("{0}")]
     Data(String),
+    /// A file cannot be read.
     #[error("cannot read `{path}`: {source}")]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// The file's name.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file cannot be written.
     #[error("cannot write `{path}`: {source}")]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The file's name.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The file stays as it was.
     #[error("cannot write the checkpoint `{path}`: {source}; the one that was there before stays")]
-    Save { path: PathBuf, source: io::Error },
+    Save {
+        /// The file's name.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// What the checkpoint is not.
     #[error("cannot resume from `{path}`: {reason}")]
-    Checkpoint { path: PathBuf, reason: String },
+    Checkpoint {
+        /// The file's name.
+        path: PathBuf,
+        /// What it is not, or lacks.
+        reason: String,
+    },
     /// Who computes gradients cannot go on.
     #[error("{0}")]
     Engine(String),
@@ -30,11 +53,13 @@ pub enum Error {
 }
 
 impl Error {
+    /// The file cannot be read.
     pub fn read(path: &Path, source: io::Error) -> Error {
         let path = path.to_owned();
         Error::Read { path, source }
     }
 
+    /// The file cannot be written.
     pub fn write(path: &Path, source: io::Error) -> Error {
         let path = path.to_owned();
         Error::Write { path, source }

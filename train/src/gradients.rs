@@ -8,11 +8,14 @@ pub enum Gradient {
     /// Nothing flows to it: as if all were zeros.
     #[default]
     None,
+    /// Of each element, row-major.
     Dense(Vec<f32>),
     /// Of a table, the rows that may have a gradient, ascending, and their elements one behind another;
     /// the others are zeros.
     Rows {
+        /// Which rows.
         rows: Vec<usize>,
+        /// Their elements.
         values: Vec<f32>,
     },
 }
@@ -33,6 +36,7 @@ impl Gradient {
         }
     }
 
+    /// Whether it changes nothing.
     pub fn is_zero(&self) -> bool {
         self.values().iter().all(|x| *x == 0.0)
     }
@@ -54,6 +58,7 @@ impl Gradient {
 /// Of all parameters, in the order of the program; [`Gradient::None`] for those that are not of floats.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gradients {
+    /// Of each parameter, in the order of the program.
     pub of: Vec<Gradient>,
 }
 

@@ -9,11 +9,13 @@ use crate::parameters::Parameters;
 /// How one parameter is trained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
+    /// The optimiser.
     pub algorithm: Algorithm,
     /// The learning rate before the schedule.
     pub rate: f64,
     /// Weight decay.
     pub decay: f64,
+    /// Whether it stays as it is; what has no floats always does.
     pub frozen: bool,
     /// Rows that have no gradient in a step stay as they are.
     pub sparse: bool,

@@ -18,6 +18,7 @@ pub enum Init {
     Normal(f64),
     /// In [-a, a).
     Uniform(f64),
+    /// All the same.
     Constant(f64),
 }
 
@@ -85,6 +86,7 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Reads `--init` options, each `PATTERN=RULE`.
     pub fn new(options: &[String]) -> Result<Rules, Error> {
         let rule = |option: &String| {
             let wrong = |what: &str| Error::Setting(format!("`--init {option}`: {what}"));
@@ -105,6 +107,7 @@ impl Rules {
         })
     }
 
+    /// The rule of a parameter: of those that match its name the last, else the usual one of its shape.
     pub fn of(&self, name: &str, shape: &[usize]) -> Init {
         let rule = self
             .rules

@@ -17,7 +17,9 @@ pub struct Instance {
 /// A line that is none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BadLine {
+    /// Of the line, counted from 1.
     pub number: usize,
+    /// What was expected, or what is wrong.
     pub reason: String,
 }
 

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::state::{EpochRecord, Means};
 
+/// A file of lines that is added to.
 pub struct Log {
     path: PathBuf,
     file: File,
@@ -40,6 +41,7 @@ impl Log {
         })
     }
 
+    /// Adds a line.
     pub fn append(&mut self, line: &Json) -> Result<(), Error> {
         let line = format!("{line}\n");
         let written = self.file.write_all(line.as_bytes());

@@ -12,22 +12,32 @@ use crate::parameters::{Changed, Data, Parameter, Parameters};
 /// The formulas are those of PyTorch's optimisers of these names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Algorithm {
+    /// Stochastic gradient descent.
     Sgd {
+        /// How much of the last step is taken again; 0 remembers nothing.
         momentum: f64,
+        /// Whether the gradient is looked at where the momentum leads (Nesterov 1983).
         nesterov: bool,
     },
+    /// Each element by the squares of all its gradients (Duchi et al. 2011).
     AdaGrad {
+        /// Added to the root, so that nothing is divided by zero.
         epsilon: f64,
     },
+    /// Each element by the moments of its gradients (Kingma and Ba 2015).
     Adam(Moments),
     /// With decay of its own, which the moments do not see.
     AdamW(Moments),
 }
 
+/// How the moments of gradients are followed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
+    /// What is kept of the mean in a step.
     pub beta1: f64,
+    /// What is kept of the mean square in a step.
     pub beta2: f64,
+    /// Added to the root, so that nothing is divided by zero.
     pub epsilon: f64,
 }
 
@@ -46,6 +56,7 @@ impl Algorithm {
 /// What is remembered of all parameters: for each, an array for each of the algorithm's memories.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
+    /// By parameter, memory and element.
     pub of: Vec<Vec<Vec<f32>>>,
 }
 

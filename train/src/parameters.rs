@@ -6,15 +6,22 @@ use zerocopy::IntoBytes;
 /// The elements of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
+    /// Numbers, which are trained.
     F32(Vec<f32>),
+    /// Integers, which stay.
     I32(Vec<i32>),
+    /// Truth values, which stay.
     Bool(Vec<bool>),
 }
 
+/// A parameter of the program, as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
+    /// As the program calls it.
     pub name: String,
+    /// The lengths of its dims, the outermost first.
     pub shape: Vec<usize>,
+    /// Its elements, row-major.
     pub data: Data,
     /// It is read row by row and in no other way, so that a step may say which rows it touched.
     pub is_table: bool,
@@ -53,6 +60,7 @@ impl Parameter {
         }
     }
 
+    /// The type of its elements in a weights file.
     pub fn dtype(&self) -> Dtype {
         match self.data {
             Data::F32(_) => Dtype::F32,
@@ -62,6 +70,7 @@ impl Parameter {
     }
 }
 
+/// A type as the language writes it, `f32[2, 3]`.
 pub fn describe(elem: &str, shape: &[usize]) -> String {
     if shape.is_empty() {
         return elem.to_owned();
@@ -73,15 +82,18 @@ pub fn describe(elem: &str, shape: &[usize]) -> String {
 /// What a step changed of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Changed {
+    /// Nothing is different.
     Nothing,
     /// Only these rows, ascending.
     Rows(Vec<u32>),
+    /// Any of it may be different.
     Whole,
 }
 
 /// All of them, in the order of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
+    /// In the order of the program.
     pub list: Vec<Parameter>,
 }
 

@@ -7,9 +7,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use sha2::{Digest, Sha256};
 
+/// A stream of random numbers.
 pub struct Stream(ChaCha8Rng);
 
 impl Stream {
+    /// From its beginning, for a seed, what it is for, and a name.
     pub fn new(seed: u64, purpose: &str, name: &[u8]) -> Stream {
         let mut hash = Sha256::new();
         hash.update(seed.to_le_bytes());

@@ -6,6 +6,7 @@ use std::str::FromStr;
 /// The course behind the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Course {
+    /// The same at all steps.
     Constant,
     /// Down to 0 at the last step.
     Linear,
@@ -13,7 +14,9 @@ pub enum Course {
     Cosine,
     /// Times `factor` every `epochs` epochs.
     Step {
+        /// After how many epochs each time.
         epochs: u64,
+        /// By what.
         factor: f64,
     },
     /// As the inverse of the square root of the step (Vaswani et al. 2017).
@@ -62,12 +65,16 @@ impl fmt::Display for Course {
     }
 }
 
+/// The warm-up and the course behind it, over the steps of a training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
+    /// What follows the warm-up.
     pub course: Course,
     /// So many steps the rate rises to its whole, in equal parts.
     pub warmup: u64,
+    /// Mini-batches of an epoch.
     pub steps_an_epoch: u64,
+    /// Epochs in all.
     pub epochs: u64,
 }
 

@@ -6,10 +6,13 @@ use serde_json::Value as Json;
 /// What a step says of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
+    /// It ran, and its loss is finite.
     Done(Scores),
     /// It adds nothing to the gradient.
     Failed {
+        /// As in an error record.
         kind: String,
+        /// What was wrong.
         message: String,
     },
 }
@@ -32,14 +35,18 @@ impl Outcome {
 /// Its loss, and the metrics behind it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
+    /// What is made smaller.
     pub loss: f64,
+    /// In the order of the program.
     pub metrics: Vec<Metric>,
 }
 
 /// A number, and how much it counts in the mean of all instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Metric {
+    /// Times how much it counts.
     pub sum: f64,
+    /// How much it counts.
     pub weight: f64,
 }
 
@@ -91,7 +98,9 @@ fn metric(json: &Json) -> Option<Metric> {
 /// The sums over the instances of an epoch, in the order in which they ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
+    /// All that ran, failed ones included.
     pub instances: u64,
+    /// Those that failed.
     pub failed: u64,
     loss: Bits,
     /// A sum and its weight.
@@ -122,6 +131,7 @@ impl PartialEq for Bits {
 }
 
 impl Totals {
+    /// Counts an instance.
     pub fn add(&mut self, outcome: &Outcome) {
         self.instances += 1;
         let Outcome::Done(scores) = outcome else {
@@ -144,6 +154,7 @@ impl Totals {
         self.loss.0 / (self.instances - self.failed) as f64
     }
 
+    /// The mean of each metric.
     pub fn metrics(&self) -> Vec<f64> {
         let means = self.metrics.iter().map(|(sum, weight)| sum.0 / weight.0);
         means.collect()

@@ -7,21 +7,30 @@ use crate::schedule::Course;
 /// What the gradient of a mini-batch is of: a loss of all its instances that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
+    /// The mean of their losses.
     Mean,
+    /// The sum of their losses.
     Sum,
 }
 
+/// All of them, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Of each parameter, in the order of the program.
     pub groups: Vec<Group>,
+    /// What the gradient of a mini-batch is of.
     pub reduction: Reduction,
     /// The longest that a gradient may be.
     pub clip: Option<f64>,
+    /// How learning rates change behind the warm-up.
     pub course: Course,
+    /// Steps of the warm-up.
     pub warmup: u64,
+    /// Instances of a mini-batch; the last of an epoch may have fewer.
     pub batch: usize,
+    /// How often all instances are seen.
     pub epochs: u64,
+    /// What the order of instances and all that looks random follow from.
     pub seed: u64,
     /// Which epoch is the best on the development data.
     pub best: Criterion,
@@ -38,6 +47,7 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The name of the metric at that place, counted from 0.
     pub fn metric(&self, place: usize) -> String {
         let name = self.metrics.get(place).cloned();
         name.unwrap_or_else(|| format!("metric{}", place + 1))

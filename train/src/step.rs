@@ -30,8 +30,10 @@ pub trait Step {
 
 /// Computes losses and metrics alone, for the development data.
 pub trait Evaluate {
+    /// As [`Step::set_parameters`], of all of them.
     fn set_parameters(&mut self, parameters: &Parameters) -> Result<(), StepError>;
 
+    /// Runs the instances in a draw of random numbers. Their outcomes are in their order.
     fn evaluate(&mut self, instances: &[&Instance], draw: u64) -> Result<Vec<Outcome>, StepError>;
 }
 
@@ -41,6 +43,7 @@ pub enum StepError {
     /// It was asked to end early: what was computed of the step is lost.
     #[error("interrupted")]
     Interrupted,
+    /// Who computes it says why.
     #[error("{0}")]
     Failed(String),
 }
@@ -50,10 +53,12 @@ pub enum StepError {
 pub struct Interrupt(Arc<AtomicI32>);
 
 impl Interrupt {
+    /// Asks for the end, by the signal of this number.
     pub fn set(&self, signal: i32) {
         self.0.store(signal, Ordering::SeqCst);
     }
 
+    /// The signal that asked for the end, if one did.
     pub fn signal(&self) -> Option<i32> {
         Some(self.0.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }

@@ -48,16 +48,25 @@ pub enum Ending {
 
 /// The data that is not trained on, and who evaluates it.
 pub struct Dev<'a> {
+    /// The development data.
     pub instances: &'a [Instance],
+    /// Who runs them.
     pub evaluate: &'a mut dyn Evaluate,
 }
 
+/// A training, with all that it takes.
 pub struct Trainer<'a> {
+    /// What is to be done.
     pub settings: &'a Settings,
+    /// The training data.
     pub instances: &'a [Instance],
+    /// Who computes gradients.
     pub step: &'a mut dyn Step,
+    /// What is not trained on, if there is any.
     pub dev: Option<Dev<'a>>,
+    /// Whether it should end.
     pub interrupt: Interrupt,
+    /// Who looks on.
     pub watcher: &'a mut dyn Watcher,
 }
 

@@ -15,20 +15,27 @@ use crate::scalar::{Scalar, elem_name};
 /// The elements of a tensor, all of one type. `f32` elements are held as f64.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
+    /// Floating-point numbers.
     F32(Vec<f64>),
+    /// Integers.
     I32(Vec<i32>),
+    /// Truth values.
     Bool(Vec<bool>),
 }
 
+/// A tensor of any rank, its elements row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
+    /// The lengths of its dims, the outermost first.
     pub shape: Vec<usize>,
+    /// As many elements as the shape has.
     pub data: Data,
     /// Which elements were decided by comparing NaN, see [`doubt`]; empty when none was.
     pub doubtful: Vec<bool>,
 }
 
 impl Tensor {
+    /// A tensor of numbers, of which there must be as many as the shape has.
     pub fn f32(shape: &[usize], data: Vec<f64>) -> Tensor {
         Tensor {
             shape: shape.to_vec(),
@@ -37,6 +44,7 @@ impl Tensor {
         }
     }
 
+    /// A tensor of integers, of which there must be as many as the shape has.
     pub fn i32(shape: &[usize], data: Vec<i32>) -> Tensor {
         Tensor {
             shape: shape.to_vec(),
@@ -45,6 +53,7 @@ impl Tensor {
         }
     }
 
+    /// The type of its elements.
     pub fn elem(&self) -> Elem {
         match self.data {
             Data::F32(_) => Elem::F32,

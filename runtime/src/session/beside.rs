@@ -318,6 +318,7 @@ impl<'a> Desk<'_, '_, 'a> {
     fn run(&mut self, queue: &mut Queue<'a, '_>, told: &mut Told<'_, '_>) -> Result<(), Error> {
         loop {
             while self.failed.is_none()
+                && self.may_begin(told)
                 && let Some(lane) = self.idle.last().copied()
                 && let Some(chunk) = queue.take()
             {
@@ -340,6 +341,12 @@ impl<'a> Desk<'_, '_, 'a> {
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
         }
+    }
+
+    /// Whether another chunk may begin: not while too many results wait for those of one before them.
+    fn may_begin(&self, told: &Told<'_, '_>) -> bool {
+        let is_full = (told.sink.as_ref()).is_some_and(|sink| sink.is_full());
+        !is_full || self.idle.len() == self.hands.len()
     }
 
     fn hand(&self, lane: usize, chunk: Chunk<'a>) -> Result<(), Error> {
