@@ -9,6 +9,7 @@
 //! What is recorded of a batch follows from its instances alone, and which lane runs it shows in no result.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -234,7 +235,9 @@ impl Session {
             desk.run(queue, told)
         });
         drop(shared);
-        self.beside = beside;
+        if result.is_ok() {
+            self.beside = beside;
+        }
         // One that was divided is as long as its parts.
         self.took(2 * longest);
         // Lanes work at the same time: what a run took is what one of them did.
@@ -288,7 +291,9 @@ fn work<'a>(
     give_back: &Sender<Computed<'a>>,
 ) {
     for mut chunk in chunks {
-        let result = lock(lane).compute(rules, &mut chunk);
+        // Whoever waits for it must hear of it, whatever happens.
+        let compute = AssertUnwindSafe(|| lock(lane).compute(rules, &mut chunk));
+        let result = catch_unwind(compute).unwrap_or_else(|_| Err(gone()));
         let computed = Computed {
             lane: number,
             chunk,
@@ -391,7 +396,7 @@ fn lock<'l, 'm>(lane: &'l Mutex<&'m mut Lane>) -> MutexGuard<'l, &'m mut Lane> {
 }
 
 fn gone() -> Error {
-    Error::Internal("a thread that computed a batch is gone".to_owned())
+    Error::Internal("a thread ended in the middle of a batch".to_owned())
 }
 
 /// The chunks that were read and are not begun, and the source of others.
