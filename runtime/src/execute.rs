@@ -44,7 +44,7 @@ use crate::error::Error;
 use crate::explain::Survey;
 use crate::memory::AlignedBuffer;
 use crate::numbering::Numbering;
-use crate::pack::{Changed, fill_sources, update_sources};
+use crate::pack::{Changed, Constants, fill_sources, update_sources};
 use crate::parameters::Parameters;
 use crate::profile::{Level, Profile, Span};
 use crate::recorder::Recorder;
@@ -74,6 +74,13 @@ pub struct Generation {
     regions: Vec<Region>,
 }
 
+/// Bytes of packed constants that an executor beside another has for itself at most: several such are in the
+/// third cache of most machines.
+const MOST_COPIED: u64 = 8 << 20;
+
+/// What an executor begins with: parameters, constants of its own, and an arena with the rows of sources.
+type Own = (Arc<Parameters>, Option<Constants>, Arena, Vec<u32>);
+
 /// How an executor works, whatever it computes.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -96,6 +103,8 @@ pub struct Executor {
     kernels: Vec<Kernel>,
     /// Shared by those that run beside each other.
     parameters: Arc<Parameters>,
+    /// Those into which the kernels point, if they are not the parameters'.
+    _constants: Option<Constants>,
     arena: Arena,
     workers: Workers,
     scheduler: Box<dyn Scheduler>,
@@ -165,7 +174,7 @@ impl Executor {
         let mut arena = Arena::new(manifest);
         let source_rows = fill_sources(manifest, &weights, &mut arena)?;
         let is_on_device = device.is_some();
-        let own = (parameters.clone(), arena, source_rows);
+        let own = (parameters.clone(), None, arena, source_rows);
         let mut executor = Executor::of(program, own, settings, scheduler, kept, is_on_device)?;
         if let Some((device, limit)) = device {
             let runner = Runner::new(device, manifest, &weights, limit)?;
@@ -174,8 +183,9 @@ impl Executor {
         Ok(executor)
     }
 
-    /// Another one, of one thread, that reads the same packed constants; rows of parameters it has of its
-    /// own. To be dropped before these are replaced.
+    /// Another one, of one thread, to be dropped before parameters are replaced. Rows of parameters it has of
+    /// its own, and packed constants where that is not too much: two cores that read the same ones from the
+    /// third cache take them from each other.
     pub fn beside(
         &self,
         program: &Program,
@@ -183,7 +193,13 @@ impl Executor {
         kept: &[u32],
     ) -> Result<Executor, Error> {
         let arena = self.arena.with_sources()?;
-        let own = (self.parameters.clone(), arena, self.source_rows.clone());
+        let constants = self.parameters.constants();
+        let constants = match constants.bytes() {
+            0..=MOST_COPIED => Some(constants.copy()?),
+            _ => None,
+        };
+        let source_rows = self.source_rows.clone();
+        let own = (self.parameters.clone(), constants, arena, source_rows);
         let settings = Settings {
             threads: 1,
             ..self.settings
@@ -193,14 +209,15 @@ impl Executor {
 
     fn of(
         program: &Program,
-        (parameters, mut arena, source_rows): (Arc<Parameters>, Arena, Vec<u32>),
+        (parameters, constants, mut arena, source_rows): Own,
         settings: Settings,
         scheduler: Box<dyn Scheduler>,
         kept: &[u32],
         is_on_device: bool,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
-        let kernels = Kernel::all(manifest, &program.kernels, parameters.constants());
+        let read = constants.as_ref().unwrap_or(parameters.constants());
+        let kernels = Kernel::all(manifest, &program.kernels, read);
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let workers = Workers::new(settings.threads)?;
         let kept = KeptRows::new(manifest, kept, &mut arena)?;
@@ -217,6 +234,7 @@ impl Executor {
             forms,
             kernels,
             parameters,
+            _constants: constants,
             arena,
             workers,
             scheduler,

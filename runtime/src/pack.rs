@@ -30,6 +30,27 @@ impl Constants {
             .collect()
     }
 
+    /// The same in memory of its own.
+    pub fn copy(&self) -> Result<Constants, Error> {
+        let buffers = self.buffers.iter().map(|buffer| {
+            let bytes = buffer.bytes();
+            let mut copy = AlignedBuffer::zeroed(bytes.len(), PURPOSE)?;
+            copy.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+            Ok(copy)
+        });
+        Ok(Constants {
+            packed: self.packed.clone(),
+            buffers: buffers.collect::<Result<_, Error>>()?,
+            kernels: self.kernels.clone(),
+        })
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> u64 {
+        let bytes = self.buffers.iter().map(|buffer| buffer.capacity() as u64);
+        bytes.sum()
+    }
+
     /// Packs what was made of changed weights anew, in its place.
     pub fn update(&mut self, manifest: &Manifest, weights: &[&[u8]], changed: &[Changed<'_>]) {
         for (constant, buffer) in self.packed.iter().zip(&mut self.buffers) {
