@@ -10,6 +10,7 @@ pub mod keep_operators;
 pub mod limit_inlining;
 pub mod mark_recursive;
 pub mod recognise_reductions;
+pub mod refactor_recursion;
 pub mod resolve_dims;
 pub mod share_slices;
 pub mod specialise_functions;

@@ -24,8 +24,8 @@ use crate::codegen::lower_control;
 use crate::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
     keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
-    resolve_dims, share_slices, specialise_functions, split_products, unroll_counters,
-    unroll_loops, unroll_recursion,
+    refactor_recursion, resolve_dims, share_slices, specialise_functions, split_products,
+    unroll_counters, unroll_loops, unroll_recursion,
 };
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
@@ -56,6 +56,7 @@ pub const PASSES: &[PassInfo] = &[
     specialise_functions::PASS,
     hoist_invariants::PASS,
     recognise_reductions::PASS,
+    refactor_recursion::PASS,
     split_products::PASS,
     hoist_operators::PASS,
     form_blocks::PASS,
@@ -199,6 +200,10 @@ const TO_BLOCKS: &[Step] = &[
     Step::Optional(
         recognise_reductions::PASS,
         "a sum of a list is one call an element, each deeper than the one before",
+    ),
+    Step::Optional(
+        refactor_recursion::PASS,
+        "what a node makes of each child's result is a launch of its own at each level",
     ),
     Step::Optional(
         split_products::PASS,

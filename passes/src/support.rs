@@ -1,5 +1,6 @@
 //! What passes of every level ask of the IR.
 
+pub mod copies;
 pub mod extents;
 pub mod ir;
 pub mod levels;

@@ -5,7 +5,8 @@
 //! neither torn apart nor merged with others. A function is tensor code only when it is not
 //! recursive and holds nothing but tensor operations, host arithmetic, constants, parameters, rows
 //! of parameters (`cfb.lookup`), and calls of such functions, which are inlined into it: no
-//! `match`, no loop, no array and no `cfb.force`. The module's attribute `cfb.granularity` tells
+//! `match`, no loop, no array and no `cfb.force`. Nor does it give tensors of integers or truth values: who decides
+//! by one must see what it was made of (`guard-decisions`). The module's attribute `cfb.granularity` tells
 //! the choice.
 //!
 //! ```mlir
@@ -25,14 +26,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{extend_op, name_of};
+use cohort_dialects::builder::{Val, extend_op, name_of, operands_of};
 use melior::{
     Context,
-    ir::{Attribute, OperationRef, attribute::StringAttribute, operation::OperationLike},
+    ir::{Attribute, OperationRef, TypeLike, attribute::StringAttribute, operation::OperationLike},
 };
 
 use crate::pass::{Outcome, PassInfo};
-use crate::support::ir::{functions_of, name_attribute, nested_ops, set_attribute};
+use crate::support::ir::{TensorType, functions_of, name_attribute, nested_ops, set_attribute};
 use crate::support::levels::{GRANULARITY, Role, role};
 
 pub const PASS: PassInfo = PassInfo {
@@ -84,6 +85,10 @@ fn tensor_code_only<'c>(functions: &HashMap<String, OperationRef<'c, 'c>>) -> Ha
 fn is_kept<'c>(function: OperationRef<'c, 'c>, kept: &HashSet<String>) -> bool {
     let mut computes = false;
     for operation in nested_ops(function) {
+        if name_of(operation) == "func.return" && operands_of(operation).into_iter().any(may_decide)
+        {
+            return false;
+        }
         if is_in_tensor_operation(operation) {
             continue;
         }
@@ -106,6 +111,11 @@ fn is_kept<'c>(function: OperationRef<'c, 'c>, kept: &HashSet<String>) -> bool {
         }
     }
     computes
+}
+
+/// Whether a value is a tensor that does not tell by itself whether it was made of what is not a number.
+fn may_decide(value: Val<'_>) -> bool {
+    TensorType::of_value(value).is_some_and(|ty| !ty.element.is_float())
 }
 
 /// Whether an operation is part of the body of a tensor operation, as of a `linalg.generic`.

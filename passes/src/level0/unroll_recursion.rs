@@ -44,8 +44,6 @@
 //! remark: functions that wait for tensors (`cfb.force`), since their steps run one by one, and those that would
 //! have more than 4,096 operations. After Cortex, section 3.2 ("unrolling").
 
-use std::collections::HashMap;
-
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
 };
@@ -55,6 +53,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
+use crate::support::copies::Copies;
 use crate::support::ir::{
     blocks_of, clone_op, erase, functions_of, integer_attribute, key, name_attribute, nested_ops,
     op_key, set_operand,
@@ -303,38 +302,5 @@ fn count(arms: &[(usize, usize)], operations: usize, calls: &mut Vec<usize>, siz
         }
         *size += 1;
         count(arms, operations + more, &mut calls, size);
-    }
-}
-
-/// Operations and values with what stands for them in a copy of their block.
-#[derive(Default)]
-struct Copies<'c> {
-    values: HashMap<usize, Val<'c>>,
-    operations: HashMap<usize, OperationRef<'c, 'c>>,
-}
-
-impl<'c> Copies<'c> {
-    fn of(&self, value: Val<'c>) -> Val<'c> {
-        self.values.get(&key(value)).copied().unwrap_or(value)
-    }
-
-    fn copy(&mut self, before: &Builder<'c>, operation: OperationRef<'c, 'c>) {
-        let copy = before.at(operation.location()).insert(clone_op(operation));
-        self.replace_in(copy);
-        for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
-            self.values.insert(key(old), new);
-        }
-        self.operations.insert(op_key(operation), copy);
-    }
-
-    /// Lets an operation, and all within it, use what stands for its operands.
-    fn replace_in(&self, operation: OperationRef<'c, 'c>) {
-        for operation in std::iter::once(operation).chain(nested_ops(operation)) {
-            for (index, operand) in operands_of(operation).into_iter().enumerate() {
-                if let Some(with) = self.values.get(&key(operand)) {
-                    set_operand(operation, index, *with);
-                }
-            }
-        }
     }
 }

@@ -92,6 +92,16 @@ pub fn clone_region<'c>(operation: OperationRef<'c, '_>, index: usize) -> Region
     region
 }
 
+/// The body of a region of an operation, taken from it; empty if there is no such region.
+pub fn take_region<'c>(operation: OperationRef<'c, '_>, index: usize) -> Region<'c> {
+    let region = Region::new();
+    if let Ok(body) = operation.region(index) {
+        // SAFETY: both regions are alive, and the new one is empty.
+        unsafe { mlir_sys::mlirRegionTakeBody(region.to_raw(), body.to_raw()) };
+    }
+    region
+}
+
 /// Erases an operation without uses.
 pub fn erase(operation: OperationRef<'_, '_>) {
     // SAFETY: the caller has replaced all uses; no reference to it is kept.

@@ -1,0 +1,43 @@
+//! Copies of operations, wired to each other as the originals are.
+
+use std::collections::HashMap;
+
+use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
+use melior::ir::{OperationRef, operation::OperationLike};
+
+use crate::support::ir::{clone_op, key, nested_ops, op_key, set_operand};
+
+/// Operations and values with what stands for them in a copy of their block.
+#[derive(Default)]
+pub struct Copies<'c> {
+    pub values: HashMap<usize, Val<'c>>,
+    pub operations: HashMap<usize, OperationRef<'c, 'c>>,
+}
+
+impl<'c> Copies<'c> {
+    /// What stands for a value, itself if nothing does.
+    pub fn of(&self, value: Val<'c>) -> Val<'c> {
+        self.values.get(&key(value)).copied().unwrap_or(value)
+    }
+
+    /// Copies an operation, and lets the copy use what stands for its operands.
+    pub fn copy(&mut self, before: &Builder<'c>, operation: OperationRef<'c, 'c>) {
+        let copy = before.at(operation.location()).insert(clone_op(operation));
+        self.replace_in(copy);
+        for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
+            self.values.insert(key(old), new);
+        }
+        self.operations.insert(op_key(operation), copy);
+    }
+
+    /// Lets an operation, and all within it, use what stands for its operands.
+    pub fn replace_in(&self, operation: OperationRef<'c, 'c>) {
+        for operation in std::iter::once(operation).chain(nested_ops(operation)) {
+            for (index, operand) in operands_of(operation).into_iter().enumerate() {
+                if let Some(with) = self.values.get(&key(operand)) {
+                    set_operand(operation, index, *with);
+                }
+            }
+        }
+    }
+}
