@@ -136,7 +136,8 @@ impl Backward {
             question: Question::default(),
             weights: InputRows::default(),
             chunk: 0,
-            scheduler: (policy == Some(Policy::Depth)).then(|| Policy::Lookahead.scheduler()),
+            scheduler: matches!(policy, Some(Policy::Auto | Policy::Depth))
+                .then(|| Policy::Lookahead.scheduler()),
             stats: GradientStats::default(),
         })
     }

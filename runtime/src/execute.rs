@@ -50,7 +50,7 @@ use crate::profile::{Level, Profile, Span};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
-use crate::stats::{Launches, TableCounts};
+use crate::stats::{Launches, SchedulerStats, TableCounts};
 use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
 use indices::all_inside;
@@ -436,10 +436,16 @@ impl Executor {
         }
         self.schedule_nanoseconds = 0;
         self.prelude_nanoseconds = 0;
+        self.scheduler.clear_counts();
         self.tables.clear_counts();
         if let Some(runner) = &mut self.device {
             runner.clear_stats();
         }
+    }
+
+    /// What its scheduler chose, if it chooses.
+    pub fn scheduler_stats(&self) -> SchedulerStats {
+        self.scheduler.stats()
     }
 
     /// Schedules by another one, if there is one, and hands out that of before.
@@ -556,7 +562,10 @@ impl Executor {
                 self.launch_on_device(order, index_length)?;
                 self.fetch_deciding(&generation.regions)?;
             }
-            None => self.launch(end)?,
+            None => {
+                self.launch(end)?;
+                self.scheduler.took(begin.elapsed());
+            }
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use survey::Survey;
 
-use crate::stats::{Launches, Modes, RaggedWork, Stats};
+use crate::stats::{Launches, Modes, RaggedWork, SchedulerStats, Stats};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
@@ -35,6 +35,9 @@ pub struct Explanation {
     pub record_seconds: f64,
     pub schedule_seconds: f64,
     pub kernel_seconds: f64,
+    /// Which order launches were in, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<SchedulerStats>,
     pub blocks: Vec<Block>,
     /// The most expensive first.
     pub losses: Vec<Loss>,
@@ -143,6 +146,7 @@ impl Explanation {
             record_seconds: stats.record_seconds,
             schedule_seconds: stats.schedule_seconds,
             kernel_seconds: seconds(nanoseconds as f64),
+            scheduler: stats.scheduler.clone(),
             blocks: blocks.collect(),
             losses,
         }

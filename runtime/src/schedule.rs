@@ -12,9 +12,11 @@
 //! may merge what lies at different depths. The agenda and the look-ahead go by depth too, and look no
 //! further, where no order has fewer launches. The bits of the results depend on neither: every
 //! order computes a call after all that it reads, and the calls of a later phase after those of an
-//! earlier one.
+//! earlier one. [`auto`] takes turns between two of them and keeps the one that is faster.
 
 pub mod agenda;
+pub mod auto;
+pub mod chooser;
 pub mod frontier;
 pub mod graph;
 pub mod groups;
@@ -22,8 +24,12 @@ pub mod instances;
 pub mod lookahead;
 pub mod units;
 
+use std::time::Duration;
+
 use crate::call_form::CallForm;
+use crate::stats::SchedulerStats;
 use agenda::Agenda;
+use auto::Auto;
 use groups::Groups;
 use instances::Instances;
 use lookahead::Lookahead;
@@ -46,8 +52,10 @@ pub struct Ready {
 /// How launches are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Calls of a kernel at one depth, the least deep first.
+    /// By depth or by looking ahead, as is measured to be faster; see [`auto`].
     #[default]
+    Auto,
+    /// Calls of a kernel at one depth, the least deep first.
     Depth,
     /// See [`agenda`].
     Agenda,
@@ -60,10 +68,22 @@ pub enum Policy {
 impl Policy {
     pub fn scheduler(self) -> Box<dyn Scheduler> {
         match self {
+            Policy::Auto => Box::new(Auto::default()),
             Policy::Depth => Box::new(DepthScheduler),
             Policy::Agenda => Box::new(Grouped::<Agenda>::default()),
             Policy::Lookahead => Box::new(Grouped::<Lookahead>::default()),
             Policy::Instances => Box::new(Instances::default()),
+        }
+    }
+
+    /// As an option and statistics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Auto => "auto",
+            Policy::Depth => "depth",
+            Policy::Agenda => "agenda",
+            Policy::Lookahead => "lookahead",
+            Policy::Instances => "instance",
         }
     }
 }
@@ -101,6 +121,18 @@ pub trait Scheduler {
         buckets: &mut [Ready],
         groups: &mut Groups,
     ) -> Order;
+
+    /// The flush that was scheduled last is computed, and took so long from the search for launches on. Nobody
+    /// says so of a flush on a device.
+    fn took(&mut self, _took: Duration) {}
+
+    /// Statistics begin anew.
+    fn clear_counts(&mut self) {}
+
+    /// What was chosen and why, of one that chooses.
+    fn stats(&self) -> SchedulerStats {
+        SchedulerStats::default()
+    }
 }
 
 /// By phase and depth; at equal depth, where all orders are correct, by kernel.

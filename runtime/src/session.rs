@@ -56,6 +56,8 @@ pub struct Progress {
 pub struct Session {
     program: Program,
     config: Config,
+    /// The scheduler that was asked for.
+    asked: Policy,
     /// Runs one batch after another, with all threads.
     lane: Lane,
     /// Others, which run batches beside it; made when there are batches for them.
@@ -92,7 +94,7 @@ impl Session {
         mut device: Option<Box<dyn Device>>,
         program: Program,
         weights: &Weights,
-        config: Config,
+        mut config: Config,
     ) -> Result<Session, Error> {
         let begin = Instant::now();
         let precision = program.manifest().precision();
@@ -108,6 +110,11 @@ impl Session {
         let params = weights.params(program.manifest(), config.allow_unused_weights)?;
         let params: Vec<&[u8]> = params.iter().map(|bytes| &**bytes).collect();
         let unbatched = config.batch == Batch::Unbatched;
+        let asked = config.scheduler;
+        if asked == Policy::Auto && device.is_some() {
+            // Launches are queued there, so that no flush has a time of its own to choose by.
+            config.scheduler = Policy::Depth;
+        }
         let (scheduler, grouping) = how(&config);
         let keep_memory = match grouping {
             Grouping::ByDepth { share: true } => keep_memory(&config, device.as_deref_mut())?,
@@ -148,6 +155,7 @@ impl Session {
         Ok(Session {
             program,
             config,
+            asked,
             lane: Lane::new(recorder, fiber, executor),
             beside: Vec::new(),
             engine,

@@ -260,6 +260,53 @@ impl Launches {
     }
 }
 
+/// Which order launches were in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SchedulerStats {
+    /// What the run was told, and what it used at its end.
+    pub asked: String,
+    pub used: String,
+    pub why: String,
+    /// Of a run that chooses: what was computed in each order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<MeasuredOrder>,
+}
+
+/// What was computed by one of the schedulers among which a run chooses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MeasuredOrder {
+    pub scheduler: String,
+    pub flushes: u64,
+    pub launches: u64,
+    pub rows: u64,
+    /// From the search for launches to the end of the last.
+    pub seconds: f64,
+}
+
+impl SchedulerStats {
+    /// Takes in what a thread that ran batches of its own chose and measured: what most rows were computed by
+    /// is used.
+    pub fn join(&mut self, other: SchedulerStats) {
+        let rows = |stats: &SchedulerStats| stats.measured.iter().map(|of| of.rows).sum::<u64>();
+        if rows(&other) > rows(self) {
+            self.used = other.used;
+            self.why = other.why;
+        }
+        for more in other.measured {
+            let same = |of: &&mut MeasuredOrder| of.scheduler == more.scheduler;
+            match self.measured.iter_mut().find(same) {
+                Some(of) => {
+                    of.flushes += more.flushes;
+                    of.launches += more.launches;
+                    of.rows += more.rows;
+                    of.seconds += more.seconds;
+                }
+                None => self.measured.push(more),
+            }
+        }
+    }
+}
+
 /// Tables that the lengths of calls make, each time that a launch of a ragged kernel asks for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableCounts {
@@ -320,6 +367,9 @@ pub struct Stats {
     pub peak_buckets: u64,
     /// Rows of instances with a result, over all rows that were computed.
     pub useful_rows_share: f64,
+    /// Which order launches were in; of a run that puts none together, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<SchedulerStats>,
     /// Empty but for a benchmark.
     pub repetitions: Vec<Repetition>,
     /// Where gradients are computed.

@@ -6,6 +6,7 @@
 //! harmless runs as code.
 
 pub mod args;
+mod guided;
 pub mod techniques;
 
 use std::path::Path;

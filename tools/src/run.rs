@@ -91,7 +91,7 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let total = arguments.model.total_memory();
     // What is loaded may take all that is free, and no more.
     memory::set_most(memory::free_bytes().unwrap_or(u64::MAX));
-    let config = arguments.model.config(arguments.batches(), total);
+    let mut config = arguments.model.config(arguments.batches(), total);
     cohort_runtime::device::probe(config.device).map_err(stop)?;
     // A pipe can be read but once.
     let weights = match &arguments.model.weights {
@@ -105,6 +105,7 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     #[cfg(not(feature = "compiler"))]
     let program = model::load(&arguments.model, weights.clone())?;
     started("compile", compiling);
+    arguments.model.guide(&mut config, program.manifest())?;
     let weights = weights.unwrap_or_else(|| Arc::new(Weights::none()));
     let compile_seconds = begin.elapsed().as_secs_f64();
 

@@ -96,12 +96,13 @@ fn engine(arguments: &Arguments) -> Result<(Engine, Config), Stop> {
     }
 }
 
-fn session(arguments: &ModelArguments, config: Config) -> Result<Session, Stop> {
+fn session(arguments: &ModelArguments, mut config: Config) -> Result<Session, Stop> {
     let weights = match &arguments.weights {
         Some(path) => Some(Arc::new(Weights::open(path).map_err(stop)?)),
         None => None,
     };
     let program = model::load(arguments, weights.clone())?;
+    arguments.guide(&mut config, program.manifest())?;
     let weights = weights.unwrap_or_else(|| Arc::new(Weights::none()));
     for sentence in weights.conversions(program.manifest()) {
         crate::exit::say(&format!("note: {sentence}"));

@@ -42,6 +42,8 @@ pub struct Config {
     pub keep_memory: u64,
     /// How launches are found, but for [`Batch::Unbatched`].
     pub scheduler: Policy,
+    /// Whether that is what an earlier run chose, for statistics to say so.
+    pub is_guided: bool,
     /// Whether kernels read their operands where they lie, or get copies.
     pub gather_fusion: bool,
     /// Whether a call may be divided between threads, and the heaviest work begins first.
@@ -88,7 +90,8 @@ impl Default for Config {
             debug: true,
             share_calls: true,
             keep_memory: 64 << 20,
-            scheduler: Policy::Depth,
+            scheduler: Policy::Auto,
+            is_guided: false,
             gather_fusion: true,
             remapping: true,
             ragged_storage: true,

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Session;
 use super::lane::Lane;
+use super::{Batch, Session};
 use crate::backward::Backward;
 use crate::engine::Engine;
 use crate::keeping::call_bytes;
-use crate::stats::{KernelStats, Stats, Times, peak_memory_bytes};
+use crate::schedule::Policy;
+use crate::stats::{KernelStats, SchedulerStats, Stats, Times, peak_memory_bytes};
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {
@@ -30,6 +31,34 @@ impl Session {
             threads: self.config.threads.max(1),
             ..Stats::default()
         }
+    }
+
+    /// Which order launches were in, and why; a run without batches has none.
+    fn scheduler_stats(&self) -> Option<SchedulerStats> {
+        if self.config.batch == Batch::Unbatched {
+            return None;
+        }
+        if self.config.scheduler == Policy::Auto {
+            let mut stats = self.lane.executor.scheduler_stats();
+            for lane in &self.beside {
+                stats.join(lane.executor.scheduler_stats());
+            }
+            return Some(stats);
+        }
+        let (asked, why) = match self.asked {
+            Policy::Auto => (
+                "auto",
+                "on a device launches are queued, and no flush is timed by itself",
+            ),
+            _ if self.config.is_guided => ("profile-guided", "an earlier run used it"),
+            asked => (asked.name(), "it was asked for"),
+        };
+        Some(SchedulerStats {
+            asked: asked.to_owned(),
+            used: self.config.scheduler.name().to_owned(),
+            why: why.to_owned(),
+            measured: Vec::new(),
+        })
     }
 
     pub(super) fn finish_stats(
@@ -69,6 +98,7 @@ impl Session {
                 ragged: (launches.ragged.calls > 0).then_some(launches.ragged),
             });
         }
+        stats.scheduler = self.scheduler_stats();
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();
             for (kernel, calls) in lane.recorder.kept_calls().enumerate() {

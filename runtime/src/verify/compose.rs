@@ -139,7 +139,8 @@ impl fmt::Display for Composition {
         }
         write!(f, ", --threads {}", self.config.threads)?;
         match self.config.scheduler {
-            Policy::Depth => {}
+            Policy::Auto => {}
+            Policy::Depth => write!(f, ", --scheduler depth")?,
             Policy::Agenda => write!(f, ", --scheduler agenda")?,
             Policy::Lookahead => write!(f, ", --scheduler lookahead")?,
             Policy::Instances => write!(f, ", --granularity instance")?,

@@ -65,7 +65,7 @@ impl Summary {
         self.copied += u64::from(!config.gather_fusion);
         if config.batch != Batch::Unbatched {
             match config.scheduler {
-                Policy::Depth => {}
+                Policy::Auto | Policy::Depth => {}
                 Policy::Agenda => self.agenda += 1,
                 Policy::Lookahead => self.lookahead += 1,
                 Policy::Instances => self.instancewise += 1,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::device::{self, DeviceKind};
 use cohort_runtime::{Batch, Config, Limits, Policy, memory};
 
@@ -82,8 +83,12 @@ pub struct ModelArguments {
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = parse_bytes)]
     pub keep_memory: u64,
     /// How kernel calls are put together into launches, and these in order
-    #[arg(long, value_enum, default_value_t = Scheduler::Depth)]
+    #[arg(long, value_enum, default_value_t = Scheduler::Auto)]
     pub scheduler: Scheduler,
+    /// Schedule as an earlier run of the program did, whose `--stats` this is, and choose nothing while
+    /// instances run
+    #[arg(long, value_name = "FILE", conflicts_with = "scheduler")]
+    pub profile_guided: Option<PathBuf>,
     /// What is scheduled as one: a tensor operation, whatever can run together, a function that is
     /// tensor code only, or all that an instance does between two flushes; `block` without this
     #[arg(long, value_enum, value_name = "UNIT")]
@@ -138,6 +143,8 @@ pub enum Precision {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scheduler {
+    /// By depth or by looking ahead, as is measured to be faster while instances run
+    Auto,
     /// All calls of a kernel at one depth; the least deep first
     Depth,
     /// The kernel whose calls are the least deep on average, with all its calls that are ready
@@ -216,9 +223,14 @@ impl ModelArguments {
                  f64; it needs `--device cuda` or `--device gpu-sim`",
             ));
         }
-        if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Depth {
+        if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Auto {
             return Err(Stop::usage(
                 "`--granularity instance` leaves nothing to order: it needs no `--scheduler`",
+            ));
+        }
+        if self.granularity == Some(Granularity::Instance) && self.profile_guided.is_some() {
+            return Err(Stop::usage(
+                "`--granularity instance` leaves nothing to order: it needs no `--profile-guided`",
             ));
         }
         Ok(())
@@ -311,10 +323,20 @@ impl ModelArguments {
         }
     }
 
+    /// What an earlier run says of how the program, whose manifest this is, should run.
+    pub fn guide(&self, config: &mut Config, manifest: &Manifest) -> Result<(), Stop> {
+        if let Some(path) = &self.profile_guided {
+            config.scheduler = super::guided::scheduler(path, manifest)?;
+            config.is_guided = true;
+        }
+        Ok(())
+    }
+
     /// `total` are the bytes that instances may use together.
     pub fn config(&self, batch: Batch, total: u64) -> Config {
         let scheduler = match (self.granularity, self.scheduler) {
             (Some(Granularity::Instance), _) => Policy::Instances,
+            (_, Scheduler::Auto) => Policy::Auto,
             (_, Scheduler::Depth) => Policy::Depth,
             (_, Scheduler::Agenda) => Policy::Agenda,
             (_, Scheduler::Lookahead) => Policy::Lookahead,

@@ -165,6 +165,7 @@ impl Arguments {
             Some(("the program", &self.model.path)),
             Some(("the input", &self.input)),
             (self.model.weights.as_ref()).map(|path| ("the weights file", path)),
+            (self.model.profile_guided.as_ref()).map(|path| ("--profile-guided", path)),
             self.expect.as_ref().map(|path| ("what is expected", path)),
             self.gradients.read(),
         ];

@@ -108,6 +108,9 @@ fn summary(explanation: &Explanation) -> String {
         duration(explanation.schedule_seconds),
         duration(explanation.kernel_seconds)
     );
+    if let Some(scheduler) = &explanation.scheduler {
+        let _ = writeln!(text, "scheduler {}: {}", scheduler.used, scheduler.why);
+    }
     text
 }
 

@@ -18,6 +18,7 @@ const WAYS: &[&[&str]] = &[
     &["--threads", "1"],
     &["--threads", "2"],
     &["--threads", "2", "--batch", "5", "--keep-memory", "0"],
+    &["--scheduler", "depth"],
     &["--scheduler", "agenda"],
     &["--scheduler", "lookahead", "--batch", "11"],
     &["--granularity", "instance", "--threads", "2"],

@@ -39,6 +39,7 @@ mod profile;
 mod ragged_values;
 mod random_inputs;
 mod recursion;
+mod schedulers;
 mod serving;
 mod serving_load;
 mod serving_page;
