@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import ablation
+import analysis
 import control
 import costs
 import granularity
@@ -34,6 +35,7 @@ PARTS = {
     "control": ("Control flow that depends on tensors", control),
     "ablation": ("Each technique switched off", ablation),
     "granularity": ("Granularity and schedulers", granularity),
+    "analysis": ("What analysis costs, and what it buys", analysis),
     "ragged": ("Tensors of differing lengths", ragged),
     "training": ("Training", training),
     "costs": ("A recorded call and a suspension", costs),
@@ -90,15 +92,16 @@ def main():
             text = f"## {title}\n\n{part.report(figures)}"
             print(f"{text}\n({time.perf_counter() - began:.0f} s)\n", flush=True)
             page.append(text)
-            if name == "granularity":
-                granularity.plot(figures, RESULTS / granularity.FIGURE.name)
+            if hasattr(part, "plot"):
+                part.plot(figures, RESULTS / part.FIGURE.name)
     text = "\n".join(page)
     (RESULTS / PAGE.name).write_text(text)
     if options.parts == list(PARTS) and not options.quick and not options.models:
         PAGE.write_text(text)
-        granularity.FIGURE.parent.mkdir(parents=True, exist_ok=True)
-        plotted = (RESULTS / granularity.FIGURE.name).read_bytes()
-        granularity.FIGURE.write_bytes(plotted)
+        for _, part in PARTS.values():
+            if hasattr(part, "plot"):
+                part.FIGURE.parent.mkdir(parents=True, exist_ok=True)
+                part.FIGURE.write_bytes((RESULTS / part.FIGURE.name).read_bytes())
 
 
 if __name__ == "__main__":
