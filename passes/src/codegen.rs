@@ -5,5 +5,6 @@ pub(crate) mod emit;
 pub(crate) mod generic_body;
 pub mod gpu;
 pub mod lower_control;
+pub(crate) mod plan_calls;
 pub(crate) mod powers;
 pub(crate) mod variables;

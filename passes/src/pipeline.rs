@@ -4,6 +4,7 @@
 //! so that what a stage does can be repeated by hand from its printed input.
 
 use cohort_abi::gpu::Precision;
+use cohort_dialects::builder::extend_op;
 use melior::{
     Context,
     ir::{
@@ -18,7 +19,8 @@ use melior::{
 
 use crate::codegen::cpu::{lower_kernels, plan_kernels, unify_kernels};
 use crate::codegen::gpu::{
-    lower_gpu_to_host, lower_kernels_to_gpu, round_products_bf16, round_products_tf32,
+    binary, lower_gpu_to_host, lower_kernels_to_gpu, plan_kernels_for_gpu, round_products_bf16,
+    round_products_tf32,
 };
 use crate::codegen::lower_control;
 use crate::level0::{
@@ -77,6 +79,7 @@ pub const PASSES: &[PassInfo] = &[
     hoist_lengths::PASS,
     round_products_tf32::PASS,
     round_products_bf16::PASS,
+    plan_kernels_for_gpu::PASS,
     lower_kernels_to_gpu::PASS,
     plan_kernels::PASS,
     lower_kernels::PASS,
@@ -102,7 +105,8 @@ pub enum Stage {
     Blocks,
     /// Level 2: batched kernels and the control program.
     Batched,
-    /// The loop level: row-wise kernels as loops over memory.
+    /// The loop level: kernels as loops over memory. For a GPU that is per-instance kernels, in a `gpu.module`
+    /// beside level 2, from which row-wise ones are lowered still.
     Loops,
     /// Level 3: loops, vectors and calls of the ABI.
     Target,
@@ -141,6 +145,8 @@ pub enum Step {
     Optional(PassInfo, &'static str),
     /// A pass that runs where code for a GPU is wanted.
     Gpu(PassInfo),
+    /// A pass that runs where code for the CPU alone is wanted.
+    Cpu(PassInfo),
     /// A pass that runs where code for a GPU is wanted in this precision.
     In(Precision, PassInfo),
     /// A pass that runs where recursions are to be unrolled.
@@ -287,11 +293,14 @@ const TO_BATCHED: &[Step] = &[
 const TO_LOOPS: &[Step] = &[
     Step::In(Precision::Tf32, round_products_tf32::PASS),
     Step::In(Precision::Bf16, round_products_bf16::PASS),
-    Step::Gpu(lower_kernels_to_gpu::PASS),
-    Step::Ours(plan_kernels::PASS),
+    Step::Gpu(plan_kernels_for_gpu::PASS),
+    Step::Cpu(plan_kernels::PASS),
 ];
 
 const TO_TARGET: &[Step] = &[
+    // A GPU's kernels are read from level 2 as well; the CPU's are planned after that.
+    Step::Gpu(lower_kernels_to_gpu::PASS),
+    Step::Ours(plan_kernels::PASS),
     Step::Ours(lower_kernels::PASS),
     Step::Optional(
         unify_kernels::PASS,
@@ -398,7 +407,7 @@ impl Options {
 
     /// Writes into a level-0 module what its passes read there.
     pub fn write_down(&self, context: &Context, module: &Module<'_>) {
-        let module = cohort_dialects::builder::extend_op(module.as_operation());
+        let module = extend_op(module.as_operation());
         if self.gradients {
             let of: Attribute<'_> = match self.parameters_only {
                 true => StringAttribute::new(context, PARAMETERS).into(),
@@ -433,6 +442,7 @@ impl Options {
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,
+            Step::Cpu(_) => !self.gpu,
             Step::In(precision, _) => self.gpu && *precision == self.precision,
             _ => true,
         })
@@ -472,6 +482,10 @@ pub fn run_stage(
     if stage == Stage::Blocks {
         options.write_down(context, module);
     }
+    if stage == Stage::Target && !options.gpu {
+        // Loops that were planned for a GPU are nobody's.
+        binary::remove(extend_op(module.as_operation()));
+    }
     for step in options.steps(stage) {
         // A manager a step: it then holds either our passes or a textual pipeline, in order.
         let manager = PassManager::new(context);
@@ -492,7 +506,8 @@ pub fn run_stage(
             | Step::At(_, pass)
             | Step::In(_, pass)
             | Step::Unroll(pass)
-            | Step::Gpu(pass) => manager.add_pass(create(*pass)),
+            | Step::Gpu(pass)
+            | Step::Cpu(pass) => manager.add_pass(create(*pass)),
             Step::Upstream(text) => {
                 let text = format!("builtin.module({text})");
                 parse_pass_pipeline(manager.as_operation_pass_manager(), &text).map_err(failed)?;

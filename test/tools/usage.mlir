@@ -24,7 +24,7 @@
 // OPTION: error: {{.*}}--no-such-pass
 // MISSING: error: cannot read `{{.*}}missing.mlir`: No such file
 // LEVEL: error: unknown level `nonsense`
-// ARCH: error: `--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for
+// ARCH: error: `--gpu-arch` is what `--emit=loops`, `--emit=ptx`, `--emit=cubin` and `--emit=artifact`
 // CPU: error: `--target-cpu` is what `--emit=object` and `--emit=artifact` compile for
 // PRECISION: error: `--precision` is of products on a GPU
 // UNKNOWN: error: unknown precision `f16`; a GPU knows f32, tf32 and bf16

@@ -78,7 +78,8 @@ struct Options {
   llvm::cl::opt<std::string> gpuArch{
       "gpu-arch",
       llvm::cl::desc("The GPU that --emit=ptx and --emit=cubin are for: sm_80, sm_90 or a later one; "
-                     "of an artifact, a list of them, with ptx for all and sim for the simulator"),
+                     "of an artifact, a list of them, with ptx for all and sim for the simulator; of "
+                     "--emit=loops, any"),
       llvm::cl::value_desc("architecture"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> precision{
       "precision",
@@ -143,6 +144,18 @@ struct KeepSymbol : PassWrapper<KeepSymbol, OperationPass<ModuleOp>> {
     }
     llvm::SetVector<Operation *> kept;
     kept.insert(wanted);
+    // What is planned of a kernel for a GPU is a symbol of a module within.
+    for (Operation &within : *module.getBody()) {
+      bool hasSymbols = within.hasTrait<OpTrait::SymbolTable>();
+      Operation *planned = hasSymbols ? SymbolTable::lookupSymbolIn(&within, name) : nullptr;
+      if (!planned)
+        continue;
+      kept.insert(&within);
+      kept.insert(planned);
+      for (Operation &other : llvm::make_early_inc_range(*planned->getBlock()))
+        if (&other != planned)
+          other.erase();
+    }
     for (size_t next = 0; next < kept.size(); ++next) {
       std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(kept[next]);
       if (!uses)

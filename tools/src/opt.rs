@@ -14,15 +14,19 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use cohort_abi::gpu::Precision;
-use cohort_passes::pipeline::{self, PASSES};
+use cohort_passes::pipeline::{self, PASSES, Stage};
 
 use self::emit::{Format, Level};
 use self::glue::Options;
+use crate::compile::gpu::GpuCode;
 use crate::compile::trial;
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{self, Named};
 use crate::sarif::Log;
 use crate::text;
+
+/// The level that differs for a GPU.
+const LOOPS: Level = Level::Stage(Stage::Loops);
 
 /// MLIR's parsers and passes recurse over what they read.
 const STACK_BYTES: usize = 1 << 30;
@@ -91,7 +95,7 @@ fn transform(
             "`--entry` is for `.coh` programs: IR has one entry",
         ));
     }
-    let pipeline_options = options.pipeline()?;
+    let mut pipeline_options = options.pipeline()?;
     if level.is_none() && options.changes_pipeline() {
         return Err(Stop::usage(
             "`--without`, `--granularity` and `--unroll` change what `--emit` does, and need it",
@@ -109,10 +113,14 @@ fn transform(
         ));
     }
     if options.gpu_arch.is_some()
-        && !matches!(level, Some(Level::Ptx | Level::Cubin | Level::Artifact))
+        && !matches!(
+            level,
+            Some(Level::Ptx | Level::Cubin | Level::Artifact | LOOPS)
+        )
     {
         return Err(Stop::usage(
-            "`--gpu-arch` is what `--emit=ptx`, `--emit=cubin` and `--emit=artifact` compile for",
+            "`--gpu-arch` is what `--emit=loops`, `--emit=ptx`, `--emit=cubin` and `--emit=artifact` \
+             compile for",
         ));
     }
     if options.kernel.is_some() && !matches!(level, Some(Level::Stage(_))) {
@@ -127,14 +135,17 @@ fn transform(
     }
     let has_gpu_code = match level {
         Some(Level::Ptx | Level::Cubin) => true,
-        Some(Level::Artifact) => options.gpu_arch.is_some(),
+        Some(Level::Artifact | LOOPS) => options.gpu_arch.is_some(),
         _ => false,
     };
     if pipeline_options.precision != Precision::F32 && !has_gpu_code {
         return Err(Stop::usage(
             "`--precision` is of products on a GPU: it is for `--emit=ptx`, `--emit=cubin`, and \
-             `--emit=artifact` with `--gpu-arch`",
+             `--emit=loops` and `--emit=artifact` with `--gpu-arch`",
         ));
+    }
+    if level == Some(LOOPS) {
+        pipeline_options.gpu = GpuCode::parse(options.gpu_arch.as_deref())?.is_wanted();
     }
     let pipeline = match level {
         None => String::new(),

@@ -571,6 +571,10 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
     with `by_rows`, when all columns are there, so that it may load any of its row. `lanes` is the loop
     that runs in vectors there. Every element is its start and then one multiply-add for each term in order, whatever the blocks.
 
+    On a GPU, in a `gpu.module`, `blocks` are the columns and the terms of a tile in shared memory, and `along_depth`
+    says whether neighbours along the depth are neighbours there. The sums are in registers: of threads that go on with
+    them in a stage that is `onto` this one, and that load none but their own.
+
     - `ragged_matmul_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
       iterations, and one depth.
     - `ragged_matmul_c2`: a block has 1 to 512 columns and 1 to 256 terms.

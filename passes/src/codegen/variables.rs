@@ -1,5 +1,5 @@
 //! The variables of the loops around the place that code is written to, and what they tell of the values
-//! that are read there: which part of a concatenation, over what domain a fold runs, and which folds
+//! that are read there: over what domain a fold runs, and which folds
 //! must be computed before a loop begins.
 
 use std::collections::HashSet;
@@ -8,18 +8,11 @@ use cohort_dialects::builder::Val;
 use melior::ir::OperationRef;
 
 use crate::codegen::emit::Emitter;
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, domain_of, part_of};
-
-#[derive(Clone, Copy)]
-struct Variable<'c> {
-    value: Option<Val<'c>>,
-    /// Values are below this.
-    below: Option<i64>,
-}
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, domain_of};
 
 /// Variables by number.
 #[derive(Default)]
-pub struct Variables<'c>(Vec<Variable<'c>>);
+pub struct Variables<'c>(Vec<Option<Val<'c>>>);
 
 /// A fold at an index, with variables for the dims that it folds.
 pub struct Fold<'c> {
@@ -33,23 +26,18 @@ pub struct Fold<'c> {
 
 impl<'c> Variables<'c> {
     /// A new variable, of a value that is known here or given later.
-    pub fn add(&mut self, value: Option<Val<'c>>, below: Option<i64>) -> Var {
-        self.0.push(Variable { value, below });
+    pub fn add(&mut self, value: Option<Val<'c>>) -> Var {
+        self.0.push(value);
         self.0.len() - 1
     }
 
     /// Gives a variable another value, where nothing is known of it yet.
     pub fn set(&mut self, var: Var, value: Val<'c>) {
-        self.0[var].value = Some(value);
+        self.0[var] = Some(value);
     }
 
     pub fn value(&self, var: Var) -> Option<Val<'c>> {
-        self.0[var].value
-    }
-
-    /// What a variable's values are below, if that is known.
-    pub fn below(&self, var: Var) -> Option<i64> {
-        self.0[var].below
+        self.0[var]
     }
 
     /// The value of an index; `None` where it is 0.
@@ -66,17 +54,6 @@ impl<'c> Variables<'c> {
             (None, 0) => None,
             (None, constant) => Some(e.int(constant)),
         }
-    }
-
-    /// The input of a concatenation that an index falls into, and where.
-    pub fn part_of(
-        &self,
-        graph: &Graph<'c>,
-        inputs: &[NodeId],
-        dim: usize,
-        at: &[Index],
-    ) -> Option<(NodeId, Vec<Index>)> {
-        part_of(graph, inputs, dim, at, |var| self.below(var))
     }
 
     /// The fold that a node is at an index.
@@ -111,8 +88,8 @@ impl<'c> Variables<'c> {
         at: &[Index],
     ) -> (Vec<Index>, Vec<Var>) {
         let mut inner = vec![];
-        let domain = domain_of(&graph.nodes[input].shape, dims, at, |size| {
-            inner.push(self.add(None, size.known()));
+        let domain = domain_of(&graph.nodes[input].shape, dims, at, |_| {
+            inner.push(self.add(None));
             inner[inner.len() - 1]
         });
         (domain, inner)
@@ -137,11 +114,6 @@ impl<'c> Variables<'c> {
             match &graph.nodes[node].kind {
                 Kind::Pointwise { inputs, .. } => {
                     stack.extend(inputs.iter().map(|i| (*i, at.clone(), blocked.clone())));
-                }
-                Kind::Concat { inputs, dim } => {
-                    if let Some((input, at)) = self.part_of(graph, inputs, *dim, &at) {
-                        stack.push((input, at, blocked));
-                    }
                 }
                 Kind::Reduce {
                     input, dims, init, ..

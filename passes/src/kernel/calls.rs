@@ -1,7 +1,7 @@
 //! Kernels whose unit is the call, as every target reads them: a graph of the values of one call
 //! ([`graph`], made by [`read`]), what a mask leaves of its folds ([`bounds`]), the softmax-like
-//! chains in it ([`chain`]), the parts that a result is computed in ([`parts`]), where values lie
-//! ([`memory`]) and how they are padded.
+//! chains in it ([`chain`]), where values lie ([`memory`], [`neighbours`]) and how they are padded. At the loop
+//! level they are a graph and a list of stages ([`loops`], [`stages`]).
 
 pub mod bounds;
 pub mod chain;
@@ -9,8 +9,8 @@ pub mod graph;
 pub mod lanes;
 pub mod loops;
 pub mod memory;
+pub mod neighbours;
 pub mod padding;
-pub mod parts;
 pub mod read;
 pub mod stages;
 

@@ -2,8 +2,8 @@
 
 use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
 use melior::ir::{
-    AffineMap, Attribute, BlockLike, BlockRef, Operation, OperationRef, Region, RegionLike, Type,
-    Value, ValueLike,
+    AffineMap, Attribute, BlockLike, BlockRef, Identifier, Operation, OperationRef, Region,
+    RegionLike, Type, Value, ValueLike,
     attribute::{
         ArrayAttribute, AttributeLike, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute,
     },
@@ -100,6 +100,19 @@ pub fn take_region<'c>(operation: OperationRef<'c, '_>, index: usize) -> Region<
         unsafe { mlir_sys::mlirRegionTakeBody(region.to_raw(), body.to_raw()) };
     }
     region
+}
+
+/// The attributes of an operation, without some.
+pub fn attributes_without<'c>(
+    operation: OperationRef<'c, '_>,
+    without: &[&str],
+) -> Vec<(String, Attribute<'c>)> {
+    let named: Vec<(Identifier<'c>, Attribute<'c>)> = operation.attributes().collect();
+    let kept = named.into_iter().filter_map(|(name, attribute)| {
+        let name = name.as_string_ref().as_str().ok()?.to_owned();
+        (!without.contains(&name.as_str())).then_some((name, attribute))
+    });
+    kept.collect()
 }
 
 /// Erases an operation without uses.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::{GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
-use cohort_passes::codegen::gpu::{lower_gpu_to_host, lower_kernels_to_gpu};
+use cohort_passes::codegen::gpu::{lower_gpu_to_host, lower_kernels_to_gpu, plan_kernels_for_gpu};
 use cohort_passes::kernel::description::{
     ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
@@ -66,6 +66,7 @@ pub fn gpu_text(text: &str) -> Option<String> {
         accumulate_products::PASS,
         online_folds::PASS,
         bound_masks::PASS,
+        plan_kernels_for_gpu::PASS,
         lower_kernels_to_gpu::PASS,
     ];
     lower(&context, text, &passes)

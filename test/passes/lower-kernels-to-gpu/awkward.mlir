@@ -1,6 +1,6 @@
 // Sizes that are no multiple of four have no 16 aligned bytes: elements are copied one by one, and
 // what lies behind the last k is filled with zeros.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<61x29xf32>>) : tensor<61x29xf32>
 

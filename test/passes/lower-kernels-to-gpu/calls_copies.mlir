@@ -1,7 +1,7 @@
 // Copies of a product over calls have 16 bytes where rows of the operand begin at multiples of them, as
 // its type says, and 4 elsewhere: then fewer k are in a buffer. A thread's neighbouring columns are
 // stored at once.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

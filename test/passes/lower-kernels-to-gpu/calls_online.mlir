@@ -3,7 +3,7 @@
 // stored to the device's memory is the result alone. The second product's right side is copied while the
 // first product is computed, and the next keys while scores become weights; the last wait leaves these
 // on their way.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

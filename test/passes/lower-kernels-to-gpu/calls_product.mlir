@@ -2,7 +2,7 @@
 // which tile of which call is its own, and both sides go through shared memory, in two buffers: what lies
 // in the device's memory is copied asynchronously, the next k while the last are multiplied, and what is
 // elementwise before the product is computed. Nothing but the result is written to the device's memory.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @m(@batch)

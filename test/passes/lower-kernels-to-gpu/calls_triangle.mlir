@@ -1,6 +1,6 @@
 // A product with a triangle ends, for each tile of rows, where its mask says: 64 rows together in tiles
 // of every size, so that these give the same bits.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

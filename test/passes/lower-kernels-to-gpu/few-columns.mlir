@@ -1,6 +1,6 @@
 // A product of too few columns for tensor cores keeps f32, and a remark says so at the product: no
 // precision is given up or kept silently.
-// RUN: %batch-opt %s --round-products-bf16 --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
+// RUN: %batch-opt %s --round-products-bf16 --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
 
 ml_program.global private @v(#ml_program.extern<tensor<64x3xf32>>) : tensor<64x3xf32>
 

@@ -4,7 +4,7 @@
 // copies of the next step go on while the last one is multiplied. The sums then go through shared memory,
 // so that each thread computes and stores four neighbouring columns of a row; the large tile, whose
 // threads have two columns, writes them there by two.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
 ml_program.global private @b(#ml_program.extern<tensor<128xf32>>) : tensor<128xf32>

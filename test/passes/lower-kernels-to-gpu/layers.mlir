@@ -1,6 +1,6 @@
 // A product of what a product computes is a second launch. Between them is what the second one reads,
 // after the pointwise work; the sums themselves are in no memory.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 ml_program.global private @w(#ml_program.extern<tensor<24x40xf32>>) : tensor<24x40xf32>
 ml_program.global private @v(#ml_program.extern<tensor<40x24xf32>>) : tensor<40x24xf32>

@@ -1,6 +1,6 @@
 // A kernel that has no form for a GPU stays on the CPU alone, with a remark that says which and why;
 // the others are lowered.
-// RUN: %batch-opt %s --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
 
 // CHECK: cfb.gpu_kernels = {good = "
 // CHECK-NOT: rest

@@ -1,7 +1,7 @@
 // What folds a row is one launch of stages with a barrier after each: lanes of a warp fold, one thread
 // adds what they have, and what only these stages need is in shared memory. Rows of a multiple of four
 // floats are loaded and stored by 16 bytes; a width of 25 is not, and neither is what takes it.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 // CHECK: \22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22centre$0\22
 // CHECK-NOT: centre$1

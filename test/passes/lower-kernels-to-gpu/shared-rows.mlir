@@ -1,6 +1,6 @@
 // A product of a row that all instances share, in a sum with one of their own: a tile is of rows, so
 // what is shared is written for each of them first, by a kernel of its own.
-// RUN: %batch-opt %s --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
 
 ml_program.global private @start(#ml_program.extern : tensor<8xf32>) : tensor<8xf32>
 ml_program.global private @w(#ml_program.extern : tensor<8x8xf32>) : tensor<8x8xf32>

@@ -3,9 +3,9 @@
 // parameters are rounded once, when they are loaded: words are multiplied as they are. What is no tile
 // of products, like the fold of few columns, is not rounded, and the description
 // tells of the precision where there is one.
-// RUN: %batch-opt %s --round-products-tf32 --lower-kernels-to-gpu | %FileCheck %s --check-prefix=TF32
-// RUN: %batch-opt %s --round-products-bf16 --lower-kernels-to-gpu | %FileCheck %s --check-prefix=BF16
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s --check-prefix=F32
+// RUN: %batch-opt %s --round-products-tf32 --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s --check-prefix=TF32
+// RUN: %batch-opt %s --round-products-bf16 --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s --check-prefix=BF16
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s --check-prefix=F32
 
 ml_program.global private @w(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 ml_program.global private @v(#ml_program.extern<tensor<64x3xf32>>) : tensor<64x3xf32>

@@ -6,6 +6,7 @@ use std::path::Path;
 use cohort_abi::manifest::Manifest;
 use cohort_dialects::builder::name_of;
 use cohort_dialects::diagnostics::emit_error;
+use cohort_passes::codegen::gpu::lower_kernels_to_gpu::ATTRIBUTE as GPU_ATTRIBUTE;
 use cohort_passes::codegen::lower_control::MANIFEST_ATTRIBUTE;
 use cohort_passes::kernel::description::ATTRIBUTE as KERNEL_ATTRIBUTE;
 use cohort_passes::pipeline::{self, Stage};
@@ -13,7 +14,7 @@ use cohort_passes::support::ir::{clone_op, name_attribute, top_level};
 use cohort_runtime::artifact::manifest_mark;
 use melior::{
     Context, StringRef,
-    ir::{BlockLike, Module, operation::OperationLike},
+    ir::{BlockLike, Module, OperationRef, operation::OperationLike},
 };
 
 use super::trial;
@@ -56,7 +57,13 @@ pub fn level(module: &Module<'_>) -> Stage {
     }
     let mut level = Stage::Program;
     let mut kernels = top_level(operation).into_iter();
-    if kernels.any(|operation| name_of(operation) == "ragged.kernel") {
+    let is_planned = |operation: OperationRef<'_, '_>| match name_of(operation).as_str() {
+        "ragged.kernel" => true,
+        // For a GPU, with kernels of level 2 beside it.
+        "gpu.module" => !operation.has_attribute(GPU_ATTRIBUTE),
+        _ => false,
+    };
+    if kernels.any(is_planned) {
         return Stage::Loops;
     }
     for operation in top_level(operation) {

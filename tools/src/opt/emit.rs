@@ -5,7 +5,9 @@ use std::path::Path;
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Manifest;
 use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
-use cohort_passes::codegen::gpu::{lower_kernels_to_gpu, round_products_bf16, round_products_tf32};
+use cohort_passes::codegen::gpu::{
+    lower_kernels_to_gpu, plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
+};
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::artifact::{DeviceCode, LoadedObject, SecretKey};
@@ -167,9 +169,8 @@ pub fn gpu(
         Precision::Tf32 => manager.add_pass(pass::create(round_products_tf32::PASS)),
         Precision::Bf16 => manager.add_pass(pass::create(round_products_bf16::PASS)),
     }
-    if !binary::is_there(module.as_operation()) {
-        manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
-    }
+    manager.add_pass(pass::create(plan_kernels_for_gpu::PASS));
+    manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
     manager
         .run(&mut module)
         .map_err(|_| Stop::reported(USAGE))?;

@@ -46,7 +46,6 @@
 //! or `i1`; dynamic dims are the batch dim and, where the unit is the call, the kernel's lengths; slices have
 //! static bounds.
 
-mod calls;
 mod declare;
 mod plan;
 pub(crate) mod repetition;
@@ -59,7 +58,7 @@ use cohort_dialects::builder::{Builder, name_of, region_with_block};
 use melior::{
     Context,
     ir::{
-        Attribute, Identifier, OperationRef,
+        OperationRef,
         attribute::{DenseI64ArrayAttribute, StringAttribute},
         operation::OperationLike,
     },
@@ -67,6 +66,7 @@ use melior::{
 
 use crate::codegen::emit::Emitter;
 use crate::codegen::generic_body;
+use crate::codegen::plan_calls::{self, Target};
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
 use crate::kernel::row_products::row_products;
@@ -75,7 +75,7 @@ use crate::kernel::rows::read;
 use crate::kernel::rows::stage::Stage;
 use crate::kernel::variants::{records_of, variants};
 use crate::pass::{Outcome, PassInfo, error};
-use crate::support::ir::{blocks_of, erase, set_attribute, top_level};
+use crate::support::ir::{attributes_without, blocks_of, erase, set_attribute, top_level};
 
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels",
@@ -93,7 +93,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
         for (name, scalars) in variants(context, kernel, &records)? {
             match is_over_calls {
-                true => calls::plan(context, kernel, &name, &scalars)?,
+                true => {
+                    let before = Builder::before(context, kernel)
+                        .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
+                    plan_calls::plan(&before, kernel, &name, &scalars, Target::Cpu)?;
+                }
                 false => plan_kernel(context, kernel, &name, &scalars)?,
             }
         }
@@ -142,7 +146,7 @@ fn plan_kernel<'c>(
         vec![rows_region],
     );
 
-    let mut attributes = kept_attributes(kernel, &["sym_name"]);
+    let mut attributes = attributes_without(kernel, &["sym_name"]);
     attributes.push((
         "sym_name".into(),
         StringAttribute::new(context, name).into(),
@@ -164,17 +168,4 @@ fn plan_kernel<'c>(
     let rows = schedule::rows_of_block(planned)?;
     set_attribute(blocks, "of", number(rows));
     Ok(())
-}
-
-/// The attributes of a kernel without some.
-fn kept_attributes<'c>(
-    kernel: OperationRef<'c, 'c>,
-    without: &[&str],
-) -> Vec<(String, Attribute<'c>)> {
-    let named: Vec<(Identifier<'c>, Attribute<'c>)> = kernel.attributes().collect();
-    let kept = named.into_iter().filter_map(|(name, attribute)| {
-        let name = name.as_string_ref().as_str().ok()?.to_owned();
-        (!without.contains(&name.as_str())).then_some((name, attribute))
-    });
-    kept.collect()
 }

@@ -1,7 +1,8 @@
-//! `lower-kernels-to-gpu`: batched kernels (level 2) as functions of a `gpu.module` (level 3).
+//! `lower-kernels-to-gpu`: kernels (level 2 and the loop level) as functions of a `gpu.module` (level 3).
 //!
-//! Each `cfb.kernel` becomes a few `gpu.func`s, one or more a *launch*, and stays where it is, for the
-//! CPU. What the runtime must know of them is left on the module as `cfb.gpu_kernels`: for each
+//! Each kernel over rows, a `cfb.kernel`, becomes a few `gpu.func`s, one or more a *launch*, and stays where it is,
+//! for the CPU. So does each per-instance kernel, which `plan-kernels-for-gpu` has left in the `gpu.module` at the
+//! loop level. What the runtime must know of them is left on the module as `cfb.gpu_kernels`: for each
 //! kernel a description in JSON (`passes/src/kernel/description.rs`), which `lower-control` takes
 //! into the manifest. Arguments, grid and scratch are those of `abi/src/gpu.rs`.
 //!
@@ -91,15 +92,14 @@
 //!
 //! A kernel whose unit is the call (docs/decisions/0005) is cut into tiles of calls: products and
 //! softmax-like folds of any lengths, in one launch for all calls; see
-//! `passes/src/codegen/gpu/lower_kernels_to_gpu/calls.rs`.
+//! `passes/src/codegen/gpu/lower_kernels_to_gpu/calls.rs`. Of such a kernel nothing but the loop level is read.
 //!
-//! Requires: level 2, `accumulate-products` for speed. Leaves: a `gpu.module` of `gpu`, `scf`, `arith`,
+//! Requires: `plan-kernels-for-gpu`, `accumulate-products` for speed. Leaves: a `gpu.module` of `gpu`, `scf`, `arith`,
 //! `vector`, `llvm`, and of `math` what the stock conversions lower. Limits: those of `lower-kernels`;
 //! a kernel that has no plan has no code, with a remark, and its program does not run on a GPU.
 
 mod calls;
 mod function;
-mod lifts;
 mod ops;
 mod plan;
 mod rows;
@@ -107,30 +107,32 @@ mod site;
 mod tile;
 
 use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
+    Builder, arguments_of, name_of, operands_of, operations_of, result_of,
 };
 use melior::{
     Context,
     ir::{
-        Attribute, Identifier, OperationRef, ValueLike,
+        Attribute, Identifier, OperationRef,
         attribute::{AttributeLike, StringAttribute},
         operation::OperationLike,
     },
 };
 
 use crate::codegen::gpu::lower_kernels_to_gpu::function::Lowered;
+use crate::codegen::gpu::plan_kernels_for_gpu::{host_scalars, kernels_of};
 use crate::codegen::gpu::precision;
 use crate::kernel::calls::is_over_calls;
-use crate::kernel::rows::read::elem_of;
+use crate::kernel::loop_level::KERNEL;
+use crate::kernel::variants::records_of;
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{
-    COMPUTED, TensorType, blocks_of, erase, name_attribute, nested_ops, replace_uses,
-    set_attribute, top_level,
+    TensorType, blocks_of, erase, name_attribute, nested_ops, replace_uses, set_attribute,
+    top_level,
 };
 
 pub const PASS: PassInfo = PassInfo {
     name: "lower-kernels-to-gpu",
-    summary: "Make batched kernels functions of a gpu.module (level 2 to level 3)",
+    summary: "Make kernels functions of a gpu.module (level 2 and the loop level to level 3)",
     description: include_str!("lower_kernels_to_gpu.rs"),
     run,
 };
@@ -141,47 +143,45 @@ pub const MODULE: &str = "cohort_gpu";
 /// Its attribute: a dictionary of each kernel's description in JSON.
 pub const ATTRIBUTE: &str = "cfb.gpu_kernels";
 
+const UNPLANNED: &str =
+    "expected a `gpu.module` with the kernel's loops, as `plan-kernels-for-gpu` leaves it";
+
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let kernels_of = || {
-        let operations = top_level(module).into_iter();
-        operations
-            .filter(|op| name_of(*op) == "cfb.kernel")
-            .collect::<Vec<_>>()
-    };
-    lifts::lift_scalars(context, module, &kernels_of());
-    let operations = top_level(module);
-    let kernels = kernels_of();
-    let Some(first) = kernels.first() else {
+    let kernels = kernels_of(module);
+    let Some(gpu) = planned(module, &kernels)? else {
         return Ok(());
     };
-    let computed: Vec<String> = operations
-        .iter()
-        .filter_map(|op| name_attribute(*op, COMPUTED))
-        .collect();
-    let records: Vec<_> = nested_ops(module)
-        .into_iter()
-        .filter(|op| name_of(*op) == "cfb.record")
-        .collect();
-
+    let block = blocks_of(gpu).first().copied();
+    let block = block.ok_or_else(|| error(gpu, "expected a gpu.module with a body"))?;
+    let planned = operations_of(block).into_iter();
+    let mut planned: Vec<_> = planned.filter(|op| name_of(*op) == KERNEL).collect();
+    let mut ordered = vec![];
+    for kernel in kernels {
+        let name = name_attribute(kernel, "sym_name");
+        let is_it = |planned: &OperationRef<'c, 'c>| name_attribute(*planned, "sym_name") == name;
+        ordered.push(match planned.iter().position(is_it) {
+            Some(at) => planned.remove(at),
+            None if is_over_calls(kernel) => return Err(error(kernel, UNPLANNED)),
+            None => kernel,
+        });
+    }
+    // Those that are planned for the CPU as well are not at level 2 any more.
+    ordered.extend(planned);
+    let records = records_of(module);
     let precision = precision::of(module)?;
-    let builder = Builder::before(context, *first)
-        .ok_or_else(|| error(*first, "expected a kernel in a module"))?
-        .at(module.location());
-    let (region, block) = region_with_block(&[], module.location());
     let inside = Builder::at_end(context, block, module.location());
     let mut descriptions: Vec<(Identifier<'c>, Attribute<'c>)> = Vec::new();
-    for kernel in kernels {
+    for kernel in ordered {
         let name = name_attribute(kernel, "sym_name").unwrap_or_default();
-        if computed.contains(&name) {
-            // Computed once, by the host, when the weights are loaded.
-            continue;
-        }
-        let Some(scalars) = host_scalars(kernel, &name, &records) else {
-            continue;
-        };
-        let lowered = match is_over_calls(kernel) {
-            true => calls::lower(context, &inside, kernel, &name, &scalars, precision)?,
-            false => function::lower(context, &inside, kernel, &name, &scalars, precision)?,
+        let is_planned = name_of(kernel) == KERNEL;
+        let lowered = if is_planned {
+            calls::lower(context, &inside, kernel, &name, precision)?
+        } else if differs_in_shape(kernel) {
+            let (op, reason) = (kernel, "an operand whose rows differ in shape".to_owned());
+            Lowered::Refused { op, reason }
+        } else {
+            let scalars = host_scalars(&name, &records);
+            function::lower(context, &inside, kernel, &name, &scalars, precision)?
         };
         match lowered {
             Lowered::Functions(description) => descriptions.push((
@@ -190,9 +190,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             )),
             Lowered::Refused { op, reason } => refuse(op, &reason),
         }
+        if is_planned {
+            erase(kernel);
+        }
     }
-    let name = StringAttribute::new(context, MODULE).into();
-    let gpu = builder.op("gpu.module", &[], &[], &[("sym_name", name)], vec![region]);
     let entries: Vec<_> = descriptions
         .iter()
         .map(|(name, value)| {
@@ -202,7 +203,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             )
         })
         .collect();
-    let dictionary = builder.attr(&format!("{{{}}}", entries.join(", ")));
+    let dictionary = inside.attr(&format!("{{{}}}", entries.join(", ")));
     set_attribute(gpu, ATTRIBUTE, dictionary);
     expand_reciprocal_roots(context, gpu);
     if !cohort_dialects::math::expand_polynomials(gpu) {
@@ -240,32 +241,25 @@ fn refuse(op: OperationRef<'_, '_>, reason: &str) {
     );
 }
 
-/// Which operands of a kernel its records pass as host scalars; `None` where it must stay on the
-/// CPU, which was said.
-fn host_scalars<'c>(
-    kernel: OperationRef<'c, 'c>,
-    name: &str,
-    records: &[OperationRef<'c, 'c>],
-) -> Option<Vec<bool>> {
-    let block = blocks_of(kernel).first().copied()?;
-    for argument in arguments_of(block).into_iter().skip(1) {
-        let dynamic = |ty: TensorType<'c>| ty.shape.iter().skip(1).any(Option::is_none);
-        if !is_over_calls(kernel) && TensorType::of_value(argument).is_some_and(dynamic) {
-            refuse(kernel, "an operand whose rows differ in shape");
-            return None;
-        }
+/// Whether a kernel over rows has an operand whose rows differ in shape.
+fn differs_in_shape(kernel: OperationRef<'_, '_>) -> bool {
+    let arguments = blocks_of(kernel).into_iter().flat_map(arguments_of);
+    let mut types = arguments.skip(1).filter_map(TensorType::of_value);
+    types.any(|ty| ty.shape.iter().skip(1).any(Option::is_none))
+}
+
+/// The module that `plan-kernels-for-gpu` has left; none where all is done, or nothing is to do.
+fn planned<'c>(
+    module: OperationRef<'c, 'c>,
+    kernels: &[OperationRef<'c, 'c>],
+) -> std::result::Result<Option<OperationRef<'c, 'c>>, Failed> {
+    let mut operations = top_level(module).into_iter();
+    let gpu = operations.find(|op| name_of(*op) == "gpu.module");
+    match (gpu, kernels.first()) {
+        (Some(gpu), _) => Ok((!gpu.has_attribute(ATTRIBUTE)).then_some(gpu)),
+        (None, Some(kernel)) => Err(error(*kernel, UNPLANNED)),
+        (None, None) => Ok(None),
     }
-    let mut own = records
-        .iter()
-        .filter(|record| name_attribute(**record, "kernel").as_deref() == Some(name));
-    // All records pass the same, see `lifts`.
-    let scalars = own.next().map(|record| {
-        let operands = operands_of(*record).into_iter();
-        operands
-            .map(|operand| elem_of(operand.r#type()).is_some())
-            .collect()
-    });
-    Some(scalars.unwrap_or_default())
 }
 
 /// The entries of the module's attribute: kernels' names, and their descriptions.

@@ -11,6 +11,27 @@ pub enum Stage {
     Online(OnlineSoftmax),
 }
 
+impl Stage {
+    /// What is computed in it: nodes, and where they are read.
+    pub fn values(&self) -> Vec<(NodeId, &[Index])> {
+        match self {
+            Stage::Nest(nest) => vec![nest.store.read()],
+            Stage::Matmul(matmul) => {
+                let sides = [matmul.left.read(), matmul.right.read()];
+                let finish = matmul.finish.as_ref().map(Store::read);
+                sides.into_iter().chain(finish).collect()
+            }
+            Stage::Online(online) => vec![
+                online.left.read(),
+                online.right.read(),
+                (online.scores.0, &online.scores.1),
+                online.values.read(),
+                online.finish.read(),
+            ],
+        }
+    }
+}
+
 /// Loops that store a value to a result.
 pub struct Nest {
     pub over: Vec<Size>,
@@ -18,6 +39,7 @@ pub struct Nest {
 }
 
 /// What is computed for each index of loops, and where it goes.
+#[derive(Clone, Default)]
 pub struct Store {
     pub value: NodeId,
     pub at: Vec<Index>,
@@ -28,12 +50,24 @@ pub struct Store {
     pub to: Vec<Index>,
 }
 
+impl Store {
+    pub fn read(&self) -> (NodeId, &[Index]) {
+        (self.value, &self.at)
+    }
+}
+
 /// A side of a product, which is computed while it is packed.
 pub struct Side {
     pub value: NodeId,
     pub at: Vec<Index>,
     /// Whether vectors run along the dim that is summed over; else along rows or columns.
     pub along_depth: bool,
+}
+
+impl Side {
+    pub fn read(&self) -> (NodeId, &[Index]) {
+        (self.value, &self.at)
+    }
 }
 
 /// A product of blocks whose sums lie in a result. Loops are those over the result, then the depth.

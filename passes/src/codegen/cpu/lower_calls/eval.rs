@@ -80,7 +80,7 @@ impl<'a, 'c> Call<'a, 'c> {
 
     /// A variable of a value that is known here.
     pub fn variable(&mut self, value: Val<'c>) -> Var {
-        self.variables.add(Some(value), None)
+        self.variables.add(Some(value))
     }
 
     /// Gives a variable another value, where nothing is known of it yet.
@@ -171,15 +171,9 @@ impl<'a, 'c> Call<'a, 'c> {
                 }
                 e.copy(*op, &inputs, e.elem_type(elem, lanes.width()))
             }
-            Kind::Concat { inputs, dim } => {
-                let part = self.variables.part_of(graph, inputs, *dim, at);
-                let (input, at) = part.unwrap_or_else(|| unreachable!("checked before"));
-                self.value(e, input, &at, lanes)
-            }
             Kind::Reduce { .. } => self.fold(e, node, at, lanes),
-            Kind::Operand | Kind::Param(_) | Kind::Dense(_) | Kind::Access { .. } => {
-                unreachable!("it lies in memory")
-            }
+            Kind::Operand | Kind::Param(_) | Kind::Dense(_) => unreachable!("it lies in memory"),
+            Kind::Access { .. } | Kind::Concat { .. } => unreachable!("only selects"),
         }
     }
 

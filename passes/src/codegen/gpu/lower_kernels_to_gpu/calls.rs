@@ -1,15 +1,15 @@
 //! Kernels whose unit is the call: tensors with ragged dims.
 //!
-//! What a call computes is the graph of values that the CPU reads as well (`passes/src/kernel/calls.rs`). Each
-//! part of a result is a launch of its own, written by the first of these that fits:
+//! What a call computes is read from the loop level, as for the CPU (`passes/src/kernel/calls/loops.rs`). Each stage
+//! of `ragged.calls` is a launch of its own, but those that go on from sums are one with the stages before
+//! ([`launches`]):
 //!
-//! * a product of weights that are softmax-like folds of another product, where `online-folds` has
-//!   asked for it: block by block of keys, with rescaled sums ([`online`]);
-//! * a product, with what is elementwise before and behind it: tiles in shared memory ([`product`]);
-//! * anything else: a thread an element, or a warp a row ([`generic`]).
+//! * `ragged.online_softmax`: block by block of keys, with rescaled sums ([`online`]);
+//! * `ragged.matmul`: tiles in shared memory ([`product`]);
+//! * `ragged.nest`: a thread an element, or a warp a row ([`generic`]).
 //!
-//! A factor of a product comes to shared memory in tiles ([`block`]). Whether it can be copied there
-//! asynchronously, and in which layout, its type says ([`side`]); all else is computed by the thread that
+//! A factor of a product comes to shared memory in tiles ([`block`]). Which neighbours are neighbours there the stage
+//! says, and whether they can be copied asynchronously their memory ([`side`]); all else is computed by the thread that
 //! stores it ([`source`]). With a precision that the module names, products are computed by tensor cores.
 //!
 //! A block has one tile of one call. Which, it reads from a list that the host makes of the calls'
@@ -20,6 +20,7 @@
 mod block;
 mod eval;
 mod generic;
+mod launches;
 mod online;
 mod product;
 mod side;
@@ -38,21 +39,14 @@ use super::Result;
 use super::function::{ARGUMENT_BYTES, Lowered, SHARED, add_function, is_foreign};
 use super::ops::{THREADS, block as block_id, store_neighbours};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Var};
+use crate::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Size, Var};
+use crate::kernel::calls::loops::{self, Kernel};
 use crate::kernel::calls::memory::{constants, extent, result_row_bytes, row_bytes};
-use crate::kernel::calls::parts::{self, Window};
+use crate::kernel::calls::stages::Store;
 use crate::kernel::description::{ConstantDescription, GpuDescription};
 use crate::pass::remark;
 use eval::{Call, Memory};
-
-/// How a part of a result is computed.
-enum Plan {
-    Online(online::Plan),
-    Product(product::Plan),
-    Generic(generic::Plan),
-}
-
-type Part = parts::Part<Plan>;
+use launches::{Launch, launches};
 
 /// What a block computes: from where on in each dim of a plan's tiles. And its shared memory.
 struct Tile<'c> {
@@ -63,18 +57,17 @@ struct Tile<'c> {
     zero: Val<'c>,
 }
 
-/// Adds a kernel's functions at the end of the `gpu.module`.
+/// Adds the functions of a kernel at the loop level at the end of the `gpu.module`.
 pub fn lower<'c>(
     context: &'c Context,
     module: &Builder<'c>,
     kernel: OperationRef<'c, 'c>,
     name: &str,
-    scalars: &[bool],
     precision: Precision,
 ) -> Result<Lowered<'c>> {
-    let (graph, parts) = parts::plan(kernel, scalars, |graph, node, windows| {
-        Plan::new(graph, node, windows, precision)
-    })?;
+    let Kernel { graph, stages, .. } = loops::read(kernel)?;
+    let values = stages.iter().flat_map(|stage| stage.values());
+    let values: Vec<NodeId> = values.map(|(node, _)| node).collect();
     let operations = graph.nodes.iter().filter_map(|node| match &node.kind {
         Kind::Pointwise { op, .. } => Some(*op),
         _ => None,
@@ -82,8 +75,12 @@ pub fn lower<'c>(
     if let Some((op, reason)) = operations.into_iter().find_map(is_foreign) {
         return Ok(Lowered::Refused { op, reason });
     }
+    let launches = match launches(&graph, stages, precision) {
+        Ok(launches) => launches,
+        Err(reason) => return Ok(Lowered::Refused { op: kernel, reason }),
+    };
     let constants = constants(&graph);
-    let arguments = 3 + 3 * graph.operands.len() + graph.results.len() + parts.len();
+    let arguments = 3 + 3 * graph.operands.len() + graph.results.len() + launches.len();
     if (arguments + constants.len()) * 8 > ARGUMENT_BYTES {
         return Ok(Lowered::Refused {
             op: kernel,
@@ -95,25 +92,23 @@ pub fn lower<'c>(
         module: module.at(kernel.location()),
         graph: &graph,
         constants: &constants,
-        launches: parts.len(),
+        launches: launches.len(),
     };
-    let launches = parts.iter().enumerate();
-    let launches =
-        launches.map(|(number, part)| writer.launch(&format!("{name}${number}"), number, part));
-    let multiplied: Vec<NodeId> = parts.iter().flat_map(|part| part.plan.products()).collect();
     if precision != Precision::F32 {
-        for node in products(&graph) {
-            if !multiplied.contains(&node) {
-                let message =
-                    format!("a product of f32, not {precision}: it is no tile of a result");
-                remark(graph.nodes[node].op, &message);
-            }
+        for operation in products(&graph, values) {
+            let message = format!("a product of f32, not {precision}: it is no tile of a result");
+            remark(operation, &message);
         }
     }
+    let is_multiplied = launches
+        .iter()
+        .any(|launch| !matches!(launch, Launch::Loops(_)));
+    let launches = launches.iter().enumerate();
+    let launches = launches.map(|(number, launch)| writer.launch(name, number, launch));
     let description = GpuDescription {
-        precision: match multiplied.is_empty() {
-            true => Precision::F32,
-            false => precision,
+        precision: match is_multiplied {
+            true => precision,
+            false => Precision::F32,
         },
         launches: launches.collect(),
         constants: constants
@@ -126,29 +121,9 @@ pub fn lower<'c>(
     Ok(Lowered::Functions(description.to_json()))
 }
 
-impl Plan {
-    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window], precision: Precision) -> Plan {
-        let online = online::plan(graph, node, windows, precision).map(Plan::Online);
-        let product = || product::plan(graph, node, windows, precision).map(Plan::Product);
-        online
-            .or_else(product)
-            .unwrap_or_else(|| Plan::Generic(generic::plan(graph, node, windows)))
-    }
-
-    /// The products that are tiles.
-    fn products(&self) -> Vec<NodeId> {
-        match self {
-            Plan::Online(plan) => plan.nodes(),
-            Plan::Product(plan) => plan.nodes(),
-            Plan::Generic(_) => vec![],
-        }
-    }
-}
-
-/// The sums of products that results are made of.
-fn products(graph: &Graph<'_>) -> Vec<NodeId> {
-    let (mut found, mut seen) = (vec![], HashSet::new());
-    let mut roots = graph.results.clone();
+/// The sums of products that values are made of, which are no tiles; one that several stages compute counts once.
+fn products<'c>(graph: &Graph<'c>, mut roots: Vec<NodeId>) -> Vec<OperationRef<'c, 'c>> {
+    let (mut found, mut seen, mut places) = (vec![], HashSet::new(), HashSet::new());
     while let Some(root) = roots.pop() {
         for fold in graph.folds(root, &[]) {
             if !seen.insert(fold) {
@@ -157,45 +132,44 @@ fn products(graph: &Graph<'_>) -> Vec<NodeId> {
             if let Kind::Reduce { input, init, .. } = &graph.nodes[fold].kind {
                 roots.extend([*input, *init]);
             }
-            if graph.is_sum_of_products(fold) {
-                found.push(fold);
+            let operation = graph.nodes[fold].op;
+            if graph.is_sum_of_products(fold) && places.insert(operation.location().to_string()) {
+                found.push(operation);
             }
         }
     }
     found
 }
 
-/// A part's dim, cut into tiles.
-fn tiled(window: &Window, tile: i64) -> TiledDim {
+/// A stage's dim, cut into tiles.
+fn tiled(size: Size, tile: i64) -> TiledDim {
     TiledDim {
-        length: extent(&[window.size], 1),
+        length: extent(&[size], 1),
         tile: tile as u64,
     }
 }
 
-fn size_of<'c>(e: &Emitter<'c>, call: &Call<'_, 'c>, window: &Window) -> Val<'c> {
-    call.size(e, window.size)
+/// An index of a stage's loops, where these are variables.
+fn at(index: &[Index], vars: &[Var]) -> Vec<Index> {
+    let vars: Vec<Index> = vars.iter().copied().map(Index::var).collect();
+    index.iter().map(|index| index.at(&vars)).collect()
 }
 
-/// Computes a part's elements at variables of its dims, and stores them at once: neighbours along the last.
+/// Computes what is stored for some indices of loops, and stores it at once: neighbours along the last loop.
 fn store<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    (root, windows): (NodeId, &[Window]),
+    store: &Store,
     elements: &[Vec<Var>],
     memory: &Memory<'c>,
 ) {
-    let index = |vars: &[Var]| -> Vec<Index> {
-        let dims = vars.iter().zip(windows);
-        dims.map(|(var, window)| Index::var(*var).plus(&Index::constant(window.from)))
-            .collect()
-    };
     let values: Vec<_> = elements
         .iter()
-        .map(|vars| call.value(e, root, &index(vars)))
+        .map(|vars| call.value(e, store.value, &at(&store.at, vars)))
         .collect();
-    let address = call.address(e, memory, &index(&elements[0]));
-    store_neighbours(e, &values, address, call.graph.nodes[root].elem);
+    let address = call.address(e, memory, &at(&store.to, &elements[0]));
+    let result = call.graph.results[store.result];
+    store_neighbours(e, &values, address, call.graph.nodes[result].elem);
 }
 
 struct Writer<'a, 'c> {
@@ -206,69 +180,64 @@ struct Writer<'a, 'c> {
     launches: usize,
 }
 
-/// What is written of a tile: the part's root and windows are those of a result.
-type Body<'b, 'c> =
-    dyn FnMut(&Emitter<'c>, &mut Call<'_, 'c>, (NodeId, &[Window]), &Tile<'c>, &Memory<'c>) + 'b;
+/// What is written of a tile, into the memory of a result.
+type Body<'b, 'c> = dyn FnMut(&Emitter<'c>, &mut Call<'_, 'c>, &Tile<'c>, &Memory<'c>) + 'b;
 
 /// A function of a launch.
-struct Function<'a> {
+struct Function {
     symbol: String,
-    part: &'a Part,
-    /// The number of the launch.
+    /// The numbers of the launch and of the result.
     number: usize,
+    result: usize,
     from_blocks: u64,
     shared_bytes: i64,
     tiles: CallTiles,
 }
 
 impl<'c> Writer<'_, 'c> {
-    fn launch(&self, name: &str, number: usize, part: &Part) -> GpuLaunch {
+    fn launch(&self, name: &str, number: usize, launch: &Launch) -> GpuLaunch {
         let graph = self.graph;
-        let windows = &part.windows[..];
-        let function = |symbol: String, shared_bytes: i64, tiles: CallTiles| Function {
-            symbol,
-            part,
+        let function = |suffix: &str, shared_bytes: i64, tiles: CallTiles| Function {
+            symbol: format!("{name}${number}{suffix}"),
             number,
+            result: launch.store().result,
             from_blocks: 0,
             shared_bytes,
             tiles,
         };
-        let symbol = name.to_owned();
-        let functions = match &part.plan {
-            Plan::Online(plan) => {
-                let function = function(symbol, plan.shared_bytes(), plan.tiles(graph, windows));
-                vec![self.function(function, &mut |e, call, root, tile, memory| {
-                    online::write(e, call, root, plan, tile, memory);
+        let functions = match launch {
+            Launch::Online(plan) => {
+                let function = function("", plan.shared_bytes(), plan.tiles());
+                vec![self.function(function, &mut |e, call, tile, memory| {
+                    online::write(e, call, plan, tile, memory);
                 })]
             }
-            Plan::Product(plan) => {
-                let sizes = plan.sizes(windows).into_iter().zip(["small", "large"]);
+            Launch::Product(plan) => {
+                let sizes = plan.sizes().into_iter().zip(["_small", "_large"]);
                 sizes
-                    .map(|((sizes, from_blocks), suffix)| {
-                        let symbol = format!("{name}_{suffix}");
-                        let tiles = plan.tiles(graph, windows, sizes);
+                    .map(|((cells, from_blocks), suffix)| {
+                        let tiles = plan.tiles(cells);
                         let function = Function {
                             from_blocks,
-                            ..function(symbol, plan.shared_bytes(sizes), tiles)
+                            ..function(suffix, plan.shared_bytes(cells), tiles)
                         };
-                        self.function(function, &mut |e, call, root, tile, memory| {
-                            product::write(e, call, root, (plan, sizes), tile, memory);
+                        self.function(function, &mut |e, call, tile, memory| {
+                            product::write(e, call, (plan, cells), tile, memory);
                         })
                     })
                     .collect()
             }
-            Plan::Generic(plan) => {
-                let tiles = plan.tiles(graph, graph.results[part.result], windows);
-                let function = function(symbol, plan.shared_bytes(), tiles);
-                vec![self.function(function, &mut |e, call, root, tile, memory| {
-                    generic::write(e, call, root, *plan, tile, memory);
+            Launch::Loops(plan) => {
+                let function = function("", plan.shared_bytes(), plan.tiles(graph));
+                vec![self.function(function, &mut |e, call, tile, memory| {
+                    generic::write(e, call, plan, tile, memory);
                 })]
             }
         };
         GpuLaunch { functions }
     }
 
-    fn function(&self, function: Function<'_>, body: &mut Body<'_, 'c>) -> GpuFunction {
+    fn function(&self, function: Function, body: &mut Body<'_, 'c>) -> GpuFunction {
         debug_assert!(function.shared_bytes <= SHARED);
         let graph = self.graph;
         let pointers = 3 * graph.operands.len() + graph.results.len() + 2;
@@ -303,7 +272,7 @@ impl<'c> Writer<'_, 'c> {
         e: &Emitter<'c>,
         arguments: &[Val<'c>],
         shared: Val<'c>,
-        function: &Function<'_>,
+        function: &Function,
         body: &mut Body<'_, 'c>,
     ) {
         let graph = self.graph;
@@ -345,18 +314,17 @@ impl<'c> Writer<'_, 'c> {
             let memory = call.dense(e, *base, *node);
             call.memory.insert(*node, memory);
         }
-        let part = function.part;
-        let root = graph.results[part.result];
+        let result = graph.results[function.result];
         let first = e.load_u32(e.offset(firsts[0], of_call));
-        let bytes = e.times(first, result_row_bytes(graph, root));
-        let memory = call.dense(e, e.offset(results[part.result], bytes), root);
+        let bytes = e.times(first, result_row_bytes(graph, result));
+        let memory = call.dense(e, e.offset(results[function.result], bytes), result);
         let tile = Tile {
             first: firsts_of(e, &call, &function.tiles, tile),
             shared,
             // There are never so many calls.
             zero: e.shift_right(arguments[0], 62),
         };
-        body(e, &mut call, (root, &part.windows), &tile, &memory);
+        body(e, &mut call, &tile, &memory);
     }
 }
 

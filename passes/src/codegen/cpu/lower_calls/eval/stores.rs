@@ -92,10 +92,7 @@ impl<'c> Call<'_, 'c> {
         ranges: &[Range<'c>],
         memory: &Memory<'c>,
     ) {
-        let vars: Vec<Var> = ranges
-            .iter()
-            .map(|_| self.variables.add(None, None))
-            .collect();
+        let vars: Vec<Var> = ranges.iter().map(|_| self.variables.add(None)).collect();
         let of_vars: Vec<Index> = vars.iter().map(|var| Index::var(*var)).collect();
         let [at, to] = [&store.at, &store.to]
             .map(|index| index.iter().map(|index| index.at(&of_vars)).collect());

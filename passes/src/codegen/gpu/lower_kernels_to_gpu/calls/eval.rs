@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{Val, name_of};
 use melior::ir::ValueLike;
 
-use super::side::located;
 use crate::codegen::cpu::lower_kernels::compute::DIVISIONS;
 use crate::codegen::emit::{Emitter, Width};
 use crate::codegen::variables::{Fold, Variables};
@@ -74,8 +73,8 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// A variable of a value that is known here.
-    pub fn variable(&mut self, value: Val<'c>, below: Option<i64>) -> Var {
-        self.variables.add(Some(value), below)
+    pub fn variable(&mut self, value: Val<'c>) -> Var {
+        self.variables.add(Some(value))
     }
 
     /// Gives a variable its value, where nothing is known of it yet.
@@ -137,8 +136,7 @@ impl<'a, 'c> Call<'a, 'c> {
 
     /// Where a value lies that is read at an index; `outer` is the variable along which a thread goes on.
     pub fn copied(&self, e: &Emitter<'c>, node: NodeId, at: &[Index], outer: Var) -> Copied<'c> {
-        let below = |var| self.variables.below(var);
-        let (node, at) = located(self.graph, node, at, &below);
+        let (node, at) = self.graph.resolve(node, at);
         let memory = &self.memory[&node];
         let mut stride = e.int(0);
         for (index, of_dim) in at.iter().zip(&memory.strides) {
@@ -192,20 +190,14 @@ impl<'a, 'c> Call<'a, 'c> {
                 }
                 e.copy(*op, &inputs, e.elem_type(elem, Width::Scalar))
             }
-            Kind::Concat { inputs, dim } => {
-                let part = self.variables.part_of(graph, inputs, *dim, at);
-                let (input, at) = part.unwrap_or_else(|| unreachable!("checked before"));
-                self.value(e, input, &at)
-            }
             Kind::Reduce { .. } => {
                 let fold = self.fold_of(node, at);
                 self.prepare(e, fold.input, &fold.domain, &fold.inner);
                 let start = self.value(e, fold.init, at);
                 self.fold_loops(e, &fold, 0, start)
             }
-            Kind::Operand | Kind::Param(_) | Kind::Dense(_) | Kind::Access { .. } => {
-                unreachable!("it lies in memory")
-            }
+            Kind::Operand | Kind::Param(_) | Kind::Dense(_) => unreachable!("it lies in memory"),
+            Kind::Access { .. } | Kind::Concat { .. } => unreachable!("only selects"),
         }
     }
 

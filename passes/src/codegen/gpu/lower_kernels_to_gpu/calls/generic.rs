@@ -1,4 +1,4 @@
-//! Whatever is no product: a thread an element, or, where elements are folds or made of some, a warp a
+//! Loops: a thread an element, or, where elements are folds or made of some, a warp a
 //! row.
 //!
 //! The folds that all elements of a row share are computed by the warp: a lane folds every 32nd term
@@ -12,13 +12,13 @@ use cohort_dialects::builder::Val;
 use super::super::ops::{THREADS, WARP, barrier, below, divide, thread, when};
 use super::super::site::memory as space;
 use super::eval::{Call, Memory};
-use super::{Tile, size_of, split};
+use super::{Tile, at, split};
 use crate::codegen::emit::{Emitter, Width};
 use crate::codegen::variables::Fold;
 use crate::kernel::calls;
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
 use crate::kernel::calls::memory::extent;
-use crate::kernel::calls::parts::Window;
+use crate::kernel::calls::stages::Nest;
 
 /// Elements of a thread, where it computes some each for itself.
 const ELEMENTS: i64 = 4;
@@ -31,46 +31,53 @@ const ROWS: i64 = THREADS / WARP;
 /// Bytes between the lanes' values of two warps.
 const LANES_BYTES: i64 = (WARP + 1) * 4;
 
-/// How a part of a result is dealt to threads.
+/// Loops, and how they are dealt to threads.
+pub struct Plan {
+    pub nest: Nest,
+    threads: Threads,
+}
+
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Plan {
+enum Threads {
     /// A thread an element.
     Elements,
     /// A warp a row; without columns a row is one element.
     Rows { columns: bool },
 }
 
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Plan {
-    match (graph.folds(root, &[]).is_empty(), windows.len()) {
-        (true, _) => Plan::Elements,
-        (false, 0 | 1) => Plan::Rows { columns: false },
-        (false, _) => Plan::Rows { columns: true },
-    }
+pub fn plan(graph: &Graph<'_>, nest: Nest) -> Plan {
+    let folds = graph.folds(nest.store.value, &[]);
+    let threads = match (folds.is_empty(), nest.over.len()) {
+        (true, _) => Threads::Elements,
+        (false, 0 | 1) => Threads::Rows { columns: false },
+        (false, _) => Threads::Rows { columns: true },
+    };
+    Plan { nest, threads }
 }
 
 impl Plan {
-    pub fn shared_bytes(self) -> i64 {
-        match self {
-            Plan::Elements => 0,
-            Plan::Rows { .. } => 2 * ROWS * LANES_BYTES,
+    pub fn shared_bytes(&self) -> i64 {
+        match self.threads {
+            Threads::Elements => 0,
+            Threads::Rows { .. } => 2 * ROWS * LANES_BYTES,
         }
     }
 
-    pub fn tiles(self, graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> CallTiles {
-        let sizes: Vec<Size> = windows.iter().map(|window| window.size).collect();
+    pub fn tiles(&self, graph: &Graph<'_>) -> CallTiles {
+        let sizes = &self.nest.over[..];
         let dim = |sizes: &[Size], tile: i64| TiledDim {
             length: extent(sizes, 1),
             tile: tile as u64,
         };
-        let dims = match self {
-            Plan::Elements => vec![dim(&sizes, ELEMENTS * THREADS)],
-            Plan::Rows { columns: false } => vec![dim(&sizes, ROWS)],
-            Plan::Rows { columns: true } => {
+        let dims = match self.threads {
+            Threads::Elements => vec![dim(sizes, ELEMENTS * THREADS)],
+            Threads::Rows { columns: false } => vec![dim(sizes, ROWS)],
+            Threads::Rows { columns: true } => {
                 let (rows, column) = sizes.split_at(sizes.len() - 1);
                 vec![dim(rows, ROWS), dim(column, COLUMNS)]
             }
         };
-        let folds = graph.folds(root, &[]);
+        let folds = graph.folds(self.nest.store.value, &[]);
         let input = folds.first().map(|fold| match &graph.nodes[*fold].kind {
             Kind::Reduce { input, .. } => extent(&graph.nodes[*input].shape, 1),
             _ => Extent::default(),
@@ -86,23 +93,20 @@ impl Plan {
     }
 }
 
-/// Computes a tile of a part of a result.
+/// Computes a tile of what is stored.
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    part: (NodeId, &[Window]),
-    plan: Plan,
+    plan: &Plan,
     tile: &Tile<'c>,
     memory: &Memory<'c>,
 ) {
-    let sizes: Vec<Val<'c>> = part
-        .1
-        .iter()
-        .map(|window| size_of(e, call, window))
-        .collect();
-    match plan {
-        Plan::Elements => elements(e, call, part, &sizes, tile, memory),
-        Plan::Rows { columns } => rows(e, call, part, (&sizes, columns), tile, memory),
+    let nest = &plan.nest;
+    let sizes = nest.over.iter().map(|size| call.size(e, *size));
+    let sizes: Vec<Val<'c>> = sizes.collect();
+    match plan.threads {
+        Threads::Elements => elements(e, call, nest, &sizes, tile, memory),
+        Threads::Rows { columns } => rows(e, call, nest, (&sizes, columns), tile, memory),
     }
 }
 
@@ -113,16 +117,14 @@ fn count<'c>(e: &Emitter<'c>, sizes: &[Val<'c>]) -> Val<'c> {
         .fold(e.int(1), |product, size| e.mul(product, *size))
 }
 
-fn variables<'c>(call: &mut Call<'_, 'c>, windows: &[Window], index: &[Val<'c>]) -> Vec<Var> {
-    let dims = windows.iter().zip(index);
-    dims.map(|(window, at)| call.variable(*at, window.size.known()))
-        .collect()
+fn variables<'c>(call: &mut Call<'_, 'c>, index: &[Val<'c>]) -> Vec<Var> {
+    index.iter().map(|at| call.variable(*at)).collect()
 }
 
 fn elements<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    (root, windows): (NodeId, &[Window]),
+    nest: &Nest,
     sizes: &[Val<'c>],
     tile: &Tile<'c>,
     memory: &Memory<'c>,
@@ -135,14 +137,8 @@ fn elements<'c>(
     e.for_loop(first, end, THREADS, &[], |e, at, _| {
         call.scope(|call| {
             let index = split(e, at, sizes);
-            let vars = variables(call, windows, &index);
-            super::store(
-                e,
-                call,
-                (root, windows),
-                std::slice::from_ref(&vars),
-                memory,
-            );
+            let vars = variables(call, &index);
+            super::store(e, call, &nest.store, std::slice::from_ref(&vars), memory);
         });
         vec![]
     });
@@ -151,7 +147,7 @@ fn elements<'c>(
 fn rows<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    (root, windows): (NodeId, &[Window]),
+    nest: &Nest,
     (sizes, columns): (&[Val<'c>], bool),
     tile: &Tile<'c>,
     memory: &Memory<'c>,
@@ -163,34 +159,22 @@ fn rows<'c>(
     // A warp without a row computes the last one, to meet the barriers.
     let row = e.min(number, e.sub(all, e.int(1)));
     let index = split(e, row, outer);
-    let mut vars = variables(call, windows, &index);
-    let column = columns.then(|| {
-        let column = windows.len() - 1;
-        call.variable(e.int(0), windows[column].size.known())
-    });
+    let mut vars = variables(call, &index);
+    let column = columns.then(|| call.variable(e.int(0)));
     vars.extend(column);
     let warps = Warps {
         warp,
         lane,
         shared: tile.shared,
     };
-    let at: Vec<Index> = vars
-        .iter()
-        .zip(windows)
-        .map(|(var, window)| Index::var(*var).plus(&Index::constant(window.from)))
-        .collect();
-    warps.prepare(e, call, (root, &at), column.as_slice(), &mut 0);
+    let store = &nest.store;
+    let value = (store.value, &at(&store.at, &vars)[..]);
+    warps.prepare(e, call, value, column.as_slice(), &mut 0);
     when(e, below(e, number, all), |e| {
         let Some(column) = column else {
             when(e, below(e, lane, e.int(1)), |e| {
                 call.scope(|call| {
-                    super::store(
-                        e,
-                        call,
-                        (root, windows),
-                        std::slice::from_ref(&vars),
-                        memory,
-                    )
+                    super::store(e, call, store, std::slice::from_ref(&vars), memory);
                 });
             });
             return;
@@ -201,13 +185,7 @@ fn rows<'c>(
         e.for_loop(first, end, WARP, &[], |e, at, _| {
             call.scope(|call| {
                 call.set(column, at);
-                super::store(
-                    e,
-                    call,
-                    (root, windows),
-                    std::slice::from_ref(&vars),
-                    memory,
-                );
+                super::store(e, call, store, std::slice::from_ref(&vars), memory);
             });
             vec![]
         });

@@ -25,15 +25,12 @@ use super::super::ops::{
 use super::super::site::memory as space;
 use super::block::{Place, multiply, zeros};
 use super::eval::{Call, Memory};
-use super::product::shifted;
-use super::side::stored_at_once;
 use super::source::{Begins, Source, Span};
-use super::{Tile, size_of};
+use super::{Tile, at};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::bounds::Mask;
-use crate::kernel::calls::chain::{self, Chain};
-use crate::kernel::calls::graph::{Index, NodeId, Product, Var};
-use crate::kernel::calls::parts::Window;
+use crate::kernel::calls::graph::{Index, Var};
+use crate::kernel::calls::neighbours::stored_at_once;
+use crate::kernel::calls::stages::OnlineSoftmax;
 use plan::{BLOCK_KEYS, BLOCK_ROWS, Layout, NOTHING, PARTS};
 
 pub use plan::{Plan, plan};
@@ -41,10 +38,8 @@ pub use plan::{Plan, plan};
 struct Writer<'a, 'c> {
     plan: &'a Plan,
     layout: Layout,
-    chain: &'a Chain,
-    first: &'a Product,
     place: Place<'c>,
-    /// Variables of the second product's dims: outer ones, and one of rows and of columns to be set.
+    /// Variables of the loops: outer ones, and one of rows and of columns to be set.
     outer: Vec<Var>,
     row: Var,
     column: Var,
@@ -54,8 +49,6 @@ struct Writer<'a, 'c> {
     rows: Val<'c>,
     columns: Val<'c>,
     keys: Val<'c>,
-    /// What columns are below, where that is known.
-    below: Option<i64>,
     /// The row and the part of it that the thread has where maxima and sums are found.
     own_row: Val<'c>,
     own_part: Val<'c>,
@@ -86,42 +79,33 @@ impl<'c> State<'c> {
     }
 }
 
-/// Computes a tile of a part of a result.
+/// Computes a tile of what is stored.
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    (root, windows): (NodeId, &[Window]),
     plan: &Plan,
     tile: &Tile<'c>,
     memory: &Memory<'c>,
 ) {
-    let Some(chain) = chain::find(call.graph, plan.node) else {
-        return;
-    };
-    let Some(first) = call.graph.product(chain.first.0) else {
-        return;
-    };
-    let rank = windows.len();
+    let over = &plan.stage.over;
+    let rank = over.len();
     let place = Place::new(e, tile.shared);
     let (own_row, own_part) = divide(e, place.thread, PARTS);
     let vars: Vec<Var> = (0..rank)
-        .map(|dim| call.variable(tile.first[dim], windows[dim].size.known()))
+        .map(|dim| call.variable(tile.first[dim]))
         .collect();
     let writer = Writer {
         plan,
         layout: plan.layout(),
-        chain: &chain,
-        first: &first,
         place,
         outer: vars[..rank - 2].to_vec(),
         row: vars[rank - 2],
         column: vars[rank - 1],
         first_row: tile.first[rank - 2],
         first_column: tile.first[rank - 1],
-        rows: size_of(e, call, &windows[rank - 2]),
-        columns: size_of(e, call, &windows[rank - 1]),
-        keys: call.size(e, chain.second.depth),
-        below: windows[rank - 1].size.known(),
+        rows: call.size(e, over[rank - 2]),
+        columns: call.size(e, over[rank - 1]),
+        keys: call.size(e, plan.stage.keys),
         own_row,
         own_part,
     };
@@ -131,21 +115,20 @@ pub fn write<'c>(
         let rows = writer.rows_source(e, call);
         rows.bring(e, call, &writer.place, begins);
     }
-    let state = match plan.until {
+    let state = match plan.stage.until {
         None => writer.all_keys(e, call, &writer.cleared(e), writer.keys),
-        Some(mask) => writer.masked(e, call, mask),
+        Some(until) => writer.masked(e, call, until),
     };
-    writer.finish(e, call, (root, windows), memory, &state);
+    writer.finish(e, call, memory, &state);
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// The index of the second product's domain, where keys are counted by a variable.
-    fn index(&self, key: Var) -> Vec<Index> {
+    /// The variables of the loops, and of those behind them.
+    fn vars(&self, more: &[Var]) -> Vec<Var> {
         let mut vars = self.outer.clone();
         vars.extend([self.row, self.column]);
-        let mut index = shifted(&vars, &self.plan.shift);
-        index.push(Index::var(key));
-        index
+        vars.extend(more);
+        vars
     }
 
     fn float(&self, e: &Emitter<'c>, value: f32) -> Val<'c> {
@@ -161,12 +144,16 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// The keys that the mask leaves, and perhaps all of them again.
-    fn masked(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, mask: Mask) -> State<'c> {
-        let row_shift = self.plan.shift[self.outer.len()];
-        let more = BLOCK_ROWS - 1 + row_shift + mask.after;
+    fn masked(
+        &self,
+        e: &Emitter<'c>,
+        call: &mut Call<'_, 'c>,
+        (until, masked): (i64, u32),
+    ) -> State<'c> {
+        let more = BLOCK_ROWS - 1 + until;
         let end = e.min(self.keys, e.add(self.first_row, e.int(more)));
         let state = call.scope(|call| self.all_keys(e, call, &self.cleared(e), end));
-        let needed = self.needs_masked(e, mask, &state);
+        let needed = self.needs_masked(e, masked, &state);
         let again = both(e, needed, below(e, end, self.keys));
         let states = state.values().into_iter().zip(self.cleared(e).values());
         let state: Vec<_> = states
@@ -177,8 +164,8 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// Whether a row of the block gives what is masked weight.
-    fn needs_masked(&self, e: &Emitter<'c>, mask: Mask, state: &State<'c>) -> Val<'c> {
-        let masked = e.bits(mask.other, Elem::F32, Width::Scalar);
+    fn needs_masked(&self, e: &Emitter<'c>, masked: u32, state: &State<'c>) -> Val<'c> {
+        let masked = e.bits(masked, Elem::F32, Width::Scalar);
         let above =
             e.b.value("arith.subf", &[state.most, masked], masked.r#type());
         // Predicate 2 is `ogt`.
@@ -271,31 +258,24 @@ impl<'c> Writer<'_, 'c> {
         Begins { k, other, buffer }
     }
 
-    fn first_at(&self, key: Var, k: Var) -> Vec<Index> {
-        let mut index: Vec<Index> = (self.chain.first.1.iter())
-            .map(|of| of.at(&self.index(key)))
-            .collect();
-        index.push(Index::var(k));
-        self.first.at.iter().map(|of| of.at(&index)).collect()
-    }
-
     fn depth(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Span<'c> {
         Span {
-            var: call.variable(e.int(0), Some(self.plan.depth)),
-            end: e.int(self.plan.depth),
-            full: self.plan.depth % self.layout.keys.depth == 0,
+            var: call.variable(e.int(0)),
+            end: e.int(self.plan.stage.depth),
+            full: self.plan.stage.depth % self.layout.keys.depth == 0,
         }
     }
 
     /// The first product's left side.
     fn rows_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Source<'c> {
         let k = self.depth(e, call);
-        let key = call.variable(e.int(0), None);
+        let key = call.variable(e.int(0));
+        let (node, index) = self.plan.stage.left.read();
         Source {
             tile: self.layout.rows,
             side: self.plan.sides.rows,
-            node: self.first.a,
-            at: self.first_at(key, k.var),
+            node,
+            at: at(index, &self.vars(&[key, k.var])),
             k,
             other: Span {
                 var: self.row,
@@ -308,12 +288,13 @@ impl<'c> Writer<'_, 'c> {
     /// Its right side.
     fn keys_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, end: Val<'c>) -> Source<'c> {
         let k = self.depth(e, call);
-        let var = call.variable(e.int(0), None);
+        let var = call.variable(e.int(0));
+        let (node, index) = self.plan.stage.right.read();
         Source {
             tile: self.layout.keys,
             side: self.plan.sides.keys,
-            node: self.first.b,
-            at: self.first_at(var, k.var),
+            node,
+            at: at(index, &self.vars(&[var, k.var])),
             k,
             other: Span {
                 var,
@@ -325,14 +306,13 @@ impl<'c> Writer<'_, 'c> {
 
     /// The second product's right side.
     fn values_source(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, end: Val<'c>) -> Source<'c> {
-        let var = call.variable(e.int(0), None);
-        let second = &self.chain.second;
-        let index = self.index(var);
+        let var = call.variable(e.int(0));
+        let (node, index) = self.plan.stage.values.read();
         Source {
             tile: self.layout.values,
             side: self.plan.sides.values,
-            node: second.b,
-            at: second.at.iter().map(|of| of.at(&index)).collect(),
+            node,
+            at: at(index, &self.vars(&[var])),
             k: Span {
                 var,
                 end,
@@ -362,7 +342,7 @@ impl<'c> Writer<'_, 'c> {
         first_key: Val<'c>,
     ) -> Vec<Val<'c>> {
         let rows = self.rows_source(e, call);
-        let depth = e.int(self.plan.depth);
+        let depth = e.int(self.plan.stage.depth);
         let sums = zeros(e, self.plan.scores.count());
         let step = self.layout.keys.depth;
         e.for_loop(e.int(0), depth, step, &sums, |e, k, sums| {
@@ -398,11 +378,11 @@ impl<'c> Writer<'_, 'c> {
             let score = call.scope(|call| {
                 let at_row = e.min(e.add(self.first_row, row), e.sub(self.rows, one));
                 call.set(self.row, at_row);
-                let var = call.variable(e.min(key, e.sub(end, one)), None);
-                let index = self.index(var);
-                let at = |of: &[Index]| of.iter().map(|of| of.at(&index)).collect::<Vec<_>>();
-                call.give(self.chain.first.0, at(&self.chain.first.1), *product);
-                call.value(e, self.chain.scores.0, &at(&self.chain.scores.1))
+                let var = call.variable(e.min(key, e.sub(end, one)));
+                let stage = &self.plan.stage;
+                call.give(stage.product, vec![Index::var(var)], *product);
+                let (node, index) = &stage.scores;
+                call.value(e, *node, &at(index, &self.vars(&[var])))
             });
             let score = e.select(below(e, key, end), score, low);
             let to = self.layout.weights.address(e, &self.place, in_step, row);
@@ -432,7 +412,6 @@ impl<'c> Writer<'_, 'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        (root, windows): (NodeId, &[Window]),
         memory: &Memory<'c>,
         state: &State<'c>,
     ) {
@@ -443,8 +422,11 @@ impl<'c> Writer<'_, 'c> {
         let totals = self.of_rows(e, self.layout.totals, float);
         // A sum of nothing is zero.
         let some = below(e, e.int(0), self.keys);
-        let at_once = stored_at_once(call.graph, (root, windows), cells.neighbours());
-        for (number, sums) in state.sums.chunks(at_once as usize).enumerate() {
+        let OnlineSoftmax {
+            over, finish, sums, ..
+        } = &self.plan.stage;
+        let at_once = stored_at_once(call.graph, finish, over, cells.neighbours());
+        for (number, neighbours) in state.sums.chunks(at_once as usize).enumerate() {
             let number = number as i64 * at_once;
             let of_row = number / cells.columns;
             let total = e.select(some, totals[of_row as usize], self.float(e, 1.0));
@@ -457,17 +439,18 @@ impl<'c> Writer<'_, 'c> {
                 call.scope(|call| {
                     call.set(self.row, row);
                     let elements: Vec<Vec<Var>> = (0..)
-                        .zip(sums)
+                        .zip(neighbours)
                         .map(|(next, sum)| {
                             let value = e.b.value("arith.divf", &[*sum, total], float);
                             let mut vars = self.outer.clone();
                             let column = e.add(column, e.int(next));
-                            vars.extend([self.row, call.variable(column, self.below)]);
-                            call.give(self.plan.node, shifted(&vars, &self.plan.shift), value);
+                            vars.extend([self.row, call.variable(column)]);
+                            let own = vars.iter().copied().map(Index::var).collect();
+                            call.give(*sums, own, value);
                             vars
                         })
                         .collect();
-                    super::store(e, call, (root, windows), &elements, memory);
+                    super::store(e, call, finish, &elements, memory);
                 });
             });
         }

@@ -11,22 +11,19 @@
 use cohort_abi::gpu::{CallTiles, Precision};
 use cohort_dialects::builder::Val;
 
+use super::super::function::SHARED;
 use super::super::ops::{barrier, below, both, commit_copies, wait_for_copies, when};
 use super::block::{self, Cells, Place, Shared, multiply};
 use super::eval::{Call, Memory};
-use super::side::{Dims, Side, stored_at_once};
+use super::side::Side;
 use super::source::{Begins, Source, Span};
-use super::{Tile, size_of, tiled};
+use super::{Tile, at, tiled};
 use crate::codegen::emit::Emitter;
-use crate::kernel::calls::bounds;
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Product, Size, Var, identity};
+use crate::kernel::calls::graph::{Graph, Index, NodeId, Size, Var};
 use crate::kernel::calls::memory::extent;
-use crate::kernel::calls::parts::{Window, find_root};
+use crate::kernel::calls::neighbours::stored_at_once;
+use crate::kernel::calls::stages::{Matmul, Store};
 
-/// How many k are in a buffer of shared memory. What is computed or copied one by one takes registers
-/// for each element or its address, so these are fewer, but for tensor cores.
-const DEPTH: i64 = 16;
-const NARROW_DEPTH: i64 = 8;
 const BUFFERS: i64 = 2;
 
 /// Rows of a triangle that end together; a multiple of every tile's.
@@ -35,95 +32,99 @@ const TRIANGLE: i64 = 64;
 /// Blocks with which a card is full.
 const ENOUGH: u64 = 256;
 
-/// A part of a result that is a product, or computed from one element by element.
+/// Products whose sums are added up, and what is made of them.
 pub struct Plan {
-    node: NodeId,
-    /// Where the product is read: each of its dims at the result's index plus this.
-    shift: Vec<i64>,
-    /// The products whose sums are added up, in order; the last is the node.
+    /// What the sums start from, where that is not zero.
+    start: Option<Store>,
+    /// The products in order.
     segments: Vec<Segment>,
-    /// What they start from.
-    start: NodeId,
-    /// How many terms more than its index a row has, where the left side is a triangle.
-    until: Option<i64>,
+    pub store: Store,
     precision: Precision,
-    /// How many k are in a buffer.
-    depth: i64,
 }
 
 /// A product, and what the tiles of its left and right side are like.
 struct Segment {
-    node: NodeId,
+    stage: Matmul,
     sides: [Side; 2],
 }
 
-/// Finds the product that a part of a result is made of.
-pub fn plan(
-    graph: &Graph<'_>,
-    root: NodeId,
-    windows: &[Window],
-    precision: Precision,
-) -> Option<Plan> {
-    let (node, shift) = find_root(graph, root, windows, &|node| graph.product(node).is_some())?;
-    let segment = |node: NodeId, product: &Product| Segment {
-        node,
-        sides: sides(graph, product, windows, &shift),
-    };
-    let product = graph.product(node)?;
-    let mut segments = vec![segment(node, &product)];
-    let mut start = product.init;
-    let at = identity(windows.len());
-    loop {
-        let (before, read) = graph.resolve(start, &at);
-        let Some(product) = (read == at).then(|| graph.product(before)).flatten() else {
-            break;
-        };
-        segments.insert(0, segment(before, &product));
-        start = product.init;
+impl Segment {
+    /// How many k are in a buffer of shared memory.
+    fn depth(&self) -> i64 {
+        self.stage.blocks[1]
     }
-    let mut all = segments.iter().flat_map(|segment| segment.sides);
-    let wide = all.all(|side| side.is_wide()) || precision != Precision::F32;
-    Some(Plan {
-        node,
-        shift,
-        segments,
-        start,
-        until: bounds::after(graph, node).filter(|after| {
-            bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
-        }),
-        precision,
-        depth: if wide { DEPTH } else { NARROW_DEPTH },
-    })
-}
-
-fn sides(graph: &Graph<'_>, product: &Product, windows: &[Window], shift: &[i64]) -> [Side; 2] {
-    let rank = windows.len();
-    let vars: Vec<Var> = (0..rank).collect();
-    let mut index = shifted(&vars, shift);
-    index.push(Index::var(rank));
-    let at: Vec<Index> = product.at.iter().map(|of| of.at(&index)).collect();
-    let below = |var: Var| match windows.get(var) {
-        Some(window) => window.size.known(),
-        None => product.depth.known(),
-    };
-    [(product.a, rank - 2), (product.b, rank - 1)].map(|(node, other)| {
-        let dims = Dims {
-            k: rank,
-            other,
-            below: &below,
-        };
-        Side::of(graph, (node, &at), &dims)
-    })
 }
 
 impl Plan {
-    /// The sizes of tiles, each with the number of blocks from which on it is used.
-    pub fn sizes(&self, windows: &[Window]) -> Vec<(Cells, u64)> {
-        let columns = match windows.last().map(|window| window.size) {
-            Some(Size::Known(..=16)) => 16,
-            Some(Size::Known(..=32)) => 32,
-            _ => 64,
+    /// Sums that start from a value that loops store.
+    pub fn new(start: Option<Store>, precision: Precision) -> Plan {
+        Plan {
+            start,
+            segments: vec![],
+            store: Store::default(),
+            precision,
+        }
+    }
+
+    /// With a product that goes on from these sums.
+    pub fn and(mut self, graph: &Graph<'_>, stage: Matmul) -> Result<Plan, String> {
+        let rank = stage.over.len();
+        let result = graph.results[stage.result];
+        let sides = [(&stage.left, rank - 2), (&stage.right, rank - 1)];
+        let sides = sides.map(|(side, other)| Side::of(graph, side, rank, other));
+        let plain = || Store {
+            value: result,
+            at: stage.to.clone(),
+            lanes: None,
+            result: stage.result,
+            to: stage.to.clone(),
         };
+        let finish = stage.finish.as_ref();
+        self.store = finish.map_or_else(plain, Store::clone);
+        self.segments.push(Segment { stage, sides });
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Whether threads and shared memory can be had for the tiles that the stages ask for.
+    fn check(&self) -> Result<(), String> {
+        let columns = self.last().blocks[0];
+        let step = Cells::of(self.precision, 64, 64).step();
+        let fits = |segment: &Segment| {
+            let [own, depth] = segment.stage.blocks;
+            own == columns && depth.count_ones() == 1 && depth % step == 0 && depth >= 8
+        };
+        let is_tile = [16, 32, 64].contains(&columns) && self.segments.iter().all(fits);
+        let has_room = || {
+            let mut sizes = self.sizes().into_iter();
+            sizes.all(|(cells, _)| self.shared_bytes(cells) <= SHARED)
+        };
+        match is_tile && has_room() {
+            true => Ok(()),
+            false => Err(format!(
+                "tiles of a product have 16, 32 or 64 columns, the same of all that are summed, and a power of two \
+                 of terms from {} on, for which there is shared memory",
+                step.max(8)
+            )),
+        }
+    }
+
+    fn last(&self) -> &Matmul {
+        &self.segments[self.segments.len() - 1].stage
+    }
+
+    /// Whether the sums are what is stored.
+    pub fn is_plain(&self) -> bool {
+        self.last().finish.is_none()
+    }
+
+    pub fn over(&self) -> &[Size] {
+        &self.last().over
+    }
+
+    /// The sizes of tiles, each with the number of blocks from which on it is used.
+    pub fn sizes(&self) -> Vec<(Cells, u64)> {
+        let columns = self.last().blocks[0];
         let small = Cells::of(self.precision, 16, columns.min(32));
         let large = Cells::of(self.precision, 64, columns);
         let mut sides = self.segments.iter().map(|segment| segment.sides[1]);
@@ -131,37 +132,33 @@ impl Plan {
         vec![(small.spread(spread), 0), (large.spread(spread), ENOUGH)]
     }
 
-    /// The products that are computed so.
-    pub fn nodes(&self) -> Vec<NodeId> {
-        self.segments.iter().map(|segment| segment.node).collect()
-    }
-
     pub fn shared_bytes(&self, cells: Cells) -> i64 {
         let ends = self.segments.iter().map(|segment| {
-            let [_, right] = self.layout(cells, segment);
+            let [_, right] = segment.layout(cells);
             right.from + BUFFERS * right.bytes()
         });
         ends.max().unwrap_or(0)
     }
 
-    /// The first buffers of both sides.
-    fn layout(&self, cells: Cells, segment: &Segment) -> [Shared; 2] {
-        let [left, right] = segment.sides.map(|side| side.along_k);
-        let left = cells.tile(0, (self.depth, cells.block_rows()), left);
-        let from = BUFFERS * left.bytes();
-        let right = cells.tile(from, (self.depth, cells.block_columns()), right);
-        [left, right]
-    }
-
     /// How a call is cut into tiles.
-    pub fn tiles(&self, graph: &Graph<'_>, windows: &[Window], cells: Cells) -> CallTiles {
-        let tiles = tile_sizes(cells, windows.len());
-        let dims = windows.iter().zip(tiles);
-        let depth = graph.product(self.node).map(|product| product.depth);
+    pub fn tiles(&self, cells: Cells) -> CallTiles {
+        let over = self.over();
+        let dims = over.iter().zip(tile_sizes(cells, over.len()));
         CallTiles {
-            dims: dims.map(|(window, tile)| tiled(window, tile)).collect(),
-            work: extent(depth.as_slice(), 1),
+            dims: dims.map(|(size, tile)| tiled(*size, tile)).collect(),
+            work: extent(&[self.last().depth], 1),
         }
+    }
+}
+
+impl Segment {
+    /// The first buffers of both sides.
+    fn layout(&self, cells: Cells) -> [Shared; 2] {
+        let [left, right] = self.sides.map(|side| side.along_k);
+        let left = cells.tile(0, (self.depth(), cells.block_rows()), left);
+        let from = BUFFERS * left.bytes();
+        let right = cells.tile(from, (self.depth(), cells.block_columns()), right);
+        [left, right]
     }
 }
 
@@ -177,8 +174,8 @@ struct Writer<'a, 'c> {
     plan: &'a Plan,
     cells: Cells,
     place: Place<'c>,
-    /// Indices of the product's dims before rows and columns.
-    outer: Vec<Index>,
+    /// Variables of the loops before rows and columns.
+    outer: Vec<Var>,
     /// The tile's first row and column of the result, and how many there are in the call.
     first: [Val<'c>; 2],
     end: [Val<'c>; 2],
@@ -187,41 +184,36 @@ struct Writer<'a, 'c> {
     zero: Val<'c>,
 }
 
-/// Computes a tile of a part of a result.
+/// Computes a tile of what is stored.
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    (root, windows): (NodeId, &[Window]),
     (plan, cells): (&Plan, Cells),
     tile: &Tile<'c>,
     memory: &Memory<'c>,
 ) {
-    let rank = windows.len();
-    let (row, column) = (rank - 2, rank - 1);
-    let outer_vars: Vec<_> = (0..row)
-        .map(|dim| call.variable(tile.first[dim], windows[dim].size.known()))
-        .collect();
+    let over = plan.over();
+    let (row, column) = (over.len() - 2, over.len() - 1);
     let writer = Writer {
         plan,
         cells,
         place: Place::new(e, tile.shared),
-        outer: shifted(&outer_vars, &plan.shift),
+        outer: (0..row).map(|dim| call.variable(tile.first[dim])).collect(),
         first: [tile.first[row], tile.first[column]],
-        end: [row, column].map(|dim| size_of(e, call, &windows[dim])),
-        known: [row, column].map(|dim| windows[dim].size.known()),
+        end: [row, column].map(|dim| call.size(e, over[dim])),
+        known: [row, column].map(|dim| over[dim].known()),
         zero: tile.zero,
     };
     let mut sums = writer.starts(e, call);
     for (number, segment) in plan.segments.iter().enumerate() {
-        if let Some(product) = call.graph.product(segment.node) {
-            if number > 0 {
-                // Other threads may still read the buffer that is filled first.
-                barrier(e);
-            }
-            sums = writer.segment(e, call, segment, &product, sums);
+        if number > 0 {
+            // Other threads may still read the buffer that is filled first.
+            barrier(e);
         }
+        sums = writer.segment(e, call, segment, sums);
     }
-    let at_once = stored_at_once(call.graph, (root, windows), cells.neighbours());
+    let result = call.graph.results[plan.store.result];
+    let at_once = stored_at_once(call.graph, &plan.store, over, cells.neighbours());
     for (number, sums) in sums.chunks(at_once as usize).enumerate() {
         let [row, column] = writer.element(e, number as i64 * at_once);
         let inside = both(
@@ -235,24 +227,16 @@ pub fn write<'c>(
                     .zip(sums)
                     .map(|(next, sum)| {
                         let column = e.add(column, e.int(next));
-                        let mut vars = outer_vars.clone();
-                        vars.push(call.variable(row, writer.known[0]));
-                        vars.push(call.variable(column, writer.known[1]));
-                        call.give(plan.node, shifted(&vars, &plan.shift), *sum);
+                        let mut vars = writer.outer.clone();
+                        vars.extend([row, column].map(|value| call.variable(value)));
+                        call.give(result, at(&plan.store.to, &vars), *sum);
                         vars
                     })
                     .collect();
-                super::store(e, call, (root, windows), &elements, memory);
+                super::store(e, call, &plan.store, &elements, memory);
             });
         });
     }
-}
-
-/// Variables at constants.
-pub fn shifted(vars: &[usize], shift: &[i64]) -> Vec<Index> {
-    let vars = vars.iter().zip(shift);
-    vars.map(|(var, shift)| Index::var(*var).plus(&Index::constant(*shift)))
-        .collect()
 }
 
 impl<'c> Writer<'_, 'c> {
@@ -266,17 +250,16 @@ impl<'c> Writer<'_, 'c> {
 
     fn starts(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>) -> Vec<Val<'c>> {
         let count = self.cells.count();
-        if let Kind::Splat(0) = call.graph.nodes[self.plan.start].kind {
+        let Some(start) = &self.plan.start else {
             return block::zeros(e, count);
-        }
+        };
         (0..count)
             .map(|number| {
-                let at = self.element(e, number);
-                let inside = [0, 1].map(|dim| e.min(at[dim], e.sub(self.end[dim], e.int(1))));
-                let vars = [0, 1].map(|dim| call.variable(inside[dim], self.known[dim]));
-                let mut index = self.outer.clone();
-                index.extend(shifted(&vars, &self.plan.shift[self.outer.len()..]));
-                call.scope(|call| call.value(e, self.plan.start, &index))
+                let element = self.element(e, number);
+                let inside = [0, 1].map(|dim| e.min(element[dim], e.sub(self.end[dim], e.int(1))));
+                let mut vars = self.outer.clone();
+                vars.extend(inside.map(|value| call.variable(value)));
+                call.scope(|call| call.value(e, start.value, &at(&start.at, &vars)))
             })
             .collect()
     }
@@ -286,48 +269,47 @@ impl<'c> Writer<'_, 'c> {
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
         segment: &Segment,
-        product: &Product,
         sums: Vec<Val<'c>>,
     ) -> Vec<Val<'c>> {
-        let step = self.plan.depth;
-        let lead = self.outer.len();
-        let until = self.plan.until.filter(|_| segment.node == self.plan.node);
-        let depth = call.size(e, product.depth);
-        let end = match until {
+        let Segment { stage, sides } = segment;
+        let step = segment.depth();
+        let depth = call.size(e, stage.depth);
+        let end = match stage.until {
             None => depth,
-            Some(after) => {
-                let more = TRIANGLE - 1 + self.plan.shift[lead] + after;
+            Some(until) => {
+                let more = TRIANGLE - 1 + until;
                 e.min(depth, e.add(e.and(self.first[0], -TRIANGLE), e.int(more)))
             }
         };
-        let known = product.depth.known();
+        let known = stage.depth.known();
         let zero = e.int(0);
-        let vars = [0, 1].map(|dim| call.variable(zero, self.known[dim]));
+        let [row, column] = [0, 1].map(|_| call.variable(zero));
         let k = Span {
-            var: call.variable(zero, known),
+            var: call.variable(zero),
             end,
-            full: until.is_none() && known.is_some_and(|depth| depth % step == 0),
+            full: stage.until.is_none() && known.is_some_and(|depth| depth % step == 0),
         };
-        let mut index = self.outer.clone();
-        index.extend(shifted(&vars, &self.plan.shift[lead..]));
-        index.push(Index::var(k.var));
-        let at: Vec<Index> = product.at.iter().map(|of| of.at(&index)).collect();
-        let [left, right] = self.plan.layout(self.cells, segment);
-        let source = |tile: Shared, node: NodeId, dim: usize| Source {
+        let mut vars = self.outer.clone();
+        vars.extend([row, column, k.var]);
+        let [left, right] = segment.layout(self.cells);
+        let source = |tile: Shared, (node, index): (NodeId, &[Index]), dim: usize| Source {
             tile,
-            side: segment.sides[dim],
+            side: sides[dim],
             node,
-            at: at.clone(),
+            at: at(index, &vars),
             k,
             other: Span {
-                var: vars[dim],
+                var: [row, column][dim],
                 end: self.end[dim],
                 full: self.known[dim].is_some_and(|size| {
                     size % [self.cells.block_rows(), self.cells.block_columns()][dim] == 0
                 }),
             },
         };
-        let sources = [source(left, product.a, 0), source(right, product.b, 1)];
+        let sources = [
+            source(left, stage.left.read(), 0),
+            source(right, stage.right.read(), 1),
+        ];
         let (copied, computed): (Vec<_>, Vec<_>) =
             (0..2).partition(|dim| sources[*dim].side.is_copied());
         let begins = |dim: usize, k: Val<'c>, buffer: Val<'c>| Begins {

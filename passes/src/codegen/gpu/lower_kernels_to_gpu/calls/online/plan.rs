@@ -1,19 +1,16 @@
-//! Which parts of results are computed online, in tiles of what size, and what is in shared memory.
+//! In tiles of what size a chain is computed, and what is in shared memory.
 
 use cohort_abi::gpu::{CallTiles, Precision};
-use melior::ir::operation::OperationLike;
 
 use super::super::super::function::SHARED;
 use super::super::super::ops::THREADS;
 use super::super::block::{Cells, Shared};
-use super::super::product::{shifted, tile_sizes};
-use super::super::side::{Dims, Side};
+use super::super::product::tile_sizes;
+use super::super::side::Side;
 use super::super::tiled;
-use crate::kernel::calls::bounds::{self, Mask};
-use crate::kernel::calls::chain::{self, Chain, ONLINE};
-use crate::kernel::calls::graph::{Graph, Index, NodeId, Product, Size, Var};
+use crate::kernel::calls::graph::{Graph, Size};
 use crate::kernel::calls::memory::extent;
-use crate::kernel::calls::parts::{Window, find_root};
+use crate::kernel::calls::stages::OnlineSoftmax;
 use crate::kernel::rows::layout::round_up;
 
 /// Rows of a block, and keys of a step.
@@ -32,24 +29,18 @@ const SOME_DEPTH: i64 = 64;
 /// Where an exponential of so much less than another is zero beside it.
 pub const NOTHING: f32 = 110.0;
 
-/// A part of a result that is computed from such a chain.
+/// Softmax-like weights of a product times values, and how they are computed.
 pub struct Plan {
-    pub node: NodeId,
-    pub shift: Vec<i64>,
-    /// Depth of the first product.
-    pub depth: i64,
-    /// Whether all of it is in shared memory.
+    pub stage: OnlineSoftmax,
+    /// Whether all of the first product's depth is in shared memory.
     pub whole: bool,
     /// Columns of a block, and whether all columns of all blocks count.
     columns: i64,
     pub full: bool,
-    /// The mask behind which scores need not be looked at.
-    pub until: Option<Mask>,
     pub sides: Sides,
     /// Of the first product, and of the second.
     pub scores: Cells,
     pub sums: Cells,
-    first: NodeId,
 }
 
 /// How factors come to shared memory: those of the first product, and the right one of the second.
@@ -60,73 +51,31 @@ pub struct Sides {
     pub values: Side,
 }
 
-/// Finds the chain that a part of a result ends in, where its operation asks for it.
-pub fn plan(
-    graph: &Graph<'_>,
-    root: NodeId,
-    windows: &[Window],
-    precision: Precision,
-) -> Option<Plan> {
-    let (node, shift) = find_root(graph, root, windows, &|node| {
-        graph.nodes[node].op.attribute(ONLINE).is_ok() && chain::find(graph, node).is_some()
-    })?;
-    let chain = chain::find(graph, node)?;
-    let first = graph.product(chain.first.0)?;
-    let size = windows.last()?.size;
+pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Plan {
+    let rank = stage.over.len();
+    let (row, column, key, k) = (rank - 2, rank - 1, rank, rank + 1);
+    let size = stage.over[column];
     let columns = match size {
         Size::Known(..=16) => 16,
         Size::Known(..=32) => 32,
         _ => 64,
     };
-    let depth = first.depth.known()?;
-    let sides = sides(graph, (&chain, &first), windows, &shift);
+    let sides = Sides {
+        rows: Side::of(graph, &stage.left, k, row),
+        keys: Side::of(graph, &stage.right, k, key),
+        values: Side::of(graph, &stage.values, key, column),
+    };
     let mut plan = Plan {
-        node,
-        shift,
-        depth,
-        whole: depth <= MOST_DEPTH,
+        whole: stage.depth <= MOST_DEPTH,
         columns,
         full: size.known().is_some_and(|size| size % columns == 0),
-        until: bounds::after(graph, node).and_then(|after| {
-            let (mask, _) = bounds::of_product(graph, node)?;
-            (mask.after == after).then_some(mask)
-        }),
         scores: Cells::of(precision, BLOCK_ROWS, BLOCK_KEYS).spread(sides.keys.along_k),
         sums: Cells::of(precision, BLOCK_ROWS, columns).spread(sides.values.along_k),
         sides,
-        first: chain.first.0,
+        stage,
     };
     plan.whole = plan.whole && plan.shared_bytes() <= SHARED;
-    Some(plan)
-}
-
-fn sides(
-    graph: &Graph<'_>,
-    (chain, first): (&Chain, &Product),
-    windows: &[Window],
-    shift: &[i64],
-) -> Sides {
-    let rank = windows.len();
-    let vars: Vec<Var> = (0..rank).collect();
-    let (row, column, key, k) = (rank - 2, rank - 1, rank, rank + 1);
-    let mut index = shifted(&vars, shift);
-    index.push(Index::var(key));
-    let below = |var: Var| match windows.get(var) {
-        Some(window) => window.size.known(),
-        None => first.depth.known().filter(|_| var == k),
-    };
-    let mut of_first: Vec<Index> = chain.first.1.iter().map(|of| of.at(&index)).collect();
-    of_first.push(Index::var(k));
-    let side = |node: NodeId, at: &[Index], domain: &[Index], k: Var, other: Var| {
-        let at: Vec<Index> = at.iter().map(|of| of.at(domain)).collect();
-        let below = &below;
-        Side::of(graph, (node, &at), &Dims { k, other, below })
-    };
-    Sides {
-        rows: side(first.a, &first.at, &of_first, k, row),
-        keys: side(first.b, &first.at, &of_first, k, key),
-        values: side(chain.second.b, &chain.second.at, &index, key, column),
-    }
+    plan
 }
 
 /// What is in shared memory.
@@ -147,7 +96,7 @@ pub struct Layout {
 impl Plan {
     pub fn layout(&self) -> Layout {
         let depth = match self.whole {
-            true => round_up(self.depth, self.scores.step()),
+            true => round_up(self.stage.depth, self.scores.step()),
             false => SOME_DEPTH,
         };
         let Plan { scores, sums, .. } = self;
@@ -177,18 +126,12 @@ impl Plan {
         self.layout().bytes
     }
 
-    /// The products that are computed so.
-    pub fn nodes(&self) -> Vec<NodeId> {
-        vec![self.first, self.node]
-    }
-
-    pub fn tiles(&self, graph: &Graph<'_>, windows: &[Window]) -> CallTiles {
-        let sizes = tile_sizes(self.sums, windows.len());
-        let keys = graph.product(self.node).map(|product| product.depth);
-        let dims = windows.iter().zip(sizes);
+    pub fn tiles(&self) -> CallTiles {
+        let OnlineSoftmax { over, keys, .. } = &self.stage;
+        let dims = over.iter().zip(tile_sizes(self.sums, over.len()));
         CallTiles {
-            dims: dims.map(|(window, tile)| tiled(window, tile)).collect(),
-            work: extent(keys.as_slice(), 1),
+            dims: dims.map(|(size, tile)| tiled(*size, tile)).collect(),
+            work: extent(&[*keys], 1),
         }
     }
 }

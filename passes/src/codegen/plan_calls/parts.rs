@@ -6,12 +6,13 @@ use cohort_abi::manifest::Elem;
 
 use melior::ir::OperationRef;
 
-use super::graph::{self, Graph, Index, Kind, NodeId, Size, Var, identity};
-use super::{memory, read};
+use super::Plan;
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, identity, part_of};
+use crate::kernel::calls::{memory, read};
 use crate::pass::{Failed, Outcome, error};
 
-/// A part of a result, and how a target computes it.
-pub struct Part<Plan> {
+/// A part of a result, and how it is computed.
+pub struct Part {
     /// The number of the result.
     pub result: usize,
     pub windows: Vec<Window>,
@@ -20,11 +21,11 @@ pub struct Part<Plan> {
 
 /// Reads a kernel, and plans each part of its results; `scalars` tells which of its records' operands
 /// are host scalars.
-pub fn plan<'c, Plan>(
+pub fn plan<'c>(
     kernel: OperationRef<'c, 'c>,
     scalars: &[bool],
     plan: impl Fn(&Graph<'c>, NodeId, &[Window]) -> Plan,
-) -> Result<(Graph<'c>, Vec<Part<Plan>>), Failed> {
+) -> Result<(Graph<'c>, Vec<Part>), Failed> {
     let graph = read::read(kernel, scalars)?;
     memory::check(kernel, &graph)?;
     let mut parts = vec![];
@@ -194,23 +195,18 @@ pub fn find_root(
     Some((*node, read.iter().map(|index| index.constant).collect()))
 }
 
-/// Whether a root only selects elements of a node.
-pub fn is_plain(
+/// The node that is in the end read at an index, behind concatenations as well.
+pub fn located(
     graph: &Graph<'_>,
-    root: NodeId,
-    at: Vec<Index>,
-    node: NodeId,
+    (node, at): (NodeId, &[Index]),
     below: &dyn Fn(Var) -> Option<i64>,
-) -> bool {
-    let mut read = (root, at);
-    loop {
-        read = graph.resolve(read.0, &read.1);
-        let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind else {
-            return read.0 == node;
-        };
-        let Some(part) = graph::part_of(graph, inputs, *dim, &read.1, below) else {
-            return false;
-        };
-        read = part;
+) -> (NodeId, Vec<Index>) {
+    let mut read = graph.resolve(node, at);
+    while let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind {
+        match part_of(graph, inputs, *dim, &read.1, below) {
+            Some((node, at)) => read = graph.resolve(node, &at),
+            None => break,
+        }
     }
+    read
 }

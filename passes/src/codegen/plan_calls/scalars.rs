@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use cohort_dialects::builder::{Val, arguments_of, region_with_block};
 use melior::Context;
-use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike};
+use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike, operation::OperationLike};
 
 use super::{Shifted, Writer};
 use crate::codegen::emit::{Emitter, Width};
@@ -87,14 +87,10 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let of_node = &graph.nodes[node];
         let e = self.scopes[scope].e;
         let element = e.elem_type(of_node.elem, Width::Scalar);
-        let sums = self.sums.as_ref().filter(|(sums, ..)| sums.node == node);
+        let sums = self.sums.as_ref();
+        let sums = sums.filter(|(sums, ..)| sums.stands_for(node, at));
         if let Some((sums, memory, shape)) = sums {
-            let by = at.iter().zip(&sums.by);
-            let by = by.map(|(index, by)| index.clone().plus(&Index::constant(*by)));
-            let address = [(
-                "address",
-                self.address(&by.collect::<Vec<_>>(), shape, scope),
-            )];
+            let address = [("address", self.address(&sums.index(at), shape, scope))];
             return e.b.value_with("ragged.load", &[*memory], element, &address);
         }
         match &of_node.kind {
@@ -134,6 +130,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         else {
             unreachable!("it is a fold");
         };
+        let location = graph.nodes[node].op.location();
         let start = self.value(*init, at);
         let shape = &graph.nodes[*input].shape;
         let first = self.sizes.len();
@@ -156,7 +153,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         self.scopes.truncate(scope + 1);
         self.scopes.extend(hidden);
         let attributes = self.writer.extents(&self.sizes[first..first + dims.len()]);
-        let reduce = e.b.op(
+        let reduce = e.b.at(location).op(
             "ragged.reduce",
             &[start],
             &[element],

@@ -3,37 +3,44 @@
 
 use melior::ir::operation::OperationLike;
 
-use super::Shifted;
 use super::matmul::{Folded, in_folds, shifted, side};
+use super::parts::{Window, find_root, index_of, sizes_of};
+use super::{Shifted, Target};
 use crate::kernel::calls::bounds::{self, Mask};
 use crate::kernel::calls::chain::{self, ONLINE};
-use crate::kernel::calls::graph::{Graph, Index, NodeId, Var};
+use crate::kernel::calls::graph::{Graph, Index, NodeId, Var, identity};
 use crate::kernel::calls::lanes::{Layouts, dense};
-use crate::kernel::calls::parts::{Window, find_root, index_of, sizes_of};
 use crate::kernel::calls::stages::{OnlineSoftmax, Stage, Store};
 
 pub struct Plan {
     node: NodeId,
     shift: Vec<i64>,
+    target: Target,
     /// The mask behind which scores need not be looked at.
     until: Option<Mask>,
 }
 
 /// Finds the chain that a part of a result ends in.
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
+pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], target: Target) -> Option<Plan> {
     let (node, shift) = find_root(graph, root, windows, &|node| {
         graph.nodes[node].op.attribute(ONLINE).is_ok() && chain::find(graph, node).is_some()
     })?;
     windows.last()?.size.known()?;
-    // Only the sums of a block of rows are there.
-    if let Folded::Otherwise = in_folds(graph, root, windows, node, &shift) {
+    // Only the sums of a block of rows are there; on a GPU folds compute again what they read.
+    let folded = in_folds(graph, root, windows, node, &shift);
+    if target == Target::Cpu && matches!(folded, Folded::Otherwise) {
         return None;
     }
     let until = bounds::after(graph, node).and_then(|after| {
         let (mask, _) = bounds::of_product(graph, node)?;
         (mask.after == after).then_some(mask)
     });
-    Some(Plan { node, shift, until })
+    Some(Plan {
+        node,
+        shift,
+        target,
+        until,
+    })
 }
 
 impl Plan {
@@ -53,13 +60,14 @@ impl Plan {
         Shifted {
             node: self.node,
             by: self.shift.iter().map(|shift| -shift).collect(),
+            own: (self.target != Target::Cpu).then(|| identity(self.shift.len())),
         }
     }
 
     pub fn stage(&self, graph: &Graph<'_>, result: usize, windows: &[Window]) -> Option<Stage> {
         let chain = chain::find(graph, self.node)?;
         let first = graph.product(chain.first.0)?;
-        let rank = windows.len();
+        let (rank, target) = (windows.len(), self.target);
         let over = sizes_of(windows);
         let (row, column, key, depth) = (rank - 2, rank - 1, rank, rank + 1);
         let mut domain = shifted(&self.shift);
@@ -77,11 +85,17 @@ impl Plan {
         Some(Stage::Online(OnlineSoftmax {
             keys: chain.second.depth,
             depth: first.depth.known()?,
-            left: side(graph, (first.a, at.clone()), &sizes, [row, depth], false),
-            right: side(graph, (first.b, at), &sizes, [key, depth], true),
+            left: side(
+                graph,
+                (first.a, at.clone()),
+                &sizes,
+                [row, depth],
+                (target, false),
+            ),
+            right: side(graph, (first.b, at), &sizes, [key, depth], (target, true)),
             scores: (chain.scores.0, of(&chain.scores.1)),
             product: chain.first.0,
-            values: side(graph, values, &sizes, [column, key], true),
+            values: side(graph, values, &sizes, [column, key], (target, true)),
             until: self.until.map(|mask| (first_row + mask.after, mask.other)),
             finish: self.finish(graph, result, windows),
             sums: self.node,
@@ -105,8 +119,9 @@ impl Plan {
         let known: Vec<_> = known.collect();
         let layouts = Layouts::new(graph, [(self.node, of_sums)].into());
         let below = |var: Var| windows.get(var)?.size.known();
+        let lanes = || layouts.lanes_of_stores(value, &known, &of_result, &below);
         Store {
-            lanes: layouts.lanes_of_stores(value, &known, &of_result, &below),
+            lanes: self.target.has_vectors().then(lanes).flatten(),
             value,
             at: index_of(windows),
             result,

@@ -1,27 +1,37 @@
 //! Plans a part of a result that is a product, or is computed from one element by element.
 //!
-//! The result's own rows hold the sums between two blocks of depth, and what is elementwise behind the
+//! On the CPU the result's own rows hold the sums between two blocks of depth, and what is elementwise behind the
 //! product is computed there, while the last block is in the cache; what folds the product's rows, as a
 //! softmax does, when all columns are there. What folds it otherwise replaces what it has still to read, and
-//! is computed by loops.
+//! is computed by loops. On a GPU a thread has some sums in registers, and folds compute again what they read.
 
 use std::collections::HashMap;
 
-use super::Shifted;
+use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Elem;
+
+use super::parts::{Window, find_root, index_of, located, sizes_of};
+use super::{Shifted, Target};
 use crate::kernel::calls::bounds;
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Product, Size, Var, identity};
 use crate::kernel::calls::lanes::{Layouts, dense};
-use crate::kernel::calls::parts::{Window, find_root, index_of, is_plain, sizes_of};
+use crate::kernel::calls::neighbours::{copied_at_once, is_in_memory};
 use crate::kernel::calls::stages::{Matmul, Nest, Side, Stage, Store};
 
-/// The largest block: its right side stays in a second-level cache, with its left side.
+/// The largest block on the CPU: its right side stays in a second-level cache, with its left side.
 const DEPTH: i64 = 256;
 const COLUMNS: i64 = 512;
+
+/// Terms of a tile on a GPU. What is computed or copied one by one takes registers for each element or its
+/// address, so these are fewer, but for tensor cores.
+const TERMS: i64 = 16;
+const FEW_TERMS: i64 = 8;
 
 pub struct Plan {
     node: NodeId,
     /// Where the product is read: each of its dims at the result's index plus this.
     shift: Vec<i64>,
+    target: Target,
     /// The result is the product, with nothing behind it.
     plain: bool,
     by_rows: bool,
@@ -30,9 +40,10 @@ pub struct Plan {
 }
 
 /// Finds the product that a part of a result is made of.
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan> {
+pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], target: Target) -> Option<Plan> {
     let (node, shift) = find_root(graph, root, windows, &|node| graph.product(node).is_some())?;
     let by_rows = match in_folds(graph, root, windows, node, &shift) {
+        _ if target != Target::Cpu => false,
         Folded::Nowhere => false,
         Folded::ByRows => true,
         Folded::Otherwise => return None,
@@ -41,7 +52,8 @@ pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window]) -> Option<Plan>
     Some(Plan {
         node,
         shift,
-        plain: is_plain(graph, root, index_of(windows), node, &below),
+        target,
+        plain: located(graph, (root, &index_of(windows)), &below).0 == node,
         by_rows,
         until: bounds::after(graph, node).filter(|after| {
             bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
@@ -88,22 +100,37 @@ pub fn in_folds(
 }
 
 /// A side of a product, read at an index of loops, of which one is over its rows or columns and one is the
-/// depth. It is packed along the one where less need be gathered.
+/// depth. It is packed along the one where less need be gathered; where that is the same, as the target has it.
 pub fn side(
     graph: &Graph<'_>,
     (value, at): (NodeId, Vec<Index>),
     sizes: &[Size],
     [own, depth]: [Var; 2],
-    or_own: bool,
+    (target, or_own): (Target, bool),
 ) -> Side {
     let layouts = Layouts::new(graph, HashMap::new());
     let below = |var: Var| sizes.get(var)?.known();
     let [own, depth] = [own, depth].map(|lane| layouts.gathers(value, &at, lane, &below));
+    let or_depth = || match target {
+        Target::Cpu => !or_own,
+        Target::Gpu(_) => copied(graph, (value, &at), &below).is_some(),
+    };
     Side {
+        along_depth: depth < own || depth == own && or_depth(),
         value,
         at,
-        along_depth: depth < own || depth == own && !or_own,
     }
+}
+
+/// What a side is in memory from where a GPU copies it, rather than to be computed.
+fn copied(
+    graph: &Graph<'_>,
+    side: (NodeId, &[Index]),
+    below: &dyn Fn(Var) -> Option<i64>,
+) -> Option<(NodeId, Vec<Index>)> {
+    let (node, at) = located(graph, side, below);
+    let is_copied = is_in_memory(graph, node) && graph.nodes[node].elem == Elem::F32;
+    is_copied.then_some((node, at))
 }
 
 impl Plan {
@@ -122,6 +149,7 @@ impl Plan {
         Shifted {
             node: self.node,
             by: from.map(|(window, shift)| window.from - shift).collect(),
+            own: (self.target != Target::Cpu).then(|| index_of(windows)),
         }
     }
 
@@ -158,12 +186,8 @@ impl Plan {
             }
         }
         let mut over = sizes_of(windows);
-        let at_most = |size: Size, most: i64| size.known().map_or(most, |size| size.clamp(1, most));
-        let blocks = [
-            at_most(over[rank - 1], COLUMNS),
-            at_most(self.depth(graph), DEPTH),
-        ];
         let [left, right] = self.sides(graph, &product, &over);
+        let blocks = self.blocks(graph, (&over, product.depth), [&left, &right]);
         let last = node == self.node;
         let (row, until) = (self.shift[rank - 2], self.until.filter(|_| last));
         over.truncate(rank);
@@ -187,6 +211,37 @@ impl Plan {
         product.map_or(Size::Known(1), |product| product.depth)
     }
 
+    /// The columns and the terms of a block, or of a tile.
+    fn blocks(
+        &self,
+        graph: &Graph<'_>,
+        (over, depth): (&[Size], Size),
+        [left, right]: [&Side; 2],
+    ) -> [i64; 2] {
+        let (rank, columns) = (over.len(), over[over.len() - 1]);
+        let at_most = |size: Size, most: i64| size.known().map_or(most, |size| size.clamp(1, most));
+        let below = |var: Var| match var == rank {
+            true => depth.known(),
+            false => over.get(var)?.known(),
+        };
+        let is_wide = |side: &Side, own: Var| {
+            let along = if side.along_depth { rank } else { own };
+            let copied = copied(graph, (side.value, &side.at), &below);
+            copied.is_some_and(|(node, at)| copied_at_once(graph, (node, &at), along) > 1)
+        };
+        match self.target {
+            Target::Cpu => [at_most(columns, COLUMNS), at_most(self.depth(graph), DEPTH)],
+            Target::Gpu(precision) => {
+                let wide = is_wide(left, rank - 2) && is_wide(right, rank - 1);
+                let terms = match wide || precision != Precision::F32 {
+                    true => TERMS,
+                    false => FEW_TERMS,
+                };
+                [tile_columns(columns), terms]
+            }
+        }
+    }
+
     fn sides(&self, graph: &Graph<'_>, product: &Product, over: &[Size]) -> [Side; 2] {
         let rank = over.len();
         let mut domain = shifted(&self.shift);
@@ -200,9 +255,15 @@ impl Plan {
                 (product.a, at.clone()),
                 &sizes,
                 [rank - 2, rank],
-                false,
+                (self.target, false),
             ),
-            side(graph, (product.b, at), &sizes, [rank - 1, rank], true),
+            side(
+                graph,
+                (product.b, at),
+                &sizes,
+                [rank - 1, rank],
+                (self.target, true),
+            ),
         ]
     }
 
@@ -246,13 +307,23 @@ impl Plan {
         let of_result = dense(&graph.nodes[graph.results[result]].shape);
         let layouts = Layouts::new(graph, [(self.node, of_result.clone())].into());
         let below = |var: Var| windows.get(var)?.size.known();
+        let lanes = || layouts.lanes_of_stores(value, known, &of_result, &below);
         Store {
-            lanes: layouts.lanes_of_stores(value, known, &of_result, &below),
+            lanes: self.target.has_vectors().then(lanes).flatten(),
             value,
             at,
             result,
             to: index_of(windows),
         }
+    }
+}
+
+/// The columns of a tile on a GPU.
+fn tile_columns(columns: Size) -> i64 {
+    match columns {
+        Size::Known(..=16) => 16,
+        Size::Known(..=32) => 32,
+        _ => 64,
     }
 }
 

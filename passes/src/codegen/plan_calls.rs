@@ -1,5 +1,5 @@
-//! Plans a kernel whose unit is the call: declares the memory that it touches, and writes each part of its
-//! results as the first of these that fits:
+//! Plans a kernel whose unit is the call, for the CPU or a GPU: declares the memory that it touches, and writes
+//! each part of its results as the first of these that fits:
 //!
 //! * a softmax-like chain between two products, where `online-folds` has asked for it ([`online`]);
 //! * a product and anything elementwise behind it ([`matmul`]);
@@ -9,39 +9,52 @@ mod division;
 mod given;
 mod matmul;
 mod online;
+mod parts;
 mod scalars;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::{Elem, Extent};
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
-use melior::{
-    Context,
-    ir::{
-        Attribute, OperationRef, Region, Type,
-        attribute::{
-            ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute,
-            StringAttribute,
-        },
-        operation::OperationLike,
-        r#type::IntegerType,
+use melior::ir::{
+    Attribute, OperationRef, Region, Type,
+    attribute::{
+        ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute,
+        StringAttribute,
     },
+    operation::OperationLike,
+    r#type::IntegerType,
 };
 
-use super::kept_attributes;
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Size, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
-use crate::kernel::calls::parts::{Window, index_of, sizes_of};
 use crate::kernel::calls::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
-use crate::kernel::calls::{HOISTED, SPLIT, padding, parts, read};
+use crate::kernel::calls::{HOISTED, SPLIT, padding, read};
 use crate::kernel::loop_level::{KERNEL, Memory, OperandKind};
 use crate::kernel::rows::layout::LANES;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::integer_attribute;
+use crate::support::ir::{attributes_without, integer_attribute};
 use given::Given;
+use parts::{Part, Window, index_of, sizes_of};
 use scalars::Scalars;
+
+/// What a kernel is planned for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    Cpu,
+    /// With products in this precision.
+    Gpu(Precision),
+}
+
+impl Target {
+    /// Whether a loop may run in vectors, rather than in threads.
+    fn has_vectors(self) -> bool {
+        self == Target::Cpu
+    }
+}
 
 /// How a part of a result is computed.
 enum Plan {
@@ -50,12 +63,10 @@ enum Plan {
     Online(online::Plan),
 }
 
-type Part = parts::Part<Plan>;
-
 impl Plan {
-    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window]) -> Plan {
-        let online = online::plan(graph, node, windows).map(Plan::Online);
-        let plan = online.or_else(|| matmul::plan(graph, node, windows).map(Plan::Matmul));
+    fn new(graph: &Graph<'_>, node: NodeId, windows: &[Window], target: Target) -> Plan {
+        let online = online::plan(graph, node, windows, target).map(Plan::Online);
+        let plan = online.or_else(|| matmul::plan(graph, node, windows, target).map(Plan::Matmul));
         plan.unwrap_or(Plan::Loops)
     }
 }
@@ -64,19 +75,42 @@ impl Plan {
 struct Shifted {
     node: NodeId,
     by: Vec<i64>,
+    /// The only index there that may be read, where others are not at hand.
+    own: Option<Vec<Index>>,
 }
 
-/// Adds the kernel at the loop level before the one at level 2.
+impl Shifted {
+    /// Where the node's element lies.
+    fn index(&self, at: &[Index]) -> Vec<Index> {
+        let by = at.iter().zip(&self.by);
+        by.map(|(index, by)| index.clone().plus(&Index::constant(*by)))
+            .collect()
+    }
+
+    /// Whether a node's element lies there, and need not be computed.
+    fn stands_for(&self, node: NodeId, at: &[Index]) -> bool {
+        let is_at_hand = |own: &Vec<Index>| *own == self.index(at);
+        self.node == node && self.own.as_ref().is_none_or(is_at_hand)
+    }
+}
+
+/// Adds a kernel of level 2 at the loop level; `scalars` tells which of its records' operands are host scalars.
 pub fn plan<'c>(
-    context: &'c Context,
+    to: &Builder<'c>,
     kernel: OperationRef<'c, 'c>,
     name: &str,
     scalars: &[bool],
+    target: Target,
 ) -> Outcome {
-    let (graph, parts) = parts::plan(kernel, scalars, Plan::new)?;
-    let calls = calls(kernel, &graph, &parts)?;
-    let before = Builder::before(context, kernel)
-        .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
+    let context = to.context();
+    let (graph, parts) = parts::plan(kernel, scalars, |graph, node, windows| {
+        Plan::new(graph, node, windows, target)
+    })?;
+    let calls = match target {
+        Target::Cpu => calls(kernel, &graph, &parts)?,
+        // They are cut into tiles, and counted as the CPU's are.
+        Target::Gpu(_) => Calls::default(),
+    };
     let (region, block) = region_with_block(&[], kernel.location());
     let (calls_region, stages) = region_with_block(&[], kernel.location());
     let names = read::length_names(kernel);
@@ -85,6 +119,7 @@ pub fn plan<'c>(
         graph: &graph,
         names: &names,
         given: &RefCell::new(Given::new(graph.lengths)),
+        target,
     };
     let (memory, results) = writer.declare();
     let within = Writer {
@@ -102,7 +137,7 @@ pub fn plan<'c>(
         .e
         .b
         .op("ragged.calls", &[], &[], &attributes, vec![calls_region]);
-    let mut attributes = kept_attributes(kernel, &["sym_name", SPLIT, HOISTED]);
+    let mut attributes = attributes_without(kernel, &["sym_name", SPLIT, HOISTED]);
     attributes.push((
         "sym_name".into(),
         StringAttribute::new(context, name).into(),
@@ -111,7 +146,8 @@ pub fn plan<'c>(
         .iter()
         .map(|(name, attribute)| (name.as_str(), *attribute))
         .collect();
-    before.op(KERNEL, &[], &[], &attributes, vec![region]);
+    to.at(kernel.location())
+        .op(KERNEL, &[], &[], &attributes, vec![region]);
     Ok(())
 }
 
@@ -137,17 +173,18 @@ fn calls<'c>(
 }
 
 /// The nest that computes a part of a result, with vectors where they are stored side by side.
-fn nest_of(graph: &Graph<'_>, result: usize, windows: &[Window]) -> Nest {
+fn nest_of(graph: &Graph<'_>, result: usize, windows: &[Window], target: Target) -> Nest {
     let value = graph.results[result];
     let over = sizes_of(windows);
     let known: Vec<_> = over.iter().map(|size| size.known()).collect();
     let below = |var: Var| windows.get(var)?.size.known();
     let layouts = Layouts::new(graph, HashMap::new());
     let of_result = dense(&graph.nodes[value].shape);
+    let lanes = || layouts.lanes_of_stores(value, &known, &of_result, &below);
     Nest {
         over,
         store: Store {
-            lanes: layouts.lanes_of_stores(value, &known, &of_result, &below),
+            lanes: target.has_vectors().then(lanes).flatten(),
             value,
             at: index_of(windows),
             result,
@@ -168,6 +205,7 @@ struct Writer<'a, 'c> {
     names: &'a [String],
     /// What maps take for granted.
     given: &'a RefCell<Given>,
+    target: Target,
 }
 
 impl<'c> Writer<'_, 'c> {
@@ -261,7 +299,9 @@ impl<'c> Writer<'_, 'c> {
     fn part(&self, part: &Part, memory: &Declared<'c>) {
         let (graph, windows) = (self.graph, &part.windows[..]);
         match &part.plan {
-            Plan::Loops => self.nest(&nest_of(graph, part.result, windows), memory),
+            Plan::Loops => {
+                self.nest(&nest_of(graph, part.result, windows, self.target), memory);
+            }
             Plan::Matmul(plan) => {
                 for stage in plan.stages(graph, part.result, windows) {
                     match stage {

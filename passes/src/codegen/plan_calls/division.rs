@@ -6,11 +6,11 @@
 
 use cohort_abi::manifest::{Division, Extent};
 
-use super::{Part, Plan};
+use super::Plan;
+use super::parts::{Part, index_of};
 use crate::codegen::cpu::lower_calls::{ONLINE_ROWS, TILE_ROWS};
 use crate::kernel::calls::graph::{Graph, Kind, NodeId, Size, Var};
 use crate::kernel::calls::memory::extent;
-use crate::kernel::calls::parts::index_of;
 use crate::kernel::rows::layout::LANES;
 
 /// What it takes to pack the right side of a product, in rows of the left side.

@@ -1,6 +1,6 @@
 // A kernel that is recorded with a number of the host in one place and with a tensor in another takes a
 // tensor in both: another kernel makes one of the number.
-// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
 // CHECK: cfb.gpu_kernels = {difference = "
 // CHECK-SAME: lift_i32 = "
