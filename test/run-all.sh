@@ -41,6 +41,7 @@ suite() {
 suite 'invariants' test/tidy.sh
 suite 'Rust tests' cargo test --release --workspace --no-fail-fast
 suite 'batch-run without the compiler' test/runner.sh
+suite 'AArch64, emulated' test/aarch64.sh
 suite 'the wheel for Python' test/python.sh
 suite 'the driver of a GPU, imitated' test/device/imitation.sh
 suite 'IR tests' bash test/run-lit.sh

@@ -11,6 +11,9 @@ readonly LLVM_PACKAGES=(
     libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libclang-22-dev clang-22 lld-22
     libpolly-22-dev
 )
+# Code for AArch64 is run in an emulator.
+readonly AARCH64=aarch64-unknown-linux-gnu
+readonly AARCH64_PACKAGES=(qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 # The browser is for the test of the page of batch-serve, which says so where it is missing.
 readonly OTHER_PACKAGES=(
     libzstd-dev zlib1g-dev libxml2-dev libz3-dev libedit-dev python3-venv make g++
@@ -34,6 +37,7 @@ install_packages() {
     local wanted=("${OTHER_PACKAGES[@]}")
     # An LLVM of the user's own need not be a package.
     [[ -n ${MLIR_SYS_220_PREFIX:-} ]] || wanted+=("${LLVM_PACKAGES[@]}")
+    [[ $(uname -m) != x86_64 ]] || wanted+=("${AARCH64_PACKAGES[@]}")
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         # Without apt nothing can be installed from here; what matters is whether LLVM is there.
         [[ -x $prefix/bin/llvm-config ]] || fail "apt is missing; install what Debian 12 calls:
@@ -79,6 +83,10 @@ check_rust() {
         say "adding Rust's ${component/fmt/rustfmt}"
         rustup --quiet component add "${component/fmt/rustfmt}"
     done
+    [[ $(uname -m) == x86_64 && ! -d $(rustc --print sysroot)/lib/rustlib/$AARCH64 ]] || return 0
+    command -v rustup >/dev/null || fail "no Rust library for $AARCH64; install it with Rust"
+    say "adding Rust's library for $AARCH64"
+    rustup --quiet target add "$AARCH64"
 }
 
 install_litcheck() {

@@ -73,7 +73,7 @@ struct Options {
   llvm::cl::opt<std::string> targetCpu{
       "target-cpu",
       llvm::cl::desc("The processor that object files and artifacts are for: native (this one's), "
-                     "x86-64, x86-64-v2, x86-64-v3 or x86-64-v4"),
+                     "x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64 or neoverse-n1"),
       llvm::cl::value_desc("cpu"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> gpuArch{
       "gpu-arch",

@@ -6,7 +6,7 @@
 //!                 read and execute       read        read and write
 //! ```
 //!
-//! A *stub* stands for a symbol that may lie further away than 2 GiB: a jump to the address that
+//! A *stub* stands for a symbol that may lie further away than code reaches: a jump to the address that
 //! follows it, so that calls go through the one and loads of the address through the other.
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,17 +19,19 @@ use object::{
     SectionFlags, SectionIndex, SymbolIndex, SymbolSection,
 };
 
+use self::machine::{Field, Form, Machine, Refers};
 use super::imports::imports;
 use super::{Problem, ProblemKind};
 use crate::code::CompiledCode;
+
+mod machine;
 
 /// Host code beyond this is no program's.
 const MAX_BYTES: u64 = 1 << 30;
 /// Sections of different protection lie on different pages, whatever the size of these.
 const PAGE: u64 = 1 << 16;
-/// Bytes of a stub: `jmp *[rip + 2]`, two bytes that are never run, the address.
+/// Bytes of a stub: the jump, then the address.
 const STUB: u64 = 16;
-const STUB_CODE: [u8; 8] = [0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc];
 const STUB_ADDRESS: u64 = 8;
 /// How far the end of an instruction may lie behind the distance in it: the distance's own four bytes
 /// and an immediate of eight.
@@ -63,28 +65,44 @@ unsafe impl CompiledCode for LoadedObject {
 impl LoadedObject {
     /// Loads an object file for this machine. Whatever the bytes are, nothing of them is run here.
     pub fn load(bytes: &[u8]) -> Result<LoadedObject, Problem> {
-        if cfg!(not(all(target_arch = "x86_64", unix))) {
+        let Some(here) = Machine::named(std::env::consts::ARCH).filter(|_| cfg!(unix)) else {
             return Err(Problem::new(
                 ProblemKind::Mismatched,
                 "the machine",
-                "x86-64 and a Unix, the one that host code can be loaded on",
+                "x86-64 or AArch64 and a Unix, those that host code can be loaded on",
                 format!("{} and {}", std::env::consts::ARCH, std::env::consts::OS),
             ));
-        }
+        };
+        let (object, layout) = LoadedObject::place(bytes, here)?;
+        here.make_visible(&object.memory[..layout.ends[0] as usize]);
+        protect(&object.memory, &layout)?;
+        Ok(object)
+    }
+
+    /// The functions of an object file that a machine of some architecture (`aarch64`) could load.
+    pub fn check(bytes: &[u8], arch: &str) -> Result<Vec<String>, Problem> {
+        let machine = Machine::named(arch)
+            .ok_or_else(|| damaged("code for x86_64 or aarch64", format!("for {arch}")))?;
+        let (object, _) = LoadedObject::place(bytes, machine)?;
+        Ok(object.functions.into_keys().collect())
+    }
+
+    /// An object file in memory that can be written and not yet run.
+    fn place(bytes: &[u8], machine: Machine) -> Result<(LoadedObject, Layout), Problem> {
         let file = File::parse(bytes)
             .map_err(|error| damaged("an ELF file of 64 bits", error.to_string()))?;
         let header = file.elf_header();
-        let (kind, machine) = (
+        let (kind, number) = (
             header.e_type.get(file.endian()),
             header.e_machine.get(file.endian()),
         );
-        if (kind, machine, file.endian()) != (elf::ET_REL, elf::EM_X86_64, Endianness::Little) {
+        if (kind, number, file.endian()) != (elf::ET_REL, machine.number(), Endianness::Little) {
             return Err(damaged(
-                "a relocatable ELF file for x86-64",
-                format!("type {kind}, machine {machine}"),
+                format!("a relocatable ELF file for {}", machine.name()),
+                format!("type {kind}, machine {number}"),
             ));
         }
-        let layout = Layout::new(&file)?;
+        let layout = Layout::new(&file, machine)?;
         let mut memory = MmapMut::map_anon(layout.length as usize).map_err(|error| {
             damaged(
                 format!("{} bytes of memory", layout.length),
@@ -94,20 +112,19 @@ impl LoadedObject {
         let loader = Loader {
             file: &file,
             layout: &layout,
+            machine,
             imports: imports().into_iter().collect(),
             base: memory.as_ptr() as u64,
         };
         loader.copy(&mut memory)?;
         loader.write_stubs(&mut memory)?;
         loader.relocate(&mut memory)?;
-        let functions = loader.functions()?;
-        let manifest = loader.manifest()?;
-        protect(&memory, &layout)?;
-        Ok(LoadedObject {
-            functions,
-            manifest,
+        let object = LoadedObject {
+            functions: loader.functions()?,
+            manifest: loader.manifest()?,
             memory,
-        })
+        };
+        Ok((object, layout))
     }
 
     /// The symbol that names a manifest, see [`super::manifest_mark`].
@@ -144,7 +161,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(file: &File<'_>) -> Result<Layout, Problem> {
+    fn new(file: &File<'_>, machine: Machine) -> Result<Layout, Problem> {
         let mut parts: [Vec<(SectionIndex, u64, u64)>; 3] = Default::default();
         for section in file.sections() {
             if let Some(access) = access(&section)? {
@@ -155,7 +172,7 @@ impl Layout {
                 parts[access as usize].push((section.index(), section.size(), align));
             }
         }
-        let wanted = stubs(file)?;
+        let wanted = stubs(file, machine)?;
         let mut layout = Layout {
             sections: BTreeMap::new(),
             stubs: BTreeMap::new(),
@@ -217,7 +234,7 @@ fn access(section: &ElfSection64<'_, '_, Endianness>) -> Result<Option<Access>, 
 }
 
 /// The symbols that need a stub: those that are not in the file, and those whose address is loaded.
-fn stubs(file: &File<'_>) -> Result<Vec<SymbolIndex>, Problem> {
+fn stubs(file: &File<'_>, machine: Machine) -> Result<Vec<SymbolIndex>, Problem> {
     let mut wanted = Vec::new();
     for section in file.sections() {
         if access(&section)?.is_none() {
@@ -228,7 +245,11 @@ fn stubs(file: &File<'_>) -> Result<Vec<SymbolIndex>, Problem> {
                 continue;
             };
             let symbol = file.symbol_by_index(index).map_err(malformed)?;
-            if symbol.is_undefined() || is_through_address(relocation.flags()) {
+            let form = match relocation.flags() {
+                RelocationFlags::Elf { r_type } => machine.form(r_type),
+                _ => None,
+            };
+            if symbol.is_undefined() || form.is_some_and(|form| form.refers == Refers::Slot) {
                 wanted.push(index);
             }
         }
@@ -238,19 +259,10 @@ fn stubs(file: &File<'_>) -> Result<Vec<SymbolIndex>, Problem> {
     Ok(wanted)
 }
 
-/// Whether a relocation wants the place of an address in place of what is there.
-fn is_through_address(flags: RelocationFlags) -> bool {
-    matches!(
-        flags,
-        RelocationFlags::Elf {
-            r_type: elf::R_X86_64_GOTPCREL | elf::R_X86_64_GOTPCRELX | elf::R_X86_64_REX_GOTPCRELX,
-        }
-    )
-}
-
 struct Loader<'l, 'f> {
     file: &'l File<'f>,
     layout: &'l Layout,
+    machine: Machine,
     imports: HashMap<&'static str, *const ()>,
     /// The address of the mapping.
     base: u64,
@@ -283,7 +295,7 @@ impl<'f> Loader<'_, 'f> {
                 true => self.import(&symbol)?,
                 false => self.address(&symbol)?,
             };
-            write(memory, *offset, &STUB_CODE)?;
+            write(memory, *offset, &self.machine.stub())?;
             write(memory, *offset + STUB_ADDRESS, &address.to_le_bytes())?;
         }
         Ok(())
@@ -340,18 +352,20 @@ impl<'f> Loader<'_, 'f> {
                 let RelocationFlags::Elf { r_type } = relocation.flags() else {
                     continue;
                 };
-                if r_type == elf::R_X86_64_NONE {
+                if r_type == machine::NONE {
                     continue;
                 }
-                let RelocationTarget::Symbol(symbol_index) = relocation.target() else {
+                let RelocationTarget::Symbol(symbol) = relocation.target() else {
                     return Err(damaged("relocations by symbols", format!("type {r_type}")));
                 };
-                let bytes = match r_type {
-                    elf::R_X86_64_64 | elf::R_X86_64_PC64 => 8,
-                    _ => 4,
-                };
+                let form = self.machine.form(r_type).ok_or_else(|| {
+                    damaged(
+                        "relocations of position-independent code",
+                        format!("type {r_type}"),
+                    )
+                })?;
                 let is_within = offset
-                    .checked_add(bytes)
+                    .checked_add(form.field.bytes())
                     .is_some_and(|end| end <= section.size());
                 if relocation.has_implicit_addend() || !is_within {
                     return Err(damaged(
@@ -359,51 +373,32 @@ impl<'f> Loader<'_, 'f> {
                         format!("one at {offset} of {}", section.size()),
                     ));
                 }
-                let symbol = self.file.symbol_by_index(symbol_index).map_err(malformed)?;
-                let stub = self.layout.stubs.get(&symbol_index.0);
-                let stub_address = stub.map(|stub| self.base + stub);
-                let place = start + offset;
-                let here = self.base + place;
-                let addend = relocation.addend();
-                match r_type {
-                    elf::R_X86_64_64 => {
-                        let address = match (symbol.is_undefined(), addend) {
-                            (true, 0) => self.import(&symbol)?,
-                            (true, _) => {
-                                return Err(damaged("the address of a function", "one within it"));
-                            }
-                            (false, _) => self.target(self.address(&symbol)?, addend)?,
-                        };
-                        write(memory, place, &address.to_le_bytes())?;
-                    }
-                    elf::R_X86_64_PC64 => {
-                        let target = self.target(self.address(&symbol)?, addend)?;
-                        let distance = target.wrapping_sub(here);
-                        write(memory, place, &distance.to_le_bytes())?;
-                    }
-                    elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => {
-                        let target = match stub_address.filter(|_| symbol.is_undefined()) {
-                            Some(stub) => stub,
-                            None => self.address(&symbol)?,
-                        };
-                        let target = self.target(target, addend)?;
-                        write_near(memory, place, target.wrapping_sub(here))?;
-                    }
-                    _ if is_through_address(relocation.flags()) => {
-                        let stub = stub_address.ok_or_else(|| damaged("a stub", "none"))?;
-                        let target = self.target(stub + STUB_ADDRESS, addend)?;
-                        write_near(memory, place, target.wrapping_sub(here))?;
-                    }
-                    _ => {
-                        return Err(damaged(
-                            "relocations of position-independent code",
-                            format!("type {r_type}"),
-                        ));
-                    }
-                }
+                let target = self.referred(form, symbol, relocation.addend())?;
+                form.field
+                    .write(memory, start + offset, self.base, target)?;
             }
         }
         Ok(())
+    }
+
+    /// The address that a relocation refers to.
+    fn referred(&self, form: Form, index: SymbolIndex, addend: i64) -> Result<u64, Problem> {
+        let symbol = self.file.symbol_by_index(index).map_err(malformed)?;
+        let stub = self.layout.stubs.get(&index.0).map(|stub| self.base + stub);
+        let target = match form.refers {
+            Refers::Slot => stub.ok_or_else(|| damaged("a stub", "none"))? + STUB_ADDRESS,
+            Refers::Symbol if symbol.is_undefined() && form.field == Field::Address => {
+                return match addend {
+                    0 => self.import(&symbol),
+                    _ => Err(damaged("the address of a function", "one within it")),
+                };
+            }
+            Refers::Function if symbol.is_undefined() => {
+                stub.ok_or_else(|| damaged("a stub", "none"))?
+            }
+            Refers::Function | Refers::Symbol => self.address(&symbol)?,
+        };
+        self.target(target, addend)
     }
 
     /// The offsets of all global functions.
@@ -447,13 +442,6 @@ fn write(memory: &mut [u8], at: u64, bytes: &[u8]) -> Result<(), Problem> {
         .ok_or_else(|| damaged("relocations within the code", format!("one at {at}")))?
         .copy_from_slice(bytes);
     Ok(())
-}
-
-/// Writes a distance of 32 bits.
-fn write_near(memory: &mut [u8], at: u64, distance: u64) -> Result<(), Problem> {
-    let distance = i32::try_from(distance as i64)
-        .map_err(|_| damaged("distances below 2 GiB", format!("{}", distance as i64)))?;
-    write(memory, at, &distance.to_le_bytes())
 }
 
 /// Lets code be run and nothing but data be written.

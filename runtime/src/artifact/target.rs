@@ -16,24 +16,24 @@ pub struct HostTarget {
     pub features: Vec<String>,
 }
 
-macro_rules! x86_features {
-    ($($llvm:literal = $rust:tt),* $(,)?) => {
+macro_rules! features {
+    ($name:ident, $arch:literal, $detected:ident: $($llvm:literal = $rust:tt),* $(,)?) => {
         /// The features that can be checked on the machine that runs; code may use no others
         /// beyond the baseline.
-        const X86_FEATURES: &[&str] = &[$($llvm),*];
+        const $name: &[&str] = &[$($llvm),*];
 
         /// Whether this machine has a feature; nothing if it cannot be told.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(target_arch = $arch)]
         fn has_feature(name: &str) -> Option<bool> {
             match name {
-                $($llvm => Some(std::arch::is_x86_feature_detected!($rust)),)*
+                $($llvm => Some(std::arch::$detected!($rust)),)*
                 _ => None,
             }
         }
     };
 }
 
-x86_features! {
+features! { X86_64, "x86_64", is_x86_feature_detected:
     "sse3" = "sse3",
     "ssse3" = "ssse3",
     "sse4.1" = "sse4.1",
@@ -67,21 +67,42 @@ x86_features! {
     "avx512fp16" = "avx512fp16",
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+features! { AARCH64, "aarch64", is_aarch64_feature_detected:
+    "neon" = "neon",
+    "aes" = "aes",
+    "sha2" = "sha2",
+    "crc" = "crc",
+    "lse" = "lse",
+    "rdm" = "rdm",
+    "rcpc" = "rcpc",
+    "ccpp" = "dpb",
+    "fullfp16" = "fp16",
+    "dotprod" = "dotprod",
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn has_feature(_: &str) -> Option<bool> {
     None
 }
 
-/// The features that a [`HostTarget`] may name.
-pub fn known_features() -> &'static [&'static str] {
-    X86_FEATURES
+/// The features that a [`HostTarget`] of an architecture may name.
+pub fn known_features(arch: &str) -> &'static [&'static str] {
+    match arch {
+        "x86_64" => X86_64,
+        "aarch64" => AARCH64,
+        _ => &[],
+    }
 }
 
 impl HostTarget {
+    /// The architecture, as [`std::env::consts::ARCH`] has it.
+    pub fn arch(&self) -> &str {
+        self.triple.split('-').next().unwrap_or_default()
+    }
+
     /// Whether this machine can run the code.
     pub fn check(&self) -> Result<(), Problem> {
-        let mut parts = self.triple.split('-');
-        let (arch, os) = (parts.next().unwrap_or_default(), parts.nth(1));
+        let (arch, os) = (self.arch(), self.triple.split('-').nth(2));
         let mismatched = |place: &str, expected: &str, found: &str| -> Result<(), Problem> {
             Err(Problem::new(
                 ProblemKind::Mismatched,

@@ -1,5 +1,4 @@
-//! Code as an object file, by LLVM's C interface: for other machines of the same architecture too,
-//! unlike what [`super::jit`] makes.
+//! Code as an object file, by LLVM's C interface: for other machines too, unlike what [`super::jit`] makes.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr::{null, null_mut};
@@ -14,28 +13,64 @@ use mlir_sys::{
 use super::gpu::Effort;
 use crate::exit::Stop;
 
-/// What `--target-cpu` takes beside `native`, and the features of each level beyond those of the
-/// one before: the psABI's levels of x86-64.
-const LEVELS: [(&str, &[&str]); 4] = [
-    ("x86-64", &[]),
-    (
-        "x86-64-v2",
-        &["cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"],
-    ),
-    (
-        "x86-64-v3",
-        &[
+/// A processor that `--target-cpu` takes beside `native`.
+struct Level {
+    name: &'static str,
+    arch: &'static str,
+    /// As LLVM calls it.
+    cpu: &'static str,
+    /// Beyond those of the levels of its architecture before it.
+    features: &'static [&'static str],
+}
+
+/// The psABI's levels of x86-64, AArch64's baseline, and the first of the servers' processors of it.
+const LEVELS: [Level; 6] = [
+    Level {
+        name: "x86-64",
+        arch: "x86_64",
+        cpu: "x86-64",
+        features: &[],
+    },
+    Level {
+        name: "x86-64-v2",
+        arch: "x86_64",
+        cpu: "x86-64-v2",
+        features: &["cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"],
+    },
+    Level {
+        name: "x86-64-v3",
+        arch: "x86_64",
+        cpu: "x86-64-v3",
+        features: &[
             "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe",
         ],
-    ),
-    (
-        "x86-64-v4",
-        &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
-    ),
+    },
+    Level {
+        name: "x86-64-v4",
+        arch: "x86_64",
+        cpu: "x86-64-v4",
+        features: &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
+    },
+    Level {
+        name: "aarch64",
+        arch: "aarch64",
+        cpu: "generic",
+        features: &["neon"],
+    },
+    Level {
+        name: "neoverse-n1",
+        arch: "aarch64",
+        cpu: "neoverse-n1",
+        features: &[
+            "aes", "ccpp", "crc", "dotprod", "fullfp16", "lse", "rcpc", "rdm", "sha2",
+        ],
+    },
 ];
 
-/// The features of every x86-64 processor, as LLVM calls them.
-const BASELINE: [&str; 7] = ["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"];
+/// The features of every processor of its architecture, as LLVM calls them.
+const BASELINE: [&str; 8] = [
+    "64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "fp-armv8",
+];
 
 /// A processor to compile for.
 #[derive(Clone, Debug)]
@@ -65,13 +100,14 @@ impl Target {
             )
         };
         // What cannot be checked where the code runs, it must not use.
-        let is_known = |name: &str| known_features().contains(&name) || BASELINE.contains(&name);
+        let known = known_features(std::env::consts::ARCH);
+        let is_known = |name: &str| known.contains(&name) || BASELINE.contains(&name);
         let mut used = Vec::new();
         let features: Vec<String> = has
             .split(',')
             .filter_map(|feature| feature.split_at_checked(1))
             .map(|(sign, name)| {
-                if sign == "+" && known_features().contains(&name) {
+                if sign == "+" && known.contains(&name) {
                     used.push(name.to_owned());
                 }
                 match sign == "+" && is_known(name) {
@@ -91,22 +127,23 @@ impl Target {
     }
 
     fn level(triple: String, name: &str) -> Result<Target, Stop> {
-        let level = LEVELS.iter().position(|(known, _)| *known == name);
-        let Some(level) = level.filter(|_| triple.starts_with("x86_64")) else {
-            let known: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
+        let Some(level) = LEVELS.iter().position(|level| level.name == name) else {
+            let known: Vec<&str> = LEVELS.iter().map(|level| level.name).collect();
             return Err(Stop::usage(format!(
-                "`--target-cpu {name}`: {triple} has native{}",
-                match triple.starts_with("x86_64") {
-                    true => format!(", {}", known.join(", ")),
-                    false => String::new(),
-                }
+                "`--target-cpu {name}`: expected native, {}",
+                known.join(", ")
             )));
         };
-        let features = LEVELS[..=level].iter().flat_map(|(_, names)| *names);
+        let Level { arch, cpu, .. } = LEVELS[level];
+        let below = LEVELS[..=level].iter().filter(|level| level.arch == arch);
+        let features = below.flat_map(|level| level.features);
         Ok(Target {
             host: HostTarget {
-                triple,
-                cpu: name.to_owned(),
+                triple: match triple.split('-').next() == Some(arch) {
+                    true => triple,
+                    false => format!("{arch}-unknown-linux-gnu"),
+                },
+                cpu: cpu.to_owned(),
                 features: features.map(|name| name.to_string()).collect(),
             },
             features: String::new(),
@@ -171,7 +208,7 @@ impl Machine {
         let mut error = null_mut();
         // SAFETY: every pointer is valid during the call; an error's text is the caller's.
         unsafe {
-            initialise_target();
+            initialise_targets();
             if LLVMGetTargetFromTriple(triple.as_ptr(), &mut llvm_target, &mut error) != 0 {
                 return Err(internal(&message(error)));
             }
@@ -266,26 +303,18 @@ fn message(text: *mut c_char) -> String {
     }
 }
 
-/// Makes LLVM know this machine's architecture.
+/// Makes LLVM know the architectures.
 ///
 /// # Safety
 ///
 /// As for LLVM's functions; may be called any number of times.
-#[cfg(target_arch = "x86_64")]
-unsafe fn initialise_target() {
+unsafe fn initialise_targets() {
     // SAFETY: the caller's.
     unsafe {
         LLVMInitializeX86TargetInfo();
         LLVMInitializeX86Target();
         LLVMInitializeX86TargetMC();
         LLVMInitializeX86AsmPrinter();
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-unsafe fn initialise_target() {
-    // SAFETY: the caller's.
-    unsafe {
         LLVMInitializeAArch64TargetInfo();
         LLVMInitializeAArch64Target();
         LLVMInitializeAArch64TargetMC();
@@ -317,16 +346,11 @@ struct PassBuilderOptions(u8);
 #[repr(C)]
 struct LlvmError(u8);
 
-#[cfg(target_arch = "x86_64")]
 unsafe extern "C" {
     fn LLVMInitializeX86TargetInfo();
     fn LLVMInitializeX86Target();
     fn LLVMInitializeX86TargetMC();
     fn LLVMInitializeX86AsmPrinter();
-}
-
-#[cfg(target_arch = "aarch64")]
-unsafe extern "C" {
     fn LLVMInitializeAArch64TargetInfo();
     fn LLVMInitializeAArch64Target();
     fn LLVMInitializeAArch64TargetMC();

@@ -10,8 +10,8 @@ use cohort_passes::codegen::gpu::{
 };
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
+use cohort_runtime::Artifact;
 use cohort_runtime::artifact::{DeviceCode, LoadedObject, SecretKey};
-use cohort_runtime::{Artifact, CompiledCode};
 use melior::Context;
 use melior::ir::{Module, operation::OperationLike};
 use melior::pass::PassManager;
@@ -199,9 +199,9 @@ fn compile(
     module::mark(&context, &module, &manifest)?;
     let object = object::emit(&module, target, gpu.effort())?;
     // What could not be loaded is found out here and not where there is no compiler.
-    let loaded = LoadedObject::load(&object)
+    let functions = LoadedObject::check(&object, target.host.arch())
         .map_err(|problem| Stop::usage(format!("internal error: the object {problem}")))?;
-    if loaded.symbol(&manifest.entry).is_none() {
+    if !functions.contains(&manifest.entry) {
         return Err(Stop::usage("the program has no entry"));
     }
     Ok((manifest, object, device_code))
