@@ -39,8 +39,8 @@ use crate::loops::{
     ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
 };
 use crate::pass::{PassInfo, create};
-use crate::support::ir::set_attribute;
-use crate::support::levels::{GRADIENTS, PARAMETERS, UNROLL};
+use crate::support::ir::{integer_attribute, set_attribute};
+use crate::support::levels::{GRADIENTS, PARAMETERS, UNROLL, VECTOR_REGISTERS};
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
@@ -359,6 +359,8 @@ pub struct Options {
     pub granularity: Granularity,
     /// How many levels of children recursive functions compute with a node.
     pub unroll: u32,
+    /// How many vectors of 16 numbers the processor's registers hold, where that is known.
+    pub vector_registers: Option<u32>,
     /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
     /// ([`crate::codegen::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
     pub gpu: bool,
@@ -481,6 +483,14 @@ pub fn run_stage(
     let failed = |_| PipelineError { stage };
     if stage == Stage::Blocks {
         options.write_down(context, module);
+    }
+    if let (Stage::Target, Some(registers)) = (stage, options.vector_registers) {
+        let module = extend_op(module.as_operation());
+        if integer_attribute(module, VECTOR_REGISTERS).is_none() {
+            let ty = IntegerType::new(context, 64).into();
+            let registers = IntegerAttribute::new(ty, i64::from(registers));
+            set_attribute(module, VECTOR_REGISTERS, registers.into());
+        }
     }
     if stage == Stage::Target && !options.gpu {
         // Loops that were planned for a GPU are nobody's.

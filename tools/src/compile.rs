@@ -18,6 +18,7 @@ use melior::{Context, ir::Module};
 use crate::exit::Stop;
 use diagnostics::Reporter;
 use gpu::GpuCode;
+use object::Target;
 use source::{Dims, Source};
 
 /// The function that runs for each instance.
@@ -78,6 +79,9 @@ fn to_code(
     gpu: &GpuCode,
     look: Look<'_>,
 ) -> Result<(Manifest, jit::Jit, Vec<DeviceCode>), Stop> {
+    let mut pipeline = pipeline.clone();
+    pipeline.vector_registers = Some(Target::new(None)?.vector_registers());
+    let pipeline = &pipeline;
     if from <= Stage::Batched {
         module::run_passes_upto(context, module, from, Stage::Batched, pipeline)?;
         look(context, module)?;

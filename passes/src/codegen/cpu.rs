@@ -3,4 +3,5 @@
 pub(crate) mod lower_calls;
 pub mod lower_kernels;
 pub mod plan_kernels;
+mod registers;
 pub mod unify_kernels;

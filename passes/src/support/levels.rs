@@ -29,6 +29,10 @@ pub const GRANULARITY: &str = "cfb.granularity";
 /// How many levels of children a recursive function computes with a node, an attribute of the module.
 pub const UNROLL: &str = "cfb.unroll";
 
+/// How many vectors of 16 numbers of 32 bits the registers of the processor hold that code is for, an attribute of the
+/// module: 32 of AVX-512, 8 of AVX2 and of NEON, 4 of SSE. It changes no bits.
+pub const VECTOR_REGISTERS: &str = "cfb.vector_registers";
+
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 

@@ -151,6 +151,19 @@ impl Target {
     }
 }
 
+impl Target {
+    /// How many vectors of 16 numbers its registers hold.
+    pub fn vector_registers(&self) -> u32 {
+        let has = |feature: &str| self.host.features.iter().any(|name| name == feature);
+        match self.host.arch() {
+            "aarch64" => 8,
+            _ if has("avx512f") => 32,
+            _ if has("avx") => 8,
+            _ => 4,
+        }
+    }
+}
+
 /// The machine code of a module of the `llvm` dialect, as a relocatable object file.
 pub fn emit(module: &Module<'_>, target: &Target, effort: Effort) -> Result<Vec<u8>, Stop> {
     let operation = module.as_operation();

@@ -192,6 +192,9 @@ fn compile(
     gpu: &GpuCode,
 ) -> Result<(Manifest, Vec<u8>, Vec<DeviceCode>), Stop> {
     let context = cohort_dialects::new_context();
+    let mut pipeline = pipeline.clone();
+    pipeline.vector_registers = Some(target.vector_registers());
+    let pipeline = &pipeline;
     let mut module = lowered(&context, options, pipeline, format, input, Stage::Target)?;
     let device_code = gpu.take(&context, &mut module)?;
     module::run_passes(&context, &mut module, Stage::Target, pipeline)?;

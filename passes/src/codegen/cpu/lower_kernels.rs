@@ -42,6 +42,10 @@
 //! that are packed into scratch, after Goto and van de Geijn (Anatomy of High-Performance Matrix
 //! Multiplication, 2008). See `passes/src/codegen/cpu/lower_calls.rs`.
 //!
+//! Products are computed by tiles whose sums the processor's registers hold. How many vectors of 16 numbers that is, the
+//! module's attribute `cfb.vector_registers` says: 32 (AVX-512) without it, 8 for AVX2 and NEON. Bits do not depend
+//! on it.
+//!
 //! Requires: the loop level, of `plan-kernels`. Leaves: no kernels; `func`, `scf`, `arith`, `vector`,
 //! `llvm`, and of `math` only what the stock conversions lower.
 
@@ -63,7 +67,7 @@ use melior::{
     ir::{Module, OperationRef, operation::OperationLike},
 };
 
-use super::lower_calls;
+use super::{lower_calls, registers};
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
 use crate::pass::{Outcome, PassInfo, error};
@@ -77,6 +81,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let registers = registers::of_module(module);
     let mut has_products = false;
     let mut has_blocks = false;
     let mut has_calls = false;
@@ -98,13 +103,13 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         erase(kernel);
     }
     if has_products {
-        add_shared(context, module, &micro_kernels::module())?;
+        add_shared(context, module, &micro_kernels::module(registers))?;
     }
     if has_calls {
         add_shared(context, module, &lower_calls::polls())?;
     }
     if has_blocks {
-        add_shared(context, module, &lower_calls::blocks())?;
+        add_shared(context, module, &lower_calls::blocks(registers))?;
     }
     if !cohort_dialects::math::expand_polynomials(module) {
         return Err(error(

@@ -9,6 +9,8 @@
 
 use std::fmt::Write;
 
+use crate::codegen::cpu::registers;
+
 /// Rows of the micro-kernels.
 const ROWS: [usize; 6] = [1, 2, 4, 6, 8, 12];
 
@@ -30,12 +32,14 @@ macro_rules! line {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-/// A module with all of it, as text.
-pub fn module() -> String {
+/// A module with all of it, as text, for a processor whose registers hold so many vectors.
+pub fn module(registers: usize) -> String {
     let mut text = String::from("module {\n");
-    for rows in ROWS {
-        for vectors in [1, 2] {
-            micro_kernel(&mut text, rows, vectors);
+    let tiles = ROWS.into_iter().flat_map(|rows| [(rows, 1), (rows, 2)]);
+    for tile in tiles.clone() {
+        match registers::part(registers, tile, tiles.clone()) {
+            part if part == tile => micro_kernel(&mut text, tile),
+            part => in_parts(&mut text, tile, part),
         }
     }
     text += COPY;
@@ -64,7 +68,47 @@ fn row_addresses(text: &mut String, prefix: &str, base: &str, stride: &str, rows
     }
 }
 
-fn micro_kernel(text: &mut String, rows: usize, vectors: usize) {
+/// A tile that registers do not hold, by one that they do.
+fn in_parts(text: &mut String, (rows, vectors): (usize, usize), part: (usize, usize)) {
+    line!(
+        text,
+        "llvm.func internal @{BLOCK}_r{rows}_v{vectors}({ARGUMENTS}) attributes {{no_inline}} {{"
+    );
+    for vector in (0..vectors).step_by(part.1) {
+        for row in (0..rows).step_by(part.0) {
+            let at = format!("{row}_{vector}");
+            let bytes = vector * 64;
+            line!(text, "%row{at} = arith.constant {row} : i64");
+            for side in ["a", "c", "s"] {
+                line!(
+                    text,
+                    "%{side}_skip{at} = arith.muli %{side}_row, %row{at} : i64"
+                );
+                let (start, skip) = (format!("%{side}_start{at}"), format!("%{side}_skip{at}"));
+                gep(text, &start, &format!("%{side}"), &skip);
+            }
+            for (to, from) in [
+                ("b", "b".to_owned()),
+                ("c", format!("c_start{at}")),
+                ("s", format!("s_start{at}")),
+            ] {
+                line!(
+                    text,
+                    "%{to}{at} = llvm.getelementptr %{from}[{bytes}] : (!llvm.ptr) -> !llvm.ptr, i8"
+                );
+            }
+            line!(
+                text,
+                "llvm.call @{BLOCK}_r{}_v{}(%a_start{at}, %a_row, %b{at}, %k, %c{at}, %c_row, %s{at}, %s_row) : {TYPES}",
+                part.0,
+                part.1
+            );
+        }
+    }
+    line!(text, "llvm.return\n}}");
+}
+
+fn micro_kernel(text: &mut String, (rows, vectors): (usize, usize)) {
     line!(
         text,
         "llvm.func internal @{BLOCK}_r{rows}_v{vectors}({ARGUMENTS}) attributes {{no_inline}} {{"

@@ -4,7 +4,8 @@
 //! row addresses, so that gathered rows cost nothing extra; `b` as panels of 32 columns, each
 //! `[k][32]`. A micro-kernel `cohort_product_r12_v2` holds 12 rows × 2 vectors of the result in
 //! registers, and every element is its start followed by one fused multiply-add for each `k` in
-//! order. So an element's bits do not depend on which micro-kernel computed it.
+//! order. So an element's bits do not depend on which micro-kernel computed it. Where registers hold less,
+//! it is calls of a smaller one.
 //!
 //! With many rows, the loop over column panels is outside and the rows' tiles inside, and a panel
 //! stays in the first-level cache; with few, wide micro-kernels keep enough accumulators to hide
@@ -17,6 +18,8 @@
 //! the two a product uses depends on the weight's shape alone.
 
 use std::fmt::Write;
+
+use crate::codegen::cpu::registers;
 
 /// Rows that the largest micro-kernel takes at once.
 pub const ROW_TILE: i64 = 12;
@@ -46,12 +49,16 @@ pub const NARROW_PRODUCT: &str = "cohort_narrow_product";
 /// Rows that a narrow product computes together.
 const NARROW_ROWS: usize = 4;
 
-/// A module with all of it, as text.
-pub fn module() -> String {
+/// A module with all of it, as text, for a processor whose registers hold so many vectors.
+pub fn module(registers: usize) -> String {
     let mut text = String::from("module {\n");
-    for (rows, widths) in INSTANCES {
-        for vectors in *widths {
-            micro_kernel(&mut text, *rows, *vectors);
+    let instances = INSTANCES
+        .iter()
+        .flat_map(|(rows, widths)| widths.iter().map(|width| (*rows, *width)));
+    for instance in instances.clone() {
+        match registers::part(registers, instance, instances.clone()) {
+            part if part == instance => micro_kernel(&mut text, instance),
+            part => in_parts(&mut text, instance, part),
         }
     }
     columns(&mut text);
@@ -77,7 +84,61 @@ fn gep(text: &mut String, result: &str, base: &str, offset: &str) {
     );
 }
 
-fn micro_kernel(text: &mut String, rows: usize, vectors: usize) {
+/// A tile that registers do not hold, by one that they do.
+fn in_parts(text: &mut String, (rows, vectors): (usize, usize), part: (usize, usize)) {
+    line!(
+        text,
+        "llvm.func internal @cohort_product_r{rows}_v{vectors}({SIGNATURE}) attributes {{no_inline}} {{"
+    );
+    for vector in (0..vectors).step_by(part.1) {
+        for row in (0..rows).step_by(part.0) {
+            let at = format!("{row}_{vector}");
+            line!(
+                text,
+                "%row{at} = arith.constant {row} : i64\n%vector{at} = arith.constant {vector} : i64\n\
+                 %panel{at} = arith.constant {} : i64\n\
+                 %a{at} = llvm.getelementptr %a[{row}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n\
+                 %b_skip{at} = arith.muli %panel, %panel{at} : i64\n\
+                 %c_skip{at} = arith.muli %c_row, %row{at} : i64\n\
+                 %s_skip{at} = arith.muli %s_row, %row{at} : i64\n\
+                 %s_wide{at} = arith.muli %s_vector, %vector{at} : i64",
+                vector / 2
+            );
+            for (to, from, offset) in [
+                ("b_panel", "b", "b_skip"),
+                ("c_start", "c", "c_skip"),
+                ("s_start", "s", "s_skip"),
+            ] {
+                gep(
+                    text,
+                    &format!("%{to}{at}"),
+                    &format!("%{from}"),
+                    &format!("%{offset}{at}"),
+                );
+            }
+            gep(
+                text,
+                &format!("%s{at}"),
+                &format!("%s_start{at}"),
+                &format!("%s_wide{at}"),
+            );
+            line!(
+                text,
+                "%b{at} = llvm.getelementptr %b_panel{at}[{}] : (!llvm.ptr) -> !llvm.ptr, i8\n\
+                 %c{at} = llvm.getelementptr %c_start{at}[{}] : (!llvm.ptr) -> !llvm.ptr, i8\n\
+                 llvm.call @cohort_product_r{}_v{}(%a{at}, %b{at}, %panel, %k, %c{at}, %c_row, %s{at}, %s_row, \
+                 %s_vector) : ({TYPES}) -> ()",
+                vector % 2 * 64,
+                vector * 64,
+                part.0,
+                part.1
+            );
+        }
+    }
+    line!(text, "llvm.return\n}}");
+}
+
+fn micro_kernel(text: &mut String, (rows, vectors): (usize, usize)) {
     let panels = vectors.div_ceil(2);
     line!(
         text,
