@@ -27,8 +27,11 @@ pub struct Arena {
 /// Rows next to each other that were taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
+    /// The number of their space.
     pub space: usize,
+    /// The number of the first row in its space.
     pub first: u32,
+    /// How many rows.
     pub rows: u32,
 }
 
@@ -39,22 +42,28 @@ pub struct InputRows {
     pub spaces: Vec<InputBlock>,
 }
 
+/// The rows of one space, as [`InputRows`] has them.
 #[derive(Clone, Debug, Default)]
 pub struct InputBlock {
+    /// The rows, one behind another.
     pub bytes: Vec<u8>,
+    /// How many rows.
     pub rows: u64,
 }
 
 /// Where the rows of a space are.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceBase {
+    /// The address of row 0.
     pub address: *mut u8,
+    /// Bytes of a row.
     pub row_bytes: usize,
 }
 
 const PURPOSE: &str = "the rows of a batch (try a smaller --batch)";
 
 impl Arena {
+    /// An arena without rows, for the spaces of a program.
     pub fn new(manifest: &Manifest) -> Arena {
         let spaces = manifest
             .spaces

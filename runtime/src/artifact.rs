@@ -41,6 +41,7 @@ pub struct Artifact {
     pub options: Vec<String>,
     /// What the machine that runs `object` must be.
     pub target: HostTarget,
+    /// What the runtime knows of the program.
     pub manifest: Manifest,
     /// The entry and the kernels: a relocatable object file.
     pub object: Vec<u8>,
@@ -53,20 +54,26 @@ pub struct Artifact {
 pub struct DeviceCode {
     /// As the device's vendor calls it: `sm_90`.
     pub target: String,
+    /// What `bytes` are written in.
     pub format: DeviceFormat,
+    /// The code itself.
     pub bytes: Vec<u8>,
 }
 
 /// Why an artifact cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// Which kind of problem it is.
     pub kind: ProblemKind,
     /// Which part of the artifact, in words and bytes.
     pub place: String,
+    /// What should be there, in words.
     pub expected: String,
+    /// What is there instead.
     pub found: String,
 }
 
+/// In which way an artifact cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// Some other file.
@@ -134,6 +141,7 @@ impl Artifact {
         bytes.starts_with(&MAGIC)
     }
 
+    /// The artifact as a file, without a signature.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         container::write(self).map_err(|error| Error::Internal(error.to_string()))
     }

@@ -266,6 +266,7 @@ impl Backward {
         self.stats
     }
 
+    /// Sets what [`Backward::stats`] counts to zero.
     pub fn clear_stats(&mut self) {
         self.stats = GradientStats::default();
     }

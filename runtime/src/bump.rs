@@ -139,6 +139,7 @@ impl Bump {
         }
     }
 
+    /// Where it stands, for a later [`Bump::rollback`].
     pub fn mark(&self) -> Mark {
         Mark {
             used_chunks: self.used_chunks,

@@ -22,6 +22,7 @@ pub struct CallForm {
     has_lists: bool,
     /// The slots with handles, where every call has as many of these, all of which it reads.
     pub handles: Option<Box<[usize]>>,
+    /// What the kernel counts: rows, or calls.
     pub unit: Unit,
     /// Whether the rows of several calls may be one range.
     pub fused: bool,
@@ -34,6 +35,7 @@ pub struct CallForm {
 }
 
 impl CallForm {
+    /// The form that the calls of a kernel have.
     pub fn of(kernel: &Kernel) -> CallForm {
         let extent = |(index, operand): (usize, &Operand)| match operand {
             Operand::Ragged { extent, .. } | Operand::Stacked { extent, .. } => {

@@ -18,6 +18,7 @@ use crate::validate::validate;
 /// [`cohort_abi::gpu::SimFn`]), callable for as long as `self` lives, and from any
 /// thread if it is a kernel. Kernels must keep to the rows and bytes that they are given.
 pub unsafe trait CompiledCode {
+    /// The address of the function with this name, `None` where there is none.
     fn symbol(&self, name: &str) -> Option<*const ()>;
 }
 
@@ -74,6 +75,7 @@ impl Program {
         self
     }
 
+    /// What the compiler says of the program.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

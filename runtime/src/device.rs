@@ -36,9 +36,12 @@ use queue::Queue;
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceKind {
+    /// On the processor.
     #[default]
     Cpu,
+    /// On the first graphics card that NVIDIA's driver shows.
     Cuda,
+    /// On the simulator of a graphics card, in the host's memory.
     GpuSim,
 }
 
@@ -92,8 +95,11 @@ pub struct Work {
     pub list_seconds: f64,
     /// Bringing rows together and to the host.
     pub fetch_seconds: f64,
+    /// Functions that were launched, those in graphs included.
     pub launches: u64,
+    /// Copies between host and device.
     pub copies: Copies,
+    /// Flushes that were launched as a graph.
     pub graphs: GraphStats,
 }
 
@@ -176,13 +182,16 @@ pub trait Device {
     /// What was done since the last [`Device::clear_work`]; times are of what was waited for.
     fn work(&self) -> Work;
 
+    /// Sets what [`Device::work`] tells to zero.
     fn clear_work(&mut self);
 }
 
 /// A piece of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
+    /// Where it begins.
     pub address: u64,
+    /// How long it is, in bytes.
     pub bytes: u64,
 }
 
@@ -194,7 +203,12 @@ pub enum Problem {
     /// It has no kernels for this program, or not all.
     NoCode(String),
     /// `bytes` bytes were wanted and `room` are left.
-    OutOfMemory { bytes: u64, room: u64 },
+    OutOfMemory {
+        /// Bytes that were wanted.
+        bytes: u64,
+        /// Bytes that are left within the limit.
+        room: u64,
+    },
     /// Nor for what was wanted, whose size it does not tell.
     Full(String),
     /// A copy or a launch went wrong; nothing on the device can be relied on after it.
@@ -217,6 +231,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
+    /// As an error of the run, on the device of this name.
     pub fn on(self, device: &str) -> Error {
         Error::Device {
             device: device.to_owned(),

@@ -55,9 +55,13 @@ pub struct Window {
 
 /// What is counted, and where lines go.
 pub struct Report<'a, 's> {
+    /// Takes the results; where there is none, they are dropped.
     pub sink: &'a mut Option<&'s mut dyn Sink>,
+    /// Where the time goes, added up.
     pub times: &'a mut Times,
+    /// What is counted, added up.
     pub stats: &'a mut Stats,
+    /// Is told how far the run is, again and again.
     pub progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -94,6 +98,7 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// An engine whose instances have stacks of `stack_bytes` bytes and `result_slots` slots for results.
     pub fn new(stack_bytes: u64, result_slots: usize) -> Engine {
         Engine {
             stack_bytes,
@@ -125,10 +130,12 @@ impl Engine {
         self.backward = Some(backward);
     }
 
+    /// What goes back over the calls, if gradients are computed.
     pub fn backward(&self) -> Option<&Backward> {
         self.backward.as_ref()
     }
 
+    /// What goes back over the calls, to be changed.
     pub fn backward_mut(&mut self) -> Option<&mut Backward> {
         self.backward.as_mut()
     }

@@ -18,43 +18,82 @@ pub enum Fault {
     Internal,
 }
 
+/// Why a run stopped, or did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Reading the input failed.
     #[error("cannot read the input: {0}")]
     ReadInput(std::io::Error),
+    /// Writing the output failed.
     #[error("cannot write the output: {0}")]
     WriteOutput(std::io::Error),
+    /// A weights file cannot be opened.
     #[error("cannot open {}: {source}", path.display())]
     OpenWeights {
+        /// The file.
         path: PathBuf,
+        /// What the system says.
         source: std::io::Error,
     },
+    /// A weights file is not safetensors, or is damaged.
     #[error("{} is not a usable safetensors file: {reason}", path.display())]
-    BadWeights { path: PathBuf, reason: String },
+    BadWeights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Weights are missing, are not asked for, or have another shape or type.
     #[error("the weights do not fit the program:\n{}", problems.join("\n"))]
-    WeightsMismatch { problems: Vec<String> },
+    WeightsMismatch {
+        /// What is wrong, a line each.
+        problems: Vec<String>,
+    },
+    /// Options or files that do not go together, or are wrong in themselves; in words.
     #[error("{0}")]
     Usage(String),
+    /// The system refuses memory.
     #[error("cannot get {bytes} bytes of memory for {purpose}: {source}")]
     OutOfMemory {
+        /// What it was for, in words.
         purpose: &'static str,
+        /// How much was asked for at once.
         bytes: u64,
+        /// What the system says.
         source: std::io::Error,
     },
+    /// Compiler and runtime are of different versions of the ABI.
     #[error(
         "the program was compiled for version {found} of the runtime, this is version {expected}"
     )]
-    Version { expected: u32, found: u32 },
+    Version {
+        /// The runtime's version.
+        expected: u32,
+        /// The version that the program was compiled for.
+        found: u32,
+    },
+    /// Compiled code lacks a function that the manifest promises.
     #[error("the compiled program has no symbol `{symbol}` for {purpose}")]
-    MissingSymbol { symbol: String, purpose: String },
+    MissingSymbol {
+        /// The name of the function.
+        symbol: String,
+        /// What it is there for, in words.
+        purpose: String,
+    },
+    /// An artifact cannot be used.
     #[error("{} {problem}", path.display())]
     Artifact {
+        /// The artifact.
         path: PathBuf,
+        /// What is wrong with it.
         problem: Box<crate::artifact::Problem>,
     },
+    /// A device cannot be used, or has failed.
     #[error("cannot run on {device}: {problem}")]
     Device {
+        /// Its name, as [`device::Device::name`] has it.
         device: String,
+        /// What it reports.
         problem: device::Problem,
     },
     /// Instances were recorded together that cannot be computed together.
@@ -63,8 +102,10 @@ pub enum Error {
     /// The time of a batch is over.
     #[error("the time of a batch is over")]
     Late,
+    /// The request is correct, but this version cannot serve it; in words.
     #[error("not supported: {0}")]
     Unsupported(String),
+    /// A promise between compiler and runtime is broken; in words.
     #[error("internal error, please report it: {0}")]
     Internal(String),
 }
@@ -84,6 +125,7 @@ impl Error {
         )
     }
 
+    /// Who can mend it.
     pub fn fault(&self) -> Fault {
         match self {
             Error::ReadInput(_)

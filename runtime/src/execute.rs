@@ -84,6 +84,7 @@ type Own = (Arc<Parameters>, Option<Constants>, Arena, Vec<u32>);
 /// How an executor works, whatever it computes.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
+    /// Threads that compute, the calling one included.
     pub threads: usize,
     /// Without, kernels read copies of their rows.
     pub gather_fusion: bool,
@@ -395,6 +396,7 @@ impl Executor {
         self.inspector = Some(inspector);
     }
 
+    /// What watches flushes, for an explanation; `None` where nobody asked for one.
     pub fn survey(&self) -> Option<&Survey> {
         self.survey.as_deref()
     }
@@ -410,6 +412,7 @@ impl Executor {
         self.profile = Some(profile);
     }
 
+    /// What is told when things are done; `None` where no profile was set.
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_deref()
     }
@@ -426,6 +429,7 @@ impl Executor {
         self.survey.is_some() || self.profile.is_some() || self.inspector.is_some()
     }
 
+    /// Forgets what was counted so far: launches, times, and what survey and profile saw.
     pub fn clear_launches(&mut self) {
         self.launches.iter_mut().for_each(Launches::clear);
         if let Some(survey) = &mut self.survey {

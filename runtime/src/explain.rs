@@ -22,22 +22,33 @@ pub use survey::Survey;
 
 use crate::stats::{Launches, Modes, RaggedWork, SchedulerStats, Stats};
 
+/// What a run gained by batching, and what it lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
+    /// Instances that were run.
     pub instances: u64,
+    /// Those that failed.
     pub failed: u64,
+    /// How often recorded calls were computed.
     pub flushes: u64,
+    /// Launches of all kernels.
     pub kernel_launches: u64,
     /// That dependencies allow, whatever was waited for; absent when there was too much to tell.
     pub fewest_launches: Option<u64>,
+    /// Rows that the launches computed.
     pub rows: u64,
+    /// Rows of a launch on average, over all kernels.
     pub mean_rows_per_launch: f64,
+    /// Running the control program.
     pub record_seconds: f64,
+    /// Finding launches and their order, rows, indices.
     pub schedule_seconds: f64,
+    /// Running kernels, over all launches.
     pub kernel_seconds: f64,
     /// Which order launches were in, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerStats>,
+    /// What each kernel did, in the manifest's order.
     pub blocks: Vec<Block>,
     /// The most expensive first.
     pub losses: Vec<Loss>,
@@ -46,21 +57,30 @@ pub struct Explanation {
 /// What a kernel did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Block {
+    /// The kernel's name.
     pub name: String,
+    /// Where it comes from in the source, as `file:line:column`.
     pub location: String,
+    /// How often it was launched.
     pub launches: u64,
+    /// The fewest that dependencies allow; absent when there was too much to tell.
     pub fewest_launches: Option<u64>,
+    /// Rows that it computed.
     pub rows: u64,
+    /// Rows of a launch on average.
     pub mean_rows_per_launch: f64,
+    /// What all its launches took together.
     pub seconds: f64,
     /// Of the time of all kernels.
     pub share: f64,
+    /// Floating-point operations of its products.
     pub flops: u64,
     /// Of a block whose calls have rows as their instances have lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ragged: Option<RaggedWork>,
     /// Parameters that all rows share.
     pub shared: Vec<String>,
+    /// How each operand was read.
     pub operands: Vec<OperandModes>,
 }
 
@@ -72,25 +92,33 @@ pub struct OperandModes {
     pub ty: String,
     /// A number of the host, given by value.
     pub is_scalar: bool,
+    /// Launches by mode.
     #[serde(flatten)]
     pub modes: Modes,
 }
 
+/// What loses batching; [`crate::explain`] tells of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
+    /// Instances waited for a decision.
     Decision,
+    /// Calls of one kernel were launched apart.
     Misalignment,
+    /// A product read one matrix a row.
     UnsharedMatrix,
 }
 
 /// A place where batching was lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
+    /// Which of the three it is.
     pub cause: Cause,
+    /// Where in the source, as `file:line:column`.
     pub location: String,
     /// The kernel's name; a decision has none.
     pub block: Option<String>,
+    /// What was seen there, in words.
     pub why: String,
     /// More than would be needed.
     pub launches: u64,
@@ -101,6 +129,7 @@ pub struct Loss {
 }
 
 impl Explanation {
+    /// Explains a run that is over, from its counts, its flushes and what each kernel did.
     pub fn new(
         manifest: &Manifest,
         stats: &Stats,

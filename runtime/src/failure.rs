@@ -10,7 +10,9 @@ use crate::memory;
 /// `{"kind": …, "message": …}` of an error record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceError {
+    /// A name that programs can rely on: `bad_input`, `memory_limit`.
     pub kind: &'static str,
+    /// What happened, for people.
     pub message: String,
 }
 
@@ -63,6 +65,7 @@ impl InstanceError {
         }
     }
 
+    /// `what` needs more memory than the `max_memory` bytes that an instance may use.
     pub fn memory_limit(what: &str, max_memory: u64) -> InstanceError {
         InstanceError {
             kind: Failure::MemoryLimit.kind(),
@@ -86,15 +89,20 @@ pub enum Place {
     Rows(u32),
     /// In a call of the kernel with a length of `a`, which is not between 0 and `b`.
     Length(u32),
+    /// At a place that nothing tells of.
     Unknown,
 }
 
 /// What compiled code, or the recorder on its behalf, reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
+    /// What went wrong.
     pub failure: Failure,
+    /// The first number that the message names, an index or a length; 0 where it names none.
     pub a: i64,
+    /// The second one.
     pub b: i64,
+    /// Where it happened.
     pub place: Place,
 }
 

@@ -15,6 +15,7 @@ use crate::instance::{Machine, Ticket};
 /// What the feed has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
+    /// The next instance of the input.
     Instance(Ticket),
     /// Nothing until a chunk is out, or until more of the input arrives.
     Later,
@@ -24,9 +25,11 @@ pub enum Next {
 
 /// What a [`Supply`] has.
 pub enum Supplied {
+    /// A chunk of instances.
     Instances(Inputs),
     /// Nothing at the moment; only where it must not wait.
     Later,
+    /// The input is over.
     End,
 }
 
@@ -71,6 +74,7 @@ pub struct Chunks<'m, R> {
 }
 
 impl<'m, R: InputStream> Chunks<'m, R> {
+    /// Reads chunks of at most `count` instances, which end early once they take `bytes` bytes.
     pub fn new(reader: Reader<'m, R>, count: usize, bytes: u64) -> Self {
         Chunks {
             reader,
@@ -117,7 +121,9 @@ enum Source<'a> {
 
 /// Decoded instances that a run has.
 pub enum Held<'a> {
+    /// Instances of its own, which go back to the supply in the end.
     Own(Inputs),
+    /// Instances that the caller keeps.
     Borrowed(&'a Inputs),
 }
 
@@ -138,6 +144,7 @@ struct Chunk<'a> {
     done: usize,
 }
 
+/// Hands out the instances of a run one by one, and holds their chunks meanwhile.
 pub struct Feed<'a> {
     source: Source<'a>,
     is_at_end: bool,
@@ -190,6 +197,7 @@ impl<'a> Feed<'a> {
         self.read
     }
 
+    /// Bytes of the input that were read so far; 0 where it was decoded before.
     pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Stream(supply) => supply.bytes_read(),

@@ -31,17 +31,24 @@ const PROBED_BYTES: usize = 32 << 10;
 /// One instance to run.
 #[derive(Clone, Copy)]
 pub struct Job {
+    /// The program's entry.
     pub entry: EntryFn,
+    /// What it records to.
     pub recorder: *mut Recorder,
+    /// The slots of its arguments.
     pub arguments: *const u64,
+    /// Where the slots of its result go.
     pub results: *mut u64,
 }
 
 /// A part of an instance that runs beside others of it; see [`cohort_abi::StrandFn`].
 #[derive(Clone, Copy, Debug)]
 pub struct Strand {
+    /// What it runs.
     pub function: StrandFn,
+    /// The slots that it shares with its caller.
     pub scope: *mut u64,
+    /// Which of the scope's strands it is.
     pub index: i64,
     /// Bytes of stack that its caller has left, and it may use.
     pub stack_left: u64,
@@ -67,18 +74,32 @@ pub enum Event {
     /// The recorder's `stopped` says why there is no result.
     Stopped,
     /// The instance waits for the element of a row; `force` indexes the manifest's forces.
-    Forced { handle: Handle, force: u32 },
+    Forced {
+        /// The row.
+        handle: Handle,
+        /// Which place of the program asks.
+        force: u32,
+    },
     /// The instance shows a value, whose slots these are; `debug` indexes the manifest's debugs.
-    Shown { debug: u32, slots: *const u64 },
+    Shown {
+        /// Which place of the program shows it.
+        debug: u32,
+        /// Where the value is.
+        slots: *const u64,
+    },
     /// The instance asks that a strand of it begin, and goes on when that waits or has ended.
     Forked(Strand),
     /// The instance waits until all strands of the scope have ended.
-    Joined { scope: *mut u64 },
+    Joined {
+        /// The slots that the strands share with their caller.
+        scope: *mut u64,
+    },
 }
 
 /// What the recorder needs to give control back from inside compiled code.
 pub type Switch = Yielder<Input, Event>;
 
+/// A coroutine on a stack of its own, for one instance after another.
 pub struct Fiber {
     /// One of the two is there, except inside a function of this type.
     coroutine: Option<Coroutine<Input, Event, Infallible>>,

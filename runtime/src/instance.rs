@@ -22,8 +22,9 @@ use crate::strands::{Pool, Strands, Wait};
 pub struct Ticket {
     /// From 0 on, in the order of the input.
     pub number: u64,
-    /// Where its arguments are: a chunk of inputs, and the instance in it.
+    /// Where its arguments are: a chunk of inputs,
     pub chunk: usize,
+    /// and the instance in it.
     pub index: usize,
 }
 
@@ -34,6 +35,7 @@ pub enum Status {
     Waits,
     /// Its results are written; their rows wait for the next flush.
     Finished,
+    /// It has no result, and an error record instead.
     Failed(InstanceError),
     /// There was too little for it because of the others, and it must run again without them.
     Crowded(Again),
@@ -66,15 +68,21 @@ struct Beginning {
 
 /// What all instances share that are alive.
 pub struct Common {
+    /// Where instances that were just admitted begin, so that they meet the others.
     pub alignment: Alignment,
+    /// Stacks for strands.
     pub pool: Pool,
 }
 
 /// What instances run on.
 pub struct Machine<'a> {
+    /// The program's entry.
     pub entry: EntryFn,
+    /// What the compiler says of the program.
     pub manifest: &'a Manifest,
+    /// What instances record to.
     pub recorder: &'a mut Recorder,
+    /// What computes what they recorded.
     pub executor: &'a mut Executor,
     /// Whether values that instances show are written.
     pub shows: bool,
@@ -82,7 +90,9 @@ pub struct Machine<'a> {
 
 /// A place for an instance, used for one after another.
 pub struct Instance {
+    /// Which instance is at this place.
     pub ticket: Ticket,
+    /// How far it is.
     pub status: Status,
     /// Why only those of its crowd are alive, if it runs again.
     pub again: Option<Again>,
@@ -94,8 +104,9 @@ pub struct Instance {
     pub admitted: Option<Instant>,
     /// Its id as JSON text, where values are shown.
     pub id: String,
-    /// How many values were shown, and how many of them before it began again.
+    /// How many values it has shown since it began,
     pub shown: u64,
+    /// and how many before it began again, which are not shown a second time.
     pub shown_before: u64,
     strands: Strands,
     /// Memory for the list of those that waited.
@@ -108,6 +119,7 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// An empty place, with a stack of `stack_bytes` bytes and `result_slots` slots for a result.
     pub fn new(stack_bytes: u64, result_slots: usize) -> Result<Box<Instance>, Error> {
         let fiber = Fiber::new(stack_bytes)?;
         Ok(Box::new(Instance {

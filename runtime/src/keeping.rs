@@ -31,11 +31,13 @@ pub struct KeptCalls {
 /// Calls that the next flush computes, to be kept.
 #[derive(Clone, Copy, Debug)]
 pub struct NewCalls<'a> {
+    /// The kernel's number in the manifest.
     pub kernel: usize,
     /// The position of the first in the kernel's bucket of kept calls.
     pub first: u32,
     /// The source and its rows that they take.
     pub source: u32,
+    /// The row of the source that each call takes.
     pub rows: &'a [u32],
 }
 

@@ -131,10 +131,12 @@ impl AlignedBuffer {
         Ok(())
     }
 
+    /// The whole block.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
 
+    /// The whole block, to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.map.as_deref_mut().unwrap_or_default()
     }
@@ -188,6 +190,7 @@ pub fn is_resident(range: std::ops::Range<usize>) -> bool {
     known && pages[..count].iter().any(|page| page & 1 != 0)
 }
 
+/// Whether a page of the range is in memory; `false` where the system does not say.
 #[cfg(not(target_os = "linux"))]
 pub fn is_resident(_: std::ops::Range<usize>) -> bool {
     false

@@ -65,9 +65,11 @@ impl Constants {
 /// What is different of a weight since it was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed<'a> {
+    /// It is the same.
     Nothing,
     /// Only these rows, counted along the first axis.
     Rows(&'a [u32]),
+    /// All of it may be different.
     Whole,
 }
 

@@ -18,26 +18,35 @@ pub const MOST_EVENTS: usize = 1 << 19;
 pub enum Span {
     /// Before instances run: opening weights, compiling, packing.
     Start(&'static str),
+    /// Reading and decoding a chunk of instances.
     Read,
+    /// Running the control program of instances.
     Record,
     /// A flush, with the calls that were waiting for it.
     Flush,
     /// All of a flush before its first launch: order, rows, indices.
     Schedule,
+    /// A launch of a kernel.
     Launch {
+        /// The kernel's number in the manifest.
         kernel: u32,
+        /// Calls that it computed.
         calls: u32,
+        /// Rows that these have.
         rows: u32,
     },
     /// One thread's part of a launch.
     Share {
+        /// The kernel's number in the manifest.
         kernel: u32,
+        /// Ranges of rows, or tasks, that the thread computed.
         pieces: u32,
     },
     /// Results, handed on.
     Write,
     /// Decisions are read, and those that waited for them go on until they wait again.
     Decide,
+    /// Going back over the calls of instances, where gradients are computed.
     Backward,
 }
 
@@ -118,6 +127,7 @@ impl Profile {
         self.span(what, begin, Instant::now());
     }
 
+    /// The recording thread did this from `begin` to `end`.
     pub fn span(&self, what: Span, begin: Instant, end: Instant) {
         // What began before the profile did is shown from there on.
         let begin = self.at(begin);

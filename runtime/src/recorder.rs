@@ -70,6 +70,7 @@ pub const MAX_CHUNK_BUCKETS: u64 = 1 << 16;
 /// Why an instance has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
+    /// The instance itself failed.
     Failure(Stop),
     /// The batch has no bucket left. The instance may well run in a batch of its own.
     BatchFull,
@@ -84,7 +85,10 @@ pub enum Stopped {
 pub enum Grouping {
     /// The calls of a kernel at one order key; equal calls that need nothing computed are made once
     /// if `share`.
-    ByDepth { share: bool },
+    ByDepth {
+        /// Whether equal calls are made once.
+        share: bool,
+    },
     /// Every call alone.
     Unbatched,
 }
@@ -289,6 +293,7 @@ impl Recorder {
         &self.segments
     }
 
+    /// The buckets of the batch.
     pub fn buckets(&self) -> &Buckets {
         &self.buckets
     }

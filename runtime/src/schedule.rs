@@ -38,12 +38,15 @@ use units::Units;
 /// A bucket of the flush that has calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
+    /// The bucket's number.
     pub bucket: u32,
+    /// The kernel's number in the manifest.
     pub kernel: u32,
     /// The phase of its calls.
     pub phase: u32,
     /// One more than the deepest operand of its calls, of those of the same phase.
     pub depth: u32,
+    /// How many calls it has.
     pub calls: u32,
     /// What its calls make; of an ordinary kernel, one each.
     pub rows: u32,
@@ -66,6 +69,7 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// A new scheduler that goes by this policy.
     pub fn scheduler(self) -> Box<dyn Scheduler> {
         match self {
             Policy::Auto => Box::new(Auto::default()),

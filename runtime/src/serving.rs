@@ -70,6 +70,7 @@ pub type Answer = Result<Columns, Failure>;
 /// Why there is no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
+    /// The instance has failed, was cancelled or is late; the engine goes on.
     #[error("{}: {}", .0.kind, .0.message)]
     Instance(InstanceError),
     /// The engine cannot go on; all that it had has this.
@@ -171,6 +172,7 @@ impl Engine {
         self.shared.drain(timeout)
     }
 
+    /// What it did so far, and what it has at present.
     pub fn stats(&self) -> ServingStats {
         self.shared.stats()
     }

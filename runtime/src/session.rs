@@ -48,11 +48,13 @@ use lane::Lane;
 pub struct Progress {
     /// Instances with a line in the output, failed ones included.
     pub instances: u64,
+    /// Of these, those that failed.
     pub failed: u64,
     /// Bytes of the input.
     pub bytes_read: u64,
 }
 
+/// A program that is loaded with its weights; it runs any number of inputs, one after another.
 pub struct Session {
     program: Program,
     config: Config,
@@ -166,10 +168,12 @@ impl Session {
         })
     }
 
+    /// The program that it runs.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
+    /// What one instance may use.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }

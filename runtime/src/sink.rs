@@ -52,6 +52,7 @@ pub struct GradientLines<W: Write> {
 }
 
 impl<W: Write> GradientLines<W> {
+    /// Writes to `output` lines of at most [`Limits::max_memory`] bytes.
     pub fn new(limits: &Limits, output: W) -> Self {
         GradientLines {
             max_bytes: limits.max_memory,
@@ -87,6 +88,7 @@ pub struct JsonLines<'a, W: Write> {
 }
 
 impl<'a, W: Write> JsonLines<'a, W> {
+    /// Writes results of this program to `output`, lines of at most [`Limits::max_memory`] bytes.
     pub fn new(manifest: &'a Manifest, limits: &Limits, output: W) -> Self {
         JsonLines {
             formatter: Formatter::new(manifest, limits.max_memory),

@@ -17,6 +17,7 @@ pub enum Slot {
 }
 
 impl Slot {
+    /// How an operand stands in the log.
     pub fn of(operand: &Operand) -> Slot {
         match operand {
             Operand::Scalar(_) | Operand::Length => Slot::Scalar,

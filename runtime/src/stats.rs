@@ -9,12 +9,16 @@ use serde::Serialize;
 /// Where the time of a run goes, but for reading.
 #[derive(Clone, Copy, Default)]
 pub struct Times {
+    /// Running the control program.
     pub record: Duration,
+    /// Placing rows, converting handles, kernels.
     pub execute: Duration,
+    /// Handing on results.
     pub write: Duration,
 }
 
 impl Times {
+    /// Adds the times of another part of the run.
     pub fn add(&mut self, other: &Times) {
         self.record += other.record;
         self.execute += other.execute;
@@ -25,7 +29,9 @@ impl Times {
 /// One of the repetitions of a benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Repetition {
+    /// Running the control program.
     pub record_seconds: f64,
+    /// Placing rows, converting handles, kernels.
     pub execute_seconds: f64,
 }
 
@@ -43,6 +49,7 @@ pub struct GradientStats {
 /// What a device did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceStats {
+    /// As the device tells it: `NVIDIA H200 (cuda:0)`.
     pub name: String,
     /// What the factors of products were rounded to at most; `f32` is not at all.
     pub precision: Precision,
@@ -58,25 +65,33 @@ pub struct DeviceStats {
     pub peak_memory_bytes: u64,
     /// Functions that were launched, those in graphs included; a call of a kernel may be several.
     pub launches: u64,
+    /// Copies between host and device.
     pub copies: Copies,
+    /// Flushes that were launched as a graph.
     pub graphs: GraphStats,
 }
 
 /// Copies between host and device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copies {
+    /// Copies to the device.
     pub to_device: u64,
+    /// Bytes of these copies together.
     pub bytes_to_device: u64,
+    /// Copies to the host.
     pub to_host: u64,
+    /// Bytes of these copies together.
     pub bytes_to_host: u64,
 }
 
 impl Copies {
+    /// Counts a copy to the device.
     pub fn sent(&mut self, bytes: usize) {
         self.to_device += 1;
         self.bytes_to_device += bytes as u64;
     }
 
+    /// Counts a copy to the host.
     pub fn fetched(&mut self, bytes: usize) {
         self.to_host += 1;
         self.bytes_to_host += bytes as u64;
@@ -97,9 +112,13 @@ pub struct GraphStats {
 /// What one kernel did in the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KernelStats {
+    /// As reports and the compiler's output call it.
     pub name: String,
+    /// Where it comes from in the source, as `file:line:column`.
     pub location: String,
+    /// How often it was launched.
     pub launches: u64,
+    /// Rows that it computed.
     pub rows: u64,
     /// On a device only where calls are timed.
     pub seconds: f64,
@@ -116,16 +135,22 @@ pub struct KernelStats {
 /// [`crate::execute`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Modes {
+    /// Launches that read rows one behind another.
     pub contiguous: u64,
+    /// Launches that read one row again and again.
     pub identical: u64,
+    /// Launches that read each row by its index.
     pub gathered: u64,
 }
 
 /// What a kernel did, as the executor counts it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launches {
+    /// How often it was launched.
     pub launches: u64,
+    /// Rows that it computed.
     pub rows: u64,
+    /// What all launches took together.
     pub nanoseconds: u64,
     /// Of each operand.
     pub modes: Vec<Modes>,
@@ -143,15 +168,22 @@ pub struct Launches {
 /// is padding that was not computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RaggedWork {
+    /// How many calls.
     pub calls: u64,
+    /// Floating-point operations of products.
     pub flops: u64,
+    /// Read and written: ragged operands and results.
     pub bytes: u64,
+    /// Rows, if it were dense.
     pub dense_rows: u64,
+    /// Operations, if it were dense.
     pub dense_flops: u64,
+    /// Bytes, if it were dense.
     pub dense_bytes: u64,
 }
 
 impl RaggedWork {
+    /// Adds what was done elsewhere.
     pub fn add(&mut self, other: &RaggedWork) {
         for (sum, part) in [
             (&mut self.calls, other.calls),
@@ -167,6 +199,7 @@ impl RaggedWork {
 }
 
 impl Launches {
+    /// Of a kernel with that many operands, which has done nothing so far.
     pub fn new(operands: usize) -> Launches {
         Launches {
             modes: vec![Modes::default(); operands],
@@ -174,6 +207,7 @@ impl Launches {
         }
     }
 
+    /// Sets all counts to zero.
     pub fn clear(&mut self) {
         *self = Launches::new(self.modes.len());
     }
@@ -236,6 +270,7 @@ impl Launches {
         rows.saturating_add(self.launches.saturating_mul(constants.sum()))
     }
 
+    /// Counts a launch of that many rows.
     pub fn add(&mut self, rows: u32, nanoseconds: u64) {
         self.launches += 1;
         self.rows += u64::from(rows);
@@ -263,9 +298,11 @@ impl Launches {
 /// Which order launches were in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SchedulerStats {
-    /// What the run was told, and what it used at its end.
+    /// The scheduler that the run was told to use,
     pub asked: String,
+    /// and the one that it used at its end.
     pub used: String,
+    /// Why it used that one, in words.
     pub why: String,
     /// Of a run that chooses: what was computed in each order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -275,9 +312,13 @@ pub struct SchedulerStats {
 /// What was computed by one of the schedulers among which a run chooses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredOrder {
+    /// As [`SchedulerStats::used`] names it.
     pub scheduler: String,
+    /// Flushes that it scheduled.
     pub flushes: u64,
+    /// Launches of these flushes.
     pub launches: u64,
+    /// Rows that they computed.
     pub rows: u64,
     /// From the search for launches to the end of the last.
     pub seconds: f64,
@@ -310,21 +351,26 @@ impl SchedulerStats {
 /// Tables that the lengths of calls make, each time that a launch of a ragged kernel asks for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableCounts {
+    /// Made for the launch that asked.
     pub made: u64,
     /// Made before, for another launch of the batch with the same lengths.
     pub shared: u64,
 }
 
 impl TableCounts {
+    /// Adds the counts of another part of the run.
     pub fn add(&mut self, other: TableCounts) {
         self.made += other.made;
         self.shared += other.shared;
     }
 }
 
+/// What a run did and how long it took, as a whole and by kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stats {
+    /// Instances that were run, failed ones included.
     pub instances: u64,
+    /// Those that failed.
     pub failed: u64,
     /// Filled in by who compiled the program.
     pub compile_seconds: f64,
@@ -343,27 +389,34 @@ pub struct Stats {
     pub prelude_seconds: f64,
     /// What lengths make, see [`TableCounts`].
     pub prelude_tables: TableCounts,
+    /// Handing on results: making lines of them and writing these.
     pub write_seconds: f64,
     /// Of the whole run; filled in by [`crate::Session`] for its own part, to be extended by who
     /// compiled the program.
     pub wall_seconds: f64,
+    /// Launches of all kernels.
     pub kernel_launches: u64,
+    /// Rows that the launches computed.
     pub rows: u64,
+    /// Rows of a launch on average.
     pub mean_rows_per_launch: f64,
+    /// The most memory that the process ever had, see [`peak_memory_bytes`].
     pub peak_memory_bytes: u64,
+    /// Threads that computed.
     pub threads: usize,
+    /// How often recorded calls were computed.
     pub flushes: u64,
     /// Calls on a parameter's row that were answered by an equal one.
     pub shared_calls: u64,
-    /// Of those on a parameter's row, how many are computed and kept for later batches at the end,
-    /// and the bytes of their results.
+    /// Calls on a parameter's row whose results are kept for later batches at the end,
     pub kept_calls: u64,
+    /// and the bytes of these results.
     pub kept_bytes: u64,
     /// Times that an instance waited for a decision.
     pub suspensions: u64,
-    /// The most rows, inputs included, and the most buckets that were kept at once; only of
-    /// programs whose path depends on tensors.
+    /// The most rows, inputs included, that were kept at once,
     pub peak_rows: u64,
+    /// and the most buckets; both only of programs whose path depends on tensors.
     pub peak_buckets: u64,
     /// Rows of instances with a result, over all rows that were computed.
     pub useful_rows_share: f64,
@@ -375,6 +428,7 @@ pub struct Stats {
     /// Where gradients are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradients: Option<GradientStats>,
+    /// What each kernel did, in the manifest's order.
     pub kernels: Vec<KernelStats>,
     /// Where kernels ran, if not on the processor.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,15 +12,27 @@ use crate::recorder::Recorder;
 /// The calls and decisions of one instance, in the order of recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
+    /// What happened, one thing after another.
     pub events: Vec<Event>,
 }
 
+/// A call, or a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call of the kernel of this number, with the bytes of the rows of each result.
-    Call { kernel: u32, rows: Vec<Box<[u8]>> },
+    Call {
+        /// The kernel's number in the manifest.
+        kernel: u32,
+        /// Of each result the bytes of its rows; empty before they are computed.
+        rows: Vec<Box<[u8]>>,
+    },
     /// The bits that the place of this number, an index into the manifest's forces, decided by.
-    Decision { force: u32, bits: u32 },
+    Decision {
+        /// Which place decided.
+        force: u32,
+        /// Of the element that was read.
+        bits: u32,
+    },
 }
 
 /// Takes a trace while instances are recorded. What was recorded before a flush is known after it.
@@ -36,6 +48,7 @@ pub struct Tracer {
 }
 
 impl Tracer {
+    /// Takes the trace of that instance of the run, counted from 0.
     pub fn new(instance: u64) -> Tracer {
         Tracer {
             instance,
@@ -59,6 +72,7 @@ impl Tracer {
         }
     }
 
+    /// The instance at hand called a kernel: the handle of its first result, and the rows that it makes.
     #[cold]
     pub fn call(&mut self, kernel: u32, handle: u64, rows: u32) {
         if self.is_recording {
@@ -71,6 +85,7 @@ impl Tracer {
         }
     }
 
+    /// The instance at hand was given a decision.
     #[cold]
     pub fn decision(&mut self, force: u32, bits: u32) {
         if self.is_recording {
@@ -89,6 +104,7 @@ impl Tracer {
         }
     }
 
+    /// The trace, once the run is over.
     pub fn finish(self) -> Trace {
         self.trace
     }

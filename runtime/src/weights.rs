@@ -28,6 +28,7 @@ pub struct WeightShape {
     pub dtype: String,
     /// The type that they have in a program, if there is one.
     pub elem: Option<Elem>,
+    /// The length of each axis.
     pub shape: Vec<u64>,
 }
 
@@ -36,6 +37,7 @@ pub struct WeightShape {
 pub struct WeightShapes;
 
 impl WeightShapes {
+    /// Opens the weights at a path, as [`Weights::open`] does, and lists their tensors.
     pub fn read(path: &Path) -> Result<BTreeMap<String, WeightShape>, Error> {
         Ok(Weights::open(path)?.shapes())
     }
@@ -130,6 +132,7 @@ impl Weights {
         }
     }
 
+    /// What the files say of each tensor, by name.
     pub fn shapes(&self) -> BTreeMap<String, WeightShape> {
         let each = self.tensors.iter().map(|(name, (_, info))| {
             let found = WeightShape {

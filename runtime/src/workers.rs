@@ -25,6 +25,7 @@ const RANGES_A_THREAD: u64 = 3;
 /// How a launch may be split.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
+    /// How many rows.
     pub rows: u64,
     /// Every range but the last is a multiple of this.
     pub row_tile: u64,
@@ -136,6 +137,7 @@ impl Workers {
         });
     }
 
+    /// Threads that compute, the calling one included.
     pub fn threads(&self) -> usize {
         self.scratch.len()
     }

@@ -182,11 +182,14 @@ impl<W: Writer> Writer for InPlace<'_, '_, W> {
 /// order of the arguments, and the shape of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flat {
+    /// The gradients, one tensor behind another.
     pub numbers: Vec<f32>,
+    /// The shape of each tensor.
     pub shapes: Vec<Vec<u64>>,
 }
 
 impl InputGradient<'_> {
+    /// All numbers of the gradient; fails only where it is not of its program's form, an internal error.
     pub fn flat(&self) -> Result<Flat, Error> {
         let mut flat = Flat::default();
         self.write(&mut flat, |_, _, _| {})

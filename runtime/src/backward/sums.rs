@@ -41,6 +41,7 @@ struct Rows {
 }
 
 impl Sums {
+    /// Sums of 0, for the parameters of a program.
     pub fn new(manifest: &Manifest) -> Sums {
         let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
         let views: Vec<Vec<Site>> = functions.map(|function| function.sites.clone()).collect();

@@ -36,6 +36,7 @@ pub struct Launch {
 }
 
 impl Queue {
+    /// Empties the queue, and keeps its memory.
     pub fn clear(&mut self) {
         self.launches.clear();
         self.arguments.clear();
@@ -65,6 +66,7 @@ impl Queue {
         self.launches.push(launch);
     }
 
+    /// How many launches are queued, over all calls.
     pub fn launch_count(&self) -> usize {
         self.launches.len()
     }

@@ -57,9 +57,11 @@ struct Kernel {
 
 /// What a flush launches, in order.
 pub struct Work<'a> {
+    /// The launches.
     pub launches: &'a [Placed],
     /// First rows of the results of the launches.
     pub result_rows: &'a [u32],
+    /// The index lists of all operands, one behind another.
     pub index: &'a [u32],
     /// The offsets of the lists of all list operands.
     pub offsets: &'a [u32],
@@ -71,6 +73,7 @@ pub struct Work<'a> {
 /// A launch of a flush.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
+    /// The kernel's number in the manifest.
     pub kernel: u32,
     /// Of the results.
     pub rows: u32,
@@ -145,6 +148,7 @@ impl Runner {
         }
     }
 
+    /// Sets the counts and times of the device to zero.
     pub fn clear_stats(&mut self) {
         self.device.clear_work();
     }

@@ -10,6 +10,7 @@ use crate::arena::SpaceBase;
 
 /// Sees every launch of a run on the processor, as soon as it is over.
 pub trait Inspector: Send {
+    /// A launch is over. Its results are there until this returns, and are not to be kept.
     fn launched(&mut self, launch: &Launched<'_>);
 }
 
@@ -36,7 +37,12 @@ pub enum Given<'a> {
     /// How long an instance dim is; where the kernel counts rows, they are not told.
     Length(Option<u32>),
     /// Consecutive rows of a space, and the number of the first.
-    Rows { first: u32, bytes: &'a [u8] },
+    Rows {
+        /// The number of the first row.
+        first: u32,
+        /// The rows, one behind another.
+        bytes: &'a [u8],
+    },
     /// Rows of a space, each somewhere.
     List(ListOf<'a>),
 }
@@ -46,6 +52,7 @@ pub enum Given<'a> {
 pub struct ListOf<'a> {
     base: *const u8,
     row_bytes: usize,
+    /// The numbers of the rows; one may be there several times.
     pub rows: &'a [u32],
 }
 

@@ -19,8 +19,11 @@ use crate::stats::DeviceStats;
 /// Rows of a value: as many from the one on that a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
+    /// The first row.
     pub handle: Handle,
+    /// The number of its space.
     pub space: usize,
+    /// How many rows.
     pub rows: u64,
 }
 
@@ -102,6 +105,7 @@ impl Executor {
         self.deciding = manifest.forces.iter().map(|force| force.space).collect();
     }
 
+    /// Whether kernels run on a device rather than on the processor.
     pub fn is_on_device(&self) -> bool {
         self.device.is_some()
     }

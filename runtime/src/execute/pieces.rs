@@ -98,7 +98,9 @@ enum NoCut {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     work: u64,
+    /// The first piece, as the launch counts them.
     pub begin: u64,
+    /// Behind the last one.
     pub end: u64,
 }
 

@@ -20,6 +20,7 @@ pub struct Waits {
     pub launches: f64,
 }
 
+/// What is seen of the flushes of a run.
 #[derive(Debug, Default)]
 pub struct Survey {
     graph: CallGraph,
@@ -40,6 +41,7 @@ pub struct Survey {
 }
 
 impl Survey {
+    /// A survey that has seen nothing yet, for runs of a program.
     pub fn new(manifest: &Manifest) -> Survey {
         let operands = manifest.kernels.iter().map(|kernel| kernel.operands.len());
         Survey {
@@ -57,6 +59,7 @@ impl Survey {
         }
     }
 
+    /// Forgets what it has seen.
     pub fn clear(&mut self) {
         self.ways = Ways::new(self.fewest.len());
         self.fewest.fill(0);

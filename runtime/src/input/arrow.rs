@@ -77,6 +77,7 @@ impl ArrowInstances {
         })
     }
 
+    /// How many rows the batch has.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -102,6 +102,7 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// The manifest of the program whose instances are built.
     pub fn manifest(&self) -> &'m Manifest {
         self.manifest
     }

@@ -3,19 +3,31 @@
 /// What the text at the cursor begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek {
+    /// `[`
     ListBegin,
+    /// `]`
     ListEnd,
+    /// `{`
     ObjectBegin,
+    /// `}`
     ObjectEnd,
+    /// `,`
     Comma,
+    /// `:`
     Colon,
+    /// A text in quotes.
     String,
+    /// A digit or a minus sign.
     Number,
+    /// `true`
     True,
+    /// `false`
     False,
+    /// `null`
     Null,
     /// No token of JSON begins so.
     Garbage,
+    /// The end of the line.
     End,
 }
 
@@ -24,6 +36,7 @@ pub enum Peek {
 pub struct Malformed {
     /// Byte in the line.
     pub at: usize,
+    /// What should be there, in words.
     pub expected: &'static str,
 }
 
@@ -35,6 +48,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    /// A cursor at the beginning of a line.
     pub fn new(text: &'a str) -> Cursor<'a> {
         Cursor { text, at: 0 }
     }
@@ -55,6 +69,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// What comes next; takes nothing.
     #[inline]
     pub fn peek(&mut self) -> Peek {
         self.skip_space();
@@ -79,6 +94,7 @@ impl<'a> Cursor<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// An error at this place, where something else was expected.
     pub fn malformed(&mut self, expected: &'static str) -> Malformed {
         self.skip_space();
         Malformed {
@@ -96,6 +112,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
+    /// Takes the punctuation, which must come next; `expected` is for the message if it does not.
     #[inline]
     pub fn expect(&mut self, punctuation: u8, expected: &'static str) -> Result<(), Malformed> {
         if self.take(punctuation) {

@@ -25,6 +25,7 @@ enum Rest<'m> {
 }
 
 impl Joiner {
+    /// Joins inputs of this program.
     pub fn new(manifest: &Manifest) -> Joiner {
         let mut has_rows = vec![false; manifest.adts.len()];
         loop {

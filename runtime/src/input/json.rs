@@ -25,12 +25,14 @@ pub struct Decoder<'m> {
 }
 
 impl<'m> Decoder<'m> {
+    /// Decodes instances of this program, each of at most `max_memory` bytes.
     pub fn new(manifest: &'m Manifest, max_memory: u64) -> Decoder<'m> {
         Decoder {
             builder: Builder::new(manifest, max_memory),
         }
     }
 
+    /// The manifest of the program whose instances are decoded.
     pub fn manifest(&self) -> &'m Manifest {
         self.builder.manifest()
     }

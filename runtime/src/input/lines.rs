@@ -5,9 +5,11 @@ use std::io::{self, BufRead, Read};
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
+    /// The line's bytes.
     Text(&'a [u8]),
     /// It was skipped.
     TooLong {
+        /// Bytes that a line may have at most.
         limit: usize,
     },
 }
@@ -44,9 +46,11 @@ pub enum Next<'a> {
     Line(u64, Line<'a>),
     /// The line is not there yet, or not all of it.
     Later,
+    /// The stream is over.
     End,
 }
 
+/// Cuts a stream into lines of limited length, and counts them.
 pub struct Lines<R> {
     input: R,
     limit: usize,
@@ -61,6 +65,7 @@ pub struct Lines<R> {
 }
 
 impl<R: InputStream> Lines<R> {
+    /// Lines of at most `limit` bytes.
     pub fn new(input: R, limit: usize) -> Lines<R> {
         Lines {
             input,
@@ -73,6 +78,7 @@ impl<R: InputStream> Lines<R> {
         }
     }
 
+    /// Bytes of the stream that were read so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }

@@ -22,11 +22,21 @@ pub(super) const END_OF_LIST: &str = "the end of the list";
 #[derive(Debug)]
 pub enum Problem {
     /// Something else was expected at the current path.
-    Value { expected: String, found: String },
+    Value {
+        /// What the type asks for, in words.
+        expected: String,
+        /// What is there, in words.
+        found: String,
+    },
     /// About the instance as a whole.
     Line(String),
     /// An instance dim, an index into the manifest's, is not the same everywhere.
-    Dims { dim: usize, seen: Box<[Seen; 2]> },
+    Dims {
+        /// Which dim.
+        dim: usize,
+        /// Two places where it has different lengths.
+        seen: Box<[Seen; 2]>,
+    },
     /// It needs more than it may.
     Memory,
 }

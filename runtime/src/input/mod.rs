@@ -81,10 +81,12 @@ pub struct Arguments {
 }
 
 impl Inputs {
+    /// How many instances it has, wrong ones included.
     pub fn len(&self) -> usize {
         self.instances.len()
     }
 
+    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.instances.is_empty()
     }
@@ -111,6 +113,7 @@ impl Inputs {
         }
     }
 
+    /// The rows of all instances' tensors.
     pub fn rows(&self) -> &InputRows {
         &self.rows
     }
@@ -163,6 +166,7 @@ pub enum Patience {
     Full,
     /// Until there is one instance.
     One,
+    /// Not at all: it has what is there already.
     None,
 }
 

@@ -12,6 +12,7 @@ use super::walk::TAGS;
 
 /// The nodes of one instance's value.
 pub struct Postorder<'a> {
+    /// The tag of each node's constructor.
     pub tags: &'a [u8],
     /// By tag and field, what the nodes of the constructor have there, in order; as elements lie in rows.
     /// Nothing for fields that are values of the type itself.

@@ -40,6 +40,7 @@ pub trait Source {
         Ok(None)
     }
 
+    /// Leaves the fields of the innermost constructor, all of which were taken.
     fn end_fields(&mut self) -> Result<(), Problem>;
 
     /// Takes a whole tensor, where one is at hand that need not be read element by element.
@@ -53,6 +54,7 @@ pub trait Source {
 
 /// What a source found where a constructor should be.
 pub enum Tag {
+    /// The constructor of this tag.
     Of(usize),
     /// Its fields come in any order, and [`Source::field`] tells which.
     ByName(usize),
@@ -60,7 +62,9 @@ pub enum Tag {
     Other(String),
     /// The constructor of this tag, but with fields where it has none, or without where it has some.
     Misused {
+        /// The constructor's tag.
         tag: usize,
+        /// What is there, in words.
         found: String,
     },
 }
@@ -68,6 +72,8 @@ pub enum Tag {
 /// A tensor's elements as compiled code reads them: in row-major order, little endian, a `bool` a
 /// byte of 0 or 1.
 pub struct TensorBytes<'a> {
+    /// The length of each axis.
     pub shape: &'a [u64],
+    /// All elements.
     pub bytes: &'a [u8],
 }

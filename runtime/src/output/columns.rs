@@ -46,7 +46,9 @@ impl Column {
 /// The results of some instances, in the order in which they were done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
+    /// A column for each part of the result.
     pub columns: Vec<Column>,
+    /// The instances, in the order of the columns' entries.
     pub instances: Vec<Done>,
 }
 
@@ -110,6 +112,7 @@ pub struct Done {
     pub number: u64,
     /// JSON text.
     pub id: Box<str>,
+    /// Why it has no result, if it failed.
     pub error: Option<InstanceError>,
 }
 

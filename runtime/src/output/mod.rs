@@ -47,26 +47,36 @@ pub struct TooLong;
 /// A value that has parts.
 #[derive(Clone, Copy, Debug)]
 pub enum Group<'m> {
+    /// A tuple.
     Tuple,
+    /// An array.
     Array {
+        /// How many elements it has.
         length: u64,
     },
     /// A value of a data type: its constructor's tag and name, how many fields it has, and their names
     /// if they have some.
     Node {
+        /// The number of the constructor in its data type.
         tag: u64,
+        /// The name of the constructor.
         name: &'m str,
+        /// How many fields it has.
         fields: usize,
+        /// The names of the fields; empty where they have none.
         names: &'m [String],
     },
 }
 
 /// Takes the parts of one value after another.
 pub trait Writer {
+    /// Takes a number or a truth value, as the bits of an element.
     fn scalar(&mut self, elem: Elem, bits: u32);
 
+    /// Takes a text.
     fn text(&mut self, text: &str);
 
+    /// Takes the elements of a tensor; an error where it would make the result longer than it may be.
     fn tensor(&mut self, tensor: Tensor<'_>) -> Result<(), TooLong>;
 
     /// Its parts come next, then [`Writer::end`].
@@ -81,6 +91,7 @@ pub trait Writer {
     /// The name of the field that comes next, if it has one.
     fn field(&mut self, _name: &str) {}
 
+    /// The parts of the innermost group are complete.
     fn end(&mut self, group: Group<'_>);
 
     /// Whether what was written of the result is longer than it may be.
@@ -95,10 +106,13 @@ pub trait Writer {
 /// The elements of a tensor as they lie in its rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a> {
+    /// The type of its elements.
     pub elem: Elem,
+    /// The length of each axis.
     pub shape: &'a [u64],
     /// Of the shape, what the instance says: the leading dims whose lengths the type does not know.
     pub lengths: &'a [u64],
+    /// All elements, in row-major order.
     pub bytes: &'a [u8],
 }
 
@@ -135,7 +149,9 @@ pub struct Walk<'m> {
 /// Why a result cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
+    /// It is longer than an instance's result may be.
     TooLong,
+    /// Compiled code left something that is not a value of the type: an internal error.
     Broken(&'static str),
 }
 
@@ -156,6 +172,7 @@ impl Problem {
 }
 
 impl<'m> Walk<'m> {
+    /// Walks values of this program.
     pub fn new(manifest: &'m Manifest) -> Walk<'m> {
         Walk {
             manifest,
@@ -163,6 +180,7 @@ impl<'m> Walk<'m> {
         }
     }
 
+    /// The manifest of the program whose values are walked.
     pub fn manifest(&self) -> &'m Manifest {
         self.manifest
     }

@@ -246,14 +246,17 @@ impl Buckets {
         self.keys.get(bucket).map(|key| *key == 0)
     }
 
+    /// The phase of its calls.
     pub fn phase(&self, bucket: usize) -> u32 {
         (self.keys[bucket] >> PHASE_SHIFT) as u32
     }
 
+    /// The depth of its calls.
     pub fn depth(&self, bucket: usize) -> u32 {
         self.keys[bucket] as u32
     }
 
+    /// Rows that its calls make.
     pub fn rows(&self, bucket: usize) -> u32 {
         self.rows[bucket]
     }

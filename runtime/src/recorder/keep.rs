@@ -76,6 +76,7 @@ impl Recorder {
         self.shared_calls
     }
 
+    /// Sets what [`Recorder::shared_calls`] counts to zero.
     pub fn clear_counts(&mut self) {
         self.shared_calls = 0;
     }

@@ -21,8 +21,11 @@ pub const STRAND: u64 = u64::MAX;
 /// What belongs to one strand of an instance while another one runs.
 #[derive(Debug, Default)]
 pub struct StrandState {
+    /// How deep its calls of functions are nested.
     pub depth: u64,
+    /// The address below which its stack must not grow.
     pub stack_limit: u64,
+    /// Its calls, where gradients are wanted.
     pub tape: Option<Vec<u64>>,
 }
 

@@ -13,6 +13,7 @@ use super::groups::Groups;
 use super::units::Units;
 use super::{Grouping, Ready};
 
+/// A scheduler that goes by average depth.
 #[derive(Debug, Default)]
 pub struct Agenda {
     frontier: Frontier,
@@ -24,6 +25,7 @@ impl Grouping for Agenda {
     }
 }
 
+/// Chooses the kind whose calls lie least deep on average.
 pub struct LeastDeep;
 
 impl Policy for LeastDeep {}

@@ -10,6 +10,7 @@ use super::lookahead::Lookahead;
 use super::{DepthScheduler, Grouped, Order, Ready, Recorded, Scheduler};
 use crate::stats::{MeasuredOrder, SchedulerStats};
 
+/// A scheduler that chooses between two by measuring them.
 #[derive(Debug, Default)]
 pub struct Auto {
     lookahead: Grouped<Lookahead>,

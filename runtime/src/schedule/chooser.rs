@@ -30,7 +30,9 @@ const LAST_PAUSE: u64 = 64;
 /// A scheduler that is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arm {
+    /// Bucket by bucket, the least deep first.
     Depth,
+    /// Looking ahead, see [`super::lookahead`].
     Lookahead,
 }
 
@@ -42,6 +44,7 @@ impl Arm {
         }
     }
 
+    /// As statistics call it.
     pub fn name(self) -> &'static str {
         match self {
             Arm::Depth => "depth",
@@ -53,10 +56,13 @@ impl Arm {
 /// What is known of a flush when it is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
+    /// Rows that it computes.
     pub rows: u64,
+    /// Launches that it has.
     pub launches: u64,
     /// How many launches it has by depth.
     pub by_depth: u64,
+    /// How long it took, from the search for launches to the end of the last.
     pub seconds: f64,
 }
 
@@ -64,11 +70,22 @@ pub struct Taken {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
     /// There was no trial so far.
-    Little { rows: u64 },
+    Little {
+        /// Rows that were computed so far.
+        rows: u64,
+    },
     /// By looking ahead no flush of the trial had fewer launches.
-    Barren { flushes: u64 },
+    Barren {
+        /// Flushes that it scheduled in the trial.
+        flushes: u64,
+    },
     /// The look-ahead took this part of the time by depth.
-    Measured { ratio: f64, pairs: usize },
+    Measured {
+        /// Its seconds a row over those by depth, a median.
+        ratio: f64,
+        /// Of how many pairs of flushes.
+        pairs: usize,
+    },
 }
 
 impl std::fmt::Display for Reason {
@@ -115,6 +132,7 @@ struct Trial {
     saved: u64,
 }
 
+/// Measures flushes, and says how the next one is scheduled.
 #[derive(Debug)]
 pub struct Chooser {
     used: Arm,
@@ -143,6 +161,7 @@ impl Chooser {
         self.used
     }
 
+    /// Why that one is in use.
     pub fn reason(&self) -> Reason {
         self.reason
     }

@@ -14,9 +14,12 @@ use crate::slot::Slot;
 /// No call of the flush: computed before it, or a source.
 const NONE: u32 = u32::MAX;
 
+/// What calls of one launch have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
+    /// The phase of the calls.
     pub phase: u32,
+    /// The kernel's number in the manifest.
     pub kernel: u32,
 }
 
@@ -29,6 +32,7 @@ struct OfBucket {
     next_place: u32,
 }
 
+/// All calls of a flush, and which of them each reads.
 #[derive(Debug, Default)]
 pub struct CallGraph {
     /// In order of phase.
@@ -38,6 +42,7 @@ pub struct CallGraph {
     /// The calls that a call reads; one that it reads twice is there twice. Those of call `c` are
     /// `inputs[input_ends[c - 1]..input_ends[c]]`.
     pub inputs: Vec<u32>,
+    /// Of each call, where its part of `inputs` ends.
     pub input_ends: Vec<u32>,
     /// The first call of each instance.
     pub segments: Vec<u32>,
@@ -162,14 +167,17 @@ impl CallGraph {
         (call != NONE).then_some(call)
     }
 
+    /// How many calls.
     pub fn len(&self) -> usize {
         self.kind.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.kind.is_empty()
     }
 
+    /// The calls that a call reads; one that it reads twice is there twice.
     pub fn inputs_of(&self, call: usize) -> &[u32] {
         let begin = match call.checked_sub(1) {
             Some(before) => self.input_ends[before],

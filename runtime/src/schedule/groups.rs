@@ -7,9 +7,17 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// In one launch, in the order of recording, from its call `first` on.
-    Whole { launch: u32, first: u32 },
+    Whole {
+        /// The launch's number.
+        launch: u32,
+        /// The number in it of the bucket's first call.
+        first: u32,
+    },
     /// Each where its own place says; that of the first one is here.
-    Apart { start: u32 },
+    Apart {
+        /// The index of that place in [`Groups::places`].
+        start: u32,
+    },
 }
 
 /// Launches in order, and the place of each call in them.
@@ -24,6 +32,7 @@ pub struct Groups {
 }
 
 impl Groups {
+    /// Removes all launches.
     pub fn clear(&mut self) {
         self.launches.clear();
         self.shares.clear();

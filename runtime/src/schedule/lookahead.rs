@@ -14,6 +14,7 @@ use super::groups::Groups;
 use super::units::Units;
 use super::{Grouping, Ready};
 
+/// A scheduler that compares what is ready with what is still needed.
 #[derive(Debug, Default)]
 pub struct Lookahead {
     frontier: Frontier,

@@ -27,12 +27,16 @@ const MOST_COMPARED: usize = 4;
 /// Numbers on the longest ways that are kept at most.
 const MOST_CELLS: usize = 1 << 24;
 
+/// What units of one launch have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
+    /// The phase of the calls.
     pub phase: u32,
+    /// The kernel's number in the manifest.
     pub kernel: u32,
-    /// How many buckets it has, and how many all kinds before it have.
+    /// How many buckets it has,
     pub buckets: u32,
+    /// and how many all kinds before it have.
     pub first_bucket: u32,
     calls: u64,
     /// Of its calls' depths.
@@ -43,8 +47,10 @@ pub struct Kind {
     highest: u32,
 }
 
+/// Calls of a bucket that read the same units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
+    /// An index into [`Units::kinds`].
     pub kind: u32,
     /// From 1; not known where there would be too much to remember.
     pub level: u32,
@@ -80,6 +86,7 @@ const NO_ENTRY: Entry = Entry {
 /// What is known of a bucket by its place in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
+    /// An index into [`Units::kinds`].
     pub kind: u32,
     /// Of its first call, in the order of buckets.
     pub first_call: u32,
@@ -87,13 +94,16 @@ pub struct Bucket {
     pub last: u32,
 }
 
+/// All units of a flush, and which of them each reads.
 #[derive(Debug, Default)]
 pub struct Units {
     /// In order of phase, and then of the average depth of their calls.
     pub kinds: Vec<Kind>,
+    /// In the order in which they were found.
     pub units: Vec<Unit>,
     /// The units that each unit reads; one that it reads twice is there twice.
     inputs: Vec<u32>,
+    /// In the order in which they were given.
     pub buckets: Vec<Bucket>,
     /// Of each call of a bucket with several units, calls being counted bucket by bucket.
     pub unit_of: Vec<u32>,
@@ -129,6 +139,7 @@ impl Units {
         is_complete
     }
 
+    /// How many units.
     pub fn count(&self) -> usize {
         self.units.len()
     }
@@ -138,10 +149,12 @@ impl Units {
         self.has_levels
     }
 
+    /// The units that each unit reads, those of one unit behind those of another.
     pub fn inputs(&self) -> &[u32] {
         &self.inputs
     }
 
+    /// The units that a unit reads; one that it reads twice is there twice.
     pub fn inputs_of(&self, unit: usize) -> &[u32] {
         let (begin, end) = self.units[unit].inputs;
         &self.inputs[begin as usize..end as usize]

@@ -39,19 +39,23 @@ struct Running {
 /// What an engine did so far, and what it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServingStats {
+    /// Instances that wait at present.
     pub queued: usize,
+    /// Instances that the session has at present.
     pub running: usize,
     /// Instances with a result.
     pub done: u64,
     /// Those that failed, for another reason than the following.
     pub failed: u64,
+    /// Those that were cancelled before they had a result.
     pub cancelled: u64,
     /// Those whose deadline came before their result.
     pub late: u64,
     /// Submissions for which there was no room.
     pub refused: u64,
-    /// Calls of kernels, and the rows that they computed.
+    /// Launches of kernels,
     pub launches: u64,
+    /// and the rows that these computed.
     pub rows: u64,
 }
 

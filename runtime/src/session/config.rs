@@ -9,6 +9,7 @@ use crate::schedule::Policy;
 /// How many instances make a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
+    /// That many, all of which end together.
     Count(usize),
     /// As many at once, where tensors decide: as one is done, the next one begins. Elsewhere an
     /// instance is done when its batch is, so it is the same as `Count`.
@@ -20,10 +21,14 @@ pub enum Batch {
     Unbatched,
 }
 
+/// How a session runs its instances, and on what.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
+    /// How instances make batches.
     pub batch: Batch,
+    /// Threads that compute; 0 counts as 1.
     pub threads: usize,
+    /// What one instance may use.
     pub limits: Limits,
     /// Bytes that the instances of a batch may use together before it is flushed.
     pub batch_memory: u64,
@@ -32,6 +37,7 @@ pub struct Config {
     pub max_buckets: u64,
     /// A longer line of the input is an error record.
     pub max_line_bytes: usize,
+    /// Whether the weights may have tensors that the program does not ask for; they are an error, if not.
     pub allow_unused_weights: bool,
     /// Whether what the program shows by `debug` goes to the standard error stream.
     pub debug: bool,
@@ -62,6 +68,7 @@ pub struct Config {
     pub device: DeviceKind,
     /// Bytes of the device's memory that may be used; most of what is free, without.
     pub device_memory: Option<u64>,
+    /// How the device works, where there is one.
     pub device_options: device::Options,
 }
 

@@ -34,6 +34,7 @@ use compare::Record;
 use compose::Composition;
 pub use report::{Difference, OutputDifference, Place, SumDifference, Summary, Verdict};
 
+/// How a verification is run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many compositions are run after the first run.

@@ -8,34 +8,49 @@ use super::compose::Composition;
 use crate::schedule::Policy;
 use crate::session::Batch;
 
+/// Whether the bits were the same in every composition.
 #[derive(Debug)]
 pub enum Verdict {
+    /// They were the same.
     Holds(Box<Summary>),
+    /// An instance gave another record.
     Differs(Box<Difference>),
+    /// Every record was the same, but a parameter's gradient was not.
     SumsDiffer(Box<SumDifference>),
 }
 
 /// What was compared without a difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
+    /// Instances of the first run.
     pub instances: usize,
     /// Of these, those that gave an error record, which must be the same too.
     pub failed: usize,
+    /// Runs after the first one.
     pub compositions: u64,
     /// Records that were compared with the first run's.
     pub compared: u64,
+    /// The sizes of batches that were tried.
     pub batches: BTreeSet<usize>,
+    /// The numbers of instances in flight that were tried.
     pub in_flight: BTreeSet<usize>,
+    /// Compositions with all instances in one batch.
     pub all_at_once: u64,
+    /// Compositions with each call alone.
     pub unbatched: u64,
+    /// Compositions that made equal calls each by itself.
     pub unshared: u64,
     /// Compositions that kept nothing for later batches.
     pub unkept: u64,
+    /// Compositions whose kernels read copies of their operands.
     pub copied: u64,
-    /// By the agenda, looking ahead, by whole instances.
+    /// Compositions that were scheduled by the agenda,
     pub agenda: u64,
+    /// by looking ahead,
     pub lookahead: u64,
+    /// and by whole instances.
     pub instancewise: u64,
+    /// The numbers of threads that were tried.
     pub threads: BTreeSet<usize>,
     /// Compositions whose gradients were compared.
     pub gradients: u64,
@@ -124,6 +139,7 @@ fn list(numbers: &BTreeSet<usize>) -> String {
 pub struct Difference {
     /// From 1.
     pub composition: u64,
+    /// How many there were to be.
     pub compositions: u64,
     /// How that composition was run.
     pub way: String,
@@ -131,7 +147,9 @@ pub struct Difference {
     pub line: usize,
     /// As JSON text.
     pub id: String,
+    /// How the records differ.
     pub output: OutputDifference,
+    /// Where the computation parted.
     pub place: Place,
 }
 
@@ -140,13 +158,17 @@ pub struct Difference {
 pub struct SumDifference {
     /// From 1.
     pub composition: u64,
+    /// How many there were to be.
     pub compositions: u64,
     /// How that composition was run.
     pub way: String,
+    /// The parameter's name.
     pub parameter: String,
+    /// Which of its elements, counted through all dims.
     pub element: usize,
     /// One by one.
     pub first: f32,
+    /// In the composition.
     pub then: f32,
 }
 
@@ -172,8 +194,11 @@ impl fmt::Display for SumDifference {
 /// The first part of the records that differs: `output[0][3]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputDifference {
+    /// Which part of the record.
     pub path: String,
+    /// What the first run has there; of a number, its bits too.
     pub first: String,
+    /// What the composition has there.
     pub then: String,
 }
 
@@ -182,25 +207,37 @@ pub struct OutputDifference {
 pub enum Place {
     /// A kernel gave other bits from the same calls before it.
     Row {
+        /// The kernel's name.
         kernel: String,
+        /// Where it comes from in the source.
         location: String,
         /// Which of the instance's calls, from 1.
         call: usize,
+        /// Which of the call's results, from 0.
         result: usize,
         /// Of the result's row, counted through all dims.
         element: usize,
+        /// Whether the element is an `f32`.
         is_float: bool,
+        /// The element's bits in the first run.
         first: u32,
+        /// Its bits in the composition.
         then: u32,
     },
     /// The same row was read as another decision.
     Decision {
+        /// Where in the source it decides.
         location: String,
+        /// The decision's bits in the first run.
         first: u32,
+        /// Its bits in the composition.
         then: u32,
     },
     /// All rows are the same up to this many calls, and then other kernels were called.
-    Path { calls: usize },
+    Path {
+        /// How many calls.
+        calls: usize,
+    },
     /// The output is the same, and the gradients of the inputs are not.
     Backward,
     /// When both were run again, all rows were the same: the bits change from run to run.

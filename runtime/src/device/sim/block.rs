@@ -39,7 +39,9 @@ pub enum Order {
     /// Forward and backward by turns.
     #[default]
     Turns,
+    /// By their numbers, from the first to the last.
     Forward,
+    /// From the last to the first.
     Backward,
     /// Warps and their lanes in an order that looks random.
     Shuffled,
@@ -70,6 +72,7 @@ impl Order {
 pub struct Threads {
     spare: Vec<DefaultStack>,
     shared: AlignedBuffer,
+    /// In which order they run.
     pub order: Order,
 }
 
