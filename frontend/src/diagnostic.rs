@@ -12,36 +12,48 @@ use crate::excerpt::Excerpts;
 use crate::program::Span;
 use crate::source::Sources;
 
+/// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
+    /// Nothing is compiled.
     Error,
+    /// It is compiled, and may not be what was meant.
     Warning,
 }
 
 /// A place in the source and what is to be said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
+    /// What is marked in the excerpt.
     pub span: Span,
+    /// Stands beside the mark; may be empty.
     pub message: String,
     /// Whether this is the place of the mistake itself, not one that explains it.
     pub primary: bool,
 }
 
+/// One finding about a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// Whether it keeps the program from being compiled.
     pub severity: Severity,
     /// A stable code such as `E0301`; `docs/language.md` lists them all.
     pub code: &'static str,
+    /// One line without a full stop at its end.
     pub message: String,
+    /// Places in the order in which they were added; none for what has no place in the source.
     pub labels: Vec<Label>,
+    /// What may mend it or explains it, shown below the excerpts.
     pub notes: Vec<String>,
 }
 
 impl Diagnostic {
+    /// An error that has neither labels nor notes yet.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, message)
     }
 
+    /// A warning that has neither labels nor notes yet.
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, message)
     }
@@ -78,6 +90,7 @@ impl Diagnostic {
         self
     }
 
+    /// Adds a note below the excerpts.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());

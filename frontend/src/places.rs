@@ -21,21 +21,32 @@ pub struct Place {
 /// A kind of name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameKind {
+    /// A word of the grammar, `match`.
     Keyword,
+    /// Of the program, the prelude or the language itself.
     Function,
+    /// What builds and matches values of a data type.
     Constructor,
+    /// A data type, another name of a type, or an element type.
     Type,
+    /// A program dim.
     Dim,
+    /// A tensor of the weights, `param`.
     Parameter,
+    /// An item `let`.
     Constant,
+    /// Bound in a function: its argument, a `let`, a pattern.
     Variable,
 }
 
 /// A name that may be written, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
+    /// As it is written.
     pub name: String,
+    /// What it stands for.
     pub kind: NameKind,
+    /// As in [`Place::text`]; how a built-in is used; empty for keywords and element types.
     pub text: String,
 }
 

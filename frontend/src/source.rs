@@ -12,7 +12,9 @@ pub const PRELUDE_FILE: usize = 0;
 /// One named source text.
 #[derive(Clone, Debug)]
 pub struct Source {
+    /// What messages call it, such as its path.
     pub name: String,
+    /// All of it, as UTF-8.
     pub text: String,
 }
 
@@ -30,6 +32,7 @@ impl Default for Sources {
 }
 
 impl Sources {
+    /// Sources that hold the prelude alone.
     pub fn new() -> Self {
         let prelude = Source {
             name: "prelude.coh".to_owned(),
@@ -60,10 +63,12 @@ impl Sources {
         self.imports.iter().find(is_it)
     }
 
+    /// The file of an index that [`Sources::add`] returned; `None` if there is none.
     pub fn get(&self, file: usize) -> Option<&Source> {
         self.files.get(file)
     }
 
+    /// All files by index, the prelude first.
     pub fn files(&self) -> &[Source] {
         &self.files
     }

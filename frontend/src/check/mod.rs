@@ -69,11 +69,15 @@ impl std::fmt::Display for DimExpr {
 /// `param wx: f32[D, 3*H]`
 #[derive(Clone, Debug)]
 pub struct ParamDecl {
+    /// What it is called here, and in weights files unless `stored` says otherwise.
     pub name: String,
+    /// The type of its elements.
     pub elem: Elem,
+    /// From the outermost axis to the innermost; empty for a scalar.
     pub shape: Vec<DimExpr>,
     /// Where weights files have it, if not under its own name.
     pub stored: Option<Stored>,
+    /// Where the name is declared.
     pub span: Span,
 }
 
@@ -88,11 +92,14 @@ impl ParamDecl {
 /// `dim H`
 #[derive(Clone, Debug)]
 pub struct DimDecl {
+    /// The name that [`Checked::bind`] takes a number under.
     pub name: String,
+    /// Where the name is declared.
     pub span: Span,
 }
 
 impl Checked {
+    /// The program dims in the order of the source; [`Checked::bind`] gives them numbers.
     pub fn dims(&self) -> Vec<DimDecl> {
         let decl = |dim: &syntax::ast::Ident| DimDecl {
             name: dim.name.clone(),
@@ -101,6 +108,7 @@ impl Checked {
         self.items.dims.iter().map(decl).collect()
     }
 
+    /// The parameters in the order of the source.
     pub fn params(&self) -> &[ParamDecl] {
         &self.params
     }
