@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
