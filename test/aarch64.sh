@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Artifacts for AArch64, run by an emulator: every example gives the bytes that it gives here, compiled for AVX2.
-# Says so where there is no emulator, as on a machine that is AArch64 itself.
+# On x86-64 alone: elsewhere `make setup` installs no emulator.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +9,8 @@ target=aarch64-unknown-linux-gnu
 folder_of_builds=${CARGO_TARGET_DIR:-$PWD/target}/aarch64
 runner=$folder_of_builds/$target/release/batch-run
 
-if ! command -v qemu-aarch64 aarch64-linux-gnu-gcc > /dev/null; then
-    printf 'ok    there is no emulator of AArch64: nothing is run\n'
+if [[ $(uname -m) != x86_64 ]]; then
+    printf 'ok    not a machine of x86-64: nothing is emulated\n'
     printf 'test result: ok. 1 passed; 0 failed\n'
     exit
 fi

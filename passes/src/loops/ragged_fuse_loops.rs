@@ -39,7 +39,7 @@ use cohort_dialects::builder::{
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef, Region, RegionLike, ValueLike,
+        Attribute, OperationRef, RegionLike, ValueLike,
         attribute::{
             DenseI32ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, StringAttribute,
         },
@@ -53,7 +53,7 @@ use super::rules::declaration_of;
 use crate::pass::{Failed, Outcome, PassInfo, remark};
 use crate::support::ir::{
     TensorType, erase, key, name_attribute, nested_ops, remove_attribute, replace_uses,
-    replace_uses_except, top_level, users_of,
+    replace_uses_except, take_region, top_level, users_of,
 };
 use crate::support::symbols::Symbols;
 
@@ -140,12 +140,7 @@ fn fuse<'c>(
     let emitter = Indices::new(builder);
     let total = emitter.size(maps[0]);
 
-    let body = Region::new();
-    let Ok(old) = inner.op.region(0) else {
-        return Err(Failed);
-    };
-    // SAFETY: both regions are alive, and the new one is empty.
-    unsafe { mlir_sys::mlirRegionTakeBody(body.to_raw(), old.to_raw()) };
+    let body = take_region(inner.op, 0);
     let first = body
         .first_block()
         .and_then(|block| operations_of(extend_block(block)).first().copied());

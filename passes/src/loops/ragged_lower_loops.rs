@@ -34,7 +34,7 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{OperationRef, Region, RegionLike, TypeLike, ValueLike, operation::OperationLike},
+    ir::{OperationRef, RegionLike, TypeLike, ValueLike, operation::OperationLike},
 };
 
 use super::index::Indices;
@@ -44,7 +44,7 @@ use super::rules::{apply_rule, declaration_of};
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{
     blocks_of, defining_op, erase, move_before, nested_ops, op_key, replace_uses,
-    replace_uses_except,
+    replace_uses_except, take_region,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -137,12 +137,7 @@ fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'
     };
 
     // The body stays as it is: the arguments of both loops are the index and what is carried.
-    let body = Region::new();
-    let Ok(old) = op.region(0) else {
-        return Err(Failed);
-    };
-    // SAFETY: both regions are alive, and the new one is empty.
-    unsafe { mlir_sys::mlirRegionTakeBody(body.to_raw(), old.to_raw()) };
+    let body = take_region(op, 0);
     if let Some(end) = Builder::before(context, terminator) {
         end.op("scf.yield", &operands_of(terminator), &[], &[], vec![]);
     }

@@ -29,14 +29,14 @@ use cohort_dialects::builder::{
 use melior::{
     Context,
     ir::{
-        OperationRef, Region, RegionLike, ValueLike, attribute::DenseI32ArrayAttribute,
+        OperationRef, RegionLike, ValueLike, attribute::DenseI32ArrayAttribute,
         operation::OperationLike,
     },
 };
 
 use super::nest::{Loop, copy_attributes, is_within};
 use crate::pass::{Failed, Outcome, PassInfo, remark};
-use crate::support::ir::{TensorType, erase, key, nested_ops, remove_attribute};
+use crate::support::ir::{TensorType, erase, key, nested_ops, remove_attribute, take_region};
 
 pub const PASS: PassInfo = PassInfo {
     name: "ragged-remap-loops",
@@ -98,10 +98,7 @@ fn remap<'c>(context: &'c Context, ragged: &Loop<'c>, table: Val<'c>) -> Outcome
         0,
     );
 
-    let body = Region::new();
-    let old = op.region(0).map_err(|_| Failed)?;
-    // SAFETY: both regions are alive, and the new one is empty.
-    unsafe { mlir_sys::mlirRegionTakeBody(body.to_raw(), old.to_raw()) };
+    let body = take_region(op, 0);
     let segments = DenseI32ArrayAttribute::new(context, &[0, 0, 0, 1]).into();
     let mut attributes = vec![("operandSegmentSizes", segments)];
     copy_attributes(op, &["dim", "split", "hfuse"], &mut attributes);

@@ -216,7 +216,7 @@ impl Chooser {
         }
     }
 
-    /// After a trial of so many flushes.
+    /// Ends a trial that took `flushes`.
     fn settle(&mut self, used: Arm, reason: Reason, flushes: u64) {
         (self.used, self.reason) = (used, reason);
         self.stage = Stage::Settled {

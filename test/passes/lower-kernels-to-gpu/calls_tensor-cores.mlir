@@ -53,7 +53,7 @@ cfb.kernel @fold attributes {lengths = [@n], rows = [], unit = "calls"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty(%calls) : tensor<?x64xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
-  // expected-remark-re @below {{a product of f32, not {{tf32|bf16}}: it is no tile of a result}}
+  // expected-remark-re @below {{a product of f32, not {{tf32|bf16}}: it does not compute a tile of a result}}
   %p = linalg.batch_vecmat ins(%v, %x : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>, tensor<?x?x64xf32, #ragged.shape<@batch, @n(@batch), _>>) outs(%z : tensor<?x64xf32>) -> tensor<?x64xf32>
   cfb.yield %p : tensor<?x64xf32>
 }

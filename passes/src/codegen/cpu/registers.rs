@@ -14,8 +14,8 @@ pub fn of_module(module: OperationRef<'_, '_>) -> usize {
     found.max(1) as usize
 }
 
-/// Whether registers hold a tile of so many rows and vectors: its sums, the vectors of the right side, and one
-/// number of the left. Of a single row each vector of the right side is used once, from memory.
+/// Whether a tile of `rows` by `vectors` fits the registers: its accumulators, the vectors of the right side, and one
+/// broadcast number of the left. With a single row each vector of the right side is used once, as a memory operand.
 fn holds(registers: usize, rows: usize, vectors: usize) -> bool {
     let right = if rows > 1 { vectors } else { 0 };
     rows * vectors + right < registers

@@ -83,7 +83,7 @@
 //! transposition of the parameter they are, and in bf16 with two neighbouring k of a column in a word,
 //! which halves what is copied and kept. A weight that a launch computes is rounded as rows are. All else
 //! stays `f32`: folds, products of at most four columns, which are folds, products of a kernel over calls
-//! that are no tile of a result, of all of which a remark tells, and kernels on the CPU. Numbers are within
+//! that do not compute a tile of a result, each with a remark, and kernels on the CPU. Numbers are within
 //! about 1e-3 (tf32) or 1e-2 (bf16) of an instance's largest; where tensors decide, a decision can fall
 //! otherwise.
 //!

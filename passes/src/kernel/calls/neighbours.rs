@@ -32,8 +32,7 @@ pub fn copied_at_once(graph: &Graph<'_>, (node, at): (NodeId, &[Index]), along: 
     if wide { 4 } else { 1 }
 }
 
-/// How many elements that loops store side by side along the last of them can be stored at once, from a multiple of
-/// their number on: at most so many.
+/// How many neighbours along the last loop one store can write, at most `most`: their number divides every address.
 pub fn stored_at_once(graph: &Graph<'_>, store: &Store, over: &[Size], most: i64) -> i64 {
     let node = graph.results[store.result];
     let bytes = elem_bytes(graph.nodes[node].elem) * most;

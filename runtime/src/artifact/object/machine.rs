@@ -41,8 +41,8 @@ pub enum Field {
     Branch,
     /// How many pages of 4 KiB it is from here, in 21 bits of an instruction.
     Page,
-    /// Where it is in its page, counted in operands of so many bytes (as a power of two), in 12 bits of an
-    /// instruction.
+    /// Its offset within its page in units of the operand's size (the exponent of a power of two, in bytes), in 12
+    /// bits of an instruction.
     InPage(u32),
 }
 

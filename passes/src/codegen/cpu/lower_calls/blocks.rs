@@ -32,7 +32,7 @@ macro_rules! line {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-/// A module with all of it, as text, for a processor whose registers hold so many vectors.
+/// The module as text, for a processor whose registers hold `registers` vectors.
 pub fn module(registers: usize) -> String {
     let mut text = String::from("module {\n");
     let tiles = ROWS.into_iter().flat_map(|rows| [(rows, 1), (rows, 2)]);

@@ -49,7 +49,7 @@ pub const NARROW_PRODUCT: &str = "cohort_narrow_product";
 /// Rows that a narrow product computes together.
 const NARROW_ROWS: usize = 4;
 
-/// A module with all of it, as text, for a processor whose registers hold so many vectors.
+/// The module as text, for a processor whose registers hold `registers` vectors.
 pub fn module(registers: usize) -> String {
     let mut text = String::from("module {\n");
     let instances = INSTANCES

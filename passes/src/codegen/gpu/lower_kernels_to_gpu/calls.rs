@@ -96,7 +96,9 @@ pub fn lower<'c>(
     };
     if precision != Precision::F32 {
         for operation in products(&graph, values) {
-            let message = format!("a product of f32, not {precision}: it is no tile of a result");
+            let message = format!(
+                "a product of f32, not {precision}: it does not compute a tile of a result"
+            );
             remark(operation, &message);
         }
     }

@@ -1,6 +1,6 @@
 //! Writes a row launch: stages over whole rows, with a barrier after each.
 //!
-//! Elements of a stage are dealt to the threads in order, four neighbours at a time where that is one
+//! Elements of a stage are distributed over the threads in order, four neighbours at a time where that is one
 //! load or store, so neighbours read and write neighbours.
 
 mod folds;

@@ -4,7 +4,7 @@
 //! weights, of the next few k into one buffer of shared memory ([`copies`]) while they multiply those
 //! of the last few k, which are in the other ([`lanes`], [`tensor`]): one barrier a step. Every sum
 //! starts from its start and takes the products in the order of k, whatever the tile: so tiles of
-//! different sizes give the same bits. What is made of the sums is dealt to the threads anew, so that
+//! different sizes give the same bits. What is made of the sums is distributed over the threads anew, so that
 //! each loads and stores 16 bytes at once ([`tail`]).
 //!
 //! Rows behind the last are computed as the last and not stored; of columns likewise. What lies

@@ -31,7 +31,7 @@ const ROWS: i64 = THREADS / WARP;
 /// Bytes between the lanes' values of two warps.
 const LANES_BYTES: i64 = (WARP + 1) * 4;
 
-/// Loops, and how they are dealt to threads.
+/// Loops, and how their iterations are distributed over threads.
 pub struct Plan {
     pub nest: Nest,
     threads: Threads,
