@@ -28,10 +28,7 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{
-        OperationRef, RegionLike, ValueLike, attribute::DenseI32ArrayAttribute,
-        operation::OperationLike,
-    },
+    ir::{OperationRef, ValueLike, attribute::DenseI32ArrayAttribute, operation::OperationLike},
 };
 
 use super::nest::{Loop, copy_attributes, is_within};
