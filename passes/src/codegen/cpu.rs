@@ -2,6 +2,7 @@
 
 pub(crate) mod lower_calls;
 pub mod lower_kernels;
+pub(crate) mod micro_kernels;
 pub mod plan_kernels;
 mod registers;
 pub mod unify_kernels;

@@ -2,6 +2,7 @@
 //!
 //! All integers are `i64`, addresses count bytes, and vectors have [`LANES`] lanes.
 
+mod functions;
 mod memory;
 
 use cohort_abi::manifest::Elem;
@@ -148,17 +149,6 @@ impl<'c> Emitter<'c> {
         )
     }
 
-    /// Runs the body where a condition holds.
-    pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
-        let (region, block) = region_with_block(&[], self.b.location);
-        let inner = self.within(block);
-        body(&inner);
-        inner.b.op("scf.yield", &[], &[], &[], vec![]);
-        let none = melior::ir::Region::new();
-        self.b
-            .op("scf.if", &[condition], &[], &[], vec![region, none]);
-    }
-
     pub fn index_value(&self, index: Index<'c>) -> Val<'c> {
         match index.value {
             None => self.int(index.constant),
@@ -176,6 +166,31 @@ impl<'c> Emitter<'c> {
         carried: &[Val<'c>],
         body: impl FnOnce(&Emitter<'c>, Val<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
     ) -> Vec<Val<'c>> {
+        results_of(self.scf_for([from, to], step, carried, body))
+    }
+
+    /// The same, and LLVM may not unroll it.
+    pub fn rolled_loop(
+        &self,
+        from: Val<'c>,
+        to: Val<'c>,
+        step: i64,
+        carried: &[Val<'c>],
+        body: impl FnOnce(&Emitter<'c>, Val<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
+    ) -> Vec<Val<'c>> {
+        let the_loop = self.scf_for([from, to], step, carried, body);
+        let rolled = "#llvm.loop_annotation<unroll = <disable = true>>";
+        set_attribute(the_loop, "llvm.loop_annotation", self.b.attr(rolled));
+        results_of(the_loop)
+    }
+
+    fn scf_for(
+        &self,
+        [from, to]: [Val<'c>; 2],
+        step: i64,
+        carried: &[Val<'c>],
+        body: impl FnOnce(&Emitter<'c>, Val<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
+    ) -> OperationRef<'c, 'c> {
         let types: Vec<_> = carried.iter().map(|value| value.r#type()).collect();
         let mut arguments = vec![self.i64];
         arguments.extend(&types);
@@ -186,7 +201,7 @@ impl<'c> Emitter<'c> {
         inner.b.op("scf.yield", &yielded, &[], &[], vec![]);
         let mut operands = vec![from, to, self.int(step)];
         operands.extend(carried);
-        results_of(self.b.op("scf.for", &operands, &types, &[], vec![region]))
+        self.b.op("scf.for", &operands, &types, &[], vec![region])
     }
 
     /// A loop of known length; of length one it is only its body.
@@ -337,6 +352,15 @@ impl<'c> Emitter<'c> {
             value.r#type(),
             &[("mask", mask)],
         )
+    }
+
+    pub fn add_floats(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.b.value("arith.addf", &[a, b], a.r#type())
+    }
+
+    /// `a * b + c` of vectors, rounded once.
+    pub fn fma(&self, a: Val<'c>, b: Val<'c>, c: Val<'c>) -> Val<'c> {
+        self.b.value("vector.fma", &[a, b, c], c.r#type())
     }
 
     pub fn select(&self, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {

@@ -5,18 +5,20 @@
 module attributes {cfb.vector_registers = 8 : i64} {
   ml_program.global private @w(#ml_program.extern<tensor<24x40xf32>>) : tensor<24x40xf32>
 
-  // CHECK: llvm.func internal @cohort_product_r12_v2
-  // CHECK-NOT: vector.fma
-  // CHECK: llvm.call @cohort_product_r6_v1
-  // CHECK: llvm.getelementptr %{{.*}}[6] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
-  // CHECK: llvm.call @cohort_product_r6_v1
-  // CHECK: llvm.call @cohort_product_r6_v1
-  // CHECK: llvm.call @cohort_product_r6_v1
-  // CHECK-NEXT: llvm.return
   // CHECK: llvm.func internal @cohort_product_r6_v1
   // CHECK-COUNT-6: vector.fma
   // CHECK-NOT: vector.fma
   // CHECK: llvm.return
+  // CHECK: llvm.func internal @cohort_product_r12_v2
+  // CHECK-NOT: vector.fma
+  // CHECK: %[[ROW:[a-z0-9_]*]] = arith.constant 6 : i64
+  // CHECK: llvm.call @cohort_product_r6_v1(%arg0,
+  // CHECK: %[[SKIP:[0-9]*]] = arith.muli %arg1, %[[ROW]] : i64
+  // CHECK: %[[A:[0-9]*]] = llvm.getelementptr %arg0[%[[SKIP]]]
+  // CHECK: llvm.call @cohort_product_r6_v1(%[[A]],
+  // CHECK: llvm.call @cohort_product_r6_v1
+  // CHECK: llvm.call @cohort_product_r6_v1
+  // CHECK-NEXT: llvm.return
   cfb.kernel @rows {
   ^bb0(%rows: index, %x: tensor<?x24xf32>):
     %zero = arith.constant 0.0 : f32

@@ -14,7 +14,6 @@
 //! Where a call can be computed in pieces, the function is a loop over pieces: each
 //! is a call and a range of the first of the dims that count its rows.
 
-mod blocks;
 mod eval;
 mod online;
 mod polls;
@@ -47,11 +46,10 @@ use eval::{Base, Call, Held};
 use graph::{Form, NodeId, Size};
 use loops::Kernel;
 
-pub use blocks::{TILE_ROWS, module as blocks};
 pub use online::ROWS as ONLINE_ROWS;
-pub use polls::module as polls;
+pub use polls::declare as declare_polls;
 
-/// Adds the function of a kernel at the loop level before it; tells whether it calls what [`blocks`] has.
+/// Adds the function of a kernel at the loop level before it; tells whether it multiplies blocks.
 pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
     let name =
         name_attribute(op, "sym_name").ok_or_else(|| error(op, "expected a kernel with a name"))?;

@@ -56,22 +56,22 @@ mod frame;
 mod function;
 mod kernel;
 mod loops;
-mod micro_kernels;
 pub(super) mod product;
 pub(crate) mod reduce_rows;
 pub(super) mod scratch;
 
-use cohort_dialects::builder::{Builder, extend_op, name_of};
+use cohort_dialects::builder::{Builder, name_of};
 use melior::{
     Context,
-    ir::{Module, OperationRef, operation::OperationLike},
+    ir::{OperationRef, operation::OperationLike},
 };
 
-use super::{lower_calls, registers};
+use super::{lower_calls, micro_kernels, registers};
+use crate::codegen::emit::Emitter;
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
 use crate::pass::{Outcome, PassInfo, error};
-use crate::support::ir::{blocks_of, clone_op, erase, top_level};
+use crate::support::ir::{blocks_of, erase, top_level};
 
 pub const PASS: PassInfo = PassInfo {
     name: "lower-kernels",
@@ -102,34 +102,25 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
         erase(kernel);
     }
-    if has_products {
-        add_shared(context, module, &micro_kernels::module(registers))?;
-    }
-    if has_calls {
-        add_shared(context, module, &lower_calls::polls())?;
-    }
-    if has_blocks {
-        add_shared(context, module, &lower_calls::blocks(registers))?;
+    let body = blocks_of(module).first().copied();
+    let end = body.map(|body| Builder::at_end(context, body, module.location()));
+    if let Some(end) = end {
+        let e = Emitter::new(end);
+        if has_products {
+            micro_kernels::add_products(&e, registers);
+        }
+        if has_calls {
+            lower_calls::declare_polls(&end);
+        }
+        if has_blocks {
+            micro_kernels::add_blocks(&e, registers);
+        }
     }
     if !cohort_dialects::math::expand_polynomials(module) {
         return Err(error(
             module,
             "the expansion of transcendental functions did not end",
         ));
-    }
-    Ok(())
-}
-
-/// Adds the shared code of products to the module.
-fn add_shared<'c>(context: &'c Context, module: OperationRef<'c, 'c>, code: &str) -> Outcome {
-    let Some(body) = blocks_of(module).first().copied() else {
-        return Ok(());
-    };
-    let parsed = Module::parse(context, code)
-        .ok_or_else(|| error(module, "internal error: the micro-kernels do not parse"))?;
-    let end = Builder::at_end(context, body, module.location());
-    for function in top_level(extend_op(parsed.as_operation())) {
-        end.insert(clone_op(function));
     }
     Ok(())
 }

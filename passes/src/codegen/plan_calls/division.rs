@@ -8,7 +8,8 @@ use cohort_abi::manifest::{Division, Extent};
 
 use super::Plan;
 use super::parts::{Part, index_of};
-use crate::codegen::cpu::lower_calls::{ONLINE_ROWS, TILE_ROWS};
+use crate::codegen::cpu::lower_calls::ONLINE_ROWS;
+use crate::codegen::cpu::micro_kernels::TILE_ROWS;
 use crate::kernel::calls::graph::{Graph, Kind, NodeId, Size, Var};
 use crate::kernel::calls::memory::extent;
 use crate::kernel::rows::layout::LANES;

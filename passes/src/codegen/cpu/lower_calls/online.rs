@@ -10,14 +10,14 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::{ValueLike, attribute::IntegerAttribute};
 
-use super::blocks::{PANEL, TILE_ROWS};
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
 use super::graph::{Index, Var};
 use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
-use crate::codegen::cpu::lower_kernels::product::call as call_shared;
+use crate::codegen::cpu::micro_kernels::TILE_ROWS;
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::stages::{OnlineSoftmax, Side};
 use crate::kernel::rows::layout::{LANES, round_up};
+use crate::kernel::rows::stage::PANEL;
 
 /// Rows whose sums are kept, and entries of `j`, in a block.
 pub const ROWS: i64 = 96;
@@ -357,7 +357,7 @@ impl<'c> Writer<'_, 'c> {
             all,
             tile,
         ];
-        call_shared(e, block_of(call), &arguments);
+        e.call(block_of(call), &arguments);
         e.for_loop(e.int(0), rows, 1, &[], |e, in_tile, _| {
             call.scope(|call| self.scores(e, call, block, (row, in_tile), (j, count)));
             vec![]
@@ -383,7 +383,7 @@ impl<'c> Writer<'_, 'c> {
             all,
             tile,
         ];
-        call_shared(e, block_of(call), &arguments);
+        e.call(block_of(call), &arguments);
     }
 
     /// Computes a row's scores from the first product's elements, in place, and the largest so far.

@@ -10,7 +10,11 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{OperationRef, ValueLike, attribute::FlatSymbolRefAttribute},
+    dialect::llvm::r#type,
+    ir::{
+        OperationRef, Region, ValueLike,
+        attribute::{ArrayAttribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+    },
 };
 
 use super::eval::Call;
@@ -21,12 +25,23 @@ use crate::support::ir::{blocks_of, move_before, nested_ops, set_operand};
 /// as long take a tenth of a second.
 const LONG: i64 = 1 << 10;
 
-/// A module that declares what is asked.
-pub fn module() -> String {
-    format!(
-        "module {{ llvm.func @{}() -> i32 attributes {{passthrough = [\"nounwind\"]}} }}\n",
-        symbols::LATE
-    )
+/// Declares what is asked.
+pub fn declare(module: &Builder<'_>) {
+    let context = module.context();
+    let ty = r#type::function(module.ty("i32"), &[], false);
+    let nounwind = StringAttribute::new(context, "nounwind").into();
+    let attributes = [
+        (
+            "sym_name",
+            StringAttribute::new(context, symbols::LATE).into(),
+        ),
+        ("function_type", TypeAttribute::new(ty).into()),
+        (
+            "passthrough",
+            ArrayAttribute::new(context, &[nounwind]).into(),
+        ),
+    ];
+    module.op("llvm.func", &[], &[], &attributes, vec![Region::new()]);
 }
 
 /// Whether a call is long.

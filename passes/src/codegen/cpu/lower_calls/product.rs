@@ -8,13 +8,13 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::ValueLike;
 
-use super::blocks::{BLOCK, CHECKED_BLOCK, PANEL, TILE_ROWS};
 use super::eval::{Call, Lanes, Memory, Range, Stride};
 use super::graph::{Index, NodeId, Var};
-use crate::codegen::cpu::lower_kernels::product::call as call_shared;
+use crate::codegen::cpu::micro_kernels::{BLOCK, CHECKED_BLOCK, TILE_ROWS};
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::stages::{Matmul, Side};
 use crate::kernel::rows::layout::{LANES, round_up};
+use crate::kernel::rows::stage::PANEL;
 
 /// Rows of a block of the left side, which stays in the cache with the right side's.
 const ROWS: i64 = 96;
@@ -250,7 +250,7 @@ impl<'c> Writer<'_, 'c> {
             bound,
             e.offset_by(self.scratch, TILE),
         ];
-        call_shared(e, block_of(call), &arguments);
+        e.call(block_of(call), &arguments);
     }
 
     /// What is computed from the product's elements, in their place.

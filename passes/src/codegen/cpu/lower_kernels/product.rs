@@ -2,13 +2,13 @@
 //! where the kernel asks for smaller ones.
 
 use cohort_dialects::builder::{Val, operands_of};
-use melior::ir::{OperationRef, attribute::FlatSymbolRefAttribute, operation::OperationLike};
+use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::body::{Body, block_of, yields};
 use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame};
 use super::kernel::number;
-use super::micro_kernels::{NARROW_PRODUCT, PRODUCT, ROW_TILE};
+use crate::codegen::cpu::micro_kernels::{NARROW_PRODUCT, PRODUCT, TILE_ROWS};
 use crate::codegen::emit::{Emitter, Index, Width};
 use crate::kernel::description::ConstantDescription;
 use crate::kernel::loop_level::{Memory, address_of};
@@ -20,6 +20,9 @@ use crate::support::ir::integers;
 
 /// Bytes of an `f32`, of which products are.
 const BYTES: i64 = 4;
+
+/// Bytes of an entry of the table of rows.
+const ENTRY: i64 = 8;
 
 /// What a `ragged.product` says.
 struct Product {
@@ -115,9 +118,11 @@ pub fn product<'c>(
         1 => (NARROW_PRODUCT, product.columns),
         _ => (PRODUCT, (product.columns + LANES - 1) / LANES),
     };
+    let entry = e.int(ENTRY);
     let arguments = |e: &Emitter<'c>, [table, c, start, rows]: [Val<'c>; 4]| {
         [
             table,
+            entry,
             b,
             e.int(product.right_rows * product.width * BYTES),
             e.int(product.k),
@@ -130,14 +135,14 @@ pub fn product<'c>(
             e.int(columns),
         ]
     };
-    if product.width == 1 || product.tile == ROW_TILE {
-        call(e, callee, &arguments(e, [table, c, start, rows]));
+    if product.width == 1 || product.tile == TILE_ROWS {
+        e.call(callee, &arguments(e, [table, c, start, rows]));
         return Ok(());
     }
     // The shared code has tiles of twelve rows; it gets smaller ones one by one.
     e.for_loop(e.int(0), rows, product.tile, &[], |e, row, _| {
         let part = [
-            e.offset(table, e.times(row, 8)),
+            e.offset(table, e.times(row, ENTRY)),
             e.offset(c, e.times(row, c_bytes)),
             match start_bytes {
                 0 => start,
@@ -145,7 +150,7 @@ pub fn product<'c>(
             },
             e.min(e.sub(rows, row), e.int(product.tile)),
         ];
-        call(e, callee, &arguments(e, part));
+        e.call(callee, &arguments(e, part));
         vec![]
     });
     Ok(())
@@ -164,13 +169,13 @@ fn fill_table<'c>(
         let start = frame.address(e, product.left, row);
         let start = e.offset_by(start, product.address.constant * BYTES);
         let Some(row) = row else { return };
-        let first = e.times(row.in_block, product.rows * 8);
+        let first = e.times(row.in_block, product.rows * ENTRY);
         let entry = e.offset(table, first);
         e.for_static(product.rows, 1, &[], |e, i, _| {
             let (entry, start) = match i.value {
                 None => (entry, start),
                 Some(i) => (
-                    e.offset(entry, e.times(i, 8)),
+                    e.offset(entry, e.times(i, ENTRY)),
                     e.offset(start, e.times(i, product.address.coefficients[0] * BYTES)),
                 ),
             };
@@ -178,30 +183,11 @@ fn fill_table<'c>(
             vec![]
         });
     });
-    let end = e.offset(table, e.times(rows, 8));
-    let last = e.load(e.offset_by(end, -8), e.pointer, 8);
-    for surplus in 0..ROW_TILE - 1 {
-        e.store(last, e.offset_by(end, surplus * 8), 8);
+    let end = e.offset(table, e.times(rows, ENTRY));
+    let last = e.load(e.offset_by(end, -ENTRY), e.pointer, 8);
+    for surplus in 0..TILE_ROWS - 1 {
+        e.store(last, e.offset_by(end, surplus * ENTRY), 8);
     }
-}
-
-pub fn call<'c>(e: &Emitter<'c>, callee: &str, arguments: &[Val<'c>]) {
-    let context = e.b.context();
-    let segments = e.b.attr(&format!("array<i32: {}, 0>", arguments.len()));
-    e.b.op(
-        "llvm.call",
-        arguments,
-        &[],
-        &[
-            (
-                "callee",
-                FlatSymbolRefAttribute::new(context, callee).into(),
-            ),
-            ("operandSegmentSizes", segments),
-            ("op_bundle_sizes", e.b.attr("array<i32>")),
-        ],
-        vec![],
-    );
 }
 
 /// Packs a computed weight into panels, once a call.

@@ -6,7 +6,7 @@
 use melior::ir::OperationRef;
 
 use super::kernel::Kernel;
-use super::micro_kernels::ROW_TILE;
+use crate::codegen::cpu::micro_kernels::TILE_ROWS;
 use crate::kernel::rows::layout::{Place, Slot, round_up};
 use crate::pass::Failed;
 
@@ -45,12 +45,12 @@ impl ScratchMap {
             .max()
             .unwrap_or(0);
         let table = ZERO_BYTES;
-        let start = table + round_up((block_rows * product_rows + ROW_TILE) * 8, 64);
+        let start = table + round_up((block_rows * product_rows + TILE_ROWS) * 8, 64);
         let block_bytes: Vec<i64> = slots
             .iter()
             .map(|slot| match slot.product_rows {
                 0 => slot.bytes * block_rows,
-                rows => round_up(block_rows * rows, ROW_TILE) * (slot.bytes / rows),
+                rows => round_up(block_rows * rows, TILE_ROWS) * (slot.bytes / rows),
             })
             .map(|bytes| round_up(bytes + SLACK_BYTES, 64))
             .collect();

@@ -1,0 +1,79 @@
+//! Writes branches, functions of the compiler's own, and calls of them.
+
+use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use melior::{
+    dialect::llvm::{
+        attributes::{Linkage, linkage},
+        r#type,
+    },
+    ir::{
+        Region, Type,
+        attribute::{Attribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+    },
+};
+
+use super::Emitter;
+
+impl<'c> Emitter<'c> {
+    /// Runs one body where a condition holds, and the other elsewhere.
+    pub fn if_else(
+        &self,
+        condition: Val<'c>,
+        then: impl FnOnce(&Emitter<'c>),
+        otherwise: impl FnOnce(&Emitter<'c>),
+    ) {
+        let branches = vec![self.branch(then), self.branch(otherwise)];
+        self.b.op("scf.if", &[condition], &[], &[], branches);
+    }
+
+    /// Runs the body where a condition holds.
+    pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
+        let branches = vec![self.branch(body), Region::new()];
+        self.b.op("scf.if", &[condition], &[], &[], branches);
+    }
+
+    fn branch(&self, body: impl FnOnce(&Emitter<'c>)) -> Region<'c> {
+        let (region, block) = region_with_block(&[], self.b.location);
+        let inner = self.within(block);
+        body(&inner);
+        inner.b.op("scf.yield", &[], &[], &[], vec![]);
+        region
+    }
+
+    /// A function that is called within the module alone and stays a function. Its body gets its arguments.
+    pub fn function(
+        &self,
+        name: &str,
+        arguments: &[Type<'c>],
+        body: impl FnOnce(&Emitter<'c>, &[Val<'c>]),
+    ) {
+        let context = self.b.context();
+        let (region, block) = region_with_block(arguments, self.b.location);
+        let inner = self.within(block);
+        body(&inner, &arguments_of(block));
+        inner.b.op("llvm.return", &[], &[], &[], vec![]);
+        let ty = r#type::function(r#type::void(context), arguments, false);
+        let attributes = [
+            ("sym_name", StringAttribute::new(context, name).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+            ("linkage", linkage(context, Linkage::Internal)),
+            ("no_inline", Attribute::unit(context)),
+        ];
+        self.b.op("llvm.func", &[], &[], &attributes, vec![region]);
+    }
+
+    /// Calls such a function.
+    pub fn call(&self, callee: &str, arguments: &[Val<'c>]) {
+        let context = self.b.context();
+        let segments = self.b.attr(&format!("array<i32: {}, 0>", arguments.len()));
+        let attributes = [
+            (
+                "callee",
+                FlatSymbolRefAttribute::new(context, callee).into(),
+            ),
+            ("operandSegmentSizes", segments),
+            ("op_bundle_sizes", self.b.attr("array<i32>")),
+        ];
+        self.b.op("llvm.call", arguments, &[], &attributes, vec![]);
+    }
+}
