@@ -361,6 +361,11 @@ impl Executor {
         }
     }
 
+    /// Bytes of the constants that kernels read.
+    pub fn packed_bytes(&self) -> u64 {
+        self.parameters.constants().bytes()
+    }
+
     /// The rows of inputs and results.
     pub fn arena(&self) -> &Arena {
         &self.arena

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use survey::Survey;
 
-use crate::stats::{Launches, Modes, RaggedWork, SchedulerStats, Stats};
+use crate::stats::{BatchStats, Launches, Modes, RaggedWork, SchedulerStats, Stats};
 
 /// What a run gained by batching, and what it lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,6 +48,9 @@ pub struct Explanation {
     /// Which order launches were in, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerStats>,
+    /// Why batches ended early, where they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batches: Option<BatchStats>,
     /// What each kernel did, in the manifest's order.
     pub blocks: Vec<Block>,
     /// The most expensive first.
@@ -176,6 +179,7 @@ impl Explanation {
             schedule_seconds: stats.schedule_seconds,
             kernel_seconds: seconds(nanoseconds as f64),
             scheduler: stats.scheduler.clone(),
+            batches: stats.batches.clone(),
             blocks: blocks.collect(),
             losses,
         }

@@ -8,6 +8,7 @@ mod batches;
 mod beside;
 mod config;
 mod counts;
+mod fitting;
 mod lane;
 
 use std::io::Write;
@@ -41,6 +42,7 @@ use crate::weights::Weights;
 
 use beside::{Decoded, Supplying, Told};
 pub use config::{Batch, Config};
+use fitting::Enough;
 use lane::Lane;
 
 /// How far a run is, for a progress bar.
@@ -67,6 +69,8 @@ pub struct Session {
     /// Of a program whose path depends on tensors.
     engine: Option<Engine>,
     load_seconds: f64,
+    /// When a batch ends early.
+    enough: Enough,
     /// How many calls of each kernel are kept.
     most_kept: Vec<u32>,
     /// Whether the last chunk that all threads ran took so short that handing it to another thread would be
@@ -154,6 +158,11 @@ impl Session {
             engine.differentiate(Backward::new(&program, stack, policy)?);
             recorder.keep_tapes();
         }
+        // On a device rows are in no cache of the processor, and a launch takes long to begin.
+        let enough = match config.may_end_early && !waits && !executor.is_on_device() {
+            true => Enough::with(executor.packed_bytes()),
+            false => Enough::NEVER,
+        };
         Ok(Session {
             program,
             config,
@@ -162,6 +171,7 @@ impl Session {
             beside: Vec::new(),
             engine,
             load_seconds: begin.elapsed().as_secs_f64(),
+            enough,
             most_kept,
             is_quick: false,
             is_long: false,

@@ -309,6 +309,19 @@ pub struct SchedulerStats {
     pub measured: Vec<MeasuredOrder>,
 }
 
+/// Batches that ended early, for their rows were enough.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BatchStats {
+    /// Instances that a batch might have had.
+    pub most_instances: u64,
+    /// Bytes of rows with which one ends at the earliest.
+    pub enough_bytes: u64,
+    /// How many ended so.
+    pub ended_early: u64,
+    /// Why that is, in words.
+    pub why: String,
+}
+
 /// What was computed by one of the schedulers among which a run chooses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredOrder {
@@ -423,6 +436,9 @@ pub struct Stats {
     /// Which order launches were in; of a run that puts none together, nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerStats>,
+    /// Of a run that chose to end batches early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batches: Option<BatchStats>,
     /// Empty but for a benchmark.
     pub repetitions: Vec<Repetition>,
     /// Where gradients are computed.

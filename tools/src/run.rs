@@ -92,6 +92,8 @@ fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     // What is loaded may take all that is free, and no more.
     memory::set_most(memory::free_bytes().unwrap_or(u64::MAX));
     let mut config = arguments.model.config(arguments.batches(), total);
+    config.may_end_early =
+        arguments.batch.is_none() && !arguments.no_batch && arguments.in_flight.is_none();
     cohort_runtime::device::probe(config.device).map_err(stop)?;
     // A pipe can be read but once.
     let weights = match &arguments.model.weights {

@@ -13,6 +13,7 @@ use cohort_abi::EntryFn;
 use cohort_abi::manifest::Manifest;
 
 use super::Config;
+use super::fitting::Enough;
 use super::lane::Lane;
 use crate::blame::Blame;
 use crate::code::Program;
@@ -37,18 +38,26 @@ pub(super) struct Rules<'a> {
     /// Instances of a batch, and the bytes that they may use.
     pub count: usize,
     pub memory: u64,
+    /// When a batch has enough, though it might have more.
+    pub enough: Enough,
     pub result_slots: usize,
 }
 
 impl<'a> Rules<'a> {
-    /// For that many lanes at once.
-    pub fn new(program: &'a Program, config: &'a Config, lanes: usize) -> Rules<'a> {
+    /// For that many lanes at once, which share the memory.
+    pub fn new(
+        program: &'a Program,
+        config: &'a Config,
+        lanes: usize,
+        enough: Enough,
+    ) -> Rules<'a> {
         Rules {
             entry: program.entry,
             manifest: &program.manifest,
             limits: &config.limits,
             count: config.batch_count(),
             memory: config.batch_memory / lanes as u64,
+            enough,
             result_slots: slot_count(&program.manifest.result),
         }
     }
@@ -262,6 +271,12 @@ impl Lane {
                     || half_time.is_some_and(|time| begin.elapsed() > time)
             };
             if instance > first && is_full() {
+                return Ok(instance);
+            }
+            // The last few are not worth a batch of their own.
+            let has_enough = instance > first && rules.enough.has(rules.manifest, &self.recorder);
+            if has_enough && last - instance > (instance - first) / 2 {
+                self.ended_early += 1;
                 return Ok(instance);
             }
             let (arguments, bytes) = match inputs.arguments(instance) {

@@ -26,6 +26,9 @@ pub enum Batch {
 pub struct Config {
     /// How instances make batches.
     pub batch: Batch,
+    /// Whether a batch may end early where more instances would gain nothing, because nobody asked for the
+    /// number that it may have. It never does where tensors decide, or on a device.
+    pub may_end_early: bool,
     /// Threads that compute; 0 counts as 1.
     pub threads: usize,
     /// What one instance may use.
@@ -88,6 +91,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             batch: Batch::Count(256),
+            may_end_early: false,
             threads: 1,
             limits: Limits::default(),
             batch_memory: 4 << 30,

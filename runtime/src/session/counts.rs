@@ -8,12 +8,13 @@ use crate::backward::Backward;
 use crate::engine::Engine;
 use crate::keeping::call_bytes;
 use crate::schedule::Policy;
-use crate::stats::{KernelStats, SchedulerStats, Stats, Times, peak_memory_bytes};
+use crate::stats::{BatchStats, KernelStats, SchedulerStats, Stats, Times, peak_memory_bytes};
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {
         for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
             lane.executor.clear_launches();
+            lane.ended_early = 0;
             lane.recorder.clear_counts();
         }
         if let Some(backward) = self.engine.as_mut().and_then(Engine::backward_mut) {
@@ -61,6 +62,23 @@ impl Session {
         })
     }
 
+    /// Why batches had fewer instances than they might have had, if that is so.
+    fn batch_stats(&self, stats: &Stats) -> Option<BatchStats> {
+        let ended_early: u64 = self.lanes().map(|lane| lane.ended_early).sum();
+        (ended_early > 0).then(|| BatchStats {
+            most_instances: self.config.batch_count() as u64,
+            enough_bytes: self.enough.bytes,
+            ended_early,
+            why: format!(
+                "{ended_early} of {} ended before they had {} instances: {} KiB of rows and more are as much as \
+                 caches hold, and many times the weights, so that more instances would gain nothing",
+                stats.flushes,
+                self.config.batch_count(),
+                self.enough.bytes >> 10
+            ),
+        })
+    }
+
     pub(super) fn finish_stats(
         &self,
         stats: &mut Stats,
@@ -99,6 +117,7 @@ impl Session {
             });
         }
         stats.scheduler = self.scheduler_stats();
+        stats.batches = self.batch_stats(stats);
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();
             for (kernel, calls) in lane.recorder.kept_calls().enumerate() {

@@ -20,6 +20,8 @@ pub(super) struct Lane {
     /// they have one.
     pub results: Vec<u64>,
     pub outcomes: Vec<Result<(), InstanceError>>,
+    /// Batches that ended before they had all instances that they might have had, as rows were enough.
+    pub ended_early: u64,
 }
 
 // SAFETY: what it points to is its own, or constants that nobody writes while a run goes on. None of it is
@@ -35,6 +37,7 @@ impl Lane {
             batch: Generation::default(),
             results: Vec::new(),
             outcomes: Vec::new(),
+            ended_early: 0,
         }
     }
 

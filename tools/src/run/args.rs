@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
-use cohort_runtime::Batch;
+use cohort_runtime::{Batch, Config};
 
 use super::explain;
 use super::gradients::Gradients;
@@ -46,9 +46,9 @@ pub struct Arguments {
     /// This is that process
     #[arg(long, hide = true, requires = "sandbox")]
     pub inside_sandbox: bool,
-    /// Instances in a batch, or `all`
-    #[arg(long, value_name = "N", default_value = "256", value_parser = parse_batch)]
-    pub batch: BatchSize,
+    /// Instances in a batch, or `all`; without, 256, or fewer where more would gain nothing
+    #[arg(long, value_name = "N", value_parser = parse_batch)]
+    pub batch: Option<BatchSize>,
     /// Run one instance after another, each kernel call by itself
     #[arg(long, conflicts_with = "batch")]
     pub no_batch: bool,
@@ -146,8 +146,9 @@ impl Arguments {
         match (self.no_batch, self.in_flight, self.batch) {
             (true, _, _) => Batch::Unbatched,
             (false, Some(count), _) => Batch::InFlight(count as usize),
-            (false, None, BatchSize::Count(count)) => Batch::Count(count),
-            (false, None, BatchSize::All) => Batch::All,
+            (false, None, Some(BatchSize::Count(count))) => Batch::Count(count),
+            (false, None, Some(BatchSize::All)) => Batch::All,
+            (false, None, None) => Config::default().batch,
         }
     }
 

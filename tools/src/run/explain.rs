@@ -111,6 +111,9 @@ fn summary(explanation: &Explanation) -> String {
     if let Some(scheduler) = &explanation.scheduler {
         let _ = writeln!(text, "scheduler {}: {}", scheduler.used, scheduler.why);
     }
+    if let Some(batches) = &explanation.batches {
+        let _ = writeln!(text, "batches: {}", batches.why);
+    }
     text
 }
 

@@ -6,6 +6,7 @@ mod artifacts;
 mod backward;
 mod bad_files;
 mod bad_input;
+mod batch_sizes;
 mod batch_train;
 mod check_kernels;
 mod compilations;
