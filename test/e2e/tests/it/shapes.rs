@@ -89,6 +89,28 @@ fn products_whose_dims_are_joined() {
     );
 }
 
+/// The sums of one launch share memory on a GPU, one after another, and each with another number of columns.
+#[test]
+fn sums_of_one_launch_that_are_of_other_widths() {
+    let rows = |count: usize| {
+        let row = |row: usize| (0..16).map(move |at| ((row * 7 + at * 3) % 11) as f32 / 8.0 - 0.6);
+        let rows: Vec<Vec<f32>> = (0..count).map(|number| row(number).collect()).collect();
+        serde_json::json!({ "x": rows }).to_string()
+    };
+    let lines: Vec<String> = [28, 7, 0, 1, 2, 61].into_iter().map(rows).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    check(
+        "dim A, B
+        param p: f32[A, B]  param q: f32[A, B]  param r: f32[A, B]  param s: f32[A, B]
+        param t: f32[B, A]  param u: f32[B, A]
+        fn main(x: f32[n, A]) -> f32[n, A] {
+          (x @ p + x @ q) @ t + max(x @ r, x @ s) @ u
+        }",
+        &[("A", 16), ("B", 13)],
+        &lines,
+    );
+}
+
 #[test]
 fn products_of_batches_of_matrices() {
     check(

@@ -64,8 +64,8 @@ struct Writer<'a, 'f, 'c> {
     /// The thread's first row and column.
     own_row: Val<'c>,
     own_column: Val<'c>,
-    /// Whether other threads may still read the first buffer.
-    in_use: Cell<bool>,
+    /// The buffer that other threads may still read, and for how many gates it is.
+    in_use: Cell<Option<(i64, i64)>>,
     /// Rows of the tile's space, and the last of them.
     total: Val<'c>,
     last: Val<'c>,
@@ -95,7 +95,7 @@ pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: 
         first_column,
         own_row: e.add(first_row, row),
         own_column: e.add(first_column, column),
-        in_use: Cell::new(false),
+        in_use: Cell::new(None),
         total,
         last: e.sub(total, e.int(1)),
     };
@@ -106,6 +106,12 @@ pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: 
         .map(|chain| writer.chain(e, chain, &rows))
         .collect();
     writer.tail(e, &rows, &sums);
+}
+
+/// Whether the first buffer of so many gates overlaps one that is being read: it is the same one, or it
+/// is wider than those of the chain before, whose second buffer then begins within it.
+fn reaches(gates: i64, (buffer, gates_before): (i64, i64)) -> bool {
+    buffer == 0 || gates > gates_before
 }
 
 /// The first row and column of a thread, from those of the block.
@@ -273,11 +279,14 @@ impl<'c> Writer<'_, '_, 'c> {
         let copies = Copies::new(e, self, chain, segment);
         let depth = self.size.depth;
         let steps = (segment.k + depth - 1) / depth;
-        if self.in_use.replace(steps % 2 == 1) {
+        let gates = chain.gates.len() as i64;
+        let last = Some(((steps - 1) % 2, gates));
+        if let Some(read) = self.in_use.replace(last)
+            && reaches(gates, read)
+        {
             barrier(e);
         }
         copies.begin(e, e.int(0), e.int(0));
-        let gates = chain.gates.len() as i64;
         let one = e.int(1);
         let steps = e.add(e.int(steps), self.unknown_zero(e));
         e.for_loop(e.int(0), steps, 1, &sums, |e, step, sums| {
