@@ -7,8 +7,8 @@ use melior::{
     Context,
     ir::{
         Attribute, Block, BlockLike, BlockRef, Identifier, Location, Operation, OperationRef,
-        Region, RegionLike, Type, Value,
-        attribute::IntegerAttribute,
+        Region, RegionLike, Type, TypeLike, Value,
+        attribute::{FloatAttribute, IntegerAttribute},
         operation::{OperationBuilder, OperationLike},
     },
 };
@@ -115,20 +115,44 @@ impl<'c> Builder<'c> {
         self.integer(value, Type::index(self.context))
     }
 
-    /// A constant of an integer or index type.
+    /// A constant of an integer or index type, or of vectors or tensors of one that are full of a number.
     pub fn integer(&self, value: i64, ty: Type<'c>) -> Val<'c> {
-        let attribute = IntegerAttribute::new(ty, value).into();
-        self.value_with("arith.constant", &[], ty, &[("value", attribute)])
+        self.full(IntegerAttribute::new(element_of(ty), value).into(), ty)
+    }
+
+    /// The same of floats.
+    pub fn float(&self, value: f64, ty: Type<'c>) -> Val<'c> {
+        let element = FloatAttribute::new(self.context, element_of(ty), value);
+        self.full(element.into(), ty)
+    }
+
+    /// A constant that is this element, or full of it where the type is that of a vector or a tensor.
+    pub fn full(&self, element: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
+        match element_of(ty) == ty {
+            true => self.constant(element, ty),
+            false => self.constant(self.splat(ty, element), ty),
+        }
+    }
+
+    /// A constant of any type, whose value is an attribute of that type.
+    pub fn constant(&self, value: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
+        self.value_with("arith.constant", &[], ty, &[("value", value)])
     }
 
     /// Parses a type that the compiler wrote itself.
     pub fn ty(&self, text: &str) -> Type<'c> {
         Type::parse(self.context, text).unwrap_or_else(|| unreachable!("type `{text}`"))
     }
+}
 
-    /// Parses an attribute that the compiler wrote itself.
-    pub fn attr(&self, text: &str) -> Attribute<'c> {
-        Attribute::parse(self.context, text).unwrap_or_else(|| unreachable!("attribute `{text}`"))
+/// The type of the elements of a vector or a tensor; any other type is its own.
+pub fn element_of(ty: Type<'_>) -> Type<'_> {
+    // SAFETY: the type is alive, and its kind is asked before its element is.
+    unsafe {
+        match mlir_sys::mlirTypeIsAShaped(ty.to_raw()) {
+            true => Type::from_raw(mlir_sys::mlirShapedTypeGetElementType(ty.to_raw())),
+            false => ty,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Upstream's named operations on tensors: each with the payload region and the `outs` it needs.
 
+use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, region_with_block, result_of, results_of,
 };
@@ -64,10 +65,10 @@ pub fn elementwise<'c>(
     let body = region(at, &elements, &|inside, args| {
         vec![payload(inside, &args[..inputs.len()])]
     });
-    let maps = vec![identity(rank); operands.len()].join(", ");
+    let maps = vec![all_but(rank, None); operands.len()];
     let attributes = [
-        ("indexing_maps", at.attr(&format!("[{maps}]"))),
-        ("iterator_types", at.attr(&iterators(rank, None))),
+        ("indexing_maps", at.indexing_maps(rank, &maps)),
+        ("iterator_types", at.iterators(&vec![false; rank])),
         segments(at, inputs.len() as i32, 1),
     ];
     let types = [empty.r#type()];
@@ -196,19 +197,15 @@ impl<'c> Tensors<'_, 'c> {
         let zeros = self.filled(shape, numbers::zero(self.elem));
         let body = self.multiply_and_add();
         let loops = shape.len() + 1;
-        let all: Vec<String> = (0..loops).map(|i| format!("d{i}")).collect();
-        let map = |dims: &[usize]| {
-            let dims: Vec<&str> = dims.iter().map(|dim| all[*dim].as_str()).collect();
-            format!("affine_map<({}) -> ({})>", all.join(", "), dims.join(", "))
-        };
         let kept: Vec<usize> = (0..shape.len()).collect();
-        let maps = [&factors[0], &factors[1], &kept].map(|dims| map(dims));
+        let map = |dims: &Vec<usize>| -> Vec<Place> {
+            let dims = dims.iter().copied();
+            dims.map(Place::Loop).collect()
+        };
+        let maps = [&factors[0], &factors[1], &kept].map(map);
         let attributes = [
-            ("indexing_maps", at.attr(&format!("[{}]", maps.join(", ")))),
-            (
-                "iterator_types",
-                at.attr(&iterators(loops, Some(shape.len()))),
-            ),
+            ("indexing_maps", at.indexing_maps(loops, &maps)),
+            ("iterator_types", at.iterators(&folding(loops, shape.len()))),
             segments(at, 2, 1),
         ];
         let ty = zeros.r#type();
@@ -275,12 +272,12 @@ impl<'c> Tensors<'_, 'c> {
                 numbers::select(inside, wins, position, args[2]),
             ]
         });
+        let rank = from.len();
+        let kept = all_but(rank, Some(axis));
+        let maps = [all_but(rank, None), kept.clone(), kept];
         let attributes = [
-            ("indexing_maps", at.attr(&reduction_maps(from.len(), axis))),
-            (
-                "iterator_types",
-                at.attr(&iterators(from.len(), Some(axis))),
-            ),
+            ("indexing_maps", at.indexing_maps(rank, &maps)),
+            ("iterator_types", at.iterators(&folding(rank, axis))),
             segments(at, 1, 2),
         ];
         let types = [best.r#type(), index.r#type()];
@@ -300,10 +297,13 @@ impl<'c> Tensors<'_, 'c> {
         let body = region(at, &[self.element()], &|inside, _| {
             vec![place(inside, axis, self.element())]
         });
-        let all = identity(shape.len());
+        let rank = shape.len();
         let attributes = [
-            ("indexing_maps", at.attr(&format!("[{all}]"))),
-            ("iterator_types", at.attr(&iterators(shape.len(), None))),
+            (
+                "indexing_maps",
+                at.indexing_maps(rank, &[all_but(rank, None)]),
+            ),
+            ("iterator_types", at.iterators(&vec![false; rank])),
             segments(at, 0, 1),
         ];
         let ty = init.r#type();
@@ -325,7 +325,7 @@ impl<'c> Tensors<'_, 'c> {
 
 /// The index along an axis, in the body of an operation.
 fn place<'c>(inside: Builder<'c>, axis: usize, ty: Type<'c>) -> Val<'c> {
-    let dim = [("dim", inside.attr(&format!("{axis} : i64")))];
+    let dim = [("dim", inside.i64_attr(axis as i64))];
     let index = Type::index(inside.context());
     let place = inside.value_with("linalg.index", &[], index, &dim);
     inside.value("arith.index_cast", &[place], ty)
@@ -338,36 +338,13 @@ pub fn without(shape: &[Dim], axis: usize) -> Vec<Dim> {
     rest
 }
 
-/// `d0, d1, … -> d0, d1, …`.
-fn identity(rank: usize) -> String {
-    let all: Vec<String> = (0..rank).map(|i| format!("d{i}")).collect();
-    format!("affine_map<({0}) -> ({0})>", all.join(", "))
+/// All loops in order, but for one where it is given.
+fn all_but(loops: usize, axis: Option<usize>) -> Vec<Place> {
+    let kept = (0..loops).filter(|number| Some(*number) != axis);
+    kept.map(Place::Loop).collect()
 }
 
-/// All dims but one.
-fn less_one(rank: usize, axis: usize) -> String {
-    let all: Vec<String> = (0..rank).map(|i| format!("d{i}")).collect();
-    let kept: Vec<String> = (0..rank)
-        .filter(|i| *i != axis)
-        .map(|i| format!("d{i}"))
-        .collect();
-    format!("affine_map<({}) -> ({})>", all.join(", "), kept.join(", "))
-}
-
-/// The maps of a reduction of one input to two outputs.
-fn reduction_maps(rank: usize, axis: usize) -> String {
-    let kept = less_one(rank, axis);
-    format!("[{}, {kept}, {kept}]", identity(rank))
-}
-
-/// All loops are parallel, but for one where it is given.
-fn iterators(rank: usize, reduced: Option<usize>) -> String {
-    let kind = |i| match Some(i) == reduced {
-        true => "reduction",
-        false => "parallel",
-    };
-    let iterators: Vec<String> = (0..rank)
-        .map(|i| format!("#linalg.iterator_type<{}>", kind(i)))
-        .collect();
-    format!("[{}]", iterators.join(", "))
+/// One loop folds, the others do not.
+fn folding(loops: usize, axis: usize) -> Vec<bool> {
+    (0..loops).map(|number| number == axis).collect()
 }

@@ -153,16 +153,14 @@ fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
         // The weights file must hold it whether it is used or not, so it may not be dropped.
         ("sym_visibility", text("public")),
         ("type", TypeAttribute::new(ty).into()),
-        ("value", top.attr(&format!("#ml_program.extern<{ty}>"))),
+        ("value", top.external(ty)),
     ];
     if let Some(stored) = &param.stored {
-        let transposed = if stored.transposed {
-            ", transposed"
-        } else {
-            ""
-        };
-        let stored = format!("{{name = {}{transposed}}}", text(&stored.name));
-        attributes.push(("cfb.stored", top.attr(&stored)));
+        let mut entries = vec![("name", text(&stored.name))];
+        if stored.transposed {
+            entries.push(("transposed", top.unit_attr()));
+        }
+        attributes.push(("cfb.stored", top.dictionary(&entries)));
     }
     let place = top.at(unit.locations.of(&param.span));
     place.op("ml_program.global", &[], &[], &attributes, vec![]);

@@ -3,8 +3,8 @@
 use cohort_dialects::builder::{Builder, Val};
 use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
-    Attribute, Type, TypeLike, ValueLike,
-    attribute::{BoolAttribute, DenseElementsAttribute, FloatAttribute, IntegerAttribute},
+    Attribute, Type, ValueLike,
+    attribute::{BoolAttribute, FloatAttribute, IntegerAttribute},
     r#type::{DimSize, IntegerType, RankedTensorType, ShapedTypeLike},
 };
 
@@ -91,12 +91,7 @@ pub fn length<'c>(at: Builder<'c>, value: Val<'c>, axis: usize) -> Val<'c> {
 
 /// A constant of a scalar attribute.
 pub fn splat<'c>(at: Builder<'c>, ty: Type<'c>, element: Attribute<'c>) -> Val<'c> {
-    let value = if ty.is_ranked_tensor() {
-        DenseElementsAttribute::splat(ty, element).into()
-    } else {
-        element
-    };
-    at.value_with("arith.constant", &[], ty, &[("value", value)])
+    at.full(element, ty)
 }
 
 pub fn unary<'c>(at: Builder<'c>, op: Unary, elem: Elem, value: Val<'c>) -> Val<'c> {

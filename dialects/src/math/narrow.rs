@@ -166,25 +166,12 @@ impl<'c> Narrow<'c> {
     }
 
     fn integers(&self, name: &str, x: Val<'c>, y: i64) -> Val<'c> {
-        let y = self.literal(&y.to_string(), self.i32);
+        let y = self.builder.integer(y, self.i32);
         self.builder.value(name, &[x, y], self.i32)
     }
 
-    /// A constant by its bits, which no notation can round.
     fn constant(&self, value: f32) -> Val<'c> {
-        self.literal(&format!("0x{:08X}", value.to_bits()), self.f32)
-    }
-
-    fn literal(&self, text: &str, ty: Type<'c>) -> Val<'c> {
-        let name = ty.to_string();
-        let text = if name.starts_with("vector<") {
-            format!("dense<{text}> : {name}")
-        } else {
-            format!("{text} : {name}")
-        };
-        let value = self.builder.attr(&text);
-        self.builder
-            .value_with("arith.constant", &[], ty, &[("value", value)])
+        self.builder.float(f64::from(value), self.f32)
     }
 }
 

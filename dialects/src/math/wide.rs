@@ -7,7 +7,7 @@
 //! Limits: an angle beyond 2^50 gives some number between -1 and 1.
 
 use crate::builder::{Builder, Val};
-use melior::ir::{Type, ValueLike, attribute::IntegerAttribute, r#type::IntegerType};
+use melior::ir::{Type, ValueLike};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2};
 
 /// What π/2 is more than its nearest `f64`.
@@ -270,38 +270,21 @@ impl<'c> Wide<'c> {
     }
 
     fn compare_with(&self, predicate: i64, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        let i64 = IntegerType::new(self.builder.context(), 64).into();
-        let predicate = IntegerAttribute::new(i64, predicate).into();
+        let predicate = [("predicate", self.builder.i64_attr(predicate))];
         self.builder
-            .value_with("arith.cmpf", &[x, y], self.i1, &[("predicate", predicate)])
+            .value_with("arith.cmpf", &[x, y], self.i1, &predicate)
     }
 
-    /// A constant by its bits, which no notation can round.
     fn constant(&self, value: f64) -> Val<'c> {
-        self.literal(&format!("0x{:016X}", value.to_bits()), self.f64)
+        self.builder.float(value, self.f64)
     }
 
     fn integer(&self, value: i64) -> Val<'c> {
-        self.literal(&value.to_string(), self.i64)
+        self.builder.integer(value, self.i64)
     }
 
     fn boolean(&self, value: bool) -> Val<'c> {
-        self.literal(&value.to_string(), self.i1)
-    }
-
-    fn literal(&self, text: &str, ty: Type<'c>) -> Val<'c> {
-        let text = match (ty.to_string(), text) {
-            // A boolean says its own type.
-            (scalar, "true" | "false") if scalar == "i1" => text.to_owned(),
-            (ty, _) if ty.starts_with("vector<") => format!("dense<{text}> : {ty}"),
-            (ty, _) => format!("{text} : {ty}"),
-        };
-        self.builder.value_with(
-            "arith.constant",
-            &[],
-            ty,
-            &[("value", self.builder.attr(&text))],
-        )
+        self.builder.integer(i64::from(value), self.i1)
     }
 }
 

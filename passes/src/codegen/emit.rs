@@ -180,7 +180,7 @@ impl<'c> Emitter<'c> {
     ) -> Vec<Val<'c>> {
         let the_loop = self.scf_for([from, to], step, carried, body);
         let rolled = "#llvm.loop_annotation<unroll = <disable = true>>";
-        set_attribute(the_loop, "llvm.loop_annotation", self.b.attr(rolled));
+        set_attribute(the_loop, "llvm.loop_annotation", self.b.upstream(rolled));
         results_of(the_loop)
     }
 
@@ -296,27 +296,20 @@ impl<'c> Emitter<'c> {
     /// The constant of these bits.
     pub fn bits(&self, bits: u32, elem: Elem, width: Width) -> Val<'c> {
         let ty = self.elem_type(elem, width);
-        let text = match elem {
-            Elem::F32 => format!("0x{bits:08X}"),
-            Elem::I32 => (bits as i32).to_string(),
-            Elem::Bool => (bits != 0).to_string(),
+        let element = match elem {
+            Elem::F32 => self.b.f32_attr(f32::from_bits(bits)),
+            Elem::I32 => self.b.i32_attr(bits as i32),
+            Elem::Bool => self.b.bool_attr(bits != 0),
         };
-        let text = match (width, elem) {
-            (Width::Scalar, Elem::Bool) => text,
-            (Width::Scalar, _) => format!("{text} : {ty}"),
-            _ => format!("dense<{text}> : {ty}"),
-        };
-        self.b
-            .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+        self.b.full(element, ty)
     }
 
     /// Which lanes are below `count`.
     pub fn mask(&self, count: i64) -> Val<'c> {
-        let lanes: Vec<_> = (0..LANES).map(|lane| (lane < count).to_string()).collect();
-        let text = format!("dense<[{}]> : vector<{LANES}xi1>", lanes.join(", "));
+        let lanes: Vec<i64> = (0..LANES).map(|lane| i64::from(lane < count)).collect();
         let ty = self.elem_type(Elem::Bool, Width::Vector);
-        self.b
-            .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+        let element = self.elem_type(Elem::Bool, Width::Scalar);
+        self.b.constant(self.b.elements(ty, element, &lanes), ty)
     }
 
     /// Which lanes are below a count that is known at run time.
@@ -330,7 +323,7 @@ impl<'c> Emitter<'c> {
 
     /// Lane 0 of a vector.
     pub fn first_lane(&self, value: Val<'c>, elem: Elem) -> Val<'c> {
-        let position = self.b.attr("array<i64: 0>");
+        let position = self.b.i64s(&[0]);
         let ty = self.elem_type(elem, Width::Scalar);
         self.b.value_with(
             "vector.extract",
@@ -342,10 +335,8 @@ impl<'c> Emitter<'c> {
 
     /// The lanes of a vector, `by` places on.
     pub fn rotate(&self, value: Val<'c>, by: i64) -> Val<'c> {
-        let lanes: Vec<_> = (0..LANES)
-            .map(|lane| ((lane + by) % LANES).to_string())
-            .collect();
-        let mask = self.b.attr(&format!("array<i64: {}>", lanes.join(", ")));
+        let lanes: Vec<i64> = (0..LANES).map(|lane| (lane + by) % LANES).collect();
+        let mask = self.b.i64s(&lanes);
         self.b.value_with(
             "vector.shuffle",
             &[value, value],

@@ -459,7 +459,7 @@ impl<'c> Writer<'_, 'c> {
             self.address(finish_of.result, &finish_of.to, &online.over),
         ));
         if let Some((until, masked)) = online.until {
-            let bits = self.e.b.attr(&format!("0x{masked:08X} : f32"));
+            let bits = self.e.b.f32_attr(f32::from_bits(masked));
             attributes.extend([("until", self.number(until)), ("masked", bits)]);
         }
         let lanes = online.finish.lanes;

@@ -2,7 +2,7 @@
 //! exponent, of numbers or of vectors.
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, results_of};
-use melior::ir::{Attribute, TypeLike, ValueLike, attribute::IntegerAttribute};
+use melior::ir::ValueLike;
 
 pub const POWER: &str = "math.ipowi";
 
@@ -12,14 +12,7 @@ const BITS: i64 = 31;
 /// A power that wraps. A negative exponent is one of `1 / base`, which is 0 but for 1 and -1.
 pub fn power<'c>(b: &Builder<'c>, base: Val<'c>, exponent: Val<'c>) -> Val<'c> {
     let ty = base.r#type();
-    let number = |number: i64| {
-        let value: Attribute<'c> = match ty.is_vector() {
-            true => b.attr(&format!("dense<{number}> : {ty}")),
-            false => IntegerAttribute::new(ty, number).into(),
-        };
-        b.value_with("arith.constant", &[], ty, &[("value", value)])
-    };
-    let (zero, one) = (number(0), number(1));
+    let (zero, one) = (b.integer(0, ty), b.integer(1, ty));
 
     let word = b.ty("i64");
     let (region, block) = region_with_block(&[word, ty, ty, ty], b.location);
@@ -40,7 +33,7 @@ pub fn power<'c>(b: &Builder<'c>, base: Val<'c>, exponent: Val<'c>) -> Val<'c> {
     let operands = [&bounds[..], &[one, base, exponent]].concat();
     let product = results_of(b.op("scf.for", &operands, &[ty, ty, ty], &[], vec![region]))[0];
 
-    let units = [one, number(-1)].map(|unit| compare(b, EQ, base, unit));
+    let units = [one, b.integer(-1, ty)].map(|unit| compare(b, EQ, base, unit));
     let is_unit = b.value("arith.ori", &units, units[0].r#type());
     let divided = b.value("arith.select", &[is_unit, product, zero], ty);
     let is_negative = compare(b, LT, exponent, zero);
@@ -61,7 +54,7 @@ fn compare<'c>(b: &Builder<'c>, predicate: i64, left: Val<'c>, right: Val<'c>) -
         Some((lanes, _)) => b.ty(&format!("vector<{lanes}xi1>")),
         None => b.ty("i1"),
     };
-    let predicate = IntegerAttribute::new(b.ty("i64"), predicate).into();
+    let predicate = b.i64_attr(predicate);
     b.value_with(
         "arith.cmpi",
         &[left, right],

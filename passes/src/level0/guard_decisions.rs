@@ -305,7 +305,7 @@ impl<'c> Guards<'c> {
                     "arith.constant",
                     &[],
                     element,
-                    &[("value", b.attr("0xFF800000 : f32"))],
+                    &[("value", b.f32_attr(f32::NEG_INFINITY))],
                 );
                 // A maximum is NaN as soon as one element is.
                 self.reduce(value, maker, "arith.maximumf", (input, lowest), shape, dims)?
@@ -346,7 +346,7 @@ impl<'c> Guards<'c> {
         let b = self.after(maker)?;
         let ty = shape.to_type();
         let empty = b.value("tensor.empty", &lengths, ty);
-        let segments = ("operandSegmentSizes", b.attr("array<i32: 1, 1>"));
+        let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
         let fill = combiner(&b, None, shape.element);
         let start = b.op(
             "linalg.fill",
@@ -374,7 +374,7 @@ impl<'c> Guards<'c> {
     ) -> Option<Val<'c>> {
         let b = self.after(maker)?;
         let ty = bool_like(&b, a)?;
-        let predicate = b.attr(&format!("{UNORDERED} : i64"));
+        let predicate = b.i64_attr(UNORDERED);
         Some(b.value_with("arith.cmpf", &[a, c], ty, &[("predicate", predicate)]))
     }
 
@@ -417,12 +417,12 @@ impl<'c> Guards<'c> {
     fn everywhere(&mut self, b: &Builder<'c>, like: Val<'c>, truth: bool) -> Option<Val<'c>> {
         let ty = bool_like(b, like)?;
         if !TensorType::of(ty)?.shape.contains(&None) {
-            let all = b.attr(&format!("dense<{truth}> : {ty}"));
+            let all = b.splat(ty, b.bool_attr(truth));
             return Some(b.value_with("arith.constant", &[], ty, &[("value", all)]));
         }
         let empty = self.empty(b, like)?;
         let truth = b.integer(i64::from(truth), bool_type(b));
-        let segments = ("operandSegmentSizes", b.attr("array<i32: 1, 1>"));
+        let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
         let fill = combiner(b, None, bool_type(b));
         let filled = b.op(
             "linalg.fill",

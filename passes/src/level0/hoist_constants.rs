@@ -520,7 +520,7 @@ impl<'c> Weights<'c> {
                 ("sym_name", text(&name)),
                 ("sym_visibility", text("private")),
                 ("type", TypeAttribute::new(ty).into()),
-                ("value", self.top.attr(&format!("#ml_program.extern<{ty}>"))),
+                ("value", self.top.external(ty)),
                 (COMPUTED, symbol),
             ],
             vec![],

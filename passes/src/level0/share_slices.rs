@@ -324,7 +324,7 @@ impl<'c> Group<'c> {
         }
         let middle = first.midpoint(end);
         let bound = b.integer(middle as i64, index.r#type());
-        let less = b.attr("2 : i64");
+        let less = b.i64_attr(2);
         let is_less = b.value_with(
             "arith.cmpi",
             &[index, bound],

@@ -265,8 +265,8 @@ pub(crate) fn known_row<'c>(
         return table;
     };
     let list = |numbers: Vec<u64>| {
-        let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
-        before.attr(&format!("array<i64: {}>", numbers.join(", ")))
+        let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
+        before.i64s(&numbers)
     };
     let mut offsets = vec![0; ty.rank()];
     offsets[0] = index;
@@ -285,13 +285,13 @@ pub(crate) fn known_row<'c>(
             ("static_offsets", list(offsets)),
             ("static_sizes", sizes),
             ("static_strides", list(vec![1; ty.rank()])),
-            ("operandSegmentSizes", before.attr("array<i32: 1, 0, 0, 0>")),
+            ("operandSegmentSizes", before.i32s(&[1, 0, 0, 0])),
         ],
     );
-    let merged: Vec<String> = std::iter::once("[0, 1]".to_owned())
-        .chain((2..ty.rank()).map(|axis| format!("[{axis}]")))
+    let merged: Vec<Vec<usize>> = std::iter::once(vec![0, 1])
+        .chain((2..ty.rank()).map(|axis| vec![axis]))
         .collect();
-    let groups = before.attr(&format!("[{}]", merged.join(", ")));
+    let groups = before.reassociation(&merged);
     before.value_with(
         "tensor.collapse_shape",
         &[part],

@@ -37,7 +37,6 @@
 
 mod control;
 mod generic;
-mod maps;
 mod products;
 mod row_form;
 mod rules;

@@ -213,8 +213,7 @@ impl<'c> Differentiation<'c> {
                 let (region, entry) = region_with_block(&[], place);
                 let b = Builder::at_end(self.context, entry, place);
                 b.op("func.return", &[], &[], &[], vec![]);
-                let text = StringAttribute::new(self.context, &text).to_string();
-                let refused = b.attr(&format!("{{refused = {text}}}"));
+                let refused = b.dictionary(&[("refused", b.string(&text))]);
                 self.add_function(place, &name, (&[], &[]), &[(GRADIENT, refused)], region);
             }
         }
@@ -427,26 +426,24 @@ impl<'c> Differentiation<'c> {
             });
             format!("result {place}")
         };
-        let mut sites: Vec<String> = Vec::new();
+        let mut sites: Vec<Attribute<'c>> = Vec::new();
         for site in &backward.sites {
             let list = |numbers: &[u64]| {
-                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-                match numbers.is_empty() {
-                    true => "array<i64>".to_owned(),
-                    false => format!("array<i64: {}>", numbers.join(", ")),
-                }
+                let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
+                b.i64s(&numbers)
             };
             let left = site.left.map(&mut place_of);
-            let left = left.map_or(String::new(), |left| format!("left = \"{left}\", "));
-            let right = place_of(site.right);
+            let left = left.map(|left| ("left", b.string(&left)));
             let view = &site.view;
-            sites.push(format!(
-                "{{{left}right = \"{right}\", parameter = @\"{}\", offset = {} : i64, shape = {}, strides = {}}}",
-                view.parameter,
-                view.offset,
-                list(&view.shape),
-                list(&view.strides)
-            ));
+            let entries = [
+                ("right", b.string(&place_of(site.right))),
+                ("parameter", b.symbol(&view.parameter)),
+                ("offset", b.i64_attr(view.offset as i64)),
+                ("shape", list(&view.shape)),
+                ("strides", list(&view.strides)),
+            ];
+            let entries: Vec<_> = left.into_iter().chain(entries).collect();
+            sites.push(b.dictionary(&entries));
         }
         let end = b.op("func.return", &returned, &[], &[], vec![]);
         let saved = match name_attribute(block, "unit").as_deref() {
@@ -461,31 +458,21 @@ impl<'c> Differentiation<'c> {
         for value in returned.iter().chain(&results).chain(&operands) {
             self.note_rows(*value);
         }
-        let quoted = |texts: &mut dyn Iterator<Item = &String>| {
-            let texts: Vec<String> = texts.map(|text| format!("\"{text}\"")).collect();
-            format!("[{}]", texts.join(", "))
-        };
-        let gradient = format!(
-            "{{arguments = {}, results = {}, sites = [{}]}}",
-            quoted(&mut arguments.iter().map(|argument| &argument.of)),
-            quoted(&mut of_returned.iter()),
-            sites.join(", ")
-        );
-        let names: Vec<String> = arguments
+        let of_arguments = b.strings(arguments.iter().map(|argument| &argument.of));
+        let gradient = b.dictionary(&[
+            ("arguments", of_arguments),
+            ("results", b.strings(&of_returned)),
+            ("sites", b.array(&sites)),
+        ]);
+        let names: Vec<Attribute<'c>> = arguments
             .iter()
-            .map(|argument| quoted(&mut argument.dims.iter().map(|(name, _)| name)))
+            .map(|argument| b.strings(argument.dims.iter().map(|(name, _)| name)))
             .collect();
         let results: Vec<Type<'c>> = returned.iter().map(|value| value.r#type()).collect();
-        let mut attributes = vec![
-            (GRADIENT, b.attr(&gradient)),
-            (
-                "cfb.argument_dims",
-                b.attr(&format!("[{}]", names.join(", "))),
-            ),
-        ];
+        let mut attributes = vec![(GRADIENT, gradient), ("cfb.argument_dims", b.array(&names))];
         if name_attribute(block, "unit").as_deref() == Some("calls") {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
-            attributes.push((GRANULARITY, b.attr("\"operator\"")));
+            attributes.push((GRANULARITY, b.string("operator")));
         }
         let types = (&types[..], &results[..]);
         let function = self.add_function(block.location(), name, types, &attributes, region);
@@ -540,22 +527,24 @@ impl<'c> Differentiation<'c> {
                 let sizes: Vec<String> = row.iter().map(u64::to_string).collect();
                 format!("gradient${kind}${}", sizes.join("x"))
             };
-            let helper = |kind: &str, names: &str| {
+            let helper = |kind: &str, names: &[&[&str]]| {
+                let names: Vec<_> = names.iter().map(|names| self.end.strings(*names)).collect();
+                let kind = ("kind", self.end.string(kind));
                 [
-                    (HELPER, self.end.attr(&format!("{{kind = \"{kind}\"}}"))),
-                    ("cfb.argument_dims", self.end.attr(names)),
+                    (HELPER, self.end.dictionary(&[kind])),
+                    ("cfb.argument_dims", self.end.array(&names)),
                 ]
             };
             for (kind, ty, names) in [
-                ("add", one.to_type(), "[[], []]"),
-                ("add_runs", many.to_type(), "[[\"n\"], [\"n\"]]"),
+                ("add", one.to_type(), [&[][..]; 2]),
+                ("add_runs", many.to_type(), [&["n"][..]; 2]),
             ] {
                 let (region, entry) = region_with_block(&[ty, ty], location);
                 let b = Builder::at_end(self.context, entry, location);
                 let sum = b.value("arith.addf", &arguments_of(entry), ty);
                 b.op("func.return", &[sum], &[], &[], vec![]);
                 let types = (&[ty, ty][..], &[ty][..]);
-                self.add_function(location, &name(kind), types, &helper(kind, names), region);
+                self.add_function(location, &name(kind), types, &helper(kind, &names), region);
             }
             let list = array(one.to_type());
             let (region, entry) = region_with_block(&[list], location);
@@ -563,21 +552,20 @@ impl<'c> Differentiation<'c> {
             let run = b.value("cfb.stack", &arguments_of(entry), many.to_type());
             b.op("func.return", &[run], &[], &[], vec![]);
             let types = (&[list][..], &[many.to_type()][..]);
-            let attributes = helper("stack", "[[]]");
+            let attributes = helper("stack", &[&[]]);
             self.add_function(location, &name("stack"), types, &attributes, region);
-            let constants: &[(&str, &str)] = match row.is_empty() {
-                true => &[("zero", "0.0"), ("one", "1.0")],
-                false => &[("zero", "0.0")],
+            let constants: &[(&str, f32)] = match row.is_empty() {
+                true => &[("zero", 0.0), ("one", 1.0)],
+                false => &[("zero", 0.0)],
             };
             for (kind, number) in constants {
                 let ty = one.to_type();
                 let (region, entry) = region_with_block(&[], location);
                 let b = Builder::at_end(self.context, entry, location);
-                let value = b.attr(&format!("dense<{number}> : {ty}"));
-                let value = b.value_with("arith.constant", &[], ty, &[("value", value)]);
+                let value = b.constant(b.splat(ty, b.f32_attr(*number)), ty);
                 b.op("func.return", &[value], &[], &[], vec![]);
                 let types = (&[][..], &[ty][..]);
-                self.add_function(location, &name(kind), types, &helper(kind, "[]"), region);
+                self.add_function(location, &name(kind), types, &helper(kind, &[]), region);
             }
         }
     }

@@ -23,7 +23,7 @@
 //! of the row. Requires: level 2, after `online-folds`. Leaves: level 2.
 
 use cohort_dialects::builder::{Builder, name_of};
-use cohort_dialects::shape::quoted;
+use melior::ir::{AffineExpr, AffineMap};
 use melior::{
     Context,
     ir::{OperationRef, attribute::FlatSymbolRefAttribute},
@@ -70,11 +70,11 @@ fn declare<'c>(
     }
     let top = Builder::before(context, kernel)
         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
-    let rule = format!("affine_map<(d0) -> (d0 + {})>", bound.after);
+    let rule = AffineExpr::dim(context, 0) + AffineExpr::constant(context, bound.after);
     let attributes = [
-        ("sym_name", top.attr(&quoted(name))),
-        ("outer", top.attr(&format!("[@{}]", quoted(&bound.row)))),
-        ("rule", top.attr(&rule)),
+        ("sym_name", top.string(name)),
+        ("outer", top.array(&[top.symbol(&bound.row)])),
+        ("rule", top.map(AffineMap::new(context, 1, 0, &[rule]))),
     ];
     top.op("ragged.dim", &[], &[], &attributes, vec![]);
     Ok(())

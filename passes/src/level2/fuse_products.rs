@@ -329,7 +329,7 @@ fn start<'c>(
             "arith.constant",
             &[],
             wide.element,
-            &[("value", at.attr("0.0 : f32"))],
+            &[("value", at.f32_attr(0.0))],
         );
         let segments = DenseI32ArrayAttribute::new(context, &[1, 1]).into();
         let fill = at.op(
@@ -346,9 +346,9 @@ fn start<'c>(
         .map(|chain| match chain.start {
             Start::Vector(vector) => vector,
             Start::Zero => {
-                let ty = format!("tensor<{}xf32>", chain.columns);
-                let zeros = at.attr(&format!("dense<0.0> : {ty}"));
-                at.value_with("arith.constant", &[], at.ty(&ty), &[("value", zeros)])
+                let ty = at.ty(&format!("tensor<{}xf32>", chain.columns));
+                let zeros = at.splat(ty, at.f32_attr(0.0));
+                at.value_with("arith.constant", &[], ty, &[("value", zeros)])
             }
         })
         .collect();
@@ -357,7 +357,7 @@ fn start<'c>(
         "linalg.broadcast",
         &[vector, empty],
         &[wide.to_type()],
-        &[("dimensions", at.attr("array<i64: 0>"))],
+        &[("dimensions", at.i64s(&[0]))],
         vec![region],
     );
     result_of(broadcast, 0)
@@ -371,7 +371,7 @@ fn concat<'c>(at: &Builder<'c>, parts: &[Val<'c>], dim: usize) -> Val<'c> {
         .collect();
     let mut ty = types[0].clone();
     ty.shape[dim] = types.iter().map(|ty| ty.shape[dim]).sum();
-    let attribute = at.attr(&format!("{dim} : i64"));
+    let attribute = at.i64_attr(dim as i64);
     at.value_with("tensor.concat", parts, ty.to_type(), &[("dim", attribute)])
 }
 

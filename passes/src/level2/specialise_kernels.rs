@@ -250,7 +250,7 @@ impl Case {
                 Known::Row(_) => {}
             }
         }
-        let equal = b.attr("0 : i64");
+        let equal = b.i64_attr(0);
         let length = b.ty("i32");
         let are_empty = lists.into_values().map(|list| {
             let count = b.value("cfb.array_len", &[list], length);
@@ -326,7 +326,7 @@ impl Row {
                 )
             }
             Row::Constant(value) => {
-                b.value_with("arith.constant", &[], ty, &[("value", b.attr(value))])
+                b.value_with("arith.constant", &[], ty, &[("value", b.upstream(value))])
             }
         }
     }
@@ -339,7 +339,7 @@ impl Row {
                 b.value_with("cfb.param", &[], ty, &[("param", param)])
             }
             Row::Constant(value) => {
-                b.value_with("cfb.constant", &[], ty, &[("value", b.attr(value))])
+                b.value_with("cfb.constant", &[], ty, &[("value", b.upstream(value))])
             }
         }
     }
@@ -391,7 +391,7 @@ fn add_zeros<'c>(top: &Builder<'c>, rows: Val<'c>, product: OperationRef<'c, 'c>
     };
     let start = operands_of(product)[2];
     let ty = known::row_type(start);
-    let zero = top.attr(&format!("dense<-0.0> : {ty}"));
+    let zero = top.splat(ty, top.f32_attr(-0.0));
     let zero = top.value_with("arith.constant", &[], ty, &[("value", zero)]);
     let zeros = b.insert(clone_op(product));
     set_operand(zeros, 2, repeat(top, rows, zero));

@@ -55,9 +55,7 @@ pub fn flatten<'c>(e: &Indices<'c>, table: Val<'c>) -> Val<'c> {
         }
         1 => dense,
         rank => {
-            let axes: Vec<_> = (0..rank).map(|axis| axis.to_string()).collect();
-            let groups = e.b.attr(&format!("[[{}]]", axes.join(", ")));
-            let attributes = [("reassociation", groups)];
+            let attributes = [("reassociation", e.b.reassociation(&[(0..rank).collect()]))];
             e.b.value_with("tensor.collapse_shape", &[dense], flat, &attributes)
         }
     }
@@ -104,22 +102,15 @@ fn expand<'c>(e: &Indices<'c>, list: Val<'c>, to: &TensorType<'c>, like: Val<'c>
             let dynamic = (0..rank).filter(|axis| to.shape[*axis].is_none());
             let sizes = dynamic.map(|axis| e.size_of(like, axis));
             let operands: Vec<_> = std::iter::once(list).chain(sizes).collect();
-            let axes: Vec<_> = (0..rank).map(|axis| axis.to_string()).collect();
             let sizes = to.shape.iter().map(|size| match size {
-                Some(size) => size.to_string(),
+                Some(size) => *size as i64,
                 // MLIR's mark of a dynamic dim.
-                None => i64::MIN.to_string(),
+                None => i64::MIN,
             });
             let sizes: Vec<_> = sizes.collect();
             let attributes = [
-                (
-                    "reassociation",
-                    e.b.attr(&format!("[[{}]]", axes.join(", "))),
-                ),
-                (
-                    "static_output_shape",
-                    e.b.attr(&format!("array<i64: {}>", sizes.join(", "))),
-                ),
+                ("reassociation", e.b.reassociation(&[(0..rank).collect()])),
+                ("static_output_shape", e.b.i64s(&sizes)),
             ];
             e.b.value_with("tensor.expand_shape", &operands, to.to_type(), &attributes)
         }

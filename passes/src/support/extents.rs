@@ -9,6 +9,8 @@
 //! others. An operation is *row-wise* if each row of its results needs the same row of those
 //! operands that have these leading dims, and else only what has no instance dims.
 
+use crate::support::ir::{array, elements_of};
+use melior::ir::attribute::IntegerAttribute;
 use std::collections::{BTreeMap, HashMap};
 
 use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, result_of, results_of};
@@ -476,18 +478,11 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
 
 /// The axes that each axis of the smaller side of a reshape stands for.
 pub fn reassociation(operation: OperationRef<'_, '_>) -> Vec<Vec<usize>> {
-    let Ok(groups) = operation.attribute("reassociation") else {
-        return vec![];
+    let axes = |group| {
+        let axes = elements_of(group).into_iter();
+        let axes = axes.filter_map(|axis| IntegerAttribute::try_from(axis).ok());
+        axes.map(|axis| axis.value() as usize).collect()
     };
-    // An element may be printed with its type, `0 : i64`.
-    let text = groups.to_string().replace(" : i64", "");
-    text.trim_start_matches('[')
-        .trim_end_matches(']')
-        .split("], [")
-        .filter(|group| !group.is_empty())
-        .map(|group| {
-            let axes = group.split(", ").filter_map(|axis| axis.parse().ok());
-            axes.collect()
-        })
-        .collect()
+    let groups = array(operation, "reassociation").into_iter();
+    groups.map(axes).collect()
 }

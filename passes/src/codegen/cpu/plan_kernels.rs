@@ -137,7 +137,7 @@ fn plan_kernel<'c>(
     }
     let tile = schedule::tile_of_rows(&plan.layouts.slots);
     // How many rows a block has is known when all stages are.
-    let number = |value: i64| e.b.attr(&format!("{value} : i64"));
+    let number = |value: i64| e.b.i64_attr(value);
     let blocks = e.b.op(
         "ragged.blocks",
         &[],

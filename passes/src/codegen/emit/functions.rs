@@ -65,14 +65,14 @@ impl<'c> Emitter<'c> {
     /// Calls such a function.
     pub fn call(&self, callee: &str, arguments: &[Val<'c>]) {
         let context = self.b.context();
-        let segments = self.b.attr(&format!("array<i32: {}, 0>", arguments.len()));
+        let segments = self.b.i32s(&[arguments.len() as i32, 0]);
         let attributes = [
             (
                 "callee",
                 FlatSymbolRefAttribute::new(context, callee).into(),
             ),
             ("operandSegmentSizes", segments),
-            ("op_bundle_sizes", self.b.attr("array<i32>")),
+            ("op_bundle_sizes", self.b.i32s(&[])),
         ];
         self.b.op("llvm.call", arguments, &[], &attributes, vec![]);
     }

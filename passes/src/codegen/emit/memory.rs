@@ -4,6 +4,8 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
+use cohort_dialects::builder::element_of;
+use melior::ir::TypeLike;
 use melior::ir::{
     Attribute, Type, ValueLike,
     attribute::{DenseI32ArrayAttribute, IntegerAttribute, TypeAttribute},
@@ -96,11 +98,9 @@ impl<'c> Emitter<'c> {
 
     /// `0, stride, 2 * stride, …` as `i64`.
     pub fn lane_offsets(&self, stride: i64) -> Val<'c> {
-        let lanes: Vec<_> = (0..LANES).map(|lane| (lane * stride).to_string()).collect();
+        let lanes: Vec<i64> = (0..LANES).map(|lane| lane * stride).collect();
         let ty = self.b.ty(&format!("vector<{LANES}xi64>"));
-        let text = format!("dense<[{}]> : {ty}", lanes.join(", "));
-        self.b
-            .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+        self.b.constant(self.b.elements(ty, self.i64, &lanes), ty)
     }
 
     /// Loads one element, or neighbouring ones.
@@ -163,15 +163,10 @@ impl<'c> Emitter<'c> {
     }
 
     fn zero(&self, ty: Type<'c>) -> Val<'c> {
-        let text = ty.to_string();
-        let number = if text.contains("f32") { "0.0" } else { "0" };
-        let text = if text.starts_with("vector") {
-            format!("dense<{number}> : {text}")
-        } else {
-            format!("{number} : {text}")
-        };
-        self.b
-            .value_with("arith.constant", &[], ty, &[("value", self.b.attr(&text))])
+        match element_of(ty).is_f32() {
+            true => self.b.float(0.0, ty),
+            false => self.b.integer(0, ty),
+        }
     }
 
     fn in_registers(&self, value: Val<'c>, elem: Elem, width: Width) -> Val<'c> {

@@ -156,7 +156,7 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
                     continue;
                 };
                 let attributes = match name {
-                    ABS => vec![("is_int_min_poison", b.attr("false"))],
+                    ABS => vec![("is_int_min_poison", b.bool_attr(false))],
                     _ => vec![],
                 };
                 let operands = operands_of(operation);

@@ -427,7 +427,7 @@ fn lower_product<'c>(
     for sum in 0..SUMS {
         let from = at(REGISTERS - SUMS + sum);
         let value = b.value_with("llvm.load", &[from], b.ty("f32"), &alignment);
-        let position = [("position", b.attr(&format!("array<i64: {sum}>")))];
+        let position = [("position", b.i64s(&[sum]))];
         sums = b.value_with("llvm.insertvalue", &[sums, value], result, &position);
     }
     Ok(sums)

@@ -109,6 +109,7 @@ mod tile;
 use cohort_dialects::builder::{
     Builder, arguments_of, name_of, operands_of, operations_of, result_of,
 };
+use melior::ir::attribute::DictionaryAttribute;
 use melior::{
     Context,
     ir::{
@@ -194,17 +195,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             erase(kernel);
         }
     }
-    let entries: Vec<_> = descriptions
-        .iter()
-        .map(|(name, value)| {
-            format!(
-                "{:?} = {value}",
-                name.as_string_ref().as_str().unwrap_or("")
-            )
-        })
-        .collect();
-    let dictionary = inside.attr(&format!("{{{}}}", entries.join(", ")));
-    set_attribute(gpu, ATTRIBUTE, dictionary);
+    let descriptions = DictionaryAttribute::new(context, &descriptions);
+    set_attribute(gpu, ATTRIBUTE, descriptions.into());
     expand_reciprocal_roots(context, gpu);
     if !cohort_dialects::math::expand_polynomials(gpu) {
         return Err(error(
@@ -225,7 +217,7 @@ fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) 
             continue;
         };
         let ty = b.ty("f32");
-        let one = [("value", b.attr("1.0 : f32"))];
+        let one = [("value", b.f32_attr(1.0))];
         let one = b.value_with("arith.constant", &[], ty, &one);
         let root = b.value("math.sqrt", &operands_of(op), ty);
         let value = b.value("arith.divf", &[one, root], ty);

@@ -271,7 +271,7 @@ pub fn store_element<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, values
 }
 
 fn copy_bytes<'c>(b: &Builder<'c>, to: Val<'c>, from: Val<'c>, bytes: Val<'c>) {
-    let attributes = [("isVolatile", b.attr("false"))];
+    let attributes = [("isVolatile", b.bool_attr(false))];
     b.op(
         "llvm.intr.memcpy",
         &[to, from, bytes],

@@ -42,7 +42,7 @@ pub enum Predicate {
 }
 
 pub fn compare<'c>(b: &Builder<'c>, predicate: Predicate, lhs: Val<'c>, rhs: Val<'c>) -> Val<'c> {
-    let predicate = b.attr(&format!("{} : i64", predicate as i64));
+    let predicate = b.i64_attr(predicate as i64);
     b.value_with(
         "arith.cmpi",
         &[lhs, rhs],
@@ -61,14 +61,14 @@ pub fn slot_address<'c>(b: &Builder<'c>, base: Val<'c>, slots: i32) -> Val<'c> {
     if slots == 0 {
         return base;
     }
-    let indices = b.attr(&format!("array<i32: {slots}>"));
+    let indices = b.i32s(&[slots]);
     address(b, &[base], indices)
 }
 
 /// The address a computed number of slots after `base`.
 pub fn slot_address_at<'c>(b: &Builder<'c>, base: Val<'c>, slots: Val<'c>) -> Val<'c> {
     // MLIR's mark for an index that is an operand.
-    let indices = b.attr("array<i32: -2147483648>");
+    let indices = b.i32s(&[i32::MIN]);
     address(b, &[base, slots], indices)
 }
 
@@ -76,7 +76,7 @@ fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) ->
     let attributes = [
         ("elem_type", TypeAttribute::new(i64_type(b)).into()),
         ("rawConstantIndices", indices),
-        ("noWrapFlags", b.attr("0 : i32")),
+        ("noWrapFlags", b.i32_attr(0)),
     ];
     b.value_with("llvm.getelementptr", operands, pointer(b), &attributes)
 }
@@ -202,52 +202,48 @@ pub fn fail<'c>(
 
 /// Declares what the runtime offers.
 pub fn declare_runtime(program: &Program<'_>) {
-    let declarations = [
+    let declarations: [(&str, &str, &[&str]); _] = [
         (
             symbols::RECORD,
             "(!llvm.ptr, i32, !llvm.ptr) -> i64",
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
         (
             symbols::ALLOC,
             "(!llvm.ptr, i64) -> !llvm.ptr",
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
         (
             symbols::FAIL,
             "(!llvm.ptr, i32, i64, i64, i32) -> ()",
-            "[\"nounwind\", \"noreturn\", \"cold\"]",
+            &["nounwind", "noreturn", "cold"],
         ),
-        (symbols::STEP, "(!llvm.ptr, i64) -> ()", "[\"nounwind\"]"),
+        (symbols::STEP, "(!llvm.ptr, i64) -> ()", &["nounwind"]),
         (
             symbols::FORCE,
             "(!llvm.ptr, i64, i32) -> i32",
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
         (
             symbols::STR_EQUAL,
             "(!llvm.ptr, !llvm.ptr) -> i32",
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
         (
             symbols::DEBUG,
             "(!llvm.ptr, i32, !llvm.ptr) -> ()",
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
         (
             symbols::FORK,
             &format!("(!llvm.ptr, {STRAND_TYPE}, !llvm.ptr, i64) -> i32"),
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
-        (
-            symbols::JOIN,
-            "(!llvm.ptr, !llvm.ptr) -> ()",
-            "[\"nounwind\"]",
-        ),
+        (symbols::JOIN, "(!llvm.ptr, !llvm.ptr) -> ()", &["nounwind"]),
         (
             symbols::GHOST,
             "(!llvm.ptr, i64, i32) -> i64",
-            "[\"nounwind\"]",
+            &["nounwind"],
         ),
     ];
     let b = module_end(program);
@@ -260,7 +256,7 @@ pub fn declare_runtime(program: &Program<'_>) {
                 "sym_visibility",
                 StringAttribute::new(b.context(), "private").into(),
             ),
-            ("passthrough", b.attr(attributes)),
+            ("passthrough", b.strings(attributes.iter())),
         ];
         b.op("func.func", &[], &[], &attributes, vec![Region::new()]);
     }

@@ -66,7 +66,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
             "sym_visibility",
             StringAttribute::new(program.context, "private").into(),
         ),
-        ("llvm.linkage", module.attr("#llvm.linkage<internal>")),
+        ("llvm.linkage", module.internal_linkage()),
     ];
     let symbol = format!("{PREFIX}{name}");
     let b = function(&module, &symbol, &inputs, &result_types, &attributes);

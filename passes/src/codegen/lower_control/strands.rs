@@ -159,7 +159,7 @@ impl<'c> Lowering<'c, '_> {
         let private = StringAttribute::new(module.context(), "private").into();
         let attributes = [
             ("sym_visibility", private),
-            ("llvm.linkage", module.attr("#llvm.linkage<internal>")),
+            ("llvm.linkage", module.internal_linkage()),
         ];
         let address = pointer(&module);
         let inputs = [address, address, i64_type(&module)];

@@ -70,24 +70,22 @@ impl<'c> Lowering<'c, '_> {
             .any(|op| name_attribute(op, "sym_name").as_deref() == Some(name));
         if !known {
             let count = slots.len();
-            let words: Vec<String> = slots
-                .iter()
-                .map(|slot| (*slot as i64).to_string())
-                .collect();
+            let words: Vec<i64> = slots.iter().map(|slot| *slot as i64).collect();
             let (value, ty) = match words.as_slice() {
-                [only] => (format!("{only} : i64"), i64_type(b)),
-                _ => (
-                    format!("dense<[{}]> : tensor<{count}xi64>", words.join(", ")),
-                    b.ty(&format!("!llvm.array<{count} x i64>")),
-                ),
+                [only] => (b.i64_attr(*only), i64_type(b)),
+                _ => {
+                    let table = b.ty(&format!("tensor<{count}xi64>"));
+                    let value = b.elements(table, i64_type(b), &words);
+                    (value, b.ty(&format!("!llvm.array<{count} x i64>")))
+                }
             };
             let attributes = [
                 ("sym_name", StringAttribute::new(b.context(), name).into()),
                 ("global_type", TypeAttribute::new(ty).into()),
-                ("value", b.attr(&value)),
-                ("linkage", b.attr("#llvm.linkage<internal>")),
-                ("constant", b.attr("unit")),
-                ("addr_space", b.attr("0 : i32")),
+                ("value", value),
+                ("linkage", b.internal_linkage()),
+                ("constant", b.unit_attr()),
+                ("addr_space", b.i32_attr(0)),
             ];
             module_end(self.program).op(
                 "llvm.mlir.global",
@@ -126,8 +124,8 @@ impl<'c> Lowering<'c, '_> {
                 for case in tested {
                     regions.push(self.case_region(b, source, *case, scrutinee)?);
                 }
-                let tags: Vec<String> = (0..tested.len()).map(|tag| tag.to_string()).collect();
-                let tags = b.attr(&format!("array<i64: {}>", tags.join(", ")));
+                let tags: Vec<i64> = (0..tested.len() as i64).collect();
+                let tags = b.i64s(&tags);
                 let switch = b.op(
                     "scf.index_switch",
                     &[tag],

@@ -1,5 +1,6 @@
 //! Reads a kernel's body: every value gets a slot, every operation what is needed to compute it.
 
+use crate::support::extents::reassociation;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
@@ -8,8 +9,7 @@ use cohort_dialects::builder::{
 use cohort_dialects::shape::Shape;
 use cohort_dialects::types::rows_tensor;
 use melior::ir::{
-    AffineExpr, Attribute, BlockRef, OperationRef, Type, TypeLike, ValueLike,
-    attribute::{ArrayAttribute, IntegerAttribute},
+    AffineExpr, BlockRef, OperationRef, Type, TypeLike, ValueLike, attribute::IntegerAttribute,
     operation::OperationLike,
 };
 
@@ -241,7 +241,7 @@ impl Reader {
             "tensor.dim" => Code::Dim,
             "tensor.cast" | "cfb.widen" => Code::Cast,
             "tensor.extract" => Code::Extract,
-            "tensor.collapse_shape" => Code::Collapse(groups(op).ok_or_else(unknown)?),
+            "tensor.collapse_shape" => Code::Collapse(reassociation(op)),
             "tensor.expand_shape" => Code::Expand(numbers(op, "static_output_shape")),
             "tensor.extract_slice" => Code::ExtractSlice(slice(op, &shape()?).ok_or_else(unknown)?),
             "tensor.insert_slice" => {
@@ -375,16 +375,6 @@ fn slice(op: OperationRef<'_, '_>, part: &[Option<u64>]) -> Option<Slice> {
         sizes,
         kept,
     })
-}
-
-fn groups(op: OperationRef<'_, '_>) -> Option<Vec<Vec<usize>>> {
-    let groups = ArrayAttribute::try_from(op.attribute("reassociation").ok()?).ok()?;
-    let group = |group: Attribute<'_>| {
-        let axes = elements_of(group).into_iter();
-        let axes = axes.map(|axis| Some(IntegerAttribute::try_from(axis).ok()?.value() as usize));
-        axes.collect::<Option<Vec<usize>>>()
-    };
-    elements_of(groups.into()).into_iter().map(group).collect()
 }
 
 fn affine(op: OperationRef<'_, '_>) -> Option<Affine> {

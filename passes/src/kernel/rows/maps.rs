@@ -7,12 +7,7 @@ use super::read::Reader;
 use crate::pass::{Failed, error};
 use crate::support::ir::{affine_map, elements_of, integers};
 
-/// One result of an index map.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
-    Loop(usize),
-    Constant(i64),
-}
+pub use cohort_dialects::attributes::Place;
 
 /// A structured operation without its body.
 pub struct Structure {

@@ -3,6 +3,8 @@
 //! This file holds values, sizes, constants and the `tensor` operations; the structured operations
 //! of `linalg` are in [`structured`](super::structured).
 
+use crate::support::ir::affine_map;
+use melior::ir::Attribute;
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
@@ -271,7 +273,7 @@ impl<'c> Reader<'c> {
             "affine.apply" => op
                 .attribute("map")
                 .ok()
-                .and_then(|map| factor_of_map(&map.to_string()))
+                .and_then(factor_of_map)
                 .and_then(|factor| Some(factor * multiple(self, operands.first()?)?)),
             _ => None,
         };
@@ -389,11 +391,14 @@ pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
 }
 
 /// The 5 of `affine_map<()[s0] -> (s0 * 5)>`.
-fn factor_of_map(map: &str) -> Option<i64> {
-    let (_, result) = map.split_once("-> (")?;
-    let result = result.trim_end_matches(")>");
-    match result.split_once(" * ") {
-        Some((_, factor)) => factor.parse().ok(),
-        None => (result.len() == 2).then_some(1),
+fn factor_of_map(map: Attribute<'_>) -> Option<i64> {
+    let map = affine_map(map)?;
+    let only = (map.result_count() == 1).then(|| map.result(0).ok())??;
+    match () {
+        () if only.is_symbol() => Some(1),
+        () if only.is_mul() && only.lhs().is_symbol() && only.rhs().is_constant() => {
+            Some(only.rhs().constant_value())
+        }
+        () => None,
     }
 }

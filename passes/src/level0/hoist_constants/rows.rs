@@ -78,7 +78,7 @@ pub fn repeat<'c>(b: &Builder<'c>, rows: Val<'c>, value: Val<'c>) -> Val<'c> {
         "linalg.broadcast",
         &[value, empty],
         &[of_rows],
-        &[("dimensions", b.attr("array<i64: 0>"))],
+        &[("dimensions", b.i64s(&[0]))],
         vec![region],
     );
     result_of(broadcast, 0)

@@ -74,7 +74,7 @@ fn read_length<'c>(context: &'c Context, dim: OperationRef<'c, 'c>) -> Outcome {
     let Some(builder) = Builder::before(context, dim) else {
         return Ok(());
     };
-    let axis = builder.attr(&format!("{axis} : i64"));
+    let axis = builder.i64_attr(axis as i64);
     let attributes = [("axis", axis)];
     let length = builder.value_with("cfb.dim", &operands[..1], builder.ty("index"), &attributes);
     replace_uses(result_of(dim, 0), length);

@@ -1,13 +1,10 @@
 //! The batching rule of operations with maps and a body.
 
+use crate::support::extents::loops_of;
+use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{name_of, operands_of, results_of};
-use melior::ir::{
-    Attribute, OperationRef, Type, ValueLike,
-    attribute::{ArrayAttribute, IntegerAttribute},
-    operation::OperationLike,
-};
+use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
-use super::maps::shift_map;
 use super::rules::{Batched, Batcher, int32s};
 use crate::pass::{Failed, error};
 use crate::support::ir::{clone_op, key, nested_ops, set_attribute, set_operand, set_type};
@@ -54,8 +51,7 @@ impl<'c> Batcher<'c> {
                 .ok()
                 .and_then(|dim| IntegerAttribute::try_from(dim).ok())
                 .map_or(0, |dim| dim.value());
-            let ty = Type::parse(self.builder.context(), "i64").unwrap_or(self.rows.r#type());
-            set_attribute(index, "dim", IntegerAttribute::new(ty, dim + 1).into());
+            set_attribute(index, "dim", self.builder.i64_attr(dim + 1));
         }
         for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
             self.define_rows(old, new);
@@ -87,29 +83,21 @@ impl<'c> Batcher<'c> {
 
     fn shift_maps(&self, generic: OperationRef<'c, 'c>, batched: &[bool]) -> Result<(), Failed> {
         let refuse = || error(generic, "not supported yet: indexing maps of this form");
-        let maps = generic.attribute("indexing_maps").ok().ok_or_else(refuse)?;
-        let maps = ArrayAttribute::try_from(maps).map_err(|_| refuse())?;
-        let shifted: Vec<Attribute<'c>> = (0..maps.len())
-            .map(|index| {
-                let map = maps.element(index).ok()?;
-                let has_rows = batched.get(index).copied().unwrap_or(false);
-                let text = shift_map(&map.to_string(), has_rows)?;
-                Attribute::parse(self.builder.context(), &text)
-            })
-            .collect::<Option<_>>()
-            .ok_or_else(refuse)?;
-        let maps = ArrayAttribute::new(self.builder.context(), &shifted).into();
+        let loops = loops_of(generic).ok_or_else(refuse)?;
+        let shifted = loops.maps.iter().enumerate().map(|(operand, map)| {
+            let behind = map.iter().map(|place| match place {
+                Place::Loop(number) => Place::Loop(number + 1),
+                Place::Constant(_) => *place,
+            });
+            let row = batched.get(operand) == Some(&true);
+            let row = row.then_some(Place::Loop(0));
+            row.into_iter().chain(behind).collect()
+        });
+        let shifted: Vec<Vec<Place>> = shifted.collect();
+        let folds = [&[false], &loops.folds[..]].concat();
+        let maps = self.builder.indexing_maps(folds.len(), &shifted);
         set_attribute(generic, "indexing_maps", maps);
-        let kinds = generic
-            .attribute("iterator_types")
-            .ok()
-            .ok_or_else(refuse)?
-            .to_string();
-        let rest = kinds.trim_start_matches('[');
-        let separator = if rest.starts_with(']') { "" } else { ", " };
-        let kinds = format!("[#linalg.iterator_type<parallel>{separator}{rest}");
-        let kinds = Attribute::parse(self.builder.context(), &kinds).ok_or_else(refuse)?;
-        set_attribute(generic, "iterator_types", kinds);
+        set_attribute(generic, "iterator_types", self.builder.iterators(&folds));
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! A matrix that all rows share makes one dense product over all of them; a matrix a row makes a
 //! batched product.
 
+use crate::kernel::rows::maps::named_structure;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, operands_of, region_with_block, result_of,
 };
@@ -48,7 +49,7 @@ impl<'c> Batcher<'c> {
                 let lhs = self.flatten_rows(lhs);
                 let flat_init = self.flatten_rows(init);
                 let flat = self.named("linalg.matmul", &[lhs, rhs], flat_init);
-                let groups = self.builder.attr("[[0, 1], [2]]");
+                let groups = self.builder.reassociation(&[vec![0, 1], vec![2]]);
                 self.expand(flat, result_of(operation, 0), groups, operation)
             }
             Batched::Rows(rhs) => Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init)),
@@ -64,7 +65,7 @@ impl<'c> Batcher<'c> {
             shape: vec![None, ty.shape[2]],
             element: ty.element,
         };
-        let groups = self.builder.attr("[[0, 1], [2]]");
+        let groups = self.builder.reassociation(&[vec![0, 1], vec![2]]);
         self.builder.value_with(
             "tensor.collapse_shape",
             &[value],
@@ -109,27 +110,16 @@ pub fn named<'c>(b: &Builder<'c>, name: &str, inputs: &[Val<'c>], init: Val<'c>)
     operands.push(init);
     let segments = DenseI32ArrayAttribute::new(context, &[inputs.len() as i32, 1]).into();
     let mut attributes: Vec<(&str, Attribute<'c>)> = vec![("operandSegmentSizes", segments)];
-    if let Some(maps) = default_maps(name) {
-        attributes.push(("indexing_maps", b.attr(maps)));
+    // Their builders write the maps, those of the others do not.
+    if matches!(name, "linalg.matmul" | "linalg.batch_matmul")
+        && let Some(named) = named_structure(name)
+    {
+        let maps = b.indexing_maps(named.folds.len(), &named.maps);
+        attributes.push(("indexing_maps", maps));
     }
     let region = melior::ir::Region::new();
     let operation = b.op(name, &operands, &[init.r#type()], &attributes, vec![region]);
     // SAFETY: the operation is a named linalg operation with an empty region, as required.
     unsafe { mlir_sys::mlirLinalgFillBuiltinNamedOpRegion(operation.to_raw()) };
     result_of(operation, 0)
-}
-
-/// The indexing maps that an operation's builder would add, where it needs them written.
-fn default_maps(name: &str) -> Option<&'static str> {
-    match name {
-        "linalg.matmul" => Some(
-            "[affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, \
-             affine_map<(d0, d1, d2) -> (d0, d1)>]",
-        ),
-        "linalg.batch_matmul" => Some(
-            "[affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, \
-             affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>]",
-        ),
-        _ => None,
-    }
 }

@@ -4,6 +4,7 @@
 //! with a matrix becomes one of a vector with it. Over the batch of all rows that is then, by the
 //! same rules as for any block, one dense product.
 
+use crate::kernel::rows::maps::named_structure;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
@@ -248,7 +249,7 @@ impl<'c> Rows<'c> {
             }
         }
         groups.truncate(few);
-        let groups = self.builder.attr(&format!("{groups:?}"));
+        let groups = self.builder.reassociation(&groups);
         let name = name_of(operation);
         let mut attributes = vec![("reassociation", groups)];
         if name == "tensor.expand_shape" {
@@ -301,39 +302,26 @@ impl<'c> Rows<'c> {
             .filter(|number| !lead.contains(number))
             .collect();
         let renumbered = |number: usize| kept.iter().position(|known| *known == number);
-        let dims: Vec<String> = (0..kept.len()).map(|number| format!("d{number}")).collect();
-        let maps: Vec<String> = loops
+        let maps: Vec<Vec<Place>> = loops
             .maps
             .iter()
             .map(|map| {
                 let places = map.iter().filter_map(|place| match place {
-                    Place::Loop(number) => renumbered(*number).map(|number| format!("d{number}")),
-                    Place::Constant(at) => Some(at.to_string()),
+                    Place::Loop(number) => renumbered(*number).map(Place::Loop),
+                    Place::Constant(_) => Some(*place),
                 });
-                let places: Vec<String> = places.collect();
-                places.join(", ")
+                places.collect()
             })
             .collect();
         if let Some(name) = product_of(operation, &maps) {
             self.product(operation, name);
             return Ok(());
         }
-        let maps: Vec<String> = maps
-            .iter()
-            .map(|places| format!("affine_map<({}) -> ({places})>", dims.join(", ")))
-            .collect();
-        let kinds: Vec<&str> = kept
-            .iter()
-            .map(|number| match loops.folds[*number] {
-                true => "#linalg.iterator_type<reduction>",
-                false => "#linalg.iterator_type<parallel>",
-            })
-            .collect();
+        let folds: Vec<bool> = kept.iter().map(|number| loops.folds[*number]).collect();
         let copy = self.copy(operation);
-        let maps = self.builder.attr(&format!("[{}]", maps.join(", ")));
+        let maps = self.builder.indexing_maps(folds.len(), &maps);
         set_attribute(copy, "indexing_maps", maps);
-        let kinds = self.builder.attr(&format!("[{}]", kinds.join(", ")));
-        set_attribute(copy, "iterator_types", kinds);
+        set_attribute(copy, "iterator_types", self.builder.iterators(&folds));
         for index in nested_ops(copy) {
             if name_of(index) == "linalg.index" {
                 let number = integer_attribute(index, "dim").unwrap_or(0) as usize;
@@ -351,17 +339,18 @@ impl<'c> Rows<'c> {
 }
 
 /// The named product that sums of products over these loops are.
-fn product_of(operation: OperationRef<'_, '_>, maps: &[String]) -> Option<&'static str> {
+fn product_of(operation: OperationRef<'_, '_>, maps: &[Vec<Place>]) -> Option<&'static str> {
     let body: Vec<String> = nested_ops(operation).into_iter().map(name_of).collect();
     if body != ["arith.mulf", "arith.addf", "linalg.yield"] {
         return None;
     }
-    let maps: Vec<&str> = maps.iter().map(String::as_str).collect();
-    match maps[..] {
-        ["d0", "d0", ""] => Some("linalg.dot"),
-        ["d1", "d1, d0", "d0"] => Some("linalg.vecmat"),
-        ["d0, d1", "d1", "d0"] => Some("linalg.matvec"),
-        ["d0, d2", "d2, d1", "d0, d1"] => Some("linalg.matmul"),
-        _ => None,
-    }
+    let products = [
+        "linalg.dot",
+        "linalg.vecmat",
+        "linalg.matvec",
+        "linalg.matmul",
+    ];
+    products
+        .into_iter()
+        .find(|name| named_structure(name).is_some_and(|named| named.maps == maps))
 }

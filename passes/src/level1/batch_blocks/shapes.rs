@@ -117,18 +117,15 @@ pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String])
         .into_iter()
         .filter_map(|op| name_attribute(op, "sym_name"))
         .collect();
-    let declare = |name: &str, outer: &str| {
+    let declare = |name: &str, outer: &[Attribute]| {
         if !known.iter().any(|known| known == name) {
-            let attributes = [
-                ("sym_name", top.attr(&format!("{name:?}"))),
-                ("outer", top.attr(outer)),
-            ];
+            let attributes = [("sym_name", top.string(name)), ("outer", top.array(outer))];
             top.op("ragged.dim", &[], &[], &attributes, vec![]);
         }
     };
-    declare(BATCH, "[]");
+    declare(BATCH, &[]);
     for name in names {
-        declare(name.trim_start_matches('@'), &format!("[@{BATCH}]"));
+        declare(name.trim_start_matches('@'), &[top.symbol(BATCH)]);
     }
 }
 

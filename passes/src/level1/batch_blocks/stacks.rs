@@ -74,13 +74,14 @@ fn record<'c>(
     inner.op("cfb.yield", &arguments_of(entry)[2..], &[], &[], vec![]);
     let dim = format!("@{DIM}0");
     let top = kernels.top.at(stack.location());
+    let lengths = top.array(&[top.symbol(&dim[1..])]);
     let attributes = [
-        ("sym_name", top.attr("\"kernel\"")),
-        ("sym_visibility", top.attr("\"private\"")),
-        ("unit", top.attr("\"rows\"")),
-        ("lengths", top.attr(&format!("[{dim}]"))),
-        ("rows", top.attr(&format!("[{dim}]"))),
-        ("operands", top.attr("[\"stacked\"]")),
+        ("sym_name", top.string("kernel")),
+        ("sym_visibility", top.string("private")),
+        ("unit", top.string("rows")),
+        ("lengths", lengths),
+        ("rows", lengths),
+        ("operands", top.strings(["stacked"])),
     ];
     let kernel = top.op("cfb.kernel", &[], &[], &attributes, vec![region]);
     if !kernels.dims.contains(&dim) {

@@ -1,6 +1,7 @@
 //! The batching rules of what moves elements and computes none: slices, concatenations, reshapes and
 //! transpositions, and scalars side by side.
 
+use crate::support::extents::reassociation;
 use cohort_dialects::builder::{Val, name_of, operands_of, result_of};
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
@@ -8,7 +9,6 @@ use melior::ir::{
     operation::OperationLike,
 };
 
-use super::maps::shift_groups;
 use super::rules::{Batcher, int32s, tensor_type};
 use crate::pass::{Failed, error};
 use crate::support::ir::{TensorType, clone_region, integers};
@@ -65,7 +65,7 @@ impl<'c> Batcher<'c> {
                 _ => vec![axis + 1],
             })
             .collect();
-        let groups = self.builder.attr(&format!("{groups:?}"));
+        let groups = self.builder.reassociation(&groups);
         let sizes = self.batched_sizes(row);
         self.builder.value_with(
             "tensor.expand_shape",
@@ -194,18 +194,13 @@ impl<'c> Batcher<'c> {
         let value = self.rows_of(source, operation)?;
         let groups = if from.rank() == 0 || to.rank() == 0 {
             // All dims of size one join the batch dim.
-            let all: Vec<String> = (0..=from.rank().max(to.rank()))
-                .map(|d| d.to_string())
-                .collect();
-            format!("[[{}]]", all.join(", "))
+            vec![(0..=from.rank().max(to.rank())).collect()]
         } else {
-            shift_groups(
-                &operation
-                    .attribute("reassociation")
-                    .map_or(String::new(), |groups| groups.to_string()),
-            )
+            let groups = reassociation(operation).into_iter();
+            let behind = groups.map(|group| group.into_iter().map(|axis| axis + 1).collect());
+            std::iter::once(vec![0]).chain(behind).collect()
         };
-        let groups = self.builder.attr(&groups);
+        let groups = self.builder.reassociation(&groups);
         if name_of(operation) == "tensor.expand_shape" {
             return self.expand(value, result_of(operation, 0), groups, operation);
         }

@@ -4,15 +4,15 @@
 //! is summed over. The cotangent of a side is such a sum again, of the result's cotangent and the other
 //! side, over the loops that the side does not have.
 
+use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of,
 };
-use melior::ir::{Attribute, OperationRef, ValueLike};
+use melior::ir::{OperationRef, ValueLike};
 
 use super::emit::{Shape, broadcast, elementwise, full, sum_over, transpose};
 use super::rules::{Backward, NoRule, Rule};
 use super::sites::Site;
-use crate::kernel::rows::maps::Place;
 use crate::support::extents::{Loops, loops_of};
 use crate::support::ir::{TensorType, defining_op, key, nested_ops};
 
@@ -194,18 +194,12 @@ fn contract<'c>(
 ) -> Val<'c> {
     let count = kept.len();
     let place = |number: &usize| kept.iter().position(|own| own == number).unwrap_or(count);
-    let all: Vec<String> = (0..=count).map(|number| format!("d{number}")).collect();
-    let map = |loops: &[usize]| {
-        let dims: Vec<&str> = loops
-            .iter()
-            .map(|number| all[place(number)].as_str())
-            .collect();
-        format!("affine_map<({}) -> ({})>", all.join(", "), dims.join(", "))
+    let map = |loops: &[usize]| -> Vec<Place> {
+        let places = loops.iter().map(|number| Place::Loop(place(number)));
+        places.collect()
     };
-    let maps = [&left.loops[..], &right.loops, kept].map(map).join(", ");
-    let mut kinds = vec!["#linalg.iterator_type<parallel>"; count];
-    kinds.push("#linalg.iterator_type<reduction>");
-    let attribute = |text: &str| Attribute::parse(b.context(), text);
+    let maps = [&left.loops[..], &right.loops, kept].map(map);
+    let folds: Vec<bool> = (0..=count).map(|number| number == count).collect();
     let init = full(b, shape, 0.0);
     let ty = init.r#type();
     let element = TensorType::of_value(init).map_or(ty, |ty| ty.element);
@@ -216,14 +210,11 @@ fn contract<'c>(
         let sum = inner.value("arith.addf", &[sum, product], element);
         inner.op("linalg.yield", &[sum], &[], &[], vec![]);
     }
-    let attributes: Vec<(&str, Attribute<'c>)> = [
-        ("indexing_maps", format!("[{maps}]")),
-        ("iterator_types", format!("[{}]", kinds.join(", "))),
-        ("operandSegmentSizes", "array<i32: 2, 1>".to_owned()),
-    ]
-    .into_iter()
-    .filter_map(|(name, text)| Some((name, attribute(&text)?)))
-    .collect();
+    let attributes = [
+        ("indexing_maps", b.indexing_maps(folds.len(), &maps)),
+        ("iterator_types", b.iterators(&folds)),
+        ("operandSegmentSizes", b.i32s(&[2, 1])),
+    ];
     let operands = [left.value, right.value, init];
     result_of(
         b.op(

@@ -163,7 +163,7 @@ pub fn compare<'c>(b: &Builder<'c>, predicate: i64, left: Val<'c>, right: Val<'c
         }
         .to_type()
     });
-    let predicate = b.attr(&format!("{predicate} : i64"));
+    let predicate = b.i64_attr(predicate);
     b.value_with(
         "arith.cmpf",
         &[left, right],
@@ -224,6 +224,6 @@ pub fn concat<'c>(b: &Builder<'c>, parts: &[Val<'c>], shape: &Shape<'c>, axis: u
     if let [part] = parts {
         return *part;
     }
-    let dim = b.attr(&format!("{axis} : i64"));
+    let dim = b.i64_attr(axis as i64);
     b.value_with("tensor.concat", parts, shape.to_type(), &[("dim", dim)])
 }

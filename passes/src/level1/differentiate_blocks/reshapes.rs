@@ -58,7 +58,7 @@ impl<'c> Backward<'c> {
         let rows = match groups.len() == many.rank() {
             true => g,
             false => {
-                let groups = [("reassociation", b.attr(&format!("{groups:?}")))];
+                let groups = [("reassociation", b.reassociation(&groups))];
                 b.value_with("tensor.collapse_shape", &[g], rows.to_type(), &groups)
             }
         };

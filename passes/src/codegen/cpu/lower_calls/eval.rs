@@ -193,10 +193,8 @@ impl<'a, 'c> Call<'a, 'c> {
         let Some(lane) = lanes.var else { return first };
         let ty = e.elem_type(Elem::I32, Width::Vector);
         let coefficient = index.coefficient(lane);
-        let steps: Vec<_> = (0..LANES).map(|l| (l * coefficient).to_string()).collect();
-        let steps = e.b.attr(&format!("dense<[{}]> : {ty}", steps.join(", ")));
-        let steps =
-            e.b.value_with("arith.constant", &[], ty, &[("value", steps)]);
+        let steps: Vec<i64> = (0..LANES).map(|lane| lane * coefficient).collect();
+        let steps = e.b.constant(e.b.elements(ty, e.i32, &steps), ty);
         e.b.value(
             "arith.addi",
             &[e.splat(first, Elem::I32, Width::Vector), steps],

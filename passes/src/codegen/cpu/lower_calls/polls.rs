@@ -92,11 +92,11 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
         let callee = FlatSymbolRefAttribute::new(context, symbols::LATE).into();
         let attributes = [
             ("callee", callee),
-            ("operandSegmentSizes", b.attr("array<i32: 0, 0>")),
-            ("op_bundle_sizes", b.attr("array<i32>")),
+            ("operandSegmentSizes", b.i32s(&[0, 0])),
+            ("op_bundle_sizes", b.i32s(&[])),
         ];
         let late = b.value_with("llvm.call", &[], b.ty("i32"), &attributes);
-        let equal = [("predicate", b.attr("0 : i64"))];
+        let equal = [("predicate", b.i64_attr(0))];
         let none = b.integer(0, late.r#type());
         vec![b.value_with("arith.cmpi", &[late, none], truth, &equal)]
     };

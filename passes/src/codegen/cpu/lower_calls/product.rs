@@ -486,7 +486,7 @@ fn transpose<'c>(e: &Emitter<'c>, mut square: Vec<Val<'c>>) -> Vec<Val<'c>> {
 }
 
 fn shuffle<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>, lanes: &[usize]) -> Val<'c> {
-    let lanes: Vec<_> = lanes.iter().map(ToString::to_string).collect();
-    let mask = e.b.attr(&format!("array<i64: {}>", lanes.join(", ")));
+    let lanes: Vec<i64> = lanes.iter().map(|lane| *lane as i64).collect();
+    let mask = e.b.i64s(&lanes);
     e.b.value_with("vector.shuffle", &[a, b], a.r#type(), &[("mask", mask)])
 }

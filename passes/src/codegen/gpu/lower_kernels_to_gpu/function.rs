@@ -477,7 +477,7 @@ pub fn add_function<'c>(
         ..Emitter::new(inside)
     };
     let shared = (shared > 0).then(|| {
-        let name = module.attr(&format!("@{memory:?}"));
+        let name = module.symbol(&memory);
         let pointer = module.ty("!llvm.ptr<3>");
         e.b.value_with(
             "llvm.mlir.addressof",
@@ -502,10 +502,7 @@ pub fn add_function<'c>(
                 "nvvm.minctasm",
                 IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
             ),
-            (
-                "known_block_size",
-                module.attr(&format!("array<i32: {THREADS}, 1, 1>")),
-            ),
+            ("known_block_size", module.i32s(&[THREADS as i32, 1, 1])),
         ],
         vec![region],
     );
@@ -521,7 +518,7 @@ fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &st
         &[
             ("sym_name", StringAttribute::new(context, symbol).into()),
             ("global_type", TypeAttribute::new(ty).into()),
-            ("linkage", module.attr("#llvm.linkage<internal>")),
+            ("linkage", module.internal_linkage()),
             ("addr_space", number(3, "i32")),
             ("alignment", number(16, "i64")),
         ],

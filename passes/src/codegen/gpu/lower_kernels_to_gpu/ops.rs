@@ -16,7 +16,7 @@ pub const WARP: i64 = 32;
 pub const WIDE: i64 = 4;
 
 fn position<'c>(e: &Emitter<'c>, op: &str, dim: &str) -> Val<'c> {
-    let dim = e.b.attr(&format!("#gpu<dim {dim}>"));
+    let dim = e.b.upstream(&format!("#gpu<dim {dim}>"));
     let index = Type::index(e.b.context());
     let at = e.b.value_with(op, &[], index, &[("dimension", dim)]);
     e.b.value("arith.index_cast", &[at], e.i64)
@@ -59,7 +59,7 @@ pub fn copy_async<'c>(e: &Emitter<'c>, to: Val<'c>, from: Val<'c>, bytes: i64, c
         ("size", IntegerAttribute::new(e.i32, bytes).into()),
         (
             "modifier",
-            e.b.attr(&format!("#nvvm<load_cache_modifier {cache}>")),
+            e.b.upstream(&format!("#nvvm<load_cache_modifier {cache}>")),
         ),
     ];
     let name = "nvvm.cp.async.shared.global";
@@ -83,11 +83,11 @@ pub fn wait_for_copies_but(e: &Emitter<'_>, groups: i64) {
 }
 
 fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(&'static str, Attribute<'c>); 3] {
-    let mode = e.b.attr(&format!("#nvvm.fp_rnd_mode<{mode}>"));
+    let mode = e.b.upstream(&format!("#nvvm.fp_rnd_mode<{mode}>"));
     [
         ("rnd", mode),
-        ("sat", e.b.attr("#nvvm.sat_mode<none>")),
-        ("relu", e.b.attr("false")),
+        ("sat", e.b.upstream("#nvvm.sat_mode<none>")),
+        ("relu", e.b.bool_attr(false)),
     ]
 }
 
@@ -116,22 +116,23 @@ pub fn multiply_matrices<'c>(
     c: [Val<'c>; 4],
 ) -> [Val<'c>; 4] {
     let k = if precision == Precision::Bf16 { 16 } else { 8 };
-    let of_type = e.b.attr(&format!("#nvvm.mma_type<{precision}>"));
-    let shape = e.b.attr(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"));
+    let of_type = e.b.upstream(&format!("#nvvm.mma_type<{precision}>"));
+    let shape =
+        e.b.upstream(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"));
     let attributes = [
         ("shape", shape),
-        ("layoutA", e.b.attr("#nvvm.mma_layout<row>")),
-        ("layoutB", e.b.attr("#nvvm.mma_layout<col>")),
+        ("layoutA", e.b.upstream("#nvvm.mma_layout<row>")),
+        ("layoutB", e.b.upstream("#nvvm.mma_layout<col>")),
         ("multiplicandAPtxType", of_type),
         ("multiplicandBPtxType", of_type),
-        ("operandSegmentSizes", e.b.attr("array<i32: 4, 2, 4>")),
+        ("operandSegmentSizes", e.b.i32s(&[4, 2, 4])),
     ];
     let operands = [&a[..], &b[..], &c[..]].concat();
     let result = e.b.ty("!llvm.struct<(f32, f32, f32, f32)>");
     let sums =
         e.b.value_with("nvvm.mma.sync", &operands, result, &attributes);
     [0, 1, 2, 3].map(|at| {
-        let position = [("position", e.b.attr(&format!("array<i64: {at}>")))];
+        let position = [("position", e.b.i64s(&[at]))];
         e.b.value_with("llvm.extractvalue", &[sums], e.b.ty("f32"), &position)
     })
 }
@@ -145,7 +146,7 @@ pub fn load_neighbours<'c>(e: &Emitter<'c>, at: Val<'c>, elem: Elem, count: i64)
     let vector = e.load(at, e.b.ty(&format!("vector<{count}x{ty}>")), count * 4);
     (0..count)
         .map(|lane| {
-            let position = e.b.attr(&format!("array<i64: {lane}>"));
+            let position = e.b.i64s(&[lane]);
             let attributes = [("static_position", position)];
             e.b.value_with("vector.extract", &[vector], ty, &attributes)
         })

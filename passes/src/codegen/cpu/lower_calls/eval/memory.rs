@@ -171,19 +171,13 @@ impl<'c> Call<'_, 'c> {
             Some(bytes) => e.gather(address, bytes, elem, lanes.mask),
             None => {
                 let ty = e.b.ty(&format!("vector<{LANES}xi64>"));
-                let mut offsets = e.b.attr(&format!("dense<0> : {ty}"));
-                let zero =
-                    e.b.value_with("arith.constant", &[], ty, &[("value", offsets)]);
-                let mut sum = zero;
+                let mut sum = e.lane_offsets(0);
                 for (index, stride) in at.iter().zip(&memory.strides) {
                     let coefficient = index.coefficient(lane);
                     if coefficient == 0 {
                         continue;
                     }
-                    let text: Vec<_> = (0..LANES).map(|l| (l * coefficient).to_string()).collect();
-                    offsets = e.b.attr(&format!("dense<[{}]> : {ty}", text.join(", ")));
-                    let lanes =
-                        e.b.value_with("arith.constant", &[], ty, &[("value", offsets)]);
+                    let lanes = e.lane_offsets(coefficient);
                     let bytes = self.stride(e, *stride);
                     let bytes = e.b.value("vector.broadcast", &[bytes], ty);
                     let product = e.b.value("arith.muli", &[lanes, bytes], ty);

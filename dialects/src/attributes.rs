@@ -1,0 +1,207 @@
+//! Attributes, each made as what it is.
+//!
+//! What MLIR's C interface has no function for, which are attributes of upstream dialects, is parsed
+//! here and nowhere else.
+
+use melior::ir::{
+    AffineExpr, AffineMap, Attribute, Identifier, Type,
+    attribute::{
+        ArrayAttribute, BoolAttribute, DenseElementsAttribute, DenseI32ArrayAttribute,
+        DenseI64ArrayAttribute, DictionaryAttribute, FlatSymbolRefAttribute, FloatAttribute,
+        IntegerAttribute, StringAttribute,
+    },
+};
+
+use crate::builder::Builder;
+
+/// What an operation takes or gives along one of its dims: the loop that runs there, or always the
+/// same entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The loop of this number.
+    Loop(usize),
+    /// This entry.
+    Constant(i64),
+}
+
+impl<'c> Builder<'c> {
+    /// An integer of 64 bits: an axis, a predicate.
+    pub fn i64_attr(&self, value: i64) -> Attribute<'c> {
+        IntegerAttribute::new(self.ty("i64"), value).into()
+    }
+
+    /// An integer of 32 bits.
+    pub fn i32_attr(&self, value: i32) -> Attribute<'c> {
+        IntegerAttribute::new(self.ty("i32"), i64::from(value)).into()
+    }
+
+    /// A float, which may be infinite.
+    pub fn f32_attr(&self, value: f32) -> Attribute<'c> {
+        FloatAttribute::new(self.context(), self.ty("f32"), f64::from(value)).into()
+    }
+
+    pub fn bool_attr(&self, value: bool) -> Attribute<'c> {
+        BoolAttribute::new(self.context(), value).into()
+    }
+
+    pub fn unit_attr(&self) -> Attribute<'c> {
+        Attribute::unit(self.context())
+    }
+
+    pub fn string(&self, text: &str) -> Attribute<'c> {
+        StringAttribute::new(self.context(), text).into()
+    }
+
+    /// The symbol of this name, which is written without `@`.
+    pub fn symbol(&self, name: &str) -> Attribute<'c> {
+        FlatSymbolRefAttribute::new(self.context(), name).into()
+    }
+
+    pub fn array(&self, elements: &[Attribute<'c>]) -> Attribute<'c> {
+        ArrayAttribute::new(self.context(), elements).into()
+    }
+
+    pub fn strings<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Attribute<'c> {
+        let texts = texts.into_iter().map(|text| self.string(text.as_ref()));
+        self.array(&texts.collect::<Vec<_>>())
+    }
+
+    pub fn dictionary(&self, entries: &[(&str, Attribute<'c>)]) -> Attribute<'c> {
+        let entries = entries.iter();
+        let entries = entries.map(|(key, value)| (Identifier::new(self.context(), key), *value));
+        DictionaryAttribute::new(self.context(), &entries.collect::<Vec<_>>()).into()
+    }
+
+    /// `array<i64: …>`: sizes, offsets, positions.
+    pub fn i64s(&self, values: &[i64]) -> Attribute<'c> {
+        DenseI64ArrayAttribute::new(self.context(), values).into()
+    }
+
+    /// `array<i32: …>`, such as the sizes of segments of operands.
+    pub fn i32s(&self, values: &[i32]) -> Attribute<'c> {
+        DenseI32ArrayAttribute::new(self.context(), values).into()
+    }
+
+    /// The elements of a vector or tensor of integers.
+    pub fn elements(&self, ty: Type<'c>, element: Type<'c>, values: &[i64]) -> Attribute<'c> {
+        let values = values.iter();
+        let values = values.map(|value| IntegerAttribute::new(element, *value).into());
+        DenseElementsAttribute::new(ty, &values.collect::<Vec<_>>())
+            .unwrap_or_else(|error| unreachable!("elements of {ty}: {error}"))
+            .into()
+    }
+
+    /// A vector, or a tensor of known shape, that is full of one element.
+    pub fn splat(&self, ty: Type<'c>, element: Attribute<'c>) -> Attribute<'c> {
+        DenseElementsAttribute::splat(ty, element).into()
+    }
+
+    /// The axes that each axis of the smaller side of a reshape stands for.
+    pub fn reassociation(&self, groups: &[Vec<usize>]) -> Attribute<'c> {
+        let axes = |group: &Vec<usize>| {
+            let axes = group.iter().map(|axis| self.i64_attr(*axis as i64));
+            self.array(&axes.collect::<Vec<_>>())
+        };
+        self.array(&groups.iter().map(axes).collect::<Vec<_>>())
+    }
+
+    /// The indexing maps of a structured operation of so many loops, one an operand.
+    pub fn indexing_maps<T: AsRef<[Place]>>(&self, loops: usize, maps: &[T]) -> Attribute<'c> {
+        let expression = |place: &Place| match place {
+            Place::Loop(number) => AffineExpr::dim(self.context(), *number),
+            Place::Constant(entry) => AffineExpr::constant(self.context(), *entry),
+        };
+        let map = |places: &T| {
+            let results: Vec<_> = places.as_ref().iter().map(expression).collect();
+            self.map(AffineMap::new(self.context(), loops, 0, &results))
+        };
+        self.array(&maps.iter().map(map).collect::<Vec<_>>())
+    }
+
+    pub fn map(&self, map: AffineMap<'c>) -> Attribute<'c> {
+        // SAFETY: the map is alive as long as its context.
+        unsafe { Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(map.to_raw())) }
+    }
+
+    /// The kinds of loops of a structured operation: those that fold, and the others.
+    pub fn iterators(&self, folds: &[bool]) -> Attribute<'c> {
+        let kinds = folds.iter().map(|folds| match folds {
+            true => self.upstream("#linalg.iterator_type<reduction>"),
+            false => self.upstream("#linalg.iterator_type<parallel>"),
+        });
+        self.array(&kinds.collect::<Vec<_>>())
+    }
+
+    /// The value of a global that the weights' file has.
+    pub fn external(&self, ty: Type<'c>) -> Attribute<'c> {
+        self.upstream(&format!("#ml_program.extern<{ty}>"))
+    }
+
+    /// The linkage of what only its module refers to.
+    pub fn internal_linkage(&self) -> Attribute<'c> {
+        self.upstream("#llvm.linkage<internal>")
+    }
+
+    /// An attribute of an upstream dialect, of `#gpu<dim x>` or `#nvvm.shape<…>`, that the compiler wrote
+    /// itself.
+    pub fn upstream(&self, text: &str) -> Attribute<'c> {
+        Attribute::parse(self.context(), text).unwrap_or_else(|| unreachable!("attribute `{text}`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use melior::ir::{Location, Module};
+
+    use super::*;
+
+    #[test]
+    fn attributes_print_as_mlir_writes_them() {
+        let context = crate::new_context();
+        let location = Location::unknown(&context);
+        let module = Module::new(location);
+        let b = Builder::at_end(&context, module.body(), location);
+        let maps = [vec![Place::Loop(0), Place::Constant(3)], vec![]];
+        for (attribute, text) in [
+            (
+                b.indexing_maps(2, &maps),
+                "[affine_map<(d0, d1) -> (d0, 3)>, affine_map<(d0, d1) -> ()>]",
+            ),
+            (
+                b.iterators(&[false, true]),
+                "[#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>]",
+            ),
+            (b.reassociation(&[vec![0, 1], vec![2]]), "[[0, 1], [2]]"),
+            (
+                b.elements(b.ty("vector<3xi1>"), b.ty("i1"), &[1, 0, 1]),
+                "dense<[true, false, true]> : vector<3xi1>",
+            ),
+            (
+                b.splat(b.ty("tensor<2xf32>"), b.f32_attr(f32::NEG_INFINITY)),
+                "dense<0xFF800000> : tensor<2xf32>",
+            ),
+            (
+                b.dictionary(&[("names", b.strings(["a\"b"])), ("of", b.symbol("f"))]),
+                r#"{names = ["a\22b"], of = @f}"#,
+            ),
+        ] {
+            assert_eq!(attribute, b.upstream(text), "{attribute}");
+        }
+    }
+
+    #[test]
+    fn a_float_keeps_its_bits() {
+        let context = crate::new_context();
+        let location = Location::unknown(&context);
+        let module = Module::new(location);
+        let b = Builder::at_end(&context, module.body(), location);
+        for bits in [0_u32, 0x8000_0000, 0x7FC0_0000, 0xFFC0_0000, 0x7F80_0000, 1] {
+            let text = format!("0x{bits:08X} : f32");
+            assert_eq!(
+                b.f32_attr(f32::from_bits(bits)),
+                b.upstream(&text),
+                "{text}"
+            );
+        }
+    }
+}
