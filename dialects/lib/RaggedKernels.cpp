@@ -4,6 +4,7 @@
 
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -66,9 +67,27 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
+/// Whether a kernel, or what is in it, is for a GPU.
+static bool isForGpu(Operation *operation) {
+  auto kernel = isa<KernelOp>(operation) ? cast<KernelOp>(operation) : operation->getParentOfType<KernelOp>();
+  Operation *around = kernel ? kernel->getParentOp() : nullptr;
+  return around && around->getName().getStringRef() == "gpu.module";
+}
+
 LogicalResult ScratchOp::verify() {
   if (getMemory().getType().getNumDynamicDims() > 1)
     return emitOpError() << "ragged_scratch_c2: expected rows of static shape, but got " << getMemory().getType();
+  if (getOnChip()) {
+    // Who touches it runs in one launch, whose blocks each have their own.
+    Operation *around = nullptr;
+    bool together = llvm::all_of(getMemory().getUsers(), [&](Operation *user) {
+      Operation *blocks = user->getParentOfType<BlocksOp>();
+      return blocks && (!around || blocks == around) && (around = blocks);
+    });
+    if (!isForGpu(*this) || !isRowMemory(getMemory().getType()) || !together)
+      return emitOpError() << "ragged_scratch_c3: expected what is on the chip to be rows that the stages of one "
+                              "`ragged.blocks` for a GPU touch alone";
+  }
   if (!getProducts())
     return success();
   int64_t products = static_cast<int64_t>(*getProducts());
@@ -118,21 +137,24 @@ LogicalResult OperandOp::verify() { return verifyDims(*this, getKind() == Operan
 LogicalResult ResultOp::verify() { return verifyDims(*this, true); }
 
 static bool isStage(Operation &operation) {
-  return isa<NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp, ProductOp>(operation);
+  return isa<NestOp, FoldOp, FoldListOp, LoopsOp>(operation) ||
+         (isa<PackPanelsOp, ProductOp>(operation) && !isForGpu(&operation));
 }
 
 bool KernelOp::canDiscardOnUseEmpty() { return true; }
 
 LogicalResult KernelOp::verifyRegions() {
   Block &block = getBody().front();
-  bool ends = !block.empty() && isa<BlocksOp, CallsOp>(block.back());
+  bool stages = !isPerInstance(*this), launches = stages && isForGpu(*this);
+  bool ends = !block.empty() && (launches || isa<BlocksOp, CallsOp>(block.back()));
   if (!ends)
     return emitOpError() << "ragged_kernel_c1: expected the region to end in `ragged.blocks` or `ragged.calls`";
-  bool stages = !isPerInstance(*this);
-  for (Operation &operation : llvm::drop_end(block))
-    if (!(stages && isStage(operation)) && !isa<OperandOp, ResultOp, ParamOp, ConstantOp, ScratchOp>(operation))
+  for (Operation &operation : block)
+    if (!(stages && isStage(operation)) && !(launches && isa<BlocksOp, TilesOp>(operation)) &&
+        !isa<OperandOp, ResultOp, ParamOp, ConstantOp, ScratchOp>(operation) &&
+        !(isa<BlocksOp, CallsOp>(operation) && &operation == &block.back()))
       return operation.emitOpError() << "ragged_kernel_c1: expected declarations and stages only";
-  for (Operation &operation : llvm::drop_end(block)) {
+  for (Operation &operation : block) {
     if (!isStage(operation))
       continue;
     WalkResult walk = operation.walk([](Operation *nested) {
@@ -305,6 +327,8 @@ static SmallVector<int64_t> loopsAround(Operation *operation) {
   Operation *stage = operation->getParentOp();
   if (auto nest = dyn_cast<NestOp>(stage))
     return llvm::to_vector(nest.getOver());
+  if (auto tiles = dyn_cast<TilesOp>(stage))
+    return llvm::to_vector(tiles.getOver());
   if (auto pack = dyn_cast<PackPanelsOp>(stage))
     return llvm::to_vector(pack.getOver());
   if (auto list = dyn_cast<FoldListOp>(stage))
@@ -511,7 +535,7 @@ LogicalResult LoadOp::verify() {
       return emitOpError() << "ragged_load_c3: expected memory whose elements can be loaded, but it is packed";
     return verifyIndex(*this, getAddress(), getMemory());
   }
-  bool computes = isa_and_nonnull<NestOp, FoldOp, LoopsOp, PackPanelsOp>(stage);
+  bool computes = isa_and_nonnull<NestOp, FoldOp, LoopsOp, PackPanelsOp, TilesOp>(stage);
   if (auto list = dyn_cast_or_null<FoldListOp>(stage))
     computes = (*this)->getParentRegion() == &list.getStart();
   if (!computes)
@@ -583,6 +607,8 @@ static LogicalResult verifyScalars(Operation *stage, StringRef number, Region &r
   if (!yield || yield.getOperandTypes() != yields)
     return violates(stage, number) << "expected a region that yields (" << yields << ")";
   for (Operation &operation : block.without_terminator()) {
+    if (isa<ProductsOp>(operation) && isa<TilesOp>(stage))
+      continue;
     if (isa<LoadOp, StoreOp, IndexOp, PositionOp, ReduceOp>(operation)) {
       if (!loads)
         return operation.emitOpError() << constraint(stage, number) << ": expected `arith` and `math` only";
@@ -602,6 +628,11 @@ static LogicalResult verifyScalars(Operation *stage, StringRef number, Region &r
   return success();
 }
 
+/// Whether a thread of a GPU can take so many neighbours along the last of some loops.
+static bool areTakenAtOnce(ArrayRef<int64_t> over, uint64_t count) {
+  return count == 1 || ((count == 2 || count == 4) && !over.empty() && over.back() % static_cast<int64_t>(count) == 0);
+}
+
 LogicalResult NestOp::verify() {
   bool ofCall = isOfCall(*this);
   if (failed(ofCall ? verifyExtents(*this, getOver(), getDims()) : verifyLengths(*this, getOver())))
@@ -609,6 +640,13 @@ LogicalResult NestOp::verify() {
   if (ofCall && getBy() != lanesOfVector)
     return emitOpError() << "ragged_nest_c3: expected vectors of 16 elements in a stage of a call, but got "
                          << static_cast<int64_t>(getBy());
+  if (!ofCall && isForGpu(*this)) {
+    if (getLanes() || !areTakenAtOnce(getOver(), getBy()))
+      return emitOpError() << "ragged_nest_c3: expected a thread of a GPU to take 1, 2 or 4 neighbours along the last loop, "
+                              "whose length is a multiple of that, but got "
+                           << static_cast<int64_t>(getBy());
+    return success();
+  }
   if (getLanes() && *getLanes() >= getOver().size())
     return emitOpError() << "ragged_nest_c2: there is no loop " << static_cast<int64_t>(*getLanes());
   if (getBy() != lanesOfVector && getBy() != 2 * lanesOfVector)
@@ -692,6 +730,17 @@ LogicalResult FoldOp::verify() {
     return emitOpError() << "ragged_fold_c6: expected a result or scratch";
   if (failed(verifyAddress(*this, "c6", "c6", getAddress(), lengths, getMemory().getType())))
     return failure();
+  if (isForGpu(*this)) {
+    int64_t last = static_cast<int64_t>(getOver().size()) - 1;
+    if (!areTakenAtOnce(getOver(), getVectors()) || getNeighbours() != 1 ||
+        (getVectors() > 1 && !llvm::is_contained(getFolding(), last)))
+      return emitOpError() << "ragged_fold_c4: expected a thread of a GPU to fold 1, 2 or 4 neighbours along the last loop, "
+                              "if it is folded and as long as a multiple of that";
+    if (getLanes() && !llvm::is_contained(getFolding(), static_cast<int64_t>(*getLanes())))
+      return emitOpError() << "ragged_fold_c3: expected the lanes of a GPU to fold along a folded loop, but got "
+                           << static_cast<int64_t>(*getLanes());
+    return success();
+  }
   if (!getLanes())
     return success();
   int64_t lanes = *getLanes();
@@ -820,6 +869,10 @@ LogicalResult FoldListOp::verify() {
   if (failed(verifyLengths(*this, getOver())) ||
       failed(verifyAtOnce(*this, "c2", "vectors", getVectors())))
     return failure();
+  if (isForGpu(*this) && !areTakenAtOnce(getOver(), getVectors()))
+    return emitOpError() << "ragged_fold_list_c2: expected a thread of a GPU to fold 1, 2 or 4 neighbours along the last "
+                            "loop, whose length is a multiple of that, but got "
+                         << static_cast<int64_t>(getVectors());
   if (getOver() != cast<MemRefType>(getList().getType()).getShape().drop_front())
     return emitOpError() << "ragged_fold_list_c1: expected the loops of a row of " << getList().getType();
   auto operand = getList().getDefiningOp<OperandOp>();
@@ -936,5 +989,154 @@ LogicalResult ProductOp::verify() {
         (packed && packed.getPanels()))
       return emitOpError() << "ragged_product_c6: expected " << columns << " elements from " << offset << " on";
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of a GPU
+//===----------------------------------------------------------------------===//
+
+/// Products at the same place of a tile, at most.
+static constexpr size_t maxGates = 8;
+
+static int64_t columnsOf(TilesOp tiles) { return tiles.getOver().empty() ? 1 : tiles.getOver().back(); }
+
+static LogicalResult verifySize(TilesOp tiles, StringRef name, ArrayRef<int64_t> size) {
+  auto among = [](int64_t value, ArrayRef<int64_t> values) { return llvm::is_contained(values, value); };
+  bool fits = size.size() == 4;
+  if (fits && !tiles.getRounded()) {
+    fits = size[0] >= 1 && size[0] <= 16 && among(size[1], {1, 2, 4}) && size[2] >= 4 && size[2] <= 64 &&
+           size[2] % 4 == 0 && size[3] == 1;
+  } else if (fits) {
+    int64_t step = *tiles.getRounded() == "bf16" ? 16 : 8;
+    fits = among(size[0], {2, 4, 6, 8}) && size[1] >= 2 && size[1] <= 16 && size[1] % 2 == 0 && size[2] >= step &&
+           size[2] <= 64 && size[2] % step == 0 && among(size[3], {1, 2, 4});
+  }
+  if (!fits)
+    return tiles.emitOpError() << "ragged_tiles_c2: expected `" << name << "` to be rows and columns of a thread, terms in "
+                               << "shared memory and warps side by side that threads can have, but got " << size;
+  int64_t sums = 0;
+  for (auto products : tiles.getBody().front().getOps<ProductsOp>())
+    // One that goes on with the sums of another has the same.
+    if (products.getStarts().empty() || !products.getStarts().front().getDefiningOp<ProductsOp>())
+      sums += static_cast<int64_t>(products.getSums().size());
+  if (sums * size[0] * size[1] > 512)
+    return tiles.emitOpError() << "ragged_tiles_c3: expected a thread to have at most 512 sums in `" << name
+                               << "`, but got " << sums * size[0] * size[1];
+  return success();
+}
+
+LogicalResult TilesOp::verify() {
+  int64_t iterations = 1;
+  for (int64_t length : getOver())
+    if (length < 1 || llvm::MulOverflow(iterations, length, iterations) || iterations > maxPad)
+      return emitOpError() << "ragged_tiles_c1: expected loops of at least one and fewer than 2^31 iterations";
+  if (!isForGpu(*this))
+    return emitOpError() << "ragged_tiles_c1: expected to be in a `gpu.module`";
+  if (getRounded() && *getRounded() != "tf32" && *getRounded() != "bf16")
+    return emitOpError() << "ragged_tiles_c6: expected factors rounded to `tf32` or `bf16`, but got " << *getRounded();
+  if (getWeights() && !getRounded())
+    return emitOpError() << "ragged_tiles_c6: expected `weights` that are rounded with `rounded`";
+  if (static_cast<int64_t>(getFrom()) < 1)
+    return emitOpError() << "ragged_tiles_c4: expected `from` of at least 1, but got " << static_cast<int64_t>(getFrom());
+  return success();
+}
+
+LogicalResult TilesOp::verifyRegions() {
+  if (failed(verifyScalars(*this, "c5", getBody(), {}, {})) || failed(verifySize(*this, "small", getSmall())) ||
+      failed(verifySize(*this, "large", getLarge())))
+    return failure();
+  size_t sums = 0;
+  for (auto products : getBody().front().getOps<ProductsOp>()) {
+    // Here sizes are known to be sizes.
+    int64_t k = static_cast<int64_t>(products.getK());
+    if (llvm::divideCeil(k, getSmall()[2]) * getSmall()[2] != llvm::divideCeil(k, getLarge()[2]) * getLarge()[2])
+      return products.emitOpError() << "ragged_products_c7: expected both sizes of the tile to fill " << k
+                                    << " terms to as many, but " << getSmall()[2] << " and " << getLarge()[2]
+                                    << " do not";
+    auto right = products.getRight().getDefiningOp<ParamOp>();
+    if (getWeights() && !right)
+      return products.emitOpError() << "ragged_tiles_c6: expected rounded weights to be a parameter";
+    if (!llvm::any_of(products.getSums(), [](Value sum) {
+          return llvm::any_of(sum.getUsers(), [](Operation *user) { return isa<ProductsOp>(user); });
+        }))
+      sums += products.getSums().size();
+  }
+  if (sums < 1 || sums > maxGates)
+    return emitOpError() << "ragged_tiles_c5: expected 1 to 8 sums of products, but got " << sums;
+  return success();
+}
+
+/// Whether one of what values are computed from is a sum of products.
+static bool dependOnSums(ValueRange values) {
+  SmallVector<Value> left = llvm::to_vector(values);
+  SmallPtrSet<Operation *, 16> seen;
+  while (!left.empty()) {
+    Operation *operation = left.pop_back_val().getDefiningOp();
+    if (!operation || !seen.insert(operation).second)
+      continue;
+    if (isa<ProductsOp>(operation))
+      return true;
+    llvm::append_range(left, operation->getOperands());
+  }
+  return false;
+}
+
+LogicalResult ProductsOp::verify() {
+  auto tiles = cast<TilesOp>((*this)->getParentOp());
+  int64_t k = static_cast<int64_t>(getK()), columns = static_cast<int64_t>(getColumns());
+  for (int64_t size : {k, columns})
+    if (size < 1 || size > maxPad)
+      return emitOpError() << "ragged_products_c1: expected `k` and `columns` of at least one, but got " << size;
+  ArrayRef<int64_t> gates = getGates();
+  if (gates.empty() || gates.size() > maxGates || gates.size() != getStarts().size() || gates.size() != getSums().size())
+    return emitOpError() << "ragged_products_c2: expected from 1 to 8 gates, with a start and a sum each";
+  int64_t width = columnsOf(tiles);
+  for (int64_t gate : gates)
+    if (gate < 0 || gate > columns - width)
+      return emitOpError() << "ragged_products_c2: expected " << width << " columns from " << gate << " on of " << columns;
+  for (Value memory : {getLeft(), getRight()})
+    if (!getElement(memory.getType()).isF32())
+      return emitOpError() << "ragged_products_c8: expected elements of f32, but got " << memory.getType();
+
+  auto operand = getLeft().getDefiningOp<OperandOp>();
+  auto scratch = getLeft().getDefiningOp<ScratchOp>();
+  bool isIndexed = !operand || (operand.getKind() != OperandKind::list && operand.getKind() != OperandKind::length &&
+                                operand.getKind() != OperandKind::scalar);
+  if (!isIndexed || (scratch && scratch.getOnChip()))
+    return emitOpError() << "ragged_products_c3: expected rows of an operand, a result or scratch of the device";
+  ArrayRef<int64_t> rows = tiles.getOver().empty() ? tiles.getOver() : tiles.getOver().drop_back();
+  if (failed(verifyAddress(*this, "c3", "c3", getLeftAddress(), rows, getLeft().getType(), k)))
+    return failure();
+  auto param = getRight().getDefiningOp<ParamOp>();
+  if (param && param.getPanels())
+    return emitOpError() << "ragged_products_c4: expected a parameter as it is, but it is packed";
+  if (failed(verifyAddress(*this, "c4", "c4", getRightAddress(), {k, columns}, getRight().getType())))
+    return failure();
+
+  ArrayRef<int64_t> copies = getCopies();
+  if (copies.size() != gates.size() + 1 || !llvm::all_of(copies, [](int64_t copy) { return copy == 1 || copy == 4; }))
+    return emitOpError() << "ragged_products_c5: expected copies of 1 or 4 elements, of the left side and of each gate";
+  auto left = *linear(getLeftAddress(), rows.size());
+  bool aligned = k % 4 == 0 && left.back() % 4 == 0 && (scratch || elementsOfRow(getLeft().getType()) % 4 == 0);
+  for (auto [coefficient, length] : llvm::zip(left, rows))
+    aligned &= length == 1 || coefficient % 4 == 0;
+  if (copies[0] == 4 && !aligned)
+    return emitOpError() << "ragged_products_c5: expected copies of 4 terms to be 16 aligned bytes of each row";
+  auto right = *linear(getRightAddress(), 2);
+  // Weights that are rounded are dense.
+  if (tiles.getWeights())
+    right = {columns, 1, 0};
+  for (auto [gate, copy] : llvm::zip(gates, copies.drop_front()))
+    if (copy == 4 && (right[1] != 1 || right[0] % 4 != 0 || (right[2] + gate) % 4 != 0 || width % 4 != 0))
+      return emitOpError() << "ragged_products_c5: expected copies of 4 columns from " << gate
+                           << " on to be 16 aligned bytes of each term";
+
+  auto before = getStarts().front().getDefiningOp<ProductsOp>();
+  bool continues = before && llvm::equal(before.getSums(), getStarts()) && before.getGates() == gates &&
+                   llvm::all_of(getStarts(), [](Value start) { return start.hasOneUse(); });
+  if (!continues && dependOnSums(getStarts()))
+    return emitOpError() << "ragged_products_c6: expected starts that depend on no sum, or all sums of one before with the "
+                            "same gates";
   return success();
 }

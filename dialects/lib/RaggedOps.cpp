@@ -289,7 +289,7 @@ LogicalResult PreludeOp::verifyRegions() {
 LogicalResult YieldOp::verify() {
   Operation *parent = (*this)->getParentOp();
   if (!isa_and_nonnull<PreludeOp, ForOp, ForallOp, NestOp, FoldOp, FoldListOp, LoopsOp, PackPanelsOp, ReduceOp,
-                       MatmulOp, OnlineSoftmaxOp>(
+                       MatmulOp, OnlineSoftmaxOp, TilesOp>(
           parent))
     return emitOpError() << "ragged_yield_c1: expected to be in a prelude, a loop over a dim or a stage";
   return success();

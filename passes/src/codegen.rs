@@ -6,5 +6,6 @@ pub(crate) mod generic_body;
 pub mod gpu;
 pub mod lower_control;
 pub(crate) mod plan_calls;
+mod plan_rows;
 pub(crate) mod powers;
 pub(crate) mod variables;

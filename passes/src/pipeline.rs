@@ -105,8 +105,7 @@ pub enum Stage {
     Blocks,
     /// Level 2: batched kernels and the control program.
     Batched,
-    /// The loop level: kernels as loops over memory. For a GPU that is per-instance kernels, in a `gpu.module`
-    /// beside level 2, from which row-wise ones are lowered still.
+    /// The loop level: kernels as loops over memory; for a GPU in a `gpu.module` beside level 2.
     Loops,
     /// Level 3: loops, vectors and calls of the ABI.
     Target,

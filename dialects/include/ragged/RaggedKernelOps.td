@@ -38,8 +38,11 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     `row_products` are pairs, an operand and the floating-point operations of a product with it a row.
     The attributes that a `cfb.kernel` has for its calls (`lengths`, `rows`, `operands`) stay.
 
+    In a `gpu.module` a row-wise kernel is a list of launches: `ragged.blocks` and `ragged.tiles` are one each, and
+    so are the stages between two of them, which run once.
+
     - `ragged_kernel_c1`: the region has declarations and stages and ends in `ragged.blocks`, or has
-      declarations and ends in `ragged.calls`.
+      declarations and ends in `ragged.calls`; in a `gpu.module` it has declarations and launches.
     - `ragged_kernel_c2`: stages that run once a call touch no memory of rows.
 
     ```mlir
@@ -156,16 +159,21 @@ def Ragged_ScratchOp : Ragged_Declaration<"scratch"> {
     kernel is lowered: memory of rows that no stage needs at the same time is shared. `products N` says
     that products write it, N of their rows a row of the kernel: there is room for whole row tiles.
 
+    In a `gpu.module` scratch of rows that is `on_chip` is in a block's shared memory, for the stages of one
+    `ragged.blocks`; other scratch is in the memory of the device.
+
     - `ragged_scratch_c1`: `products` is at least one and divides the elements of a row.
     - `ragged_scratch_c2`: a row is of static shape.
+    - `ragged_scratch_c3`: what is `on_chip` is memory of rows of a kernel in a `gpu.module`, and only the stages of one
+      `ragged.blocks` touch it.
 
     ```mlir
     %s = ragged.scratch products 1 : memref<?x144xf32>
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$products);
+  let arguments = (ins OptionalAttr<I64Attr>:$products, UnitAttr:$on_chip);
   let results = (outs Ragged_Memory:$memory);
-  let assemblyFormat = "(`products` $products^)? attr-dict `:` type($memory)";
+  let assemblyFormat = "(`products` $products^)? (`on_chip` $on_chip^)? attr-dict `:` type($memory)";
   let hasVerifier = 1;
 }
 
@@ -200,7 +208,7 @@ def Ragged_LoadOp : Ragged_Op<"load", [
 }
 
 def Ragged_StoreOp : Ragged_Op<"store", [
-    HasParent<"::cohort::ragged::NestOp">,
+    ParentOneOf<["::cohort::ragged::NestOp", "::cohort::ragged::TilesOp"]>,
     TypesMatchWith<"the value is an element of the memory", "memory", "value",
                    "::cohort::ragged::getElement($_self)">]> {
   let summary = "writes an element of a row";
@@ -357,7 +365,8 @@ def Ragged_BlocksOp : Ragged_Op<"blocks", [
   let description = [{
     The rows of a launch are processed in blocks `of` at most this many rows. All stages run over one block
     before the next one begins, so that scratch stays in the cache. Each thread gets a multiple of `tile`
-    rows, except the last one.
+    rows, except the last one. On a GPU a block is one of the grid: its threads deal what each stage computes among
+    them, and meet at a barrier after it.
 
     - `ragged_blocks_c1`: `of` is from 1 to 65536.
     - `ragged_blocks_c2`: `tile` is from 1 to 65536.
@@ -390,6 +399,9 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
     stored does not depend on the order: nothing that is stored is loaded. `lanes` is the vectorized loop
     and `by` its step: `by 32` processes two independent vectors per iteration.
 
+    On a GPU each thread computes `by` neighbours along the last loop, which are loaded and stored at once where they
+    lie side by side.
+
     In `ragged.calls` a loop may be as long as a length of the kernel, `over [@n, 28]`, and the region
     stores one value.
 
@@ -397,7 +409,8 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
       `ragged.calls`, lengths of the kernel.
     - `ragged_nest_c2`: along `lanes` all is stored to neighbouring elements.
     - `ragged_nest_c3`: `by` is 16, or 32 where the loop has as many iterations and all that is loaded
-      along it is one element or neighbouring ones.
+      along it is one element or neighbouring ones; for a GPU it is 1, 2 or 4 and divides the last loop, there are no
+      `lanes`.
     - `ragged_nest_c4`: the region computes with `arith` and `math`, and yields nothing.
     - `ragged_nest_c5`: in `ragged.calls` the region has one store, its last operation.
   }];
@@ -421,10 +434,15 @@ def Ragged_FoldOp : Ragged_LoopStage<"fold"> {
     then the lanes are folded together, so results differ in rounding between the two. `neighbours`
     results along the last other kept loop are folded at once, to share what they load.
 
+    On a GPU `lanes`, a folded loop, says that a warp folds each result, a lane every 32nd of the folded values, and that
+    one thread folds what the lanes have; without it a thread folds each result. `vectors` are the neighbours along
+    the last loop that a thread takes at once.
+
     - `ragged_fold_c1`: the loops have lengths of at least one, and fewer than 2^63 iterations.
     - `ragged_fold_c2`: the folded loops are among them, in rising order.
     - `ragged_fold_c3`: `lanes` is the last kept loop or one that is folded.
-    - `ragged_fold_c4`: `vectors` and `neighbours` are from 1 to 8.
+    - `ragged_fold_c4`: `vectors` and `neighbours` are from 1 to 8; for a GPU `vectors` is 1, 2 or 4 and divides the last
+      loop, which is folded if there are more than one, and `neighbours` is 1.
     - `ragged_fold_c5`: the step ends in a combining operation of `arith` whose first operand is the
       region's argument, which nothing else uses.
     - `ragged_fold_c6`: the result's map takes the kept loops to an element, and none to outside of the
@@ -459,10 +477,11 @@ def Ragged_FoldListOp : Ragged_LoopStage<"fold_list"> {
   let description = [{
     For every row, the rows of its list are folded element by element, one after another, from the start
     on. The step takes what was folded and the list's element. The last loop is vectorized, and `vectors`
-    vectors are accumulated in registers per pass over the list.
+    vectors are accumulated in registers per pass over the list. On a GPU each thread folds `vectors` neighbours along
+    the last loop.
 
     - `ragged_fold_list_c1`: the loops are those of the list's rows and have lengths of at least one.
-    - `ragged_fold_list_c2`: `vectors` is from 1 to 8.
+    - `ragged_fold_list_c2`: `vectors` is from 1 to 8; for a GPU it is 1, 2 or 4 and divides the last loop.
     - `ragged_fold_list_c3`: the memory is an operand that is a list.
     - `ragged_fold_list_c4`: the start yields, and the step takes twice and yields, an element.
     - `ragged_fold_list_c5`: the result's map takes the loops to an element, and none to outside of the
@@ -544,6 +563,89 @@ def Ragged_ProductOp : Ragged_Op<"product", [HasParent<"::cohort::ragged::Blocks
     $left custom<Rule>($address) `rows` $rows `k` $k `columns` $columns `with` $right `row` $row
     (`from` $start^ `+` $offset)? (`onto` $onto^)? `into` $memory `tile` $tile attr-dict
     `:` type($left) `,` type($right) `,` type($memory) (`,` type($start)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Ragged_TilesOp : Ragged_Op<"tiles", [
+    HasParent<"::cohort::ragged::KernelOp">,
+    SingleBlockImplicitTerminator<"::cohort::ragged::YieldOp">, NoRegionArguments]> {
+  let summary = "products on tiles, and what is made of their sums, on a GPU";
+  let description = [{
+    One launch, over rows and columns: the last loop counts columns, those before it rows of each row of the
+    kernel. The region computes what is stored at one index of the loops. Its sums of products are those of
+    `ragged.products`, of which each thread holds a tile in registers, and it computes scalars of them as a nest does.
+
+    A block has 128 threads, four warps, and one of two sizes: the `large` one of launches of at least `from` rows of
+    the kernel, the `small` one of others. A size is four numbers: the rows and the columns of each sum that a thread has, how
+    many terms of both sides are in shared memory at once, while the next as many are copied, and how many warps lie side
+    by side along the columns. In f32 a warp has the thread's rows, and its 32 lanes neighbouring columns.
+
+    `rounded` to `"tf32"` or `"bf16"`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
+    times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.
+
+    - `ragged_tiles_c1`: it is in a `gpu.module`, and the loops have lengths of at least one and fewer than 2^31 iterations.
+    - `ragged_tiles_c2`: a thread has 1 to 16 rows and 1, 2 or 4 columns, one warp lies beside another's rows, and the terms
+      are 4 to 64, a multiple of 4. Rounded it has 2 to 8 rows and 2 to 16 columns, both even, of 1, 2 or 4 warps,
+      and the terms are a multiple of 8, of 16 for `bf16`.
+    - `ragged_tiles_c3`: all sums of a thread together are at most 512.
+    - `ragged_tiles_c4`: `from` is at least 1.
+    - `ragged_tiles_c5`: the region has from one to 8 sums that are stored or computed with, and computes with `arith` and `math`.
+    - `ragged_tiles_c6`: `rounded` is `"tf32"` or `"bf16"`, and `weights` are of a parameter each.
+
+    ```mlir
+    ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
+      %0 = ragged.load %b (d0) -> (d0) : memref<56xf32>
+      %1 = ragged.load %b (d0) -> (d0 + 28) : memref<56xf32>
+      %2:2 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0, 28]
+          copies [4, 4, 4] from %0, %1 : memref<?x32xf32>, memref<32x56xf32>, f32, f32 -> f32, f32
+      %3 = arith.mulf %2#0, %2#1 : f32
+      ragged.store %3, %r (d0) -> (d0) : memref<?x28xf32>
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
+                       OptionalAttr<StrAttr>:$rounded, UnitAttr:$weights);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `over` $over `small` $small `large` $large `from` $from (`rounded` $rounded^)? (`weights` $weights^)?
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Ragged_ProductsOp : Ragged_Op<"products", [HasParent<"::cohort::ragged::TilesOp">]> {
+  let summary = "sums of products of a tile";
+  let description = [{
+    For each gate, which is a range of a product's columns from its number on and as wide as the tile, the start and then one
+    multiply-add for each of `k` terms in order. The left map takes the loops before the columns to the first of `k`
+    neighbouring elements, the right one a term and a column of the product, of which there are `columns`, to an
+    element. A sum of several products starts `from` the sums of the one before: such sums are one chain.
+
+    `copies` are the elements that a thread copies to shared memory at once: neighbouring terms of the left side, and
+    neighbouring columns of each gate of the right one.
+
+    - `ragged_products_c1`: `k` and `columns` are at least one.
+    - `ragged_products_c2`: there is a gate for each start, within the columns, and no more than 8.
+    - `ragged_products_c3`: the left side is rows of an operand, a result or scratch of the device, and the map leads to `k`
+      elements within a row.
+    - `ragged_products_c4`: the right side is a parameter as it is, a constant or scratch, and the map leads nowhere else.
+    - `ragged_products_c5`: there is a copy for the left side and for each gate, of 4 elements, which are 16 aligned bytes, or of 1.
+    - `ragged_products_c6`: it starts from values of the loops that depend on no sum, or from all sums of one before it with
+      equal gates, which nothing else uses.
+    - `ragged_products_c7`: both sizes of the tile fill `k` to the same number of terms, as a zero that is added can change
+      the sign of a zero.
+    - `ragged_products_c8`: the elements are `f32`.
+  }];
+  let arguments = (ins Ragged_RowMemory:$left, AffineMapAttr:$left_address, Ragged_SharedMemory:$right,
+                       AffineMapAttr:$right_address, I64Attr:$k, I64Attr:$columns, DenseI64ArrayAttr:$gates,
+                       DenseI64ArrayAttr:$copies, Variadic<F32>:$starts);
+  let results = (outs Variadic<F32>:$sums);
+  let assemblyFormat = [{
+    $left custom<Rule>($left_address) `with` $right custom<Rule>($right_address) `k` $k `columns` $columns
+    `gates` $gates `copies` $copies `from` $starts attr-dict `:` type($left) `,` type($right) `,` type($starts)
+    `->` type($sums)
   }];
   let hasVerifier = 1;
 }

@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod lower_gpu_to_host;
 pub mod lower_kernels_to_gpu;
+mod neighbours;
 pub mod plan_kernels_for_gpu;
 mod precision;
 pub mod round_products_bf16;

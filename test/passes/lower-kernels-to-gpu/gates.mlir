@@ -4,11 +4,7 @@
 // copies of the next step go on while the last one is multiplied. The sums then go through shared memory,
 // so that each thread computes and stores four neighbouring columns of a row; the large tile, whose
 // threads have two columns, writes them there by two.
-// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
-
-ml_program.global private @w(#ml_program.extern<tensor<64x128xf32>>) : tensor<64x128xf32>
-ml_program.global private @b(#ml_program.extern<tensor<128xf32>>) : tensor<128xf32>
-
+// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 // CHECK: gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {gates =
 // CHECK-SAME: \22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,
 // CHECK-SAME: \22symbol\22:\22gates$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:2
@@ -37,16 +33,18 @@ ml_program.global private @b(#ml_program.extern<tensor<128xf32>>) : tensor<128xf
 // CHECK: gpu.func @gates$0_large(
 // CHECK: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
 // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
-// CHECK: cfb.kernel @gates
-cfb.kernel @gates {
-^bb0(%rows: index, %x: tensor<?x64xf32>):
-  %w = ml_program.global_load_const @w : tensor<64x128xf32>
-  %b = ml_program.global_load_const @b : tensor<128xf32>
-  %e = tensor.empty(%rows) : tensor<?x128xf32>
-  %z = linalg.broadcast ins(%b : tensor<128xf32>) outs(%e : tensor<?x128xf32>) dimensions = [0]
-  %p = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x128xf32>) outs(%z : tensor<?x128xf32>) -> tensor<?x128xf32>
-  %i = tensor.extract_slice %p[0, 0] [%rows, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
-  %o = tensor.extract_slice %p[0, 64] [%rows, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
-  %h = arith.mulf %i, %o : tensor<?x64xf32>
-  cfb.yield %h : tensor<?x64xf32>
+gpu.module @cohort_gpu {
+  ragged.kernel @gates {
+    %0 = ragged.operand row : memref<?x64xf32>
+    %1 = ragged.result : memref<?x64xf32>
+    %2 = ragged.param @b : memref<128xf32>
+    %3 = ragged.param @w : memref<64x128xf32>
+    ragged.tiles over [64] small [2, 1, 32, 1] large [8, 2, 16, 1] from 4096 {
+      %4 = ragged.load %2 (d0) -> (d0) : memref<128xf32>
+      %5 = ragged.load %2 (d0) -> (d0 + 64) : memref<128xf32>
+      %6:2 = ragged.products %0 () -> (0) with %3 (d0, d1) -> (d0 * 128 + d1) k 64 columns 128 gates [0, 64] copies [4, 4, 4] from %4, %5 : memref<?x64xf32>, memref<64x128xf32>, f32, f32 -> f32, f32
+      %7 = arith.mulf %6#0, %6#1 : f32
+      ragged.store %7, %1 (d0) -> (d0) : memref<?x64xf32>
+    }
+  }
 }

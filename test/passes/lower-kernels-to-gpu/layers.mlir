@@ -1,10 +1,6 @@
 // A product of what a product computes is a second launch. Between them is what the second one reads,
 // after the pointwise work; the sums themselves are in no memory.
-// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
-
-ml_program.global private @w(#ml_program.extern<tensor<24x40xf32>>) : tensor<24x40xf32>
-ml_program.global private @v(#ml_program.extern<tensor<40x24xf32>>) : tensor<40x24xf32>
-
+// RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 // One slot of 40 floats, in whole cache lines.
 // CHECK: \22scratch_bytes_per_row\22:192,
 // CHECK: gpu.func @layers$0_small
@@ -14,17 +10,23 @@ ml_program.global private @v(#ml_program.extern<tensor<40x24xf32>>) : tensor<40x
 // CHECK: gpu.func @layers$1_small
 // CHECK: gpu.func @layers$1_large
 // CHECK-NOT: gpu.func
-cfb.kernel @layers {
-^bb0(%rows: index, %x: tensor<?x24xf32>):
-  %w = ml_program.global_load_const @w : tensor<24x40xf32>
-  %v = ml_program.global_load_const @v : tensor<40x24xf32>
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty(%rows) : tensor<?x40xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x40xf32>) -> tensor<?x40xf32>
-  %p = linalg.matmul ins(%x, %w : tensor<?x24xf32>, tensor<24x40xf32>) outs(%z : tensor<?x40xf32>) -> tensor<?x40xf32>
-  %h = arith.negf %p : tensor<?x40xf32>
-  %e1 = tensor.empty(%rows) : tensor<?x24xf32>
-  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<?x24xf32>) -> tensor<?x24xf32>
-  %q = linalg.matmul ins(%h, %v : tensor<?x40xf32>, tensor<40x24xf32>) outs(%z1 : tensor<?x24xf32>) -> tensor<?x24xf32>
-  cfb.yield %q : tensor<?x24xf32>
+gpu.module @cohort_gpu {
+  ragged.kernel @layers {
+    %0 = ragged.operand row : memref<?x24xf32>
+    %1 = ragged.result : memref<?x24xf32>
+    %2 = ragged.param @w : memref<24x40xf32>
+    %3 = ragged.param @v : memref<40x24xf32>
+    %4 = ragged.scratch : memref<?x40xf32>
+    ragged.tiles over [40] small [2, 2, 32, 1] large [8, 2, 16, 1] from 4096 {
+      %cst = arith.constant 0.000000e+00 : f32
+      %5 = ragged.products %0 () -> (0) with %2 (d0, d1) -> (d0 * 40 + d1) k 24 columns 40 gates [0] copies [4, 4] from %cst : memref<?x24xf32>, memref<24x40xf32>, f32 -> f32
+      %6 = arith.negf %5 : f32
+      ragged.store %6, %4 (d0) -> (d0) : memref<?x40xf32>
+    }
+    ragged.tiles over [24] small [2, 1, 16, 1] large [8, 1, 16, 1] from 4096 {
+      %cst = arith.constant 0.000000e+00 : f32
+      %5 = ragged.products %4 () -> (0) with %3 (d0, d1) -> (d0 * 24 + d1) k 40 columns 24 gates [0] copies [4, 4] from %cst : memref<?x40xf32>, memref<40x24xf32>, f32 -> f32
+      ragged.store %5, %1 (d0) -> (d0) : memref<?x24xf32>
+    }
+  }
 }

@@ -1,5 +1,5 @@
 // Per-instance kernels are planned for a GPU in a gpu.module: no vectors and no pieces, and products in tiles, of
-// more terms where both sides can be copied four elements at a time. Kernels over rows, and all kernels of the CPU, stay
+// more terms where both sides can be copied four elements at a time. Kernels of the CPU stay
 // at level 2. What is printed comes back as the same code.
 // RUN: %batch-opt %s --plan-kernels-for-gpu | %FileCheck %s
 // RUN: diff <(%batch-opt %s --plan-kernels-for-gpu | %batch-opt --lower-kernels-to-gpu) <(%batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu)
@@ -15,7 +15,8 @@ ragged.dim @n(@batch)
 !r = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @n(@batch)>>
 
 // CHECK: gpu.module @cohort_gpu {
-// CHECK-NOT: @rows
+// CHECK: ragged.kernel @rows {
+// CHECK: ragged.nest over [4] by 4 {
 // CHECK: ragged.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = "calls"} {
 // CHECK: ragged.calls {
 // CHECK-NEXT: ragged.matmul over [@m, @n] depth [16] blocks [64, 16] into %{{.*}} (d0, d1) -> (d0, d1) : memref<?x?x?xf32> left along_depth {

@@ -49,13 +49,13 @@
 //! Requires: the loop level, of `plan-kernels`. Leaves: no kernels; `func`, `scf`, `arith`, `vector`,
 //! `llvm`, and of `math` only what the stock conversions lower.
 
-mod body;
+pub(crate) mod body;
 pub(crate) mod compute;
 mod fold;
 mod frame;
 mod function;
-mod kernel;
-mod loops;
+pub(crate) mod kernel;
+pub(crate) mod loops;
 pub(super) mod product;
 pub(crate) mod reduce_rows;
 pub(super) mod scratch;

@@ -46,13 +46,10 @@
 //! or `i1`; dynamic dims are the batch dim and, where the unit is the call, the kernel's lengths; slices have
 //! static bounds.
 
-mod declare;
 mod plan;
-pub(crate) mod repetition;
 mod schedule;
-mod stages;
 
-pub(crate) use schedule::is_operation;
+pub(crate) use schedule::{NARROW_ROW_TILE, ROW_TILE};
 
 use cohort_dialects::builder::{Builder, name_of, region_with_block};
 use melior::{
@@ -67,15 +64,16 @@ use melior::{
 use crate::codegen::emit::Emitter;
 use crate::codegen::generic_body;
 use crate::codegen::plan_calls::{self, Target};
+use crate::codegen::plan_rows::{declare, stages};
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
 use crate::kernel::row_products::row_products;
 use crate::kernel::rows::graph::Kind;
 use crate::kernel::rows::read;
-use crate::kernel::rows::stage::Stage;
 use crate::kernel::variants::{records_of, variants};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{attributes_without, blocks_of, erase, set_attribute, top_level};
+use schedule::Vectors;
 
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels",
@@ -127,13 +125,14 @@ fn plan_kernel<'c>(
         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
     let (region, block) = region_with_block(&[], kernel.location());
     let e = Emitter::new(Builder::at_end(context, block, kernel.location()));
-    let memory = declare::declare(&e, kernel, &graph, &plan);
+    let stages_of_plan = plan.shared.iter().chain(&plan.rows);
+    let memory = declare::declare(&e, kernel, &graph, &plan.layouts, stages_of_plan);
     for stage in &plan.shared {
-        stages::write(&e, &memory, stage);
+        stages::write(&e, &memory, &Vectors, stage);
     }
     let (rows_region, rows) = region_with_block(&[], kernel.location());
     for stage in &plan.rows {
-        stages::write(&e.within(rows), &memory, stage);
+        stages::write(&e.within(rows), &memory, &Vectors, stage);
     }
     let tile = schedule::tile_of_rows(&plan.layouts.slots);
     // How many rows a block has is known when all stages are.

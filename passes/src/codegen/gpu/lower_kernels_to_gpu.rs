@@ -1,22 +1,22 @@
-//! `lower-kernels-to-gpu`: kernels (level 2 and the loop level) as functions of a `gpu.module` (level 3).
+//! `lower-kernels-to-gpu`: kernels at the loop level as functions of a `gpu.module` (level 3).
 //!
-//! Each kernel over rows, a `cfb.kernel`, becomes a few `gpu.func`s, one or more a *launch*, and stays where it is,
-//! for the CPU. So does each per-instance kernel, which `plan-kernels-for-gpu` has left in the `gpu.module` at the
-//! loop level. What the runtime must know of them is left on the module as `cfb.gpu_kernels`: for each
+//! Each `ragged.kernel` that `plan-kernels-for-gpu` has left in the `gpu.module` becomes a few `gpu.func`s, one or
+//! more a *launch*. Nothing else is read, and nothing is chosen here. What the runtime must know of them is left on the module as `cfb.gpu_kernels`: for each
 //! kernel a description in JSON (`passes/src/kernel/description.rs`), which `lower-control` takes
 //! into the manifest. Arguments, grid and scratch are those of `abi/src/gpu.rs`.
 //!
 //! ```mlir
-//! cfb.kernel @cell {
-//! ^bb0(%rows: index, %x: tensor<?x28xf32>):
-//!   %w = ml_program.global_load_const @w : tensor<28x56xf32>
-//!   %p = linalg.matmul ins(%x, %w : …) outs(%bias : …) -> tensor<?x56xf32>
-//!   %a = tensor.extract_slice %p[0, 0] [%rows, 28] [1, 1] : …
-//!   %b = tensor.extract_slice %p[0, 28] [%rows, 28] [1, 1] : …
-//!   %h = arith.mulf %a, %b : tensor<?x28xf32>
-//!   cfb.yield %h : tensor<?x28xf32>
+//! gpu.module @cohort_gpu {
+//!   ragged.kernel @cell {
+//!     …
+//!     ragged.tiles over [28] small [2, 1, 32, 1] large [8, 2, 16, 1] from 4096 {
+//!       %p:2 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0, 28] … : …
+//!       %m = arith.mulf %p#0, %p#1 : f32
+//!       ragged.store %m, %h (d0) -> (d0) : memref<?x28xf32>
+//!     }
+//!   }
 //! }
-//! // becomes, besides
+//! // becomes
 //! gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {cell = "{…}"}} {
 //!   llvm.mlir.global internal @cell$0_small$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
 //!   gpu.func @cell$0_small(%rows: i64, %base: !llvm.ptr<1>, %index: !llvm.ptr<1>, …) kernel {
@@ -32,11 +32,8 @@
 //! }
 //! ```
 //!
-//! The body is read as the same graph of values of one row as for the CPU. A plan cuts it into
-//! launches of two kinds: tiles of products with all pointwise work that reads them, and stages over
-//! whole rows for everything else, with barriers in between (Cortex §4 calls it fusion of operators;
-//! the shared iteration space of gates is ACRoBat's horizontal fusion, §5). Sums of products never
-//! lie in device memory, unless what reads them needs more than one column.
+//! A launch of `ragged.tiles` has two functions, one for each of its sizes; stages of one launch have barriers in between.
+//! Sums of products never lie in device memory.
 //!
 //! Copies to shared memory are asynchronous (`cp.async`, sm_80), of two buffers in turn: the next k of
 //! both sides are on their way while the last ones are multiplied. They take no registers for data, so a
@@ -82,8 +79,8 @@
 //! constants of another form, `rounded`: made once when the program is loaded, dense, whatever slice or
 //! transposition of the parameter they are, and in bf16 with two neighbouring k of a column in a word,
 //! which halves what is copied and kept. A weight that a launch computes is rounded as rows are. All else
-//! stays `f32`: folds, products of at most four columns, which are folds, products of a kernel over calls
-//! that do not compute a tile of a result, each with a remark, and kernels on the CPU. Numbers are within
+//! stays `f32`: folds, products that are folds, products of a kernel over calls
+//! that do not compute a tile of a result, which have a remark, and kernels on the CPU. Numbers are within
 //! about 1e-3 (tf32) or 1e-2 (bf16) of an instance's largest; where tensors decide, a decision can fall
 //! otherwise.
 //!
@@ -92,23 +89,24 @@
 //!
 //! A kernel whose unit is the call (docs/decisions/0005) is cut into tiles of calls: products and
 //! softmax-like folds of any lengths, in one launch for all calls; see
-//! `passes/src/codegen/gpu/lower_kernels_to_gpu/calls.rs`. Of such a kernel nothing but the loop level is read.
+//! `passes/src/codegen/gpu/lower_kernels_to_gpu/calls.rs`.
 //!
 //! Requires: `plan-kernels-for-gpu`, `accumulate-products` for speed. Leaves: a `gpu.module` of `gpu`, `scf`, `arith`,
 //! `vector`, `llvm`, and of `math` what the stock conversions lower. Limits: those of `lower-kernels`;
-//! a kernel that has no plan has no code, with a remark, and its program does not run on a GPU.
+//! a kernel that has no plan has no code, and its program does not run on a GPU. A launch that asks for more shared
+//! memory than a block has is an error.
 
 mod calls;
-mod function;
-mod ops;
-mod plan;
+pub(super) mod function;
+mod launches;
+pub(super) mod ops;
 mod rows;
 mod site;
-mod tile;
+pub(super) mod tile;
 
-use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, operations_of, result_of,
-};
+pub(super) use function::is_foreign;
+
+use cohort_dialects::builder::{Builder, name_of, operands_of, operations_of, result_of};
 use melior::ir::attribute::DictionaryAttribute;
 use melior::{
     Context,
@@ -120,20 +118,18 @@ use melior::{
 };
 
 use crate::codegen::gpu::lower_kernels_to_gpu::function::Lowered;
-use crate::codegen::gpu::plan_kernels_for_gpu::{host_scalars, kernels_of};
+use crate::codegen::gpu::plan_kernels_for_gpu::kernels_of;
 use crate::codegen::gpu::precision;
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
-use crate::kernel::variants::records_of;
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, erase, name_attribute, nested_ops, replace_uses, set_attribute,
-    top_level,
+    blocks_of, erase, name_attribute, nested_ops, replace_uses, set_attribute, top_level,
 };
 
 pub const PASS: PassInfo = PassInfo {
     name: "lower-kernels-to-gpu",
-    summary: "Make kernels functions of a gpu.module (level 2 and the loop level to level 3)",
+    summary: "Make kernels functions of a gpu.module (the loop level to level 3)",
     description: include_str!("lower_kernels_to_gpu.rs"),
     run,
 };
@@ -155,34 +151,24 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let block = blocks_of(gpu).first().copied();
     let block = block.ok_or_else(|| error(gpu, "expected a gpu.module with a body"))?;
     let planned = operations_of(block).into_iter();
-    let mut planned: Vec<_> = planned.filter(|op| name_of(*op) == KERNEL).collect();
-    let mut ordered = vec![];
+    let planned: Vec<_> = planned.filter(|op| name_of(*op) == KERNEL).collect();
     for kernel in kernels {
         let name = name_attribute(kernel, "sym_name");
-        let is_it = |planned: &OperationRef<'c, 'c>| name_attribute(*planned, "sym_name") == name;
-        ordered.push(match planned.iter().position(is_it) {
-            Some(at) => planned.remove(at),
-            None if is_over_calls(kernel) => return Err(error(kernel, UNPLANNED)),
-            None => kernel,
-        });
+        let mut named = planned.iter().map(|op| name_attribute(*op, "sym_name"));
+        // Of row-wise kernels the planner has said which have no code.
+        if is_over_calls(kernel) && !named.any(|planned| planned == name) {
+            return Err(error(kernel, UNPLANNED));
+        }
     }
-    // Those that are planned for the CPU as well are not at level 2 any more.
-    ordered.extend(planned);
-    let records = records_of(module);
     let precision = precision::of(module)?;
     let inside = Builder::at_end(context, block, module.location());
     let mut descriptions: Vec<(Identifier<'c>, Attribute<'c>)> = Vec::new();
-    for kernel in ordered {
+    for kernel in planned {
         let name = name_attribute(kernel, "sym_name").unwrap_or_default();
-        let is_planned = name_of(kernel) == KERNEL;
-        let lowered = if is_planned {
-            calls::lower(context, &inside, kernel, &name, precision)?
-        } else if differs_in_shape(kernel) {
-            let (op, reason) = (kernel, "an operand whose rows differ in shape".to_owned());
-            Lowered::Refused { op, reason }
-        } else {
-            let scalars = host_scalars(&name, &records);
-            function::lower(context, &inside, kernel, &name, &scalars, precision)?
+        let mut stages = blocks_of(kernel).into_iter().flat_map(operations_of);
+        let lowered = match stages.any(|op| name_of(op) == "ragged.calls") {
+            true => calls::lower(context, &inside, kernel, &name, precision)?,
+            false => function::lower(context, &inside, kernel, &name)?,
         };
         match lowered {
             Lowered::Functions(description) => descriptions.push((
@@ -191,9 +177,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             )),
             Lowered::Refused { op, reason } => refuse(op, &reason),
         }
-        if is_planned {
-            erase(kernel);
-        }
+        erase(kernel);
     }
     let descriptions = DictionaryAttribute::new(context, &descriptions);
     set_attribute(gpu, ATTRIBUTE, descriptions.into());
@@ -226,18 +210,11 @@ fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) 
     }
 }
 
-fn refuse(op: OperationRef<'_, '_>, reason: &str) {
+pub fn refuse(op: OperationRef<'_, '_>, reason: &str) {
     remark(
         op,
         &format!("no code for GPUs, on which its program does not run: {reason}"),
     );
-}
-
-/// Whether a kernel over rows has an operand whose rows differ in shape.
-fn differs_in_shape(kernel: OperationRef<'_, '_>) -> bool {
-    let arguments = blocks_of(kernel).into_iter().flat_map(arguments_of);
-    let mut types = arguments.skip(1).filter_map(TensorType::of_value);
-    types.any(|ty| ty.shape.iter().skip(1).any(Option::is_none))
 }
 
 /// The module that `plan-kernels-for-gpu` has left; none where all is done, or nothing is to do.

@@ -36,7 +36,7 @@ impl<'c> Reader<'c> {
             let kind = if bits.iter().all(|b| *b == first) {
                 Kind::Splat(first)
             } else {
-                Kind::Dense(bits)
+                Kind::Dense
             };
             return self.result(kind, 1, op);
         }

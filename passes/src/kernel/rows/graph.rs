@@ -77,7 +77,7 @@ pub enum Kind<'c> {
     /// Shared.
     Param(String),
     /// Shared, elements known to the compiler.
-    Dense(Vec<u32>),
+    Dense,
     /// Every element of these bits; of any shape.
     Splat(u32),
     /// An `arith` or `math` operation an element; its inputs have its shape.
@@ -162,7 +162,7 @@ impl Node<'_> {
             | Kind::List(_)
             | Kind::HostScalar(_)
             | Kind::Param(_)
-            | Kind::Dense(_)
+            | Kind::Dense
             | Kind::Splat(_) => vec![],
             Kind::Pointwise { inputs, .. } | Kind::Concat { inputs, .. } => inputs.clone(),
             Kind::Access { source, .. } | Kind::Reshape { source } => vec![*source],

@@ -18,6 +18,8 @@ pub enum Place {
     Constant(NodeId),
     /// An entry of [`Layouts::slots`].
     Slot(usize),
+    /// A sum of products that a thread of a GPU has in registers.
+    Sum(usize),
 }
 
 /// A part of the scratch.
@@ -29,6 +31,8 @@ pub struct Slot {
     pub rows: bool,
     /// Rows of a product for each row; their number is rounded up to a whole row tile.
     pub product_rows: i64,
+    /// Whether it is in the shared memory of a GPU's block.
+    pub on_chip: bool,
 }
 
 /// Memory of a node: element `i` of a row is `Σ i[d] * strides[d]` elements from the row's start.
@@ -88,7 +92,7 @@ impl Layouts {
             let dense = dense_strides(&node.shape);
             let (place, strides) = match &node.kind {
                 Kind::Operand(index) => (Place::Operand(*index), dense),
-                Kind::Param(_) | Kind::Dense(_) => (Place::Constant(id), dense),
+                Kind::Param(_) | Kind::Dense => (Place::Constant(id), dense),
                 Kind::Product { init, .. } => layouts.product(graph, counts, id, *init),
                 Kind::Concat { .. }
                 | Kind::Reduce { .. }
@@ -136,6 +140,7 @@ impl Layouts {
             bytes: round_up(bytes, 64),
             rows: node.rows,
             product_rows: 0,
+            on_chip: false,
         })
     }
 
@@ -169,6 +174,7 @@ impl Layouts {
             bytes,
             rows: true,
             product_rows,
+            on_chip: false,
         });
         (place, dense_strides(&padded))
     }

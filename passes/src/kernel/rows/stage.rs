@@ -9,6 +9,7 @@ use super::layout::{LANES, Place, View, round_up};
 /// Columns of a packed panel of weights.
 pub const PANEL: i64 = 32;
 
+#[derive(Clone)]
 pub enum Stage<'c> {
     Group(Body<'c>),
     Fold(Box<Fold<'c>>),
@@ -38,13 +39,22 @@ impl<'c> Stage<'c> {
     }
 }
 
+/// What folds a value in.
+#[derive(Clone, Copy)]
+pub enum Combiner<'c> {
+    Operation(OperationRef<'c, 'c>),
+    /// The products of the value with another are added up; the operation is the product of matrices.
+    Product(OperationRef<'c, 'c>, usize),
+}
+
 /// A `Reduce`: the body computes what is folded in, over kept and folded dims.
+#[derive(Clone)]
 pub struct Fold<'c> {
     pub node: NodeId,
     pub body: Body<'c>,
     pub input: usize,
     pub dims: Vec<usize>,
-    pub combiner: OperationRef<'c, 'c>,
+    pub combiner: Combiner<'c>,
     /// Computes the start of each element of the result.
     pub init: Body<'c>,
     pub init_value: usize,
@@ -62,6 +72,7 @@ pub struct ReduceRows<'c> {
     pub init_value: usize,
 }
 
+#[derive(Clone)]
 pub struct Product {
     /// Reads rows of `k` neighbouring elements.
     pub a: View,
@@ -75,6 +86,7 @@ pub struct Product {
     pub c: Place,
 }
 
+#[derive(Clone)]
 pub enum Weight {
     /// Rows `offset..` of the panels of a parameter, each `width` columns: [`PANEL`] or, for a
     /// narrow product, one.
@@ -89,6 +101,7 @@ pub enum Weight {
 }
 
 /// What a product adds to.
+#[derive(Clone)]
 pub enum Start {
     Zero,
     /// The same for every row: elements from `offset` of a shared node's memory.

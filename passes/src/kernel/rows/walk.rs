@@ -9,7 +9,7 @@ use melior::ir::OperationRef;
 use super::body::{Body, MustStore, Source, Store, ValueId};
 use super::graph::{Graph, Kind, Linear, NodeId, dense_strides, identity};
 use super::layout::{Layouts, Place};
-use super::stage::{Fold, ReduceRows};
+use super::stage::{Combiner, Fold, ReduceRows};
 
 /// A value that is computed and stored.
 pub struct Root<'a> {
@@ -149,7 +149,7 @@ pub trait Planner<'a, 'c: 'a> {
                 }
                 Kind::Loops(_) => Some(self.loops(id)?),
                 Kind::LoopsResult { loops, .. } => self.written(*loops),
-                Kind::Operand(_) | Kind::List(_) | Kind::Param(_) | Kind::Dense(_) => None,
+                Kind::Operand(_) | Kind::List(_) | Kind::Param(_) | Kind::Dense => None,
                 _ => self.own_root(id)?,
             };
             if let Some(written) = written {
@@ -245,7 +245,7 @@ pub trait Planner<'a, 'c: 'a> {
             body,
             input: value,
             dims: dims.clone(),
-            combiner: *combiner,
+            combiner: Combiner::Operation(*combiner),
             init: start,
             init_value,
         };

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of, results_of};
 use melior::ir::{BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::kernel::Kernel;
 use crate::kernel::loop_level::{OperandKind, address_of};
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::constants::bits_of;
+use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::Place;
 use crate::kernel::rows::read::elem_of;
 use crate::pass::{Failed, error};
@@ -52,6 +53,16 @@ impl<'c> Body<'c> {
                             .ok_or_else(|| error(op, "expected a linear map"))?,
                         value: body.known[&key(value)],
                     });
+                }
+                "ragged.products" => {
+                    let sums = body.values.len()..;
+                    for (number, sum) in sums.zip(results_of(op)) {
+                        let address = Linear::constant(0, body.domain.len());
+                        let buffer = Place::Sum(number);
+                        body.known.insert(key(sum), number);
+                        let load = Instruction::Load { buffer, address };
+                        body.values.push((load, Elem::F32));
+                    }
                 }
                 _ => {
                     let result = result_of(op, 0);
@@ -101,6 +112,44 @@ impl<'c> Body<'c> {
                     .collect(),
             },
         })
+    }
+
+    /// What some values are computed from: a body of that alone, their numbers there, and those of all that is.
+    pub fn part(&self, roots: &[ValueId]) -> (Body<'c>, Vec<ValueId>, HashMap<ValueId, ValueId>) {
+        let mut needed = vec![false; self.values.len()];
+        for root in roots {
+            needed[*root] = true;
+        }
+        for id in (0..self.values.len()).rev() {
+            if let (true, Instruction::Pointwise { inputs, .. }) = (needed[id], &self.values[id].0)
+            {
+                for input in inputs {
+                    needed[*input] = true;
+                }
+            }
+        }
+        let mut part = Body {
+            domain: self.domain.clone(),
+            values: vec![],
+            stores: vec![],
+            known: HashMap::new(),
+        };
+        let mut numbers = HashMap::new();
+        for (id, (instruction, elem)) in self.values.iter().enumerate() {
+            if !needed[id] {
+                continue;
+            }
+            let mut instruction = instruction.clone();
+            if let Instruction::Pointwise { inputs, .. } = &mut instruction {
+                for input in inputs {
+                    *input = numbers[input];
+                }
+            }
+            numbers.insert(id, part.values.len());
+            part.values.push((instruction, *elem));
+        }
+        let roots = roots.iter().map(|root| numbers[root]).collect();
+        (part, roots, numbers)
     }
 
     /// The number of a value that the region defines.

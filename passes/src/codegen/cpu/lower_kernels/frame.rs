@@ -6,7 +6,6 @@ use cohort_dialects::builder::Val;
 use super::kernel::Kernel;
 use super::scratch::ScratchMap;
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::loop_level::OperandKind;
 use crate::kernel::rows::layout::Place;
 
 /// What stays the same for a whole call.
@@ -64,6 +63,7 @@ impl<'c> Frame<'_, 'c> {
                 let bytes = self.kernel.results[result].row_bytes();
                 e.offset(self.results[result], e.times(row.in_bucket, bytes))
             }
+            (Place::Sum(_), _) => unreachable!("a processor keeps no sums"),
             (Place::Operand(_) | Place::Result(_), None) => {
                 unreachable!("only rows have operands and results")
             }
@@ -77,14 +77,6 @@ impl<'c> Frame<'_, 'c> {
             self.operands[operand].base,
             e.times(e.load_u32(entry), bytes),
         )
-    }
-
-    /// Whether a place is a scalar of the host, which is read with the row's index.
-    pub fn is_scalar(&self, place: Place) -> bool {
-        match place {
-            Place::Operand(operand) => self.kernel.operands[operand].kind == OperandKind::Scalar,
-            _ => false,
-        }
     }
 
     /// The scalar that a row's record gives an operand.

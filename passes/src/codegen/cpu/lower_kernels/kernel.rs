@@ -83,6 +83,7 @@ impl<'c> Kernel<'c> {
                     bytes: memory.slot_bytes(),
                     rows: memory.rows,
                     product_rows: integer_attribute(op, "products").unwrap_or(0),
+                    on_chip: op.has_attribute("on_chip"),
                 });
                 Place::Slot(self.slots.len() - 1)
             }
@@ -125,6 +126,14 @@ impl<'c> Kernel<'c> {
     pub fn place(&self, memory: Val<'c>) -> Place {
         let place = self.places.get(&key(memory)).copied();
         place.unwrap_or_else(|| unreachable!("memory is declared by the kernel"))
+    }
+
+    /// Whether a place is a scalar of the host, which is read with the row's index.
+    pub fn is_scalar(&self, place: Place) -> bool {
+        match place {
+            Place::Operand(operand) => self.operands[operand].kind == OperandKind::Scalar,
+            _ => false,
+        }
     }
 
     /// The memory that a stage reads or writes.

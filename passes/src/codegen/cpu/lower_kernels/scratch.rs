@@ -126,6 +126,7 @@ mod tests {
             bytes: 64,
             rows: true,
             product_rows: 0,
+            on_chip: false,
         };
         let slots = [
             slot,

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::repetition;
+use crate::codegen::plan_rows::repetition;
 use crate::kernel::rows::body::{Body, MustStore};
 use crate::kernel::rows::graph::{Graph, Kind, Linear, NodeId, identity};
 use crate::kernel::rows::layout::{Layout, Layouts, Place, Slot, round_up};
@@ -157,6 +157,7 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
             bytes,
             rows: false,
             product_rows: 0,
+            on_chip: false,
         });
         let Place::Slot(slot) = place else {
             return Err(Stop::Store(weight));

@@ -1,14 +1,14 @@
 //! Chooses what a person may choose otherwise: rows of a block, the loop that runs in vectors and how
 //! many of them at once, tiles.
 
-use cohort_dialects::builder::name_of;
 use melior::ir::OperationRef;
 
 use crate::codegen::cpu::lower_kernels::scratch;
+use crate::codegen::plan_rows::{FoldSchedule, NestSchedule, Schedule};
 use crate::kernel::rows::body::{Body, Instruction};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::{LANES, Slot};
-use crate::kernel::rows::stage::Fold;
+use crate::kernel::rows::stage::{Fold, ReduceRows};
 use crate::pass::Failed;
 
 /// Rows that the largest micro-kernel takes at once, and the one for panels of one column.
@@ -16,7 +16,7 @@ pub const ROW_TILE: i64 = 12;
 pub const NARROW_ROW_TILE: i64 = 4;
 
 /// Results that are folded at once: vectors side by side, and neighbours along another dim.
-pub const MAX_VECTORS: i64 = 4;
+const MAX_VECTORS: i64 = 4;
 const MAX_NEIGHBOURS: i64 = 4;
 
 /// Scratch of one block of rows stays below this, well inside a second-level cache.
@@ -42,8 +42,32 @@ pub fn rows_of_block(kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
     })
 }
 
+/// What runs in vectors, and how.
+pub struct Vectors;
+
+impl<'c> Schedule<'c> for Vectors {
+    fn nest(&self, body: &Body<'c>) -> NestSchedule<'c> {
+        let body = merge_dims(body);
+        let lanes = lanes_of_group(&body);
+        NestSchedule {
+            by: lanes.map(|dim| width_along(&body, dim)),
+            lanes,
+            body,
+        }
+    }
+
+    fn fold(&self, of: &Fold<'c>) -> FoldSchedule {
+        fold(of)
+    }
+
+    fn list(&self, _: &ReduceRows<'c>, shape: &[i64]) -> i64 {
+        let size = shape.last();
+        size.map_or(1, |size| MAX_VECTORS.min((size + LANES - 1) / LANES))
+    }
+}
+
 /// The last dim along which everything is stored to neighbouring elements.
-pub fn lanes_of_group(body: &Body<'_>) -> Option<usize> {
+fn lanes_of_group(body: &Body<'_>) -> Option<usize> {
     let dense = |dim: usize| {
         let mut stores = body.stores.iter();
         stores.all(|store| store.address.coefficients[dim] == 1)
@@ -54,7 +78,7 @@ pub fn lanes_of_group(body: &Body<'_>) -> Option<usize> {
 }
 
 /// Elements at a time: two vectors where there are as many, and all that is loaded lies side by side.
-pub fn width_along(body: &Body<'_>, dim: usize) -> i64 {
+fn width_along(body: &Body<'_>, dim: usize) -> i64 {
     if gathers(body, dim) > 0 || body.domain[dim] < 2 * LANES {
         LANES
     } else {
@@ -75,7 +99,7 @@ fn gathers(body: &Body<'_>, dim: usize) -> usize {
 }
 
 /// The same body with neighbouring dims made one where every address allows it.
-pub fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
+fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
     let mut body = body.clone();
     let mut dim = body.domain.len();
     while dim >= 2 {
@@ -106,15 +130,8 @@ pub fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
     body
 }
 
-/// How a fold runs.
-pub struct FoldSchedule {
-    pub lanes: Option<usize>,
-    pub vectors: i64,
-    pub neighbours: i64,
-}
-
 /// Lanes run along the dim with the fewest gathers, the longer of equals.
-pub fn fold(fold: &Fold<'_>) -> FoldSchedule {
+fn fold(fold: &Fold<'_>) -> FoldSchedule {
     let body = &fold.body;
     let size = |dim: usize| body.domain[dim];
     let kept: Vec<usize> = (0..body.domain.len())
@@ -143,9 +160,4 @@ pub fn fold(fold: &Fold<'_>) -> FoldSchedule {
             .filter(|dim| shares(*dim))
             .map_or(1, |dim| size(dim).min(MAX_NEIGHBOURS)),
     }
-}
-
-/// Whether an instruction is this operation.
-pub fn is_operation<M>(instruction: &Instruction<'_, M>, name: &str) -> bool {
-    matches!(instruction, Instruction::Pointwise { op, .. } if name_of(*op) == name)
 }

@@ -7,50 +7,22 @@ mod folds;
 
 use std::collections::HashMap;
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::ops::{THREADS, WARP, barrier, block, delinearise, divide, load_neighbours, thread};
-use super::plan::{Rows, Stage};
-use super::site::{Address, Frame, Known, Row, Site, memory};
+use super::Result;
+use super::launches::{List, Rows, Stage};
+use super::ops::{THREADS, barrier, block, delinearise, divide, load_neighbours, thread};
+use super::site::{Address, Frame, Known, Row, Site, loads_of, memory};
+use crate::codegen::cpu::lower_kernels::body::Body;
 use crate::codegen::cpu::lower_kernels::compute::element_address;
+use crate::codegen::cpu::lower_kernels::loops::{Access, Loops};
 use crate::codegen::cpu::lower_kernels::reduce_rows;
 use crate::codegen::emit::{Emitter, Index, Width};
-use crate::codegen::generic_body as generic;
-use crate::kernel::rows::body::{Body, Instruction, Store, ValueId};
-use crate::kernel::rows::graph::{Graph, Kind, Linear, NodeId, dense_strides};
-use crate::kernel::rows::layout::{Place, View, elem_bytes};
-use crate::kernel::rows::stage::ReduceRows;
-use crate::support::ir::blocks_of;
-use folds::{WARP_RESULTS, by_warps, results};
+use crate::kernel::rows::graph::{Linear, dense_strides};
+use crate::kernel::rows::layout::{Place, elem_bytes};
 
 pub use folds::lanes_bytes;
-
-/// Elements of a stage that a block should have, at least.
-const ELEMENTS: i64 = 1024;
-
-/// Rows that a block computes.
-pub fn block_rows(graph: &Graph<'_>, rows: &Rows<'_>) -> i64 {
-    if rows.once {
-        return 1;
-    }
-    let widest = rows.stages.iter().map(|stage| match stage {
-        Stage::Group(body) => body.domain.iter().product(),
-        Stage::Fold(fold) if by_warps(fold) => results(fold) * WARP,
-        Stage::Fold(fold) => results(fold),
-        Stage::List(list) => list.init.domain.iter().product(),
-        Stage::Loops { node, .. } => match &graph.nodes[*node].kind {
-            Kind::Loops(loops) => kept_of(&loops.folds).map(|dim| loops.domain[dim]).product(),
-            _ => 1,
-        },
-    });
-    let widest = widest.max().unwrap_or(1).max(1);
-    let folds = rows.stages.iter().filter_map(|stage| match stage {
-        Stage::Fold(fold) if by_warps(fold) => Some(WARP_RESULTS / results(fold).max(1)),
-        _ => None,
-    });
-    let most = folds.min().unwrap_or(THREADS).clamp(1, THREADS);
-    (ELEMENTS / widest).clamp(1, most)
-}
 
 /// What a block computes: how many rows from which on.
 struct Writer<'a, 'f, 'c> {
@@ -67,13 +39,12 @@ pub fn write<'c>(
     e: &Emitter<'c>,
     frame: &Frame<'_, 'c>,
     rows: &Rows<'c>,
-    block_rows: i64,
     lanes: i64,
-) {
-    let first = e.times(block(e, "x"), block_rows);
+) -> Result<()> {
+    let first = e.times(block(e, "x"), rows.block_rows);
     let count = match rows.once {
         true => e.int(1),
-        false => e.min(e.sub(frame.rows, first), e.int(block_rows)),
+        false => e.min(e.sub(frame.rows, first), e.int(rows.block_rows)),
     };
     let writer = Writer {
         frame,
@@ -88,18 +59,14 @@ pub fn write<'c>(
             barrier(e);
         }
         match stage {
-            Stage::Group(body) => writer.group(e, body),
-            Stage::Fold(fold) if by_warps(fold) => writer.fold_by_warps(e, fold),
+            Stage::Group(body, width) => writer.group(e, body, *width),
+            Stage::Fold(fold) if fold.by_warps => writer.fold_by_warps(e, fold),
             Stage::Fold(fold) => writer.fold(e, fold),
             Stage::List(list) => writer.list(e, list),
-            Stage::Loops {
-                node,
-                body,
-                inputs,
-                inits,
-            } => writer.loops(e, *node, body, inputs, inits),
+            Stage::Loops(loops) => writer.loops(e, loops)?,
         }
     }
+    Ok(())
 }
 
 impl<'c> Writer<'_, '_, 'c> {
@@ -138,8 +105,7 @@ impl<'c> Writer<'_, '_, 'c> {
         addresses(e, self.frame, row, bodies, places)
     }
 
-    fn group(&self, e: &Emitter<'c>, body: &Body<'c>) {
-        let width = self.frame.width(body);
+    fn group(&self, e: &Emitter<'c>, body: &Body<'c>, width: i64) {
         let pieces = body.domain.iter().product::<i64>() / width;
         self.deal(e, pieces, self.threads(), |e, _, row, at| {
             let index = pieces_index(e, at, &body.domain, width);
@@ -161,43 +127,19 @@ impl<'c> Writer<'_, '_, 'c> {
             index,
             count,
             addresses,
-            gates: None,
+            sums: None,
         }
     }
 
-    fn store_of(&self, node: NodeId, value: ValueId) -> Store {
-        let layout = self.frame.layouts.of_node[node].as_ref();
-        let layout = layout.unwrap_or_else(|| unreachable!("a fold has memory"));
-        Store {
-            place: layout.place,
-            address: Linear {
-                constant: 0,
-                coefficients: layout.strides.clone(),
-            },
-            value,
-        }
-    }
-
-    fn list(&self, e: &Emitter<'c>, list: &ReduceRows<'c>) {
-        let node = &self.frame.graph.nodes[list.node];
-        let elem = node.elem;
-        let Some(step) = blocks_of(list.op).first().copied() else {
-            return;
-        };
-        let store = self.store_of(list.node, list.init_value);
+    fn list(&self, e: &Emitter<'c>, list: &List<'c>) {
+        let elem = list.init.values[list.store.value].1;
+        let store = &list.store;
         let domain = &list.init.domain;
         let dense = Linear {
             constant: 0,
             coefficients: dense_strides(domain),
         };
-        // The values that are folded in lie as a result's do that is stored densely.
-        let mut lying = list.init.clone();
-        lying.stores = vec![Store {
-            place: Place::Operand(list.list),
-            address: dense.clone(),
-            value: list.init_value,
-        }];
-        let width = self.frame.width(&lying);
+        let width = list.width;
         let pieces = domain.iter().product::<i64>() / width;
         self.deal(e, pieces, self.threads(), |e, _, row, at| {
             let Some(of_row) = row else { return };
@@ -206,7 +148,7 @@ impl<'c> Writer<'_, '_, 'c> {
             let starts = self.site(row, &index, width, &mut touched).values(
                 e,
                 &list.init,
-                list.init_value,
+                store.value,
                 &mut Known::new(),
             );
             let [_, entries, offsets] = self.frame.operands[list.list];
@@ -216,107 +158,110 @@ impl<'c> Writer<'_, '_, 'c> {
             let ends = e.for_loop(first, end, 1, &starts, |e, at, carried| {
                 let entry = e.offset(entries, e.times(at, 4));
                 let base = self.frame.operand_row(e, list.list, entry);
-                let at = element_address(e, base, &dense, elem_bytes(elem), &index);
-                let elements = load_neighbours(e, at, elem, width);
+                let elements = self.list_elements(e, list, base, (&dense, elem), &index);
                 carried
                     .iter()
                     .zip(elements)
                     .map(|(carried, element)| {
                         let values = [*carried, element];
-                        reduce_rows::combine(e, step, elem, values, Width::Scalar)
+                        reduce_rows::combine(e, list.step, elem, values, Width::Scalar)
                     })
                     .collect()
             });
             let mut site = self.site(row, &index, width, &mut touched);
-            site.store(e, &list.init, &store, &ends, elem);
+            site.store(e, &list.init, store, &ends, elem);
         });
     }
 
-    fn loops(
+    /// Neighbouring elements of a row of a list.
+    fn list_elements(
         &self,
         e: &Emitter<'c>,
-        node: NodeId,
-        body: &Body<'c>,
-        inputs: &[ValueId],
-        inits: &[Option<View>],
-    ) {
-        let Kind::Loops(loops) = &self.frame.graph.nodes[node].kind else {
-            return;
-        };
-        let rank = loops.domain.len();
-        let kept: Vec<usize> = kept_of(&loops.folds).collect();
-        let folded: Vec<usize> = (0..rank).filter(|dim| loops.folds[*dim]).collect();
-        let sizes =
-            |dims: &[usize]| -> Vec<i64> { dims.iter().map(|dim| loops.domain[*dim]).collect() };
-        let results = generic::results_of_loops(self.frame.graph, self.frame.layouts, node);
-        let mut places: Vec<Place> = results
-            .iter()
-            .flatten()
-            .map(|result| self.frame.place_of(*result))
-            .collect();
-        let views = inits.iter().flatten();
-        places.extend(views.map(|view| self.frame.place_of(view.buffer)));
-        let kept_sizes = sizes(&kept);
+        list: &List<'c>,
+        base: Val<'c>,
+        (dense, elem): (&Linear, Elem),
+        index: &[Index<'c>],
+    ) -> Vec<Val<'c>> {
+        let place = Place::Operand(list.list);
+        let body = &list.init;
+        if self
+            .frame
+            .are_neighbours(body, place, dense, elem, list.width)
+        {
+            let at = element_address(e, base, dense, elem_bytes(elem), index);
+            return load_neighbours(e, at, elem, list.width);
+        }
+        let neighbours = (0..list.width).map(|number| {
+            let mut index = index.to_vec();
+            if let Some(last) = index.last_mut() {
+                *last = last.plus(number);
+            }
+            let at = element_address(e, base, dense, elem_bytes(elem), &index);
+            e.load_elem(at, elem, Width::Scalar, None)
+        });
+        neighbours.collect()
+    }
+
+    fn loops(&self, e: &Emitter<'c>, loops: &Loops<'c>) -> Result<()> {
+        let sizes = loops.sizes(&loops.kept());
+        let mut written = Ok(());
         self.deal(
             e,
-            kept_sizes.iter().product(),
+            sizes.iter().product(),
             self.threads(),
             |e, _, row, at| {
-                let mut index = vec![Index::constant(0); rank];
-                for (dim, at) in kept.iter().zip(delinearise(e, at, &kept_sizes)) {
-                    index[*dim] = at;
-                }
-                let touched = self.addresses(e, row, &[body], &places);
-                let starts: Vec<_> = (loops.inits.iter().zip(inits).zip(&loops.results))
-                    .map(|((init, view), map)| {
-                        let of_init = &self.frame.graph.nodes[*init];
-                        let Some(view) = view else {
-                            let bits = match of_init.kind {
-                                Kind::Splat(bits) => bits,
-                                _ => 0,
-                            };
-                            return e.bits(bits, of_init.elem, Width::Scalar);
-                        };
-                        let base = touched[&self.frame.place_of(view.buffer)];
-                        let address = generic::address(map, view.offset, &view.strides, rank);
-                        let e = memory(e, base.shared);
-                        let bytes = elem_bytes(of_init.elem);
-                        let at = element_address(&e, base.at, &address, bytes, &index);
-                        e.load_elem(at, of_init.elem, Width::Scalar, None)
-                    })
-                    .collect();
-                let ends = e.for_nest(&sizes(&folded), &starts, &mut |e, inner, carried| {
-                    let mut index = index.clone();
-                    for (dim, at) in folded.iter().zip(inner) {
-                        index[*dim] = *at;
-                    }
-                    let mut addresses = touched.clone();
-                    let mut site = self.site(row, &index, 1, &mut addresses);
-                    let mut known = Known::new();
-                    let mut arguments: Vec<_> = inputs
-                        .iter()
-                        .map(|input| site.value(e, body, *input, &mut known))
-                        .collect();
-                    arguments.extend(carried);
-                    generic::copy_body(e, loops, &arguments, &index)
-                });
-                let mut addresses = touched.clone();
-                let mut site = self.site(row, &index, 1, &mut addresses);
-                for ((end, map), result) in ends.iter().zip(&loops.results).zip(&results) {
-                    let Some(result) = result else { continue };
-                    let Some(layout) = &self.frame.layouts.of_node[*result] else {
-                        continue;
-                    };
-                    let store = Store {
-                        place: layout.place,
-                        address: generic::address(map, 0, &layout.strides, rank),
-                        value: 0,
-                    };
-                    let elem = self.frame.graph.nodes[*result].elem;
-                    site.store(e, body, &store, &[*end], elem);
-                }
+                let index = loops.index(&delinearise(e, at, &sizes));
+                let places = loops.places(self.frame.kernel);
+                let scalars = Scalars {
+                    frame: self.frame,
+                    row,
+                    addresses: self.addresses(e, row, &[], &places),
+                };
+                written = loops.at(e, self.frame.kernel, &index, &scalars);
             },
         );
+        written
+    }
+}
+
+/// The memory of a row, one element at a time.
+struct Scalars<'a, 'f, 'c> {
+    frame: &'a Frame<'f, 'c>,
+    row: Option<Row<'c>>,
+    addresses: HashMap<Place, Address<'c>>,
+}
+
+impl<'c> Access<'c> for Scalars<'_, '_, 'c> {
+    fn load(
+        &self,
+        e: &Emitter<'c>,
+        place: Place,
+        address: &Linear,
+        elem: Elem,
+        index: &[Index<'c>],
+    ) -> Val<'c> {
+        if let (Place::Operand(operand), true) = (place, self.frame.kernel.is_scalar(place)) {
+            return self.frame.host_scalar(e, operand, elem, self.row);
+        }
+        let base = self.addresses[&place];
+        let e = memory(e, base.shared);
+        let at = element_address(&e, base.at, address, elem_bytes(elem), index);
+        e.load_elem(at, elem, Width::Scalar, None)
+    }
+
+    fn store(
+        &self,
+        e: &Emitter<'c>,
+        value: Val<'c>,
+        place: Place,
+        address: &Linear,
+        elem: Elem,
+        index: &[Index<'c>],
+    ) {
+        let base = self.addresses[&place];
+        let e = memory(e, base.shared);
+        let at = element_address(&e, base.at, address, elem_bytes(elem), index);
+        e.store_elem(value, at, elem, Width::Scalar, None);
     }
 }
 
@@ -328,13 +273,10 @@ pub fn addresses<'c>(
     bodies: &[&Body<'c>],
     places: &[Place],
 ) -> HashMap<Place, Address<'c>> {
+    let bodies = bodies.iter();
     let loads = bodies
-        .iter()
-        .flat_map(|body| &body.values)
-        .filter_map(|(instruction, _)| match instruction {
-            Instruction::Load { buffer, .. } => Some(frame.place_of(*buffer)),
-            _ => None,
-        });
+        .flat_map(|body| loads_of(body))
+        .map(|(place, _)| place);
     let mut addresses = HashMap::new();
     for place in loads.chain(places.iter().copied()) {
         addresses
@@ -342,10 +284,6 @@ pub fn addresses<'c>(
             .or_insert_with(|| frame.address(e, place, row));
     }
     addresses
-}
-
-fn kept_of(folds: &[bool]) -> impl Iterator<Item = usize> + '_ {
-    (0..folds.len()).filter(|dim| !folds[*dim])
 }
 
 /// The index of a piece's first element, its last dim being counted in pieces.

@@ -8,13 +8,16 @@ use std::collections::HashMap;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of};
 
-use super::ops::{WIDE, load_neighbours, store_neighbours};
-use super::plan::{Tile, loads_of};
+use super::ops::{load_neighbours, store_neighbours};
+use crate::codegen::cpu::lower_kernels::body::Body;
 use crate::codegen::cpu::lower_kernels::compute::{DIVISIONS, element_address};
+use crate::codegen::cpu::lower_kernels::kernel::Kernel;
 use crate::codegen::emit::{Emitter, Index, Width};
-use crate::kernel::rows::body::{Body, Instruction, Store, ValueId};
-use crate::kernel::rows::graph::{Graph, Linear, NodeId};
-use crate::kernel::rows::layout::{Layouts, Place, elem_bytes};
+use crate::codegen::gpu::neighbours::are_neighbours;
+use crate::kernel::description::ConstantDescription;
+use crate::kernel::rows::body::{Instruction, Store, ValueId};
+use crate::kernel::rows::graph::Linear;
+use crate::kernel::rows::layout::{Place, elem_bytes};
 use crate::support::ir::key;
 
 /// Where a slot of the scratch is.
@@ -32,8 +35,7 @@ pub enum Home {
 
 /// What stays the same for a whole function.
 pub struct Frame<'a, 'c> {
-    pub graph: &'a Graph<'c>,
-    pub layouts: &'a Layouts,
+    pub kernel: &'a Kernel<'c>,
     pub homes: &'a [Home],
     /// Bytes of the scratch before what each row has.
     pub once_bytes: i64,
@@ -41,9 +43,7 @@ pub struct Frame<'a, 'c> {
     /// Base, index and offsets.
     pub operands: Vec<[Val<'c>; 3]>,
     pub results: Vec<Val<'c>>,
-    pub constants: HashMap<NodeId, Val<'c>>,
-    /// Rounded weights of products.
-    pub weights: HashMap<NodeId, Val<'c>>,
+    pub constants: Vec<(&'a ConstantDescription, Val<'c>)>,
     pub scratch: Val<'c>,
     /// The block's shared memory, where the function has some.
     pub shared: Option<Val<'c>>,
@@ -76,7 +76,7 @@ impl<'c> Frame<'_, 'c> {
     pub fn address(&self, e: &Emitter<'c>, place: Place, row: Option<Row<'c>>) -> Address<'c> {
         let global = |at| Address { at, shared: false };
         match (place, row) {
-            (Place::Constant(node), _) => global(self.constants[&node]),
+            (Place::Constant(node), _) => global(self.constant(&self.kernel.constants[node])),
             (Place::Slot(slot), row) => match (self.homes[slot], row) {
                 (Home::Rows { before, bytes }, Some(row)) => {
                     let start = e.offset_by(self.scratch, self.once_bytes);
@@ -100,14 +100,40 @@ impl<'c> Frame<'_, 'c> {
                 global(self.operand_row(e, operand, entry))
             }
             (Place::Result(result), Some(row)) => {
-                let node = &self.graph.nodes[self.graph.results[result]];
-                let bytes = node.elements() * elem_bytes(node.elem);
+                let bytes = self.kernel.results[result].row_bytes();
                 global(e.offset(self.results[result], e.times(row.in_bucket, bytes)))
             }
+            (Place::Sum(_), _) => unreachable!("sums are in no memory"),
             (Place::Operand(_) | Place::Result(_), None) => {
                 unreachable!("only rows have operands and results")
             }
         }
+    }
+
+    /// The scalar of the host that a row's record gives an operand.
+    pub fn host_scalar(
+        &self,
+        e: &Emitter<'c>,
+        operand: usize,
+        elem: Elem,
+        row: Option<Row<'c>>,
+    ) -> Val<'c> {
+        let Some(row) = row else {
+            return e.bits(0, elem, Width::Scalar);
+        };
+        let [_, index, _] = self.operands[operand];
+        let address = e.offset(index, e.times(row.in_bucket, 4));
+        e.load_elem(address, elem, Width::Scalar, None)
+    }
+
+    /// The memory of a constant that the launches touch.
+    pub fn constant(&self, what: &ConstantDescription) -> Val<'c> {
+        let mut constants = self.constants.iter();
+        let constant = constants.find(|(constant, _)| *constant == what);
+        constant.map_or_else(
+            || unreachable!("the function takes it"),
+            |(_, value)| *value,
+        )
     }
 
     pub fn shared(&self) -> Val<'c> {
@@ -115,31 +141,9 @@ impl<'c> Frame<'_, 'c> {
             .unwrap_or_else(|| unreachable!("the function has shared memory"))
     }
 
-    /// How many neighbouring indices along its last dim one thread should compute of a body: as many as
-    /// a load or store takes at once, if there is one that can.
-    pub fn width(&self, body: &Body<'c>) -> i64 {
-        let last = body.domain.last().copied().unwrap_or(1);
-        let stores = body.stores.iter();
-        let mut stores =
-            stores.map(|store| (store.place, &store.address, body.values[store.value].1));
-        let widest = stores
-            .any(|(place, address, elem)| self.are_neighbours(body, place, address, elem, WIDE));
-        if last % WIDE == 0 && widest { WIDE } else { 1 }
-    }
-
-    /// The same of a body whose values are folded along its last dim.
-    pub fn loaded_width(&self, body: &Body<'c>) -> i64 {
-        let last = body.domain.last().copied().unwrap_or(1);
-        let widest = loads_of(body).any(|(buffer, address)| {
-            let elem = self.graph.nodes[buffer].elem;
-            self.are_neighbours(body, self.place_of(buffer), &address, elem, WIDE)
-        });
-        if last % WIDE == 0 && widest { WIDE } else { 1 }
-    }
-
     /// Whether so many neighbouring indices along the last dim of a body, from a multiple of their number
     /// on, are neighbouring elements that can be loaded or stored at once.
-    fn are_neighbours(
+    pub fn are_neighbours(
         &self,
         body: &Body<'c>,
         place: Place,
@@ -147,56 +151,40 @@ impl<'c> Frame<'_, 'c> {
         elem: Elem,
         count: i64,
     ) -> bool {
-        let Some((last, outer)) = address.coefficients.split_last() else {
-            return false;
+        let row = match place {
+            Place::Operand(operand) => self.kernel.operands[operand].memory.row_bytes(),
+            Place::Result(result) => self.kernel.results[result].row_bytes(),
+            // Rows of scratch begin at cache lines.
+            Place::Constant(_) | Place::Slot(_) | Place::Sum(_) => 0,
         };
-        let mut outer = outer.iter().zip(&body.domain);
-        elem != Elem::Bool
-            && *last == 1
-            && address.constant % count == 0
-            && outer.all(|(coefficient, size)| *size == 1 || coefficient % count == 0)
-            && self.rows_are_aligned(place, count * elem_bytes(elem))
-    }
-
-    /// Whether every row of a place begins at a multiple of so many bytes, at most 64.
-    pub fn rows_are_aligned(&self, place: Place, to: i64) -> bool {
-        let of_node = |id: NodeId| {
-            let node = &self.graph.nodes[id];
-            node.elements() * elem_bytes(node.elem) % to == 0
-        };
-        match place {
-            Place::Constant(_) => true,
-            Place::Operand(operand) => of_node(self.graph.operands[operand]),
-            Place::Result(result) => of_node(self.graph.results[result]),
-            Place::Slot(slot) => match self.homes[slot] {
-                Home::Nowhere => false,
-                Home::Once(offset) => offset % to == 0,
-                Home::Rows { before, bytes } => before % to == 0 && bytes % to == 0,
-                Home::Shared { offset, bytes } => offset % to == 0 && bytes % to == 0,
-            },
-        }
+        are_neighbours(&body.domain, address, elem, count) && row % (count * elem_bytes(elem)) == 0
     }
 
     /// The address of the row of an operand that an entry of its index names.
     pub fn operand_row(&self, e: &Emitter<'c>, operand: usize, entry: Val<'c>) -> Val<'c> {
-        let node = &self.graph.nodes[self.graph.operands[operand]];
-        let bytes = node.elements() * elem_bytes(node.elem);
+        let bytes = self.kernel.operands[operand].memory.row_bytes();
         e.offset(self.operands[operand][0], e.times(e.load_u32(entry), bytes))
     }
+}
 
-    pub fn place_of(&self, buffer: NodeId) -> Place {
-        self.layouts.of_node[buffer].as_ref().map_or_else(
-            || unreachable!("node {buffer} has memory"),
-            |layout| layout.place,
-        )
-    }
+/// The loads of a body that are of memory.
+pub fn loads_of<'a>(body: &'a Body<'_>) -> impl Iterator<Item = (Place, &'a Linear)> + 'a {
+    body.values
+        .iter()
+        .filter_map(|(instruction, _)| match instruction {
+            Instruction::Load { buffer, address } => match buffer {
+                Place::Sum(_) => None,
+                place => Some((*place, address)),
+            },
+            _ => None,
+        })
 }
 
 /// Values by number, one for each neighbouring index.
 pub type Known<'c> = HashMap<ValueId, Vec<Val<'c>>>;
 
-/// Sums of products by chain and gate, one for each neighbouring index.
-pub type Sums<'c> = Vec<Vec<Vec<Val<'c>>>>;
+/// Sums of products by their number, one for each neighbouring index.
+pub type Sums<'c> = Vec<Vec<Val<'c>>>;
 
 /// Neighbouring indices of one row: computes values of bodies over the same domain.
 pub struct Site<'a, 'f, 'c> {
@@ -209,7 +197,7 @@ pub struct Site<'a, 'f, 'c> {
     /// Addresses of rows, found once.
     pub addresses: &'a mut HashMap<Place, Address<'c>>,
     /// The products that the thread holds.
-    pub gates: Option<(&'a Tile<'c>, &'a Sums<'c>)>,
+    pub sums: Option<&'a Sums<'c>>,
 }
 
 impl<'c> Site<'_, '_, 'c> {
@@ -247,7 +235,9 @@ impl<'c> Site<'_, '_, 'c> {
         let (instruction, elem) = &body.values[id];
         let values = match instruction {
             Instruction::Splat(bits) => self.same(e.bits(*bits, *elem, Width::Scalar)),
-            Instruction::HostScalar(operand) => self.same(self.host_scalar(e, *operand, *elem)),
+            Instruction::HostScalar(operand) => {
+                self.same(self.frame.host_scalar(e, *operand, *elem, self.row))
+            }
             Instruction::Load { buffer, address } => self.load(e, body, *buffer, address, *elem),
             Instruction::Pointwise { op, inputs } => {
                 let inputs: Vec<_> = inputs
@@ -277,29 +267,17 @@ impl<'c> Site<'_, '_, 'c> {
         vec![value; self.count as usize]
     }
 
-    fn host_scalar(&self, e: &Emitter<'c>, operand: usize, elem: Elem) -> Val<'c> {
-        let Some(row) = self.row else {
-            return e.bits(0, elem, Width::Scalar);
-        };
-        let [_, index, _] = self.frame.operands[operand];
-        let address = e.offset(index, e.times(row.in_bucket, 4));
-        e.load_elem(address, elem, Width::Scalar, None)
-    }
-
     fn load(
         &mut self,
         e: &Emitter<'c>,
         body: &Body<'c>,
-        buffer: NodeId,
+        place: Place,
         address: &Linear,
         elem: Elem,
     ) -> Vec<Val<'c>> {
-        if let Some((tile, sums)) = self.gates
-            && let Some((chain, gate)) = tile.gate(buffer, address)
-        {
-            return sums[chain][gate].clone();
+        if let (Place::Sum(number), Some(sums)) = (place, self.sums) {
+            return sums[number].clone();
         }
-        let place = self.frame.place_of(buffer);
         let base = self.address(e, place);
         let e = memory(e, base.shared);
         if self

@@ -21,32 +21,18 @@ use std::collections::HashMap;
 
 use cohort_dialects::builder::Val;
 
+use super::launches::{Chain, Segment, Tile};
 use super::ops::{WARP, barrier, below, block, delinearise, divide, thread, wait_for_copies, when};
-use super::plan::{Chain, Segment, Tile};
 use super::rows::addresses;
 use super::site::{Address, Frame, Known, Row, Site, memory};
+use crate::codegen::cpu::lower_kernels::body::Body;
 use crate::codegen::emit::{Emitter, Index};
-use crate::kernel::rows::body::{Body, Instruction};
 use crate::kernel::rows::layout::Place;
 use copies::Copies;
-use size::Unit;
 
 pub use lanes::load_floats;
-pub use size::{Size, sizes};
+pub use size::{Gates, Size, Unit};
 pub use tensor::factors;
-
-fn columns_of(tile: &Tile<'_>) -> i64 {
-    tile.domain.last().copied().unwrap_or(1)
-}
-
-/// Rows of the tile's space for each row of the kernel.
-pub fn matrix_rows(tile: &Tile<'_>) -> i64 {
-    outer_of(tile).iter().product()
-}
-
-fn outer_of<'t>(tile: &'t Tile<'_>) -> &'t [i64] {
-    tile.domain.split_last().map_or(&[], |(_, outer)| outer)
-}
 
 /// Sums of a chain in registers, by gate, row and column.
 type Sums<'c> = Vec<Val<'c>>;
@@ -80,7 +66,7 @@ struct TileRow<'c> {
 pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: Size) {
     let thread = thread(e);
     let (warp, lane) = divide(e, thread, WARP);
-    let total = e.times(frame.rows, matrix_rows(tile));
+    let total = e.times(frame.rows, tile.matrix_rows());
     let first_row = e.times(block(e, "x"), size.block_rows());
     let first_column = e.times(block(e, "y"), size.block_columns());
     let (row, column) = first_of_thread(e, size, warp, lane);
@@ -164,20 +150,20 @@ impl<'c> Writer<'_, '_, 'c> {
     /// A row of the space, or the last one for those behind it.
     fn row(&self, e: &Emitter<'c>, at: Val<'c>) -> TileRow<'c> {
         let at = e.min(at, self.last);
-        let (row, rest) = divide(e, at, matrix_rows(self.tile));
+        let (row, rest) = divide(e, at, self.tile.matrix_rows());
         TileRow {
             row: Row {
                 in_block: row,
                 in_bucket: row,
             },
-            outer: delinearise(e, rest, outer_of(self.tile)),
+            outer: delinearise(e, rest, self.tile.outer()),
         }
     }
 
     /// A column of the thread, as it is and so that as many as are taken together are not behind the last.
     fn column(&self, e: &Emitter<'c>, number: i64, together: i64) -> (Val<'c>, Val<'c>) {
         let at = e.add(self.own_column, e.int(self.column_place(number)));
-        (at, e.min(at, e.int(columns_of(self.tile) - together)))
+        (at, e.min(at, e.int(self.tile.columns() - together)))
     }
 
     /// How many of a thread's columns are neighbours, and all of them or none columns of the tile.
@@ -186,7 +172,7 @@ impl<'c> Writer<'_, '_, 'c> {
             Unit::Lanes => self.size.columns,
             Unit::Tensor { .. } => 2,
         };
-        match columns_of(self.tile) % neighbours {
+        match self.tile.columns() % neighbours {
             0 => neighbours,
             _ => 1,
         }
@@ -208,20 +194,9 @@ impl<'c> Writer<'_, '_, 'c> {
         e: &Emitter<'c>,
         row: &TileRow<'c>,
         body: &Body<'c>,
-        sums: bool,
     ) -> HashMap<Place, Address<'c>> {
-        let mut of_memory = body.clone();
-        if sums {
-            let tile = self.tile;
-            of_memory
-                .values
-                .retain(|(instruction, _)| match instruction {
-                    Instruction::Load { buffer, address } => tile.gate(*buffer, address).is_none(),
-                    _ => false,
-                });
-        }
         let places: Vec<Place> = body.stores.iter().map(|store| store.place).collect();
-        addresses(e, self.frame, Some(row.row), &[&of_memory], &places)
+        addresses(e, self.frame, Some(row.row), &[body], &places)
     }
 
     // Sums.
@@ -248,7 +223,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let together = self.together();
         let mut by_row = vec![Vec::new(); chain.gates.len()];
         for (_, row) in rows {
-            let mut touched = self.addresses(e, row, &chain.init, false);
+            let mut touched = self.addresses(e, row, &chain.init);
             for column in (0..self.size.columns).step_by(together as usize) {
                 let (_, column) = self.column(e, column, together);
                 let index = self.index(row, column);
@@ -258,11 +233,11 @@ impl<'c> Writer<'_, '_, 'c> {
                     index: &index,
                     count: together,
                     addresses: &mut touched,
-                    gates: None,
+                    sums: None,
                 };
                 let mut known = Known::new();
-                for (gate, starts) in chain.gates.iter().zip(&mut by_row) {
-                    starts.extend(site.values(e, &chain.init, gate.init, &mut known));
+                for (start, starts) in chain.starts.iter().zip(&mut by_row) {
+                    starts.extend(site.values(e, &chain.init, *start, &mut known));
                 }
             }
         }

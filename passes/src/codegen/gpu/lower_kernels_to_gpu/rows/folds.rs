@@ -2,7 +2,7 @@
 //!
 //! A fold with many results gives each to one thread, which folds in the order of the program. One with
 //! few results gives each to a warp: a lane folds every 32nd element, or four neighbours of every 128,
-//! and one thread folds what the lanes have, lane by lane. Which of the two depends on the shapes alone.
+//! and one thread folds what the lanes have, lane by lane. Which of the two, the fold says.
 
 use std::collections::HashMap;
 
@@ -10,40 +10,22 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::{ValueLike, operation::OperationLike};
 
+use super::super::launches::{Fold, Rows, Stage};
 use super::super::ops::{THREADS, WARP, barrier, below, delinearise, divide, when};
-use super::super::plan::{Fold, Rows, Stage};
 use super::super::site::{Address, Known, Row, memory};
 use super::{Writer, widened};
 use crate::codegen::emit::{Emitter, Index, Width};
 use crate::kernel::rows::layout::Place;
 
-/// Results of folds by warps that a block has at most: their lanes' values are in shared memory.
-pub(super) const WARP_RESULTS: i64 = 64;
-
-/// Fewer results than this are folded by warps, if there is enough to fold.
-const FEW_RESULTS: i64 = 32;
-const MUCH_TO_FOLD: i64 = 16;
-
 /// Lanes' values of one result; one more than there are lanes, so that results lie in other banks.
 const LANES_STRIDE: i64 = WARP + 1;
 
-/// Whether warps fold it.
-pub(super) fn by_warps(fold: &Fold<'_>) -> bool {
-    results(fold) < FEW_RESULTS && folded(fold) > MUCH_TO_FOLD
-}
-
-pub(super) fn results(fold: &Fold<'_>) -> i64 {
-    fold.init.domain.iter().product()
-}
-
-fn folded(fold: &Fold<'_>) -> i64 {
-    fold.dims.iter().map(|dim| fold.body.domain[*dim]).product()
-}
-
 /// Bytes of shared memory for the lanes of folds.
-pub fn lanes_bytes(rows: &Rows<'_>, block_rows: i64) -> i64 {
+pub fn lanes_bytes(rows: &Rows<'_>) -> i64 {
     let folds = rows.stages.iter().filter_map(|stage| match stage {
-        Stage::Fold(fold) if by_warps(fold) => Some(results(fold) * block_rows * LANES_STRIDE * 4),
+        Stage::Fold(fold) if fold.by_warps => {
+            Some(fold.results() * rows.block_rows * LANES_STRIDE * 4)
+        }
         _ => None,
     });
     folds.max().unwrap_or(0)
@@ -51,10 +33,10 @@ pub fn lanes_bytes(rows: &Rows<'_>, block_rows: i64) -> i64 {
 
 impl<'c> Writer<'_, '_, 'c> {
     pub(super) fn fold(&self, e: &Emitter<'c>, fold: &Fold<'c>) {
-        let width = self.fold_width(fold);
-        self.deal(e, results(fold), self.threads(), |e, _, row, at| {
+        let width = fold.width;
+        self.deal(e, fold.results(), self.threads(), |e, _, row, at| {
             let kept = delinearise(e, at, &fold.init.domain);
-            let place = self.store_of(fold.node, fold.init_value).place;
+            let place = fold.store.place;
             let mut touched = self.addresses(e, row, &[&fold.body, &fold.init], &[place]);
             let start = self.start(e, fold, row, &kept, &mut touched);
             let end = e.for_nest(
@@ -78,12 +60,12 @@ impl<'c> Writer<'_, '_, 'c> {
         let elem = elem_of(fold);
         let lanes = memory(e, true).offset_by(self.frame.shared(), self.lanes);
         let (warp, lane) = divide(e, self.thread, WARP);
-        let width = self.fold_width(fold);
-        let count = folded(fold) / width;
+        let width = fold.width;
+        let count = fold.folded() / width;
         let sizes = folded_sizes(fold, width);
         self.deal(
             e,
-            results(fold),
+            fold.results(),
             (warp, THREADS / WARP),
             |e, piece, row, at| {
                 let kept = delinearise(e, at, &fold.init.domain);
@@ -120,9 +102,9 @@ impl<'c> Writer<'_, '_, 'c> {
             },
         );
         barrier(e);
-        self.deal(e, results(fold), self.threads(), |e, piece, row, at| {
+        self.deal(e, fold.results(), self.threads(), |e, piece, row, at| {
             let kept = delinearise(e, at, &fold.init.domain);
-            let place = self.store_of(fold.node, fold.init_value).place;
+            let place = fold.store.place;
             let mut touched = self.addresses(e, row, &[&fold.init], &[place]);
             let start = self.start(e, fold, row, &kept, &mut touched);
             let of_piece = memory(e, true).offset(lanes, e.times(piece, LANES_STRIDE * 4));
@@ -137,15 +119,6 @@ impl<'c> Writer<'_, '_, 'c> {
         });
     }
 
-    /// How many neighbours along the last dim are folded in at once: those that are loaded at once.
-    fn fold_width(&self, fold: &Fold<'c>) -> i64 {
-        let last = fold.body.domain.len().checked_sub(1);
-        match fold.dims.last().copied() == last {
-            true => self.frame.loaded_width(&fold.body),
-            false => 1,
-        }
-    }
-
     /// What a fold starts from.
     fn start(
         &self,
@@ -156,7 +129,7 @@ impl<'c> Writer<'_, '_, 'c> {
         touched: &mut HashMap<Place, Address<'c>>,
     ) -> Val<'c> {
         let mut site = self.site(row, kept, 1, touched);
-        site.value(e, &fold.init, fold.init_value, &mut Known::new())
+        site.value(e, &fold.init, fold.store.value, &mut Known::new())
     }
 
     fn store_end(
@@ -168,9 +141,8 @@ impl<'c> Writer<'_, '_, 'c> {
         end: Val<'c>,
         touched: &mut HashMap<Place, Address<'c>>,
     ) {
-        let store = self.store_of(fold.node, fold.init_value);
         let mut site = self.site(row, kept, 1, touched);
-        site.store(e, &fold.init, &store, &[end], elem_of(fold));
+        site.store(e, &fold.init, &fold.store, &[end], elem_of(fold));
     }
 
     /// What is folded in at neighbouring indices, for each of them.
@@ -238,14 +210,12 @@ fn step<'c>(e: &Emitter<'c>, fold: &Fold<'c>, before: Val<'c>, inputs: &[Val<'c>
 }
 
 fn combine<'c>(e: &Emitter<'c>, fold: &Fold<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    match fold.combiner {
-        Some(combiner) => {
-            let e = Emitter {
-                b: e.b.at(combiner.location()),
-                ..*e
-            };
-            e.copy(combiner, &[a, b], a.r#type())
-        }
-        None => e.b.value("arith.addf", &[a, b], a.r#type()),
+    if fold.inputs.len() > 1 {
+        return e.b.value("arith.addf", &[a, b], a.r#type());
     }
+    let e = Emitter {
+        b: e.b.at(fold.combiner.location()),
+        ..*e
+    };
+    e.copy(fold.combiner, &[a, b], a.r#type())
 }

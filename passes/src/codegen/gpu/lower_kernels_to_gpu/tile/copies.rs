@@ -8,10 +8,10 @@
 
 use cohort_dialects::builder::Val;
 
-use super::super::ops::{Copied, THREADS, below, commit_copies, copy_async, divide, when};
-use super::super::plan::{Chain, Segment};
+use super::super::launches::{Chain, Segment};
+use super::super::ops::{Copied, THREADS, WIDE, below, commit_copies, copy_async, divide, when};
 use super::super::site::memory;
-use super::{TileRow, Writer, columns_of};
+use super::{TileRow, Writer};
 use crate::codegen::emit::Emitter;
 
 /// What a thread copies of one step: elements of the left side, then of each gate's columns.
@@ -55,7 +55,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         };
         copies.left = copies.left_parts(e, segment);
         for (number, gate) in chain.gates.iter().enumerate() {
-            let parts = copies.right_parts(e, segment, number as i64, gate.offset);
+            let parts = copies.right_parts(e, segment, number, *gate);
             copies.right.extend(parts);
         }
         copies
@@ -117,8 +117,8 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
 
     fn left_parts(&self, e: &Emitter<'c>, segment: &Segment) -> Vec<Part<'c>> {
         let size = self.writer.size;
-        let wide = self.left_is_wide(segment);
-        let width = if wide { 4 } else { 1 };
+        let width = segment.copies[0];
+        let wide = width == WIDE;
         let parts = self.deal(e, size.block_rows() * size.depth / width);
         parts
             .into_iter()
@@ -142,11 +142,10 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
     /// The address of a row of the left side.
     fn left_row(&self, e: &Emitter<'c>, segment: &Segment, row: &TileRow<'c>) -> Val<'c> {
         let frame = self.writer.frame;
-        let view = &segment.a;
-        let place = frame.place_of(view.buffer);
-        let base = frame.address(e, place, Some(row.row)).at;
-        let mut base = e.offset_by(base, view.offset * 4);
-        for (stride, at) in view.strides.iter().zip(&row.outer) {
+        let base = frame.address(e, segment.left, Some(row.row)).at;
+        let address = &segment.left_address;
+        let mut base = e.offset_by(base, address.constant * 4);
+        for (stride, at) in address.coefficients.iter().zip(&row.outer) {
             if let Some(at) = at.value {
                 base = e.offset(base, e.times(at, stride * 4));
             }
@@ -154,53 +153,35 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         base
     }
 
-    /// Whether four neighbouring k of every row are 16 aligned bytes.
-    fn left_is_wide(&self, segment: &Segment) -> bool {
-        let frame = self.writer.frame;
-        let view = &segment.a;
-        let rows_aligned = frame.rows_are_aligned(frame.place_of(view.buffer), 16);
-        let (_, outer) = view.strides.split_last().unwrap_or((&1, &[]));
-        rows_aligned
-            && segment.k % 4 == 0
-            && view.offset % 4 == 0
-            && outer.iter().all(|stride| stride % 4 == 0)
-    }
-
     /// Where a segment's weight is, and in words its first and from one k and one column to the next. One
     /// that was rounded is dense.
     fn weight(&self, e: &Emitter<'c>, segment: &Segment) -> (Val<'c>, i64, [i64; 2]) {
         let frame = self.writer.frame;
-        if self.writer.size.is_rounded()
-            && let Some(weight) = frame.weights.get(&segment.product)
-        {
-            let columns = frame.graph.nodes[segment.product].shape.last();
-            return (*weight, 0, [columns.copied().unwrap_or(1), 1]);
+        if let Some(rounded) = &segment.rounded {
+            return (frame.constant(rounded), 0, [segment.columns, 1]);
         }
-        let view = &segment.weight;
-        let [k_stride, column_stride] = view.strides[..] else {
+        let address = &segment.right_address;
+        let [k_stride, column_stride] = address.coefficients[..] else {
             unreachable!("a weight has two dims")
         };
-        let place = frame.place_of(view.buffer);
-        let base = frame.address(e, place, None).at;
-        (base, view.offset, [k_stride, column_stride])
+        let base = frame.address(e, segment.right, None).at;
+        (base, address.constant, [k_stride, column_stride])
     }
 
     fn right_parts(
         &self,
         e: &Emitter<'c>,
         segment: &Segment,
-        gate: i64,
+        number: usize,
         offset: i64,
     ) -> Vec<Part<'c>> {
         let writer = self.writer;
         let size = writer.size;
-        let columns = columns_of(writer.tile);
+        let gate = number as i64;
+        let columns = writer.tile.columns();
         let (base, first, [k_stride, column_stride]) = self.weight(e, segment);
-        let wide = column_stride == 1
-            && k_stride % 4 == 0
-            && (first + offset) % 4 == 0
-            && columns % 4 == 0;
-        let width = if wide { 4 } else { 1 };
+        let width = segment.copies[number + 1];
+        let wide = width == WIDE;
         let base = e.offset_by(base, (first + offset * column_stride) * 4);
         let parts = self.deal(
             e,

@@ -1,24 +1,10 @@
-//! How large the tiles of a launch are, and what of them a thread has.
+//! What of a tile a thread has, and what shared memory that takes.
 
 use cohort_abi::gpu::Precision;
 
-use super::super::function::SHARED;
 use super::super::ops::{THREADS, WARP, WIDE};
-use super::super::plan::Tile;
-use super::{columns_of, matrix_rows};
-use crate::kernel::rows::layout::round_up;
 
 const WARPS: i64 = THREADS / WARP;
-
-/// How many k are in shared memory at once. With few rows there is little to compute while the next
-/// ones are on their way, so more of them are sent for at once.
-const DEPTH: i64 = 16;
-const SMALL_DEPTH: i64 = 32;
-/// The same where elements are copied one by one: each takes registers for its address.
-const NARROW_DEPTH: i64 = 8;
-
-/// Streaming multiprocessors that a launch should fill before it takes larger tiles.
-const PROCESSORS: i64 = 128;
 
 /// Floats behind each row of the left side, and behind each k of the right side, where tensor cores
 /// multiply: the lanes of a warp then read from 32 different banks. With two k in a word they read from
@@ -42,6 +28,16 @@ pub enum Unit {
         across: i64,
         is_rounded: bool,
     },
+}
+
+/// What of a tile's products decides how much shared memory a block needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Gates {
+    /// Columns of each.
+    pub columns: i64,
+    /// How many there are, and how many of the sum that has the most.
+    pub all: i64,
+    pub most: i64,
 }
 
 /// What one thread computes: rows and columns of each gate.
@@ -85,27 +81,25 @@ impl Size {
         }
     }
 
-    pub fn column_blocks(self, tile: &Tile<'_>) -> i64 {
-        (columns_of(tile) + self.block_columns() - 1) / self.block_columns()
+    pub fn column_blocks(self, gates: Gates) -> i64 {
+        (gates.columns + self.block_columns() - 1) / self.block_columns()
     }
 
     /// Bytes of shared memory: two buffers of each side, and later in their place the sums that are dealt
     /// anew.
-    pub fn shared_bytes(self, tile: &Tile<'_>) -> i64 {
-        let gates = tile.chains.iter().map(|chain| chain.gates.len() as i64);
-        let gates = gates.max().unwrap_or(1);
-        let buffers = 2 * (self.left_bytes() + self.right_bytes(gates));
-        let sums = match self.deals_anew(tile) {
-            true => tile.gates() as i64 * self.block_rows() * self.sums_stride() * 4,
+    pub fn shared_bytes(self, gates: Gates) -> i64 {
+        let buffers = 2 * (self.left_bytes() + self.right_bytes(gates.most));
+        let sums = match self.deals_anew(gates) {
+            true => gates.all * self.block_rows() * self.sums_stride() * 4,
             false => 0,
         };
         buffers.max(sums)
     }
 
     /// Whether threads get other columns than those of their sums, four neighbours each.
-    pub fn deals_anew(self, tile: &Tile<'_>) -> bool {
+    pub fn deals_anew(self, gates: Gates) -> bool {
         let has_four = self.unit == Unit::Lanes && self.columns == WIDE;
-        columns_of(tile) % WIDE == 0 && !has_four
+        gates.columns % WIDE == 0 && !has_four
     }
 
     /// Floats from a row of sums in shared memory to the next.
@@ -161,107 +155,4 @@ impl Size {
     pub fn right_bytes(self, gates: i64) -> i64 {
         self.depth / self.per_word() * self.right_stride(gates) * 4
     }
-
-    /// The same with more k at once, if there is room, and if no sum is then padded with other zeros:
-    /// a zero that is added can change the sign of a zero.
-    fn deeper(self, tile: &Tile<'_>) -> Size {
-        let deeper = Size {
-            depth: SMALL_DEPTH,
-            ..self
-        };
-        let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
-        let same = segments.all(|s| round_up(s.k, SMALL_DEPTH) == round_up(s.k, DEPTH));
-        if same && deeper.shared_bytes(tile) <= SHARED {
-            deeper
-        } else {
-            self
-        }
-    }
-}
-
-/// Whether rows and columns can be copied by four.
-fn is_wide(tile: &Tile<'_>) -> bool {
-    let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
-    let mut gates = tile.chains.iter().flat_map(|chain| &chain.gates);
-    columns_of(tile) % 4 == 0
-        && segments.all(|segment| segment.k % 4 == 0)
-        && gates.all(|gate| gate.offset % 4 == 0)
-}
-
-/// The sizes of a tile, each with the number of rows from which on it is used. All of them pad k alike.
-pub fn sizes(tile: &Tile<'_>, precision: Precision, is_rounded: bool) -> Vec<(Size, i64)> {
-    let gates: i64 = tile
-        .chains
-        .iter()
-        .map(|chain| chain.gates.len() as i64)
-        .sum();
-    let (small, large) = match precision {
-        Precision::F32 => of_lanes(tile, gates),
-        _ => of_tensor_cores(tile, gates, (precision, is_rounded)),
-    };
-    let blocks = PROCESSORS / large.column_blocks(tile);
-    let from = (blocks * large.block_rows() / matrix_rows(tile)).max(1);
-    vec![(small, 0), (large, from)]
-}
-
-fn of_lanes(tile: &Tile<'_>, gates: i64) -> (Size, Size) {
-    let columns = match (gates, columns_of(tile)) {
-        (_, ..=32) => 1,
-        (1, 128..) => 4,
-        (1 | 2, _) => 2,
-        _ => 1,
-    };
-    let rows = if gates * columns <= 5 { 8 } else { 4 };
-    let wide = is_wide(tile);
-    let large = Size {
-        unit: Unit::Lanes,
-        rows,
-        columns,
-        depth: if wide { DEPTH } else { NARROW_DEPTH },
-    };
-    let small = Size {
-        rows: 2,
-        columns: if gates == 1 { columns.min(2) } else { 1 },
-        ..large
-    };
-    let small = if wide { small.deeper(tile) } else { small };
-    (small, large)
-}
-
-/// A warp multiplies 16 rows and 8 columns at a time, of which a thread has two and two.
-fn of_tensor_cores(
-    tile: &Tile<'_>,
-    gates: i64,
-    (precision, is_rounded): (Precision, bool),
-) -> (Size, Size) {
-    let unit = |across| Unit::Tensor {
-        precision,
-        across,
-        is_rounded,
-    };
-    let large = Size {
-        unit: unit(2),
-        rows: 4,
-        columns: match gates {
-            1 | 2 => 8,
-            3 | 4 => 4,
-            _ => 2,
-        },
-        depth: DEPTH,
-    };
-    let small = Size {
-        unit: unit(4),
-        rows: 2,
-        columns: 2,
-        depth: DEPTH,
-    };
-    let deep = |size: Size| Size {
-        depth: SMALL_DEPTH,
-        ..size
-    };
-    let room = |size: Size| size.shared_bytes(tile) <= SHARED;
-    if is_wide(tile) && room(deep(small)) && room(deep(large)) {
-        return (deep(small), deep(large));
-    }
-    (small, large)
 }

@@ -15,12 +15,12 @@ use super::super::ops::{
 };
 use super::super::site::{Site, Sums as Gates, memory};
 use super::size::Unit;
-use super::{Sums, TileRow, Writer, columns_of};
+use super::{Sums, TileRow, Writer};
 use crate::codegen::emit::Emitter;
 
 impl<'c> Writer<'_, '_, 'c> {
     pub(super) fn tail(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
-        if self.size.deals_anew(self.tile) {
+        if self.size.deals_anew(self.tile.gates()) {
             self.leave(e, sums);
             barrier(e);
             self.deal(e);
@@ -36,11 +36,11 @@ impl<'c> Writer<'_, '_, 'c> {
             _ => 1,
         };
         for (number, (at, row)) in rows.iter().enumerate() {
-            let touched = self.addresses(e, row, &self.tile.body, true);
+            let touched = self.addresses(e, row, &self.tile.body);
             let valid_row = below(e, *at, self.total);
             for column in (0..self.size.columns).step_by(together as usize) {
                 let (of_thread, clamped) = self.column(e, column, together);
-                let valid_column = below(e, of_thread, e.int(columns_of(self.tile)));
+                let valid_column = below(e, of_thread, e.int(self.tile.columns()));
                 let first = number as i64 * self.size.columns + column;
                 let gates = self.gates(|_, of_chain, gate| {
                     let at = (gate * self.size.rows * self.size.columns + first) as usize;
@@ -54,7 +54,7 @@ impl<'c> Writer<'_, '_, 'c> {
                         index: &index,
                         count: together,
                         addresses: &mut touched.clone(),
-                        gates: Some((self.tile, &gates)),
+                        sums: Some(&gates),
                     };
                     site.run(e, &self.tile.body);
                 });
@@ -65,17 +65,14 @@ impl<'c> Writer<'_, '_, 'c> {
     /// The sums of all gates, by the number of the gate in all chains, its chain, and its number there.
     fn gates(&self, mut of: impl FnMut(i64, usize, i64) -> Vec<Val<'c>>) -> Gates<'c> {
         let mut number = 0;
-        let chains = self.tile.chains.iter().enumerate();
-        chains
-            .map(|(chain, of_chain)| {
-                (0..of_chain.gates.len() as i64)
-                    .map(|gate| {
-                        number += 1;
-                        of(number - 1, chain, gate)
-                    })
-                    .collect()
-            })
-            .collect()
+        let mut all = vec![];
+        for (chain, of_chain) in self.tile.chains.iter().enumerate() {
+            for gate in 0..of_chain.gates.len() as i64 {
+                all.push(of(number, chain, gate));
+                number += 1;
+            }
+        }
+        all
     }
 
     /// Bytes from the sums of a gate to those of the next in shared memory.
@@ -115,7 +112,7 @@ impl<'c> Writer<'_, '_, 'c> {
     /// Deals four columns of a row at a time to the threads.
     fn deal(&self, e: &Emitter<'c>) {
         let size = self.size;
-        let columns = columns_of(self.tile);
+        let columns = self.tile.columns();
         let per_row = size.block_columns() / WIDE;
         let rows = e.min(e.sub(self.total, self.first_row), e.int(size.block_rows()));
         let pieces = e.times(rows, per_row);
@@ -137,8 +134,8 @@ impl<'c> Writer<'_, '_, 'c> {
                     row: Some(row.row),
                     index: &self.index(&row, of_tile),
                     count: WIDE,
-                    addresses: &mut self.addresses(e, &row, &self.tile.body, true),
-                    gates: Some((self.tile, &gates)),
+                    addresses: &mut self.addresses(e, &row, &self.tile.body),
+                    sums: Some(&gates),
                 };
                 site.run(e, &self.tile.body);
             };

@@ -18,14 +18,14 @@ use std::collections::HashMap;
 
 use melior::ir::OperationRef;
 
-use crate::codegen::cpu::plan_kernels::repetition;
+use crate::codegen::plan_rows::repetition;
 use crate::kernel::rows::body::{Body, MustStore};
 use crate::kernel::rows::graph::{Graph, Linear, NodeId};
 use crate::kernel::rows::layout::Layouts;
-use crate::kernel::rows::stage::{Fold as ReduceStage, ReduceRows};
+use crate::kernel::rows::stage::{Fold, ReduceRows, Stage};
 use crate::kernel::rows::walk::{Planner, Root};
 
-pub use launches::{Chain, Fold, Launch, Plan, Rows, Segment, Stage, Tile, loads_of};
+pub use launches::{Launch, Plan, Rows, Segment, Tile, loads_of};
 
 /// Products at the same place of one iteration space that a thread may hold.
 pub const MAX_GATES: usize = 8;
@@ -218,18 +218,13 @@ impl<'a, 'c: 'a> Planner<'a, 'c> for LaunchPlanner<'a, 'c> {
         self.plan_product(id, a, weight, init)
     }
 
-    fn fold(
-        &mut self,
-        fold: ReduceStage<'c>,
-        input: NodeId,
-        init: NodeId,
-    ) -> Result<Written, Stop<'c>> {
+    fn fold(&mut self, fold: Fold<'c>, input: NodeId, init: NodeId) -> Result<Written, Stop<'c>> {
         self.plan_fold(fold, input, init)
     }
 
     fn list(&mut self, list: ReduceRows<'c>, init: NodeId) -> Result<Written, Stop<'c>> {
         self.needs_memory(init, &list.init)?;
-        Ok(self.stage(true, Stage::List(Box::new(list))))
+        Ok(self.stage(true, Stage::ReduceRows(Box::new(list))))
     }
 
     fn loops(&mut self, id: NodeId) -> Result<Written, Stop<'c>> {

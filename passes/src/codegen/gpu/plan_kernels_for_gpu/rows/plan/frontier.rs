@@ -52,11 +52,7 @@ impl<'c> LaunchPlanner<'_, 'c> {
         }
         matches!(
             self.graph.nodes[id].kind,
-            Kind::Operand(_)
-                | Kind::Param(_)
-                | Kind::Dense(_)
-                | Kind::Splat(_)
-                | Kind::HostScalar(_)
+            Kind::Operand(_) | Kind::Param(_) | Kind::Dense | Kind::Splat(_) | Kind::HostScalar(_)
         ) || self.written.contains_key(&id)
     }
 

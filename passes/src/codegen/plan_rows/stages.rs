@@ -5,22 +5,32 @@ use cohort_dialects::builder::{Val, arguments_of, region_with_block};
 use melior::ir::{
     Attribute, Region, Type,
     attribute::{ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
+    operation::OperationLike,
 };
 
+use super::Schedule;
 use super::declare::Declared;
-use super::schedule::{self, MAX_VECTORS, NARROW_ROW_TILE, ROW_TILE};
-use super::{Kind, Stage};
+use crate::codegen::cpu::plan_kernels::{NARROW_ROW_TILE, ROW_TILE};
 use crate::codegen::emit::{Emitter, Index, Width};
 use crate::codegen::generic_body::{address, copy_block, copy_body, indices_in, results_of_loops};
 use crate::kernel::loop_level::map_attribute;
 use crate::kernel::rows::body::{Body, Instruction, ValueId};
-use crate::kernel::rows::graph::{Linear, NodeId};
-use crate::kernel::rows::layout::LANES;
-use crate::kernel::rows::stage::{Fold, Product, ReduceRows, Start, Weight};
+use crate::kernel::rows::graph::{Kind, Linear, NodeId};
+use crate::kernel::rows::layout::Place;
+use crate::kernel::rows::stage::{Combiner, Fold, Product, ReduceRows, Stage, Start, Weight};
 use crate::support::ir::blocks_of;
 
-pub fn write<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, stage: &Stage<'c>) {
-    let writer = Writer { e, memory };
+pub fn write<'c>(
+    e: &Emitter<'c>,
+    memory: &Declared<'_, 'c>,
+    schedule: &dyn Schedule<'c>,
+    stage: &Stage<'c>,
+) {
+    let writer = Writer {
+        e,
+        memory,
+        schedule,
+    };
     match stage {
         Stage::Group(body) => writer.nest(body),
         Stage::Fold(fold) => writer.fold(fold),
@@ -34,6 +44,7 @@ pub fn write<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, stage: &Stage<'c>) 
 struct Writer<'s, 'a, 'c> {
     e: &'s Emitter<'c>,
     memory: &'s Declared<'a, 'c>,
+    schedule: &'s dyn Schedule<'c>,
 }
 
 impl<'c> Writer<'_, '_, 'c> {
@@ -72,32 +83,8 @@ impl<'c> Writer<'_, '_, 'c> {
         region
     }
 
-    /// All values of a body.
     fn values(&self, e: &Emitter<'c>, body: &Body<'c>) -> Vec<Val<'c>> {
-        let mut values: Vec<Val<'c>> = Vec::new();
-        for (instruction, elem) in &body.values {
-            values.push(match instruction {
-                Instruction::Splat(bits) => e.bits(*bits, *elem, Width::Scalar),
-                Instruction::HostScalar(operand) => {
-                    let only = Linear::constant(0, body.domain.len());
-                    self.load(e, self.memory.operands[*operand], &only, *elem)
-                }
-                Instruction::Load { buffer, address } => {
-                    self.load(e, self.memory.of_node(*buffer), address, *elem)
-                }
-                Instruction::Pointwise { op, inputs } => {
-                    let inputs: Vec<_> = inputs.iter().map(|input| values[*input]).collect();
-                    e.repeat(*op, &inputs, e.elem_type(*elem, Width::Scalar))
-                }
-            });
-        }
-        values
-    }
-
-    fn load(&self, e: &Emitter<'c>, memory: Val<'c>, address: &Linear, elem: Elem) -> Val<'c> {
-        let ty = e.elem_type(elem, Width::Scalar);
-        let attributes = [("address", self.map(address))];
-        e.b.value_with("ragged.load", &[memory], ty, &attributes)
+        values(e, self.memory, body, &|_, _| None)
     }
 
     /// A region that yields one value of a body.
@@ -106,21 +93,16 @@ impl<'c> Writer<'_, '_, 'c> {
     }
 
     fn nest(&self, body: &Body<'c>) {
-        let body = schedule::merge_dims(body);
+        let chosen = self.schedule.nest(body);
+        let body = chosen.body;
         let region = self.region(&[], |e, _| {
             let values = self.values(e, &body);
-            for store in &body.stores {
-                let operands = [values[store.value], self.memory.of_place(store.place)];
-                let attributes = [("address", self.map(&store.address))];
-                e.b.op("ragged.store", &operands, &[], &attributes, vec![]);
-            }
+            store(e, self.memory, &body, &values);
             vec![]
         });
         let mut attributes = vec![("over", self.numbers(&body.domain))];
-        if let Some(dim) = schedule::lanes_of_group(&body) {
-            attributes.push(("lanes", self.number(dim as i64)));
-            attributes.push(("by", self.number(schedule::width_along(&body, dim))));
-        }
+        attributes.extend(chosen.lanes.map(|dim| ("lanes", self.number(dim as i64))));
+        attributes.extend(chosen.by.map(|by| ("by", self.number(by))));
         self.stage("ragged.nest", &[], &attributes, vec![region]);
     }
 
@@ -142,11 +124,19 @@ impl<'c> Writer<'_, '_, 'c> {
             .e
             .elem_type(fold.body.values[fold.input].1, Width::Scalar);
         let step = self.region(&[element], |e, folded| {
-            let value = self.values(e, &fold.body)[fold.input];
-            vec![e.repeat(fold.combiner, &[folded[0], value], element)]
+            let values = self.values(e, &fold.body);
+            let value = values[fold.input];
+            vec![match fold.combiner {
+                Combiner::Operation(op) => e.repeat(op, &[folded[0], value], element),
+                Combiner::Product(op, factor) => {
+                    let b = e.b.at(op.location());
+                    let product = b.value("arith.mulf", &[value, values[factor]], element);
+                    b.value("arith.addf", &[folded[0], product], element)
+                }
+            }]
         });
         let dims: Vec<i64> = fold.dims.iter().map(|dim| *dim as i64).collect();
-        let chosen = schedule::fold(fold);
+        let chosen = self.schedule.fold(fold);
         let mut attributes = vec![
             ("over", self.numbers(&fold.body.domain)),
             ("folding", self.numbers(&dims)),
@@ -169,10 +159,7 @@ impl<'c> Writer<'_, '_, 'c> {
             let body = blocks_of(stage.op).first().copied();
             body.map_or(vec![], |body| copy_block(e, body, arguments, &|_| e.int(0)))
         });
-        let vectors = match node.shape.last() {
-            Some(size) => MAX_VECTORS.min((size + LANES - 1) / LANES),
-            None => 1,
-        };
+        let vectors = self.schedule.list(stage, &node.shape);
         let attributes = [
             ("over", self.numbers(&node.shape)),
             ("address", address),
@@ -204,7 +191,7 @@ impl<'c> Writer<'_, '_, 'c> {
                 let view = layouts.view(graph, *init);
                 let view = view.unwrap_or_else(|| unreachable!("a start has memory"));
                 let address = address(map, view.offset, &view.strides, rank);
-                self.load(e, self.memory.of_node(view.buffer), &address, *elem)
+                load(e, self.memory.of_node(view.buffer), &address, *elem)
             });
             starts.collect()
         });
@@ -255,9 +242,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let Some(store) = body.stores.first() else {
             return;
         };
-        let memory = self
-            .memory
-            .of_place(crate::kernel::rows::layout::Place::Slot(slot));
+        let memory = self.memory.of_place(Place::Slot(slot));
         let attributes = [("over", self.numbers(&body.domain))];
         let region = self.value_region(body, store.value);
         self.stage("ragged.pack_panels", &[memory], &attributes, vec![region]);
@@ -286,7 +271,7 @@ impl<'c> Writer<'_, '_, 'c> {
                 (self.memory.panels[param], *offset, tile)
             }
             Weight::Packed { slot } => {
-                let slot = crate::kernel::rows::layout::Place::Slot(*slot);
+                let slot = Place::Slot(*slot);
                 (self.memory.of_place(slot), 0, ROW_TILE)
             }
         };
@@ -309,5 +294,52 @@ impl<'c> Writer<'_, '_, 'c> {
         }
         operands.push(self.memory.of_place(product.c));
         self.stage("ragged.product", &operands, &attributes, vec![]);
+    }
+}
+
+/// All values of a body. `held` tells of loads whose values are in no memory.
+pub fn values<'c>(
+    e: &Emitter<'c>,
+    memory: &Declared<'_, 'c>,
+    body: &Body<'c>,
+    held: &dyn Fn(NodeId, &Linear) -> Option<Val<'c>>,
+) -> Vec<Val<'c>> {
+    let mut values: Vec<Val<'c>> = Vec::new();
+    for (instruction, elem) in &body.values {
+        values.push(match instruction {
+            Instruction::Splat(bits) => e.bits(*bits, *elem, Width::Scalar),
+            Instruction::HostScalar(operand) => {
+                let only = Linear::constant(0, body.domain.len());
+                load(e, memory.operands[*operand], &only, *elem)
+            }
+            Instruction::Load { buffer, address } => held(*buffer, address)
+                .unwrap_or_else(|| load(e, memory.of_node(*buffer), address, *elem)),
+            Instruction::Pointwise { op, inputs } => {
+                let inputs: Vec<_> = inputs.iter().map(|input| values[*input]).collect();
+                e.repeat(*op, &inputs, e.elem_type(*elem, Width::Scalar))
+            }
+        });
+    }
+    values
+}
+
+fn load<'c>(e: &Emitter<'c>, memory: Val<'c>, address: &Linear, elem: Elem) -> Val<'c> {
+    let ty = e.elem_type(elem, Width::Scalar);
+    let attributes = [("address", map_attribute(e.b.context(), address))];
+    e.b.value_with("ragged.load", &[memory], ty, &attributes)
+}
+
+/// Stores what a body stores of its values.
+pub fn store<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, body: &Body<'c>, values: &[Val<'c>]) {
+    for store in &body.stores {
+        let operands = [values[store.value], memory.of_place(store.place)];
+        let address = map_attribute(e.b.context(), &store.address);
+        e.b.op(
+            "ragged.store",
+            &operands,
+            &[],
+            &[("address", address)],
+            vec![],
+        );
     }
 }

@@ -1,15 +1,9 @@
 //! Stages over whole rows: folds, lists and generics that are run as they are.
 
-use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::name_of;
-use melior::ir::OperationRef;
-
-use super::launches::{Fold, Launch, Rows, Stage};
+use super::launches::{Launch, Rows};
 use super::{LaunchPlanner, Stop, Written};
-use crate::codegen::cpu::plan_kernels::is_operation;
-use crate::kernel::rows::body::{Body, Instruction, ValueId};
 use crate::kernel::rows::graph::{Kind, NodeId};
-use crate::kernel::rows::stage::Fold as ReduceStage;
+use crate::kernel::rows::stage::{Fold, Stage};
 use crate::kernel::rows::walk::Planner;
 
 impl<'c> LaunchPlanner<'_, 'c> {
@@ -40,26 +34,13 @@ impl<'c> LaunchPlanner<'_, 'c> {
 
     pub(super) fn plan_fold(
         &mut self,
-        fold: ReduceStage<'c>,
+        fold: Fold<'c>,
         input: NodeId,
         init: NodeId,
     ) -> Result<Written, Stop<'c>> {
         self.needs_memory(input, &fold.body)?;
         self.needs_memory(init, &fold.init)?;
-        let (inputs, combiner) = match factors(&fold.body, fold.input, fold.combiner) {
-            Some(factors) => (factors, None),
-            None => (vec![fold.input], Some(fold.combiner)),
-        };
         let rows = self.graph.nodes[fold.node].rows;
-        let fold = Fold {
-            node: fold.node,
-            body: fold.body,
-            inputs,
-            dims: fold.dims,
-            combiner,
-            init: fold.init,
-            init_value: fold.init_value,
-        };
         Ok(self.stage(rows, Stage::Fold(Box::new(fold))))
     }
 
@@ -75,7 +56,6 @@ impl<'c> LaunchPlanner<'_, 'c> {
         let mut inits = vec![];
         for init in &loops.inits {
             if matches!(self.graph.nodes[*init].kind, Kind::Splat(_)) {
-                inits.push(None);
                 continue;
             }
             let view = self
@@ -85,17 +65,16 @@ impl<'c> LaunchPlanner<'_, 'c> {
             if self.is_pending(view.buffer) {
                 return Err(Stop::Store(view.buffer));
             }
-            inits.push(Some(view));
+            inits.push(view);
         }
         let stage = Stage::Loops {
             node: id,
             body,
             inputs,
-            inits: inits.clone(),
         };
         let mut written = self.stage(node.rows, stage);
         // A start that is written later than what the body reads needs a launch behind it.
-        for view in inits.into_iter().flatten() {
+        for view in inits {
             if self
                 .written
                 .get(&view.buffer)
@@ -119,20 +98,4 @@ impl<'c> LaunchPlanner<'_, 'c> {
         }
         (self.launches.len() - 1, 0)
     }
-}
-
-/// The factors of what is summed, where a multiply-add does both.
-fn factors<'c>(
-    body: &Body<'c>,
-    value: ValueId,
-    combiner: OperationRef<'c, 'c>,
-) -> Option<Vec<ValueId>> {
-    let (instruction, elem) = &body.values[value];
-    let Instruction::Pointwise { inputs, .. } = instruction else {
-        return None;
-    };
-    (*elem == Elem::F32
-        && is_operation(instruction, "arith.mulf")
-        && name_of(combiner) == "arith.addf")
-        .then(|| inputs.clone())
 }

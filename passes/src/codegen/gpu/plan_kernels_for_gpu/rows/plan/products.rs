@@ -3,10 +3,11 @@
 
 use cohort_abi::manifest::Elem;
 
-use super::launches::{Chain, Fold, Gate, Launch, Segment, Stage, Tile};
+use super::launches::{Chain, Gate, Launch, Segment, Tile};
 use super::{LaunchPlanner, NARROW, Stop};
 use crate::kernel::rows::body::Body;
 use crate::kernel::rows::graph::{Kind, Linear, NodeId, identity};
+use crate::kernel::rows::stage::{Combiner, Fold, Stage};
 use crate::kernel::rows::walk::{Planner, Root};
 
 impl<'c> LaunchPlanner<'_, 'c> {
@@ -74,10 +75,8 @@ impl<'c> LaunchPlanner<'_, 'c> {
         let mut a_index: Vec<Linear> = all[..rank - 1].to_vec();
         a_index.push(all[rank].clone());
         let w_index = [all[rank].clone(), all[rank - 1].clone()];
-        let inputs = vec![
-            body.value(&self.source(), a, &a_index)?,
-            body.value(&self.source(), weight, &w_index)?,
-        ];
+        let input = body.value(&self.source(), a, &a_index)?;
+        let factor = body.value(&self.source(), weight, &w_index)?;
         let mut start = Body::new(node.shape.clone(), false);
         let init_value = start.value(&self.source(), init, &identity(rank))?;
         self.needs_memory(a, &body)?;
@@ -85,9 +84,9 @@ impl<'c> LaunchPlanner<'_, 'c> {
         let fold = Fold {
             node: id,
             body,
-            inputs,
+            input,
             dims: vec![rank],
-            combiner: None,
+            combiner: Combiner::Product(node.op, factor),
             init: start,
             init_value,
         };
@@ -137,6 +136,9 @@ impl<'c> LaunchPlanner<'_, 'c> {
             .layouts
             .view(self.graph, weight)
             .ok_or(Stop::Store(weight))?;
+        if weight.strides.len() != 2 {
+            return Err(self.refuse(self.graph.nodes[product].op, "this product"));
+        }
         Ok(Segment {
             product,
             a: view,
@@ -253,7 +255,7 @@ impl<'c> LaunchPlanner<'_, 'c> {
     /// Whether a buffer's values are in memory before a launch.
     pub(super) fn is_before(&self, buffer: NodeId, launch: usize) -> bool {
         match self.graph.nodes[buffer].kind {
-            Kind::Operand(_) | Kind::Param(_) | Kind::Dense(_) => true,
+            Kind::Operand(_) | Kind::Param(_) | Kind::Dense => true,
             _ => self
                 .written
                 .get(&buffer)

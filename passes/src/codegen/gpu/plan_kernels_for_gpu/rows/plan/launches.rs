@@ -1,13 +1,11 @@
 //! What a plan is made of: launches, their tiles and stages, and the values that they compute.
 
-use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::Elem;
-use melior::ir::OperationRef;
-
 use crate::kernel::rows::body::{Body, Instruction, ValueId};
 use crate::kernel::rows::graph::{Graph, Kind, Linear, NodeId};
 use crate::kernel::rows::layout::{Layouts, View};
-use crate::kernel::rows::stage::ReduceRows;
+use crate::kernel::rows::stage::Stage;
+use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Elem;
 
 pub struct Plan<'c> {
     pub layouts: Layouts,
@@ -65,53 +63,7 @@ pub struct Rows<'c> {
     pub stages: Vec<Stage<'c>>,
 }
 
-#[derive(Clone)]
-pub enum Stage<'c> {
-    /// Pointwise values of one domain.
-    Group(Body<'c>),
-    Fold(Box<Fold<'c>>),
-    /// The tensors of a list, folded with the body of an operation.
-    List(Box<ReduceRows<'c>>),
-    /// A generic that is run as it is, one thread for each index that is not folded.
-    Loops {
-        node: NodeId,
-        body: Body<'c>,
-        inputs: Vec<ValueId>,
-        inits: Vec<Option<View>>,
-    },
-}
-
-/// Folds some dims of a domain.
-#[derive(Clone)]
-pub struct Fold<'c> {
-    pub node: NodeId,
-    pub body: Body<'c>,
-    /// What is folded in; with two, their product.
-    pub inputs: Vec<ValueId>,
-    pub dims: Vec<usize>,
-    /// The operation that folds; none for a sum of products.
-    pub combiner: Option<OperationRef<'c, 'c>>,
-    /// Over the dims that are kept.
-    pub init: Body<'c>,
-    pub init_value: ValueId,
-}
-
-impl<'c> Stage<'c> {
-    pub fn bodies(&self) -> Vec<&Body<'c>> {
-        match self {
-            Stage::Group(body) | Stage::Loops { body, .. } => vec![body],
-            Stage::Fold(fold) => vec![&fold.body, &fold.init],
-            Stage::List(list) => vec![&list.init],
-        }
-    }
-}
-
 impl<'c> Launch<'c> {
-    /// Whether it computes products in tiles.
-    pub fn multiplies(&self) -> bool {
-        matches!(self, Launch::Tile(_))
-    }
-
     pub fn bodies(&self) -> Vec<&Body<'c>> {
         match self {
             Launch::Tile(tile) => {
@@ -141,6 +93,16 @@ impl<'c> Tile<'c> {
                 let two = segment.weight.strides.len() == 2;
                 two && node.elem == Elem::F32 && matches!(node.kind, Kind::Param(_))
             })
+    }
+
+    pub fn columns(&self) -> i64 {
+        self.domain.last().copied().unwrap_or(1)
+    }
+
+    /// Rows of the tile's space for each row of the kernel.
+    pub fn matrix_rows(&self) -> i64 {
+        let outer = self.domain.split_last();
+        outer.map_or(1, |(_, outer)| outer.iter().product())
     }
 
     pub fn gates(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Declares the memory of a kernel: operands, results, parameters and constants, scratch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
@@ -11,14 +11,12 @@ use melior::ir::{
     r#type::IntegerType,
 };
 
-use super::plan::Plan;
-use super::{Kind, Stage};
 use crate::codegen::emit::Emitter;
 use crate::kernel::call_shape::{self, Taken};
 use crate::kernel::loop_level::{Memory, OperandKind};
-use crate::kernel::rows::graph::{Graph, NodeId};
+use crate::kernel::rows::graph::{Graph, Kind, NodeId};
 use crate::kernel::rows::layout::{Layouts, Place, round_up};
-use crate::kernel::rows::stage::{PANEL, Start, Weight};
+use crate::kernel::rows::stage::{PANEL, Stage, Start, Weight};
 
 /// The values that are the memory of a kernel.
 pub struct Declared<'a, 'c> {
@@ -29,7 +27,7 @@ pub struct Declared<'a, 'c> {
     plain: HashMap<NodeId, Val<'c>>,
     /// Packed panels of a parameter.
     pub panels: HashMap<NodeId, Val<'c>>,
-    slots: Vec<Val<'c>>,
+    slots: HashMap<usize, Val<'c>>,
 }
 
 impl<'c> Declared<'_, 'c> {
@@ -38,7 +36,8 @@ impl<'c> Declared<'_, 'c> {
             Place::Operand(operand) => self.operands[operand],
             Place::Result(result) => self.results[result],
             Place::Constant(node) => self.plain[&node],
-            Place::Slot(slot) => self.slots[slot],
+            Place::Slot(slot) => self.slots[&slot],
+            Place::Sum(_) => unreachable!("sums are in no memory"),
         }
     }
 
@@ -55,45 +54,93 @@ pub fn declare<'a, 'c>(
     e: &Emitter<'c>,
     kernel: OperationRef<'c, 'c>,
     graph: &'a Graph<'c>,
-    plan: &'a Plan<'c>,
-) -> Declared<'a, 'c> {
-    let taken = call_shape::of(kernel);
-    let operands = graph.operands.iter().enumerate().map(|(number, id)| {
-        let kind = match (taken.taken(number), &graph.nodes[*id].kind) {
-            (Taken::Length, _) => OperandKind::Length,
-            (Taken::Expanded, _) => OperandKind::Expanded,
-            (Taken::Stacked, _) => OperandKind::Stacked,
-            (Taken::Once, Kind::HostScalar(_)) => OperandKind::Scalar,
-            (Taken::Once, Kind::List(_)) => OperandKind::List,
-            (Taken::Once, _) => OperandKind::Row,
-        };
-        let i32 = IntegerType::new(e.b.context(), 32).into();
-        let kind = IntegerAttribute::new(i32, kind as i64).into();
-        memory(e, "ragged.operand", &row_of(graph, *id), &[("kind", kind)])
-    });
-    let operands = operands.collect();
-    let results = graph.results.iter();
-    let results = results.map(|id| memory(e, "ragged.result", &row_of(graph, *id), &[]));
-    let results = results.collect();
-    let mut declared = Declared {
-        graph,
-        layouts: &plan.layouts,
-        operands,
-        results,
-        plain: HashMap::new(),
-        panels: HashMap::new(),
-        slots: vec![],
-    };
+    layouts: &'a Layouts,
+    stages: impl Iterator<Item = &'a Stage<'c>> + Clone,
+) -> Declared<'a, 'c>
+where
+    'c: 'a,
+{
+    let mut declared = Declared::of_rows(e, kernel, graph, layouts);
     let mut constants = Constants {
         e,
         declared: &mut declared,
         known: HashMap::new(),
     };
-    for stage in plan.shared.iter().chain(&plan.rows) {
+    for stage in stages.clone() {
         constants.of_stage(stage);
     }
-    declared.slots = slots(e, graph, plan);
+    declared.slots = slots(e, graph, layouts, stages);
     declared
+}
+
+impl<'a, 'c> Declared<'a, 'c> {
+    /// Declares operands and results.
+    pub fn of_rows(
+        e: &Emitter<'c>,
+        kernel: OperationRef<'c, 'c>,
+        graph: &'a Graph<'c>,
+        layouts: &'a Layouts,
+    ) -> Self {
+        let taken = call_shape::of(kernel);
+        let operands = graph.operands.iter().enumerate().map(|(number, id)| {
+            let kind = match (taken.taken(number), &graph.nodes[*id].kind) {
+                (Taken::Length, _) => OperandKind::Length,
+                (Taken::Expanded, _) => OperandKind::Expanded,
+                (Taken::Stacked, _) => OperandKind::Stacked,
+                (Taken::Once, Kind::HostScalar(_)) => OperandKind::Scalar,
+                (Taken::Once, Kind::List(_)) => OperandKind::List,
+                (Taken::Once, _) => OperandKind::Row,
+            };
+            let i32 = IntegerType::new(e.b.context(), 32).into();
+            let kind = IntegerAttribute::new(i32, kind as i64).into();
+            memory(e, "ragged.operand", &row_of(graph, *id), &[("kind", kind)])
+        });
+        let operands = operands.collect();
+        let results = graph.results.iter();
+        let results = results.map(|id| memory(e, "ragged.result", &row_of(graph, *id), &[]));
+        let results = results.collect();
+        Declared {
+            graph,
+            layouts,
+            operands,
+            results,
+            plain: HashMap::new(),
+            panels: HashMap::new(),
+            slots: HashMap::new(),
+        }
+    }
+
+    /// Declares constants as they are.
+    pub fn constants(&mut self, e: &Emitter<'c>, nodes: &[NodeId]) {
+        let mut constants = Constants {
+            e,
+            declared: self,
+            known: HashMap::new(),
+        };
+        for node in nodes {
+            let plain = constants.of_node(*node, None);
+            constants
+                .declared
+                .plain
+                .extend(plain.map(|value| (*node, value)));
+        }
+    }
+
+    /// Declares the scratch of which something is known, with the attributes that say it.
+    pub fn scratch(
+        &mut self,
+        e: &Emitter<'c>,
+        known: impl Fn(usize) -> Option<Vec<(&'static str, Attribute<'c>)>>,
+    ) {
+        let contents = contents(self.graph, self.layouts);
+        for (slot, mut content) in contents {
+            if let Some(attributes) = known(slot) {
+                content.rows = self.layouts.slots[slot].rows;
+                let value = memory(e, "ragged.scratch", &content, &attributes);
+                self.slots.insert(slot, value);
+            }
+        }
+    }
 }
 
 fn memory<'c>(
@@ -174,7 +221,7 @@ impl<'c> Constants<'_, '_, 'c> {
                 let symbol = FlatSymbolRefAttribute::new(e.b.context(), param);
                 ("ragged.param", "param", symbol.into())
             }
-            Kind::Dense(_) => ("ragged.constant", "value", node.op.attribute("value").ok()?),
+            Kind::Dense => ("ragged.constant", "value", node.op.attribute("value").ok()?),
             _ => return None,
         };
         let shared = Memory {
@@ -193,10 +240,10 @@ impl<'c> Constants<'_, '_, 'c> {
     }
 }
 
-/// Scratch has the shape of what is in it: of a product with padded rows, of a weight with whole panels.
-fn slots<'c>(e: &Emitter<'c>, graph: &Graph<'c>, plan: &Plan<'c>) -> Vec<Val<'c>> {
-    let mut contents: HashMap<usize, Memory> = HashMap::new();
-    for (node, layout) in graph.nodes.iter().zip(&plan.layouts.of_node) {
+/// Scratch has the shape of what is in it: of a product with padded rows.
+fn contents(graph: &Graph<'_>, layouts: &Layouts) -> BTreeMap<usize, Memory> {
+    let mut contents = BTreeMap::new();
+    for (node, layout) in graph.nodes.iter().zip(&layouts.of_node) {
         let Some(Place::Slot(slot)) = layout.as_ref().map(|layout| layout.place) else {
             continue;
         };
@@ -210,7 +257,18 @@ fn slots<'c>(e: &Emitter<'c>, graph: &Graph<'c>, plan: &Plan<'c>) -> Vec<Val<'c>
             elem: node.elem,
         });
     }
-    for stage in &plan.shared {
+    contents
+}
+
+/// The scratch of a kernel, packed weights as whole panels.
+fn slots<'a, 'c: 'a>(
+    e: &Emitter<'c>,
+    graph: &Graph<'c>,
+    layouts: &Layouts,
+    stages: impl Iterator<Item = &'a Stage<'c>>,
+) -> HashMap<usize, Val<'c>> {
+    let mut contents = contents(graph, layouts);
+    for stage in stages {
         if let Stage::Pack { body, slot } = stage {
             let [k, columns] = body.domain[..] else {
                 continue;
@@ -225,16 +283,14 @@ fn slots<'c>(e: &Emitter<'c>, graph: &Graph<'c>, plan: &Plan<'c>) -> Vec<Val<'c>
             );
         }
     }
-    let slots = plan.layouts.slots.iter().enumerate();
-    let slots = slots.map(|(number, slot)| {
-        let content = contents.remove(&number);
-        let content = content.unwrap_or_else(|| unreachable!("slot {number} holds something"));
-        let products = IntegerAttribute::new(e.i64, slot.product_rows).into();
-        let attributes: &[_] = match slot.product_rows {
+    let slots = contents.into_iter().map(|(number, content)| {
+        let product_rows = layouts.slots[number].product_rows;
+        let products = IntegerAttribute::new(e.i64, product_rows).into();
+        let attributes: &[_] = match product_rows {
             0 => &[],
             _ => &[("products", products)],
         };
-        memory(e, "ragged.scratch", &content, attributes)
+        (number, memory(e, "ragged.scratch", &content, attributes))
     });
     slots.collect()
 }
