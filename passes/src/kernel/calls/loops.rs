@@ -22,6 +22,8 @@ use crate::support::ir::{
     ValueKey, blocks_of, elements_of, integer_attribute, integers, key, name_attribute,
 };
 
+const LENGTHS_FIRST: &str = "expected an operand for each of `lengths`, and all others after";
+
 /// A kernel of calls. The results of its graph are the memory of the results.
 pub struct Kernel<'c> {
     pub graph: Graph<'c>,
@@ -51,6 +53,9 @@ pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
     };
     for inner in blocks_of(op).into_iter().flat_map(operations_of) {
         match name_of(inner).as_str() {
+            "ragged.calls" if reader.kernel.graph.operands.len() < reader.lengths.len() => {
+                return Err(error(op, LENGTHS_FIRST));
+            }
             "ragged.calls" => reader.calls(inner)?,
             _ => reader.declare(inner)?,
         }
@@ -114,6 +119,10 @@ impl<'c> Reader<'c> {
                         return Err(error(op, message));
                     }
                 };
+                let is_in_front = graph.operands.len() < self.lengths.len();
+                if is_in_front != matches!(form, Form::Length) {
+                    return Err(error(op, LENGTHS_FIRST));
+                }
                 graph.operands.push((graph.nodes.len(), form));
                 kind
             }

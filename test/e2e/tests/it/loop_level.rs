@@ -133,7 +133,7 @@ fn other_tiles_of_a_gpu_give_the_same_bits() {
             ("blocks [64, 8]", "blocks [16, 16]"),
             ("left along_depth {", "left {"),
             ("right {", "right along_depth {"),
-            (" small [2, 1, ", " small [4, 2, "),
+            (" small [2, 1, ", " small [3, 1, "),
             (" large [8, ", " large [3, "),
             (" copies [4, ", " copies [1, "),
             (" on_chip :", " :"),

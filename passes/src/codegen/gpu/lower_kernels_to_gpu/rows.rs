@@ -217,7 +217,10 @@ impl<'c> Writer<'_, '_, 'c> {
                     row,
                     addresses: self.addresses(e, row, &[], &places),
                 };
-                written = loops.at(e, self.frame.kernel, &index, &scalars);
+                let done = loops.at(e, self.frame.kernel, &index, &scalars);
+                if done.is_err() {
+                    written = done;
+                }
             },
         );
         written
