@@ -61,9 +61,10 @@ fuzz-memory: build runner ## The same under valgrind, for the night: MINUTES=60 
 soak: build ## A million instances, one in a hundred bad, and the memory that they take; INSTANCES=
 	test/soak.sh $(INSTANCES)
 
-lint: setup ## Formatting and lints, without warnings
+lint: setup ## Formatting, lints and the pages of the code, without warnings
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items
 
 docs: build ## Renews the generated reference pages, and builds all as a site in target/site
 	docs/generate.sh

@@ -3,18 +3,18 @@
 //! What was recorded of an instance is its *tape*: its calls in order, which is an order of need. Once a
 //! batch of instances is done, each tape is gone over backwards. A call's *gradient function*, compiled
 //! beside the program, takes what the call took, its results and their cotangents, and *records* the
-//! calls that compute the cotangents of its operands ([`record`](self::record)). So backward is batched
+//! calls that compute the cotangents of its operands ([`record`]). So backward is batched
 //! like anything else: by the same recorder, schedulers and kernels.
 //!
 //! The cotangents of a value come from those that read it. None: nothing is recorded for it. One: that is
 //! it. Several: they are added up, pair by pair in the order of recording. All of that is one instance's
 //! own, so its cotangents depend on nothing else, to the bit. Where it begins, at the loss or at all that
-//! the instance gave, tell [`cotangents`](self::cotangents); where it ends, at what the instance took,
-//! [`inputs`](self::inputs).
+//! the instance gave, tell [`cotangents`]; where it ends, at what the instance took,
+//! [`inputs`].
 //!
 //! The gradient of a parameter is no call's. Each use of one is a *site* ([`cohort_abi::manifest::Site`]),
 //! and when all is computed each site is summed up over the rows of all instances, in the order of the
-//! input and of recording: one chain of multiply-adds an element ([`sums`](self::sums)), which the next
+//! input and of recording: one chain of multiply-adds an element ([`sums`]), which the next
 //! batch goes on with. So it depends neither on how instances fall into batches nor on threads.
 
 mod cotangents;

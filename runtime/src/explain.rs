@@ -6,7 +6,7 @@
 //! * a *decision*: instances wait for a flush, and only those that wait share its launches;
 //! * *misalignment*: calls of one kernel that do not depend on each other are launched apart, because
 //!   they lie at different depths or in different phases. The fewest launches of a flush are the calls of
-//!   the kernel on the longest way through its graph ([`CallGraph::fewest_launches`]);
+//!   the kernel on the longest way through its graph ([`Explanation::fewest_launches`]);
 //! * an *unshared matrix*: a product reads one matrix a row, although the matrix is a parameter.
 //!
 //! What a launch costs whatever its rows is estimated from all launches of its kernel

@@ -33,7 +33,7 @@ pub const SPLIT: &str = "ragged.split";
 /// The attribute of a kernel that reads a call's lengths and first rows once, before its loops.
 pub const HOISTED: &str = "ragged.hoisted";
 
-/// The last operations of the chains that [`online`] can compute.
+/// The last operations of the chains that are computed online.
 pub fn online_chains<'c>(
     kernel: OperationRef<'c, 'c>,
 ) -> Result<Vec<OperationRef<'c, 'c>>, Failed> {

@@ -16,7 +16,7 @@
 //! %h = cfb.block "f"(%a, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> (tensor<8xf32>) { … }
 //! ```
 //!
-//! With instance dims a block has *one* extent and one unit ([`parts`](self::parts)): row-wise work of
+//! With instance dims a block has *one* extent and one unit ([`parts()`]): row-wise work of
 //! the same dims is one block, whose unit is the row; what needs the rows of an instance together,
 //! and what is fused with it, is another, whose unit is the call. The block's attributes say which dims
 //! its operands and results have, by names of the lengths that are its first operands.
@@ -30,7 +30,7 @@
 //!
 //! A block of more than 256 operations, such as many layers one after another, or of more operands and
 //! results than a kernel on a GPU may have, is cut into several where the fewest numbers go from one to the
-//! next ([`cut`](self::cut)); a concatenation of many tensors is one of concatenations ([`wide`](self::wide)).
+//! next ([`cut`]); a concatenation of many tensors is one of concatenations ([`wide`]).
 //! A function that has blocks already is left as it is.
 //!
 //! With the attribute `cfb.granularity = "operator"` of the module, or of a function, each tensor operation is a block of its

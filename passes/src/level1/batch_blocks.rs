@@ -2,7 +2,7 @@
 //! control program, which records kernel calls and holds lazy handles.
 //!
 //! The tensor code of a block gains a leading batch dim by a rule an operation
-//! ([`rules`](self::rules)); equal blocks share one kernel. In the control program every tensor
+//! ([`rules`]); equal blocks share one kernel. In the control program every tensor
 //! type becomes `!cfb.lazy` of it, a block becomes a `cfb.record`, a lookup in a parameter becomes
 //! `cfb.param_row`, and a parameter or a constant used as a value becomes `cfb.param` or
 //! `cfb.constant`.
@@ -25,12 +25,12 @@
 //! ```
 //!
 //! A block with instance dims becomes a kernel of its unit. Where that is the row, the block is first
-//! written for one row ([`row_form`](self::row_form)), so its kernel is one over all rows of all
+//! written for one row ([`row_form`]), so its kernel is one over all rows of all
 //! instances, and `operands` tells which arguments are a row of a call's many. Where it is the call,
-//! the types say which dims differ by call ([`shapes`](self::shapes)).
+//! the types say which dims differ by call ([`shapes`]).
 //!
 //! A `cfb.stack` that something computes with is a call of a kernel too, which copies rows to where
-//! they lie one behind another ([`stacks`](self::stacks)).
+//! they lie one behind another ([`stacks`]).
 //!
 //! Requires: level 1; a block without `reuse` has no shared operands. Leaves: level 2. What has no rule is refused
 //! with an error at its place.

@@ -25,12 +25,12 @@
 //! ```
 //!
 //! The gradient of a parameter is computed by no call: a *site* is a use of one, and says of which rows
-//! of each call it is the sum ([`sites`](self::sites)). Of the module's own are the functions that add
+//! of each call it is the sum ([`sites`]). Of the module's own are the functions that add
 //! cotangents up, make zeros and stack rows, for each type of row.
 //!
 //! What a block computes inside is computed again where backward needs it, but for what takes a product,
 //! a reduction, a quotient or a function like `exp`: that is *saved*, as results of the block that nothing
-//! else reads ([`saved`](self::saved)).
+//! else reads ([`saved`]).
 //!
 //! Where the module has `cfb.gradients = "parameters"`, what the entry itself takes has no cotangent.
 //!

@@ -33,7 +33,7 @@ pub enum Cotangent<'a> {
     /// JSON of the output's form: a number for each f32, and `null` for a part that does not count, or is
     /// not of f32.
     Text(&'a str),
-    /// For each of the output's [parts](crate::output::columns::parts) a number for each f32 of it, in its
+    /// For each of the output's [`parts`] a number for each f32 of it, in its
     /// order, or nothing where the part does not count.
     Parts(&'a [Option<Vec<f32>>]),
 }

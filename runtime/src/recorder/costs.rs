@@ -84,7 +84,7 @@ pub(super) struct SpecialCosts {
 ///
 /// # Safety
 ///
-/// As [`Recorder::record`].
+/// As `Recorder::record`.
 pub(super) unsafe fn special_costs(
     calls: &KernelCalls,
     kernel: u32,

@@ -258,7 +258,7 @@ unsafe fn bytes(reference: MlirStringRef) -> Vec<u8> {
 
 /// # Safety
 ///
-/// As for [`bytes`].
+/// As for [`bytes()`].
 unsafe fn text(reference: MlirStringRef) -> String {
     // SAFETY: the caller's.
     String::from_utf8_lossy(&unsafe { bytes(reference) }).into_owned()
@@ -266,7 +266,7 @@ unsafe fn text(reference: MlirStringRef) -> String {
 
 /// # Safety
 ///
-/// As for [`bytes`].
+/// As for [`bytes()`].
 unsafe fn path(reference: MlirStringRef) -> PathBuf {
     // SAFETY: the caller's.
     OsString::from_vec(unsafe { bytes(reference) }).into()
