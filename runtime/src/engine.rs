@@ -38,7 +38,9 @@ use crate::strands::{Pool, Wait};
 use crate::trace::trace_flush;
 
 /// More instances at once fill no kernel better, and each needs a stack.
-const MOST_ALIVE: usize = 1 << 14;
+pub const MOST_ALIVE: usize = 1 << 14;
+/// Of a window in flight, one of so many parts is delivered together where that takes another thread.
+const PARTS: usize = 8;
 /// How much later than in time an answer may come, rather than have others begin again.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -74,6 +76,8 @@ pub struct Engine {
     /// In the order of the input.
     alive: Vec<Box<Instance>>,
     idle: Vec<Box<Instance>>,
+    /// Those that are done, while others go on before they are delivered.
+    done: Vec<Box<Instance>>,
     /// Those that must run again, those of one number together without others, and the next number.
     crowded: BTreeMap<u64, Vec<(Ticket, Again)>>,
     next_crowd: u64,
@@ -98,13 +102,15 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine whose instances have stacks of `stack_bytes` bytes and `result_slots` slots for results.
-    pub fn new(stack_bytes: u64, result_slots: usize) -> Engine {
+    /// An engine whose instances have stacks of `stack_bytes` bytes and `result_slots` slots for results, one
+    /// of `engines` at the same time.
+    pub fn new(stack_bytes: u64, result_slots: usize, engines: usize) -> Engine {
         Engine {
             stack_bytes,
             result_slots,
             alive: Vec::new(),
             idle: Vec::new(),
+            done: Vec::new(),
             crowded: BTreeMap::new(),
             next_crowd: 0,
             backward: None,
@@ -120,7 +126,7 @@ impl Engine {
             decisions: Vec::new(),
             common: Common {
                 alignment: Alignment::default(),
-                pool: Pool::new(stack_bytes),
+                pool: Pool::new(stack_bytes, engines),
             },
         }
     }
@@ -149,31 +155,89 @@ impl Engine {
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         self.begin(machine, feed.slots())?;
-        loop {
-            self.admit_all(machine, feed, window, report)?;
-            if self.alive.is_empty() {
-                return match &mut self.backward {
-                    Some(backward) => backward.flush(),
-                    None => Ok(()),
-                };
-            }
-            self.flush(machine, feed, report)?;
+        while self.compute(machine, feed, window, report)? {
             self.deliver(machine, feed, report)?;
             self.go_back(machine, feed, report)?;
-            self.release(machine);
-            self.decide(machine, report)?;
+            self.go_on(machine, report)?;
+        }
+        match &mut self.backward {
+            Some(backward) => backward.flush(),
+            None => Ok(()),
         }
     }
 
-    /// Rows that the last run computed for instances without a result, or for those that then ran
-    /// again.
+    /// Goes on after [`Engine::begin`] or [`Engine::deliver`], until a batch is to be delivered, or, of a window in
+    /// flight, a part of it. Whether there is any; if not, all that the feed had is done.
+    pub fn run_to_delivery(
+        &mut self,
+        machine: &mut Machine<'_>,
+        feed: &mut Feed<'_>,
+        window: Window,
+        report: &mut Report<'_, '_>,
+    ) -> Result<bool, Error> {
+        let most_done = match window.is_in_flight {
+            true => (window.count / PARTS).max(1),
+            false => usize::MAX,
+        };
+        loop {
+            self.go_on(machine, report)?;
+            if !self.compute(machine, feed, window, report)? {
+                return Ok(false);
+            }
+            let done = self.alive.extract_if(.., |instance| !instance.waits());
+            self.done.extend(done);
+            if self.alive.is_empty() || self.done.len() >= most_done {
+                self.alive.append(&mut self.done);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Instances that are alive.
+    pub fn alive(&self) -> usize {
+        self.alive.len()
+    }
+
+    /// Rows that were computed for instances without a result, or for those that then ran again, since
+    /// [`Engine::clear_counts`].
     pub fn wasted_rows(&self) -> u64 {
         self.wasted_rows
     }
 
+    /// Forgets what was counted.
+    pub fn clear_counts(&mut self) {
+        self.wasted_rows = 0;
+    }
+
+    /// Lets all run to their next decision and computes that; whether any instance is alive.
+    fn compute(
+        &mut self,
+        machine: &mut Machine<'_>,
+        feed: &mut Feed<'_>,
+        window: Window,
+        report: &mut Report<'_, '_>,
+    ) -> Result<bool, Error> {
+        self.admit_all(machine, feed, window, report)?;
+        if self.alive.is_empty() {
+            return Ok(false);
+        }
+        self.flush(machine, feed, report)?;
+        Ok(true)
+    }
+
+    /// After those that are done were delivered: gives the others their decisions.
+    fn go_on(
+        &mut self,
+        machine: &mut Machine<'_>,
+        report: &mut Report<'_, '_>,
+    ) -> Result<(), Error> {
+        self.release(machine);
+        self.decide(machine, report)
+    }
+
     /// Begins with nothing, whatever a run that ended with an error left behind.
-    fn begin(&mut self, machine: &mut Machine<'_>, mut chunks: usize) -> Result<(), Error> {
-        for mut instance in self.alive.drain(..) {
+    pub fn begin(&mut self, machine: &mut Machine<'_>, mut chunks: usize) -> Result<(), Error> {
+        for mut instance in self.alive.drain(..).chain(self.done.drain(..)) {
             // It may have ended in the middle of a turn, so nothing of it but stacks is used again.
             instance.clear(&mut self.common);
         }
@@ -184,7 +248,6 @@ impl Engine {
         self.generations.clear();
         self.first_generation = 0;
         self.held_bytes = 0;
-        self.wasted_rows = 0;
         if let Some(backward) = &mut self.backward {
             backward.begin(machine.manifest, chunks)?;
             chunks += 1;
@@ -429,7 +492,7 @@ impl Engine {
     }
 
     /// Writes the lines of the instances that are done.
-    fn deliver(
+    pub fn deliver(
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_>,
@@ -621,10 +684,9 @@ impl Engine {
         if !self.taped.is_empty() {
             return;
         }
-        let oldest = match self.alive.first() {
-            Some(instance) => instance.generation,
-            None => u64::MAX,
-        };
+        let held = self.alive.first().into_iter().chain(&self.done);
+        let oldest = held.map(|instance| instance.generation).min();
+        let oldest = oldest.unwrap_or(u64::MAX);
         while self.first_generation < oldest
             && let Some(mut generation) = self.generations.pop_front()
         {

@@ -4,6 +4,7 @@
 //! chunks. A chunk's memory and rows are given back when its last instance is out. A chunk has a
 //! *slot*, and a slot has input buckets of its own, so that handles of inputs are unambiguous.
 
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,12 @@ pub trait Supply {
     /// Whether a chunk may be taken before there is time for it: not where others join it as long as it
     /// is not.
     fn reads_ahead(&self) -> bool {
+        true
+    }
+
+    /// Whether its chunks may go to several engines. What is said while instances run, by
+    /// [`Supply::given_up`] and [`Supply::last_deadline`], only a single one hears.
+    fn is_divisible(&self) -> bool {
         true
     }
 
@@ -117,6 +124,8 @@ enum Source<'a> {
     Stream(&'a mut dyn Supply),
     /// One chunk, for slot 0.
     Decoded(&'a Inputs),
+    /// Chunks that somebody hands over, with the number of the first instance, and those that are out.
+    Handed(VecDeque<(u64, Held<'a>)>, Vec<Held<'a>>),
 }
 
 /// Decoded instances that a run has.
@@ -166,6 +175,39 @@ impl<'a> Feed<'a> {
         Feed::new(Source::Decoded(inputs), 1)
     }
 
+    /// Chunks that somebody [hands over](Feed::hand), in slots below `slots`.
+    pub fn handed(slots: usize) -> Self {
+        Feed::new(Source::Handed(VecDeque::new(), Vec::new()), slots)
+    }
+
+    /// Hands a chunk over, whose first instance has that number; only of a feed for that.
+    pub fn hand(&mut self, number: u64, inputs: Held<'a>) {
+        if let Source::Handed(waiting, _) = &mut self.source {
+            waiting.push_back((number, inputs));
+        }
+    }
+
+    /// Takes those that were handed over and are out.
+    pub fn take_used(&mut self) -> Vec<Held<'a>> {
+        match &mut self.source {
+            Source::Handed(_, used) => std::mem::take(used),
+            Source::Stream(_) | Source::Decoded(_) => Vec::new(),
+        }
+    }
+
+    /// Instances that were handed over and not taken yet.
+    pub fn left(&self) -> usize {
+        let current = self.current.map_or(0, |(chunk, index)| {
+            self.inputs(chunk)
+                .map_or(0, |inputs| inputs.len().saturating_sub(index))
+        });
+        let waiting = match &self.source {
+            Source::Handed(waiting, _) => waiting.iter().map(|(_, inputs)| inputs.len()).sum(),
+            Source::Stream(_) | Source::Decoded(_) => 0,
+        };
+        current + waiting
+    }
+
     fn new(source: Source<'a>, slots: usize) -> Self {
         let mut free = Vec::new();
         free.resize_with(slots.max(1), || None);
@@ -201,7 +243,7 @@ impl<'a> Feed<'a> {
     pub fn bytes_read(&self) -> u64 {
         match &self.source {
             Source::Stream(supply) => supply.bytes_read(),
-            Source::Decoded(_) => 0,
+            Source::Decoded(_) | Source::Handed(..) => 0,
         }
     }
 
@@ -209,7 +251,7 @@ impl<'a> Feed<'a> {
     pub fn given_up(&mut self) -> Vec<(u64, InstanceError)> {
         match &mut self.source {
             Source::Stream(supply) => supply.given_up(),
-            Source::Decoded(_) => Vec::new(),
+            Source::Decoded(_) | Source::Handed(..) => Vec::new(),
         }
     }
 
@@ -217,7 +259,7 @@ impl<'a> Feed<'a> {
     pub fn last_deadline(&self) -> Option<Instant> {
         match &self.source {
             Source::Stream(supply) => supply.last_deadline(),
-            Source::Decoded(_) => None,
+            Source::Decoded(_) | Source::Handed(..) => None,
         }
     }
 
@@ -277,12 +319,16 @@ impl<'a> Feed<'a> {
                 self.is_at_end = true;
                 Held::Borrowed(inputs)
             }
+            Source::Handed(waiting, _) => match waiting.pop_front() {
+                Some((number, inputs)) => {
+                    self.number = number;
+                    inputs
+                }
+                None => return Ok(Some(Next::Nothing)),
+            },
             Source::Stream(_) | Source::Decoded(_) => return Ok(Some(Next::Nothing)),
         };
-        let slot = match &inputs {
-            Held::Own(inputs) => inputs.chunk,
-            Held::Borrowed(inputs) => inputs.chunk,
-        };
+        let slot = inputs.chunk;
         match self.slots.get_mut(slot) {
             Some(free @ None) => *free = Some(Chunk { inputs, done: 0 }),
             _ => return Err(Error::Internal("a chunk of inputs for no slot".to_owned())),
@@ -308,8 +354,10 @@ impl<'a> Feed<'a> {
         let is_done = |chunk: &mut Chunk<'_>| chunk.done == all && !is_current;
         if let Some(chunk) = self.slots[slot].take_if(is_done) {
             machine.executor.drop_inputs(slot);
-            if let (Held::Own(inputs), Source::Stream(supply)) = (chunk.inputs, &mut self.source) {
-                supply.done(inputs);
+            match (&mut self.source, chunk.inputs) {
+                (Source::Stream(supply), Held::Own(inputs)) => supply.done(inputs),
+                (Source::Handed(_, used), inputs) => used.push(inputs),
+                (Source::Stream(_) | Source::Decoded(_), _) => {}
             }
         }
         Ok(())

@@ -8,6 +8,8 @@ mod batches;
 mod beside;
 mod config;
 mod counts;
+mod deciding;
+mod engines;
 mod fitting;
 mod lane;
 
@@ -20,20 +22,18 @@ use cohort_abi::gpu::Precision;
 use crate::backward::{Backward, Question, Sums};
 use crate::code::Program;
 use crate::device::{self, Device};
-use crate::engine::{Engine, Report, Window};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::execute::{Executor, Inspector, Settings};
 use crate::explain::{Explanation, Survey};
 use crate::feed::{Chunks, Feed, Supply};
 use crate::fiber::Fiber;
 use crate::input::{InputStream, Inputs, Patience, Reader};
-use crate::instance::Machine;
 use crate::keeping::most_kept;
 use crate::limits::Limits;
-use crate::output::slot_count;
 use crate::pack::Changed;
 use crate::profile::Profile;
-use crate::recorder::{Grouping, MAX_CHUNK_BUCKETS};
+use crate::recorder::Grouping;
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
 use crate::sink::{JsonLines, Sink};
 use crate::stats::{Repetition, Stats, Times};
@@ -66,8 +66,6 @@ pub struct Session {
     lane: Lane,
     /// Others, which run batches beside it; made when there are batches for them.
     beside: Vec<Lane>,
-    /// Of a program whose path depends on tensors.
-    engine: Option<Engine>,
     load_seconds: f64,
     /// When a batch ends early.
     enough: Enough,
@@ -81,10 +79,6 @@ pub struct Session {
 
 /// Of a device's memory, what may be kept at most: the rest is for batches.
 const KEPT_SHARE: u64 = 16;
-/// Instances decoded at once when they run in flight: few, since none is forgotten before all are.
-const CHUNK: usize = 64;
-/// Chunks of them that may be alive; when an instance holds up so many, the others wait for it.
-const MOST_CHUNKS: usize = 1 << 10;
 /// Instances decoded at once when they are all kept: enough to share what a group costs.
 const GROUP: usize = 1024;
 
@@ -128,7 +122,7 @@ impl Session {
         };
         let waits = program.manifest().waits() || config.gradients;
         // Each lane keeps calls of its own.
-        let lanes = match waits || config.threads < 2 || device.is_some() {
+        let lanes = match config.gradients || config.threads < 2 || device.is_some() {
             true => 1,
             false => config.threads as u64 + 1,
         };
@@ -150,8 +144,7 @@ impl Session {
         )?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
         let mut recorder = lane::recorder(&program, &config, grouping, &most_kept, &fiber);
-        let result_slots = slot_count(&program.manifest().result);
-        let mut engine = waits.then(|| Engine::new(config.limits.stack_bytes(), result_slots));
+        let mut engine = waits.then(|| lane::engine(&program, &config));
         if let (true, Some(engine)) = (config.gradients, &mut engine) {
             let policy = (!unbatched).then_some(config.scheduler);
             let stack = config.limits.stack_bytes();
@@ -167,9 +160,8 @@ impl Session {
             program,
             config,
             asked,
-            lane: Lane::new(recorder, fiber, executor),
+            lane: Lane::new(recorder, fiber, executor, engine),
             beside: Vec::new(),
-            engine,
             load_seconds: begin.elapsed().as_secs_f64(),
             enough,
             most_kept,
@@ -269,7 +261,7 @@ impl Session {
 
     /// From now on this is asked of runs whose gradients are computed.
     pub fn ask(&mut self, question: Question) -> Result<(), Error> {
-        match self.engine.as_mut().and_then(Engine::backward_mut) {
+        match self.lane.engine.as_mut().and_then(Engine::backward_mut) {
             Some(backward) => {
                 backward.ask(question);
                 Ok(())
@@ -280,13 +272,13 @@ impl Session {
 
     /// The gradients of the instances since [`Session::clear_gradients`], if they are computed.
     pub fn gradients(&self) -> Option<&Sums> {
-        let backward = self.engine.as_ref()?.backward()?;
+        let backward = self.lane.engine.as_ref()?.backward()?;
         Some(backward.sums())
     }
 
     /// The gradients of all instances to come begin at zero.
     pub fn clear_gradients(&mut self) {
-        if let Some(backward) = self.engine.as_mut().and_then(Engine::backward_mut) {
+        if let Some(backward) = self.lane.engine.as_mut().and_then(Engine::backward_mut) {
             backward.clear();
         }
     }
@@ -344,46 +336,24 @@ impl Session {
         let mut stats = self.new_stats();
         let mut times = Times::default();
         self.clear_counts();
-        let read = if self.engine.is_some() {
-            let mut feed = Feed::stream(supply, self.chunks().1);
-            let mut report = Report {
-                sink: &mut sink,
-                times: &mut times,
-                stats: &mut stats,
-                progress,
-            };
-            self.run_engine(&mut feed, &mut report)?;
-            feed.read()
+        let mut told = Told {
+            sink: &mut sink,
+            times: &mut times,
+            stats: &mut stats,
+            progress,
+        };
+        let read = if self.lane.engine.is_some() {
+            self.run_deciding(supply, &mut told)?
         } else {
             let mut source = Supplying {
                 supply,
                 read: Duration::ZERO,
-            };
-            let mut told = Told {
-                sink: &mut sink,
-                times: &mut times,
-                stats: &mut stats,
-                progress,
             };
             self.run_batches(&mut source, &mut told)?;
             source.read
         };
         self.finish_stats(&mut stats, read, times, begin);
         Ok(stats)
-    }
-
-    /// How many instances should be decoded together, and how many such chunks may be alive: their
-    /// slots are the numbers below that.
-    pub fn chunks(&self) -> (usize, usize) {
-        let count = match (self.config.batch, &self.engine) {
-            (Batch::InFlight(count), Some(_)) => count,
-            _ => return (self.config.batch_count(), 1),
-        };
-        let spaces = self.program.manifest.spaces.len().max(1);
-        // One more is that of cotangents.
-        let most = (MAX_CHUNK_BUCKETS as usize / spaces).clamp(2, MOST_CHUNKS) - 1;
-        // Each instance that is alive keeps one chunk, and the next instance is in another.
-        (count.min(CHUNK), count.saturating_add(1).min(most))
     }
 
     /// From now on a profile is told what runs do when; it has the last of them, as statistics do.
@@ -449,9 +419,12 @@ impl Session {
             config.max_line_bytes,
         );
         // Groups hold whole batches, so that batches are as in a plain run. Instances that begin
-        // as others end are in one group.
+        // as others end are in one group, unless lanes share them.
         let count = self.config.batch_count();
-        let (group, bytes) = match &self.engine {
+        let engines = self.make_engines();
+        let (chunk, slots) = self.chunks();
+        let (group, bytes) = match &self.lane.engine {
+            Some(_) if engines > 1 => (chunk, config.batch_memory),
             Some(_) => (usize::MAX, u64::MAX),
             None => (
                 match config.threads {
@@ -465,7 +438,11 @@ impl Session {
         let mut groups = Vec::new();
         loop {
             let mut inputs = Inputs::default();
-            reader.read_batch(&mut inputs, 0, group, bytes, Patience::Full)?;
+            let slot = match engines > 1 {
+                true => groups.len() % slots,
+                false => 0,
+            };
+            reader.read_batch(&mut inputs, slot, group, bytes, Patience::Full)?;
             if inputs.is_empty() {
                 break;
             }
@@ -488,24 +465,18 @@ impl Session {
             let mut lines = (repetition == repetitions)
                 .then(|| JsonLines::new(&manifest, &config.limits, &mut output));
             let mut sink = lines.as_mut().map(|lines| lines as &mut dyn Sink);
-            if self.engine.is_some() {
-                for inputs in &groups {
-                    let mut report = Report {
-                        sink: &mut sink,
-                        times: &mut times,
-                        stats: &mut stats,
-                        progress: &mut |_| {},
-                    };
-                    self.run_engine(&mut Feed::decoded(inputs), &mut report)?;
-                }
-            } else {
-                let mut told = Told {
-                    sink: &mut sink,
-                    times: &mut times,
-                    stats: &mut stats,
-                    progress: &mut |_| {},
-                };
-                self.run_batches(&mut Decoded(groups.iter()), &mut told)?;
+            let mut told = Told {
+                sink: &mut sink,
+                times: &mut times,
+                stats: &mut stats,
+                progress: &mut |_| {},
+            };
+            let mut source = Decoded(groups.iter());
+            match (&self.lane.engine, &groups[..]) {
+                (None, _) => self.run_batches(&mut source, &mut told)?,
+                (Some(_), [group]) => self.run_engine(&mut Feed::decoded(group), &mut told)?,
+                (Some(_), []) => {}
+                (Some(_), _) => self.run_engines(engines, &mut source, &mut told)?,
             }
             if repetition > 0 {
                 list.push(Repetition {
@@ -522,34 +493,6 @@ impl Session {
         self.finish_stats(&mut stats, read, times, begin);
         stats.repetitions = list;
         Ok(stats)
-    }
-
-    /// Runs the instances of a program whose paths depend on tensors.
-    fn run_engine(
-        &mut self,
-        feed: &mut Feed<'_>,
-        report: &mut Report<'_, '_>,
-    ) -> Result<(), Error> {
-        let window = Window {
-            count: self.config.batch_count(),
-            memory: self.config.batch_memory,
-            is_in_flight: matches!(self.config.batch, Batch::InFlight(_)),
-        };
-        let Some(engine) = &mut self.engine else {
-            return Ok(());
-        };
-        let mut machine = Machine {
-            entry: self.program.entry,
-            manifest: &self.program.manifest,
-            recorder: &mut self.lane.recorder,
-            executor: &mut self.lane.executor,
-            shows: self.config.debug && report.sink.is_some(),
-        };
-        engine.run(&mut machine, feed, window, report)?;
-        match report.sink {
-            Some(sink) => sink.flush(),
-            None => Ok(()),
-        }
     }
 }
 

@@ -24,6 +24,20 @@ impl Times {
         self.execute += other.execute;
         self.write += other.write;
     }
+
+    /// Of threads that worked at the same time: parts of what passed meanwhile.
+    pub fn within(&self, took: Duration) -> Times {
+        let worked = self.record + self.execute;
+        if worked <= took {
+            return *self;
+        }
+        let part = took.as_secs_f64() / worked.as_secs_f64();
+        Times {
+            record: self.record.mul_f64(part),
+            execute: self.execute.mul_f64(part),
+            ..*self
+        }
+    }
 }
 
 /// One of the repetitions of a benchmark.
@@ -429,7 +443,8 @@ pub struct Stats {
     pub suspensions: u64,
     /// The most rows, inputs included, that were kept at once,
     pub peak_rows: u64,
-    /// and the most buckets; both only of programs whose path depends on tensors.
+    /// and the most buckets; both only of programs whose path depends on tensors, and of several engines the
+    /// sum of what each had at most.
     pub peak_buckets: u64,
     /// Rows of instances with a result, over all rows that were computed.
     pub useful_rows_share: f64,

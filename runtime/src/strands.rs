@@ -37,15 +37,17 @@ const FIRST: u32 = 0;
 pub struct Pool {
     stack_bytes: u64,
     idle: Vec<Fiber>,
-    made: usize,
+    /// How many it may still make.
+    left: usize,
 }
 
 impl Pool {
-    pub fn new(stack_bytes: u64) -> Pool {
+    /// One of that many which share the process.
+    pub fn new(stack_bytes: u64, pools: usize) -> Pool {
         Pool {
             stack_bytes,
             idle: Vec::new(),
-            made: 0,
+            left: MOST_FIBERS / pools,
         }
     }
 
@@ -53,17 +55,17 @@ impl Pool {
         if let Some(fiber) = self.idle.pop() {
             return Some(fiber);
         }
-        if self.made == MOST_FIBERS {
+        if self.left == 0 {
             return None;
         }
         match Fiber::new(self.stack_bytes) {
             Ok(fiber) => {
-                self.made += 1;
+                self.left -= 1;
                 Some(fiber)
             }
             // The system has no other, so there are enough.
             Err(_) => {
-                self.made = MOST_FIBERS;
+                self.left = 0;
                 None
             }
         }

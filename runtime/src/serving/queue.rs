@@ -368,6 +368,10 @@ impl Queue {
 }
 
 impl Supply for Queue {
+    fn is_divisible(&self) -> bool {
+        false
+    }
+
     fn next(&mut self, slot: usize, may_wait: bool) -> Result<Supplied, Error> {
         let mut inputs = self.spare.pop().unwrap_or_default();
         inputs.reset(&self.manifest, slot);

@@ -34,7 +34,7 @@ const LONG: Duration = Duration::from_micros(500);
 /// if it has so many instances.
 const FEWEST: usize = 8;
 /// How long a lane that has nothing to do waits before the source is asked again that had nothing.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 /// What there is to run.
 pub(super) enum Fetched<'a> {
@@ -46,7 +46,8 @@ pub(super) enum Fetched<'a> {
 
 /// Where the chunks of a run come from, and go when they are done.
 pub(super) trait Source<'a> {
-    fn next(&mut self, may_wait: bool) -> Result<Fetched<'a>, Error>;
+    /// The next one, for that slot or another one that is free.
+    fn next(&mut self, slot: usize, may_wait: bool) -> Result<Fetched<'a>, Error>;
     fn done(&mut self, inputs: Held<'a>);
     fn bytes_read(&self) -> u64;
     /// Whether a chunk may be taken before a lane has time for it.
@@ -60,9 +61,9 @@ pub(super) struct Supplying<'s> {
 }
 
 impl<'a> Source<'a> for Supplying<'_> {
-    fn next(&mut self, may_wait: bool) -> Result<Fetched<'a>, Error> {
+    fn next(&mut self, slot: usize, may_wait: bool) -> Result<Fetched<'a>, Error> {
         let begin = Instant::now();
-        let supplied = self.supply.next(0, may_wait)?;
+        let supplied = self.supply.next(slot, may_wait)?;
         self.read += begin.elapsed();
         Ok(match supplied {
             Supplied::Instances(inputs) => {
@@ -92,7 +93,7 @@ impl<'a> Source<'a> for Supplying<'_> {
 pub(super) struct Decoded<'a>(pub std::slice::Iter<'a, Inputs>);
 
 impl<'a> Source<'a> for Decoded<'a> {
-    fn next(&mut self, _may_wait: bool) -> Result<Fetched<'a>, Error> {
+    fn next(&mut self, _slot: usize, _may_wait: bool) -> Result<Fetched<'a>, Error> {
         Ok(match self.0.next() {
             Some(inputs) => Fetched::Instances(Held::Borrowed(inputs), None),
             None => Fetched::End,
@@ -240,14 +241,7 @@ impl Session {
         }
         // One that was divided is as long as its parts.
         self.took(2 * longest);
-        // Lanes work at the same time: what a run took is what one of them did.
-        let (worked, took) = (times.record + times.execute, begin.elapsed());
-        if worked > took {
-            let part = took.as_secs_f64() / worked.as_secs_f64();
-            times.record = times.record.mul_f64(part);
-            times.execute = times.execute.mul_f64(part);
-        }
-        told.times.add(&times);
+        told.times.add(&times.within(begin.elapsed()));
         result
     }
 
@@ -257,7 +251,7 @@ impl Session {
     }
 
     /// How many lanes there may be: one, where somebody watches what is done in which order.
-    fn most_lanes(&mut self) -> usize {
+    pub(super) fn most_lanes(&mut self) -> usize {
         let is_watched = self.lane.executor.is_watched() || self.lane.recorder.tracer().is_some();
         if is_watched || self.lane.executor.is_on_device() || self.config.batch == Batch::Unbatched
         {
@@ -269,7 +263,7 @@ impl Session {
     }
 
     /// Makes lanes until there are that many, or no memory for more; gives how many there are.
-    fn make_lanes(&mut self, count: usize) -> usize {
+    pub(super) fn make_lanes(&mut self, count: usize) -> usize {
         while self.beside.len() < count {
             let how = how(&self.config);
             let lane = (self.lane).beside(&self.program, &self.config, how, &self.most_kept);
@@ -395,7 +389,7 @@ fn lock<'l, 'm>(lane: &'l Mutex<&'m mut Lane>) -> MutexGuard<'l, &'m mut Lane> {
     lane.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn gone() -> Error {
+pub(super) fn gone() -> Error {
     Error::Internal("a thread ended in the middle of a batch".to_owned())
 }
 
@@ -422,7 +416,7 @@ impl<'a, 's> Queue<'a, 's> {
     /// Reads a chunk, if there is one; whether that is so.
     fn fetch(&mut self, may_wait: bool) -> bool {
         while self.end.is_none() {
-            match self.source.next(may_wait) {
+            match self.source.next(0, may_wait) {
                 Ok(Fetched::Instances(inputs, deadline)) => {
                     let number = self.number;
                     self.number += inputs.len() as u64;

@@ -16,8 +16,11 @@ impl Session {
             lane.executor.clear_launches();
             lane.ended_early = 0;
             lane.recorder.clear_counts();
+            if let Some(engine) = &mut lane.engine {
+                engine.clear_counts();
+            }
         }
-        if let Some(backward) = self.engine.as_mut().and_then(Engine::backward_mut) {
+        if let Some(backward) = self.lane.engine.as_mut().and_then(Engine::backward_mut) {
             backward.clear_stats();
         }
     }
@@ -125,9 +128,10 @@ impl Session {
                 stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
             }
         }
-        let backward = self.engine.as_ref().and_then(Engine::backward);
+        let backward = self.lane.engine.as_ref().and_then(Engine::backward);
         stats.gradients = backward.map(Backward::stats);
-        let wasted = self.engine.as_ref().map_or(0, Engine::wasted_rows);
+        let engines = self.lanes().filter_map(|lane| lane.engine.as_ref());
+        let wasted = engines.map(Engine::wasted_rows).sum::<u64>();
         stats.useful_rows_share = match stats.rows {
             0 => 1.0,
             rows => 1.0 - wasted.min(rows) as f64 / rows as f64,

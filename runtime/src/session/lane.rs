@@ -1,10 +1,17 @@
-//! What runs batches by itself: a recorder, the stack of its control program, and an executor.
+//! What runs batches by itself: a recorder, the stack of its control program, and an executor; and an engine,
+//! where tensors decide.
+
+use cohort_abi::EntryFn;
+use cohort_abi::manifest::Manifest;
 
 use crate::code::Program;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::execute::{Executor, Generation};
 use crate::failure::InstanceError;
 use crate::fiber::Fiber;
+use crate::instance::Machine;
+use crate::output::slot_count;
 use crate::recorder::{Grouping, Recorder};
 use crate::schedule::Scheduler;
 
@@ -14,6 +21,8 @@ pub(super) struct Lane {
     pub recorder: Box<Recorder>,
     pub fiber: Fiber,
     pub executor: Executor,
+    /// Of a program whose path depends on tensors.
+    pub engine: Option<Engine>,
     /// What the last flush of a batch computed.
     pub batch: Generation,
     /// Of the instances recorded since the last flush: the slots of their results, and whether
@@ -25,12 +34,19 @@ pub(super) struct Lane {
 }
 
 // SAFETY: what it points to is its own, or constants that nobody writes while a run goes on. None of it is
-// tied to a thread: an instance is never left on the fiber in the middle.
+// tied to a thread: where instances are left on fibers in the middle, the frames there are of compiled code
+// and of the recorder, which have nothing of a thread's.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    pub fn new(recorder: Box<Recorder>, fiber: Fiber, executor: Executor) -> Lane {
+    pub fn new(
+        recorder: Box<Recorder>,
+        fiber: Fiber,
+        executor: Executor,
+        engine: Option<Engine>,
+    ) -> Lane {
         Lane {
+            engine,
             recorder,
             fiber,
             executor,
@@ -52,8 +68,36 @@ impl Lane {
         let executor = self.executor.beside(program, scheduler, most_kept)?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
         let recorder = recorder(program, config, grouping, most_kept, &fiber);
-        Ok(Lane::new(recorder, fiber, executor))
+        let engine = self.engine.as_ref().map(|_| engine(program, config));
+        Ok(Lane::new(recorder, fiber, executor, engine))
     }
+
+    /// The engine, and what its instances run on; nothing where no tensor decides.
+    pub fn engine<'m>(
+        &'m mut self,
+        entry: EntryFn,
+        manifest: &'m Manifest,
+        shows: bool,
+    ) -> Option<(&'m mut Engine, Machine<'m>)> {
+        let machine = Machine {
+            entry,
+            manifest,
+            recorder: &mut self.recorder,
+            executor: &mut self.executor,
+            shows,
+        };
+        Some((self.engine.as_mut()?, machine))
+    }
+}
+
+/// An engine for instances of the program, one for each thread and one for all.
+pub(super) fn engine(program: &Program, config: &Config) -> Engine {
+    let result_slots = slot_count(&program.manifest().result);
+    let engines = match config.threads {
+        0 | 1 => 1,
+        threads => threads + 1,
+    };
+    Engine::new(config.limits.stack_bytes(), result_slots, engines)
 }
 
 /// A recorder of calls that are put together like that.

@@ -6,6 +6,7 @@ mod artifacts;
 mod batching;
 mod deciding;
 mod devices;
+mod engines;
 mod explain;
 mod failures;
 mod inputs;
