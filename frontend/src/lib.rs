@@ -5,7 +5,7 @@
 //!      --mono--> flat, monomorphic --stage--> Program, with host and tensor scalars told apart
 //! ```
 //!
-//! [`check`] does the first half, which needs no numbers; [`Checked::bind`] does the second for the
+//! [`check()`] does the first half, which needs no numbers; [`Checked::bind`] does the second for the
 //! shapes of one weights file. Nothing here knows of batching: a program means what its reading for
 //! one instance means.
 

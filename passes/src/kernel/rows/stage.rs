@@ -122,7 +122,7 @@ pub fn product_row_bytes(columns: i64) -> i64 {
 ///
 /// A micro-kernel computes at least a vector of columns. For fewer, such as the one of a vote to
 /// stop, it is cheaper to run over the rows of one column in vectors and to add up the lanes, which
-/// costs about as much as [`LANE_SUM`] multiply-adds.
+/// costs about as much as `LANE_SUM` multiply-adds.
 pub fn panel_width(rows: i64, columns: i64) -> i64 {
     const LANE_SUM: i64 = 20;
     let narrow = columns * (rows / LANES + LANE_SUM);

@@ -2,7 +2,7 @@
 //!
 //! What a call computes is read from the loop level, as for the CPU (`passes/src/kernel/calls/loops.rs`). Each stage
 //! of `ragged.calls` is a launch of its own, but those that go on from sums are one with the stages before
-//! ([`launches`]):
+//! ([`launches()`]):
 //!
 //! * `ragged.online_softmax`: block by block of keys, with rescaled sums ([`online`]);
 //! * `ragged.matmul`: tiles in shared memory ([`product`]);
