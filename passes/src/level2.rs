@@ -7,7 +7,5 @@ pub mod explain_batching;
 pub mod fork_join;
 pub mod fuse_products;
 pub mod fuse_rows;
-pub mod hoist_lengths;
 pub mod online_folds;
 pub mod specialise_kernels;
-pub mod split_tails;

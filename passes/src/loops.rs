@@ -1,5 +1,7 @@
-//! Loops of the `ragged` dialect: passes that transform them, and those that lower them.
+//! The loop level: passes that transform kernels there, and those that transform and lower loops which a program
+//! has as such.
 
+pub mod hoist_lengths;
 mod index;
 mod launches;
 mod layout;
@@ -12,4 +14,5 @@ pub mod ragged_lower_storage;
 pub mod ragged_remap_loops;
 pub mod ragged_split_loops;
 mod rules;
+pub mod split_tails;
 mod tables;

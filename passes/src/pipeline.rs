@@ -32,11 +32,11 @@ use crate::level0::{
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
     accumulate_products, balance_branches, bound_masks, explain_batching, fork_join, fuse_products,
-    fuse_rows, hoist_lengths, online_folds, specialise_kernels, split_tails,
+    fuse_rows, online_folds, specialise_kernels,
 };
 use crate::loops::{
-    ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
-    ragged_lower_storage, ragged_remap_loops, ragged_split_loops,
+    hoist_lengths, ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
+    ragged_lower_storage, ragged_remap_loops, ragged_split_loops, split_tails,
 };
 use crate::pass::{PassInfo, create};
 use crate::support::ir::{integer_attribute, set_attribute};
@@ -75,13 +75,13 @@ pub const PASSES: &[PassInfo] = &[
     online_folds::PASS,
     bound_masks::PASS,
     fuse_rows::PASS,
-    split_tails::PASS,
-    hoist_lengths::PASS,
     round_products_tf32::PASS,
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
-    lower_kernels_to_gpu::PASS,
     plan_kernels::PASS,
+    split_tails::PASS,
+    hoist_lengths::PASS,
+    lower_kernels_to_gpu::PASS,
     lower_kernels::PASS,
     unify_kernels::PASS,
     lower_control::PASS,
@@ -105,7 +105,7 @@ pub enum Stage {
     Blocks,
     /// Level 2: batched kernels and the control program.
     Batched,
-    /// The loop level: kernels as loops over memory; for a GPU in a `gpu.module` beside level 2.
+    /// The loop level: kernels as loops over memory; for a GPU in a `gpu.module`.
     Loops,
     /// Level 3: loops, vectors and calls of the ABI.
     Target,
@@ -144,8 +144,6 @@ pub enum Step {
     Optional(PassInfo, &'static str),
     /// A pass that runs where code for a GPU is wanted.
     Gpu(PassInfo),
-    /// A pass that runs where code for the CPU alone is wanted.
-    Cpu(PassInfo),
     /// A pass that runs where code for a GPU is wanted in this precision.
     In(Precision, PassInfo),
     /// A pass that runs where recursions are to be unrolled.
@@ -279,6 +277,13 @@ const TO_BATCHED: &[Step] = &[
         fuse_rows::PASS,
         "work on each row of values of differing length is launched call by call",
     ),
+];
+
+const TO_LOOPS: &[Step] = &[
+    Step::In(Precision::Tf32, round_products_tf32::PASS),
+    Step::In(Precision::Bf16, round_products_bf16::PASS),
+    Step::Gpu(plan_kernels_for_gpu::PASS),
+    Step::Ours(plan_kernels::PASS),
     Step::Optional(
         split_tails::PASS,
         "loops over what differs in length have masks throughout, not at their end only",
@@ -289,17 +294,8 @@ const TO_BATCHED: &[Step] = &[
     ),
 ];
 
-const TO_LOOPS: &[Step] = &[
-    Step::In(Precision::Tf32, round_products_tf32::PASS),
-    Step::In(Precision::Bf16, round_products_bf16::PASS),
-    Step::Gpu(plan_kernels_for_gpu::PASS),
-    Step::Cpu(plan_kernels::PASS),
-];
-
 const TO_TARGET: &[Step] = &[
-    // A GPU's kernels are read from level 2 as well; the CPU's are planned after that.
     Step::Gpu(lower_kernels_to_gpu::PASS),
-    Step::Ours(plan_kernels::PASS),
     Step::Ours(lower_kernels::PASS),
     Step::Optional(
         unify_kernels::PASS,
@@ -443,7 +439,6 @@ impl Options {
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,
-            Step::Cpu(_) => !self.gpu,
             Step::In(precision, _) => self.gpu && *precision == self.precision,
             _ => true,
         })
@@ -515,8 +510,7 @@ pub fn run_stage(
             | Step::At(_, pass)
             | Step::In(_, pass)
             | Step::Unroll(pass)
-            | Step::Gpu(pass)
-            | Step::Cpu(pass) => manager.add_pass(create(*pass)),
+            | Step::Gpu(pass) => manager.add_pass(create(*pass)),
             Step::Upstream(text) => {
                 let text = format!("builtin.module({text})");
                 parse_pass_pipeline(manager.as_operation_pass_manager(), &text).map_err(failed)?;

@@ -32,11 +32,11 @@ use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Size, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
-use crate::kernel::calls::{HOISTED, SPLIT, padding, read};
+use crate::kernel::calls::{padding, read};
 use crate::kernel::loop_level::{KERNEL, Memory, OperandKind};
 use crate::kernel::rows::layout::LANES;
-use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{attributes_without, integer_attribute};
+use crate::pass::{Failed, Outcome};
+use crate::support::ir::attributes_without;
 use given::Given;
 use parts::{Part, Window, index_of, sizes_of};
 use scalars::Scalars;
@@ -137,7 +137,7 @@ pub fn plan<'c>(
         .e
         .b
         .op("ragged.calls", &[], &[], &attributes, vec![calls_region]);
-    let mut attributes = attributes_without(kernel, &["sym_name", SPLIT, HOISTED]);
+    let mut attributes = attributes_without(kernel, &["sym_name"]);
     attributes.push((
         "sym_name".into(),
         StringAttribute::new(context, name).into(),
@@ -157,18 +157,12 @@ fn calls<'c>(
     graph: &Graph<'c>,
     parts: &[Part],
 ) -> Result<Calls, Failed> {
-    let split = kernel.attribute(SPLIT).ok();
-    if split.is_some() && integer_attribute(kernel, SPLIT) != Some(LANES) {
-        let message = format!("not supported yet: loops split at other than {LANES}");
-        return Err(error(kernel, &message));
-    }
     let flops = division::flops(graph);
     Ok(Calls {
-        split: split.is_some(),
-        hoisted: kernel.attribute(HOISTED).is_ok(),
         division: division::of(graph, parts, &flops),
         flops: flops.into_iter().map(|(_, flops)| flops).collect(),
         padding: padding::of(kernel)?,
+        ..Calls::default()
     })
 }
 
@@ -482,10 +476,7 @@ impl<'c> Writer<'_, 'c> {
 
     fn attributes_of_calls(&self, work: &Calls) -> Vec<(&'static str, Attribute<'c>)> {
         let context = self.e.b.context();
-        let mut attributes = self.marks(&[("hoisted", work.hoisted)]);
-        if work.split {
-            attributes.push(("split", self.number(LANES)));
-        }
+        let mut attributes = vec![];
         if let Some(division) = &work.division {
             attributes.push(("pieces", self.number(division.tile as i64)));
             attributes.push(("shared", self.number(division.shared as i64)));

@@ -26,13 +26,6 @@ pub use chain::ONLINE;
 /// The attribute of a kernel over rows that runs over those of all calls at once.
 pub const FUSED: &str = "ragged.fused";
 
-/// The attribute of a kernel whose loops of unknown length have a main part of whole vectors of so many
-/// elements, and of whole tiles, and a tail.
-pub const SPLIT: &str = "ragged.split";
-
-/// The attribute of a kernel that reads a call's lengths and first rows once, before its loops.
-pub const HOISTED: &str = "ragged.hoisted";
-
 /// The last operations of the chains that are computed online.
 pub fn online_chains<'c>(
     kernel: OperationRef<'c, 'c>,

@@ -1,7 +1,7 @@
 //! What the loop level says of memory and of addresses: the types and maps of a `ragged.kernel`.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{Val, name_of, operations_of};
 use melior::{
     Context,
     ir::{
@@ -13,10 +13,18 @@ use melior::{
 use super::rows::graph::Linear;
 use super::rows::layout::{elem_bytes, round_up};
 use super::rows::read::elem_of;
-use crate::support::ir::affine_map;
+use crate::support::ir::{affine_map, blocks_of, top_level};
 
 /// The operation of a kernel at the loop level.
 pub const KERNEL: &str = "ragged.kernel";
+
+/// The `ragged.calls` of a module's kernels for the CPU.
+pub fn stages_of_calls<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
+    let kernels = top_level(module).into_iter();
+    let kernels = kernels.filter(|op| name_of(*op) == KERNEL);
+    let inner = kernels.flat_map(|kernel| blocks_of(kernel).into_iter().flat_map(operations_of));
+    inner.filter(|op| name_of(*op) == "ragged.calls").collect()
+}
 
 /// How a kernel takes an operand; the numbers are those of the enumeration in the dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use cohort_abi::{KernelFn, OperandRef, manifest::Elem, symbols};
 use cohort_dialects::builder::{extend_op, name_of};
 use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
 use cohort_passes::level2::{accumulate_products, bound_masks, online_folds};
+use cohort_passes::loops::{hoist_lengths, split_tails};
 use cohort_passes::support::ir::{erase, top_level};
 use cohort_passes::{
     codegen::cpu::{lower_kernels, plan_kernels},
@@ -83,14 +84,19 @@ pub fn lower(context: &Context, text: &str, passes: &[pass::PassInfo]) -> Option
 impl Jit {
     /// Compiles level-2 text; panics when that fails.
     pub fn new(text: &str) -> Jit {
+        Jit::with(text, &[split_tails::PASS, hoist_lengths::PASS])
+    }
+
+    /// The same, with these passes over the loop level alone.
+    pub fn with(text: &str, over_loops: &[pass::PassInfo]) -> Jit {
         let context = cohort_dialects::new_context();
-        let passes = [
+        let to_loops = [
             accumulate_products::PASS,
             online_folds::PASS,
             bound_masks::PASS,
             plan_kernels::PASS,
-            lower_kernels::PASS,
         ];
+        let passes = [&to_loops, over_loops, &[lower_kernels::PASS]].concat();
         let lowered = lower(&context, text, &passes).expect("the kernels lower");
         Jit::from_target(&context, &lowered)
     }

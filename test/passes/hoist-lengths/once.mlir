@@ -1,15 +1,15 @@
-// The rows where a call's values begin, and its length, are read before its loops. Without the mark they
+// The rows where a call's values begin, and its length, are read before its loops. Without it they
 // are read where an address or an end is needed, in the loops as well.
-// RUN: %batch-opt %s --hoist-lengths | %FileCheck %s
-// RUN: %batch-opt %s --split-tails --hoist-lengths --plan-kernels --lower-kernels | %FileCheck --check-prefix=HOISTED %s
-// RUN: %batch-opt %s --split-tails --plan-kernels --lower-kernels | %FileCheck --check-prefix=EACH %s
+// RUN: %batch-opt %s --plan-kernels --hoist-lengths | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=HOISTED %s
+// RUN: %batch-opt %s --plan-kernels --split-tails --lower-kernels | %FileCheck --check-prefix=EACH %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
 
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 
-// CHECK: cfb.kernel @twice attributes {lengths = [@n], ragged.hoisted, rows = [@n], unit = "calls"}
+// CHECK: ragged.calls hoisted pieces
 // HOISTED-LABEL: func.func @twice
 // HOISTED: scf.for
 // HOISTED-COUNT-3: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> i32

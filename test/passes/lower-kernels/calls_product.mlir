@@ -1,7 +1,7 @@
 // A product over calls is packed and multiplied in blocks: the scratch that it needs is known although
 // the lengths are not, and what is elementwise around it is computed in the blocks.
 // A call's rows count the dims of its result in their order, whatever the order of the lengths.
-// RUN: %batch-opt %s --split-tails --hoist-lengths --plan-kernels --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @m(@batch)

@@ -2,7 +2,7 @@
 // operations read, whatever is elementwise in the middle, and its last product is marked; the first
 // one, which is read by nothing but the chain, is not.
 // RUN: %batch-opt %s --online-folds | %FileCheck %s
-// RUN: %batch-opt %s --online-folds --split-tails --plan-kernels --lower-kernels | %FileCheck --check-prefix=LOWERED %s
+// RUN: %batch-opt %s --online-folds --plan-kernels --split-tails --lower-kernels | %FileCheck --check-prefix=LOWERED %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

@@ -39,7 +39,7 @@ cfb.kernel @rows {
   cfb.yield %r : tensor<?x4xf32>
 }
 
-cfb.kernel @copied attributes {lengths = [@m, @n], ragged.split = 16, rows = [@m, @n], unit = "calls"} {
+cfb.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = "calls"} {
 ^bb0(%calls: index, %lm: tensor<?xindex>, %ln: tensor<?xindex>, %a: !a, %b: !b):
   %zero = arith.constant 0.0 : f32
   %c1 = arith.constant 1 : index

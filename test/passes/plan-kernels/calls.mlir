@@ -18,14 +18,14 @@ ragged.dim @m(@batch)
 // CHECK-NEXT: ragged.operand length : memref<?xi32>
 // CHECK-NEXT: %[[X:.*]] = ragged.operand expanded of [@n] : memref<?x?x28xf32>
 // CHECK-NEXT: %[[R:.*]] = ragged.result of [@n] : memref<?x?xf32>
-// CHECK-NEXT: ragged.calls split 16 hoisted pieces 16 shared 0 {
+// CHECK-NEXT: ragged.calls pieces 16 shared 0 {
 // CHECK-NEXT: ragged.nest over [@n] {
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0.0
 // CHECK-NEXT: %[[S:.*]] = ragged.reduce over [28] from %[[ZERO]] : f32 {
 // CHECK: %[[V:.*]] = ragged.load %[[X]] (d0, d1) -> (d0, d1)
 // CHECK-NEXT: arith.addf %{{.*}}, %[[V]] : f32
 // CHECK: ragged.store %[[S]], %[[R]] (d0) -> (d0)
-cfb.kernel @sums attributes {unit = "calls", lengths = [@n], rows = [@n], ragged.hoisted, ragged.split = 16} {
+cfb.kernel @sums attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

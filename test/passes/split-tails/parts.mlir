@@ -1,15 +1,16 @@
 // Loops over a length are written twice: whole vectors without masks up to a multiple of 16, then the
-// rest with masks. Without the mark there is one loop, and every load and store of it has a mask.
-// RUN: %batch-opt %s --split-tails | %FileCheck %s
-// RUN: %batch-opt %s --split-tails --hoist-lengths --plan-kernels --lower-kernels | %FileCheck --check-prefix=SPLIT %s
-// RUN: %batch-opt %s --hoist-lengths --plan-kernels --lower-kernels | %FileCheck --check-prefix=WHOLE %s
+// rest with masks. Without it there is one loop, and every load and store of it has a mask.
+// RUN: %batch-opt %s --plan-kernels --split-tails | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=SPLIT %s
+// RUN: %batch-opt %s --plan-kernels --hoist-lengths --lower-kernels | %FileCheck --check-prefix=WHOLE %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
 
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
-// CHECK: cfb.kernel @twice attributes {lengths = [@n], ragged.split = 16 : i64, rows = [@n], unit = "calls"}
+// CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = "calls"}
+// CHECK: ragged.calls split 16 pieces
 // SPLIT-LABEL: func.func @twice
 // SPLIT: %[[MAIN:.*]] = arith.andi
 // SPLIT: scf.for %{{.*}} = %{{.*}} to %[[MAIN]]

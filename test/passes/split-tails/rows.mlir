@@ -1,10 +1,14 @@
-// A kernel over rows has no loop over a length: its rows are those of all calls, and it is not marked.
-// RUN: %batch-opt %s --split-tails --hoist-lengths | %FileCheck %s
+// A kernel over rows has no loop over a length, as its rows are those of all calls: its loops stay as they are.
+// RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
 
-// CHECK: cfb.kernel @twice attributes {lengths = [@n], operands = ["ragged"], rows = [@n], unit = "rows"}
+// CHECK: ragged.kernel @twice attributes {lengths = [@n], operands = ["ragged"], rows = [@n], unit = "rows"}
+// CHECK-NOT: split
+// CHECK-NOT: hoisted
+// CHECK: ragged.blocks
+// CHECK-NEXT: ragged.nest over [8] lanes 0 {
 cfb.kernel @twice attributes {unit = "rows", lengths = [@n], rows = [@n], operands = ["ragged"]} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
   %y = arith.addf %x, %x : tensor<?x8xf32>

@@ -56,14 +56,14 @@ pub fn level(module: &Module<'_>) -> Stage {
         return Stage::Target;
     }
     let mut level = Stage::Program;
-    let mut kernels = top_level(operation).into_iter();
-    let is_planned = |operation: OperationRef<'_, '_>| match name_of(operation).as_str() {
+    let operations = top_level(operation);
+    let is_planned = |operation: &OperationRef<'_, '_>| match name_of(*operation).as_str() {
         "ragged.kernel" => true,
-        // For a GPU, with kernels of level 2 beside it.
         "gpu.module" => !operation.has_attribute(GPU_ATTRIBUTE),
         _ => false,
     };
-    if kernels.any(is_planned) {
+    let is_left = |operation: &OperationRef<'_, '_>| name_of(*operation) == "cfb.kernel";
+    if operations.iter().any(is_planned) && !operations.iter().any(is_left) {
         return Stage::Loops;
     }
     for operation in top_level(operation) {

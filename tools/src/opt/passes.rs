@@ -16,8 +16,7 @@ pub fn pipeline(upto: Stage, options: &Options) -> String {
             | Step::At(_, pass)
             | Step::In(_, pass)
             | Step::Unroll(pass)
-            | Step::Gpu(pass)
-            | Step::Cpu(pass) => pass.name,
+            | Step::Gpu(pass) => pass.name,
             Step::Upstream(text) => text,
         })
         .collect();

@@ -1,6 +1,6 @@
 //! `plan-kernels-for-gpu`: kernels (level 2) to loops over memory for a GPU (the loop level).
 //!
-//! Adds a `gpu.module` with a `ragged.kernel` for each kernel. Kernels of level 2 stay where they are, for the CPU.
+//! Adds a `gpu.module` with a `ragged.kernel` for each kernel. Kernels of level 2 stay where they are, for `plan-kernels`.
 //! One whose unit is the call is planned by the planner of `plan-kernels`:
 //!
 //! ```mlir

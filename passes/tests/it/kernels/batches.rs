@@ -107,19 +107,13 @@ impl CallKernel<'_> {
         tolerance: f64,
         reference: impl Fn(&[usize], &[Vec<f64>]) -> Vec<Vec<f64>>,
     ) {
-        let jit = Jit::new(&self.marked());
+        let jit = Jit::new(&self.text());
         self.check_on(&jit, lengths, tolerance, reference);
-        let unmarked = Jit::new(&self.text());
+        let plain = Jit::with(&self.text(), &[]);
         let batch = Batch::new(&jit, lengths);
         let all: Vec<usize> = (0..lengths.len()).collect();
         let run = |jit| batch.run(jit, &all, &Machine::Cpu(&[(0, all.len())]));
-        assert_eq!(run(&unmarked), run(&jit), "unmarked");
-    }
-
-    /// The text as it is after `split-tails` and `hoist-lengths`.
-    fn marked(&self) -> String {
-        let marks = "attributes {ragged.split = 16 : i64, ragged.hoisted, ";
-        self.text().replacen("attributes {", marks, 1)
+        assert_eq!(run(&plain), run(&jit), "neither split nor hoisted");
     }
 
     pub fn check_on(
