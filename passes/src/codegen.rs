@@ -8,4 +8,5 @@ pub mod lower_control;
 pub(crate) mod plan_calls;
 mod plan_rows;
 pub(crate) mod powers;
+mod read_rows;
 pub(crate) mod variables;

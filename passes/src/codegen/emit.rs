@@ -14,8 +14,12 @@ use melior::ir::{
 };
 
 use crate::codegen::powers;
+use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::LANES;
 use crate::support::ir::{key, set_attribute};
+
+/// Divisions of integers, which the processor refuses for some operands.
+pub const DIVISIONS: &[&str] = &["arith.divsi", "arith.remsi", "arith.divui", "arith.remui"];
 
 /// The index of a loop's dim: a value, a constant, or their sum.
 #[derive(Clone, Copy)]
@@ -43,6 +47,25 @@ impl<'c> Index<'c> {
     pub fn identity(&self) -> (usize, i64) {
         (self.value.map_or(0, key), self.constant)
     }
+}
+
+/// The address of an element of a row that begins at `base`.
+pub fn element_address<'c>(
+    e: &Emitter<'c>,
+    base: Val<'c>,
+    address: &Linear,
+    bytes: i64,
+    index: &[Index<'c>],
+) -> Val<'c> {
+    let mut at = base;
+    let mut constant = address.constant;
+    for (coefficient, index) in address.coefficients.iter().zip(index) {
+        constant += coefficient * index.constant;
+        if let Some(value) = index.value.filter(|_| *coefficient != 0) {
+            at = e.offset(at, e.times(value, coefficient * bytes));
+        }
+    }
+    e.offset_by(at, constant * bytes)
 }
 
 /// One value an element, a vector of [`LANES`], or two vectors as one value.

@@ -49,15 +49,13 @@
 //! Requires: the loop level, of `plan-kernels`. Leaves: no kernels; `func`, `scf`, `arith`, `vector`,
 //! `llvm`, and of `math` only what the stock conversions lower.
 
-pub(crate) mod body;
-pub(crate) mod compute;
+mod compute;
 mod fold;
 mod frame;
 mod function;
-pub(crate) mod kernel;
-pub(crate) mod loops;
+mod loops;
 pub(super) mod product;
-pub(crate) mod reduce_rows;
+mod reduce_rows;
 pub(super) mod scratch;
 
 use cohort_dialects::builder::{Builder, name_of};

@@ -13,7 +13,7 @@ use cohort_dialects::builder::{Val, name_of};
 use melior::ir::ValueLike;
 
 use super::graph::{Graph, Index, Kind, NodeId, Size, Var};
-use crate::codegen::cpu::lower_kernels::compute::DIVISIONS;
+use crate::codegen::emit::DIVISIONS;
 use crate::codegen::emit::{Emitter, Width};
 use crate::codegen::variables::{Fold, Variables};
 use crate::kernel::calls;

@@ -6,17 +6,14 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of};
 use melior::ir::OperationRef;
 
-use super::body::{Body, block_of};
 use super::frame::{Block, Frame, Row};
-use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::emit::{DIVISIONS, Emitter, Index, Width, element_address};
+use crate::codegen::read_rows::body::{Body, block_of};
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::{LANES, Place, elem_bytes};
 use crate::pass::Outcome;
 use crate::support::ir::{integer_attribute, integers};
-
-/// Divisions of integers, which the processor refuses for some operands.
-pub const DIVISIONS: &[&str] = &["arith.divsi", "arith.remsi", "arith.divui", "arith.remui"];
 
 /// How an index of the domain becomes lanes.
 #[derive(Clone, Copy)]
@@ -197,24 +194,6 @@ fn dims_of(address: &Linear) -> Vec<usize> {
     (0..address.coefficients.len())
         .filter(|dim| address.coefficients[*dim] != 0)
         .collect()
-}
-
-pub fn element_address<'c>(
-    e: &Emitter<'c>,
-    base: Val<'c>,
-    address: &Linear,
-    bytes: i64,
-    index: &[Index<'c>],
-) -> Val<'c> {
-    let mut at = base;
-    let mut constant = address.constant;
-    for (coefficient, index) in address.coefficients.iter().zip(index) {
-        constant += coefficient * index.constant;
-        if let Some(value) = index.value.filter(|_| *coefficient != 0) {
-            at = e.offset(at, e.times(value, coefficient * bytes));
-        }
-    }
-    e.offset_by(at, constant * bytes)
 }
 
 /// Runs `body` for the vectors that cover `0..size`: whole ones, of which the last may overlap the

@@ -3,9 +3,9 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::kernel::Kernel;
 use super::scratch::ScratchMap;
 use crate::codegen::emit::{Emitter, Width};
+use crate::codegen::read_rows::kernel::Kernel;
 use crate::kernel::rows::layout::Place;
 
 /// What stays the same for a whole call.

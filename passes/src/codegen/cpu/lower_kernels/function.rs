@@ -13,10 +13,10 @@ use melior::{
 };
 
 use super::frame::{Block, Frame, OperandFields};
-use super::kernel::{Kernel, number, row_type};
 use super::scratch::ScratchMap;
 use super::{compute, fold, loops, product, reduce_rows};
 use crate::codegen::emit::{Emitter, Width};
+use crate::codegen::read_rows::kernel::{Kernel, number, row_type};
 use crate::kernel::call_shape;
 use crate::kernel::description::{ATTRIBUTE, KernelDescription, OperandDescription};
 use crate::kernel::loop_level::OperandKind;

@@ -4,12 +4,12 @@
 use cohort_dialects::builder::{Val, operands_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
-use super::body::{Body, block_of, yields};
 use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame};
-use super::kernel::number;
 use crate::codegen::cpu::micro_kernels::{NARROW_PRODUCT, PRODUCT, TILE_ROWS};
 use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::read_rows::body::{Body, block_of, yields};
+use crate::codegen::read_rows::kernel::number;
 use crate::kernel::description::ConstantDescription;
 use crate::kernel::loop_level::{Memory, address_of};
 use crate::kernel::rows::graph::Linear;

@@ -5,8 +5,8 @@
 
 use melior::ir::OperationRef;
 
-use super::kernel::Kernel;
 use crate::codegen::cpu::micro_kernels::TILE_ROWS;
+use crate::codegen::read_rows::kernel::Kernel;
 use crate::kernel::rows::layout::{Place, Slot, round_up};
 use crate::pass::Failed;
 

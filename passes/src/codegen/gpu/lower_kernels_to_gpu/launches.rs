@@ -1,25 +1,22 @@
 //! Reads the launches of a row-wise kernel at the loop level: tiles of products, and stages over whole rows.
 
 use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, results_of};
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
 use super::tile::{Gates, Size, Unit};
-use crate::codegen::cpu::lower_kernels::body::{Body, block_of, yields};
-use crate::codegen::cpu::lower_kernels::kernel::{Kernel, number};
-use crate::codegen::cpu::lower_kernels::loops::Loops;
-use crate::codegen::plan_rows::is_operation;
+use crate::codegen::read_rows::body::{Body, block_of};
+use crate::codegen::read_rows::folds::{Fold, List};
+use crate::codegen::read_rows::kernel::{Kernel, number};
+use crate::codegen::read_rows::loops::Loops;
 use crate::kernel::description::ConstantDescription;
-use crate::kernel::loop_level::{address_of, to_linear};
+use crate::kernel::loop_level::to_linear;
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::Place;
 use crate::pass::error;
-use crate::support::ir::{
-    blocks_of, defining_op, integer_attribute, integers, key, name_attribute,
-};
+use crate::support::ir::{blocks_of, defining_op, integers, key, name_attribute};
 
 pub enum Launch<'c> {
     Tile(Box<Tile<'c>>),
@@ -84,30 +81,6 @@ pub enum Stage<'c> {
     Loops(Box<Loops<'c>>),
 }
 
-/// Folds some dims of a domain.
-pub struct Fold<'c> {
-    pub body: Body<'c>,
-    /// What is folded in; with two, their product.
-    pub inputs: Vec<ValueId>,
-    pub dims: Vec<usize>,
-    pub combiner: OperationRef<'c, 'c>,
-    /// Over the dims that are kept.
-    pub init: Body<'c>,
-    pub store: Store,
-    /// Whether warps fold it, and how many neighbours are folded in at once.
-    pub by_warps: bool,
-    pub width: i64,
-}
-
-/// The tensors of a list, folded with a step.
-pub struct List<'c> {
-    pub list: usize,
-    pub step: BlockRef<'c, 'c>,
-    pub init: Body<'c>,
-    pub store: Store,
-    pub width: i64,
-}
-
 /// The launches of a kernel, in order.
 pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
     let mut launches = vec![];
@@ -145,95 +118,18 @@ pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
 
 impl<'c> Stage<'c> {
     fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Stage<'c>> {
-        let over = integers(op, "over");
         Ok(match name_of(op).as_str() {
             "ragged.nest" => {
+                let over = integers(op, "over");
                 let body = Body::read(kernel, block_of(op, 0)?, over, None)?;
                 Stage::Group(body, number(op, "by")?)
             }
-            "ragged.fold" => Stage::Fold(Box::new(Fold::read(kernel, op, over)?)),
-            "ragged.fold_list" => Stage::List(Box::new(List::read(kernel, op, over)?)),
+            "ragged.fold" => Stage::Fold(Box::new(Fold::read(kernel, op)?)),
+            "ragged.fold_list" => Stage::List(Box::new(List::read(kernel, op)?)),
             "ragged.loops" => Stage::Loops(Box::new(Loops::read(kernel, op)?)),
             _ => return Err(error(op, "expected a stage that threads can compute")),
         })
     }
-}
-
-impl<'c> Fold<'c> {
-    fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>, over: Vec<i64>) -> Result<Fold<'c>> {
-        let dims: Vec<usize> = integers(op, "folding")
-            .into_iter()
-            .map(|dim| dim as usize)
-            .collect();
-        let kept = (0..over.len()).filter(|dim| !dims.contains(dim));
-        let kept = kept.map(|dim| over[dim]).collect();
-        let (start, step) = (block_of(op, 0)?, block_of(op, 1)?);
-        let combiner = yields(step).first().and_then(|value| defining_op(*value));
-        let combiner = combiner.ok_or_else(|| error(op, "expected a step that combines"))?;
-        let body = Body::read(kernel, step, over, Some(combiner))?;
-        let init = Body::read(kernel, start, kept, None)?;
-        let input = body.id(operands_of(combiner)[1]);
-        let (instruction, elem) = &body.values[input];
-        let inputs = match instruction {
-            Instruction::Pointwise { inputs, .. }
-                if *elem == Elem::F32
-                    && is_operation(instruction, "arith.mulf")
-                    && name_of(combiner) == "arith.addf" =>
-            {
-                inputs.clone()
-            }
-            _ => vec![input],
-        };
-        Ok(Fold {
-            inputs,
-            dims,
-            combiner,
-            store: store_of(kernel, op, operands_of(op)[0], init.id(yields(start)[0]))?,
-            init,
-            body,
-            by_warps: op.has_attribute("lanes"),
-            width: integer_attribute(op, "vectors").unwrap_or(1),
-        })
-    }
-
-    pub fn results(&self) -> i64 {
-        self.init.domain.iter().product()
-    }
-
-    pub fn folded(&self) -> i64 {
-        self.dims.iter().map(|dim| self.body.domain[*dim]).product()
-    }
-}
-
-impl<'c> List<'c> {
-    fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>, over: Vec<i64>) -> Result<List<'c>> {
-        let operands = operands_of(op);
-        let start = block_of(op, 0)?;
-        let init = Body::read(kernel, start, over, None)?;
-        let Place::Operand(list) = kernel.place(operands[0]) else {
-            return Err(error(op, "expected a list"));
-        };
-        Ok(List {
-            list,
-            step: block_of(op, 1)?,
-            store: store_of(kernel, op, operands[1], init.id(yields(start)[0]))?,
-            init,
-            width: integer_attribute(op, "vectors").unwrap_or(1),
-        })
-    }
-}
-
-fn store_of<'c>(
-    kernel: &Kernel<'c>,
-    op: OperationRef<'c, 'c>,
-    memory: Val<'c>,
-    value: ValueId,
-) -> Result<Store> {
-    Ok(Store {
-        place: kernel.place(memory),
-        address: address_of(op).ok_or_else(|| error(op, "expected a linear map"))?,
-        value,
-    })
 }
 
 impl<'c> Tile<'c> {

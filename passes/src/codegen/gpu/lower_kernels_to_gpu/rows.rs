@@ -11,14 +11,13 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
 use super::Result;
-use super::launches::{List, Rows, Stage};
+use super::launches::{Rows, Stage};
 use super::ops::{THREADS, barrier, block, delinearise, divide, load_neighbours, thread};
 use super::site::{Address, Frame, Known, Row, Site, loads_of, memory};
-use crate::codegen::cpu::lower_kernels::body::Body;
-use crate::codegen::cpu::lower_kernels::compute::element_address;
-use crate::codegen::cpu::lower_kernels::loops::{Access, Loops};
-use crate::codegen::cpu::lower_kernels::reduce_rows;
-use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::emit::{Emitter, Index, Width, element_address};
+use crate::codegen::read_rows::body::Body;
+use crate::codegen::read_rows::folds::{List, combine};
+use crate::codegen::read_rows::loops::{Access, Loops};
 use crate::kernel::rows::graph::{Linear, dense_strides};
 use crate::kernel::rows::layout::{Place, elem_bytes};
 
@@ -60,7 +59,7 @@ pub fn write<'c>(
         }
         match stage {
             Stage::Group(body, width) => writer.group(e, body, *width),
-            Stage::Fold(fold) if fold.by_warps => writer.fold_by_warps(e, fold),
+            Stage::Fold(fold) if fold.lanes.is_some() => writer.fold_by_warps(e, fold),
             Stage::Fold(fold) => writer.fold(e, fold),
             Stage::List(list) => writer.list(e, list),
             Stage::Loops(loops) => writer.loops(e, loops)?,
@@ -132,14 +131,14 @@ impl<'c> Writer<'_, '_, 'c> {
     }
 
     fn list(&self, e: &Emitter<'c>, list: &List<'c>) {
-        let elem = list.init.values[list.store.value].1;
+        let elem = list.elem;
         let store = &list.store;
         let domain = &list.init.domain;
         let dense = Linear {
             constant: 0,
             coefficients: dense_strides(domain),
         };
-        let width = list.width;
+        let width = list.vectors;
         let pieces = domain.iter().product::<i64>() / width;
         self.deal(e, pieces, self.threads(), |e, _, row, at| {
             let Some(of_row) = row else { return };
@@ -164,7 +163,7 @@ impl<'c> Writer<'_, '_, 'c> {
                     .zip(elements)
                     .map(|(carried, element)| {
                         let values = [*carried, element];
-                        reduce_rows::combine(e, list.step, elem, values, Width::Scalar)
+                        combine(e, list.step, elem, values, Width::Scalar)
                     })
                     .collect()
             });
@@ -186,12 +185,12 @@ impl<'c> Writer<'_, '_, 'c> {
         let body = &list.init;
         if self
             .frame
-            .are_neighbours(body, place, dense, elem, list.width)
+            .are_neighbours(body, place, dense, elem, list.vectors)
         {
             let at = element_address(e, base, dense, elem_bytes(elem), index);
-            return load_neighbours(e, at, elem, list.width);
+            return load_neighbours(e, at, elem, list.vectors);
         }
-        let neighbours = (0..list.width).map(|number| {
+        let neighbours = (0..list.vectors).map(|number| {
             let mut index = index.to_vec();
             if let Some(last) = index.last_mut() {
                 *last = last.plus(number);

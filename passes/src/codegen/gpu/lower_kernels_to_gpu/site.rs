@@ -9,11 +9,10 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of};
 
 use super::ops::{load_neighbours, store_neighbours};
-use crate::codegen::cpu::lower_kernels::body::Body;
-use crate::codegen::cpu::lower_kernels::compute::{DIVISIONS, element_address};
-use crate::codegen::cpu::lower_kernels::kernel::Kernel;
-use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::emit::{DIVISIONS, Emitter, Index, Width, element_address};
 use crate::codegen::gpu::neighbours::are_neighbours;
+use crate::codegen::read_rows::body::Body;
+use crate::codegen::read_rows::kernel::Kernel;
 use crate::kernel::description::ConstantDescription;
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::graph::Linear;

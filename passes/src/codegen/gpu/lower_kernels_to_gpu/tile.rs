@@ -25,8 +25,8 @@ use super::launches::{Chain, Segment, Tile};
 use super::ops::{WARP, barrier, below, block, delinearise, divide, thread, wait_for_copies, when};
 use super::rows::addresses;
 use super::site::{Address, Frame, Known, Row, Site, memory};
-use crate::codegen::cpu::lower_kernels::body::Body;
 use crate::codegen::emit::{Emitter, Index};
+use crate::codegen::read_rows::body::Body;
 use crate::kernel::rows::layout::Place;
 use copies::Copies;
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{Val, name_of};
 use melior::ir::ValueLike;
 
-use crate::codegen::cpu::lower_kernels::compute::DIVISIONS;
+use crate::codegen::emit::DIVISIONS;
 use crate::codegen::emit::{Emitter, Width};
 use crate::codegen::variables::{Fold, Variables};
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};

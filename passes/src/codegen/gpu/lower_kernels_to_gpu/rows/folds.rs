@@ -6,15 +6,15 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use melior::ir::{ValueLike, operation::OperationLike};
 
-use super::super::launches::{Fold, Rows, Stage};
+use super::super::launches::{Rows, Stage};
 use super::super::ops::{THREADS, WARP, barrier, below, delinearise, divide, when};
 use super::super::site::{Address, Known, Row, memory};
 use super::{Writer, widened};
 use crate::codegen::emit::{Emitter, Index, Width};
+use crate::codegen::read_rows::folds::Fold;
 use crate::kernel::rows::layout::Place;
 
 /// Lanes' values of one result; one more than there are lanes, so that results lie in other banks.
@@ -23,7 +23,7 @@ const LANES_STRIDE: i64 = WARP + 1;
 /// Bytes of shared memory for the lanes of folds.
 pub fn lanes_bytes(rows: &Rows<'_>) -> i64 {
     let folds = rows.stages.iter().filter_map(|stage| match stage {
-        Stage::Fold(fold) if fold.by_warps => {
+        Stage::Fold(fold) if fold.lanes.is_some() => {
             Some(fold.results() * rows.block_rows * LANES_STRIDE * 4)
         }
         _ => None,
@@ -33,7 +33,7 @@ pub fn lanes_bytes(rows: &Rows<'_>) -> i64 {
 
 impl<'c> Writer<'_, '_, 'c> {
     pub(super) fn fold(&self, e: &Emitter<'c>, fold: &Fold<'c>) {
-        let width = fold.width;
+        let width = fold.vectors;
         self.deal(e, fold.results(), self.threads(), |e, _, row, at| {
             let kept = delinearise(e, at, &fold.init.domain);
             let place = fold.store.place;
@@ -57,11 +57,11 @@ impl<'c> Writer<'_, '_, 'c> {
     }
 
     pub(super) fn fold_by_warps(&self, e: &Emitter<'c>, fold: &Fold<'c>) {
-        let elem = elem_of(fold);
+        let elem = fold.elem;
         let lanes = memory(e, true).offset_by(self.frame.shared(), self.lanes);
         let (warp, lane) = divide(e, self.thread, WARP);
-        let width = fold.width;
-        let count = fold.folded() / width;
+        let width = fold.vectors;
+        let count = fold.count() / width;
         let sizes = folded_sizes(fold, width);
         self.deal(
             e,
@@ -142,7 +142,7 @@ impl<'c> Writer<'_, '_, 'c> {
         touched: &mut HashMap<Place, Address<'c>>,
     ) {
         let mut site = self.site(row, kept, 1, touched);
-        site.store(e, &fold.init, &fold.store, &[end], elem_of(fold));
+        site.store(e, &fold.init, &fold.store, &[end], fold.elem);
     }
 
     /// What is folded in at neighbouring indices, for each of them.
@@ -166,16 +166,12 @@ impl<'c> Writer<'_, '_, 'c> {
     }
 }
 
-fn elem_of(fold: &Fold<'_>) -> Elem {
-    fold.body.values[fold.inputs[0]].1
-}
-
 /// The index of a fold's domain that kept and folded dims make up.
 fn whole_index<'c>(fold: &Fold<'c>, kept: &[Index<'c>], folded: &[Index<'c>]) -> Vec<Index<'c>> {
     let mut kept = kept.iter();
     let mut index = Vec::new();
     for dim in 0..fold.body.domain.len() {
-        let at = match fold.dims.iter().position(|folded| *folded == dim) {
+        let at = match fold.folded.iter().position(|folded| *folded == dim) {
             Some(position) => folded.get(position),
             None => kept.next(),
         };
@@ -186,7 +182,11 @@ fn whole_index<'c>(fold: &Fold<'c>, kept: &[Index<'c>], folded: &[Index<'c>]) ->
 
 /// The sizes of the folded dims, the last one counted in pieces of `width`.
 fn folded_sizes(fold: &Fold<'_>, width: i64) -> Vec<i64> {
-    let mut sizes: Vec<i64> = fold.dims.iter().map(|dim| fold.body.domain[*dim]).collect();
+    let mut sizes: Vec<i64> = fold
+        .folded
+        .iter()
+        .map(|dim| fold.body.domain[*dim])
+        .collect();
     if let Some(last) = sizes.last_mut() {
         *last /= width;
     }
