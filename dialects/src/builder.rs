@@ -3,11 +3,12 @@
 //! The typed builders of the `cfb` dialect (generated from its declarations) cover our own
 //! operations; this one is for the many upstream operations that lowering and passes create.
 
+pub use melior::dialect::arith::{CmpfPredicate, CmpiPredicate};
 use melior::{
     Context,
     ir::{
         Attribute, Block, BlockLike, BlockRef, Identifier, Location, Operation, OperationRef,
-        Region, RegionLike, Type, TypeLike, Value,
+        Region, RegionLike, Type, TypeLike, Value, ValueLike,
         attribute::{FloatAttribute, IntegerAttribute},
         operation::{OperationBuilder, OperationLike},
     },
@@ -111,6 +112,22 @@ impl<'c> Builder<'c> {
         result_of(self.op(name, operands, &[result], attributes, vec![]), 0)
     }
 
+    /// Whether two integers compare so; of vectors and tensors, which elements do.
+    pub fn cmpi(&self, predicate: CmpiPredicate, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.compare("arith.cmpi", predicate as i64, [a, b])
+    }
+
+    /// The same of floats.
+    pub fn cmpf(&self, predicate: CmpfPredicate, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.compare("arith.cmpf", predicate as i64, [a, b])
+    }
+
+    fn compare(&self, name: &str, predicate: i64, sides: [Val<'c>; 2]) -> Val<'c> {
+        let truth = with_element(sides[0].r#type(), self.ty("i1"));
+        let predicate = [("predicate", self.i64_attr(predicate))];
+        self.value_with(name, &sides, truth, &predicate)
+    }
+
     pub fn index(&self, value: i64) -> Val<'c> {
         self.integer(value, Type::index(self.context))
     }
@@ -153,6 +170,28 @@ pub fn element_of(ty: Type<'_>) -> Type<'_> {
             true => Type::from_raw(mlir_sys::mlirShapedTypeGetElementType(ty.to_raw())),
             false => ty,
         }
+    }
+}
+
+/// A vector or tensor of the same shape with other elements; for any other type the element itself.
+pub fn with_element<'c>(ty: Type<'c>, element: Type<'c>) -> Type<'c> {
+    let (raw, of) = (ty.to_raw(), element.to_raw());
+    // SAFETY: both types are alive and of one context, and a type's kind is asked before its shape is.
+    unsafe {
+        if !mlir_sys::mlirTypeIsAShaped(raw) {
+            return element;
+        }
+        let rank = mlir_sys::mlirShapedTypeGetRank(raw) as isize;
+        let sizes: Vec<i64> = (0..rank)
+            .map(|axis| mlir_sys::mlirShapedTypeGetDimSize(raw, axis))
+            .collect();
+        Type::from_raw(match mlir_sys::mlirTypeIsAVector(raw) {
+            true => mlir_sys::mlirVectorTypeGet(rank, sizes.as_ptr(), of),
+            false => {
+                let encoding = mlir_sys::mlirRankedTensorTypeGetEncoding(raw);
+                mlir_sys::mlirRankedTensorTypeGet(rank, sizes.as_ptr(), of, encoding)
+            }
+        })
     }
 }
 

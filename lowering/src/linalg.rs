@@ -1,6 +1,7 @@
 //! Upstream's named operations on tensors: each with the payload region and the `outs` it needs.
 
 use cohort_dialects::attributes::Place;
+use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, region_with_block, result_of, results_of,
 };
@@ -317,8 +318,8 @@ impl<'c> Tensors<'_, 'c> {
         if self.elem != Elem::F32 {
             return numbers::binary(at, Binary::Gt, self.elem, value, best);
         }
-        let is_number = numbers::compare(at, numbers::ORDERED, self.elem, value, value);
-        let beats = numbers::compare(at, numbers::UNORDERED_OR_LESS, self.elem, best, value);
+        let is_number = at.cmpf(CmpfPredicate::Ord, value, value);
+        let beats = at.cmpf(CmpfPredicate::Ult, best, value);
         numbers::binary(at, Binary::And, Elem::Bool, is_number, beats)
     }
 }

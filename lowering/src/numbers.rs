@@ -1,6 +1,7 @@
 //! Arithmetic, the same on a host scalar and elementwise on tensors of one shape.
 
 use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{CmpfPredicate, CmpiPredicate, with_element};
 use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
     Attribute, Type, ValueLike,
@@ -9,7 +10,6 @@ use melior::ir::{
 };
 
 use crate::linalg;
-use crate::types::DYNAMIC;
 
 /// Marks a division that has to be checked: a zero divisor is the instance's error, and the least
 /// integer by -1 wraps to itself.
@@ -102,7 +102,9 @@ pub fn unary<'c>(at: Builder<'c>, op: Unary, elem: Elem, value: Val<'c>) -> Val<
         (Unary::Neg, Elem::F32) => apply("arith.negf", &[value]),
         (Unary::Neg, _) => {
             let nothing = constant(zero(elem));
-            integer_operation(at, "arith.subi", [nothing, value], ty, &[])
+            integer_operation(at, [nothing, value], ty, &|at, sides| {
+                at.value("arith.subi", sides, sides[0].r#type())
+            })
         }
         (Unary::Not, _) => apply("arith.xori", &[value, constant(Literal::Bool(true))]),
         (Unary::Abs, Elem::F32) => apply("math.absf", &[value]),
@@ -126,15 +128,23 @@ pub fn unary<'c>(at: Builder<'c>, op: Unary, elem: Elem, value: Val<'c>) -> Val<
 
 /// Operands are of one type.
 pub fn binary<'c>(at: Builder<'c>, op: Binary, elem: Elem, lhs: Val<'c>, rhs: Val<'c>) -> Val<'c> {
-    if let Some(predicate) = predicate(op, elem) {
-        return compare(at, predicate, elem, lhs, rhs);
+    let float = float_predicate(op).filter(|_| elem == Elem::F32);
+    if let Some(predicate) = float {
+        return at.cmpf(predicate, lhs, rhs);
     }
-    let name = operation(op, elem);
+    if let Some(predicate) = integer_predicate(op, elem) {
+        let truth = with_element(lhs.r#type(), at.ty("i1"));
+        return integer_operation(at, [lhs, rhs], truth, &|at, sides| {
+            at.cmpi(predicate, sides[0], sides[1])
+        });
+    }
+    let ty = lhs.r#type();
+    let apply = |at: Builder<'c>, sides: &[Val<'c>]| {
+        at.value(operation(op, elem), sides, sides[0].r#type())
+    };
     match elem {
-        Elem::I32 if op == Binary::Sub => {
-            integer_operation(at, name, [lhs, rhs], lhs.r#type(), &[])
-        }
-        _ => at.value(name, &[lhs, rhs], lhs.r#type()),
+        Elem::I32 if op == Binary::Sub => integer_operation(at, [lhs, rhs], ty, &apply),
+        _ => apply(at, &[lhs, rhs]),
     }
 }
 
@@ -142,20 +152,17 @@ pub fn binary<'c>(at: Builder<'c>, op: Binary, elem: Elem, lhs: Val<'c>, rhs: Va
 /// lengths, so where there are any it is hidden in a `linalg.generic`.
 fn integer_operation<'c>(
     at: Builder<'c>,
-    name: &str,
     sides: [Val<'c>; 2],
     ty: Type<'c>,
-    attributes: &[(&str, Attribute<'c>)],
+    apply: &dyn Fn(Builder<'c>, &[Val<'c>]) -> Val<'c>,
 ) -> Val<'c> {
     let sizes = lengths(at, sides[0]);
-    match RankedTensorType::try_from(ty) {
-        Ok(tensor) if !sizes.is_empty() => {
+    match sizes.is_empty() {
+        true => apply(at, &sides),
+        false => {
             let empty = at.value("tensor.empty", &sizes, ty);
-            linalg::elementwise(at, &sides, empty, &|at, sides| {
-                at.value_with(name, sides, tensor.element(), attributes)
-            })
+            linalg::elementwise(at, &sides, empty, apply)
         }
-        _ => at.value_with(name, &sides, ty, attributes),
     }
 }
 
@@ -216,70 +223,40 @@ fn truncate<'c>(at: Builder<'c>, value: Val<'c>, ty: Type<'c>) -> Val<'c> {
         float(f64::from(i32::MIN)),
     );
     let clamped = binary(at, Binary::Min, Elem::F32, clamped, float(LARGEST));
-    let is_number = compare(at, ORDERED, Elem::F32, value, value);
+    let is_number = at.cmpf(CmpfPredicate::Ord, value, value);
     let clamped = select(at, is_number, clamped, float(0.0));
     let whole = at.value("arith.fptosi", &[clamped], ty);
     let is_larger = binary(at, Binary::Gt, Elem::F32, value, float(LARGEST));
     select(at, is_larger, integer(i32::MAX), whole)
 }
 
-/// `arith.cmpf`'s predicate that holds where neither side is NaN.
-pub const ORDERED: i64 = 7;
-/// `arith.cmpf`'s predicate that holds where the left side is less or either is NaN.
-pub const UNORDERED_OR_LESS: i64 = 11;
-/// `arith.cmpf`'s predicate that holds where the left side is larger or either is NaN.
-pub const UNORDERED_OR_LARGER: i64 = 9;
-
-/// A comparison by the number of `arith`'s predicate.
-pub fn compare<'c>(
-    at: Builder<'c>,
-    predicate: i64,
-    elem: Elem,
-    lhs: Val<'c>,
-    rhs: Val<'c>,
-) -> Val<'c> {
-    let context = at.context();
-    let bit = IntegerType::new(context, 1).into();
-    let result = with_element(lhs.r#type(), bit);
-    let i64_type = IntegerType::new(context, 64).into();
-    let predicate = [(
-        "predicate",
-        IntegerAttribute::new(i64_type, predicate).into(),
-    )];
-    match elem {
-        Elem::F32 => at.value_with("arith.cmpf", &[lhs, rhs], result, &predicate),
-        _ => integer_operation(at, "arith.cmpi", [lhs, rhs], result, &predicate),
-    }
-}
-
-/// The same shape with another element type.
-fn with_element<'c>(ty: Type<'c>, element: Type<'c>) -> Type<'c> {
-    let Ok(tensor) = RankedTensorType::try_from(ty) else {
-        return element;
-    };
-    let length = |axis| match tensor.dim_size(axis) {
-        Ok(DimSize::Static(length)) => length,
-        _ => DYNAMIC,
-    };
-    let shape: Vec<u64> = (0..tensor.rank()).map(length).collect();
-    RankedTensorType::new(&shape, element, None).into()
-}
-
-fn predicate(op: Binary, elem: Elem) -> Option<i64> {
-    // `!=` holds where either side is NaN; all others do not.
-    let (float, integer, unsigned) = match op {
-        Binary::Eq => (1, 0, 0),
-        Binary::Gt => (2, 4, 8),
-        Binary::Ge => (3, 5, 9),
-        Binary::Lt => (4, 2, 6),
-        Binary::Le => (5, 3, 7),
-        Binary::Ne => (13, 1, 1),
+/// The predicate of a comparison of floats: `!=` holds where either side is NaN, and all others do not.
+fn float_predicate(op: Binary) -> Option<CmpfPredicate> {
+    Some(match op {
+        Binary::Eq => CmpfPredicate::Oeq,
+        Binary::Gt => CmpfPredicate::Ogt,
+        Binary::Ge => CmpfPredicate::Oge,
+        Binary::Lt => CmpfPredicate::Olt,
+        Binary::Le => CmpfPredicate::Ole,
+        Binary::Ne => CmpfPredicate::Une,
         _ => return None,
-    };
-    Some(match elem {
-        Elem::F32 => float,
-        Elem::I32 => integer,
-        Elem::Bool => unsigned,
+    })
+}
+
+/// The predicate of a comparison of integers, where `bool`s have no sign.
+fn integer_predicate(op: Binary, elem: Elem) -> Option<CmpiPredicate> {
+    Some(match (op, elem) {
+        (Binary::Eq, _) => CmpiPredicate::Eq,
+        (Binary::Ne, _) => CmpiPredicate::Ne,
+        (Binary::Gt, Elem::Bool) => CmpiPredicate::Ugt,
+        (Binary::Ge, Elem::Bool) => CmpiPredicate::Uge,
+        (Binary::Lt, Elem::Bool) => CmpiPredicate::Ult,
+        (Binary::Le, Elem::Bool) => CmpiPredicate::Ule,
+        (Binary::Gt, _) => CmpiPredicate::Sgt,
+        (Binary::Ge, _) => CmpiPredicate::Sge,
+        (Binary::Lt, _) => CmpiPredicate::Slt,
+        (Binary::Le, _) => CmpiPredicate::Sle,
+        _ => return None,
     })
 }
 

@@ -4,6 +4,7 @@
 //! A line of n elements costs n² steps, of arithmetic that nothing is stored for: an element's place
 //! in order is the number of those before it.
 
+use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::{Builder, Val};
 use cohort_frontend::program::{
     Binary, Dim, Elem, Expr, ExprKind, Literal, Order, Reduction, SortPart,
@@ -253,14 +254,14 @@ fn precedes<'c>(
     right: Val<'c>,
 ) -> Val<'c> {
     let (op, unordered_or) = match order {
-        Order::Ascending => (Binary::Lt, numbers::UNORDERED_OR_LESS),
-        Order::Descending => (Binary::Gt, numbers::UNORDERED_OR_LARGER),
+        Order::Ascending => (Binary::Lt, CmpfPredicate::Ult),
+        Order::Descending => (Binary::Gt, CmpfPredicate::Ugt),
     };
     if elem != Elem::F32 {
         return numbers::binary(at, op, elem, left, right);
     }
-    let is_number = numbers::compare(at, numbers::ORDERED, elem, left, left);
-    let wins = numbers::compare(at, unordered_or, elem, left, right);
+    let is_number = at.cmpf(CmpfPredicate::Ord, left, left);
+    let wins = at.cmpf(unordered_or, left, right);
     numbers::binary(at, Binary::And, Elem::Bool, is_number, wins)
 }
 

@@ -1,5 +1,6 @@
 //! Tensor arithmetic: elementwise with broadcasting written out, products, reductions, lookups.
 
+use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::{Builder, Val};
 use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
@@ -250,7 +251,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         let numbers_only = match elem {
             // A NaN is larger than nothing.
             Elem::F32 => {
-                let is_number = numbers::compare(at, numbers::ORDERED, elem, value, value);
+                let is_number = at.cmpf(CmpfPredicate::Ord, value, value);
                 numbers::select(at, is_number, value, own.filled(from, neutral))
             }
             _ => value,

@@ -6,8 +6,9 @@
 //! first makes needless, a branch of `tanh` for arguments near zero, where the quotient is accurate
 //! anyway, and the negation in `e^-x`, which goes into the coefficients.
 
+use crate::builder::CmpfPredicate;
 use crate::builder::{Builder, Val, name_of, operands_of};
-use melior::ir::{OperationRef, Type, ValueLike, attribute::IntegerAttribute, r#type::IntegerType};
+use melior::ir::{OperationRef, Type, ValueLike};
 
 /// Below and above, `exp` is zero and infinite.
 const EXP_RANGE: (f32, f32) = (-87.8, 88.8);
@@ -58,15 +59,12 @@ pub(super) fn expand<'c>(
 }
 
 /// The comparisons of `arith.cmpf` that a NaN satisfies, so that it passes a clamp.
-const UNORDERED_GREATER: i64 = 10;
-const UNORDERED_LESS: i64 = 12;
 
 /// Builds operations on one shape of values.
 struct Narrow<'c> {
     builder: Builder<'c>,
     f32: Type<'c>,
     i32: Type<'c>,
-    i1: Type<'c>,
 }
 
 impl<'c> Narrow<'c> {
@@ -80,7 +78,6 @@ impl<'c> Narrow<'c> {
             builder,
             f32: ty,
             i32: of("i32"),
-            i1: of("i1"),
         })
     }
 
@@ -136,7 +133,7 @@ impl<'c> Narrow<'c> {
     /// A NaN stays one.
     fn clamp(&self, x: Val<'c>, low: f32, high: f32) -> Val<'c> {
         let low = self.constant(low);
-        let above = self.compare(UNORDERED_GREATER, x, low);
+        let above = self.builder.cmpf(CmpfPredicate::Uge, x, low);
         let x = self
             .builder
             .value("arith.select", &[above, x, low], self.f32);
@@ -145,16 +142,9 @@ impl<'c> Narrow<'c> {
 
     fn at_most(&self, x: Val<'c>, high: f32) -> Val<'c> {
         let high = self.constant(high);
-        let below = self.compare(UNORDERED_LESS, x, high);
+        let below = self.builder.cmpf(CmpfPredicate::Ule, x, high);
         self.builder
             .value("arith.select", &[below, x, high], self.f32)
-    }
-
-    fn compare(&self, predicate: i64, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        let i64 = IntegerType::new(self.builder.context(), 64).into();
-        let predicate = IntegerAttribute::new(i64, predicate).into();
-        self.builder
-            .value_with("arith.cmpf", &[x, y], self.i1, &[("predicate", predicate)])
     }
 
     fn fma(&self, x: Val<'c>, y: Val<'c>, z: Val<'c>) -> Val<'c> {

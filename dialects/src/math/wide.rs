@@ -6,6 +6,7 @@
 //!
 //! Limits: an angle beyond 2^50 gives some number between -1 and 1.
 
+use crate::builder::CmpfPredicate;
 use crate::builder::{Builder, Val};
 use melior::ir::{Type, ValueLike};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2};
@@ -30,15 +31,6 @@ pub(super) fn expand<'c>(
         ("math.powf", &[x, y]) => Some(wide.powf(x, y)),
         _ => None,
     }
-}
-
-/// Comparisons of `arith.cmpf`; none holds for NaN.
-#[derive(Clone, Copy)]
-enum Compare {
-    Equal = 1,
-    Greater = 2,
-    GreaterOrEqual = 3,
-    Less = 4,
 }
 
 /// Builds operations on one shape of values.
@@ -69,7 +61,7 @@ impl<'c> Wide<'c> {
     fn sin(&self, x: Val<'c>) -> Val<'c> {
         let angle = self.reduce(x);
         let odd = self.or(self.is(angle.quadrant, 1.0), self.is(angle.quadrant, 3.0));
-        let negative = self.compare(Compare::GreaterOrEqual, angle.quadrant, self.constant(2.0));
+        let negative = self.compare(CmpfPredicate::Oge, angle.quadrant, self.constant(2.0));
         let result = self.select(odd, angle.cos, angle.sin);
         let result = self.narrow(self.negate_if(negative, result));
         // The reduction forgets the sign of zero.
@@ -101,13 +93,13 @@ impl<'c> Wide<'c> {
 
         // A negative base: the sign is that of an odd power, and other powers are not real.
         let half = self.mul(y, self.constant(0.5));
-        let whole = self.compare(Compare::Equal, self.unary("math.floor", y), y);
-        let even = self.compare(Compare::Equal, self.unary("math.floor", half), half);
+        let whole = self.compare(CmpfPredicate::Oeq, self.unary("math.floor", y), y);
+        let even = self.compare(CmpfPredicate::Oeq, self.unary("math.floor", half), half);
         let odd = self.select(even, self.boolean(false), whole);
         let signed = self.unary_copysign(result, x);
         let result = self.select(odd, signed, result);
-        let finite = self.compare(Compare::Greater, x, self.constant(f64::NEG_INFINITY));
-        let negative = self.and(finite, self.compare(Compare::Less, x, zero));
+        let finite = self.compare(CmpfPredicate::Ogt, x, self.constant(f64::NEG_INFINITY));
+        let negative = self.and(finite, self.compare(CmpfPredicate::Olt, x, zero));
         let unreal = self.select(whole, self.boolean(false), negative);
         let result = self.select(unreal, self.constant(f64::NAN), result);
 
@@ -150,7 +142,7 @@ impl<'c> Wide<'c> {
 
         // From [1, 2) to [√½, √2), where the series converges fast.
         let large = self.compare(
-            Compare::Greater,
+            CmpfPredicate::Ogt,
             fraction,
             self.constant(std::f64::consts::SQRT_2),
         );
@@ -170,7 +162,7 @@ impl<'c> Wide<'c> {
         let result = self.fma(ratio, sum, exponent);
 
         // Infinity and NaN are their own logarithms; zero's is minus infinity.
-        let finite = self.compare(Compare::Less, value, self.constant(f64::INFINITY));
+        let finite = self.compare(CmpfPredicate::Olt, value, self.constant(f64::INFINITY));
         let result = self.select(finite, result, value);
         self.select(
             self.is(value, 0.0),
@@ -258,21 +250,15 @@ impl<'c> Wide<'c> {
     }
 
     fn is(&self, x: Val<'c>, value: f64) -> Val<'c> {
-        self.compare(Compare::Equal, x, self.constant(value))
+        self.compare(CmpfPredicate::Oeq, x, self.constant(value))
     }
 
     fn is_nan(&self, x: Val<'c>) -> Val<'c> {
-        self.compare_with(UNORDERED, x, x)
+        self.compare(CmpfPredicate::Uno, x, x)
     }
 
-    fn compare(&self, predicate: Compare, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.compare_with(predicate as i64, x, y)
-    }
-
-    fn compare_with(&self, predicate: i64, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        let predicate = [("predicate", self.builder.i64_attr(predicate))];
-        self.builder
-            .value_with("arith.cmpf", &[x, y], self.i1, &predicate)
+    fn compare(&self, predicate: CmpfPredicate, x: Val<'c>, y: Val<'c>) -> Val<'c> {
+        self.builder.cmpf(predicate, x, y)
     }
 
     fn constant(&self, value: f64) -> Val<'c> {
@@ -287,9 +273,6 @@ impl<'c> Wide<'c> {
         self.builder.integer(i64::from(value), self.i1)
     }
 }
-
-/// `arith.cmpf`'s predicate that holds when either side is NaN.
-const UNORDERED: i64 = 14;
 
 /// An angle near a multiple of π/2: which one modulo four, and the functions of the rest.
 struct Angle<'c> {

@@ -6,12 +6,11 @@ mod functions;
 mod memory;
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, region_with_block, result_of, results_of,
 };
-use melior::ir::{
-    OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
-};
+use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use crate::codegen::powers;
 use crate::kernel::rows::graph::Linear;
@@ -162,14 +161,7 @@ impl<'c> Emitter<'c> {
 
     /// `a >= b`.
     pub fn at_least(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        // Predicate 5 is `sge`.
-        let sge = IntegerAttribute::new(self.i64, 5).into();
-        self.b.value_with(
-            "arith.cmpi",
-            &[a, b],
-            self.b.ty("i1"),
-            &[("predicate", sge)],
-        )
+        self.b.cmpi(CmpiPredicate::Sge, a, b)
     }
 
     pub fn index_value(&self, index: Index<'c>) -> Val<'c> {
@@ -387,12 +379,7 @@ impl<'c> Emitter<'c> {
     pub fn safe_divisor(&self, dividend: Val<'c>, divisor: Val<'c>, width: Width) -> Val<'c> {
         let number = |value: i32| self.bits(value as u32, Elem::I32, width);
         let ty = self.elem_type(Elem::Bool, width);
-        let equal = |a: Val<'c>, b: Val<'c>| {
-            // Predicate 0 is `eq`.
-            let eq = IntegerAttribute::new(self.i64, 0).into();
-            self.b
-                .value_with("arith.cmpi", &[a, b], ty, &[("predicate", eq)])
-        };
+        let equal = |a: Val<'c>, b: Val<'c>| self.b.cmpi(CmpiPredicate::Eq, a, b);
         let overflows = self.b.value(
             "arith.andi",
             &[

@@ -25,6 +25,7 @@
 //! a loop, a data type or an array hands on was made elsewhere; what it was made of is not seen,
 //! and a remark says so.
 
+use cohort_dialects::builder::CmpfPredicate;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
@@ -77,9 +78,6 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     }
     Ok(())
 }
-
-/// `arith.cmpf`'s predicate "one of the two is NaN".
-const UNORDERED: i64 = 14;
 
 /// Where something was decided by NaN, element by element, for the values of a function.
 struct Guards<'c> {
@@ -372,10 +370,7 @@ impl<'c> Guards<'c> {
         a: Val<'c>,
         c: Val<'c>,
     ) -> Option<Val<'c>> {
-        let b = self.after(maker)?;
-        let ty = bool_like(&b, a)?;
-        let predicate = b.i64_attr(UNORDERED);
-        Some(b.value_with("arith.cmpf", &[a, c], ty, &[("predicate", predicate)]))
+        Some(self.after(maker)?.cmpf(CmpfPredicate::Uno, a, c))
     }
 
     /// The maker's operation on `bool`s, with its attributes.

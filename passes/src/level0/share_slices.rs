@@ -35,6 +35,7 @@
 //! where all branches together would have more than 4,096 operations; a remark then says so. After
 //! ACRoBat, section 4 (parameter reuse), which knows such parts apart while the program runs.
 
+use cohort_dialects::builder::CmpiPredicate;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
@@ -324,13 +325,7 @@ impl<'c> Group<'c> {
         }
         let middle = first.midpoint(end);
         let bound = b.integer(middle as i64, index.r#type());
-        let less = b.i64_attr(2);
-        let is_less = b.value_with(
-            "arith.cmpi",
-            &[index, bound],
-            b.ty("i1"),
-            &[("predicate", less)],
-        );
+        let is_less = b.cmpi(CmpiPredicate::Slt, index, bound);
         let regions = [(first, middle), (middle, end)].map(|(first, end)| {
             let (region, block) = region_with_block(&[], b.location);
             let inner = Builder::at_end(b.context(), block, b.location);

@@ -38,6 +38,7 @@
 
 mod known;
 
+use cohort_dialects::builder::CmpiPredicate;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cohort_dialects::builder::{
@@ -250,13 +251,11 @@ impl Case {
                 Known::Row(_) => {}
             }
         }
-        let equal = b.i64_attr(0);
         let length = b.ty("i32");
         let are_empty = lists.into_values().map(|list| {
             let count = b.value("cfb.array_len", &[list], length);
             let none = b.integer(0, length);
-            let predicate = [("predicate", equal)];
-            b.value_with("arith.cmpi", &[count, none], b.ty("i1"), &predicate)
+            b.cmpi(CmpiPredicate::Eq, count, none)
         });
         let are_same = rows.into_values().map(|(operand, row)| {
             let source = row.handle(&b, operand.r#type());

@@ -4,18 +4,9 @@
 //! converted on the way.
 
 use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, results_of};
-use melior::ir::{Type, ValueLike, attribute::IntegerAttribute};
+use melior::ir::{Type, ValueLike};
 
 use crate::support::ir::TensorType;
-
-/// The predicates of `arith.cmpi` that are needed here.
-#[derive(Clone, Copy)]
-pub enum Compare {
-    Equal = 0,
-    Less = 2,
-    AtMost = 3,
-    Greater = 4,
-}
 
 #[derive(Clone, Copy)]
 pub struct Indices<'c> {
@@ -75,13 +66,6 @@ impl<'c> Indices<'c> {
         }
         let multiple = self.constant(multiple);
         self.mul(self.ceil_div(value, multiple), multiple)
-    }
-
-    pub fn compare(&self, how: Compare, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        let predicate = IntegerAttribute::new(self.b.ty("i64"), how as i64).into();
-        let ty = self.b.ty("i1");
-        self.b
-            .value_with("arith.cmpi", &[a, b], ty, &[("predicate", predicate)])
     }
 
     pub fn logic(&self, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {

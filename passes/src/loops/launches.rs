@@ -1,9 +1,10 @@
 //! One loop over the iterations of several.
 
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, region_with_block};
 use melior::ir::OperationRef;
 
-use super::index::{Compare, Indices};
+use super::index::Indices;
 use super::nest::Loop;
 use crate::support::ir::{move_before, replace_uses};
 
@@ -44,7 +45,7 @@ fn choose<'c>(e: &Indices<'c>, parts: &[Part<'c>], at: Val<'c>) {
     if others.is_empty() {
         return take_body(e, first, at);
     }
-    let is_first = e.compare(Compare::Less, at, first.count);
+    let is_first = e.b.cmpi(CmpiPredicate::Slt, at, first.count);
     let then = branch(&|inner| take_body(inner, first, at));
     let otherwise = branch(&|inner| choose(inner, others, inner.sub(at, first.count)));
     e.b.op("scf.if", &[is_first], &[], &[], vec![then, otherwise]);

@@ -30,6 +30,7 @@
 //! function. After Fegade et al., "The CoRa Tensor Compiler"
 //! (MLSys 2022), section 5, whose prelude this is.
 
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
 };
@@ -40,7 +41,7 @@ use melior::{
     },
 };
 
-use super::index::{Compare, Indices};
+use super::index::Indices;
 use super::nest::segments;
 use super::rules::{apply_rule, declaration_of};
 use super::tables::{flat_type, flatten, unflatten};
@@ -242,9 +243,9 @@ impl<'c> Lowering<'c> {
     fn remap(&self) -> Option<Vec<Val<'c>>> {
         let order = self.op.attribute("order").ok()?.to_string();
         let earlier = if order.contains("longest_first") {
-            Compare::Greater
+            CmpiPredicate::Sgt
         } else {
-            Compare::Less
+            CmpiPredicate::Slt
         };
         let e = &self.emitter;
         let lengths = self.operands[0];
@@ -253,9 +254,9 @@ impl<'c> Lowering<'c> {
             let length = outer.get(lengths, &[row]);
             // Rows of one length keep their order.
             let place = outer.count(lengths, |inner, other, at| {
-                let before = inner.compare(earlier, other, length);
-                let same = inner.compare(Compare::Equal, other, length);
-                let above = inner.compare(Compare::Less, at, row);
+                let before = inner.b.cmpi(earlier, other, length);
+                let same = inner.b.cmpi(CmpiPredicate::Eq, other, length);
+                let above = inner.b.cmpi(CmpiPredicate::Slt, at, row);
                 let tie = inner.logic("arith.andi", same, above);
                 inner.logic("arith.ori", before, tie)
             });
@@ -281,15 +282,21 @@ impl<'c> Lowering<'c> {
         let e = &self.emitter;
         let lengths = self.operands[0];
         let belongs = |inner: &Indices<'c>, length: Val<'c>| {
-            let over =
-                over.map(|bound| inner.compare(Compare::Greater, length, inner.constant(bound)));
-            let up_to =
-                up_to.map(|bound| inner.compare(Compare::AtMost, length, inner.constant(bound)));
+            let over = over.map(|bound| {
+                inner
+                    .b
+                    .cmpi(CmpiPredicate::Sgt, length, inner.constant(bound))
+            });
+            let up_to = up_to.map(|bound| {
+                inner
+                    .b
+                    .cmpi(CmpiPredicate::Sle, length, inner.constant(bound))
+            });
             match (over, up_to) {
                 (Some(over), Some(up_to)) => inner.logic("arith.andi", over, up_to),
                 (Some(one), None) | (None, Some(one)) => one,
                 // There is at least one bound.
-                (None, None) => inner.compare(Compare::Equal, length, length),
+                (None, None) => inner.b.cmpi(CmpiPredicate::Eq, length, length),
             }
         };
         let size = e.count(lengths, |inner, length, _| belongs(inner, length));
@@ -322,7 +329,7 @@ impl<'c> Lowering<'c> {
                 for other in &self.operands {
                     if key(*other) != key(*list) {
                         let before = outer.count(*other, |inner, entry, _| {
-                            inner.compare(Compare::Less, entry, row)
+                            inner.b.cmpi(CmpiPredicate::Slt, entry, row)
                         });
                         place = outer.add(place, before);
                     }

@@ -3,6 +3,7 @@
 //! A boolean is a byte in memory and one bit in registers.
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::Val;
 use cohort_dialects::builder::element_of;
 use melior::ir::TypeLike;
@@ -126,7 +127,7 @@ impl<'c> Emitter<'c> {
                 )
             }
         };
-        self.in_registers(value, elem, width)
+        self.in_registers(value, elem)
     }
 
     /// Loads an element a lane, `stride` bytes apart.
@@ -159,7 +160,7 @@ impl<'c> Emitter<'c> {
             ty,
             &[("alignment", alignment)],
         );
-        self.in_registers(value, elem, Width::Vector)
+        self.in_registers(value, elem)
     }
 
     fn zero(&self, ty: Type<'c>) -> Val<'c> {
@@ -169,16 +170,12 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    fn in_registers(&self, value: Val<'c>, elem: Elem, width: Width) -> Val<'c> {
+    fn in_registers(&self, value: Val<'c>, elem: Elem) -> Val<'c> {
         if elem != Elem::Bool {
             return value;
         }
         let zero = self.zero(value.r#type());
-        // Predicate 1 is `ne`.
-        let ne = IntegerAttribute::new(self.i64, 1).into();
-        let ty = self.elem_type(Elem::Bool, width);
-        self.b
-            .value_with("arith.cmpi", &[value, zero], ty, &[("predicate", ne)])
+        self.b.cmpi(CmpiPredicate::Ne, value, zero)
     }
 
     pub fn store_elem(

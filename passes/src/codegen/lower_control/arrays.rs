@@ -2,13 +2,14 @@
 //! fold that pushes, see [`growth`].
 
 use cohort_abi::Failure;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, Val, arguments_of, operands_of, results_of};
 use cohort_dialects::types::{array_element, flatten};
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{
-    Predicate, allocate, allocate_slots, binary, compare, count_loop, i64_constant, i64_type,
-    load_slot, slot_address, slot_address_at, step, store_slot,
+    allocate, allocate_slots, binary, count_loop, i64_constant, i64_type, load_slot, slot_address,
+    slot_address_at, step, store_slot,
 };
 use super::function::Lowering;
 use super::growth::growth;
@@ -47,7 +48,7 @@ impl<'c> Lowering<'c, '_> {
         let (array, index) = (self.value(operands[0]), self.value(operands[1]));
         let index = self.wide_index(b, index);
         let length = load_slot(b, array, i64_type(b));
-        let outside = compare(b, Predicate::Uge, index, length);
+        let outside = b.cmpi(CmpiPredicate::Uge, index, length);
         self.fail_when(
             b,
             source,
@@ -134,7 +135,7 @@ impl<'c> Lowering<'c, '_> {
         let length = load_slot(b, arrays[0], i64_type(b));
         for array in &arrays[1..] {
             let other = load_slot(b, *array, i64_type(b));
-            let differs = compare(b, Predicate::Ne, length, other);
+            let differs = b.cmpi(CmpiPredicate::Ne, length, other);
             self.fail_when(b, source, differs, Failure::LengthMismatch, (length, other));
         }
         let result = self.new_array(b, length, width);

@@ -2,14 +2,12 @@
 
 use cohort_abi::manifest::Debug;
 use cohort_abi::{Context, Failure, symbols};
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{OperationRef, ValueLike, attribute::TypeAttribute, operation::OperationLike};
 
-use super::emit::{
-    Predicate, call, compare, i32_constant, i64_constant, i64_type, pointer, slot_address,
-    store_slot,
-};
+use super::emit::{call, i32_constant, i64_constant, i64_type, pointer, slot_address, store_slot};
 use super::function::Lowering;
 use super::types::{elem_of, is_stacked};
 use crate::pass::{Failed, Outcome, error};
@@ -57,7 +55,7 @@ impl<'c> Lowering<'c, '_> {
         let word = b.ty("i32");
         let bits = call(b, symbols::FORCE, &operands, &[word])[0];
         Ok(match ty.to_string().as_str() {
-            "i1" => compare(b, Predicate::Ne, bits, i32_constant(b, 0)),
+            "i1" => b.cmpi(CmpiPredicate::Ne, bits, i32_constant(b, 0)),
             "f32" => b.value("arith.bitcast", &[bits], ty),
             _ => bits,
         })

@@ -32,25 +32,6 @@ pub fn binary<'c>(b: &Builder<'c>, name: &str, lhs: Val<'c>, rhs: Val<'c>) -> Va
     b.value(name, &[lhs, rhs], lhs.r#type())
 }
 
-/// The predicates of `arith.cmpi` by number.
-#[derive(Clone, Copy)]
-pub enum Predicate {
-    Eq = 0,
-    Ne = 1,
-    Ult = 6,
-    Uge = 9,
-}
-
-pub fn compare<'c>(b: &Builder<'c>, predicate: Predicate, lhs: Val<'c>, rhs: Val<'c>) -> Val<'c> {
-    let predicate = b.i64_attr(predicate as i64);
-    b.value_with(
-        "arith.cmpi",
-        &[lhs, rhs],
-        b.ty("i1"),
-        &[("predicate", predicate)],
-    )
-}
-
 /// An `i64` as an `index`, or back.
 pub fn index_cast<'c>(b: &Builder<'c>, value: Val<'c>, ty: &str) -> Val<'c> {
     b.value("arith.index_cast", &[value], b.ty(ty))

@@ -1,5 +1,6 @@
 //! One function of the control program, rebuilt operation by operation.
 
+use cohort_dialects::builder::CmpiPredicate;
 use std::collections::{HashMap, HashSet};
 
 use cohort_abi::{Failure, symbols};
@@ -12,8 +13,8 @@ use melior::ir::{
 
 use super::Program;
 use super::emit::{
-    Predicate, binary, call, compare, fail, function, i32_constant, i64_constant, i64_type,
-    load_slot, module_end, pointer, slot_address, step, when,
+    binary, call, fail, function, i32_constant, i64_constant, i64_type, load_slot, module_end,
+    pointer, slot_address, step, when,
 };
 use super::strands::scope_slots;
 use super::types::{lowered, lowered_value};
@@ -310,7 +311,7 @@ impl<'c> Lowering<'c, '_> {
             "cfb.str_equal" => {
                 let texts = self.values(&operands_of(source));
                 let same = call(b, symbols::STR_EQUAL, &texts, &[b.ty("i32")])[0];
-                let same = compare(b, Predicate::Ne, same, i32_constant(b, 0));
+                let same = b.cmpi(CmpiPredicate::Ne, same, i32_constant(b, 0));
                 self.bind_results(source, &[same]);
                 Ok(())
             }
@@ -322,7 +323,7 @@ impl<'c> Lowering<'c, '_> {
             "cfb.ghost" => self.ghost(b, source),
             "cfb.same" => {
                 let handles = self.values(&operands_of(source));
-                let same = compare(b, Predicate::Eq, handles[0], handles[1]);
+                let same = b.cmpi(CmpiPredicate::Eq, handles[0], handles[1]);
                 self.bind_results(source, &[same]);
                 Ok(())
             }
@@ -373,7 +374,7 @@ impl<'c> Lowering<'c, '_> {
         let address = slot_address(b, self.runtime, STEPS_LEFT);
         let left = load_slot(b, address, word);
         let (zero, one) = (i64_constant(b, 0), i64_constant(b, 1));
-        let none = compare(b, Predicate::Eq, left, zero);
+        let none = b.cmpi(CmpiPredicate::Eq, left, zero);
         let runtime = self.runtime;
         when(b, none, |b| step(b, runtime, one));
         let left = load_slot(b, address, word);
@@ -390,8 +391,8 @@ impl<'c> Lowering<'c, '_> {
         let stack_limit = load_slot(b, slot_address(b, self.runtime, 2), word);
         let stack = b.value("llvm.intr.stacksave", &[], pointer(b));
         let stack = b.value("llvm.ptrtoint", &[stack], word);
-        let too_deep = compare(b, Predicate::Uge, depth, max_depth);
-        let too_low = compare(b, Predicate::Ult, stack, stack_limit);
+        let too_deep = b.cmpi(CmpiPredicate::Uge, depth, max_depth);
+        let too_low = b.cmpi(CmpiPredicate::Ult, stack, stack_limit);
         let stop = binary(b, "arith.ori", too_deep, too_low);
         let location = self.program.tables.location(b.location);
         let runtime = self.runtime;

@@ -4,11 +4,12 @@
 //! arithmetic.
 
 use cohort_abi::Failure;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
-use super::emit::{Predicate, binary, compare, i64_constant, i64_type, index_cast};
+use super::emit::{binary, i64_constant, i64_type, index_cast};
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{TensorType, integer_attribute};
@@ -39,7 +40,7 @@ impl<'c> Lowering<'c, '_> {
         };
         let index = self.value(operands[1]);
         let index = self.wide_index(b, index);
-        let outside = compare(b, Predicate::Uge, index, *length);
+        let outside = b.cmpi(CmpiPredicate::Uge, index, *length);
         self.fail_when(
             b,
             source,
@@ -70,7 +71,7 @@ impl<'c> Lowering<'c, '_> {
         let operands = self.values(&operands_of(source));
         let index = self.wide_index(b, operands[0]);
         let length = index_cast(b, operands[1], "i64");
-        let outside = compare(b, Predicate::Uge, index, length);
+        let outside = b.cmpi(CmpiPredicate::Uge, index, length);
         self.fail_when(
             b,
             source,
@@ -88,11 +89,11 @@ impl<'c> Lowering<'c, '_> {
         let [dividend, divisor] = [0, 1].map(|side| index_cast(b, operands[side], "i64"));
         let (nothing, one) = (i64_constant(b, 0), i64_constant(b, 1));
         // By 0 nothing is divided, so that what is left over is all.
-        let by_nothing = compare(b, Predicate::Eq, divisor, nothing);
+        let by_nothing = b.cmpi(CmpiPredicate::Eq, divisor, nothing);
         let safe = b.value("arith.select", &[by_nothing, one, divisor], one.r#type());
         let quotient = binary(b, "arith.divsi", dividend, safe);
         let whole = binary(b, "arith.muli", quotient, divisor);
-        let differs = compare(b, Predicate::Ne, dividend, whole);
+        let differs = b.cmpi(CmpiPredicate::Ne, dividend, whole);
         let fails = binary(b, "arith.ori", by_nothing, differs);
         self.fail_when(b, source, fails, Failure::ShapeMismatch, (dividend, whole));
         self.bind(results_of(source)[0], index_cast(b, quotient, "index"));
@@ -121,7 +122,7 @@ impl<'c> Lowering<'c, '_> {
             }
         };
         for (old, new) in pairs {
-            let differs = compare(b, Predicate::Ne, new, old);
+            let differs = b.cmpi(CmpiPredicate::Ne, new, old);
             self.fail_when(b, source, differs, Failure::ShapeMismatch, (new, old));
         }
         self.bind_slots(result, [&[*handle], &lengths[..]].concat());
@@ -137,7 +138,7 @@ impl<'c> Lowering<'c, '_> {
         // As numbers without a sign the negative ones are the largest.
         let negative = i64_constant(b, i64::MIN);
         for length in lengths {
-            let is_negative = compare(b, Predicate::Uge, *length, negative);
+            let is_negative = b.cmpi(CmpiPredicate::Uge, *length, negative);
             let nothing = i64_constant(b, 0);
             let failure = Failure::ShapeMismatch;
             self.fail_when(b, source, is_negative, failure, (*length, nothing));

@@ -2,14 +2,12 @@
 
 use cohort_abi::manifest::Source;
 use cohort_abi::{Failure, Handle, symbols};
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::constants;
-use super::emit::{
-    Predicate, binary, call, compare, i32_constant, i64_constant, i64_type, slot_address,
-    store_slot,
-};
+use super::emit::{binary, call, i32_constant, i64_constant, i64_type, slot_address, store_slot};
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{name_attribute, users_of};
@@ -96,7 +94,7 @@ impl<'c> Lowering<'c, '_> {
         let index = self.value(operands_of(source)[0]);
         let index = self.wide_index(b, index);
         let bound = i64_constant(b, rows as i64);
-        let outside = compare(b, Predicate::Uge, index, bound);
+        let outside = b.cmpi(CmpiPredicate::Uge, index, bound);
         self.fail_when(b, source, outside, Failure::IndexOutOfRange, (index, bound));
         let first = self.source_handle(b, Source::Table { param, space });
         let handle = binary(b, "arith.addi", first, index);

@@ -1,10 +1,11 @@
 //! Host arithmetic that must not trap or be undefined.
 
 use cohort_abi::Failure;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, name_of, operands_of};
 use melior::ir::{OperationRef, ValueLike};
 
-use super::emit::{Predicate, binary, compare, i64_constant, i64_type};
+use super::emit::{binary, i64_constant, i64_type};
 use super::function::Lowering;
 use crate::pass::Outcome;
 
@@ -18,7 +19,7 @@ impl<'c> Lowering<'c, '_> {
         let name = name_of(source);
         let (zero, one, minus_one) = (b.integer(0, ty), b.integer(1, ty), b.integer(-1, ty));
 
-        let by_zero = compare(b, Predicate::Eq, rhs, zero);
+        let by_zero = b.cmpi(CmpiPredicate::Eq, rhs, zero);
         let nothing = i64_constant(b, 0);
         self.fail_when(
             b,
@@ -28,7 +29,7 @@ impl<'c> Lowering<'c, '_> {
             (nothing, nothing),
         );
 
-        let by_minus_one = compare(b, Predicate::Eq, rhs, minus_one);
+        let by_minus_one = b.cmpi(CmpiPredicate::Eq, rhs, minus_one);
         let divisor = b.value("arith.select", &[by_minus_one, one, rhs], ty);
         let result = binary(b, &name, lhs, divisor);
         let wrapped = if name == "arith.divsi" {

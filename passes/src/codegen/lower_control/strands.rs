@@ -5,6 +5,7 @@
 //! all strands but the last, which it runs itself, and those for which the runtime has no stack; then it joins.
 
 use cohort_abi::symbols;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of, results_of,
 };
@@ -17,8 +18,8 @@ use melior::ir::{
 use super::Program;
 use super::arrays::{load_element, store_element};
 use super::emit::{
-    Predicate, binary, call, compare, count_loop, function, i32_constant, i64_constant, i64_type,
-    load_slot, module_end, pointer, slot_address, store_slot, when,
+    binary, call, count_loop, function, i32_constant, i64_constant, i64_type, load_slot,
+    module_end, pointer, slot_address, store_slot, when,
 };
 use super::function::{Lowering, lowered_types, stack_slots};
 use crate::level2::fork_join::STRANDS;
@@ -116,7 +117,7 @@ impl<'c> Lowering<'c, '_> {
         })?;
         let last = binary(b, "arith.subi", length, i64_constant(b, 1));
         count_loop::<Failed>(b, length, &[], |b, index, _| {
-            let is_last = compare(b, Predicate::Eq, index, last);
+            let is_last = b.cmpi(CmpiPredicate::Eq, index, last);
             let branch = |run: &dyn Fn(&Builder<'c>)| {
                 let (region, block) = region_with_block(&[], b.location);
                 let inner = Builder::at_end(b.context(), block, b.location);
@@ -197,7 +198,7 @@ impl<'c> Lowering<'c, '_> {
         );
         let operands = [self.runtime, result_of(function, 0), scope, index];
         let begun = call(b, symbols::FORK, &operands, &[b.ty("i32")])[0];
-        let is_left = compare(b, Predicate::Eq, begun, i32_constant(b, 0));
+        let is_left = b.cmpi(CmpiPredicate::Eq, begun, i32_constant(b, 0));
         when(b, is_left, |b| self.run_strand(b, strand, scope, index));
     }
 }

@@ -2,6 +2,7 @@
 
 use cohort_abi::manifest::Constructor;
 use cohort_abi::text_slots;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, operands_of, region_with_block, result_of, results_of,
 };
@@ -11,8 +12,8 @@ use melior::ir::{
 };
 
 use super::emit::{
-    Predicate, allocate, compare, i64_constant, i64_type, index_cast, load_slot, module_end,
-    pointer, slot_address, store_slot,
+    allocate, i64_constant, i64_type, index_cast, load_slot, module_end, pointer, slot_address,
+    store_slot,
 };
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
@@ -112,7 +113,7 @@ impl<'c> Lowering<'c, '_> {
             [only] => self.case(b, source, *only, scrutinee)?,
             [first, second] => {
                 let tag = load_slot(b, scrutinee, i64_type(b));
-                let is_first = compare(b, Predicate::Eq, tag, i64_constant(b, 0));
+                let is_first = b.cmpi(CmpiPredicate::Eq, tag, i64_constant(b, 0));
                 let first = self.case_region(b, source, *first, scrutinee)?;
                 let second = self.case_region(b, source, *second, scrutinee)?;
                 results_of(b.op("scf.if", &[is_first], &types, &[], vec![first, second]))

@@ -154,29 +154,6 @@ pub fn elementwise<'c>(b: &Builder<'c>, name: &str, operands: &[Val<'c>]) -> Val
     b.value(name, operands, operands[0].r#type())
 }
 
-/// Which elements of two tensors compare so; `predicate` is the number of an `arith.cmpf` predicate.
-pub fn compare<'c>(b: &Builder<'c>, predicate: i64, left: Val<'c>, right: Val<'c>) -> Val<'c> {
-    let bools = TensorType::of_value(left).map(|ty| {
-        TensorType {
-            shape: ty.shape,
-            element: b.ty("i1"),
-        }
-        .to_type()
-    });
-    let predicate = b.i64_attr(predicate);
-    b.value_with(
-        "arith.cmpf",
-        &[left, right],
-        bools.unwrap_or(b.ty("i1")),
-        &[("predicate", predicate)],
-    )
-}
-
-/// `arith.cmpf` predicates.
-pub const EQUAL: i64 = 1;
-pub const GREATER: i64 = 2;
-pub const LESS: i64 = 4;
-
 pub fn select<'c>(b: &Builder<'c>, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {
     b.value("arith.select", &[condition, yes, no], yes.r#type())
 }

@@ -4,6 +4,7 @@
 //! that come from slices of it side by side are joined by one concatenation; all others are added up.
 //! The formulas are listed in `docs/training.md`; broadcasts and sums are each other's cotangents.
 
+use cohort_dialects::builder::CmpfPredicate;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
@@ -12,8 +13,7 @@ use cohort_dialects::builder::{
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{
-    EQUAL, GREATER, LESS, Shape, broadcast, compare, concat, elementwise, full, product, select,
-    slice, sum_over, transpose,
+    Shape, broadcast, concat, elementwise, full, product, select, slice, sum_over, transpose,
 };
 use super::sites::{Site, View};
 use crate::support::extents::{Extents, Length};
@@ -206,8 +206,11 @@ impl<'c> Backward<'c> {
                 }
             },
             "arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf" => {
-                let better = if name.contains("max") { GREATER } else { LESS };
-                let is_left = compare(&b, better, at[0], at[1]);
+                let better = match name.contains("max") {
+                    true => CmpfPredicate::Ogt,
+                    false => CmpfPredicate::Olt,
+                };
+                let is_left = b.cmpf(better, at[0], at[1]);
                 let zero = number(0.0);
                 self.add(of[0], select(&b, is_left, g, zero));
                 self.add(of[1], select(&b, is_left, zero, g));
@@ -240,8 +243,8 @@ impl<'c> Backward<'c> {
             }
             "math.absf" => {
                 let zero = number(0.0);
-                let negative = compare(&b, LESS, at[0], zero);
-                let positive = compare(&b, GREATER, at[0], zero);
+                let negative = b.cmpf(CmpfPredicate::Olt, at[0], zero);
+                let positive = b.cmpf(CmpfPredicate::Ogt, at[0], zero);
                 let turned = op("arith.negf", &[g]);
                 let below = select(&b, negative, turned, zero);
                 self.add(of[0], select(&b, positive, g, below));
@@ -250,11 +253,11 @@ impl<'c> Backward<'c> {
                 let (zero, one) = (number(0.0), number(1.0));
                 let less = op("arith.subf", &[at[1], one]);
                 let slope = mul(at[1], op("math.powf", &[at[0], less]));
-                let flat = compare(&b, EQUAL, at[1], zero);
+                let flat = b.cmpf(CmpfPredicate::Oeq, at[1], zero);
                 self.add(of[0], mul(g, select(&b, flat, zero, slope)));
                 let log = op("math.log", &[at[0]]);
-                let base = compare(&b, EQUAL, at[0], zero);
-                let below = compare(&b, LESS, at[1], zero);
+                let base = b.cmpf(CmpfPredicate::Oeq, at[0], zero);
+                let below = b.cmpf(CmpfPredicate::Olt, at[1], zero);
                 let grows = select(&b, below, mul(y, log), zero);
                 self.add(of[1], mul(g, select(&b, base, grows, mul(y, log))));
             }
@@ -407,7 +410,7 @@ impl<'c> Backward<'c> {
             Some("arith.addf") => self.add(of[0], broadcast(&b, g, &shape, &axes)),
             Some("arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf") => {
                 let best = broadcast(&b, self.value(result), &shape, &axes);
-                let is_best = compare(&b, EQUAL, self.value(of[0]), best);
+                let is_best = b.cmpf(CmpfPredicate::Oeq, self.value(of[0]), best);
                 let (zero, one) = (full(&b, &shape, 0.0), full(&b, &shape, 1.0));
                 let ones = select(&b, is_best, one, zero);
                 let count = sum_over(&b, ones, &shape, &axes);

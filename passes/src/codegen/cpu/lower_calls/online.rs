@@ -7,8 +7,9 @@
 //! algorithm 1). Blocks are counted from the call's own first row, so bits depend on the call alone.
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::Val;
-use melior::ir::{ValueLike, attribute::IntegerAttribute};
+use melior::ir::ValueLike;
 
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
 use super::graph::{Index, Var};
@@ -291,7 +292,7 @@ impl<'c> Writer<'_, 'c> {
         let low = e.for_loop(e.int(0), block.rows, 1, &[e.int(0)], |e, row, low| {
             let most = e.load(e.offset(most, e.times(row, 4)), masked.r#type(), 4);
             let above = e.b.value("arith.subf", &[most, masked], masked.r#type());
-            let is_above = compare(e, 2, above, enough, Width::Scalar);
+            let is_above = e.b.cmpf(CmpfPredicate::Ogt, above, enough);
             vec![e.select(is_above, low[0], e.int(1))]
         });
         e.store(low[0], self.at(e, self.layout.needed), 8);
@@ -425,18 +426,18 @@ impl<'c> Writer<'_, 'c> {
                 let score = call.value(e, node, &at, Lanes { var, mask });
                 let score = mask.map_or(score, |mask| e.select(mask, score, low));
                 e.store(score, e.offset(scores, e.times(k, 4)), 4);
-                vec![larger(e, score, most[0], Width::Vector)]
+                vec![larger(e, score, most[0])]
             })
         })[0];
         call.memory.remove(&self.online.product);
         let mut all = most;
         for by in [8, 4, 2, 1] {
-            all = larger(e, e.rotate(all, by), all, Width::Vector);
+            all = larger(e, e.rotate(all, by), all);
         }
         let all = e.first_lane(all, Elem::F32);
         let most = e.offset(self.at(e, layout.most), e.times(in_block, 4));
         let before = e.load(most, all.r#type(), 4);
-        let now = larger(e, all, before, Width::Scalar);
+        let now = larger(e, all, before);
         e.store(
             now,
             e.offset(self.at(e, layout.now), e.times(in_tile, 4)),
@@ -456,7 +457,7 @@ impl<'c> Writer<'_, 'c> {
         );
         let (before, now) = (e.load(most, vector, 4), e.load(now_at, vector, 4));
         // Where no score is over minus infinity, weights are zero rather than undefined.
-        let none = compare(e, 1, now, low, Width::Vector);
+        let none = e.b.cmpf(CmpfPredicate::Oeq, now, low);
         let base = e.select(none, zero, now);
         let shifted = e.b.value("arith.subf", &[before, base], vector);
         let scale = e.b.value("math.exp", &[shifted], vector);
@@ -567,13 +568,6 @@ impl<'c> Writer<'_, 'c> {
 }
 
 /// The larger of two; where one is no number, the second.
-fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>, width: Width) -> Val<'c> {
-    // Predicate 2 is `ogt`.
-    e.select(compare(e, 2, a, b, width), a, b)
-}
-
-fn compare<'c>(e: &Emitter<'c>, predicate: i64, a: Val<'c>, b: Val<'c>, width: Width) -> Val<'c> {
-    let predicate = IntegerAttribute::new(e.i64, predicate).into();
-    let ty = e.elem_type(Elem::Bool, width);
-    e.b.value_with("arith.cmpf", &[a, b], ty, &[("predicate", predicate)])
+fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+    e.select(e.b.cmpf(CmpfPredicate::Ogt, a, b), a, b)
 }

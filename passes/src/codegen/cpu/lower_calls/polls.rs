@@ -5,6 +5,7 @@
 //! more is computed, and what was is thrown away. Calls whose lengths are all small never ask.
 
 use cohort_abi::symbols;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
 };
@@ -96,9 +97,8 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
             ("op_bundle_sizes", b.i32s(&[])),
         ];
         let late = b.value_with("llvm.call", &[], b.ty("i32"), &attributes);
-        let equal = [("predicate", b.i64_attr(0))];
         let none = b.integer(0, late.r#type());
-        vec![b.value_with("arith.cmpi", &[late, none], truth, &equal)]
+        vec![b.cmpi(CmpiPredicate::Eq, late, none)]
     };
     let asks = branch(&ask);
     let goes_on = branch(&|b| vec![b.integer(1, truth)]);

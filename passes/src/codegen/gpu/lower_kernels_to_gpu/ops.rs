@@ -2,6 +2,7 @@
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Val, region_with_block, results_of};
 use melior::ir::{Attribute, Type, ValueLike, attribute::IntegerAttribute};
 
@@ -167,10 +168,7 @@ pub fn store_neighbours<'c>(e: &Emitter<'c>, values: &[Val<'c>], at: Val<'c>, el
 
 /// `a < b` of numbers that are not negative.
 pub fn below<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    // Predicate 2 is `slt`.
-    let predicate = IntegerAttribute::new(e.i64, 2).into();
-    let i1 = e.b.ty("i1");
-    e.b.value_with("arith.cmpi", &[a, b], i1, &[("predicate", predicate)])
+    e.b.cmpi(CmpiPredicate::Slt, a, b)
 }
 
 pub fn both<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {

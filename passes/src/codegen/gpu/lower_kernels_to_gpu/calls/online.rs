@@ -16,8 +16,9 @@ mod plan;
 mod weights;
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::Val;
-use melior::ir::{ValueLike, attribute::IntegerAttribute};
+use melior::ir::ValueLike;
 
 use super::super::ops::{
     barrier, below, both, commit_copies, divide, wait_for_copies, wait_for_copies_but, when,
@@ -168,8 +169,7 @@ impl<'c> Writer<'_, 'c> {
         let masked = e.bits(masked, Elem::F32, Width::Scalar);
         let above =
             e.b.value("arith.subf", &[state.most, masked], masked.r#type());
-        // Predicate 2 is `ogt`.
-        let is_above = compare(e, 2, above, self.float(e, NOTHING));
+        let is_above = e.b.cmpf(CmpfPredicate::Ogt, above, self.float(e, NOTHING));
         let need = e.select(is_above, self.float(e, 0.0), self.float(e, 1.0));
         let s = &space(e, true);
         let at = |row: Val<'c>| s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
@@ -182,7 +182,7 @@ impl<'c> Writer<'_, 'c> {
             let need = s.load(at, all[0].r#type(), 4);
             vec![larger(e, need, all[0])]
         })[0];
-        compare(e, 2, all, none)
+        e.b.cmpf(CmpfPredicate::Ogt, all, none)
     }
 
     /// The steps over the keys below an end.
@@ -459,11 +459,5 @@ impl<'c> Writer<'_, 'c> {
 
 /// The larger of two; where one is no number, the second.
 fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    e.select(compare(e, 2, a, b), a, b)
-}
-
-fn compare<'c>(e: &Emitter<'c>, predicate: i64, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    let predicate = IntegerAttribute::new(e.i64, predicate).into();
-    let ty = e.elem_type(Elem::Bool, Width::Scalar);
-    e.b.value_with("arith.cmpf", &[a, b], ty, &[("predicate", predicate)])
+    e.select(e.b.cmpf(CmpfPredicate::Ogt, a, b), a, b)
 }

@@ -1,12 +1,13 @@
 //! Scores become weights: the threads of a row find its largest score and add its weights up.
 
+use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::Val;
 use melior::ir::{Type, ValueLike};
 
 use super::super::super::ops::{barrier, below, when};
 use super::super::super::site::memory as space;
 use super::plan::{BLOCK_ROWS, PART_KEYS, PARTS};
-use super::{State, Writer, compare, larger};
+use super::{State, Writer, larger};
 use crate::codegen::emit::Emitter;
 
 impl<'c> Writer<'_, 'c> {
@@ -53,7 +54,7 @@ impl<'c> Writer<'_, 'c> {
         let parts = self.exchange(e, 0, most).into_iter();
         let most = parts.fold(before.most, |most, part| larger(e, part, most));
         // Where no score is over minus infinity, weights are zero rather than undefined.
-        let none = compare(e, 1, most, low);
+        let none = e.b.cmpf(CmpfPredicate::Oeq, most, low);
         let base = e.select(none, self.float(e, 0.0), most);
         let shifted = e.b.value("arith.subf", &[before.most, base], float);
         let scale = e.b.value("math.exp", &[shifted], float);
