@@ -58,8 +58,6 @@ pub(super) fn expand<'c>(
     }
 }
 
-/// The comparisons of `arith.cmpf` that a NaN satisfies, so that it passes a clamp.
-
 /// Builds operations on one shape of values.
 struct Narrow<'c> {
     builder: Builder<'c>,
