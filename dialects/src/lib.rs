@@ -4,6 +4,7 @@
 //! them known to a context, gives typed builders for them ([`cfb`], [`ragged`]), and wraps the few functions of
 //! MLIR that have no C interface. No pass lives here.
 
+mod arithmetic;
 pub mod attributes;
 pub mod builder;
 pub mod diagnostics;

@@ -67,7 +67,7 @@ pub fn match_<'c>(
 }
 
 pub fn yield_<'c>(at: Builder<'c>, values: &[Val<'c>]) {
-    at.op("cfb.yield", values, &[], &[], vec![]);
+    at.cfb_yield(values);
 }
 
 /// Begins the body of a loop that may not end.

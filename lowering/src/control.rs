@@ -58,14 +58,11 @@ impl<'c> Lowering<'_, 'c> {
         otherwise: &Expr,
     ) -> Vec<Val<'c>> {
         let cond = self.value(at, cond);
-        let regions = [then, otherwise]
-            .into_iter()
-            .map(|branch| {
-                let at = at.at(self.unit.locations.of(&branch.span));
-                self.region(at, &[], branch, ty, "scf.yield")
-            })
-            .collect();
-        results_of(at.op("scf.if", &[cond], &self.types().flat(ty), &[], regions))
+        let regions = [then, otherwise].map(|branch| {
+            let at = at.at(self.unit.locations.of(&branch.span));
+            self.region(at, &[], branch, ty, "scf.yield")
+        });
+        results_of(at.scf_if(cond, &self.types().flat(ty), regions))
     }
 
     pub fn while_(

@@ -55,7 +55,7 @@ impl<'c> Dims<'c> {
     pub fn count(&mut self, at: Builder<'c>, name: &str, count: Val<'c>) {
         let most = at.index(i64::from(i32::MAX) + 1);
         let count = cfb::value(at, "within", &[count, most], count.r#type());
-        let length = at.value("arith.index_cast", &[count], at.ty("index"));
+        let length = at.index_cast(count, at.ty("index"));
         self.lengths.borrow_mut().insert(name.to_owned(), length);
     }
 

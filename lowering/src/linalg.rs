@@ -23,7 +23,7 @@ fn region<'c>(at: Builder<'c>, arguments: &[Type<'c>], payload: Payload<'_, 'c>)
     let (region, block) = region_with_block(arguments, at.location);
     let inside = Builder::at_end(at.context(), block, at.location);
     let values = payload(inside, &arguments_of(block));
-    inside.op("linalg.yield", &values, &[], &[], vec![]);
+    inside.linalg_yield(&values);
     region
 }
 
@@ -96,7 +96,7 @@ impl<'c> Tensors<'_, 'c> {
     pub fn empty(&self, shape: &[Dim]) -> Val<'c> {
         let sizes = self.dims.sizes(self.at, shape);
         let ty = self.types.tensor(self.elem, shape);
-        self.at.value("tensor.empty", &sizes, ty)
+        self.at.tensor_empty(&sizes, ty)
     }
 
     /// A tensor of one number, as the `outs` of an operation that accumulates.
@@ -329,7 +329,7 @@ fn place<'c>(inside: Builder<'c>, axis: usize, ty: Type<'c>) -> Val<'c> {
     let dim = [("dim", inside.i64_attr(axis as i64))];
     let index = Type::index(inside.context());
     let place = inside.value_with("linalg.index", &[], index, &dim);
-    inside.value("arith.index_cast", &[place], ty)
+    inside.index_cast(place, ty)
 }
 
 /// A shape less one axis.

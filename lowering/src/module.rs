@@ -180,7 +180,7 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
     lowering.bind_all(body, &function.params, &arguments_of(block));
     let values = lowering.expr(body, &function.body);
     let values = lowering.fitted(body, values, &function.result);
-    body.op("func.return", &values, &[], &[], vec![]);
+    body.return_(&values);
 
     let context = top.context();
     let text = |text: &str| -> Attribute<'c> { StringAttribute::new(context, text).into() };

@@ -64,7 +64,7 @@ pub fn constant_like<'c>(
     let sizes = lengths(at, value);
     match RankedTensorType::try_from(ty) {
         Ok(tensor) if !sizes.is_empty() => {
-            let empty = at.value("tensor.empty", &sizes, ty);
+            let empty = at.tensor_empty(&sizes, ty);
             let scalar = constant(at, tensor.element(), literal);
             linalg::fill(at, scalar, empty)
         }
@@ -86,7 +86,7 @@ fn lengths<'c>(at: Builder<'c>, value: Val<'c>) -> Vec<Val<'c>> {
 /// The length of an axis, an `index`.
 pub fn length<'c>(at: Builder<'c>, value: Val<'c>, axis: usize) -> Val<'c> {
     let axis = at.index(axis as i64);
-    at.value("tensor.dim", &[value, axis], Type::index(at.context()))
+    at.tensor_dim(value, axis)
 }
 
 /// A constant of a scalar attribute.
@@ -97,32 +97,31 @@ pub fn splat<'c>(at: Builder<'c>, ty: Type<'c>, element: Attribute<'c>) -> Val<'
 pub fn unary<'c>(at: Builder<'c>, op: Unary, elem: Elem, value: Val<'c>) -> Val<'c> {
     let ty = value.r#type();
     let constant = |literal| constant_like(at, value, ty, literal);
-    let apply = |name: &str, operands: &[Val<'c>]| at.value(name, operands, ty);
     match (op, elem) {
-        (Unary::Neg, Elem::F32) => apply("arith.negf", &[value]),
+        (Unary::Neg, Elem::F32) => at.negf(value),
         (Unary::Neg, _) => {
             let nothing = constant(zero(elem));
             integer_operation(at, [nothing, value], ty, &|at, sides| {
-                at.value("arith.subi", sides, sides[0].r#type())
+                at.subi(sides[0], sides[1])
             })
         }
-        (Unary::Not, _) => apply("arith.xori", &[value, constant(Literal::Bool(true))]),
-        (Unary::Abs, Elem::F32) => apply("math.absf", &[value]),
-        (Unary::Abs, _) => apply("math.absi", &[value]),
-        (Unary::Exp, _) => apply("math.exp", &[value]),
-        (Unary::Log, _) => apply("math.log", &[value]),
-        (Unary::Sqrt, _) => apply("math.sqrt", &[value]),
-        (Unary::Sin, _) => apply("math.sin", &[value]),
-        (Unary::Cos, _) => apply("math.cos", &[value]),
-        (Unary::Tanh, _) => apply("math.tanh", &[value]),
-        (Unary::Erf, _) => apply("math.erf", &[value]),
+        (Unary::Not, _) => at.xori(value, constant(Literal::Bool(true))),
+        (Unary::Abs, Elem::F32) => at.absf(value),
+        (Unary::Abs, _) => at.absi(value),
+        (Unary::Exp, _) => at.exp(value),
+        (Unary::Log, _) => at.log(value),
+        (Unary::Sqrt, _) => at.sqrt(value),
+        (Unary::Sin, _) => at.sin(value),
+        (Unary::Cos, _) => at.cos(value),
+        (Unary::Tanh, _) => at.tanh(value),
+        (Unary::Erf, _) => at.erf(value),
         (Unary::Sigmoid, _) => {
             let one = constant(Literal::F32(1.0));
-            let power = apply("math.exp", &[apply("arith.negf", &[value])]);
-            apply("arith.divf", &[one, apply("arith.addf", &[one, power])])
+            let power = at.exp(at.negf(value));
+            at.divf(one, at.addf(one, power))
         }
-        (Unary::Relu, Elem::F32) => apply("arith.maximumf", &[value, constant(zero(elem))]),
-        (Unary::Relu, _) => apply("arith.maxsi", &[value, constant(zero(elem))]),
+        (Unary::Relu, Elem::F32) => at.maximumf(value, constant(zero(elem))),
+        (Unary::Relu, _) => at.maxsi(value, constant(zero(elem))),
     }
 }
 
@@ -160,7 +159,7 @@ fn integer_operation<'c>(
     match sizes.is_empty() {
         true => apply(at, &sides),
         false => {
-            let empty = at.value("tensor.empty", &sizes, ty);
+            let empty = at.tensor_empty(&sizes, ty);
             linalg::elementwise(at, &sides, empty, apply)
         }
     }
@@ -189,7 +188,7 @@ pub fn checked_division<'c>(at: Builder<'c>, op: Binary, lhs: Val<'c>, rhs: Val<
 }
 
 pub fn select<'c>(at: Builder<'c>, cond: Val<'c>, then: Val<'c>, otherwise: Val<'c>) -> Val<'c> {
-    at.value("arith.select", &[cond, then, otherwise], then.r#type())
+    at.select(cond, then, otherwise)
 }
 
 /// A conversion of elements; `ty` is the result's type.
@@ -225,7 +224,7 @@ fn truncate<'c>(at: Builder<'c>, value: Val<'c>, ty: Type<'c>) -> Val<'c> {
     let clamped = binary(at, Binary::Min, Elem::F32, clamped, float(LARGEST));
     let is_number = at.cmpf(CmpfPredicate::Ord, value, value);
     let clamped = select(at, is_number, clamped, float(0.0));
-    let whole = at.value("arith.fptosi", &[clamped], ty);
+    let whole = at.fptosi(clamped, ty);
     let is_larger = binary(at, Binary::Gt, Elem::F32, value, float(LARGEST));
     select(at, is_larger, integer(i32::MAX), whole)
 }

@@ -7,7 +7,6 @@
 
 use cohort_dialects::builder::{Builder, Val, result_of};
 use cohort_frontend::program::{Dim, Elem, Expr, Literal};
-use melior::ir::ValueLike;
 
 use crate::expr::Lowering;
 use crate::numbers;
@@ -29,25 +28,25 @@ impl<'c> Lowering<'_, 'c> {
         let counter = self.value(at, counter);
         let mixed = self.threefry(at, counter, shape);
         let dropped = self.number(at, i32::BITS as i32 - BITS, shape);
-        let whole = integers(at, "arith.shrui", mixed, dropped);
+        let whole = at.shrui(mixed, dropped);
         let ty = self.types().tensor(Elem::F32, shape);
         let whole = numbers::cast(at, Elem::I32, Elem::F32, whole, ty);
         let unit = numbers::literal(at, Literal::F32(1.0 / f64::from(1 << BITS)));
         let unit = self.tensors(at, Elem::F32).splat(shape, unit);
-        at.value("arith.mulf", &[whole, unit], ty)
+        at.mulf(whole, unit)
     }
 
     /// The first word that Threefry-2x32 makes, for each position.
     fn threefry(&self, at: Builder<'c>, counter: Val<'c>, shape: &[Dim]) -> Val<'c> {
         let spread = |word| self.spread(at, Elem::I32, word, shape);
-        let add = |a, b| integers(at, "arith.addi", a, b);
+        let add = |a, b| at.addi(a, b);
         let keys = self.key(at).map(spread);
         let mut x = add(spread(counter), keys[0]);
         let mut y = add(self.position(at, shape), keys[1]);
         for round in 0..ROUNDS {
             x = add(x, y);
             y = self.rotate(at, y, ROTATIONS[round % ROTATIONS.len()], shape);
-            y = integers(at, "arith.xori", y, x);
+            y = at.xori(y, x);
             let done = round + 1;
             if done % ROUNDS_A_KEY == 0 {
                 let turn = done / ROUNDS_A_KEY;
@@ -65,8 +64,8 @@ impl<'c> Lowering<'_, 'c> {
         let key = at.op("cfb.instance_key", &[], &[word, word], &[], vec![]);
         let (low, high) = (result_of(key, 0), result_of(key, 1));
         let parity = numbers::constant(at, word, Literal::I32(PARITY));
-        let both = integers(at, "arith.xori", low, high);
-        [low, high, integers(at, "arith.xori", both, parity)]
+        let both = at.xori(low, high);
+        [low, high, at.xori(both, parity)]
     }
 
     /// Each element is its position in row-major order.
@@ -77,8 +76,8 @@ impl<'c> Lowering<'_, 'c> {
         };
         axes.fold(first, |position, (axis, dim)| {
             let length = self.length(at, dim, shape);
-            let before = integers(at, "arith.muli", position, length);
-            integers(at, "arith.addi", before, self.iota(at, shape, axis))
+            let before = at.muli(position, length);
+            at.addi(before, self.iota(at, shape, axis))
         })
     }
 
@@ -89,17 +88,17 @@ impl<'c> Lowering<'_, 'c> {
             None => {
                 let length = self.dims.size(at, dim);
                 let word = self.types().elem(Elem::I32);
-                let length = at.value("arith.index_cast", &[length], word);
+                let length = at.index_cast(length, word);
                 self.spread(at, Elem::I32, length, shape)
             }
         }
     }
 
     fn rotate(&self, at: Builder<'c>, word: Val<'c>, by: i32, shape: &[Dim]) -> Val<'c> {
-        let up = integers(at, "arith.shli", word, self.number(at, by, shape));
+        let up = at.shli(word, self.number(at, by, shape));
         let rest = self.number(at, i32::BITS as i32 - by, shape);
-        let down = integers(at, "arith.shrui", word, rest);
-        integers(at, "arith.ori", up, down)
+        let down = at.shrui(word, rest);
+        at.ori(up, down)
     }
 
     /// A tensor of one number.
@@ -107,8 +106,4 @@ impl<'c> Lowering<'_, 'c> {
         let number = numbers::literal(at, Literal::I32(number));
         self.tensors(at, Elem::I32).splat(shape, number)
     }
-}
-
-fn integers<'c>(at: Builder<'c>, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    at.value(name, &[a, b], a.r#type())
 }

@@ -67,7 +67,7 @@ impl<'c> Lowering<'_, 'c> {
         let scalar = self.types().tensor(Elem::I32, &[]);
         let rows = self.table_of_rows(at, indices);
         let count = numbers::length(at, rows, 0);
-        let count = at.value("arith.index_cast", &[count], integer);
+        let count = at.index_cast(count, integer);
         let range = cfb::value(at, "array_range", &[count], array(integer));
         self.each(at, range, Elem::I32, integer, |inside, index| {
             let element = cfb::value(inside, "lookup", &[rows, index], scalar);
@@ -141,7 +141,7 @@ impl<'c> Lowering<'_, 'c> {
         let element = self.types().tensor(elem, &shape[1..]);
         let count = cfb::value(at, "array_len", &[elements], self.types().elem(Elem::I32));
         let lead = last_unknown(shape).map_or(1, |last| last + 1);
-        let length = || at.value("arith.index_cast", &[count], at.ty("index"));
+        let length = || at.index_cast(count, at.ty("index"));
         self.dims.know(&shape[0], length);
         let each = self.count(at, &shape[1..lead]);
         let total = integers(at, Binary::Mul, count, each);
@@ -188,7 +188,7 @@ impl<'c> Lowering<'_, 'c> {
             1 => value,
             _ => {
                 let count = self.count(at, &shape[..lead]);
-                let count = at.value("arith.index_cast", &[count], at.ty("index"));
+                let count = at.index_cast(count, at.ty("index"));
                 let ty = self.types().tensor(elem, &flat(shape, lead));
                 cfb::value(at, "view", &[value, count], ty)
             }
@@ -201,7 +201,7 @@ impl<'c> Lowering<'_, 'c> {
         let integer = self.types().elem(Elem::I32);
         let length = |dim: &Dim| {
             let length = self.dims.size(at, dim);
-            at.value("arith.index_cast", &[length], integer)
+            at.index_cast(length, integer)
         };
         let all = shape.iter().map(length);
         let all = all.reduce(|count, length| integers(at, Binary::Mul, count, length));
@@ -219,7 +219,7 @@ impl<'c> Lowering<'_, 'c> {
             .into_iter()
             .map(|value| match value.r#type().is_ranked_tensor() {
                 true => value,
-                false => at.value("tensor.from_elements", &[value], row),
+                false => at.from_elements(&[value], row),
             })
             .map(|value| self.reshape(at, elem, value, &shape[1..], &one))
             .collect();
@@ -236,7 +236,7 @@ impl<'c> Lowering<'_, 'c> {
     /// An array of host scalars as one of tensors.
     fn lifted(&self, at: Builder<'c>, scalars: Val<'c>, row: MlirType<'c>, elem: Elem) -> Val<'c> {
         self.each(at, scalars, elem, row, |inside, scalar| {
-            inside.value("tensor.from_elements", &[scalar], row)
+            inside.from_elements(&[scalar], row)
         })
     }
 
@@ -272,7 +272,7 @@ impl<'c> Lowering<'_, 'c> {
         let (before, after) = (self.count(at, before), self.count(at, after));
         let run = integers(at, Binary::Mul, along, after);
         let total = integers(at, Binary::Mul, before, run);
-        let length = || at.value("arith.index_cast", &[along], at.ty("index"));
+        let length = || at.index_cast(along, at.ty("index"));
         self.dims.know(&shape[axis], length);
         self.rows(at, elem, (&shape, lead), total, |inside, index| {
             let outer = integers(inside, Binary::Div, index, run);
@@ -317,7 +317,7 @@ fn pick<'c>(
         let (region, block) = region_with_block(&[], at.location);
         let inside = Builder::at_end(at.context(), block, at.location);
         let value = value(inside);
-        inside.op("scf.yield", &[value], &[], &[], vec![]);
+        inside.scf_yield(&[value]);
         (region, value.r#type())
     };
     let is_here = integers(at, Binary::Lt, place, lengths[part]);
@@ -326,15 +326,14 @@ fn pick<'c>(
         let rest = integers(inside, Binary::Sub, place, lengths[part]);
         pick(inside, lengths, part + 1, rest, read)
     });
-    let regions = vec![here, behind];
-    result_of(at.op("scf.if", &[is_here], &[row], &[], regions), 0)
+    result_of(at.scf_if(is_here, &[row], [here, behind]), 0)
 }
 
 /// Arithmetic of integers of the host that are not negative.
 fn integers<'c>(at: Builder<'c>, op: Binary, left: Val<'c>, right: Val<'c>) -> Val<'c> {
     match op {
-        Binary::Div => at.value("arith.divui", &[left, right], left.r#type()),
-        Binary::Rem => at.value("arith.remui", &[left, right], left.r#type()),
+        Binary::Div => at.divui(left, right),
+        Binary::Rem => at.remui(left, right),
         _ => numbers::binary(at, op, Elem::I32, left, right),
     }
 }

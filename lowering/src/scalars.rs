@@ -51,7 +51,7 @@ impl<'c> Lowering<'_, 'c> {
                     None => {
                         let value = self.value(at, value);
                         let length = numbers::length(at, value, *axis);
-                        at.value("arith.index_cast", &[length], ty)
+                        at.index_cast(length, ty)
                     }
                 }
             }
@@ -67,13 +67,13 @@ impl<'c> Lowering<'_, 'c> {
         let (settled, block) = region_with_block(&[], at.location);
         let inside = Builder::at_end(at.context(), block, at.location);
         let value = numbers::constant(inside, ty, Literal::Bool(op == Binary::Or));
-        inside.op("scf.yield", &[value], &[], &[], vec![]);
+        inside.scf_yield(&[value]);
         let regions = if op == Binary::And {
-            vec![right, settled]
+            [right, settled]
         } else {
-            vec![settled, right]
+            [settled, right]
         };
-        result_of(at.op("scf.if", &[cond], &[ty], &[], regions), 0)
+        result_of(at.scf_if(cond, &[ty], regions), 0)
     }
 }
 

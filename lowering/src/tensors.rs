@@ -167,7 +167,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             return self.tensors(at, elem).splat(shape, element);
         }
         let ty = self.types().tensor(elem, &[]);
-        let tensor = at.value("tensor.from_elements", &[scalar], ty);
+        let tensor = at.from_elements(&[scalar], ty);
         self.broadcast(at, elem, tensor, &[], shape)
     }
 
@@ -278,15 +278,13 @@ impl<'a, 'c> Lowering<'a, 'c> {
 
     /// The length of a dim, or a positive number where one of the others is 0.
     pub fn length_unless_none(&self, at: Builder<'c>, dim: &Dim, others: &[Dim]) -> Val<'c> {
-        let index = at.ty("index");
-        let value = |name: &str, left, right| at.value(name, &[left, right], index);
         let sizes = others.iter().map(|dim| self.dims.size(at, dim));
-        let Some(count) = sizes.reduce(|count, size| value("arith.muli", count, size)) else {
+        let Some(count) = sizes.reduce(|count, size| at.muli(count, size)) else {
             return self.dims.size(at, dim);
         };
-        let some = value("arith.minsi", count, at.index(1));
-        let none = value("arith.subi", at.index(1), some);
-        value("arith.addi", self.dims.size(at, dim), none)
+        let some = at.minsi(count, at.index(1));
+        let none = at.subi(at.index(1), some);
+        at.addi(self.dims.size(at, dim), none)
     }
 
     /// A sum divided by a length that is known at run time only. Of nothing the mean is no number,
@@ -301,9 +299,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
     ) -> Val<'c> {
         let integer = self.types().elem(Elem::I32);
         let count = self.dims.size(at, count);
-        let count = at.value("arith.index_cast", &[count], integer);
+        let count = at.index_cast(count, integer);
         let count = match elem {
-            Elem::F32 => at.value("arith.sitofp", &[count], self.types().elem(elem)),
+            Elem::F32 => at.sitofp(count, self.types().elem(elem)),
             _ => {
                 let one = numbers::constant(at, integer, Literal::I32(1));
                 numbers::binary(at, Binary::Max, elem, count, one)
@@ -393,7 +391,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             .map(|index| i32::try_from(index).unwrap_or(i32::MAX))
             .collect();
         let values = DenseElementsAttribute::i32_values(line, &values).into();
-        let value = at.value_with("arith.constant", &[], line, &[("value", values)]);
+        let value = at.constant(values, line);
         let others: Vec<usize> = (0..shape.len()).filter(|other| *other != axis).collect();
         if others.is_empty() {
             return value;

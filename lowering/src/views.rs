@@ -118,7 +118,7 @@ impl<'c> Lowering<'_, 'c> {
         } else if from.iter().zip(to).all(widens) {
             widened(at, value, ty)
         } else {
-            at.value("tensor.cast", &[value], ty)
+            at.tensor_cast(value, ty)
         }
     }
 

@@ -92,7 +92,7 @@ impl<'c> Narrow<'c> {
             self.constant(sign * std::f32::consts::LOG2_E),
             self.constant(0.5),
         );
-        let turns = self.builder.value("math.floor", &[turns], self.f32);
+        let turns = self.builder.floor(turns);
         // The clamp leaves -127 ..= 128, and 128 has no place in the exponent's bits.
         let turns = self.at_most(turns, 127.0);
         let rest = self.fma(turns, self.constant(sign * LN_2.0), x);
@@ -105,18 +105,19 @@ impl<'c> Narrow<'c> {
             }
         }
         let series = self.polynomial(rest, &series);
-        let exponent = self.builder.value("arith.fptosi", &[turns], self.i32);
+        let exponent = self.builder.fptosi(turns, self.i32);
         let exponent = self.integers("arith.addi", exponent, 127);
         let scale = self.integers("arith.shli", exponent, 23);
-        let scale = self.builder.value("arith.bitcast", &[scale], self.f32);
-        self.binary("arith.mulf", series, scale)
+        let scale = self.builder.bitcast(scale, self.f32);
+        self.builder.mulf(series, scale)
     }
 
     fn tanh(&self, x: Val<'c>) -> Val<'c> {
         let x = self.clamp(x, -TANH_LIMIT, TANH_LIMIT);
-        let square = self.binary("arith.mulf", x, x);
-        let over = self.binary("arith.mulf", x, self.polynomial(square, &TANH_OVER));
-        self.binary("arith.divf", over, self.polynomial(square, &TANH_UNDER))
+        let square = self.builder.mulf(x, x);
+        let over = self.builder.mulf(x, self.polynomial(square, &TANH_OVER));
+        self.builder
+            .divf(over, self.polynomial(square, &TANH_UNDER))
     }
 
     /// The polynomial with these coefficients, highest power first.
@@ -132,25 +133,18 @@ impl<'c> Narrow<'c> {
     fn clamp(&self, x: Val<'c>, low: f32, high: f32) -> Val<'c> {
         let low = self.constant(low);
         let above = self.builder.cmpf(CmpfPredicate::Uge, x, low);
-        let x = self
-            .builder
-            .value("arith.select", &[above, x, low], self.f32);
+        let x = self.builder.select(above, x, low);
         self.at_most(x, high)
     }
 
     fn at_most(&self, x: Val<'c>, high: f32) -> Val<'c> {
         let high = self.constant(high);
         let below = self.builder.cmpf(CmpfPredicate::Ule, x, high);
-        self.builder
-            .value("arith.select", &[below, x, high], self.f32)
+        self.builder.select(below, x, high)
     }
 
     fn fma(&self, x: Val<'c>, y: Val<'c>, z: Val<'c>) -> Val<'c> {
-        self.builder.value("math.fma", &[x, y, z], self.f32)
-    }
-
-    fn binary(&self, name: &str, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.builder.value(name, &[x, y], self.f32)
+        self.builder.fma(x, y, z)
     }
 
     fn integers(&self, name: &str, x: Val<'c>, y: i64) -> Val<'c> {

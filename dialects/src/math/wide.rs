@@ -80,7 +80,7 @@ impl<'c> Wide<'c> {
     fn powf(&self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
         let (x, y) = (self.widen(x), self.widen(y));
         let (zero, one) = (self.constant(0.0), self.constant(1.0));
-        let base = self.unary("math.absf", x);
+        let base = self.builder.absf(x);
 
         // 2^(y log2 |x|). A base of one stays one, even to the power of infinity.
         let exponent = self.mul(y, self.log2(base));
@@ -93,8 +93,8 @@ impl<'c> Wide<'c> {
 
         // A negative base: the sign is that of an odd power, and other powers are not real.
         let half = self.mul(y, self.constant(0.5));
-        let whole = self.compare(CmpfPredicate::Oeq, self.unary("math.floor", y), y);
-        let even = self.compare(CmpfPredicate::Oeq, self.unary("math.floor", half), half);
+        let whole = self.compare(CmpfPredicate::Oeq, self.builder.floor(y), y);
+        let even = self.compare(CmpfPredicate::Oeq, self.builder.floor(half), half);
         let odd = self.select(even, self.boolean(false), whole);
         let signed = self.unary_copysign(result, x);
         let result = self.select(odd, signed, result);
@@ -110,13 +110,19 @@ impl<'c> Wide<'c> {
     /// Brings an angle to within π/4 of a multiple of π/2.
     fn reduce(&self, x: Val<'c>) -> Angle<'c> {
         let x = self.widen(x);
-        let turns = self.unary("math.roundeven", self.mul(x, self.constant(FRAC_2_PI)));
-        let back = self.unary("arith.negf", turns);
+        let turns = self
+            .builder
+            .roundeven(self.mul(x, self.constant(FRAC_2_PI)));
+        let back = self.builder.negf(turns);
         let rest = self.fma(back, self.constant(FRAC_PI_2), x);
         let rest = self.fma(back, self.constant(FRAC_PI_2_REST), rest);
-        let rest = self.binary("arith.minimumf", rest, self.constant(FRAC_PI_4 * 1.001));
-        let rest = self.binary("arith.maximumf", rest, self.constant(-FRAC_PI_4 * 1.001));
-        let fours = self.unary("math.floor", self.mul(turns, self.constant(0.25)));
+        let rest = self
+            .builder
+            .minimumf(rest, self.constant(FRAC_PI_4 * 1.001));
+        let rest = self
+            .builder
+            .maximumf(rest, self.constant(-FRAC_PI_4 * 1.001));
+        let fours = self.builder.floor(self.mul(turns, self.constant(0.25)));
         let quadrant = self.fma(fours, self.constant(-4.0), turns);
 
         let square = self.mul(rest, rest);
@@ -132,13 +138,13 @@ impl<'c> Wide<'c> {
     /// The binary logarithm of a value that is not negative.
     fn log2(&self, value: Val<'c>) -> Val<'c> {
         const MANTISSA: i64 = (1 << 52) - 1;
-        let bits = self.builder.value("arith.bitcast", &[value], self.i64);
-        let exponent = self.integers("arith.shrui", bits, self.integer(52));
-        let exponent = self.integers("arith.subi", exponent, self.integer(1023));
-        let exponent = self.builder.value("arith.sitofp", &[exponent], self.f64);
-        let fraction = self.integers("arith.andi", bits, self.integer(MANTISSA));
-        let fraction = self.integers("arith.ori", fraction, self.integer(1023 << 52));
-        let fraction = self.builder.value("arith.bitcast", &[fraction], self.f64);
+        let bits = self.builder.bitcast(value, self.i64);
+        let exponent = self.builder.shrui(bits, self.integer(52));
+        let exponent = self.builder.subi(exponent, self.integer(1023));
+        let exponent = self.builder.sitofp(exponent, self.f64);
+        let fraction = self.builder.andi(bits, self.integer(MANTISSA));
+        let fraction = self.builder.ori(fraction, self.integer(1023 << 52));
+        let fraction = self.builder.bitcast(fraction, self.f64);
 
         // From [1, 2) to [√½, √2), where the series converges fast.
         let large = self.compare(
@@ -148,13 +154,13 @@ impl<'c> Wide<'c> {
         );
         let halved = self.mul(fraction, self.constant(0.5));
         let fraction = self.select(large, halved, fraction);
-        let next = self.binary("arith.addf", exponent, self.constant(1.0));
+        let next = self.builder.addf(exponent, self.constant(1.0));
         let exponent = self.select(large, next, exponent);
 
         // ln m = 2 artanh((m - 1) / (m + 1))
-        let above = self.binary("arith.addf", fraction, self.constant(-1.0));
-        let below = self.binary("arith.addf", fraction, self.constant(1.0));
-        let ratio = self.binary("arith.divf", above, below);
+        let above = self.builder.addf(fraction, self.constant(-1.0));
+        let below = self.builder.addf(fraction, self.constant(1.0));
+        let ratio = self.builder.divf(above, below);
         let series: Vec<f64> = (0..9)
             .map(|term| 2.0 / LN_2 / f64::from(2 * term + 1))
             .collect();
@@ -173,21 +179,21 @@ impl<'c> Wide<'c> {
 
     /// Two to a power; far outside what `f32` holds, the nearest that is still told apart.
     fn exp2(&self, power: Val<'c>) -> Val<'c> {
-        let clamped = self.binary("arith.minimumf", power, self.constant(300.0));
-        let clamped = self.binary("arith.maximumf", clamped, self.constant(-300.0));
+        let clamped = self.builder.minimumf(power, self.constant(300.0));
+        let clamped = self.builder.maximumf(clamped, self.constant(-300.0));
         // The bits of a NaN mean nothing below, so it waits outside.
         let nan = self.is_nan(power);
         let clamped = self.select(nan, self.constant(0.0), clamped);
-        let whole = self.unary("math.roundeven", clamped);
-        let rest = self.binary("arith.subf", clamped, whole);
+        let whole = self.builder.roundeven(clamped);
+        let rest = self.builder.subf(clamped, whole);
         let series: Vec<f64> = (0..13)
             .map(|term| LN_2.powi(term) / factorial(term))
             .collect();
         let fraction = self.polynomial(rest, &series);
-        let exponent = self.builder.value("arith.fptosi", &[whole], self.i64);
-        let exponent = self.integers("arith.addi", exponent, self.integer(1023));
-        let scale = self.integers("arith.shli", exponent, self.integer(52));
-        let scale = self.builder.value("arith.bitcast", &[scale], self.f64);
+        let exponent = self.builder.fptosi(whole, self.i64);
+        let exponent = self.builder.addi(exponent, self.integer(1023));
+        let scale = self.builder.shli(exponent, self.integer(52));
+        let scale = self.builder.bitcast(scale, self.f64);
         self.select(nan, power, self.mul(fraction, scale))
     }
 
@@ -201,52 +207,39 @@ impl<'c> Wide<'c> {
     }
 
     fn widen(&self, x: Val<'c>) -> Val<'c> {
-        self.builder.value("arith.extf", &[x], self.f64)
+        self.builder.extf(x, self.f64)
     }
 
     fn narrow(&self, x: Val<'c>) -> Val<'c> {
-        self.builder.value("arith.truncf", &[x], self.f32)
-    }
-
-    fn unary(&self, name: &str, x: Val<'c>) -> Val<'c> {
-        self.builder.value(name, &[x], self.f64)
-    }
-
-    fn binary(&self, name: &str, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.builder.value(name, &[x, y], self.f64)
-    }
-
-    fn integers(&self, name: &str, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.builder.value(name, &[x, y], self.i64)
+        self.builder.truncf(x, self.f32)
     }
 
     fn mul(&self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.binary("arith.mulf", x, y)
+        self.builder.mulf(x, y)
     }
 
     fn fma(&self, x: Val<'c>, y: Val<'c>, z: Val<'c>) -> Val<'c> {
-        self.builder.value("math.fma", &[x, y, z], self.f64)
+        self.builder.fma(x, y, z)
     }
 
     fn unary_copysign(&self, magnitude: Val<'c>, sign: Val<'c>) -> Val<'c> {
-        self.binary("math.copysign", magnitude, sign)
+        self.builder.copysign(magnitude, sign)
     }
 
     fn negate_if(&self, condition: Val<'c>, x: Val<'c>) -> Val<'c> {
-        self.select(condition, self.unary("arith.negf", x), x)
+        self.select(condition, self.builder.negf(x), x)
     }
 
     fn select(&self, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {
-        self.builder
-            .value("arith.select", &[condition, yes, no], yes.r#type())
+        self.builder.select(condition, yes, no)
     }
 
     fn or(&self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.builder.value("arith.ori", &[x, y], self.i1)
+        self.builder.ori(x, y)
     }
 
     fn and(&self, x: Val<'c>, y: Val<'c>) -> Val<'c> {
-        self.builder.value("arith.andi", &[x, y], self.i1)
+        self.builder.andi(x, y)
     }
 
     fn is(&self, x: Val<'c>, value: f64) -> Val<'c> {

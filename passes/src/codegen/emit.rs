@@ -124,15 +124,15 @@ impl<'c> Emitter<'c> {
     }
 
     pub fn add(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value("arith.addi", &[a, b], self.i64)
+        self.b.addi(a, b)
     }
 
     pub fn sub(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value("arith.subi", &[a, b], self.i64)
+        self.b.subi(a, b)
     }
 
     pub fn mul(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value("arith.muli", &[a, b], self.i64)
+        self.b.muli(a, b)
     }
 
     pub fn times(&self, a: Val<'c>, factor: i64) -> Val<'c> {
@@ -144,19 +144,19 @@ impl<'c> Emitter<'c> {
     }
 
     pub fn min(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value("arith.minsi", &[a, b], self.i64)
+        self.b.minsi(a, b)
     }
 
     pub fn max(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value("arith.maxsi", &[a, b], self.i64)
+        self.b.maxsi(a, b)
     }
 
     pub fn and(&self, a: Val<'c>, bits: i64) -> Val<'c> {
-        self.b.value("arith.andi", &[a, self.int(bits)], self.i64)
+        self.b.andi(a, self.int(bits))
     }
 
     pub fn shift_right(&self, a: Val<'c>, by: i64) -> Val<'c> {
-        self.b.value("arith.shrui", &[a, self.int(by)], self.i64)
+        self.b.shrui(a, self.int(by))
     }
 
     /// `a >= b`.
@@ -213,7 +213,7 @@ impl<'c> Emitter<'c> {
         let inner = self.within(block);
         let arguments = arguments_of(block);
         let yielded = body(&inner, arguments[0], &arguments[1..]);
-        inner.b.op("scf.yield", &yielded, &[], &[], vec![]);
+        inner.b.scf_yield(&yielded);
         let mut operands = vec![from, to, self.int(step)];
         operands.extend(carried);
         self.b.op("scf.for", &operands, &types, &[], vec![region])
@@ -329,9 +329,7 @@ impl<'c> Emitter<'c> {
 
     /// Which lanes are below a count that is known at run time.
     pub fn first_lanes(&self, count: Val<'c>) -> Val<'c> {
-        let count = self
-            .b
-            .value("arith.index_cast", &[count], self.b.ty("index"));
+        let count = self.b.index_cast(count, self.b.ty("index"));
         let ty = self.elem_type(Elem::Bool, Width::Vector);
         self.b.value("vector.create_mask", &[count], ty)
     }
@@ -361,35 +359,29 @@ impl<'c> Emitter<'c> {
     }
 
     pub fn add_floats(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value("arith.addf", &[a, b], a.r#type())
+        self.b.addf(a, b)
     }
 
     /// `a * b + c` of vectors, rounded once.
     pub fn fma(&self, a: Val<'c>, b: Val<'c>, c: Val<'c>) -> Val<'c> {
-        self.b.value("vector.fma", &[a, b, c], c.r#type())
+        self.b.vector_fma(a, b, c)
     }
 
     pub fn select(&self, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {
-        self.b
-            .value("arith.select", &[condition, yes, no], yes.r#type())
+        self.b.select(condition, yes, no)
     }
 
     /// 1 instead of a divisor that the processor would trap on: 0, and -1 under the least integer.
     /// No row may stop the others, nor may lanes that belong to no element.
     pub fn safe_divisor(&self, dividend: Val<'c>, divisor: Val<'c>, width: Width) -> Val<'c> {
         let number = |value: i32| self.bits(value as u32, Elem::I32, width);
-        let ty = self.elem_type(Elem::Bool, width);
         let equal = |a: Val<'c>, b: Val<'c>| self.b.cmpi(CmpiPredicate::Eq, a, b);
-        let overflows = self.b.value(
-            "arith.andi",
-            &[
-                equal(dividend, number(i32::MIN)),
-                equal(divisor, number(-1)),
-            ],
-            ty,
+        let overflows = self.b.andi(
+            equal(dividend, number(i32::MIN)),
+            equal(divisor, number(-1)),
         );
         let zero = equal(divisor, number(0));
-        let traps = self.b.value("arith.ori", &[zero, overflows], ty);
+        let traps = self.b.ori(zero, overflows);
         self.select(traps, number(1), divisor)
     }
 

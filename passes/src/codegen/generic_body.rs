@@ -128,10 +128,7 @@ pub fn copy_block<'c>(
         if name_of(op) == "linalg.index" {
             let result = results_of(op)[0];
             let at = index(loop_of(op));
-            values.insert(
-                key(result),
-                e.b.value("arith.index_cast", &[at], result.r#type()),
-            );
+            values.insert(key(result), e.b.index_cast(at, result.r#type()));
             continue;
         }
         let copy = e.b.insert(clone_op(op));

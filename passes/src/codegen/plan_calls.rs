@@ -327,7 +327,7 @@ impl<'c> Writer<'_, 'c> {
         let inner = self.e.within(block);
         let mut scalars = Scalars::new(self, inner, &memory.memory, over);
         let yields = body(&mut scalars, &arguments_of(block));
-        inner.b.op("ragged.yield", &yields, &[], &[], vec![]);
+        inner.b.ragged_yield(&yields);
         region
     }
 

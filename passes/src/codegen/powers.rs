@@ -21,22 +21,21 @@ pub fn power<'c>(b: &Builder<'c>, base: Val<'c>, exponent: Val<'c>) -> Val<'c> {
     let [_, product, square, rest] = arguments_of(block)[..] else {
         unreachable!("the block was made with four arguments")
     };
-    let apply = |name: &str, left, right| inside.value(name, &[left, right], ty);
-    let is_set = inside.cmpi(CmpiPredicate::Ne, apply("arith.andi", rest, one), zero);
-    let factor = inside.value("arith.select", &[is_set, square, one], ty);
+    let is_set = inside.cmpi(CmpiPredicate::Ne, inside.andi(rest, one), zero);
+    let factor = inside.select(is_set, square, one);
     let next = [
-        apply("arith.muli", product, factor),
-        apply("arith.muli", square, square),
-        apply("arith.shrui", rest, one),
+        inside.muli(product, factor),
+        inside.muli(square, square),
+        inside.shrui(rest, one),
     ];
-    inside.op("scf.yield", &next, &[], &[], vec![]);
+    inside.scf_yield(&next);
     let bounds = [0, BITS, 1].map(|bound| b.integer(bound, word));
     let operands = [&bounds[..], &[one, base, exponent]].concat();
     let product = results_of(b.op("scf.for", &operands, &[ty, ty, ty], &[], vec![region]))[0];
 
     let units = [one, b.integer(-1, ty)].map(|unit| b.cmpi(CmpiPredicate::Eq, base, unit));
-    let is_unit = b.value("arith.ori", &units, units[0].r#type());
-    let divided = b.value("arith.select", &[is_unit, product, zero], ty);
+    let is_unit = b.ori(units[0], units[1]);
+    let divided = b.select(is_unit, product, zero);
     let is_negative = b.cmpi(CmpiPredicate::Slt, exponent, zero);
-    b.value("arith.select", &[is_negative, divided, product], ty)
+    b.select(is_negative, divided, product)
 }

@@ -438,7 +438,7 @@ fn make_block<'c>(
         .flat_map(|op| [vec![*op], nested_ops(*op)].concat())
         .collect();
     let inner = Builder::at_end(context, body, location);
-    let end = inner.op("cfb.yield", &results, &[], &[], vec![]);
+    let end = inner.cfb_yield(&results);
     let mut exceptions = within.clone();
     exceptions.push(end);
     for (index, result) in results.iter().enumerate() {

@@ -198,15 +198,14 @@ impl<'c> Guards<'c> {
         let (left, right) = (self.of(operands[0]), self.of(operands[1]));
         let b = self.after(maker)?;
         let asked = right.and_then(|right| {
-            let ty = operands[0].r#type();
             let asks = match name_of(maker).as_str() {
                 "arith.andi" => operands[0],
                 _ => {
                     let yes = self.everywhere(&b, operands[0], true)?;
-                    b.value("arith.xori", &[operands[0], yes], ty)
+                    b.xori(operands[0], yes)
                 }
             };
-            Some(b.value("arith.andi", &[asks, right], ty))
+            Some(b.andi(asks, right))
         });
         [left, asked]
             .into_iter()
@@ -229,8 +228,7 @@ impl<'c> Guards<'c> {
                         None => self.everywhere(&b, like, false)?,
                     });
                 }
-                let ty = chosen[1].r#type();
-                Some(b.value("arith.select", &chosen, ty))
+                Some(b.select(chosen[0], chosen[1], chosen[2]))
             }
         };
         [condition, chosen]
@@ -299,12 +297,7 @@ impl<'c> Guards<'c> {
                     element,
                     ..TensorType::of(value.r#type())?
                 };
-                let lowest = b.value_with(
-                    "arith.constant",
-                    &[],
-                    element,
-                    &[("value", b.f32_attr(f32::NEG_INFINITY))],
-                );
+                let lowest = b.constant(b.f32_attr(f32::NEG_INFINITY), element);
                 // A maximum is NaN as soon as one element is.
                 self.reduce(value, maker, "arith.maximumf", (input, lowest), shape, dims)?
             }
@@ -343,7 +336,7 @@ impl<'c> Guards<'c> {
         };
         let b = self.after(maker)?;
         let ty = shape.to_type();
-        let empty = b.value("tensor.empty", &lengths, ty);
+        let empty = b.tensor_empty(&lengths, ty);
         let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
         let fill = combiner(&b, None, shape.element);
         let start = b.op(
@@ -403,7 +396,7 @@ impl<'c> Guards<'c> {
 
     fn empty(&mut self, b: &Builder<'c>, like: Val<'c>) -> Option<Val<'c>> {
         match lengths(like) {
-            Some(lengths) => Some(b.value("tensor.empty", &lengths, bool_like(b, like)?)),
+            Some(lengths) => Some(b.tensor_empty(&lengths, bool_like(b, like)?)),
             None => self.hidden(),
         }
     }
@@ -413,7 +406,7 @@ impl<'c> Guards<'c> {
         let ty = bool_like(b, like)?;
         if !TensorType::of(ty)?.shape.contains(&None) {
             let all = b.splat(ty, b.bool_attr(truth));
-            return Some(b.value_with("arith.constant", &[], ty, &[("value", all)]));
+            return Some(b.constant(all, ty));
         }
         let empty = self.empty(b, like)?;
         let truth = b.integer(i64::from(truth), bool_type(b));
@@ -441,7 +434,7 @@ impl<'c> Guards<'c> {
 }
 
 fn or<'c>(b: &Builder<'c>, a: Val<'c>, c: Val<'c>) -> Val<'c> {
-    b.value("arith.ori", &[a, c], a.r#type())
+    b.ori(a, c)
 }
 
 /// The lengths that a tensor was made with, of the dims that are not known; `None` where that is not
@@ -494,7 +487,7 @@ fn combiner<'c>(b: &Builder<'c>, name: Option<&str>, element: Type<'c>) -> Regio
         Some(name) => inner.value(name, &[arguments[1], arguments[0]], element),
         None => arguments[0],
     };
-    inner.op("linalg.yield", &[value], &[], &[], vec![]);
+    inner.linalg_yield(&[value]);
     region
 }
 

@@ -481,7 +481,7 @@ impl<'c> Weights<'c> {
             Some(_) => copy,
             None => repeat(&inner, rows, copy),
         };
-        inner.op("cfb.yield", &[result], &[], &[], vec![]);
+        inner.cfb_yield(&[result]);
         let name =
             |text: &str| -> Attribute<'c> { StringAttribute::new(self.context, text).into() };
         self.top.at(location).op(

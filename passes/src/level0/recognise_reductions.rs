@@ -280,7 +280,7 @@ impl<'c> Fold<'c> {
                 let scalar = known.or_else(|| {
                     let ty = TensorType::of_value(operand)?.element;
                     let value = splat(operand)?;
-                    Some(inner.value_with("arith.constant", &[], ty, &[("value", value)]))
+                    Some(inner.constant(value, ty))
                 });
                 if let Some(scalar) = scalar {
                     scalars.insert(key(operand), scalar);
@@ -300,7 +300,7 @@ impl<'c> Fold<'c> {
             .into_iter()
             .filter_map(|value| scalars.get(&key(value)).copied())
             .collect();
-        inner.op("cfb.yield", &yielded, &[], &[], vec![]);
+        inner.cfb_yield(&yielded);
         region
     }
 
@@ -326,7 +326,7 @@ impl<'c> Fold<'c> {
             vec![region],
         );
         let inner = Builder::at_end(context, block, location);
-        let end = inner.op("cfb.yield", &[reduction.element], &[], &[], vec![]);
+        let end = inner.cfb_yield(&[reduction.element]);
         let combines: HashSet<usize> = reduction.combines.iter().map(|op| op_key(*op)).collect();
         for operation in &self.operations {
             if !combines.contains(&op_key(*operation)) {

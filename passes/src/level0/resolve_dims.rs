@@ -167,28 +167,24 @@ pub fn length_of<'c>(b: &Builder<'c>, value: Val<'c>, axis: usize) -> Val<'c> {
         Origin::Known(length) => return b.index(length as i64),
         Origin::Root(root, axis) => (root, axis),
     };
-    let join = |name: &str, parts: Vec<Val<'c>>| {
-        let join = |a: Val<'c>, part: Val<'c>| b.value(name, &[a, part], b.ty("index"));
-        parts.into_iter().reduce(join)
-    };
     let producer = defining_op(root);
     let joined = producer.and_then(|producer| match name_of(producer).as_str() {
         "tensor.concat" => {
             let parts = operands_of(producer);
             let lengths = parts.into_iter().map(|part| length_of(b, part, axis));
-            join("arith.addi", lengths.collect())
+            lengths.reduce(|sum, length| b.addi(sum, length))
         }
         "tensor.collapse_shape" => {
             let group = reassociation(producer).into_iter().nth(axis)?;
             let source = operands_of(producer)[0];
             let lengths = group.into_iter().map(|axis| length_of(b, source, axis));
-            join("arith.muli", lengths.collect())
+            lengths.reduce(|product, length| b.muli(product, length))
         }
         _ => None,
     });
     joined.unwrap_or_else(|| {
         let axis = b.index(axis as i64);
-        b.value("tensor.dim", &[root, axis], b.ty("index"))
+        b.tensor_dim(root, axis)
     })
 }
 
@@ -203,5 +199,5 @@ fn read_at_root<'c>(context: &'c Context, root: Val<'c>, axis: usize) -> Option<
     };
     let builder = Builder::before(context, next?)?;
     let axis = builder.index(axis as i64);
-    Some(builder.value("tensor.dim", &[root, axis], builder.ty("index")))
+    Some(builder.tensor_dim(root, axis))
 }

@@ -330,11 +330,11 @@ impl<'c> Group<'c> {
             let (region, block) = region_with_block(&[], b.location);
             let inner = Builder::at_end(b.context(), block, b.location);
             let values = self.choose(&inner, index, results, first, end);
-            inner.op("scf.yield", &values, &[], &[], vec![]);
+            inner.scf_yield(&values);
             region
         });
         let types: Vec<Type<'c>> = results.iter().map(|result| result.r#type()).collect();
-        results_of(b.op("scf.if", &[is_less], &types, &[], regions.into()))
+        results_of(b.scf_if(is_less, &types, regions))
     }
 
     /// What the operations compute with one part.

@@ -187,5 +187,5 @@ impl<'c> Split<'c> {
 }
 
 fn add<'c>(builder: Builder<'c>, left: Val<'c>, right: Val<'c>) -> Val<'c> {
-    builder.value("arith.addf", &[left, right], left.r#type())
+    builder.addf(left, right)
 }

@@ -278,7 +278,7 @@ impl<'c> Recursion<'c> {
             erase(operation);
         }
         let end = Builder::at_end(self.context, block, matching.location());
-        end.op("cfb.yield", &results_of(matching), &[], &[], vec![]);
+        end.cfb_yield(&results_of(matching));
         found
     }
 }

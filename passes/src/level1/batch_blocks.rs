@@ -213,10 +213,7 @@ fn record_block<'c>(
             for operand in operands_of(operation) {
                 yielded.push(batcher.rows_of(operand, operation)?);
             }
-            batcher
-                .builder
-                .at(operation.location())
-                .op("cfb.yield", &yielded, &[], &[], vec![]);
+            batcher.builder.at(operation.location()).cfb_yield(&yielded);
         } else {
             batcher.batch(operation)?;
         }

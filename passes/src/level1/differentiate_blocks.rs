@@ -212,7 +212,7 @@ impl<'c> Differentiation<'c> {
                 };
                 let (region, entry) = region_with_block(&[], place);
                 let b = Builder::at_end(self.context, entry, place);
-                b.op("func.return", &[], &[], &[], vec![]);
+                b.return_(&[]);
                 let refused = b.dictionary(&[("refused", b.string(&text))]);
                 self.add_function(place, &name, (&[], &[]), &[(GRADIENT, refused)], region);
             }
@@ -316,12 +316,12 @@ impl<'c> Differentiation<'c> {
         let mut backward = Backward::new(b, extents);
         for (number, (holder, is_number)) in of_length.iter().enumerate() {
             let length = match is_number {
-                true => b.value("arith.index_cast", &[taken[*holder]], b.ty("index")),
+                true => b.index_cast(taken[*holder], b.ty("index")),
                 false => {
                     let dim = &dims.lengths[number];
                     let own = arguments[*holder].dims.iter().find(|(own, _)| own == dim);
                     let axis = b.index(own.map_or(0, |(_, axis)| *axis as i64));
-                    b.value("tensor.dim", &[taken[*holder], axis], b.ty("index"))
+                    b.tensor_dim(taken[*holder], axis)
                 }
             };
             backward.forward.insert(key(operands[number]), length);
@@ -445,7 +445,7 @@ impl<'c> Differentiation<'c> {
             let entries: Vec<_> = left.into_iter().chain(entries).collect();
             sites.push(b.dictionary(&entries));
         }
-        let end = b.op("func.return", &returned, &[], &[], vec![]);
+        let end = b.return_(&returned);
         let saved = match name_attribute(block, "unit").as_deref() {
             Some("calls") => vec![],
             _ => {
@@ -541,8 +541,8 @@ impl<'c> Differentiation<'c> {
             ] {
                 let (region, entry) = region_with_block(&[ty, ty], location);
                 let b = Builder::at_end(self.context, entry, location);
-                let sum = b.value("arith.addf", &arguments_of(entry), ty);
-                b.op("func.return", &[sum], &[], &[], vec![]);
+                let parts = arguments_of(entry);
+                b.return_(&[b.addf(parts[0], parts[1])]);
                 let types = (&[ty, ty][..], &[ty][..]);
                 self.add_function(location, &name(kind), types, &helper(kind, &names), region);
             }
@@ -550,7 +550,7 @@ impl<'c> Differentiation<'c> {
             let (region, entry) = region_with_block(&[list], location);
             let b = Builder::at_end(self.context, entry, location);
             let run = b.value("cfb.stack", &arguments_of(entry), many.to_type());
-            b.op("func.return", &[run], &[], &[], vec![]);
+            b.return_(&[run]);
             let types = (&[list][..], &[many.to_type()][..]);
             let attributes = helper("stack", &[&[]]);
             self.add_function(location, &name("stack"), types, &attributes, region);
@@ -563,7 +563,7 @@ impl<'c> Differentiation<'c> {
                 let (region, entry) = region_with_block(&[], location);
                 let b = Builder::at_end(self.context, entry, location);
                 let value = b.constant(b.splat(ty, b.f32_attr(*number)), ty);
-                b.op("func.return", &[value], &[], &[], vec![]);
+                b.return_(&[value]);
                 let types = (&[][..], &[ty][..]);
                 self.add_function(location, &name(kind), types, &helper(kind, &[]), region);
             }

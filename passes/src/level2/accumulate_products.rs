@@ -331,7 +331,7 @@ fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
         None => start,
     };
     for other in &summands.others {
-        result = builder.value("arith.addf", &[result, *other], result.r#type());
+        result = builder.addf(result, *other);
     }
     replace_uses(result_of(sum, 0), result);
     for sum in &summands.sums {

@@ -40,7 +40,7 @@ use cohort_dialects::builder::{
 use melior::{
     Context,
     ir::{
-        OperationRef, ValueLike,
+        OperationRef,
         attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
         operation::OperationLike,
     },
@@ -254,7 +254,7 @@ fn fuse<'c>(context: &'c Context, group: &[Chain<'c>]) {
     let columns: u64 = group.iter().map(|chain| chain.columns).sum();
     let lefts = group[0].left_sides();
     let zero = at.index(0);
-    let rows = at.value("tensor.dim", &[lefts[0], zero], zero.r#type());
+    let rows = at.tensor_dim(lefts[0], zero);
     let Some(ty) = TensorType::of_value(result_of(first, 0)) else {
         return;
     };
@@ -319,18 +319,13 @@ fn start<'c>(
     wide: &TensorType<'c>,
 ) -> Val<'c> {
     let context = at.context();
-    let empty = at.value("tensor.empty", &[rows], wide.to_type());
+    let empty = at.tensor_empty(&[rows], wide.to_type());
     let (region, body) = region_with_block(&[wide.element, wide.element], at.location);
     let inner = Builder::at_end(context, body, at.location);
     let arguments = cohort_dialects::builder::arguments_of(body);
-    inner.op("linalg.yield", &arguments[..1], &[], &[], vec![]);
+    inner.linalg_yield(&arguments[..1]);
     if group.iter().all(|chain| matches!(chain.start, Start::Zero)) {
-        let zero = at.value_with(
-            "arith.constant",
-            &[],
-            wide.element,
-            &[("value", at.f32_attr(0.0))],
-        );
+        let zero = at.constant(at.f32_attr(0.0), wide.element);
         let segments = DenseI32ArrayAttribute::new(context, &[1, 1]).into();
         let fill = at.op(
             "linalg.fill",
@@ -348,7 +343,7 @@ fn start<'c>(
             Start::Zero => {
                 let ty = at.ty(&format!("tensor<{}xf32>", chain.columns));
                 let zeros = at.splat(ty, at.f32_attr(0.0));
-                at.value_with("arith.constant", &[], ty, &[("value", zeros)])
+                at.constant(zeros, ty)
             }
         })
         .collect();

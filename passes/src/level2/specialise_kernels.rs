@@ -263,7 +263,7 @@ impl Case {
         });
         let holds = are_empty
             .chain(are_same)
-            .reduce(|all, one| b.value("arith.andi", &[all, one], b.ty("i1")));
+            .reduce(|all, one| b.andi(all, one));
         let types: Vec<Type<'c>> = results_of(record).iter().map(|r| r.r#type()).collect();
         let others: Vec<Val<'c>> = operands
             .iter()
@@ -281,12 +281,11 @@ impl Case {
                     let (region, block) = region_with_block(&[], b.location);
                     let inner = Builder::at_end(context, block, b.location);
                     let results = results_of(make(&inner));
-                    inner.op("scf.yield", &results, &[], &[], vec![]);
+                    inner.scf_yield(&results);
                     region
                 };
                 let general = |b: &Builder<'c>| b.insert(clone_op(record));
-                let regions = vec![branch(&special), branch(&general)];
-                b.op("scf.if", &[holds], &types, &[], regions)
+                b.scf_if(holds, &types, [branch(&special), branch(&general)])
             }
         };
         for (old, new) in results_of(record).into_iter().zip(results_of(chosen)) {
@@ -324,9 +323,7 @@ impl Row {
                     &[("global", global)],
                 )
             }
-            Row::Constant(value) => {
-                b.value_with("arith.constant", &[], ty, &[("value", b.upstream(value))])
-            }
+            Row::Constant(value) => b.constant(b.upstream(value), ty),
         }
     }
 
@@ -391,10 +388,10 @@ fn add_zeros<'c>(top: &Builder<'c>, rows: Val<'c>, product: OperationRef<'c, 'c>
     let start = operands_of(product)[2];
     let ty = known::row_type(start);
     let zero = top.splat(ty, top.f32_attr(-0.0));
-    let zero = top.value_with("arith.constant", &[], ty, &[("value", zero)]);
+    let zero = top.constant(zero, ty);
     let zeros = b.insert(clone_op(product));
     set_operand(zeros, 2, repeat(top, rows, zero));
-    let sum = b.value("arith.addf", &[start, result_of(zeros, 0)], start.r#type());
+    let sum = b.addf(start, result_of(zeros, 0));
     replace_uses(result_of(product, 0), sum);
     erase(product);
 }

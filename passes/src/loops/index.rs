@@ -26,33 +26,29 @@ impl<'c> Indices<'c> {
         self.b.index(value)
     }
 
-    fn binary(&self, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value(name, &[a, b], self.index)
-    }
-
     pub fn add(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.binary("arith.addi", a, b)
+        self.b.addi(a, b)
     }
 
     pub fn sub(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.binary("arith.subi", a, b)
+        self.b.subi(a, b)
     }
 
     pub fn mul(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.binary("arith.muli", a, b)
+        self.b.muli(a, b)
     }
 
     pub fn max(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.binary("arith.maxsi", a, b)
+        self.b.maxsi(a, b)
     }
 
     /// The quotient rounded down, or up; the divisor is positive.
     pub fn floor_div(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.binary("arith.floordivsi", a, b)
+        self.b.floordivsi(a, b)
     }
 
     pub fn ceil_div(&self, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.binary("arith.ceildivsi", a, b)
+        self.b.ceildivsi(a, b)
     }
 
     pub fn round_down(&self, value: Val<'c>, multiple: i64) -> Val<'c> {
@@ -75,15 +71,14 @@ impl<'c> Indices<'c> {
     /// One more where the condition holds.
     fn add_if(&self, value: Val<'c>, condition: Val<'c>) -> Val<'c> {
         let more = self.add(value, self.constant(1));
-        self.b
-            .value("arith.select", &[condition, more, value], self.index)
+        self.b.select(condition, more, value)
     }
 
     fn cast(&self, value: Val<'c>, to: Type<'c>) -> Val<'c> {
         if value.r#type() == to {
             value
         } else {
-            self.b.value("arith.index_cast", &[value], to)
+            self.b.index_cast(value, to)
         }
     }
 
@@ -95,7 +90,7 @@ impl<'c> Indices<'c> {
     /// The size of one dim of a tensor.
     pub fn size_of(&self, tensor: Val<'c>, axis: usize) -> Val<'c> {
         let axis = self.constant(axis as i64);
-        self.b.value("tensor.dim", &[tensor, axis], self.index)
+        self.b.tensor_dim(tensor, axis)
     }
 
     /// A table's entry.
@@ -128,7 +123,7 @@ impl<'c> Indices<'c> {
     pub fn empty(&self, entries: Val<'c>, ty: Type<'c>) -> Val<'c> {
         let dynamic = TensorType::of(ty).is_some_and(|ty| ty.shape == [None]);
         let sizes = if dynamic { vec![entries] } else { vec![] };
-        self.b.value("tensor.empty", &sizes, ty)
+        self.b.tensor_empty(&sizes, ty)
     }
 
     /// `for i in from..to`, carrying values.
@@ -146,7 +141,7 @@ impl<'c> Indices<'c> {
         let inner = Indices::new(Builder::at_end(self.b.context(), block, self.b.location));
         let arguments = arguments_of(block);
         let yielded = body(&inner, arguments[0], &arguments[1..]);
-        inner.b.op("scf.yield", &yielded, &[], &[], vec![]);
+        inner.b.scf_yield(&yielded);
         let mut operands = vec![from, to, self.constant(1)];
         operands.extend(carried);
         results_of(self.b.op("scf.for", &operands, &types, &[], vec![region]))
@@ -191,10 +186,9 @@ impl<'c> Indices<'c> {
         };
         let (then, inner) = branch();
         let yielded = body(&inner, carried);
-        inner.b.op("scf.yield", &yielded, &[], &[], vec![]);
+        inner.b.scf_yield(&yielded);
         let (otherwise, inner) = branch();
-        inner.b.op("scf.yield", carried, &[], &[], vec![]);
-        let regions = vec![then, otherwise];
-        results_of(self.b.op("scf.if", &[condition], &types, &[], regions))
+        inner.b.scf_yield(carried);
+        results_of(self.b.scf_if(condition, &types, [then, otherwise]))
     }
 }

@@ -25,7 +25,7 @@ pub fn emit<'c>(e: &Indices<'c>, parts: &[Part<'c>]) -> OperationRef<'c, 'c> {
     let inner = Indices::new(Builder::at_end(e.b.context(), block, e.b.location));
     let at = arguments_of(block)[0];
     choose(&inner, parts, at);
-    inner.b.op("scf.yield", &[], &[], &[], vec![]);
+    inner.b.scf_yield(&[]);
     let operands = [zero, all, e.constant(1)];
     e.b.op("scf.for", &operands, &[], &[], vec![region])
 }
@@ -39,7 +39,7 @@ fn choose<'c>(e: &Indices<'c>, parts: &[Part<'c>], at: Val<'c>) {
         let (region, block) = region_with_block(&[], e.b.location);
         let inner = Indices::new(Builder::at_end(e.b.context(), block, e.b.location));
         fill(&inner);
-        inner.b.op("scf.yield", &[], &[], &[], vec![]);
+        inner.b.scf_yield(&[]);
         region
     };
     if others.is_empty() {
@@ -48,7 +48,7 @@ fn choose<'c>(e: &Indices<'c>, parts: &[Part<'c>], at: Val<'c>) {
     let is_first = e.b.cmpi(CmpiPredicate::Slt, at, first.count);
     let then = branch(&|inner| take_body(inner, first, at));
     let otherwise = branch(&|inner| choose(inner, others, inner.sub(at, first.count)));
-    e.b.op("scf.if", &[is_first], &[], &[], vec![then, otherwise]);
+    e.b.scf_if(is_first, &[], [then, otherwise]);
 }
 
 /// Moves a loop's body here.
@@ -59,7 +59,7 @@ fn take_body<'c>(e: &Indices<'c>, part: &Part<'c>, at: Val<'c>) {
     };
     replace_uses(part.ragged.index(), index);
     // Moved before something that is here, for the block may be empty otherwise.
-    let end = e.b.op("scf.yield", &[], &[], &[], vec![]);
+    let end = e.b.scf_yield(&[]);
     let mut body = operations_of(part.ragged.block);
     body.pop();
     for op in body {

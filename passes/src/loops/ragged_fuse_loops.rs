@@ -226,7 +226,7 @@ fn maps<'c>(builder: &Builder<'c>, inner: &Loop<'c>, lengths: Val<'c>) -> Vec<Va
     let types = [list(None), list(None)];
     let fused = within.op("ragged.fuse", &[offsets], &types, &[("dim", dim)], vec![]);
     let yielded = [result_of(fused, 0), result_of(fused, 1)];
-    within.op("ragged.yield", &yielded, &[], &[], vec![]);
+    within.ragged_yield(&yielded);
     results_of(builder.op("ragged.prelude", &[lengths], &types, &[], vec![region]))
 }
 

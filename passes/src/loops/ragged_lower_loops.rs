@@ -139,7 +139,7 @@ fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'
     // The body stays as it is: the arguments of both loops are the index and what is carried.
     let body = take_region(op, 0);
     if let Some(end) = Builder::before(context, terminator) {
-        end.op("scf.yield", &operands_of(terminator), &[], &[], vec![]);
+        end.scf_yield(&operands_of(terminator));
     }
     erase(terminator);
     if let (Some(list), Some(block)) = (ragged.rows, body.first_block()) {

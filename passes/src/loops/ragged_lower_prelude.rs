@@ -257,8 +257,8 @@ impl<'c> Lowering<'c> {
                 let before = inner.b.cmpi(earlier, other, length);
                 let same = inner.b.cmpi(CmpiPredicate::Eq, other, length);
                 let above = inner.b.cmpi(CmpiPredicate::Slt, at, row);
-                let tie = inner.logic("arith.andi", same, above);
-                inner.logic("arith.ori", before, tie)
+                let tie = inner.b.andi(same, above);
+                inner.b.ori(before, tie)
             });
             vec![outer.put(carried[0], place, row)]
         }))

@@ -89,7 +89,7 @@ fn remap<'c>(context: &'c Context, ragged: &Loop<'c>, table: Val<'c>) -> Outcome
     let lengths = arguments_of(block)[0];
     let order = op.attribute("remap").map_err(|_| Failed)?;
     let rows = within.value_with("ragged.remap", &[lengths], ty, &[("order", order)]);
-    within.op("ragged.yield", &[rows], &[], &[], vec![]);
+    within.ragged_yield(&[rows]);
     let list = result_of(
         builder.op("ragged.prelude", &[table], &[ty], &[], vec![region]),
         0,

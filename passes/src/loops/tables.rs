@@ -45,13 +45,13 @@ pub fn flatten<'c>(e: &Indices<'c>, table: Val<'c>) -> Val<'c> {
             let ty = storage.to_type();
             (e.b.value("ragged.to_storage", &[table], ty), storage)
         }
-        None if is_encoded(ty) => (e.b.value("tensor.cast", &[table], tensor.to_type()), tensor),
+        None if is_encoded(ty) => (e.b.tensor_cast(table, tensor.to_type()), tensor),
         None => (table, tensor),
     };
     match tensor.rank() {
         0 => {
             let entry = e.extract(dense, &[]);
-            e.b.value("tensor.from_elements", &[entry], flat)
+            e.b.from_elements(&[entry], flat)
         }
         1 => dense,
         rank => {
@@ -86,7 +86,7 @@ pub fn unflatten<'c>(
     let dense = expand(e, list, &tensor, like);
     Some(match dense.r#type() == ty {
         true => dense,
-        false => e.b.value("tensor.cast", &[dense], ty),
+        false => e.b.tensor_cast(dense, ty),
     })
 }
 
@@ -95,7 +95,7 @@ fn expand<'c>(e: &Indices<'c>, list: Val<'c>, to: &TensorType<'c>, like: Val<'c>
     match to.rank() {
         0 => {
             let entry = e.extract(list, &[e.constant(0)]);
-            e.b.value("tensor.from_elements", &[entry], to.to_type())
+            e.b.from_elements(&[entry], to.to_type())
         }
         1 => list,
         rank => {

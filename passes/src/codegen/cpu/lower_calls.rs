@@ -72,7 +72,7 @@ fn add_function<'c>(
     let e = Emitter::new(Builder::at_end(context, entry, op.location()));
     let constants = constants(&kernel.graph);
     write(&e, kernel, &constants, &arguments_of(entry));
-    e.b.op("func.return", &[], &[], &[], vec![]);
+    e.b.return_(&[]);
 
     let description = describe(op, name, kernel, &constants);
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
@@ -154,7 +154,7 @@ fn write<'c>(
             match form {
                 Form::Length => {
                     if let Held::Value(length) = call.lengths[at] {
-                        let value = e.b.value("arith.trunci", &[length], e.i32);
+                        let value = e.b.trunci(length, e.i32);
                         call.scalars.insert(*node, value);
                     }
                 }

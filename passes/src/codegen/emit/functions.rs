@@ -22,21 +22,21 @@ impl<'c> Emitter<'c> {
         then: impl FnOnce(&Emitter<'c>),
         otherwise: impl FnOnce(&Emitter<'c>),
     ) {
-        let branches = vec![self.branch(then), self.branch(otherwise)];
-        self.b.op("scf.if", &[condition], &[], &[], branches);
+        let branches = [self.branch(then), self.branch(otherwise)];
+        self.b.scf_if(condition, &[], branches);
     }
 
     /// Runs the body where a condition holds.
     pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
-        let branches = vec![self.branch(body), Region::new()];
-        self.b.op("scf.if", &[condition], &[], &[], branches);
+        self.b
+            .scf_if(condition, &[], [self.branch(body), Region::new()]);
     }
 
     fn branch(&self, body: impl FnOnce(&Emitter<'c>)) -> Region<'c> {
         let (region, block) = region_with_block(&[], self.b.location);
         let inner = self.within(block);
         body(&inner);
-        inner.b.op("scf.yield", &[], &[], &[], vec![]);
+        inner.b.scf_yield(&[]);
         region
     }
 

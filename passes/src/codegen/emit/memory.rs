@@ -82,7 +82,7 @@ impl<'c> Emitter<'c> {
     /// A `u32` as an `i64`.
     pub fn load_u32(&self, address: Val<'c>) -> Val<'c> {
         let value = self.load(address, self.i32, 4);
-        self.b.value("arith.extui", &[value], self.i64)
+        self.b.extui(value, self.i64)
     }
 
     /// The type of an element in memory.
@@ -187,9 +187,7 @@ impl<'c> Emitter<'c> {
         mask: Option<Val<'c>>,
     ) {
         let value = match elem {
-            Elem::Bool => self
-                .b
-                .value("arith.extui", &[value], self.memory_type(elem, width)),
+            Elem::Bool => self.b.extui(value, self.memory_type(elem, width)),
             _ => value,
         };
         match mask {

@@ -285,11 +285,11 @@ fn lower_operation<'c>(
                 _ => return Err(error(operation, "not supported yet on the host: this dim")),
             };
             let index = result_of(operation, 0).r#type();
-            Some(b.value("arith.index_cast", &[at], index))
+            Some(b.index_cast(at, index))
         }
         "llvm.mlir.addressof" => Some(new.shared),
         "gpu.return" => {
-            b.op("func.return", &operands_of(operation), &[], &[], vec![]);
+            b.return_(&operands_of(operation));
             erase(operation);
             return Ok(());
         }
@@ -333,7 +333,7 @@ fn lower_call<'c>(
         COPY => {
             let bytes = b.integer(attribute("size")?, i64);
             let copied = match operands.get(2) {
-                Some(copied) => b.value("arith.extui", &[*copied], i64),
+                Some(copied) => b.extui(*copied, i64),
                 None => bytes,
             };
             call(

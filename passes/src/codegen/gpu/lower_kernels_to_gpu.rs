@@ -201,10 +201,9 @@ fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) 
             continue;
         };
         let ty = b.ty("f32");
-        let one = [("value", b.f32_attr(1.0))];
-        let one = b.value_with("arith.constant", &[], ty, &one);
-        let root = b.value("math.sqrt", &operands_of(op), ty);
-        let value = b.value("arith.divf", &[one, root], ty);
+        let one = b.float(1.0, ty);
+        let root = b.sqrt(operands_of(op)[0]);
+        let value = b.divf(one, root);
         replace_uses(result_of(op, 0), value);
         erase(op);
     }

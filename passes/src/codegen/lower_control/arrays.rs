@@ -8,7 +8,7 @@ use cohort_dialects::types::{array_element, flatten};
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{
-    allocate, allocate_slots, binary, count_loop, i64_constant, i64_type, load_slot, slot_address,
+    allocate, allocate_slots, count_loop, i64_constant, i64_type, load_slot, slot_address,
     slot_address_at, step, store_slot,
 };
 use super::function::Lowering;
@@ -37,7 +37,7 @@ impl<'c> Lowering<'c, '_> {
     pub fn array_len(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let array = self.value(operands_of(source)[0]);
         let length = load_slot(b, array, i64_type(b));
-        let length = b.value("arith.trunci", &[length], b.ty("i32"));
+        let length = b.trunci(length, b.ty("i32"));
         self.bind_results(source, &[length]);
         Ok(())
     }
@@ -67,7 +67,7 @@ impl<'c> Lowering<'c, '_> {
         let operands = self.values(&operands);
         let (old, values) = (operands[0], &operands[1..]);
         let length = load_slot(b, old, i64_type(b));
-        let longer = binary(b, "arith.addi", length, i64_constant(b, 1));
+        let longer = b.addi(length, i64_constant(b, 1));
         let array = if self.in_place.contains(&op_key(source)) {
             old
         } else {
@@ -84,9 +84,9 @@ impl<'c> Lowering<'c, '_> {
         let old = self.value(operands_of(source)[0]);
         let length = load_slot(b, old, i64_type(b));
         let array = self.new_array(b, length, types.len());
-        let last = binary(b, "arith.subi", length, i64_constant(b, 1));
+        let last = b.subi(length, i64_constant(b, 1));
         count_loop::<Failed>(b, length, &[], |b, index, _| {
-            let from = binary(b, "arith.subi", last, index);
+            let from = b.subi(last, index);
             let element = load_element(b, old, from, &types);
             store_element(b, array, index, &element);
             Ok(Vec::new())
@@ -98,7 +98,7 @@ impl<'c> Lowering<'c, '_> {
     pub fn array_range(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let count = self.value(operands_of(source)[0]);
         let count = self.wide_index(b, count);
-        let count = binary(b, "arith.maxsi", count, i64_constant(b, 0));
+        let count = b.maxsi(count, i64_constant(b, 0));
         let array = self.new_array(b, count, 1);
         count_loop::<Failed>(b, count, &[], |b, index, _| {
             store_element(b, array, index, &[index]);
@@ -179,8 +179,8 @@ impl<'c> Lowering<'c, '_> {
                     let width = self.element_slots(source, carried_values[number])?.len();
                     let held = load_slot(b, *init, i64_type(b));
                     let pushes = i64_constant(b, growth.pushes_a_turn as i64);
-                    let pushes = binary(b, "arith.muli", length, pushes);
-                    let capacity = binary(b, "arith.addi", held, pushes);
+                    let pushes = b.muli(length, pushes);
+                    let capacity = b.addi(held, pushes);
                     let copy = self.longer_copy(b, *init, held, capacity, width);
                     store_slot(b, held, copy);
                     starts.push(copy);
@@ -222,7 +222,7 @@ impl<'c> Lowering<'c, '_> {
         width: usize,
     ) -> Val<'c> {
         let array = self.room(b, capacity, width);
-        let bytes = binary(b, "arith.muli", length, i64_constant(b, 8 * width as i64));
+        let bytes = b.muli(length, i64_constant(b, 8 * width as i64));
         copy_bytes(b, slot_address(b, array, 1), slot_address(b, old, 1), bytes);
         array
     }
@@ -235,8 +235,8 @@ impl<'c> Lowering<'c, '_> {
     }
 
     fn room(&self, b: &Builder<'c>, capacity: Val<'c>, width: usize) -> Val<'c> {
-        let slots = binary(b, "arith.muli", capacity, i64_constant(b, width as i64));
-        let slots = binary(b, "arith.addi", slots, i64_constant(b, 1));
+        let slots = b.muli(capacity, i64_constant(b, width as i64));
+        let slots = b.addi(slots, i64_constant(b, 1));
         allocate_slots(b, self.runtime, slots)
     }
 }
@@ -245,7 +245,7 @@ impl<'c> Lowering<'c, '_> {
 fn element_base<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, width: usize) -> Val<'c> {
     let offset = match width {
         1 => index,
-        _ => binary(b, "arith.muli", index, i64_constant(b, width as i64)),
+        _ => b.muli(index, i64_constant(b, width as i64)),
     };
     slot_address_at(b, array, offset)
 }

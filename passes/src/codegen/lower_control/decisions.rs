@@ -56,7 +56,7 @@ impl<'c> Lowering<'c, '_> {
         let bits = call(b, symbols::FORCE, &operands, &[word])[0];
         Ok(match ty.to_string().as_str() {
             "i1" => b.cmpi(CmpiPredicate::Ne, bits, i32_constant(b, 0)),
-            "f32" => b.value("arith.bitcast", &[bits], ty),
+            "f32" => b.bitcast(bits, ty),
             _ => bits,
         })
     }
@@ -92,7 +92,7 @@ impl<'c> Lowering<'c, '_> {
         let number = integer_attribute(source, "number").unwrap_or_default();
         let address = slot_address(b, self.runtime, PHASE_SLOT);
         let now = b.value("llvm.load", &[address], i64_type(b));
-        let later = b.value("arith.maxui", &[now, i64_constant(b, number)], i64_type(b));
+        let later = b.maxui(now, i64_constant(b, number));
         b.op("llvm.store", &[later, address], &[], &[], vec![]);
         Ok(())
     }
@@ -102,8 +102,8 @@ impl<'c> Lowering<'c, '_> {
         let address = slot_address(b, self.runtime, KEY_SLOT);
         let key = b.value("llvm.load", &[address], i64_type(b));
         let half = i64_constant(b, i64::from(u32::BITS));
-        let upper = b.value("arith.shrui", &[key, half], i64_type(b));
-        let words = [key, upper].map(|word| b.value("arith.trunci", &[word], b.ty("i32")));
+        let upper = b.shrui(key, half);
+        let words = [key, upper].map(|word| b.trunci(word, b.ty("i32")));
         self.bind_results(source, &words);
     }
 

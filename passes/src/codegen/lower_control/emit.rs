@@ -34,7 +34,7 @@ pub fn binary<'c>(b: &Builder<'c>, name: &str, lhs: Val<'c>, rhs: Val<'c>) -> Va
 
 /// An `i64` as an `index`, or back.
 pub fn index_cast<'c>(b: &Builder<'c>, value: Val<'c>, ty: &str) -> Val<'c> {
-    b.value("arith.index_cast", &[value], b.ty(ty))
+    b.index_cast(value, b.ty(ty))
 }
 
 /// The address `slots` after `base`.
@@ -66,7 +66,7 @@ fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) ->
 pub fn load_slot<'c>(b: &Builder<'c>, address: Val<'c>, ty: Type<'c>) -> Val<'c> {
     if ty == b.ty("i1") {
         let slot = b.value("llvm.load", &[address], b.ty("i32"));
-        return b.value("arith.trunci", &[slot], ty);
+        return b.trunci(slot, ty);
     }
     if ty == b.ty("index") {
         let slot = b.value("llvm.load", &[address], i64_type(b));
@@ -85,10 +85,10 @@ pub fn store_slot<'c>(b: &Builder<'c>, value: Val<'c>, address: Val<'c>) {
 fn slot_bits<'c>(b: &Builder<'c>, value: Val<'c>) -> Val<'c> {
     match value.r#type().to_string().as_str() {
         "f32" => {
-            let bits = b.value("arith.bitcast", &[value], b.ty("i32"));
-            b.value("arith.extui", &[bits], i64_type(b))
+            let bits = b.bitcast(value, b.ty("i32"));
+            b.extui(bits, i64_type(b))
         }
-        "i1" | "i8" | "i32" => b.value("arith.extui", &[value], i64_type(b)),
+        "i1" | "i8" | "i32" => b.extui(value, i64_type(b)),
         "index" => index_cast(b, value, "i64"),
         _ => value,
     }
@@ -99,14 +99,8 @@ pub fn when<'c>(b: &Builder<'c>, condition: Val<'c>, then: impl FnOnce(&Builder<
     let (region, block) = region_with_block(&[], b.location);
     let inner = Builder::at_end(b.context(), block, b.location);
     then(&inner);
-    inner.op("scf.yield", &[], &[], &[], vec![]);
-    b.op(
-        "scf.if",
-        &[condition],
-        &[],
-        &[],
-        vec![region, Region::new()],
-    );
+    inner.scf_yield(&[]);
+    b.scf_if(condition, &[], [region, Region::new()]);
 }
 
 /// A loop over `0..count` (an `i64`) whose body gets the index as an `i64` and the carried values,
@@ -125,7 +119,7 @@ pub fn count_loop<'c, E>(
     let inner = Builder::at_end(b.context(), block, b.location);
     let arguments = cohort_dialects::builder::arguments_of(block);
     let next = body(&inner, arguments[0], &arguments[1..])?;
-    inner.op("scf.yield", &next, &[], &[], vec![]);
+    inner.scf_yield(&next);
     let mut operands = vec![i64_constant(b, 0), count, i64_constant(b, 1)];
     operands.extend_from_slice(inits);
     let loop_op = b.op("scf.for", &operands, &types, &[], vec![region]);

@@ -112,7 +112,7 @@ pub fn callable<'c>(program: &Program<'c>, source: OperationRef<'c, 'c>, symbol:
     for (value, slot) in values.into_iter().zip(0..) {
         store_slot(&b, value, slot_address(&b, parameters[2], slot));
     }
-    b.op("func.return", &[], &[], &[], vec![]);
+    b.return_(&[]);
 }
 
 /// What a function gives.

@@ -13,8 +13,8 @@ use melior::ir::{
 
 use super::Program;
 use super::emit::{
-    binary, call, fail, function, i32_constant, i64_constant, i64_type, load_slot, module_end,
-    pointer, slot_address, step, when,
+    call, fail, function, i32_constant, i64_constant, i64_type, load_slot, module_end, pointer,
+    slot_address, step, when,
 };
 use super::strands::scope_slots;
 use super::types::{lowered, lowered_value};
@@ -279,7 +279,7 @@ impl<'c> Lowering<'c, '_> {
             "func.return" => {
                 self.leave(b);
                 let results = self.values(&operands_of(source));
-                b.op("func.return", &results, &[], &[], vec![]);
+                b.return_(&results);
                 Ok(())
             }
             "cfb.match" => self.match_(b, source),
@@ -378,8 +378,8 @@ impl<'c> Lowering<'c, '_> {
         let runtime = self.runtime;
         when(b, none, |b| step(b, runtime, one));
         let left = load_slot(b, address, word);
-        let count = b.value("arith.select", &[none, zero, one], word);
-        let left = binary(b, "arith.subi", left, count);
+        let count = b.select(none, zero, one);
+        let left = b.subi(left, count);
         b.op("llvm.store", &[left, address], &[], &[], vec![]);
     }
 
@@ -393,13 +393,13 @@ impl<'c> Lowering<'c, '_> {
         let stack = b.value("llvm.ptrtoint", &[stack], word);
         let too_deep = b.cmpi(CmpiPredicate::Uge, depth, max_depth);
         let too_low = b.cmpi(CmpiPredicate::Ult, stack, stack_limit);
-        let stop = binary(b, "arith.ori", too_deep, too_low);
+        let stop = b.ori(too_deep, too_low);
         let location = self.program.tables.location(b.location);
         let runtime = self.runtime;
         when(b, stop, |b| {
             fail(b, runtime, Failure::DepthLimit, depth, max_depth, location);
         });
-        let deeper = binary(b, "arith.addi", depth, i64_constant(b, 1));
+        let deeper = b.addi(depth, i64_constant(b, 1));
         b.op("llvm.store", &[deeper, self.runtime], &[], &[], vec![]);
         self.depth = Some(depth);
     }

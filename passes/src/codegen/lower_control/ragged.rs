@@ -9,7 +9,7 @@ use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
-use super::emit::{binary, i64_constant, i64_type, index_cast};
+use super::emit::{i64_constant, i64_type, index_cast};
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{TensorType, integer_attribute};
@@ -57,9 +57,9 @@ impl<'c> Lowering<'c, '_> {
                 Some(size) => i64_constant(b, *size as i64),
                 None => lengths.next().copied().unwrap_or(*length),
             };
-            offset = binary(b, "arith.muli", offset, size);
+            offset = b.muli(offset, size);
         }
-        let first = binary(b, "arith.addi", *handle, offset);
+        let first = b.addi(*handle, offset);
         let mut row = vec![first];
         row.extend(rest);
         self.bind_slots(results_of(source)[0], row);
@@ -90,11 +90,11 @@ impl<'c> Lowering<'c, '_> {
         let (nothing, one) = (i64_constant(b, 0), i64_constant(b, 1));
         // By 0 nothing is divided, so that what is left over is all.
         let by_nothing = b.cmpi(CmpiPredicate::Eq, divisor, nothing);
-        let safe = b.value("arith.select", &[by_nothing, one, divisor], one.r#type());
-        let quotient = binary(b, "arith.divsi", dividend, safe);
-        let whole = binary(b, "arith.muli", quotient, divisor);
+        let safe = b.select(by_nothing, one, divisor);
+        let quotient = b.divsi(dividend, safe);
+        let whole = b.muli(quotient, divisor);
         let differs = b.cmpi(CmpiPredicate::Ne, dividend, whole);
-        let fails = binary(b, "arith.ori", by_nothing, differs);
+        let fails = b.ori(by_nothing, differs);
         self.fail_when(b, source, fails, Failure::ShapeMismatch, (dividend, whole));
         self.bind(results_of(source)[0], index_cast(b, quotient, "index"));
         Ok(())
@@ -153,10 +153,7 @@ impl<'c> Lowering<'c, '_> {
         let picked: Vec<Val<'c>> = then
             .into_iter()
             .zip(otherwise)
-            .map(|(then, otherwise)| {
-                let ty = then.r#type();
-                b.value("arith.select", &[condition, then, otherwise], ty)
-            })
+            .map(|(then, otherwise)| b.select(condition, then, otherwise))
             .collect();
         self.bind_results(source, &picked);
         Ok(())
@@ -202,7 +199,7 @@ fn rows_of<'c>(b: &Builder<'c>, shape: &[Option<u64>], lengths: &[Val<'c>]) -> V
             Some(size) => i64_constant(b, *size as i64),
             None => lengths.next().copied().unwrap_or(rows),
         };
-        binary(b, "arith.muli", rows, size)
+        b.muli(rows, size)
     })
 }
 

@@ -7,7 +7,7 @@ use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::constants;
-use super::emit::{binary, call, i32_constant, i64_constant, i64_type, slot_address, store_slot};
+use super::emit::{call, i32_constant, i64_constant, i64_type, slot_address, store_slot};
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{name_attribute, users_of};
@@ -61,7 +61,7 @@ impl<'c> Lowering<'c, '_> {
             let offset = number << Handle::RESULT_SHIFT;
             let value = match number {
                 0 => handle,
-                _ => binary(b, "arith.addi", handle, i64_constant(b, offset)),
+                _ => b.addi(handle, i64_constant(b, offset)),
             };
             let slots = self.result_slots(b, kernel, &operands, value);
             self.bind_slots(result, slots);
@@ -97,7 +97,7 @@ impl<'c> Lowering<'c, '_> {
         let outside = b.cmpi(CmpiPredicate::Uge, index, bound);
         self.fail_when(b, source, outside, Failure::IndexOutOfRange, (index, bound));
         let first = self.source_handle(b, Source::Table { param, space });
-        let handle = binary(b, "arith.addi", first, index);
+        let handle = b.addi(first, index);
         self.bind_results(source, &[handle]);
         Ok(())
     }

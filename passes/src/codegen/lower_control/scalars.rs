@@ -30,14 +30,14 @@ impl<'c> Lowering<'c, '_> {
         );
 
         let by_minus_one = b.cmpi(CmpiPredicate::Eq, rhs, minus_one);
-        let divisor = b.value("arith.select", &[by_minus_one, one, rhs], ty);
+        let divisor = b.select(by_minus_one, one, rhs);
         let result = binary(b, &name, lhs, divisor);
         let wrapped = if name == "arith.divsi" {
-            binary(b, "arith.subi", zero, lhs)
+            b.subi(zero, lhs)
         } else {
             zero
         };
-        let result = b.value("arith.select", &[by_minus_one, wrapped, result], ty);
+        let result = b.select(by_minus_one, wrapped, result);
         self.bind_results(source, &[result]);
         Ok(())
     }
@@ -48,6 +48,6 @@ impl<'c> Lowering<'c, '_> {
         b: &Builder<'c>,
         index: cohort_dialects::builder::Val<'c>,
     ) -> cohort_dialects::builder::Val<'c> {
-        b.value("arith.extsi", &[index], i64_type(b))
+        b.extsi(index, i64_type(b))
     }
 }

@@ -10,7 +10,7 @@ use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of, results_of,
 };
 use melior::ir::{
-    OperationRef, Region, Type,
+    OperationRef, Type,
     attribute::{FlatSymbolRefAttribute, StringAttribute},
     operation::OperationLike,
 };
@@ -18,8 +18,8 @@ use melior::ir::{
 use super::Program;
 use super::arrays::{load_element, store_element};
 use super::emit::{
-    binary, call, count_loop, function, i32_constant, i64_constant, i64_type, load_slot,
-    module_end, pointer, slot_address, store_slot, when,
+    call, count_loop, function, i32_constant, i64_constant, i64_type, load_slot, module_end,
+    pointer, slot_address, store_slot, when,
 };
 use super::function::{Lowering, lowered_types, stack_slots};
 use crate::level2::fork_join::STRANDS;
@@ -115,21 +115,21 @@ impl<'c> Lowering<'c, '_> {
             store_element(b, array, index, &element);
             Ok(())
         })?;
-        let last = binary(b, "arith.subi", length, i64_constant(b, 1));
+        let last = b.subi(length, i64_constant(b, 1));
         count_loop::<Failed>(b, length, &[], |b, index, _| {
             let is_last = b.cmpi(CmpiPredicate::Eq, index, last);
             let branch = |run: &dyn Fn(&Builder<'c>)| {
                 let (region, block) = region_with_block(&[], b.location);
                 let inner = Builder::at_end(b.context(), block, b.location);
                 run(&inner);
-                inner.op("scf.yield", &[], &[], &[], vec![]);
+                inner.scf_yield(&[]);
                 region
             };
-            let branches: Vec<Region<'c>> = vec![
+            let branches = [
                 branch(&|b| self.run_strand(b, &strand, scope, index)),
                 branch(&|b| self.begin_strand(b, &strand, scope, index)),
             ];
-            b.op("scf.if", &[is_last], &[], &[], branches);
+            b.scf_if(is_last, &[], branches);
             Ok(Vec::new())
         })?;
         call(b, symbols::JOIN, &[self.runtime, scope], &[]);
@@ -177,7 +177,7 @@ impl<'c> Lowering<'c, '_> {
             .collect();
         inner.bind_all(source, captured, &slots)?;
         body(&mut inner, &b, arguments[1], arguments[2])?;
-        b.op("func.return", &[], &[], &[], vec![]);
+        b.return_(&[]);
         Ok(name)
     }
 

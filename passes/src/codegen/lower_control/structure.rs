@@ -116,7 +116,7 @@ impl<'c> Lowering<'c, '_> {
                 let is_first = b.cmpi(CmpiPredicate::Eq, tag, i64_constant(b, 0));
                 let first = self.case_region(b, source, *first, scrutinee)?;
                 let second = self.case_region(b, source, *second, scrutinee)?;
-                results_of(b.op("scf.if", &[is_first], &types, &[], vec![first, second]))
+                results_of(b.scf_if(is_first, &types, [first, second]))
             }
             [tested @ .., last] => {
                 let tag = load_slot(b, scrutinee, i64_type(b));
@@ -153,7 +153,7 @@ impl<'c> Lowering<'c, '_> {
         let (region, block) = region_with_block(&[], b.location);
         let inner = Builder::at_end(b.context(), block, b.location);
         let results = self.case(&inner, source, case, scrutinee)?;
-        inner.op("scf.yield", &results, &[], &[], vec![]);
+        inner.scf_yield(&results);
         Ok(region)
     }
 

@@ -149,7 +149,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let value = self.value(*input, &domain);
         let folded = arguments_of(block)[0];
         let next = inner.repeat(*combiner, &[folded, value], element);
-        inner.b.op("ragged.yield", &[next], &[], &[], vec![]);
+        inner.b.ragged_yield(&[next]);
         self.scopes.truncate(scope + 1);
         self.scopes.extend(hidden);
         let attributes = self.writer.extents(&self.sizes[first..first + dims.len()]);

@@ -79,7 +79,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let (region, block) = region_with_block(takes, self.e.b.location);
         let inner = self.e.within(block);
         let yields = body(&inner, &arguments_of(block));
-        inner.b.op("ragged.yield", &yields, &[], &[], vec![]);
+        inner.b.ragged_yield(&yields);
         region
     }
 
@@ -130,8 +130,8 @@ impl<'c> Writer<'_, '_, 'c> {
                 Combiner::Operation(op) => e.repeat(op, &[folded[0], value], element),
                 Combiner::Product(op, factor) => {
                     let b = e.b.at(op.location());
-                    let product = b.value("arith.mulf", &[value, values[factor]], element);
-                    b.value("arith.addf", &[folded[0], product], element)
+                    let product = b.mulf(value, values[factor]);
+                    b.addf(folded[0], product)
                 }
             }]
         });

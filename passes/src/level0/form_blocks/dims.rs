@@ -75,7 +75,7 @@ impl<'c> Dims<'c> {
                     Some((*value, leading.iter().position(|length| *length == wanted)?))
                 })?;
                 let axis = at.index(axis as i64);
-                Some(at.value("tensor.dim", &[value, axis], at.ty("index")))
+                Some(at.tensor_dim(value, axis))
             };
             let Some(length) = length.or_else(read) else {
                 let message = "not supported yet: a length that no operand has";

@@ -69,11 +69,11 @@ pub fn repeat<'c>(b: &Builder<'c>, rows: Val<'c>, value: Val<'c>) -> Val<'c> {
         return value;
     };
     let of_rows = ty.batched().to_type();
-    let empty = b.value("tensor.empty", &[rows], of_rows);
+    let empty = b.tensor_empty(&[rows], of_rows);
     let (region, element) = region_with_block(&[ty.element, ty.element], b.location);
     let end = Builder::at_end(b.context(), element, b.location);
     let elements = arguments_of(element);
-    end.op("linalg.yield", &elements[..1], &[], &[], vec![]);
+    end.linalg_yield(&elements[..1]);
     let broadcast = b.op(
         "linalg.broadcast",
         &[value, empty],

@@ -213,7 +213,7 @@ impl<'c> Rewrite<'_, 'c> {
         let zeros = self.head.needed.iter().filter_map(|value| {
             let ty = value.r#type();
             let zero = zero_of(self.recursion.context, ty)?;
-            Some(before.value_with("arith.constant", &[], ty, &[("value", zero)]))
+            Some(before.constant(zero, ty))
         });
         let zeros: Vec<Val<'c>> = zeros.collect();
         let new = self.call(&before, call, &zeros);
@@ -234,7 +234,7 @@ impl<'c> Rewrite<'_, 'c> {
         };
         if let Some(before) = Builder::before(self.recursion.context, end) {
             let call = self.call(&before, self.recursion.call, &self.head.needed);
-            before.op("cfb.yield", &results_of(call), &[], &[], vec![]);
+            before.cfb_yield(&results_of(call));
         }
         erase(end);
         erase(self.recursion.call);
@@ -322,9 +322,9 @@ impl<'c> Rewrite<'_, 'c> {
         let location = self.recursion.children.location();
         let (region, block) = region_with_block(&self.types, location);
         let inner = Builder::at_end(self.recursion.context, block, location);
-        let mark = inner.op("cfb.yield", &[], &[], &[], vec![]);
+        let mark = inner.cfb_yield(&[]);
         let values = values(mark, &arguments_of(block));
-        inner.op("cfb.yield", &values, &[], &[], vec![]);
+        inner.cfb_yield(&values);
         erase(mark);
         result_of(before.op("cfb.map", &[list], &[ty], &[], vec![region]), 0)
     }

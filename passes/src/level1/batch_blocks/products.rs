@@ -80,13 +80,13 @@ impl<'c> Batcher<'c> {
         let init = self.destination(operands[2], operation)?;
         let lhs = self.rows_of(operands[0], operation)?;
         let rhs = self.rows_of(operands[1], operation)?;
-        let products = self.builder.value("arith.mulf", &[lhs, rhs], lhs.r#type());
+        let products = self.builder.mulf(lhs, rhs);
         let element = tensor_type(operands[0], operation)?.element;
         let location = self.builder.location;
         let (region, block) = region_with_block(&[element, element], location);
         let inner = Builder::at_end(self.builder.context(), block, location);
-        let sum = inner.value("arith.addf", &arguments_of(block), element);
-        inner.op("linalg.yield", &[sum], &[], &[], vec![]);
+        let parts = arguments_of(block);
+        inner.linalg_yield(&[inner.addf(parts[0], parts[1])]);
         let dims = DenseI64ArrayAttribute::new(self.builder.context(), &[1]).into();
         let reduced = self.builder.op(
             "linalg.reduce",

@@ -104,7 +104,7 @@ impl<'c> Rows<'c> {
         match name.as_str() {
             "tensor.empty" => {
                 let row = self.type_of(results[0]);
-                let empty = self.builder.value("tensor.empty", &[], row.to_type());
+                let empty = self.builder.tensor_empty(&[], row.to_type());
                 self.define(operation, empty);
             }
             "arith.constant" => {

@@ -163,7 +163,7 @@ impl<'c> Batcher<'c> {
         let row = tensor_type(like, user)?;
         let sizes = self.sizes(like, user)?;
         let ty = row.batched().to_type();
-        Ok(self.builder.value("tensor.empty", &sizes, ty))
+        Ok(self.builder.tensor_empty(&sizes, ty))
     }
 
     /// The number of rows, then the sizes of the dims of a value that differ by call.
@@ -189,12 +189,11 @@ impl<'c> Batcher<'c> {
         let shared = if is_tensor(shared.r#type()) {
             shared
         } else {
-            self.builder
-                .value("tensor.from_elements", &[shared], ty.to_type())
+            self.builder.from_elements(&[shared], ty.to_type())
         };
         let init = self
             .builder
-            .value("tensor.empty", &[self.rows], ty.batched().to_type());
+            .tensor_empty(&[self.rows], ty.batched().to_type());
         self.broadcast_along(shared, init, &[0])
     }
 
@@ -203,7 +202,7 @@ impl<'c> Batcher<'c> {
         let element = TensorType::of_value(init).map_or(value.r#type(), |ty| ty.element);
         let (region, block) = region_with_block(&[element, element], self.builder.location);
         let inner = Builder::at_end(self.builder.context(), block, self.builder.location);
-        inner.op("linalg.yield", &arguments_of(block)[..1], &[], &[], vec![]);
+        inner.linalg_yield(&arguments_of(block)[..1]);
         let dims = DenseI64ArrayAttribute::new(self.builder.context(), dims).into();
         result_of(
             self.builder.op(
@@ -252,7 +251,7 @@ impl<'c> Batcher<'c> {
     fn cast(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
         let rows = self.rows_of(operands_of(operation)[0], operation)?;
         let ty = tensor_type(result_of(operation, 0), operation)?.batched();
-        Ok(self.builder.value("tensor.cast", &[rows], ty.to_type()))
+        Ok(self.builder.tensor_cast(rows, ty.to_type()))
     }
 
     fn elementwise(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {

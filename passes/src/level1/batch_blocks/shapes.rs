@@ -159,7 +159,7 @@ impl<'c> Bounds<'c> {
         let mut bounds = HashMap::new();
         let size = |value: Val<'c>, axis: usize| {
             let axis = inner.index(axis as i64);
-            inner.value("tensor.dim", &[value, axis], inner.ty("index"))
+            inner.tensor_dim(value, axis)
         };
         for argument in arguments_of(body) {
             let Some(value) = batched.get(&key(argument)) else {

@@ -71,7 +71,7 @@ fn record<'c>(
     ];
     let (region, entry) = region_with_block(&types, stack.location());
     let inner = Builder::at_end(context, entry, stack.location());
-    inner.op("cfb.yield", &arguments_of(entry)[2..], &[], &[], vec![]);
+    inner.cfb_yield(&arguments_of(entry)[2..]);
     let dim = format!("@{DIM}0");
     let top = kernels.top.at(stack.location());
     let lengths = top.array(&[top.symbol(&dim[1..])]);
@@ -93,7 +93,7 @@ fn record<'c>(
         return Ok(());
     };
     let length = before.value("cfb.array_len", &[array], before.ty("i32"));
-    let length = before.value("arith.index_cast", &[length], before.ty("index"));
+    let length = before.index_cast(length, before.ty("index"));
     let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
     let result = super::lazy(context, stacked.r#type());
     let attributes = [("kernel", callee)];

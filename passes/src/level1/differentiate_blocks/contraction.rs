@@ -10,7 +10,7 @@ use cohort_dialects::builder::{
 };
 use melior::ir::{OperationRef, ValueLike};
 
-use super::emit::{Shape, broadcast, elementwise, full, sum_over, transpose};
+use super::emit::{Shape, broadcast, full, sum_over, transpose};
 use super::rules::{Backward, NoRule, Rule};
 use super::sites::Site;
 use crate::support::extents::{Loops, loops_of};
@@ -126,7 +126,7 @@ fn cotangent_of<'c>(
             let turned = reordered(b, factor, &kept);
             broadcast(b, turned.value, &own.shape, &missing)
         };
-        return elementwise(b, "arith.mulf", &[spread(g), spread(other)]);
+        return b.mulf(spread(g), spread(other));
     };
     let kept: Vec<usize> = summed.iter().chain(&own.loops).copied().collect();
     let extra = g.shape.pick(&axes_of(g, &summed));
@@ -206,9 +206,9 @@ fn contract<'c>(
     let (region, block) = region_with_block(&[element; 3], b.location);
     let inner = Builder::at_end(b.context(), block, b.location);
     if let [x, y, sum] = arguments_of(block)[..] {
-        let product = inner.value("arith.mulf", &[x, y], element);
-        let sum = inner.value("arith.addf", &[sum, product], element);
-        inner.op("linalg.yield", &[sum], &[], &[], vec![]);
+        let product = inner.mulf(x, y);
+        let sum = inner.addf(sum, product);
+        inner.linalg_yield(&[sum]);
     }
     let attributes = [
         ("indexing_maps", b.indexing_maps(folds.len(), &maps)),

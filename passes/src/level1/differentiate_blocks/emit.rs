@@ -51,14 +51,14 @@ impl<'c> Shape<'c> {
 }
 
 pub fn empty<'c>(b: &Builder<'c>, shape: &Shape<'c>) -> Val<'c> {
-    b.value("tensor.empty", &shape.lengths, shape.to_type())
+    b.tensor_empty(&shape.lengths, shape.to_type())
 }
 
 /// A tensor full of one f32.
 pub fn full<'c>(b: &Builder<'c>, shape: &Shape<'c>, value: f32) -> Val<'c> {
     let element = shape.ty.element;
     let number: Attribute<'c> = FloatAttribute::new(b.context(), element, value.into()).into();
-    let scalar = b.value_with("arith.constant", &[], element, &[("value", number)]);
+    let scalar = b.constant(number, element);
     fill(b, scalar, empty(b, shape))
 }
 
@@ -78,7 +78,7 @@ fn with_dims<'c>(
     let (region, block) = region_with_block(&[element, element], b.location);
     let inner = Builder::at_end(b.context(), block, b.location);
     let made = payload(&inner, &arguments_of(block));
-    inner.op("linalg.yield", &[made], &[], &[], vec![]);
+    inner.linalg_yield(&[made]);
     let dims: Vec<i64> = dims.iter().map(|dim| *dim as i64).collect();
     let dims = DenseI64ArrayAttribute::new(b.context(), &dims).into();
     let attributes = [(attribute, dims)];
@@ -131,7 +131,7 @@ pub fn sum_over<'c>(b: &Builder<'c>, value: Val<'c>, shape: &Shape<'c>, axes: &[
         let dims = [*axis];
         let dims = ("dimensions", &dims[..]);
         value = with_dims(b, "linalg.reduce", dims, (value, init), |inner, args| {
-            inner.value("arith.addf", &[args[1], args[0]], args[0].r#type())
+            inner.addf(args[1], args[0])
         });
     }
     value
@@ -147,15 +147,6 @@ pub fn product<'c>(
 ) -> Val<'c> {
     let init = full(b, shape, 0.0);
     named(b, &format!("linalg.{name}"), &[left, right], init)
-}
-
-/// An elementwise operation of tensors of one type.
-pub fn elementwise<'c>(b: &Builder<'c>, name: &str, operands: &[Val<'c>]) -> Val<'c> {
-    b.value(name, operands, operands[0].r#type())
-}
-
-pub fn select<'c>(b: &Builder<'c>, condition: Val<'c>, yes: Val<'c>, no: Val<'c>) -> Val<'c> {
-    b.value("arith.select", &[condition, yes, no], yes.r#type())
 }
 
 /// The elements of a tensor along an axis, from `first` on, as many as the shape has.

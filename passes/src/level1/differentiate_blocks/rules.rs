@@ -12,9 +12,7 @@ use cohort_dialects::builder::{
 };
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
-use super::emit::{
-    Shape, broadcast, concat, elementwise, full, product, select, slice, sum_over, transpose,
-};
+use super::emit::{Shape, broadcast, concat, full, product, slice, sum_over, transpose};
 use super::sites::{Site, View};
 use crate::support::extents::{Extents, Length};
 use crate::support::ir::{
@@ -118,9 +116,7 @@ impl<'c> Backward<'c> {
             whole.push(padded(&b, &shape, axis, &row));
         }
         whole.append(&mut own.whole);
-        let sum = whole
-            .into_iter()
-            .reduce(|left, right| elementwise(&b, "arith.addf", &[left, right]));
+        let sum = whole.into_iter().reduce(|left, right| b.addf(left, right));
         if let Some(sum) = sum {
             self.cotangents.entry(key(value)).or_default().whole = vec![sum];
         }
@@ -170,7 +166,6 @@ impl<'c> Backward<'c> {
     ) -> Rule {
         let b = self.b;
         let of = operands_of(operation);
-        let op = |name: &str, operands: &[Val<'c>]| elementwise(&b, name, operands);
         if name == "arith.constant" {
             return Ok(());
         }
@@ -178,7 +173,7 @@ impl<'c> Backward<'c> {
         let number = |value: f32| full(&b, &shape, value);
         let at: Vec<Val<'c>> = of.iter().map(|operand| self.value(*operand)).collect();
         let y = self.value(result);
-        let mul = |left, right| op("arith.mulf", &[left, right]);
+        let mul = |left, right| b.mulf(left, right);
         match name {
             "arith.addf" => {
                 self.add(of[0], g);
@@ -186,9 +181,9 @@ impl<'c> Backward<'c> {
             }
             "arith.subf" => {
                 self.add(of[0], g);
-                self.add(of[1], op("arith.negf", &[g]));
+                self.add(of[1], b.negf(g));
             }
-            "arith.negf" => self.add(of[0], op("arith.negf", &[g])),
+            "arith.negf" => self.add(of[0], b.negf(g)),
             "arith.mulf" => {
                 self.add(of[0], mul(g, at[1]));
                 self.add(of[1], mul(g, at[0]));
@@ -196,13 +191,13 @@ impl<'c> Backward<'c> {
             "arith.divf" => match sigmoid_of(operation) {
                 // Of both together, for far out exp is infinite and what it is multiplied by zero.
                 Some(x) => {
-                    let rest = op("arith.subf", &[number(1.0), y]);
+                    let rest = b.subf(number(1.0), y);
                     self.add(x, mul(g, mul(y, rest)));
                 }
                 None => {
-                    let share = op("arith.divf", &[g, at[1]]);
+                    let share = b.divf(g, at[1]);
                     self.add(of[0], share);
-                    self.add(of[1], op("arith.negf", &[mul(share, y)]));
+                    self.add(of[1], b.negf(mul(share, y)));
                 }
             },
             "arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf" => {
@@ -212,32 +207,32 @@ impl<'c> Backward<'c> {
                 };
                 let is_left = b.cmpf(better, at[0], at[1]);
                 let zero = number(0.0);
-                self.add(of[0], select(&b, is_left, g, zero));
-                self.add(of[1], select(&b, is_left, zero, g));
+                self.add(of[0], b.select(is_left, g, zero));
+                self.add(of[1], b.select(is_left, zero, g));
             }
             "arith.select" => {
                 let zero = number(0.0);
-                self.add(of[1], select(&b, at[0], g, zero));
-                self.add(of[2], select(&b, at[0], zero, g));
+                self.add(of[1], b.select(at[0], g, zero));
+                self.add(of[2], b.select(at[0], zero, g));
             }
             "math.exp" => self.add(of[0], mul(g, y)),
-            "math.log" => self.add(of[0], op("arith.divf", &[g, at[0]])),
+            "math.log" => self.add(of[0], b.divf(g, at[0])),
             "math.sqrt" => {
-                let twice = op("arith.addf", &[y, y]);
-                self.add(of[0], op("arith.divf", &[g, twice]));
+                let twice = b.addf(y, y);
+                self.add(of[0], b.divf(g, twice));
             }
             "math.tanh" => {
-                let rest = op("arith.subf", &[number(1.0), mul(y, y)]);
+                let rest = b.subf(number(1.0), mul(y, y));
                 self.add(of[0], mul(g, rest));
             }
-            "math.sin" => self.add(of[0], mul(g, op("math.cos", &[at[0]]))),
+            "math.sin" => self.add(of[0], mul(g, b.cos(at[0]))),
             "math.cos" => {
-                let slope = op("arith.negf", &[op("math.sin", &[at[0]])]);
+                let slope = b.negf(b.sin(at[0]));
                 self.add(of[0], mul(g, slope));
             }
             "math.erf" => {
-                let exponent = op("arith.negf", &[mul(at[0], at[0])]);
-                let bell = op("math.exp", &[exponent]);
+                let exponent = b.negf(mul(at[0], at[0]));
+                let bell = b.exp(exponent);
                 let slope = mul(number(std::f32::consts::FRAC_2_SQRT_PI), bell);
                 self.add(of[0], mul(g, slope));
             }
@@ -245,21 +240,21 @@ impl<'c> Backward<'c> {
                 let zero = number(0.0);
                 let negative = b.cmpf(CmpfPredicate::Olt, at[0], zero);
                 let positive = b.cmpf(CmpfPredicate::Ogt, at[0], zero);
-                let turned = op("arith.negf", &[g]);
-                let below = select(&b, negative, turned, zero);
-                self.add(of[0], select(&b, positive, g, below));
+                let turned = b.negf(g);
+                let below = b.select(negative, turned, zero);
+                self.add(of[0], b.select(positive, g, below));
             }
             "math.powf" => {
                 let (zero, one) = (number(0.0), number(1.0));
-                let less = op("arith.subf", &[at[1], one]);
-                let slope = mul(at[1], op("math.powf", &[at[0], less]));
+                let less = b.subf(at[1], one);
+                let slope = mul(at[1], b.powf(at[0], less));
                 let flat = b.cmpf(CmpfPredicate::Oeq, at[1], zero);
-                self.add(of[0], mul(g, select(&b, flat, zero, slope)));
-                let log = op("math.log", &[at[0]]);
+                self.add(of[0], mul(g, b.select(flat, zero, slope)));
+                let log = b.log(at[0]);
                 let base = b.cmpf(CmpfPredicate::Oeq, at[0], zero);
                 let below = b.cmpf(CmpfPredicate::Olt, at[1], zero);
-                let grows = select(&b, below, mul(y, log), zero);
-                self.add(of[1], mul(g, select(&b, base, grows, mul(y, log))));
+                let grows = b.select(below, mul(y, log), zero);
+                self.add(of[1], mul(g, b.select(base, grows, mul(y, log))));
             }
             "arith.sitofp" | "arith.uitofp" => {}
             _ => return Err(NoRule(format!("`{name}`"))),
@@ -306,7 +301,7 @@ impl<'c> Backward<'c> {
                 let spread = broadcast(&b, g, &vector, &[0]);
                 for (own, other) in [(0, 1), (1, 0)] {
                     let other = self.value(of[other]);
-                    self.add(of[own], elementwise(&b, "arith.mulf", &[spread, other]));
+                    self.add(of[own], b.mulf(spread, other));
                 }
             }
             "linalg.vecmat" => {
@@ -397,7 +392,7 @@ impl<'c> Backward<'c> {
             broadcast(&b, left.0, shape, &[1]),
             broadcast(&b, right.0, shape, &[0]),
         ];
-        self.add(matrix, elementwise(&b, "arith.mulf", &sides));
+        self.add(matrix, b.mulf(sides[0], sides[1]));
     }
 
     fn reduce(&mut self, operation: OperationRef<'c, 'c>, result: Val<'c>, g: Val<'c>) -> Rule {
@@ -412,14 +407,14 @@ impl<'c> Backward<'c> {
                 let best = broadcast(&b, self.value(result), &shape, &axes);
                 let is_best = b.cmpf(CmpfPredicate::Oeq, self.value(of[0]), best);
                 let (zero, one) = (full(&b, &shape, 0.0), full(&b, &shape, 1.0));
-                let ones = select(&b, is_best, one, zero);
+                let ones = b.select(is_best, one, zero);
                 let count = sum_over(&b, ones, &shape, &axes);
                 // Where nothing is the best, all of them are not numbers.
                 let least = full(&b, &folds, 1.0);
-                let count = elementwise(&b, "arith.maximumf", &[count, least]);
-                let share = elementwise(&b, "arith.divf", &[g, count]);
+                let count = b.maximumf(count, least);
+                let share = b.divf(g, count);
                 let share = broadcast(&b, share, &shape, &axes);
-                self.add(of[0], select(&b, is_best, share, zero));
+                self.add(of[0], b.select(is_best, share, zero));
             }
             _ => return Err(NoRule("this reduction".to_owned())),
         }
@@ -507,7 +502,7 @@ impl<'c> Backward<'c> {
             }
             "cfb.widen" => {
                 let ty: Type<'c> = of[0].r#type();
-                self.add(of[0], b.value("tensor.cast", &[g], ty));
+                self.add(of[0], b.tensor_cast(g, ty));
             }
             // Of a host scalar, or of nothing.
             "tensor.from_elements" | "tensor.empty" => {}

@@ -157,7 +157,7 @@ pub fn save<'c>(
                 .iter()
                 .map(|(place, number)| result_of(body[*place], *number)),
         );
-        at_end.op("cfb.yield", &yielded, &[], &[], vec![]);
+        at_end.cfb_yield(&yielded);
         erase(*end);
     }
     for (old, new) in results_of(block).into_iter().zip(results_of(new)) {

@@ -183,23 +183,19 @@ impl<'a, 'c> Call<'a, 'c> {
             let mut operands = self.graph.operands.iter();
             let length = operands.position(|(operand, _)| *operand == node);
             let length = length.unwrap_or_else(|| unreachable!("lengths are operands"));
-            e.b.value("arith.trunci", &[self.lengths[length].value(e)], e.i32)
+            e.b.trunci(self.lengths[length].value(e), e.i32)
         })
     }
 
     fn iota(&self, e: &Emitter<'c>, index: &Index, lanes: Lanes<'c>) -> Val<'c> {
         let first = self.variables.index(e, index).unwrap_or_else(|| e.int(0));
-        let first = e.b.value("arith.trunci", &[first], e.i32);
+        let first = e.b.trunci(first, e.i32);
         let Some(lane) = lanes.var else { return first };
         let ty = e.elem_type(Elem::I32, Width::Vector);
         let coefficient = index.coefficient(lane);
         let steps: Vec<i64> = (0..LANES).map(|lane| lane * coefficient).collect();
         let steps = e.b.constant(e.b.elements(ty, e.i32, &steps), ty);
-        e.b.value(
-            "arith.addi",
-            &[e.splat(first, Elem::I32, Width::Vector), steps],
-            ty,
-        )
+        e.b.addi(e.splat(first, Elem::I32, Width::Vector), steps)
     }
 
     /// Computes the folds that a node needs and that do not depend on `blocked` variables.
@@ -288,7 +284,7 @@ impl<'a, 'c> Call<'a, 'c> {
         {
             let a = self.value(e, inputs[0], &at, lanes);
             let b = self.value(e, inputs[1], &at, lanes);
-            return e.b.value("vector.fma", &[a, b, sum], sum.r#type());
+            return e.b.vector_fma(a, b, sum);
         }
         let value = self.value(e, input, &at, lanes);
         e.copy(fold.combiner, &[sum, value], sum.r#type())

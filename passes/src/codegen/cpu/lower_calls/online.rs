@@ -291,7 +291,7 @@ impl<'c> Writer<'_, 'c> {
         let enough = e.bits(110.0_f32.to_bits(), Elem::F32, Width::Scalar);
         let low = e.for_loop(e.int(0), block.rows, 1, &[e.int(0)], |e, row, low| {
             let most = e.load(e.offset(most, e.times(row, 4)), masked.r#type(), 4);
-            let above = e.b.value("arith.subf", &[most, masked], masked.r#type());
+            let above = e.b.subf(most, masked);
             let is_above = e.b.cmpf(CmpfPredicate::Ogt, above, enough);
             vec![e.select(is_above, low[0], e.int(1))]
         });
@@ -459,8 +459,8 @@ impl<'c> Writer<'_, 'c> {
         // Where no score is over minus infinity, weights are zero rather than undefined.
         let none = e.b.cmpf(CmpfPredicate::Oeq, now, low);
         let base = e.select(none, zero, now);
-        let shifted = e.b.value("arith.subf", &[before, base], vector);
-        let scale = e.b.value("math.exp", &[shifted], vector);
+        let shifted = e.b.subf(before, base);
+        let scale = e.b.exp(shifted);
         let mask = Some(e.first_lanes(rows));
         e.store_elem(now, most, Elem::F32, Width::Vector, mask);
         e.store(base, now_at, 4);
@@ -482,20 +482,19 @@ impl<'c> Writer<'_, 'c> {
         let scores = e.offset(self.at(e, layout.scores), e.times(in_tile, SCORE_ROW));
         let sums = e.for_loop(e.int(0), count, LANES, &[zero], |e, k, sums| {
             let at = e.offset(scores, e.times(k, 4));
-            let shifted =
-                e.b.value("arith.subf", &[e.load(at, vector, 4), base], vector);
-            let weight = e.b.value("math.exp", &[shifted], vector);
+            let shifted = e.b.subf(e.load(at, vector, 4), base);
+            let weight = e.b.exp(shifted);
             e.store(weight, at, 4);
-            vec![e.b.value("arith.addf", &[sums[0], weight], vector)]
+            vec![e.b.addf(sums[0], weight)]
         })[0];
         let mut sum = sums;
         for by in [8, 4, 2, 1] {
-            sum = e.b.value("arith.addf", &[sum, e.rotate(sum, by)], vector);
+            sum = e.b.addf(sum, e.rotate(sum, by));
         }
         let sum = e.first_lane(sum, Elem::F32);
         let total_at = e.offset(self.at(e, layout.total), e.times(in_block, 4));
         let total = e.load(total_at, scalar, 4);
-        let total = e.b.value("math.fma", &[total, scale, sum], scalar);
+        let total = e.b.fma(total, scale, sum);
         e.store(total, total_at, 4);
         let scale = e.splat(scale, Elem::F32, Width::Vector);
         let sums = e.offset(self.at(e, layout.sums), e.times(in_block, layout.sum_row));
@@ -506,8 +505,7 @@ impl<'c> Writer<'_, 'c> {
             &[],
             |e, at, _| {
                 let at = e.offset(sums, at);
-                let scaled =
-                    e.b.value("arith.mulf", &[e.load(at, vector, 4), scale], vector);
+                let scaled = e.b.mulf(e.load(at, vector, 4), scale);
                 e.store(scaled, at, 4);
                 vec![]
             },
@@ -534,8 +532,7 @@ impl<'c> Writer<'_, 'c> {
                 &[],
                 |e, at, _| {
                     let at = e.offset(sums, at);
-                    let value =
-                        e.b.value("arith.divf", &[e.load(at, vector, 4), total], vector);
+                    let value = e.b.divf(e.load(at, vector, 4), total);
                     e.store(value, at, 4);
                     vec![]
                 },

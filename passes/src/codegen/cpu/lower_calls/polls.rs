@@ -7,7 +7,8 @@
 use cohort_abi::symbols;
 use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
+    results_of,
 };
 use melior::{
     Context,
@@ -86,7 +87,7 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
         let (region, block) = region_with_block(&[], b.location);
         let inner = Builder::at_end(context, block, b.location);
         let values = body(&inner);
-        inner.op("scf.yield", &values, &[], &[], vec![]);
+        inner.scf_yield(&values);
         region
     };
     let ask = |b: &Builder<'c>| {
@@ -102,8 +103,7 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
     };
     let asks = branch(&ask);
     let goes_on = branch(&|b| vec![b.integer(1, truth)]);
-    let in_time = b.op("scf.if", &[is_long], &[truth], &[], vec![asks, goes_on]);
-    let in_time = results_of(in_time)[0];
+    let in_time = result_of(b.scf_if(is_long, &[truth], [asks, goes_on]), 0);
 
     let (yielded, carried) = (operands_of(end), arguments_of(body));
     let types: Vec<_> = yielded.iter().map(|value| value.r#type()).collect();
@@ -112,7 +112,7 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
         branch(&|_| carried[1..].to_vec()),
     );
     let b = Builder::before(context, end).unwrap_or(b);
-    let choice = b.op("scf.if", &[in_time], &types, &[], vec![works, given_up]);
+    let choice = b.scf_if(in_time, &types, [works, given_up]);
     let inside = blocks_of(choice).first().copied();
     if let Some(yielding) = inside.and_then(|block| operations_of(block).pop()) {
         for operation in operations {

@@ -67,11 +67,10 @@ impl<'a, 'c> Folder<'_, 'a, 'c> {
         if let [a, b] = self.fold.inputs[..] {
             let a = computer.value(e, a, index, lanes, known);
             let b = computer.value(e, b, index, lanes, known);
-            return e.b.at(self.fold.combiner.location()).value(
-                "vector.fma",
-                &[a, b, accumulator],
-                accumulator.r#type(),
-            );
+            return e
+                .b
+                .at(self.fold.combiner.location())
+                .vector_fma(a, b, accumulator);
         }
         let value = computer.value(e, self.fold.inputs[0], index, lanes, known);
         self.combine(e, accumulator, value)

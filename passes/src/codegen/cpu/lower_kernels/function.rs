@@ -44,7 +44,7 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
     let (region, entry) = region_with_block(&arguments, op.location());
     let e = Emitter::new(Builder::at_end(context, entry, op.location()));
     write(&e, &kernel, &map, &arguments_of(entry))?;
-    e.b.op("func.return", &[], &[], &[], vec![]);
+    e.b.return_(&[]);
 
     let description = describe(&kernel, &name, &map)?;
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();

@@ -296,7 +296,7 @@ impl<'c> Writer<'_, 'c> {
         for (at, (node, form)) in graph.operands.iter().enumerate() {
             match form {
                 Form::Length => {
-                    let value = e.b.value("arith.trunci", &[call.lengths[at]], e.i32);
+                    let value = e.b.trunci(call.lengths[at], e.i32);
                     call.scalars.insert(*node, value);
                 }
                 Form::Scalar => {
@@ -346,7 +346,7 @@ fn firsts_of<'c>(
             let length = lengths.fold(times, |product, at| e.mul(product, call.lengths[*at]));
             let tile = dim.tile as i64;
             let up = e.add(length, e.int(tile - 1));
-            e.b.value("arith.divui", &[up, e.int(tile)], e.i64)
+            e.b.divui(up, e.int(tile))
         })
         .collect();
     let places = split(e, number, &counts).into_iter().zip(&tiles.dims);
@@ -363,8 +363,8 @@ fn split<'c>(e: &Emitter<'c>, at: Val<'c>, sizes: &[Val<'c>]) -> Vec<Val<'c>> {
         if dim == 0 {
             index.push(rest);
         } else {
-            index.push(e.b.value("arith.remui", &[rest, *size], e.i64));
-            rest = e.b.value("arith.divui", &[rest, *size], e.i64);
+            index.push(e.b.remui(rest, *size));
+            rest = e.b.divui(rest, *size);
         }
     }
     index.reverse();

@@ -3,8 +3,8 @@
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Val, region_with_block, results_of};
-use melior::ir::{Attribute, Type, ValueLike, attribute::IntegerAttribute};
+use cohort_dialects::builder::{Val, region_with_block};
+use melior::ir::{Attribute, Type, attribute::IntegerAttribute};
 
 use crate::codegen::emit::{Emitter, Index, Width};
 
@@ -20,7 +20,7 @@ fn position<'c>(e: &Emitter<'c>, op: &str, dim: &str) -> Val<'c> {
     let dim = e.b.upstream(&format!("#gpu<dim {dim}>"));
     let index = Type::index(e.b.context());
     let at = e.b.value_with(op, &[], index, &[("dimension", dim)]);
-    e.b.value("arith.index_cast", &[at], e.i64)
+    e.b.index_cast(at, e.i64)
 }
 
 pub fn thread<'c>(e: &Emitter<'c>) -> Val<'c> {
@@ -172,7 +172,7 @@ pub fn below<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
 }
 
 pub fn both<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    e.b.value("arith.andi", &[a, b], a.r#type())
+    e.b.andi(a, b)
 }
 
 /// Quotient and rest of a number that is not negative by a known one.
@@ -181,10 +181,7 @@ pub fn divide<'c>(e: &Emitter<'c>, a: Val<'c>, by: i64) -> (Val<'c>, Val<'c>) {
         return (a, e.int(0));
     }
     let divisor = e.int(by);
-    (
-        e.b.value("arith.divui", &[a, divisor], e.i64),
-        e.b.value("arith.remui", &[a, divisor], e.i64),
-    )
+    (e.b.divui(a, divisor), e.b.remui(a, divisor))
 }
 
 /// Runs `body` where a condition holds.
@@ -192,9 +189,9 @@ pub fn when<'c>(e: &Emitter<'c>, condition: Val<'c>, body: impl FnOnce(&Emitter<
     let (region, block) = region_with_block(&[], e.b.location);
     let inner = e.within(block);
     body(&inner);
-    inner.b.op("scf.yield", &[], &[], &[], vec![]);
+    inner.b.scf_yield(&[]);
     let empty = melior::ir::Region::new();
-    results_of(e.b.op("scf.if", &[condition], &[], &[], vec![region, empty]));
+    e.b.scf_if(condition, &[], [region, empty]);
 }
 
 /// The index of element `at` of a dense row-major domain.

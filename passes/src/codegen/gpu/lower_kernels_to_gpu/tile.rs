@@ -291,7 +291,7 @@ impl<'c> Writer<'_, '_, 'c> {
     /// Zero, which LLVM cannot tell: there are never so many rows. It unrolls loops of few steps
     /// otherwise, whatever a loop's attributes say, and has the addresses of all steps in registers.
     fn unknown_zero(&self, e: &Emitter<'c>) -> Val<'c> {
-        e.b.value("arith.shrui", &[self.frame.rows, e.int(62)], e.i64)
+        e.b.shrui(self.frame.rows, e.int(62))
     }
 
     /// Where a buffer of the left and of the right side begins in shared memory.

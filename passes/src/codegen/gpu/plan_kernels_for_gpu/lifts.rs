@@ -101,7 +101,7 @@ fn lift_kernel<'c>(
     let rows = top.ty(&format!("tensor<?x{element}>"));
     let (region, entry) = region_with_block(&[Type::index(context), rows], location);
     let inside = Builder::at_end(context, entry, location);
-    inside.op("cfb.yield", &arguments_of(entry)[1..], &[], &[], vec![]);
+    inside.cfb_yield(&arguments_of(entry)[1..]);
     let attributes = [
         ("sym_name", StringAttribute::new(context, &name).into()),
         (

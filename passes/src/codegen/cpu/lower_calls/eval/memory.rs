@@ -180,8 +180,8 @@ impl<'c> Call<'_, 'c> {
                     let lanes = e.lane_offsets(coefficient);
                     let bytes = self.stride(e, *stride);
                     let bytes = e.b.value("vector.broadcast", &[bytes], ty);
-                    let product = e.b.value("arith.muli", &[lanes, bytes], ty);
-                    sum = e.b.value("arith.addi", &[sum, product], ty);
+                    let product = e.b.muli(lanes, bytes);
+                    sum = e.b.addi(sum, product);
                 }
                 e.gather_at(address, sum, elem, lanes.mask)
             }

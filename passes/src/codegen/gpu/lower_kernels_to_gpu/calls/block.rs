@@ -285,14 +285,13 @@ impl Tiles {
         let (of_rows, of_columns) = (start(left, row), start(right, column));
         e.for_loop(zero, e.int(left.depth), UNROLL, sums, |e, k, sums| {
             let e = &memory(e, true);
-            let ty = e.elem_type(Elem::F32, Width::Scalar);
             let a = some_k(e, left, (of_rows, 1), k, cells.rows);
             let b = some_k(e, right, (of_columns, apart), k, cells.columns);
             let mut sums = sums.to_vec();
             for (a, b) in a.iter().zip(&b) {
                 let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
                 for (sum, (a, b)) in sums.iter_mut().zip(pairs) {
-                    *sum = e.b.value("math.fma", &[a, b, *sum], ty);
+                    *sum = e.b.fma(a, b, *sum);
                 }
             }
             sums

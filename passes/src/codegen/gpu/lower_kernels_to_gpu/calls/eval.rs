@@ -178,7 +178,7 @@ impl<'a, 'c> Call<'a, 'c> {
             Kind::Iota(dim) => {
                 let value = self.variables.index(e, &at[*dim]);
                 let value = value.unwrap_or_else(|| e.int(0));
-                e.b.value("arith.trunci", &[value], e.i32)
+                e.b.trunci(value, e.i32)
             }
             Kind::Pointwise { op, inputs } => {
                 let mut inputs: Vec<_> = inputs
@@ -258,7 +258,7 @@ impl<'a, 'c> Call<'a, 'c> {
         {
             let a = self.value(e, inputs[0], &at);
             let b = self.value(e, inputs[1], &at);
-            return e.b.value("math.fma", &[a, b, sum], sum.r#type());
+            return e.b.fma(a, b, sum);
         }
         let value = self.value(e, input, &at);
         e.copy(fold.combiner, &[sum, value], sum.r#type())

@@ -167,8 +167,7 @@ impl<'c> Writer<'_, 'c> {
     /// Whether a row of the block gives what is masked weight.
     fn needs_masked(&self, e: &Emitter<'c>, masked: u32, state: &State<'c>) -> Val<'c> {
         let masked = e.bits(masked, Elem::F32, Width::Scalar);
-        let above =
-            e.b.value("arith.subf", &[state.most, masked], masked.r#type());
+        let above = e.b.subf(state.most, masked);
         let is_above = e.b.cmpf(CmpfPredicate::Ogt, above, self.float(e, NOTHING));
         let need = e.select(is_above, self.float(e, 0.0), self.float(e, 1.0));
         let s = &space(e, true);
@@ -399,7 +398,7 @@ impl<'c> Writer<'_, 'c> {
         let sums = state.sums.chunks(cells.columns as usize).zip(scales);
         let rescaled: Vec<_> = sums
             .flat_map(|(sums, scale)| {
-                let scaled = |sum: &Val<'c>| e.b.value("arith.mulf", &[*sum, scale], float);
+                let scaled = |sum: &Val<'c>| e.b.mulf(*sum, scale);
                 sums.iter().map(scaled).collect::<Vec<_>>()
             })
             .collect();
@@ -441,7 +440,7 @@ impl<'c> Writer<'_, 'c> {
                     let elements: Vec<Vec<Var>> = (0..)
                         .zip(neighbours)
                         .map(|(next, sum)| {
-                            let value = e.b.value("arith.divf", &[*sum, total], float);
+                            let value = e.b.divf(*sum, total);
                             let mut vars = self.outer.clone();
                             let column = e.add(column, e.int(next));
                             vars.extend([self.row, call.variable(column)]);

@@ -220,7 +220,7 @@ impl<'c> Valid<'c> {
         };
         let some = e.min(e.sub(end, at), e.int(self.width));
         let bytes = e.select(any, e.times(some, 4), e.int(0));
-        let bytes = e.b.value("arith.trunci", &[bytes], e.i32);
+        let bytes = e.b.trunci(bytes, e.i32);
         (Copied::Bytes(bytes), from)
     }
 }

@@ -196,7 +196,7 @@ fn folded_sizes(fold: &Fold<'_>, width: i64) -> Vec<i64> {
 /// What is folded in, as what a fold begins with.
 fn begin<'c>(e: &Emitter<'c>, inputs: &[Val<'c>]) -> Val<'c> {
     match inputs[..] {
-        [a, b] => e.b.value("arith.mulf", &[a, b], a.r#type()),
+        [a, b] => e.b.mulf(a, b),
         _ => inputs[0],
     }
 }
@@ -204,14 +204,14 @@ fn begin<'c>(e: &Emitter<'c>, inputs: &[Val<'c>]) -> Val<'c> {
 /// What is folded in, folded into what was folded before.
 fn step<'c>(e: &Emitter<'c>, fold: &Fold<'c>, before: Val<'c>, inputs: &[Val<'c>]) -> Val<'c> {
     match inputs[..] {
-        [a, b] => e.b.value("math.fma", &[a, b, before], before.r#type()),
+        [a, b] => e.b.fma(a, b, before),
         _ => combine(e, fold, before, inputs[0]),
     }
 }
 
 fn combine<'c>(e: &Emitter<'c>, fold: &Fold<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
     if fold.inputs.len() > 1 {
-        return e.b.value("arith.addf", &[a, b], a.r#type());
+        return e.b.addf(a, b);
     }
     let e = Emitter {
         b: e.b.at(fold.combiner.location()),

@@ -106,7 +106,7 @@ impl<'c> Writer<'_, '_, 'c> {
             Some(sums[chain][gate])
         });
         stages::store(e, self.memory, body, &values);
-        e.b.op("ragged.yield", &[], &[], &[], vec![]);
+        e.b.ragged_yield(&[]);
     }
 
     fn products(

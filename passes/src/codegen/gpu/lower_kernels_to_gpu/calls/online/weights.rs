@@ -56,24 +56,23 @@ impl<'c> Writer<'_, 'c> {
         // Where no score is over minus infinity, weights are zero rather than undefined.
         let none = e.b.cmpf(CmpfPredicate::Oeq, most, low);
         let base = e.select(none, self.float(e, 0.0), most);
-        let shifted = e.b.value("arith.subf", &[before.most, base], float);
-        let scale = e.b.value("math.exp", &[shifted], float);
+        let shifted = e.b.subf(before.most, base);
+        let scale = e.b.exp(shifted);
         let zero = self.float(e, 0.0);
         let sum = e.for_loop(e.int(0), e.int(PART_KEYS), 1, &[zero], |e, key, sum| {
             let s = &space(e, true);
             let at = self.own(e, key);
-            let shifted =
-                e.b.value("arith.subf", &[s.load(at, float, 4), base], float);
-            let weight = e.b.value("math.exp", &[shifted], float);
+            let shifted = e.b.subf(s.load(at, float, 4), base);
+            let weight = e.b.exp(shifted);
             s.store(weight, at, 4);
-            vec![e.b.value("arith.addf", &[sum[0], weight], float)]
+            vec![e.b.addf(sum[0], weight)]
         })[0];
         self.leave(e, self.layout.scales, scale);
         wait(e);
         let parts = self.exchange(e, 1, sum).into_iter();
-        let sum = parts.reduce(|sum, part| e.b.value("arith.addf", &[sum, part], float));
+        let sum = parts.reduce(|sum, part| e.b.addf(sum, part));
         let sum = sum.unwrap_or(zero);
-        let total = e.b.value("math.fma", &[before.total, scale, sum], float);
+        let total = e.b.fma(before.total, scale, sum);
         State {
             most,
             total,
