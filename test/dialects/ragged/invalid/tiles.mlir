@@ -275,6 +275,22 @@ ragged.kernel @k {
 
 gpu.module @g {
 ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xi32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+    ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
+    %zero = arith.constant 0.0 : f32
+    // expected-error@+1 {{ragged_products_c8: expected elements of f32, but got 'memref<?x32xi32>'}}
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xi32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
   %x = ragged.operand row : memref<?x32xf32>
   %r = ragged.result : memref<?x28xf32>
   %w = ragged.param @w : memref<32x56xf32>
