@@ -6,9 +6,10 @@ kernels. Reuse is that equal calls on a parameter's row are computed once, which
 for: `--no-sharing` leaves it out.
 """
 
-from common import ROOT, Refused, make_data, markdown, number, ratio, run_program
+import re
+
+from common import ROOT, Refused, complaint, make_data, markdown, number, ratio, run_program
 from control import SIZE, TARGETS, arguments_of
-from granularity import values_of
 from make_models import MODELS
 
 FIGURE = ROOT / "docs" / "figures" / "analysis.svg"
@@ -18,6 +19,12 @@ REUSE = {"with reuse": (), "without": ("--no-sharing",)}
 WHOLE = "instance"
 # What others are compared with.
 BASE = ("block", "depth", "with reuse")
+
+
+def values_of(options, flag):
+    """The values that an option of batch-run takes, which it lists when given none of them."""
+    said = complaint([options.batch_run, "-", f"--{flag}", "?"])
+    return re.search(r"\[possible values: ([^\]]+)\]", said)[1].split(", ")
 
 
 def combinations(options):
@@ -49,6 +56,7 @@ def measure_one(options, data, name, combination):
         "scheduler": scheduler,
         "reuse": reuse,
         "used": stats["scheduler"]["used"],
+        "compile": stats["compile_seconds"],
         "analysis": analysis,
         "record": stats["record_seconds"],
         "schedule": stats["schedule_seconds"],
@@ -94,6 +102,7 @@ def table(models):
             lines.append(
                 (
                     f"{name} {row['granularity']} {row['scheduler']}{chosen} {row['reuse']}",
+                    number(row["compile"]),
                     number(row["record"] * each),
                     number(row["schedule"] * each),
                     number(row["launches"]),
@@ -103,7 +112,7 @@ def table(models):
                     ratio(row["total"] / base["total"]),
                 )
             )
-    heads = ("granularity, scheduler, reuse", "record us", "schedule us", "launches")
+    heads = ("granularity, scheduler, reuse", "compile s", "record us", "schedule us", "launches")
     heads += ("rows a launch", "kernels us", "total us", f"to {' '.join(BASE)}")
     return markdown(heads, lines)
 

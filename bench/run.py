@@ -22,7 +22,6 @@ import ablation
 import analysis
 import control
 import costs
-import granularity
 import ragged
 import training
 import treelstm
@@ -34,8 +33,7 @@ PARTS = {
     "treelstm": ("TreeLSTM", treelstm),
     "control": ("Control flow that depends on tensors", control),
     "ablation": ("Each technique switched off", ablation),
-    "granularity": ("Granularity and schedulers", granularity),
-    "analysis": ("What analysis costs, and what it buys", analysis),
+    "analysis": ("Granularities and schedulers: what analysis costs, and what it buys", analysis),
     "ragged": ("Tensors of differing lengths", ragged),
     "training": ("Training", training),
     "costs": ("A recorded call and a suspension", costs),
