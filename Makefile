@@ -8,7 +8,7 @@ MINUTES ?= 1
 SEED ?=
 INSTANCES ?= 1000000
 
-.PHONY: all setup build runner wheel demo test test-ray test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint docs help
+.PHONY: all setup build runner wheel demo test test-ray test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint deny docs help
 
 all: build
 
@@ -65,6 +65,9 @@ lint: setup ## Formatting, lints and the pages of the code, without warnings
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items
+
+deny: ## Licences, duplicates and sources of dependencies, and advisories where they can be reached
+	tools/deny.sh
 
 docs: build ## Renews the generated reference pages, and builds all as a site in target/site
 	docs/generate.sh
