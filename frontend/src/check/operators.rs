@@ -25,6 +25,23 @@ pub fn is_flexible(expr: &ast::Expr) -> bool {
     }
 }
 
+/// Whether an expression may take its elements from the other operand: literals, and what is chosen or computed of
+/// them alone.
+fn may_follow(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ast::ExprKind::Call { name, args } => {
+            matches!(name.name.as_str(), "abs" | "max" | "min")
+                && args
+                    .iter()
+                    .all(|arg| matches!(arg, ast::Arg::Value(value) if may_follow(value)))
+        }
+        ast::ExprKind::If {
+            then, otherwise, ..
+        } => may_follow(then) && may_follow(otherwise),
+        _ => is_flexible(expr),
+    }
+}
+
 /// The elements that a binary operation works on.
 fn accepts(op: Binary, elem: Elem) -> bool {
     match op {
@@ -179,7 +196,7 @@ impl Body<'_> {
         // What the result is taken as must not make an operand one of any length, which fits no other.
         let hint = hint
             .filter(|hint| !matches!(hint, Ty::Tensor { shape, .. } if shape.contains(&Dim::Any)));
-        match (is_flexible(lhs), is_flexible(rhs)) {
+        match (may_follow(lhs), may_follow(rhs)) {
             (true, false) => {
                 let rhs = self.expr(rhs, hint);
                 let like = self.infer.shallow(&rhs.ty);
