@@ -12,8 +12,7 @@ use melior::{
 
 use super::rows::graph::Linear;
 use super::rows::layout::{elem_bytes, round_up};
-use super::rows::read::elem_of;
-use crate::support::ir::{affine_map, blocks_of, top_level};
+use crate::support::ir::{affine_map, blocks_of, elem_of, top_level};
 
 /// The operation of a kernel at the loop level.
 pub const KERNEL: &str = "ragged.kernel";

@@ -6,9 +6,8 @@ use melior::{
     ir::{OperationRef, ValueLike, attribute::FlatSymbolRefAttribute},
 };
 
-use super::rows::read;
 use crate::pass::{Failed, error};
-use crate::support::ir::{name_attribute, nested_ops, set_attribute};
+use crate::support::ir::{elem_of, name_attribute, nested_ops, set_attribute};
 
 /// The records of a module.
 pub fn records_of<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
@@ -32,7 +31,7 @@ pub fn variants<'c>(
         }
         let scalars: Vec<bool> = operands_of(*record)
             .into_iter()
-            .map(|operand| read::elem_of(operand.r#type()).is_some())
+            .map(|operand| elem_of(operand.r#type()).is_some())
             .collect();
         match variants.iter().find(|(_, known)| *known == scalars) {
             Some((variant, _)) if *variant == name => {}

@@ -25,6 +25,7 @@
 //! a loop, a data type or an array hands on was made elsewhere; what it was made of is not seen,
 //! and a remark says so.
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::CmpfPredicate;
 use std::collections::{HashMap, HashSet};
 
@@ -42,7 +43,7 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, affine_map, argument_of, defining_op, erase, functions_of, is_tensor, key,
+    TensorType, affine_map, argument_of, defining_op, elem_of, erase, functions_of, is_tensor, key,
     nested_ops, op_key, replace_uses,
 };
 
@@ -471,11 +472,11 @@ fn bool_like<'c>(b: &Builder<'c>, like: Val<'c>) -> Option<Type<'c>> {
 }
 
 fn is_integer(ty: Type<'_>) -> bool {
-    matches!(ty.to_string().as_str(), "i1" | "i32")
+    matches!(elem_of(ty), Some(Elem::Bool | Elem::I32))
 }
 
 fn is_bool(value: Val<'_>) -> bool {
-    TensorType::of_value(value).is_some_and(|tensor| tensor.element.to_string() == "i1")
+    TensorType::of_value(value).is_some_and(|tensor| elem_of(tensor.element) == Some(Elem::Bool))
 }
 
 /// The region of a `linalg` operation: combines an element with the result so far, or hands it on.

@@ -62,9 +62,9 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    COMPUTED, GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of,
-    is_tensor, key, name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_operand,
-    top_level, users_of,
+    COMPUTED, GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, elem_of, erase,
+    functions_of, integers, is_tensor, key, name_attribute, nested_ops, op_key, replace_uses,
+    set_attribute, set_operand, top_level, users_of,
 };
 use rows::{keeps_rows, number_of_rows, repeat, repetition, row_of};
 
@@ -252,8 +252,7 @@ fn is_storable(value: Val<'_>) -> bool {
 }
 
 fn is_storable_type(ty: &TensorType<'_>) -> bool {
-    ty.shape.iter().all(|dim| dim.is_some_and(|size| size > 0))
-        && matches!(ty.element.to_string().as_str(), "f32" | "i32" | "i1")
+    ty.shape.iter().all(|dim| dim.is_some_and(|size| size > 0)) && elem_of(ty.element).is_some()
 }
 
 /// The operands of an operation and what its regions use from outside of it.
@@ -595,9 +594,8 @@ fn read_weights_directly<'c>(
 /// The symbol of the weight that is broadcast whole to every row.
 fn repeated_weight(value: Val<'_>) -> Option<Attribute<'_>> {
     let broadcast = defining_op(value).filter(|op| name_of(*op) == "linalg.broadcast")?;
-    let dimensions = broadcast.attribute("dimensions").ok()?.to_string();
     let load = defining_op(operands_of(broadcast)[0]).filter(|op| name_of(*op) == LOAD)?;
-    (dimensions == "array<i64: 0>")
+    (integers(broadcast, "dimensions") == [0])
         .then(|| load.attribute("global").ok())
         .flatten()
 }

@@ -45,7 +45,11 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{Attribute, BlockRef, OperationRef, Type, TypeLike, ValueLike, operation::OperationLike},
+    ir::{
+        Attribute, BlockRef, OperationRef, Type, TypeLike, ValueLike,
+        attribute::{FloatAttribute, IntegerAttribute},
+        operation::OperationLike,
+    },
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
@@ -315,10 +319,8 @@ fn users_once<'c>(value: Val<'c>) -> Vec<OperationRef<'c, 'c>> {
 /// The zero of a type, where there is one: of a number, or of a tensor of known shape.
 fn zero_of<'c>(context: &'c Context, ty: Type<'c>) -> Option<Attribute<'c>> {
     let number = |ty: Type<'c>| match ty.is_float() {
-        true => Attribute::parse(context, &format!("0.0 : {ty}")),
-        false if ty.is_integer() || ty.is_index() => {
-            Attribute::parse(context, &format!("0 : {ty}"))
-        }
+        true => Some(FloatAttribute::new(context, ty, 0.0).into()),
+        false if ty.is_integer() || ty.is_index() => Some(IntegerAttribute::new(ty, 0).into()),
         false => None,
     };
     match TensorType::of(ty) {

@@ -51,6 +51,7 @@ mod known;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Builder, Val, arguments_of, name_of, operands_of, operations_of};
 use cohort_dialects::builder::{extend_op, result_of, results_of};
 use melior::{
@@ -65,8 +66,8 @@ use melior::{
 use super::unroll_loops::{is_parameter, slice};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, erase, functions_of, key, name_attribute, nested_ops, op_key,
-    remove_attribute, set_attribute, set_operand, users_of,
+    TensorType, blocks_of, clone_op, elem_of, erase, functions_of, key, name_attribute, nested_ops,
+    op_key, remove_attribute, set_attribute, set_operand, users_of,
 };
 use crate::support::levels::{Role, close, role};
 use crate::support::symbols::Symbols;
@@ -209,7 +210,7 @@ fn function<'c>(name: &str, operation: OperationRef<'c, 'c>) -> Function<'c> {
 }
 
 fn is_count(value: Val<'_>) -> bool {
-    value.r#type().to_string() == "i32"
+    elem_of(value.r#type()) == Some(Elem::I32)
 }
 
 /// The elements of the largest part of a parameter that tensor operations compute with and that is

@@ -283,7 +283,7 @@ impl<'c> Dims<'c> {
         };
         let leading = ArrayAttribute::try_from(block.attribute("leading").ok()?).ok()?;
         Some(Dims {
-            by_row: unit.1.to_string() == "\"rows\"",
+            by_row: StringAttribute::try_from(unit.1).is_ok_and(|unit| unit.value() == "rows"),
             lengths: shapes::listed(lengths.1),
             rows: shapes::listed(rows.1),
             leading: (0..leading.len())

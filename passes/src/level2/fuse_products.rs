@@ -50,8 +50,8 @@ use crate::kernel::rows::stage::panel_width;
 use crate::level2::accumulate_products::{is_product, is_zero};
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, defining_op, key, move_before, replace_uses, set_operand,
-    set_type, top_level, users_of,
+    TensorType, blocks_of, clone_op, defining_op, integers, key, move_before, replace_uses,
+    set_operand, set_type, top_level, users_of,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -232,9 +232,7 @@ fn start_of(value: Val<'_>) -> Option<Start<'_>> {
     let ty = TensorType::of_value(vector)?;
     let to = TensorType::of_value(value)?;
     let along_columns = ty.rank() == 1 && ty.shape[0].is_some() && ty.shape[0] == to.shape[1];
-    let over_rows = broadcast
-        .attribute("dimensions")
-        .is_ok_and(|dimensions| dimensions.to_string() == "array<i64: 0>");
+    let over_rows = integers(broadcast, "dimensions") == [0];
     (along_columns && over_rows).then_some(Start::Vector(vector))
 }
 

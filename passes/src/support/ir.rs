@@ -1,5 +1,6 @@
 //! Small questions and edits that several passes need and melior does not offer.
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
 use melior::ir::{
     AffineMap, Attribute, BlockLike, BlockRef, Identifier, Operation, OperationRef, Region,
@@ -8,7 +9,7 @@ use melior::ir::{
         ArrayAttribute, AttributeLike, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute,
     },
     operation::OperationLike,
-    r#type::TypeLike,
+    r#type::{IntegerType, TypeLike},
 };
 
 /// The attribute of a global that a kernel computes at load, which it names; see the dialect.
@@ -16,6 +17,19 @@ pub const COMPUTED: &str = "cfb.computed";
 
 /// The attribute of a gradient function that names its kernel.
 pub const GRADIENT_OF: &str = "cfb.gradient_of";
+
+/// What a number of this type is to the runtime, of a host scalar and of a tensor's elements alike.
+pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
+    if ty.is_f32() {
+        return Some(Elem::F32);
+    }
+    let integer = IntegerType::try_from(ty).ok()?;
+    match (integer.is_signless(), integer.width()) {
+        (true, 32) => Some(Elem::I32),
+        (true, 1) => Some(Elem::Bool),
+        _ => None,
+    }
+}
 
 /// What identifies a value, for maps and sets.
 pub type ValueKey = usize;

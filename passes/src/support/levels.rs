@@ -12,11 +12,15 @@ use std::rc::Rc;
 use cohort_dialects::builder::{
     Val, arguments_of, name_of, operands_of, operations_of, results_of,
 };
-use melior::ir::{BlockLike, BlockRef, OperationRef, Type, ValueLike, operation::OperationLike};
+use cohort_dialects::types::{adt_name, array_element, flatten, lazy_tensor, rows_tensor};
+use melior::ir::{
+    BlockLike, BlockRef, OperationRef, Type, ValueLike, attribute::TypeAttribute,
+    operation::OperationLike,
+};
 
 use crate::support::ir::{
-    blocks_of, defining_op, functions_of, is_tensor, key, name_attribute, nested_ops, op_key,
-    top_level, users_of,
+    array, blocks_of, defining_op, elements_of, functions_of, is_tensor, key, name_attribute,
+    nested_ops, op_key, top_level, users_of,
 };
 
 /// A tensor operation with this attribute stays at its own level, although all that use it wait
@@ -380,7 +384,7 @@ impl Walk {
     }
 
     fn holds_tensors(&self, ty: Type<'_>) -> bool {
-        mentions_tensors(&ty.to_string(), &self.holding)
+        has_tensors(ty, &self.holding)
     }
 
     /// Whether a call by which a function reaches itself gives it another argument than its own.
@@ -490,11 +494,13 @@ pub fn close(reached: &mut HashMap<String, HashSet<String>>) {
 
 /// The algebraic data types that have a tensor in a field, or a type that has.
 fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
-    let declared: Vec<(String, String)> = top_level(module)
-        .into_iter()
+    let declared = top_level(module).into_iter();
+    let declared: Vec<_> = declared
         .filter(|op| name_of(*op) == "cfb.adt")
         .filter_map(|op| {
-            let fields = op.attribute("fields").ok()?.to_string();
+            let fields = array(op, "fields").into_iter().flat_map(elements_of);
+            let fields = fields.filter_map(|field| TypeAttribute::try_from(field).ok());
+            let fields: Vec<_> = fields.map(|field| field.value()).collect();
             Some((name_attribute(op, "sym_name")?, fields))
         })
         .collect();
@@ -502,7 +508,7 @@ fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
     loop {
         let before = holding.len();
         for (name, fields) in &declared {
-            if mentions_tensors(fields, &holding) {
+            if fields.iter().any(|field| has_tensors(*field, &holding)) {
                 holding.insert(name.clone());
             }
         }
@@ -512,11 +518,17 @@ fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
     }
 }
 
-/// Whether the text of a type has a tensor in it, or one of these algebraic data types.
-fn mentions_tensors(text: &str, holding: &HashSet<String>) -> bool {
-    text.contains("tensor<")
-        || holding.iter().any(|name| {
-            text.contains(&format!("cfb.adt<@{name}>"))
-                || text.contains(&format!("cfb.adt<@\"{name}\">"))
+/// Whether a type is that of a tensor, or has one in it, or one of these algebraic data types.
+fn has_tensors(ty: Type<'_>, holding: &HashSet<String>) -> bool {
+    flatten(ty)
+        .into_iter()
+        .any(|part| match array_element(part) {
+            Some(element) => has_tensors(element, holding),
+            None => {
+                is_tensor(part)
+                    || lazy_tensor(part).is_some()
+                    || rows_tensor(part).is_some()
+                    || adt_name(part).is_some_and(|name| holding.contains(&name))
+            }
         })
 }

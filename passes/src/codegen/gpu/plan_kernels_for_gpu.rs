@@ -80,10 +80,9 @@ use super::lower_kernels_to_gpu::MODULE;
 use super::{binary, precision};
 use crate::codegen::plan_calls::{self, Target};
 use crate::kernel::calls::is_over_calls;
-use crate::kernel::rows::read::elem_of;
 use crate::kernel::variants::records_of;
 use crate::pass::{Outcome, PassInfo, error};
-use crate::support::ir::{COMPUTED, name_attribute, top_level};
+use crate::support::ir::{COMPUTED, elem_of, name_attribute, top_level};
 
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels-for-gpu",

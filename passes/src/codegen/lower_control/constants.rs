@@ -5,8 +5,7 @@ use melior::ir::{Attribute, Type, attribute::AttributeLike};
 use mlir_sys::MlirAttribute;
 
 use super::tables::Tables;
-use super::types::elem_of;
-use crate::support::ir::TensorType;
+use crate::support::ir::{TensorType, elem_of};
 
 /// The source of a `dense<…>` attribute's row.
 pub fn read(tables: &mut Tables, value: Attribute<'_>) -> Result<Source, String> {

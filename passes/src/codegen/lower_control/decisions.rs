@@ -1,6 +1,7 @@
 //! Where tensors decide, and the marks that move calls to other batches.
 
 use cohort_abi::manifest::Debug;
+use cohort_abi::manifest::Elem;
 use cohort_abi::{Context, Failure, symbols};
 use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
@@ -9,9 +10,9 @@ use melior::ir::{OperationRef, ValueLike, attribute::TypeAttribute, operation::O
 
 use super::emit::{call, i32_constant, i64_constant, i64_type, pointer, slot_address, store_slot};
 use super::function::Lowering;
-use super::types::{elem_of, is_stacked};
+use super::types::is_stacked;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, integer_attribute, name_attribute};
+use crate::support::ir::{TensorType, elem_of, integer_attribute, name_attribute};
 
 /// Where the phase is in the context, in slots.
 const PHASE_SLOT: i32 = (std::mem::offset_of!(Context, phase) / size_of::<u64>()) as i32;
@@ -54,9 +55,9 @@ impl<'c> Lowering<'c, '_> {
         ];
         let word = b.ty("i32");
         let bits = call(b, symbols::FORCE, &operands, &[word])[0];
-        Ok(match ty.to_string().as_str() {
-            "i1" => b.cmpi(CmpiPredicate::Ne, bits, i32_constant(b, 0)),
-            "f32" => b.bitcast(bits, ty),
+        Ok(match elem_of(ty) {
+            Some(Elem::Bool) => b.cmpi(CmpiPredicate::Ne, bits, i32_constant(b, 0)),
+            Some(Elem::F32) => b.bitcast(bits, ty),
             _ => bits,
         })
     }

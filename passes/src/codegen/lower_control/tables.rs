@@ -17,7 +17,7 @@ use melior::ir::{
 };
 
 use super::gradients::entry;
-use super::types::{elem_of, tuple_elements};
+use super::types::tuple_elements;
 use crate::codegen::gpu::lower_kernels_to_gpu::{
     ATTRIBUTE as GPU_ATTRIBUTE, descriptions as gpu_descriptions,
 };
@@ -26,7 +26,7 @@ use crate::kernel::description::{
 };
 use crate::pass::{Failed, error};
 use crate::support::ir::{
-    COMPUTED, TensorType, array, elements_of, name_attribute, strings, top_level,
+    COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, strings, top_level,
 };
 
 #[derive(Default)]

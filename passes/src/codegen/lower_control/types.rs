@@ -1,6 +1,5 @@
 //! What the types of the control program become: slots in memory, scalars and pointers in SSA.
 
-use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of};
 use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::{
@@ -24,16 +23,6 @@ pub fn tuple_elements(ty: Type<'_>) -> Option<Vec<Type<'_>>> {
                 .map(|i| Type::from_raw(mlir_sys::mlirTupleTypeGetType(raw, i)))
                 .collect(),
         )
-    }
-}
-
-/// The element type of a host scalar or a tensor, as the manifest names it.
-pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
-    match ty.to_string().as_str() {
-        "f32" => Some(Elem::F32),
-        "i32" => Some(Elem::I32),
-        "i1" => Some(Elem::Bool),
-        _ => None,
     }
 }
 

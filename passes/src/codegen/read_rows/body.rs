@@ -12,9 +12,8 @@ use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::Place;
-use crate::kernel::rows::read::elem_of;
 use crate::pass::{Failed, error};
-use crate::support::ir::{blocks_of, key};
+use crate::support::ir::{blocks_of, elem_of, key};
 
 pub struct Body<'c> {
     pub domain: Vec<i64>,

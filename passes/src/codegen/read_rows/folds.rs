@@ -13,9 +13,8 @@ use crate::codegen::plan_rows::is_operation;
 use crate::kernel::loop_level::address_of;
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::layout::Place;
-use crate::kernel::rows::read::elem_of;
 use crate::pass::{Failed, error};
-use crate::support::ir::{defining_op, integer_attribute, integers, key};
+use crate::support::ir::{defining_op, elem_of, integer_attribute, integers, key};
 
 /// Folds some loops of a stage.
 pub struct Fold<'c> {

@@ -17,9 +17,8 @@ use crate::codegen::powers::POWER;
 use crate::kernel::loop_level::{Memory, address_of, to_linear};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::Place;
-use crate::kernel::rows::read::elem_of;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{clone_op, integers, key, set_operand};
+use crate::support::ir::{clone_op, elem_of, integers, key, set_operand};
 
 /// Where a result is written.
 struct Stored {

@@ -16,10 +16,9 @@ use super::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
 use crate::kernel::loop_level::{Memory, OperandKind, to_linears};
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::graph::Linear;
-use crate::kernel::rows::read::elem_of;
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{
-    ValueKey, blocks_of, elements_of, integer_attribute, integers, key, name_attribute,
+    ValueKey, blocks_of, elem_of, elements_of, integer_attribute, integers, key, name_attribute,
 };
 
 const LENGTHS_FIRST: &str = "expected an operand for each of `lengths`, and all others after";

@@ -16,9 +16,10 @@ use melior::ir::{
 };
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size, identity};
-use crate::kernel::rows::read::elem_of;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, blocks_of, elements_of, integers, key, name_attribute};
+use crate::support::ir::{
+    TensorType, blocks_of, elem_of, elements_of, integers, key, name_attribute,
+};
 
 struct Reader<'c> {
     graph: Graph<'c>,

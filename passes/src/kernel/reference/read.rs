@@ -17,9 +17,8 @@ use super::scalars::{Operation, Scalar, Widths, operation};
 use crate::kernel::calls::read::length_names;
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::maps::{Place, indexing_maps};
-use crate::kernel::rows::read::elem_of;
 use crate::support::ir::{
-    TensorType, affine_map, blocks_of, elements_of, integer_attribute, integers, key,
+    TensorType, affine_map, blocks_of, elem_of, elements_of, integer_attribute, integers, key,
     name_attribute,
 };
 

@@ -10,9 +10,9 @@ use melior::ir::{
 };
 
 use super::graph::Kind;
-use super::read::{Reader, elem_of, scalar_type};
+use super::read::{Reader, scalar_type};
 use crate::pass::{Outcome, error};
-use crate::support::ir::{TensorType, is_tensor, key};
+use crate::support::ir::{TensorType, elem_of, is_tensor, key};
 
 impl<'c> Reader<'c> {
     /// A constant tensor or scalar; one of type `index` is only remembered.
@@ -82,7 +82,7 @@ fn dense_bits(dense: &DenseElementsAttribute<'_>, elem: Elem) -> Vec<u32> {
 fn scalar_bits(value: Attribute<'_>) -> Option<u32> {
     if let Ok(integer) = IntegerAttribute::try_from(value) {
         let value = integer.value();
-        let is_bool = integer.r#type().to_string() == "i1";
+        let is_bool = elem_of(integer.r#type()) == Some(Elem::Bool);
         return Some(if is_bool {
             u32::from(value != 0)
         } else {

@@ -7,7 +7,6 @@ use crate::support::ir::affine_map;
 use melior::ir::Attribute;
 use std::collections::HashMap;
 
-use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
 };
@@ -18,7 +17,7 @@ use melior::ir::{
 
 use super::graph::{Graph, Kind, Linear, Node, NodeId, identity};
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, defining_op, key, name_attribute};
+use crate::support::ir::{TensorType, defining_op, elem_of, key, name_attribute};
 
 /// A value of the kernel: its node, and how many rows of the tensor belong to one of the kernel.
 #[derive(Clone, Copy)]
@@ -379,15 +378,6 @@ fn list_type(ty: Type<'_>) -> Option<TensorType<'_>> {
 
 pub fn is_rows(ty: &TensorType<'_>) -> bool {
     matches!(ty.shape.first(), Some(None))
-}
-
-pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
-    match ty.to_string().as_str() {
-        "f32" => Some(Elem::F32),
-        "i32" => Some(Elem::I32),
-        "i1" => Some(Elem::Bool),
-        _ => None,
-    }
 }
 
 /// The 5 of `affine_map<()[s0] -> (s0 * 5)>`.

@@ -8,9 +8,9 @@ use cohort_dialects::builder::{
 use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::OperationLike};
 
 use super::graph::{Kind, Linear, Loops, Node, NodeId, identity};
-use super::read::{Reader, Tensor, elem_of};
+use super::read::{Reader, Tensor};
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{key, users_of};
+use crate::support::ir::{elem_of, key, users_of};
 
 /// Combiners whose order of application lanes may change, once and for all rows alike.
 pub const COMBINERS: &[&str] = &[

@@ -10,10 +10,10 @@ use melior::ir::OperationRef;
 
 use super::graph::{Kind, Linear, identity};
 use super::maps::{Place, Structure, indexing_maps, named_structure};
-use super::read::{Reader, elem_of, is_rows};
+use super::read::{Reader, is_rows};
 use super::scalar_body::Body;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::integers;
+use crate::support::ir::{elem_of, integers};
 
 impl<'c> Reader<'c> {
     pub fn structured(&mut self, op: OperationRef<'c, 'c>, name: &str) -> Outcome {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of, results_of};
 use melior::ir::operation::OperationLike;
 use melior::ir::{BlockRef, OperationRef, ValueLike, attribute::IntegerAttribute};
 
 use crate::support::ir::{
-    blocks_of, erase, integer_attribute, key, move_before, nested_ops, replace_uses,
+    blocks_of, elem_of, erase, integer_attribute, key, move_before, nested_ops, replace_uses,
 };
 
 /// Values with the numbers that they are.
@@ -74,9 +75,9 @@ impl Known {
     /// Integers wrap as those of the language do; a condition is 0 or 1.
     fn result(&self, operation: OperationRef<'_, '_>) -> Option<i64> {
         let ty = result_of(operation, 0).r#type();
-        let wrap: fn(i64) -> i64 = match ty.to_string().as_str() {
-            "i1" => |number| number & 1,
-            "i32" => |number| i64::from(number as i32),
+        let wrap: fn(i64) -> i64 = match elem_of(ty) {
+            Some(Elem::Bool) => |number| number & 1,
+            Some(Elem::I32) => |number| i64::from(number as i32),
             _ => return None,
         };
         let name = name_of(operation);

@@ -4,6 +4,7 @@
 //! that come from slices of it side by side are joined by one concatenation; all others are added up.
 //! The formulas are listed in `docs/training.md`; broadcasts and sums are each other's cotangents.
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::CmpfPredicate;
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use super::emit::{Shape, broadcast, concat, full, product, slice, sum_over, tran
 use super::sites::{Site, View};
 use crate::support::extents::{Extents, Length};
 use crate::support::ir::{
-    TensorType, ValueKey, blocks_of, defining_op, integer_attribute, integers, key,
+    TensorType, ValueKey, blocks_of, defining_op, elem_of, integer_attribute, integers, key,
 };
 
 /// What is known of the cotangent of a value so far.
@@ -597,5 +598,5 @@ fn axes(operation: OperationRef<'_, '_>, name: &str) -> Vec<usize> {
 pub fn is_f32(value: Val<'_>) -> bool {
     let ty = value.r#type();
     let held = cohort_dialects::types::array_element(ty).unwrap_or(ty);
-    TensorType::of(held).is_some_and(|ty| ty.element.to_string() == "f32")
+    TensorType::of(held).is_some_and(|ty| elem_of(ty.element) == Some(Elem::F32))
 }

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, Val, name_of, operands_of, operations_of, result_of, results_of,
 };
@@ -21,7 +22,7 @@ use melior::{
 use super::rules::Backward;
 use crate::support::extents::Length;
 use crate::support::ir::{
-    TensorType, blocks_of, clone_region, defining_op, erase, key, op_key, replace_uses,
+    TensorType, blocks_of, clone_region, defining_op, elem_of, erase, key, op_key, replace_uses,
 };
 use crate::support::levels::used_values;
 
@@ -77,7 +78,8 @@ pub fn chosen<'c>(
 fn has_rows(backward: &mut Backward<'_>, value: Val<'_>, rows: usize) -> bool {
     let leading = backward.extents.leading(value);
     let is_dim = |length: &Length| matches!(length, Length::Dim(_));
-    let floats = TensorType::of_value(value).is_some_and(|ty| ty.element.to_string() == "f32");
+    let floats =
+        TensorType::of_value(value).is_some_and(|ty| elem_of(ty.element) == Some(Elem::F32));
     floats && leading.len() == rows && leading.iter().any(is_dim) == (rows > 0)
 }
 

@@ -23,8 +23,7 @@ use melior::{
     },
 };
 
-use crate::kernel::rows::read::elem_of;
-use crate::support::ir::{name_attribute, nested_ops, set_operand};
+use crate::support::ir::{elem_of, name_attribute, nested_ops, set_operand};
 use crate::support::symbols::{Symbols, records_by_kernel};
 
 /// Makes tensors of the host scalars of `kernels` that other records of the same kernel pass as tensors.
