@@ -8,6 +8,8 @@
 //! rows over the card, a large one loads a weight for more rows at once. They give the same bits,
 //! so the number of rows may choose between them ([`GpuLaunch::function`]).
 //!
+//! All launches of a flush can be one: see [`flush`].
+//!
 //! The very same functions can be run on the host, compiled by `lower-gpu-to-host`: see [`SimFn`].
 //!
 //! # Arguments
@@ -48,6 +50,10 @@
 //! Where the unit is the call, `grid = (entries of blocks, 1, 1)`: a block an entry, for each call as
 //! many as it has tiles ([`CallTiles`]), those that take longest first. A launch without blocks is left
 //! out.
+
+pub mod flush;
+
+pub use flush::GpuFlush;
 
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
@@ -234,6 +240,10 @@ pub type SimFn = unsafe extern "C" fn(
 
 /// The symbol that a [`SimFn`] calls at a barrier, with its `context`.
 pub const BARRIER: &str = "cohort_sim_barrier";
+
+/// The symbol that a [`SimFn`] calls with its `context` where all threads of all blocks wait for each
+/// other; only [`GpuFlush::symbol`] does.
+pub const GRID_BARRIER: &str = "cohort_sim_grid_barrier";
 
 /// `fn(context, to: *mut u8, from: *const u8, bytes: i64, copied: i64)`, called to begin a copy to
 /// shared memory: of `bytes` bytes, all but the first `copied` are zeros. They are there when the thread

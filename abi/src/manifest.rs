@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gpu::Precision;
+use crate::gpu::{GpuFlush, Precision};
 
 /// A compiled program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct Manifest {
     /// How gradients are computed, where the program was compiled for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradients: Option<Gradients>,
+    /// How a flush is one launch on a GPU, where the program was compiled for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_flush: Option<GpuFlush>,
 }
 
 impl Manifest {

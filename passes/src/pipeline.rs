@@ -19,8 +19,8 @@ use melior::{
 
 use crate::codegen::cpu::{lower_kernels, plan_kernels, unify_kernels};
 use crate::codegen::gpu::{
-    binary, lower_gpu_to_host, lower_kernels_to_gpu, plan_kernels_for_gpu, round_products_bf16,
-    round_products_tf32,
+    binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persist_kernels,
+    plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
 };
 use crate::codegen::lower_control;
 use crate::level0::{
@@ -82,9 +82,11 @@ pub const PASSES: &[PassInfo] = &[
     split_tails::PASS,
     hoist_lengths::PASS,
     lower_kernels_to_gpu::PASS,
+    persist_kernels::PASS,
     lower_kernels::PASS,
     unify_kernels::PASS,
     lower_control::PASS,
+    expand_flush::PASS,
     lower_gpu_to_host::PASS,
     explain_batching::PASS,
     ragged_fuse_loops::PASS,
@@ -296,6 +298,10 @@ const TO_LOOPS: &[Step] = &[
 
 const TO_TARGET: &[Step] = &[
     Step::Gpu(lower_kernels_to_gpu::PASS),
+    Step::Optional(
+        persist_kernels::PASS,
+        "a GPU launches each step of a flush by itself, and waits for it",
+    ),
     Step::Ours(lower_kernels::PASS),
     Step::Optional(
         unify_kernels::PASS,
@@ -402,6 +408,11 @@ impl Options {
         })
     }
 
+    /// Whether a pass is left out.
+    pub fn is_without(&self, pass: PassInfo) -> bool {
+        self.without.iter().any(|name| name == pass.name)
+    }
+
     /// Writes into a level-0 module what its passes read there.
     pub fn write_down(&self, context: &Context, module: &Module<'_>) {
         let module = extend_op(module.as_operation());
@@ -435,7 +446,7 @@ impl Options {
         let steps = steps(stage).iter().filter(move |step| !is_early(step));
         let steps = steps.chain(to_gradients);
         steps.filter(move |step| match step {
-            Step::Optional(pass, _) => self.without.iter().all(|name| name != pass.name),
+            Step::Optional(pass, _) => !self.is_without(*pass),
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,

@@ -99,6 +99,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         }],
         computed: vec![],
         gradients: None,
+        gpu_flush: None,
         dims: vec![],
     };
     // Seconds to record and to execute, the best of some repetitions.

@@ -4,6 +4,7 @@
 //! Executor ──► Runner      spaces, constants and index lists in the device's memory; one flush
 //!                ├ Pool    what is allocated, within a limit
 //!                ├ Queue   what a flush launches
+//!                ├ Schedule  the same for one launch, where that is worth while
 //!                └ Device  copies and launches
 //!                    ├ Cuda   the driver, loaded when it is asked for
 //!                    └ Sim    host memory; blocks and threads as loops and coroutines
@@ -18,12 +19,13 @@ mod cuda;
 mod pool;
 pub mod queue;
 pub mod runner;
+mod schedule;
 pub mod sim;
 
 use std::fmt;
 use std::ops::Range;
 
-use cohort_abi::gpu::GpuFunction;
+use cohort_abi::gpu::{GpuFlush, GpuFunction};
 
 pub use cuda::Cuda;
 pub use sim::{Faults, Sim};
@@ -163,6 +165,23 @@ pub trait Device {
     ///
     /// See [`Device`].
     unsafe fn run(&mut self, queue: &Queue) -> Result<(), Problem>;
+
+    /// Gets ready to run flushes by one launch each. As many blocks are on the device together as it
+    /// says; none where launches have to be one by one.
+    fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem>;
+
+    /// Queues all launches of a flush as one, of so many blocks, no more than
+    /// [`Device::prepare_flush`] said. What is in a call's scratch nobody needs any more.
+    ///
+    /// # Safety
+    ///
+    /// See [`Device`]; at the address is a schedule of the queue, as [`cohort_abi::gpu::flush`] has it.
+    unsafe fn run_flush(
+        &mut self,
+        schedule: u64,
+        blocks: u32,
+        queue: &Queue,
+    ) -> Result<(), Problem>;
 
     /// Waits for all that is queued.
     fn finish(&mut self) -> Result<(), Problem>;

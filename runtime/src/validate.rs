@@ -1,5 +1,6 @@
 //! Checks of a manifest, so that nothing behind it can index out of range or overflow.
 
+mod flush;
 mod gradients;
 
 use std::collections::HashSet;
@@ -57,6 +58,8 @@ pub fn validate(manifest: &Manifest) -> Result<(), Error> {
         self::computed(manifest, index)
             .map_err(|problem| broken(format!("`{}`: {problem}", computed.weight.name)))?;
     }
+    flush::validate(manifest)
+        .map_err(|problem| broken(format!("what runs a flush on a GPU: {problem}")))?;
     gradients::validate(manifest)
         .map_err(|problem| broken(format!("what gradients are computed by: {problem}")))
 }

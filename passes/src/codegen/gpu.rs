@@ -1,9 +1,11 @@
 //! Level 2 to level 3 for a GPU.
 
 pub mod binary;
+pub mod expand_flush;
 pub mod lower_gpu_to_host;
 pub mod lower_kernels_to_gpu;
 mod neighbours;
+pub mod persist_kernels;
 pub mod plan_kernels_for_gpu;
 mod precision;
 pub mod round_products_bf16;

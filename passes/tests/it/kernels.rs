@@ -6,6 +6,7 @@ mod batches;
 mod calls;
 mod check;
 mod elementwise;
+mod flushes;
 mod folds;
 mod gpu;
 mod lists;

@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::gpu::{GpuFunction, SimFn};
+use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
-use cohort_passes::codegen::gpu::{lower_gpu_to_host, lower_kernels_to_gpu, plan_kernels_for_gpu};
+use cohort_passes::codegen::gpu::{
+    lower_gpu_to_host, lower_kernels_to_gpu, persist_kernels, plan_kernels_for_gpu,
+};
 use cohort_passes::kernel::description::{
     ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
@@ -57,6 +59,8 @@ pub struct Calls<'a> {
 pub struct Simulator {
     engine: ExecutionEngine,
     pub kernels: HashMap<String, GpuDescription>,
+    /// What runs a whole flush, where there is such a function.
+    pub flush: Option<GpuFlush>,
 }
 
 /// The GPU form of level-2 text; `None` when a pass failed.
@@ -72,12 +76,19 @@ pub fn gpu_text(text: &str) -> Option<String> {
     lower(&context, text, &passes)
 }
 
+/// The same with a function that runs a whole flush.
+pub fn flush_text(gpu: &str) -> Option<String> {
+    let context = cohort_dialects::new_context();
+    lower(&context, gpu, &[persist_kernels::PASS])
+}
+
 impl Simulator {
     /// Compiles what `lower-kernels-to-gpu` left.
     pub fn new(gpu: &str) -> Simulator {
         let context = cohort_dialects::new_context();
         let mut module = Module::parse(&context, gpu).expect("level 3 parses");
         let mut kernels = HashMap::new();
+        let mut flush = None;
         for operation in top_level(module.as_operation()) {
             let Ok(entries) = operation.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
                 if name_attribute(operation, "sym_name").as_deref() != Some("cohort_gpu") {
@@ -90,6 +101,10 @@ impl Simulator {
                 let json = StringAttribute::try_from(json).expect("a string");
                 let description = GpuDescription::parse(json.value()).expect("a description");
                 kernels.insert(name, description);
+            }
+            if let Ok(json) = operation.attribute(persist_kernels::ATTRIBUTE) {
+                let json = StringAttribute::try_from(json).expect("a string");
+                flush = Some(serde_json::from_str(json.value()).expect("a description"));
             }
         }
         let manager = PassManager::new(&context);
@@ -109,7 +124,11 @@ impl Simulator {
             // SAFETY: the function has the signature of the symbol.
             unsafe { engine.register_symbol(name, function.cast_mut()) };
         }
-        Simulator { engine, kernels }
+        Simulator {
+            engine,
+            kernels,
+            flush,
+        }
     }
 
     /// Runs a kernel for so many rows; the results' bits. Panics where threads of a block meet
@@ -230,6 +249,21 @@ impl Simulator {
             self.launch(function, &arguments, grid, how.order);
         }
         read_outputs(&mut outputs)
+    }
+
+    /// Runs a flush by so many blocks, whose number is in the schedule too; says what was wrong.
+    pub fn run_flush(&self, schedule: &[u64], blocks: u32, order: Order) -> Result<(), String> {
+        let flush = self.flush.as_ref().expect("a function that runs flushes");
+        let symbol = self.engine.lookup(&flush.symbol);
+        assert!(!symbol.is_null(), "no function `{}`", flush.symbol);
+        // SAFETY: the pass gives it this signature.
+        let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
+        let mut threads = Threads::default();
+        threads.order = order;
+        let (grid, shared) = ((blocks, flush.threads), flush.shared_bytes as usize);
+        let arguments = [schedule.as_ptr() as u64];
+        // SAFETY: the schedule is one for the functions of this module.
+        unsafe { threads.run_together(code, grid, &arguments, shared, 0xFF) }
     }
 
     fn launch(&self, function: &GpuFunction, arguments: &[u64], (x, y): (u64, u32), order: Order) {

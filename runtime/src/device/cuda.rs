@@ -4,6 +4,7 @@
 
 mod clock;
 mod code;
+mod cooperative;
 mod driver;
 mod gather;
 mod graphs;
@@ -13,7 +14,7 @@ mod streams;
 
 use std::ops::Range;
 
-use cohort_abi::gpu::GpuFunction;
+use cohort_abi::gpu::{GpuFlush, GpuFunction};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 
@@ -23,6 +24,7 @@ use crate::artifact::DeviceCode;
 use crate::error::Error;
 use crate::memory::SLACK;
 use clock::{Clock, Seconds, Span};
+use cooperative::Cooperative;
 use driver::{attribute, first_device, function, load_first, problem};
 use gather::Gather;
 use graphs::Graphs;
@@ -40,6 +42,8 @@ pub struct Cuda {
     clock: Clock,
     module: sys::CUmodule,
     functions: Vec<sys::CUfunction>,
+    /// What runs a whole flush, where the card can.
+    flush: Option<Cooperative>,
     memory: Memory,
     staging: Staging,
     gather: Gather,
@@ -90,6 +94,7 @@ impl Cuda {
             clock: Clock::default(),
             module,
             functions: Vec::new(),
+            flush: None,
             memory: Memory::new(device, streams.first()),
             streams,
             staging: Staging::new().map_err(problem)?,
@@ -200,6 +205,36 @@ impl Device for Cuda {
                 }
             }
         }
+        self.clock.end(Span::Flush, stream).map_err(problem)
+    }
+
+    fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem> {
+        self.enter()?;
+        if !self.options.times {
+            self.flush = Cooperative::new(self.device, self.module, flush)?;
+        }
+        Ok(self.flush.as_ref().map(|flush| flush.blocks))
+    }
+
+    unsafe fn run_flush(
+        &mut self,
+        schedule: u64,
+        blocks: u32,
+        queue: &Queue,
+    ) -> Result<(), Problem> {
+        self.enter()?;
+        let stream = self.streams.first();
+        let launched = match &self.flush {
+            // SAFETY: the caller's promise.
+            Some(flush) => unsafe { flush.launch(schedule, blocks, stream) }.map_err(problem)?,
+            None => false,
+        };
+        if !launched {
+            self.flush = None;
+            // SAFETY: the caller's promise.
+            return unsafe { self.run(queue) };
+        }
+        self.work.launches += 1;
         self.clock.end(Span::Flush, stream).map_err(problem)
     }
 

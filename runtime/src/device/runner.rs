@@ -1,8 +1,10 @@
 //! A flush on a device: everything that it takes in the device's memory, and the launches.
 //!
 //! 1. The spaces grow to the rows that the executor's arena has; the rows of new inputs are sent.
-//! 2. All index lists and the offsets of lists go over in one copy.
-//! 3. The launches are queued, those of one depth side by side ([`Queue`]).
+//! 2. The launches are listed, those of one depth side by side ([`Queue`]), and where one launch is to run
+//!    all of them, their [`Schedule`] is written.
+//! 3. All index lists, the offsets of lists and the schedule go over in one copy.
+//! 4. The launches are queued.
 //!
 //! Nothing is waited for until rows are asked for, which come back in one copy, or until
 //! [`Runner::fetch`] of nothing.
@@ -18,6 +20,7 @@ use cohort_abi::manifest::{Manifest, Operand, Unit};
 use super::blocks::Blocks;
 use super::pool::{Block, Pool};
 use super::queue::{Launch, Queue};
+use super::schedule::{Persistent, Schedule};
 use super::{Device, Piece, Problem};
 use crate::arena::{Arena, Region};
 use crate::error::Error;
@@ -42,6 +45,9 @@ pub struct Runner {
     blocks: Blocks,
     first_lists: Vec<usize>,
     queue: Queue,
+    /// Where flushes can be one launch.
+    persistent: Option<Persistent>,
+    schedule: Schedule,
 }
 
 struct Kernel {
@@ -53,6 +59,17 @@ struct Kernel {
     constants: Vec<u64>,
     /// Of each launch, the numbers of its functions.
     functions: Vec<Vec<usize>>,
+}
+
+impl Kernel {
+    /// How many arguments a call has.
+    fn arguments(&self) -> usize {
+        let of_calls = match self.unit {
+            Unit::Rows => 0,
+            Unit::Calls => 1 + self.gpu.launches.len(),
+        };
+        2 + 3 * self.operands.len() + self.results.len() + self.constants.len() + of_calls
+    }
 }
 
 /// What a flush launches, in order.
@@ -113,6 +130,8 @@ impl Runner {
             blocks: Blocks::default(),
             first_lists: Vec::new(),
             queue: Queue::default(),
+            persistent: None,
+            schedule: Schedule::default(),
         };
         let mut constants = Vec::new();
         for (number, kernel) in manifest.kernels.iter().enumerate() {
@@ -121,6 +140,17 @@ impl Runner {
                 false => Some(runner.kernel(manifest, kernel, weights, &mut constants)?),
             };
             runner.kernels.push(kernel);
+        }
+        if let Some(flush) = &manifest.gpu_flush {
+            let prepared = runner.device.prepare_flush(flush);
+            let blocks = prepared.map_err(|problem| runner.error(problem))?;
+            runner.persistent = blocks.map(|blocks| {
+                let mut persistent = Persistent::new(blocks);
+                for kernel in runner.kernels.iter().flatten() {
+                    persistent.add(flush, &kernel.gpu, &kernel.functions);
+                }
+                persistent
+            });
         }
         Ok(runner)
     }
@@ -179,7 +209,7 @@ impl Runner {
         self.spaces.grow(&mut *self.device, &mut self.pool, arena)?;
         self.make_scratch(work)?;
         self.list_blocks(work)?;
-        self.send(arena, work)?;
+        self.grow_lists(work)?;
         self.queue.clear();
         let mut begin = 0;
         while let Some(first) = work.launches.get(begin) {
@@ -188,10 +218,25 @@ impl Runner {
             self.queue_level(begin..end, work)?;
             begin = end;
         }
+        self.schedule.clear();
+        let persistent = self.persistent.as_ref();
+        let blocks = persistent.and_then(|all| self.schedule.write(&self.queue, all));
+        if blocks.is_none() {
+            self.schedule.clear();
+        }
+        self.send(arena, work)?;
         // SAFETY: the arguments are those that the ABI lists: spaces of the manifest, whose rows
         // were checked when the index was written, the constants, and scratch that no other call of
-        // the level has.
-        unsafe { self.device.run(&self.queue) }
+        // the level has. The schedule is the queue's and was sent.
+        unsafe {
+            match blocks {
+                Some(blocks) => {
+                    let schedule = self.word(self.schedule_start(work));
+                    self.device.run_flush(schedule, blocks, &self.queue)
+                }
+                None => self.device.run(&self.queue),
+            }
+        }
     }
 
     /// Makes the lists of what the blocks of kernels over calls compute.
@@ -216,19 +261,50 @@ impl Runner {
         Ok(())
     }
 
-    /// Sends new rows, and all index lists in one copy.
+    /// Words of all index lists.
+    fn list_words(&self, work: &Work<'_>) -> usize {
+        work.index.len() + work.offsets.len() + self.blocks.words.len()
+    }
+
+    /// Behind which word of the lists the schedule begins: at a multiple of 8 bytes.
+    fn schedule_start(&self, work: &Work<'_>) -> usize {
+        self.list_words(work).next_multiple_of(2)
+    }
+
+    /// Makes room for the index lists and the schedule: its arguments have the addresses of the lists, so
+    /// it is written when these have their place.
+    fn grow_lists(&mut self, work: &Work<'_>) -> Result<(), Problem> {
+        let mut words = self.list_words(work);
+        if self.persistent.is_some() {
+            let (mut launches, mut arguments) = (0, 0);
+            for placed in work.launches {
+                let kernel = self.kernel_of(placed)?;
+                launches += kernel.gpu.launches.len();
+                arguments += kernel.arguments();
+            }
+            words = self.schedule_start(work) + Schedule::room(launches, arguments);
+        }
+        let bytes = (words * size_of::<u32>()) as u64;
+        self.pool.grow(&mut *self.device, &mut self.index, bytes, 0)
+    }
+
+    /// Sends new rows, and all index lists with the schedule in one copy.
     fn send(&mut self, arena: &Arena, work: &Work<'_>) -> Result<(), Problem> {
+        let padding = match self.schedule.words.is_empty() {
+            true => 0,
+            false => self.schedule_start(work) - self.list_words(work),
+        };
         let device = &mut *self.device;
-        let words = work.index.len() + work.offsets.len() + self.blocks.words.len();
-        let bytes = words * size_of::<u32>();
-        self.pool.grow(device, &mut self.index, bytes as u64, 0)?;
         device.begin()?;
-        let lists = self.spaces.send(
-            device,
-            arena,
-            [work.index, work.offsets, &self.blocks.words],
-        )?;
-        if words == 0 {
+        let lists = [
+            work.index,
+            work.offsets,
+            &self.blocks.words,
+            &[0; 1][..padding],
+            &self.schedule.words,
+        ];
+        let lists = self.spaces.send(device, arena, &lists)?;
+        if lists.is_empty() {
             return Ok(());
         }
         // SAFETY: the block has room for them.

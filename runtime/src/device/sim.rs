@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cohort_abi::gpu::{
-    BARRIER, COMMIT, COPY, GpuFunction, MULTIPLY, SimFn, TO_BF16_PAIR, TO_TF32, WAIT,
+    BARRIER, COMMIT, COPY, GRID_BARRIER, GpuFlush, GpuFunction, MULTIPLY, SimFn, TO_BF16_PAIR,
+    TO_TF32, WAIT,
 };
 
 use super::queue::{Launch, Queue};
@@ -25,13 +26,14 @@ use crate::code::{CompiledCode, Program};
 use crate::memory::{AlignedBuffer, SLACK};
 use block::{cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_wait};
 
-pub use block::{Order, Threads, cohort_sim_barrier};
+pub use block::{Order, Threads, cohort_sim_barrier, cohort_sim_grid_barrier};
 pub use warp::{cohort_sim_to_bf16_pair, cohort_sim_to_tf32};
 
 /// The functions that kernels call where they run on the simulator.
 pub fn symbols() -> Vec<(&'static str, *const ())> {
     vec![
         (BARRIER, cohort_sim_barrier as *const ()),
+        (GRID_BARRIER, cohort_sim_grid_barrier as *const ()),
         (COPY, cohort_sim_copy as *const ()),
         (COMMIT, cohort_sim_commit as *const ()),
         (WAIT, cohort_sim_wait as *const ()),
@@ -49,6 +51,8 @@ const GUARD_BYTE: u8 = 0xa5;
 /// Of a block; as on a real card, whose static shared memory this is.
 const MOST_THREADS: u32 = 1024;
 const MOST_SHARED_BYTES: u32 = 48 << 10;
+/// Blocks that are on the device together. So few that each computes several of a step.
+const TOGETHER: u32 = 3;
 
 /// Mishaps to simulate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +67,9 @@ pub struct Faults {
 pub struct Sim {
     code: Arc<dyn CompiledCode>,
     functions: Vec<Function>,
+    /// What runs a whole flush, and the threads of its blocks.
+    flush: Option<(Function, u32)>,
+    together: u32,
     memory: BTreeMap<u64, Allocation>,
     used: u64,
     staging: Vec<u8>,
@@ -93,6 +100,8 @@ impl Sim {
         Sim {
             code: program.code.clone(),
             functions: Vec::new(),
+            flush: None,
+            together: TOGETHER,
             memory: BTreeMap::new(),
             used: 0,
             staging: Vec::new(),
@@ -110,6 +119,12 @@ impl Sim {
     /// Whether each call is timed.
     pub fn timed(mut self, is_timed: bool) -> Sim {
         self.is_timed = is_timed;
+        self
+    }
+
+    /// How many blocks are on the device together.
+    pub fn with_blocks(mut self, together: u32) -> Sim {
+        self.together = together.max(1);
         self
     }
 
@@ -135,6 +150,36 @@ impl Sim {
             false => Err(Problem::Lost(format!(
                 "{bytes} bytes at {address:#x} are not the program's"
             ))),
+        }
+    }
+
+    fn find(&self, symbol: &str, threads: u32, shared_bytes: u32) -> Result<Function, Problem> {
+        if threads > MOST_THREADS || shared_bytes > MOST_SHARED_BYTES {
+            return Err(Problem::NoCode(format!(
+                "`{symbol}` has {threads} threads and {shared_bytes} bytes of shared memory a \
+                 block; a GPU has {MOST_THREADS} and {MOST_SHARED_BYTES}"
+            )));
+        }
+        let Some(address) = self.code.symbol(symbol) else {
+            return Err(Problem::NoCode(format!(
+                "the program was compiled without `{symbol}` for the simulator"
+            )));
+        };
+        // SAFETY: `CompiledCode` promises that a function of the manifest's GPU kernels is a
+        // `SimFn`.
+        let function = unsafe { std::mem::transmute::<*const (), SimFn>(address) };
+        Ok(Function {
+            symbol: symbol.to_owned(),
+            function,
+            shared_bytes,
+        })
+    }
+
+    /// Forgets what is in a call's scratch.
+    fn clear_scratch(&self, Piece { address, bytes }: Piece) {
+        if self.check(address, bytes).is_ok() && bytes > 0 {
+            // SAFETY: the range is this device's, and nobody needs what is there.
+            unsafe { std::ptr::write_bytes(address as *mut u8, POISON, bytes as usize) };
         }
     }
 
@@ -203,25 +248,8 @@ impl Device for Sim {
             shared_bytes,
             ..
         } = function;
-        if *threads > MOST_THREADS || *shared_bytes > MOST_SHARED_BYTES {
-            return Err(Problem::NoCode(format!(
-                "`{symbol}` has {threads} threads and {shared_bytes} bytes of shared memory a \
-                 block; a GPU has {MOST_THREADS} and {MOST_SHARED_BYTES}"
-            )));
-        }
-        let Some(address) = self.code.symbol(symbol) else {
-            return Err(Problem::NoCode(format!(
-                "the program was compiled without `{symbol}` for the simulator"
-            )));
-        };
-        // SAFETY: `CompiledCode` promises that a function of the manifest's GPU kernels is a
-        // `SimFn`.
-        let call = unsafe { std::mem::transmute::<*const (), SimFn>(address) };
-        self.functions.push(Function {
-            symbol: symbol.clone(),
-            function: call,
-            shared_bytes: *shared_bytes,
-        });
+        let found = self.find(symbol, *threads, *shared_bytes)?;
+        self.functions.push(found);
         Ok(self.functions.len() - 1)
     }
 
@@ -274,11 +302,7 @@ impl Device for Sim {
         self.call_seconds.clear();
         for (call, launches, arguments) in queue.levels().flatten() {
             let begin = Instant::now();
-            let Piece { address, bytes } = call.scratch;
-            if self.check(address, bytes).is_ok() && bytes > 0 {
-                // SAFETY: the range is this device's, and nobody needs what is there.
-                unsafe { std::ptr::write_bytes(address as *mut u8, POISON, bytes as usize) };
-            }
+            self.clear_scratch(call.scratch);
             for launch in launches {
                 // SAFETY: the caller's promise.
                 unsafe { self.launch(launch, arguments)? };
@@ -287,6 +311,48 @@ impl Device for Sim {
                 self.call_seconds.push(begin.elapsed().as_secs_f64());
             }
         }
+        self.work.seconds += self.begun.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem> {
+        if self.is_timed {
+            return Ok(None);
+        }
+        let GpuFlush {
+            symbol,
+            threads,
+            shared_bytes,
+            ..
+        } = flush;
+        let found = self.find(symbol, *threads, *shared_bytes)?;
+        self.flush = Some((found, *threads));
+        Ok(Some(self.together))
+    }
+
+    unsafe fn run_flush(
+        &mut self,
+        schedule: u64,
+        blocks: u32,
+        queue: &Queue,
+    ) -> Result<(), Problem> {
+        self.call_seconds.clear();
+        for (call, ..) in queue.levels().flatten() {
+            self.clear_scratch(call.scratch);
+        }
+        self.launches += 1;
+        self.work.launches += 1;
+        self.alive()?;
+        let Some((flush, threads)) = &self.flush else {
+            return Err(Problem::NoCode("no function runs a flush".to_owned()));
+        };
+        let (grid, shared) = ((blocks, *threads), flush.shared_bytes as usize);
+        // SAFETY: the caller's promise.
+        let run = unsafe {
+            let threads = &mut self.threads;
+            threads.run_together(flush.function, grid, &[schedule], shared, POISON)
+        };
+        run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", flush.symbol)))?;
         self.work.seconds += self.begun.elapsed().as_secs_f64();
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::ragged_program::{Instance, list, rows_main, rows_manifest, stacked};
 use crate::walk;
 
 const TILE: u64 = 8;
-const THREADS: u32 = 32;
+pub const THREADS: u32 = 32;
 
 /// One launch of one function, of blocks of [`TILE`] rows.
 fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
@@ -78,7 +78,7 @@ unsafe fn given(arguments: *const u64, counts: [usize; 3]) -> Given {
 /// A function for the simulator that lets the first thread of each block run a kernel of the CPU.
 macro_rules! on_first_thread {
     ($name:ident, $kernel:path, $operands:literal) => {
-        unsafe extern "C" fn $name(
+        pub unsafe extern "C" fn $name(
             arguments: *const u64,
             block: u64,
             _: u64,
@@ -154,7 +154,7 @@ unsafe fn node_with(
     }
 }
 
-unsafe extern "C" fn node_sim(
+pub unsafe extern "C" fn node_sim(
     arguments: *const u64,
     block: u64,
     _: u64,
@@ -218,7 +218,7 @@ unsafe extern "C" fn node_outside(
     }
 }
 
-fn tree_program(node: &str) -> (Manifest, Functions) {
+pub fn tree_program(node: &str) -> (Manifest, Functions) {
     let mut manifest = tree_manifest();
     manifest.kernels[0].gpu = Some(gpu("leaf_sim", vec![], 0));
     let quarter = manifest.kernels[1].constants[1].clone();
@@ -265,7 +265,7 @@ fn walk_session(config: Config, faults: Faults) -> Session {
     Session::on(Some(Box::new(device)), program, &Weights::none(), config).unwrap()
 }
 
-fn trees(count: u64) -> String {
+pub fn trees(count: u64) -> String {
     let mut seed = 9;
     (0..count)
         .map(|index| {
@@ -275,7 +275,7 @@ fn trees(count: u64) -> String {
         .collect()
 }
 
-fn config(batch: Batch) -> Config {
+pub fn config(batch: Batch) -> Config {
     Config {
         batch,
         device: DeviceKind::GpuSim,

@@ -9,6 +9,7 @@ mod devices;
 mod engines;
 mod explain;
 mod failures;
+mod flushes;
 mod inputs;
 mod keeping;
 mod manifests;

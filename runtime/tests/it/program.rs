@@ -138,6 +138,7 @@ pub fn tree_manifest() -> Manifest {
         forces: vec![],
         computed: vec![],
         gradients: None,
+        gpu_flush: None,
         dims: vec![],
     }
 }
@@ -471,6 +472,7 @@ pub fn echo_session(
         forces: vec![],
         computed: vec![],
         gradients: None,
+        gpu_flush: None,
         dims: vec!["n".to_owned(), "m".to_owned()],
     };
     let functions = Functions(vec![

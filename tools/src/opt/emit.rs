@@ -6,7 +6,8 @@ use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Manifest;
 use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
 use cohort_passes::codegen::gpu::{
-    lower_kernels_to_gpu, plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
+    lower_kernels_to_gpu, persist_kernels, plan_kernels_for_gpu, round_products_bf16,
+    round_products_tf32,
 };
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
@@ -171,6 +172,9 @@ pub fn gpu(
     }
     manager.add_pass(pass::create(plan_kernels_for_gpu::PASS));
     manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
+    if !pipeline.is_without(persist_kernels::PASS) {
+        manager.add_pass(pass::create(persist_kernels::PASS));
+    }
     manager
         .run(&mut module)
         .map_err(|_| Stop::reported(USAGE))?;

@@ -15,7 +15,11 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use crate::support::ir::{clone_op, erase, name_attribute, nested_ops, replace_uses, top_level};
+use super::expand_flush;
+use crate::pass::create;
+use crate::support::ir::{
+    blocks_of, clone_op, erase, name_attribute, nested_ops, replace_uses, top_level,
+};
 
 /// A GPU architecture by name, `sm_90`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,10 +134,16 @@ pub const SUPPORTED_MATH: &[&str] = &[
 
 /// A function that is called and not there.
 fn missing_function(module: OperationRef<'_, '_>) -> Option<String> {
-    nested_ops(module)
-        .into_iter()
-        .filter(|op| name_of(*op) == "llvm.call")
-        .find_map(|op| name_attribute(op, "callee"))
+    let operations = nested_ops(module);
+    let of_kind = |kind: &'static str| operations.iter().filter(move |op| name_of(**op) == kind);
+    let has_body = |op: &&OperationRef<'_, '_>| !blocks_of(**op).is_empty();
+    let defined = of_kind("llvm.func").filter(has_body);
+    let defined: Vec<_> = defined
+        .filter_map(|op| name_attribute(*op, "sym_name"))
+        .collect();
+    of_kind("llvm.call")
+        .filter_map(|op| name_attribute(*op, "callee"))
+        .find(|callee| !defined.contains(callee))
 }
 
 /// Makes calls of the library's functions the instructions that they are.
@@ -184,6 +194,9 @@ pub fn ptx(
         .ok_or(GpuError::NoCode)?;
     let mut alone = Module::new(Location::unknown(context));
     alone.body().append_operation(clone_op(source));
+    let manager = PassManager::new(context);
+    manager.add_pass(create(expand_flush::PASS));
+    manager.run(&mut alone).map_err(|_| GpuError::Lowering)?;
     run_pipeline(context, &mut alone, &to_nvvm(architecture))?;
     use_instructions(context, alone.as_operation());
     if let Some(name) = missing_function(alone.as_operation()) {

@@ -34,11 +34,16 @@
 //! }
 //! ```
 //!
-//! Requires: what `lower-kernels-to-gpu` leaves, the descriptions taken off by `lower-control` or not.
+//! The function that runs a flush, where `persist-kernels` has added one, calls those of the kernels for its
+//! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other.
+//!
+//! Requires: what `lower-kernels-to-gpu` and `persist-kernels` leave, the descriptions taken off by `lower-control` or not.
 //! Leaves: no `gpu` or `nvvm` operation and one address space. Limits: other operations of these than
 //! what `lower-kernels-to-gpu` writes are refused.
 
-use cohort_abi::gpu::{BARRIER, COMMIT, COPY, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT};
+use std::collections::HashMap;
+
+use cohort_abi::gpu::{BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT};
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, extend_block, name_of, operands_of, result_of, results_of,
 };
@@ -55,6 +60,7 @@ use melior::{
     },
 };
 
+use super::persist_kernels::{self, BLOCK_OF};
 use crate::pass::{Failed, Outcome, PassInfo, error};
 use crate::support::ir::{
     blocks_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_type, top_level,
@@ -87,6 +93,7 @@ const SUMS: i64 = 4;
 /// The functions of the runtime, with the types of arguments and of the result.
 const CALLED: &[(&str, &[&str], &[&str])] = &[
     (BARRIER, &["!llvm.ptr"], &[]),
+    (GRID_BARRIER, &["!llvm.ptr"], &[]),
     (
         COPY,
         &["!llvm.ptr", "!llvm.ptr", "!llvm.ptr", "i64", "i64"],
@@ -99,9 +106,10 @@ const CALLED: &[(&str, &[&str], &[&str])] = &[
     (TO_BF16_PAIR, &["f32", "f32"], &["i32"]),
 ];
 
-/// The function that an operation calls.
-fn called(operation: &str) -> Option<&'static str> {
-    Some(match operation {
+/// The function of the runtime that an operation calls.
+fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
+    Some(match name_of(operation).as_str() {
+        "func.call" if callee(operation) == persist_kernels::GRID_BARRIER => GRID_BARRIER,
         "gpu.barrier" => BARRIER,
         "nvvm.cp.async.shared.global" => COPY,
         "nvvm.cp.async.commit.group" => COMMIT,
@@ -113,15 +121,20 @@ fn called(operation: &str) -> Option<&'static str> {
     })
 }
 
+fn callee(call: OperationRef<'_, '_>) -> String {
+    name_attribute(call, "callee").unwrap_or_default()
+}
+
+/// The functions that run a block of another: their names, and those of the others.
+type Blocks = HashMap<String, String>;
+
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let modules: Vec<_> = top_level(module)
         .into_iter()
         .filter(|op| name_of(*op) == "gpu.module")
         .collect();
     let nested = modules.iter().flat_map(|gpu| nested_ops(*gpu));
-    let used: Vec<&str> = nested
-        .filter_map(|operation| called(&name_of(operation)))
-        .collect();
+    let used: Vec<&str> = nested.filter_map(called).collect();
     for (number, gpu) in modules.into_iter().enumerate() {
         let builder = Builder::before(context, gpu)
             .ok_or_else(|| error(gpu, "expected a gpu.module in a module"))?;
@@ -129,9 +142,20 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         for (symbol, arguments, results) in declared.filter(|_| number == 0) {
             declare(&builder, symbol, arguments, results);
         }
+        let blocks: Blocks = top_level(gpu)
+            .into_iter()
+            .filter_map(|op| {
+                Some((
+                    name_attribute(op, "sym_name")?,
+                    name_attribute(op, BLOCK_OF)?,
+                ))
+            })
+            .collect();
         for function in top_level(gpu) {
             match name_of(function).as_str() {
-                "gpu.func" => lower(context, &builder, function)?,
+                "gpu.func" => lower(context, &builder, function, &blocks)?,
+                // What the function that runs a flush calls.
+                "func.func" if blocks_of(function).is_empty() => {}
                 // Shared memory, which the caller gives.
                 "llvm.mlir.global" => {}
                 name => {
@@ -169,6 +193,7 @@ fn lower<'c>(
     context: &'c Context,
     builder: &Builder<'c>,
     function: OperationRef<'c, 'c>,
+    blocks: &Blocks,
 ) -> Outcome {
     let name = name_attribute(function, "sym_name").unwrap_or_default();
     let pointer = builder.ty("!llvm.ptr");
@@ -188,7 +213,7 @@ fn lower<'c>(
         ],
         vec![region],
     );
-    replace_arguments(context, entry, &types, lowered)
+    replace_arguments(context, entry, &types, lowered, blocks)
 }
 
 /// Gives the body the new arguments, and what it had as arguments, loaded from their list.
@@ -197,6 +222,7 @@ fn replace_arguments<'c>(
     entry: BlockRef<'c, 'c>,
     types: &[Type<'c>],
     function: OperationRef<'c, 'c>,
+    blocks: &Blocks,
 ) -> Outcome {
     let location = function.location();
     let old = arguments_of(entry);
@@ -261,7 +287,7 @@ fn replace_arguments<'c>(
         ..new
     };
     for operation in operations {
-        lower_operation(context, operation, new)?;
+        lower_operation(context, operation, new, blocks)?;
     }
     Ok(())
 }
@@ -270,6 +296,7 @@ fn lower_operation<'c>(
     context: &'c Context,
     operation: OperationRef<'c, 'c>,
     new: Arguments<'c>,
+    blocks: &Blocks,
 ) -> Outcome {
     let name = name_of(operation);
     let b = Builder::before(context, operation)
@@ -293,7 +320,11 @@ fn lower_operation<'c>(
             erase(operation);
             return Ok(());
         }
-        _ if called(&name).is_some() => return lower_call(&b, operation, &name, new),
+        "func.call" if blocks.contains_key(&callee(operation)) => {
+            let function = &blocks[&callee(operation)];
+            return call_block(&b, operation, function, new);
+        }
+        _ if called(operation).is_some() => return lower_call(&b, operation, new),
         _ if name.starts_with("gpu.") || name.starts_with("nvvm.") => {
             let message = format!("not supported yet on the host: `{name}`");
             return Err(error(operation, &message));
@@ -314,13 +345,24 @@ fn lower_operation<'c>(
     Ok(())
 }
 
-/// Makes an operation a call of the runtime.
-fn lower_call<'c>(
+/// Makes a call for a block one of the function whose block it is, as the same thread.
+fn call_block<'c>(
     b: &Builder<'c>,
     operation: OperationRef<'c, 'c>,
-    name: &str,
+    function: &str,
     new: Arguments<'c>,
 ) -> Outcome {
+    let [arguments, x, y] = operands_of(operation)[..] else {
+        return Err(error(operation, "expected a list of arguments and a place"));
+    };
+    let operands = [arguments, x, y, new.thread, new.shared, new.context];
+    call(b, function, &operands, &[]);
+    erase(operation);
+    Ok(())
+}
+
+/// Makes an operation a call of the runtime.
+fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Arguments<'c>) -> Outcome {
     let i64 = b.ty("i64");
     let attribute = |name: &str| -> std::result::Result<i64, Failed> {
         let value = operation.attribute(name).ok();
@@ -329,7 +371,7 @@ fn lower_call<'c>(
         Ok(value.value())
     };
     let operands = operands_of(operation);
-    let result = match called(name).unwrap_or_default() {
+    let result = match called(operation).unwrap_or_default() {
         COPY => {
             let bytes = b.integer(attribute("size")?, i64);
             let copied = match operands.get(2) {

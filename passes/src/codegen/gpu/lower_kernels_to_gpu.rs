@@ -97,7 +97,7 @@
 //! memory than a block has is an error.
 
 mod calls;
-pub(super) mod function;
+pub(in crate::codegen::gpu) mod function;
 mod launches;
 pub(super) mod ops;
 mod rows;

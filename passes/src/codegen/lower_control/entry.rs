@@ -83,6 +83,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         computed: tables.computed,
         dims: tables.dims,
         gradients,
+        gpu_flush: tables.gpu_flush,
     })
 }
 

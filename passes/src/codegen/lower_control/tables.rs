@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::gpu::GpuKernel;
+use cohort_abi::gpu::{GpuFlush, GpuKernel};
 use cohort_abi::manifest::{
     Adt, Computed, Constant, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Operand, Param,
     Source, Space, Stored, Type as ManifestType,
@@ -21,6 +21,7 @@ use super::types::tuple_elements;
 use crate::codegen::gpu::lower_kernels_to_gpu::{
     ATTRIBUTE as GPU_ATTRIBUTE, descriptions as gpu_descriptions,
 };
+use crate::codegen::gpu::persist_kernels::ATTRIBUTE as FLUSH_ATTRIBUTE;
 use crate::kernel::description::{
     ATTRIBUTE, ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
@@ -42,6 +43,7 @@ pub struct Tables {
     pub locations: Vec<String>,
     pub forces: Vec<Force>,
     pub debugs: Vec<Debug>,
+    pub gpu_flush: Option<GpuFlush>,
     adt_numbers: HashMap<String, usize>,
     param_numbers: HashMap<String, usize>,
     space_numbers: HashMap<(Elem, Vec<u64>), usize>,
@@ -472,6 +474,17 @@ impl Tables {
             }
         }
         remove_attribute(gpu, GPU_ATTRIBUTE);
+        if let Ok(flush) = gpu.attribute(FLUSH_ATTRIBUTE) {
+            let json = StringAttribute::try_from(flush).map_err(|problem| problem.to_string());
+            let parsed = json.and_then(|json| {
+                serde_json::from_str(json.value()).map_err(|problem| problem.to_string())
+            });
+            self.gpu_flush =
+                Some(parsed.map_err(|problem| {
+                    error(gpu, &format!("bad `{FLUSH_ATTRIBUTE}`: {problem}"))
+                })?);
+            remove_attribute(gpu, FLUSH_ATTRIBUTE);
+        }
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::jit::{Bits, Jit, Operand};
 use crate::simulator::{Call, How, Order, Simulator, gpu_text};
 
 /// `sigmoid(i) * tanh(u)` of the halves of `x · w_N + b`.
-fn gates(k: usize, h: usize) -> String {
+pub fn gates(k: usize, h: usize) -> String {
     let n = 2 * h;
     format!(
         "ml_program.global private @w_{n}(#ml_program.extern<tensor<{k}x{n}xf32>>) : tensor<{k}x{n}xf32>

@@ -77,7 +77,7 @@ impl Spaces {
         &mut self,
         device: &mut dyn Device,
         arena: &Arena,
-        lists: [&[u32]; 3],
+        lists: &[&[u32]],
     ) -> Result<Range<usize>, Problem> {
         let mut staged = Vec::new();
         let mut length = 0;
@@ -103,10 +103,10 @@ impl Spaces {
             }
         }
         let start = length.next_multiple_of(size_of::<u32>());
-        let end = start + lists.iter().copied().map(size_of_val).sum::<usize>();
+        let end = start + lists.iter().map(|list| size_of_val(*list)).sum::<usize>();
         let staging = device.staging(end)?;
         let words = staging[start..end].chunks_exact_mut(size_of::<u32>());
-        for (place, word) in words.zip(lists.into_iter().flatten()) {
+        for (place, word) in words.zip(lists.iter().copied().flatten()) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         for ((_, part), bytes) in self.sends.iter().zip(staged) {

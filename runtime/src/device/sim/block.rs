@@ -1,10 +1,14 @@
 //! The threads of a block, each a coroutine that is switched from at barriers and where its warp
-//! multiplies.
+//! multiplies; and blocks that wait for each other.
 //!
 //! A *round* runs every thread from one barrier to the next, warp by warp. In it threads run one after
 //! another, in the order of their numbers or against it, by turns from round to round and block to
 //! block: what a thread reads without a barrier behind the write is not there yet in the one order or,
 //! where it is overwritten, not there any more in the other.
+//!
+//! Blocks that are launched one after another run to their ends. Those that are [launched
+//! together](Threads::run_together) run to the next grid barrier, one after another, in turned orders too,
+//! each with shared memory of its own.
 
 use std::ffi::c_void;
 
@@ -27,6 +31,8 @@ type Thread = Coroutine<(), Wait, ()>;
 enum Wait {
     /// For all threads of the block.
     Barrier,
+    /// For all threads of all blocks.
+    Grid,
     /// For all threads of its warp.
     Warp(Product),
     /// An address is not a multiple of the bytes that it would copy at once.
@@ -71,7 +77,8 @@ impl Order {
 #[derive(Default)]
 pub struct Threads {
     spare: Vec<DefaultStack>,
-    shared: AlignedBuffer,
+    /// Of each block that runs.
+    shared: Vec<AlignedBuffer>,
     /// In which order they run.
     pub order: Order,
 }
@@ -93,6 +100,31 @@ struct Context {
     copies: Copies,
 }
 
+/// A block whose threads have begun.
+struct Block {
+    at: (u64, u64),
+    alive: Vec<Thread>,
+    /// What the threads' calls point to, for as long as these have not ended.
+    contexts: Box<[Context]>,
+    /// The next round runs against the order of the last one.
+    is_turned: bool,
+    rounds: u64,
+}
+
+/// What the threads of a block have come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    Ended,
+    Grid,
+}
+
+/// How many threads wait for their block, and how many for all blocks.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    block: usize,
+    grid: usize,
+}
+
 impl Threads {
     /// Runs all blocks of a launch.
     ///
@@ -107,37 +139,114 @@ impl Threads {
         shared_bytes: usize,
         poison: u8,
     ) -> Result<(), String> {
-        self.shared
-            .ensure(shared_bytes, "the simulated GPU")
-            .map_err(|error| error.to_string())?;
         for y in 0..u64::from(launch.grid.1) {
             for x in 0..u64::from(launch.grid.0) {
-                let shared = &mut self.shared.bytes_mut();
-                shared[..shared_bytes].fill(poison);
-                let call = Call {
-                    function,
-                    arguments: arguments.as_ptr(),
-                    block: (x, y),
-                    thread: 0,
-                    shared: shared.as_mut_ptr().cast(),
-                    context: std::ptr::null_mut(),
-                };
+                let call = self.call(function, arguments, (x, y), (0, shared_bytes), poison)?;
+                let mut block = self.begin(call, launch.threads, poison)?;
                 // SAFETY: the caller's promise.
-                unsafe { self.run_block(call, launch.threads, poison)? };
+                let ended = unsafe { self.run_rounds(&mut block) };
+                self.end(block);
+                if ended? == Stop::Grid {
+                    return Err(format!(
+                        "block {:?} waits for all blocks, which are not launched together",
+                        (x, y)
+                    ));
+                }
             }
         }
         Ok(())
     }
 
+    /// Runs so many blocks of a function, all of them on the device at the same time.
+    ///
     /// # Safety
     ///
     /// As [`Threads::run`].
-    unsafe fn run_block(&mut self, call: Call, threads: u32, poison: u8) -> Result<(), String> {
+    pub unsafe fn run_together(
+        &mut self,
+        function: SimFn,
+        (blocks, threads): (u32, u32),
+        arguments: &[u64],
+        shared_bytes: usize,
+        poison: u8,
+    ) -> Result<(), String> {
+        let mut begun = Vec::with_capacity(blocks as usize);
+        for number in 0..blocks {
+            let (at, shared) = ((u64::from(number), 0), (number as usize, shared_bytes));
+            let call = self.call(function, arguments, at, shared, poison)?;
+            begun.push(self.begin(call, threads, poison)?);
+        }
+        // SAFETY: the caller's promise.
+        let ended = unsafe { self.run_to_ends(&mut begun) };
+        for block in begun {
+            self.end(block);
+        }
+        ended
+    }
+
+    /// Runs blocks from one grid barrier to the next.
+    ///
+    /// # Safety
+    ///
+    /// As [`Threads::run`].
+    unsafe fn run_to_ends(&self, blocks: &mut [Block]) -> Result<(), String> {
+        let all = blocks.len();
+        let mut is_turned = false;
+        for barriers in 0_u64.. {
+            let mut waiting = 0;
+            for number in self.order.numbers(all, is_turned) {
+                // SAFETY: the caller's promise.
+                let stop = unsafe { self.run_rounds(&mut blocks[number])? };
+                waiting += usize::from(stop == Stop::Grid);
+            }
+            match waiting {
+                0 => break,
+                _ if waiting < all => {
+                    return Err(format!(
+                        "{waiting} of {all} blocks wait for all blocks after {barriers} such \
+                         barriers, and the rest have ended"
+                    ));
+                }
+                _ => is_turned = !is_turned,
+            }
+        }
+        Ok(())
+    }
+
+    /// What the threads of a block are called with; its shared memory is the one of this number.
+    fn call(
+        &mut self,
+        function: SimFn,
+        arguments: &[u64],
+        block: (u64, u64),
+        (number, shared_bytes): (usize, usize),
+        poison: u8,
+    ) -> Result<Call, String> {
+        if self.shared.len() <= number {
+            self.shared.resize_with(number + 1, AlignedBuffer::default);
+        }
+        let shared = &mut self.shared[number];
+        shared
+            .ensure(shared_bytes, "the simulated GPU")
+            .map_err(|error| error.to_string())?;
+        let shared = shared.bytes_mut();
+        shared[..shared_bytes].fill(poison);
+        Ok(Call {
+            function,
+            arguments: arguments.as_ptr(),
+            block,
+            thread: 0,
+            shared: shared.as_mut_ptr().cast(),
+            context: std::ptr::null_mut(),
+        })
+    }
+
+    fn begin(&mut self, call: Call, threads: u32, poison: u8) -> Result<Block, String> {
         let new = || Context {
             switch: std::ptr::null(),
             copies: Copies::new(poison),
         };
-        let mut contexts: Vec<Context> = (0..threads).map(|_| new()).collect();
+        let mut contexts: Box<[Context]> = (0..threads).map(|_| new()).collect();
         let mut alive: Vec<Thread> = Vec::with_capacity(contexts.len());
         for (thread, context) in contexts.iter_mut().enumerate() {
             alive.push(self.start(Call {
@@ -146,47 +255,69 @@ impl Threads {
                 ..call
             })?);
         }
-        // SAFETY: the caller's promise; the contexts live until the threads have ended.
-        let ended = unsafe { self.run_rounds(&mut alive, call.block) };
-        for mut thread in alive {
+        Ok(Block {
+            at: call.block,
+            alive,
+            contexts,
+            is_turned: (call.block.0 + call.block.1) % 2 == 1,
+            rounds: 0,
+        })
+    }
+
+    /// Takes the stacks of a block back.
+    fn end(&mut self, block: Block) {
+        for mut thread in block.alive {
             if !thread.done() {
                 // SAFETY: what is on the stack is compiled code, which owns nothing.
                 unsafe { thread.force_reset() };
             }
             self.spare.push(thread.into_stack());
         }
-        ended
+        drop(block.contexts);
     }
 
+    /// Runs the threads of a block until they have ended or wait for the other blocks.
+    ///
     /// # Safety
     ///
     /// As [`Threads::run`].
-    unsafe fn run_rounds(&self, alive: &mut [Thread], block: (u64, u64)) -> Result<(), String> {
-        let all = alive.len();
-        let mut is_turned = (block.0 + block.1) % 2 == 1;
-        let mut round = 0_u64;
+    unsafe fn run_rounds(&self, block: &mut Block) -> Result<Stop, String> {
+        let all = block.alive.len();
+        let at = block.at;
         loop {
-            let mut waiting = 0;
-            let mut warps: Vec<&mut [Thread]> = alive.chunks_mut(WARP).collect();
-            for number in self.order.numbers(warps.len(), is_turned) {
+            let mut waiting = Waiting::default();
+            let mut warps: Vec<&mut [Thread]> = block.alive.chunks_mut(WARP).collect();
+            for number in self.order.numbers(warps.len(), block.is_turned) {
                 let lanes = &mut *warps[number];
-                let order = self.order.numbers(lanes.len(), is_turned);
+                let order = self.order.numbers(lanes.len(), block.is_turned);
                 // SAFETY: the caller's promise.
-                waiting += unsafe { run_warp(lanes, &order) }
-                    .map_err(|problem| format!("in block {block:?}, {problem}"))?;
+                let of_warp = unsafe { run_warp(lanes, &order) }
+                    .map_err(|problem| format!("in block {at:?}, {problem}"))?;
+                waiting.block += of_warp.block;
+                waiting.grid += of_warp.grid;
             }
-            match waiting {
-                0 => return Ok(()),
-                _ if waiting < all => {
-                    return Err(format!(
-                        "in block {block:?}, {waiting} of {all} threads wait at a barrier after \
-                         {round} others, and the rest have ended",
-                    ));
-                }
-                _ => {}
+            let Waiting { block: some, grid } = waiting;
+            if some + grid == 0 {
+                return Ok(Stop::Ended);
             }
-            is_turned = !is_turned;
-            round += 1;
+            if some < all && grid == 0 {
+                return Err(format!(
+                    "in block {at:?}, {some} of {all} threads wait at a barrier after {} others, \
+                     and the rest have ended",
+                    block.rounds
+                ));
+            }
+            if some < all && grid < all {
+                return Err(format!(
+                    "in block {at:?}, {grid} of {all} threads wait for all blocks, and {some} at a \
+                     barrier of the block"
+                ));
+            }
+            block.is_turned = !block.is_turned;
+            block.rounds += 1;
+            if grid > 0 {
+                return Ok(Stop::Grid);
+            }
         }
     }
 
@@ -218,18 +349,19 @@ impl Threads {
 }
 
 /// Runs the threads of a warp to the next barrier or their end, and what they multiply on the way; how
-/// many are at a barrier.
+/// many are at a barrier of either kind.
 ///
 /// # Safety
 ///
 /// As [`Threads::run`].
-unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<usize, String> {
+unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<Waiting, String> {
     loop {
-        let mut waiting = 0;
+        let mut waiting = Waiting::default();
         let mut products: Vec<(usize, Product)> = Vec::new();
         for lane in order {
             match lanes[*lane].resume(()) {
-                CoroutineResult::Yield(Wait::Barrier) => waiting += 1,
+                CoroutineResult::Yield(Wait::Barrier) => waiting.block += 1,
+                CoroutineResult::Yield(Wait::Grid) => waiting.grid += 1,
                 CoroutineResult::Yield(Wait::Warp(product)) => products.push((*lane, product)),
                 CoroutineResult::Yield(Wait::Misaligned(bytes)) => {
                     return Err(format!(
@@ -264,6 +396,16 @@ unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<usize, Strin
 pub unsafe extern "C" fn cohort_sim_barrier(context: *mut c_void) {
     // SAFETY: the context is that of the thread that runs now.
     unsafe { suspend(context, Wait::Barrier) }
+}
+
+/// See [`cohort_abi::gpu::GRID_BARRIER`].
+///
+/// # Safety
+///
+/// The context is what the function that calls was given.
+pub unsafe extern "C" fn cohort_sim_grid_barrier(context: *mut c_void) {
+    // SAFETY: the context is that of the thread that runs now.
+    unsafe { suspend(context, Wait::Grid) }
 }
 
 /// See [`cohort_abi::gpu::MULTIPLY`].

@@ -7,6 +7,8 @@ use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::tools::run;
 use cohort_e2e::{BatchRun, Model, Outcome, Rng};
 
+use serde_json::Value as Json;
+
 use crate::models::{MODELS, model_case, to_text};
 
 /// How far f32 may be from f64, of the largest number of an instance's output.
@@ -53,6 +55,49 @@ fn the_simulated_gpu_is_close_to_the_oracle_and_batches_change_no_bit() {
             let other = run(way);
             assert_eq!(batched.lines(), other.lines(), "{}", other.describe());
         }
+    }
+}
+
+/// Of a recursion and of a loop whose launches follow one another a flush is one launch, of one step it is as many
+/// as there are; bits are those of launches one by one, in every precision.
+#[test]
+fn a_flush_of_several_steps_is_one_launch() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (artifact, path) = (
+        folder.path().join("model.cohort"),
+        folder.path().join("stats.json"),
+    );
+    for (name, precision) in [
+        ("treelstm", "f32"),
+        ("treelstm", "tf32"),
+        ("treelstm", "bf16"),
+        ("birnn", "f32"),
+        ("masked_mha", "f32"),
+    ] {
+        let case = model_case(name);
+        let mut rng = Rng::new(64);
+        let model = case.with_sizes([28, 13, 33, 5], &mut rng);
+        let input = to_text(&case.instances(&model, 10, &mut rng));
+        let run = |codes: &[&str], way: &[&str]| {
+            let codes = [&["--gpu-arch=sim", "--precision", precision], codes].concat();
+            emit(&model, &artifact, &codes).expect_code(0);
+            let call = BatchRun::new(&artifact).weights(&model.weights_path);
+            let call = call.args(&["--device", "gpu-sim"]).args(way);
+            let outcome = call.arg("--stats").arg(&path).run(&input).expect_code(0);
+            let text = std::fs::read_to_string(&path).expect("statistics");
+            let stats: Json = serde_json::from_str(&text).expect("statistics are JSON");
+            (outcome.lines(), stats)
+        };
+        let launches = |stats: &Json| stats["device"]["launches"].as_u64().expect("launches");
+        let (expected, plain) = run(&["--without=persist-kernels"], &[]);
+        let (found, stats) = run(&[], &[]);
+        assert_eq!(found, expected, "{name}, {precision}");
+        assert_eq!(Some(launches(&stats)), stats["flushes"].as_u64(), "{name}");
+        assert!(launches(&plain) > launches(&stats), "{name}: {plain}");
+        // Where each call is timed, it is launched by itself.
+        let (found, stats) = run(&[], &["--device-times"]);
+        assert_eq!(found, expected, "{name}, {precision}");
+        assert_eq!(launches(&stats), launches(&plain), "{name}");
     }
 }
 

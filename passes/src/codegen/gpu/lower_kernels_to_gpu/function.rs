@@ -349,16 +349,26 @@ pub fn add_function<'c>(
     shared: i64,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) {
-    let i64 = module.ty("i64");
-    let pointer = module.ty("!llvm.ptr<1>");
-    let mut arguments = vec![i64];
-    arguments.extend(vec![pointer; pointers]);
+    let mut arguments = vec![module.ty("i64")];
+    arguments.extend(vec![module.ty("!llvm.ptr<1>"); pointers]);
+    let signature = (&arguments[..], THREADS as i32);
+    add_kernel((context, module), symbol, signature, shared, body);
+}
 
+/// The same of any arguments, and for blocks of so many threads.
+pub fn add_kernel<'c>(
+    (context, module): (&'c Context, &Builder<'c>),
+    symbol: &str,
+    (arguments, threads): (&[Type<'c>], i32),
+    shared: i64,
+    body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
+) {
+    let pointer = module.ty("!llvm.ptr<1>");
     let memory = format!("{symbol}$shared");
     if shared > 0 {
         shared_memory((context, module), &memory, shared);
     }
-    let (region, entry) = region_with_block(&arguments, module.location);
+    let (region, entry) = region_with_block(arguments, module.location);
     let inside = Builder::at_end(context, entry, module.location);
     let e = Emitter {
         pointer,
@@ -377,7 +387,7 @@ pub fn add_function<'c>(
     body(&e, &arguments_of(entry), shared);
     e.b.op("gpu.return", &[], &[], &[], vec![]);
 
-    let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
+    let ty: Type<'c> = FunctionType::new(context, arguments, &[]).into();
     module.op(
         "gpu.func",
         &[],
@@ -390,7 +400,7 @@ pub fn add_function<'c>(
                 "nvvm.minctasm",
                 IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
             ),
-            ("known_block_size", module.i32s(&[THREADS as i32, 1, 1])),
+            ("known_block_size", module.i32s(&[threads, 1, 1])),
         ],
         vec![region],
     );

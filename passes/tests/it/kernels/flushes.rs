@@ -1,0 +1,231 @@
+//! What runs a whole flush: steps that read what the blocks of the step before wrote, and launches side by
+//! side, give the bits of launches one by one, and without any one barrier some order of blocks and threads
+//! does not.
+
+use std::collections::HashMap;
+
+use cohort_abi::gpu::GpuFunction;
+use cohort_abi::manifest::Elem;
+
+use super::check::Random;
+use super::gpu::gates;
+use crate::jit::{Aligned, Bits, Operand, constant_memory};
+use crate::simulator::{Call, How, Order, Simulator, flush_text, gpu_text};
+
+const WIDTH: usize = 40;
+const ROWS: usize = 29;
+const STEPS: usize = 5;
+const LAYER: usize = ROWS * WIDTH;
+
+/// A product with what is made of its sums, and other signs.
+fn kernels() -> String {
+    let negate = format!(
+        "cfb.kernel @negate {{
+         ^bb0(%rows: index, %x: tensor<?x{WIDTH}xf32>):
+           %y = arith.negf %x : tensor<?x{WIDTH}xf32>
+           cfb.yield %y : tensor<?x{WIDTH}xf32>
+         }}"
+    );
+    format!("{}\n{negate}", gates(WIDTH, WIDTH))
+}
+
+/// Each step makes rows of those of the step before; besides, by another function, it makes some of the first.
+struct Flush {
+    index: Vec<u32>,
+    rows: Bits,
+    params: [(&'static str, Bits); 2],
+}
+
+impl Flush {
+    fn new() -> Flush {
+        let mut random = Random(7);
+        Flush {
+            // What a block reads, others wrote.
+            index: (0..ROWS).map(|row| (row * 7 % ROWS) as u32).collect(),
+            rows: random.floats(LAYER),
+            params: [
+                ("w_80", random.floats(WIDTH * 2 * WIDTH)),
+                ("b", random.floats(2 * WIDTH)),
+            ],
+        }
+    }
+
+    fn params(&self) -> HashMap<&str, Bits> {
+        let params = self.params.iter();
+        params.map(|(name, bits)| (*name, bits.clone())).collect()
+    }
+
+    fn kernel(step: usize) -> &'static str {
+        ["k", "k", "negate"][step % 3]
+    }
+
+    /// Launch by launch: the rows of the last step, then those that each step makes besides.
+    fn one_by_one(&self, simulator: &Simulator) -> Vec<Bits> {
+        let run = |kernel: &str, rows: &Bits, largest| {
+            let operand = Operand {
+                space: rows.clone(),
+                index: self.index.clone(),
+                ..Operand::default()
+            };
+            let call = Call {
+                kernel,
+                params: &self.params(),
+                operands: &[operand],
+                types: &[Some((Elem::F32, WIDTH))],
+                results: &[(Elem::F32, WIDTH)],
+            };
+            let order = Order::Forward;
+            simulator.run(&call, ROWS, How { order, largest }).remove(0)
+        };
+        let mut last = self.rows.clone();
+        for step in 0..STEPS {
+            last = run(Flush::kernel(step), &last, false);
+        }
+        vec![last, run("k", &self.rows, true)]
+    }
+
+    /// As one launch of so many blocks.
+    fn at_once(
+        &self,
+        simulator: &Simulator,
+        blocks: u32,
+        order: Order,
+    ) -> Result<Vec<Bits>, String> {
+        // Not a number, until it is written.
+        let mut memory = Aligned::new(4 * LAYER * (1 + 2 * STEPS));
+        memory.bytes().fill(0xFF);
+        for (place, bits) in memory.bytes().chunks_mut(4).zip(&self.rows) {
+            place.copy_from_slice(&bits.to_ne_bytes());
+        }
+        let start = memory.pointer() as u64;
+        let layer = |number: usize| start + 4 * (number * LAYER) as u64;
+        let params = self.params();
+        let mut constants: HashMap<&str, Vec<Aligned>> = HashMap::new();
+        for kernel in ["k", "negate"] {
+            let needed = simulator.kernels[kernel].constants.iter();
+            let made = needed.map(|constant| constant_memory(constant, &params));
+            constants.insert(kernel, made.collect());
+        }
+        let mut schedule = Schedule::default();
+        for step in 0..STEPS {
+            let functions = |kernel: &str| &simulator.kernels[kernel].launches[0].functions;
+            let kernel = Flush::kernel(step);
+            let calls = [
+                (
+                    kernel,
+                    functions(kernel).first(),
+                    layer(step),
+                    layer(step + 1),
+                ),
+                (
+                    "k",
+                    functions("k").last(),
+                    layer(0),
+                    layer(1 + STEPS + step),
+                ),
+            ];
+            let mut launches = Vec::new();
+            for (kernel, function, from, to) in calls {
+                let mut arguments = vec![ROWS as u64, from, self.index.as_ptr() as u64, 0, to];
+                let constants = constants.get_mut(kernel).expect("its constants");
+                arguments.extend(constants.iter_mut().map(|memory| memory.pointer() as u64));
+                arguments.push(0);
+                launches.push((function.expect("a function"), arguments));
+            }
+            schedule.step(simulator, &launches);
+        }
+        simulator.run_flush(&schedule.words(blocks), blocks, order)?;
+        let bits = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
+        let all: Bits = memory.bytes().chunks(4).map(bits).collect();
+        let layers: Vec<Bits> = all.chunks(LAYER).map(<[u32]>::to_vec).collect();
+        let besides = &layers[1 + STEPS..1 + 2 * STEPS];
+        let is_same = besides.iter().all(|rows| *rows == besides[0]);
+        is_same
+            .then(|| vec![layers[STEPS].clone(), besides[0].clone()])
+            .ok_or_else(|| "a launch gives other bits in another step".to_owned())
+    }
+}
+
+/// A schedule as `abi/src/gpu/flush.rs` describes it.
+#[derive(Default)]
+struct Schedule {
+    steps: Vec<[u64; 2]>,
+    launches: Vec<[u64; 4]>,
+    arguments: Vec<u64>,
+}
+
+impl Schedule {
+    fn step(&mut self, simulator: &Simulator, launches: &[(&GpuFunction, Vec<u64>)]) {
+        let flush = simulator.flush.as_ref().expect("what runs flushes");
+        let first = self.launches.len() as u64;
+        let mut all = 0;
+        for (function, arguments) in launches {
+            let (x, y) = function.grid(ROWS as u64);
+            let mut listed = flush.functions.iter();
+            let number = listed.position(|symbol| *symbol == function.symbol);
+            let number = number.expect("a function of the flush") as u64;
+            let blocks = x * u64::from(y);
+            self.launches
+                .push([number, blocks, x, self.arguments.len() as u64]);
+            self.arguments.extend(arguments);
+            all += blocks;
+        }
+        self.steps.push([first, all]);
+    }
+
+    fn words(&self, blocks: u32) -> Vec<u64> {
+        let begin = 4 * (4 + 2 * self.steps.len() + 4 * self.launches.len()) as u64;
+        let mut launches = self.launches.clone();
+        launches
+            .iter_mut()
+            .for_each(|launch| launch[3] = begin + 8 * launch[3]);
+        let header = [0, u64::from(blocks), self.steps.len() as u64, 0];
+        let words = [header.to_vec(), self.steps.concat(), launches.concat()].concat();
+        let pairs = words.chunks(2).map(|pair| pair[0] | pair[1] << 32);
+        pairs.chain(self.arguments.iter().copied()).collect()
+    }
+}
+
+const ORDERS: [Order; 4] = [
+    Order::Turns,
+    Order::Forward,
+    Order::Backward,
+    Order::Shuffled,
+];
+
+#[test]
+fn a_flush_at_once_gives_the_bits_of_its_launches() {
+    let gpu = gpu_text(&kernels()).expect("it lowers");
+    let flush = Flush::new();
+    let right = flush.one_by_one(&Simulator::new(&gpu));
+    let persistent = flush_text(&gpu).expect("a function for flushes");
+    let simulator = Simulator::new(&persistent);
+    for order in ORDERS {
+        for blocks in [1, 2, 3, 8] {
+            let found = flush.at_once(&simulator, blocks, order);
+            assert_eq!(found.as_ref(), Ok(&right), "{order:?}, {blocks} blocks");
+        }
+    }
+}
+
+#[test]
+fn a_missing_barrier_of_a_flush_is_seen() {
+    let gpu = gpu_text(&kernels()).expect("it lowers");
+    let flush = Flush::new();
+    let right = flush.one_by_one(&Simulator::new(&gpu));
+    let persistent = flush_text(&gpu).expect("a function for flushes");
+    let (kernels, function) = persistent
+        .split_once("gpu.func @cohort_flush")
+        .expect("it is there");
+    for barrier in ["call @cohort_grid_barrier(", "gpu.barrier"] {
+        let lines = function.lines().count();
+        let without = function.lines().filter(|line| !line.contains(barrier));
+        let without: Vec<&str> = without.collect();
+        assert_eq!(without.len() + 1, lines, "one {barrier}");
+        let text = format!("{kernels}gpu.func @cohort_flush{}", without.join("\n"));
+        let simulator = Simulator::new(&text);
+        let mut orders = ORDERS.into_iter();
+        let missed = orders.any(|order| flush.at_once(&simulator, 3, order).as_ref() != Ok(&right));
+        assert!(missed, "nothing misses {barrier}");
+    }
+}

@@ -1,0 +1,28 @@
+//! What runs a flush in one launch.
+
+use std::collections::HashSet;
+
+use cohort_abi::gpu::GpuFlush;
+use cohort_abi::manifest::Manifest;
+
+/// That a block is possible and that no function has two numbers. Functions that it lists and no kernel
+/// has, and those that need another block, are never in a schedule.
+pub fn validate(manifest: &Manifest) -> Result<(), String> {
+    let Some(flush) = &manifest.gpu_flush else {
+        return Ok(());
+    };
+    let GpuFlush {
+        symbol,
+        threads,
+        functions,
+        ..
+    } = flush;
+    if !(1..=1024).contains(threads) || threads % 32 != 0 {
+        return Err(format!("`{symbol}` has {threads} threads a block"));
+    }
+    let mut seen = HashSet::new();
+    match functions.iter().find(|function| !seen.insert(*function)) {
+        Some(twice) => Err(format!("`{symbol}` lists `{twice}` twice")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,6 @@
+// Before kernels are functions there is nothing that a flush could run.
+// RUN: %batch-opt %s --persist-kernels --verify-diagnostics
+
+// expected-error @below {{expected a gpu.module that `lower-kernels-to-gpu` has written}}
+gpu.module @cohort_gpu {
+}
