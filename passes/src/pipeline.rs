@@ -19,7 +19,7 @@ use melior::{
 
 use crate::codegen::cpu::{lower_kernels, plan_kernels, unify_kernels};
 use crate::codegen::gpu::{
-    binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persist_kernels,
+    binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
     plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
 };
 use crate::codegen::lower_control;
@@ -82,7 +82,7 @@ pub const PASSES: &[PassInfo] = &[
     split_tails::PASS,
     hoist_lengths::PASS,
     lower_kernels_to_gpu::PASS,
-    persist_kernels::PASS,
+    persistence::PASS,
     lower_kernels::PASS,
     unify_kernels::PASS,
     lower_control::PASS,
@@ -299,7 +299,7 @@ const TO_LOOPS: &[Step] = &[
 const TO_TARGET: &[Step] = &[
     Step::Gpu(lower_kernels_to_gpu::PASS),
     Step::Optional(
-        persist_kernels::PASS,
+        persistence::PASS,
         "a GPU launches each step of a flush by itself, and waits for it",
     ),
     Step::Ours(lower_kernels::PASS),

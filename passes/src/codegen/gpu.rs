@@ -5,7 +5,7 @@ pub mod expand_flush;
 pub mod lower_gpu_to_host;
 pub mod lower_kernels_to_gpu;
 mod neighbours;
-pub mod persist_kernels;
+pub mod persistence;
 pub mod plan_kernels_for_gpu;
 mod precision;
 pub mod round_products_bf16;

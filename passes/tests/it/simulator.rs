@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
 use cohort_passes::codegen::gpu::{
-    lower_gpu_to_host, lower_kernels_to_gpu, persist_kernels, plan_kernels_for_gpu,
+    lower_gpu_to_host, lower_kernels_to_gpu, persistence, plan_kernels_for_gpu,
 };
 use cohort_passes::kernel::description::{
     ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
@@ -79,7 +79,7 @@ pub fn gpu_text(text: &str) -> Option<String> {
 /// The same with a function that runs a whole flush.
 pub fn flush_text(gpu: &str) -> Option<String> {
     let context = cohort_dialects::new_context();
-    lower(&context, gpu, &[persist_kernels::PASS])
+    lower(&context, gpu, &[persistence::PASS])
 }
 
 impl Simulator {
@@ -102,7 +102,7 @@ impl Simulator {
                 let description = GpuDescription::parse(json.value()).expect("a description");
                 kernels.insert(name, description);
             }
-            if let Ok(json) = operation.attribute(persist_kernels::ATTRIBUTE) {
+            if let Ok(json) = operation.attribute(persistence::ATTRIBUTE) {
                 let json = StringAttribute::try_from(json).expect("a string");
                 flush = Some(serde_json::from_str(json.value()).expect("a description"));
             }

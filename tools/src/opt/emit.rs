@@ -6,7 +6,7 @@ use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Manifest;
 use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
 use cohort_passes::codegen::gpu::{
-    lower_kernels_to_gpu, persist_kernels, plan_kernels_for_gpu, round_products_bf16,
+    lower_kernels_to_gpu, persistence, plan_kernels_for_gpu, round_products_bf16,
     round_products_tf32,
 };
 use cohort_passes::pass;
@@ -172,8 +172,8 @@ pub fn gpu(
     }
     manager.add_pass(pass::create(plan_kernels_for_gpu::PASS));
     manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
-    if !pipeline.is_without(persist_kernels::PASS) {
-        manager.add_pass(pass::create(persist_kernels::PASS));
+    if !pipeline.is_without(persistence::PASS) {
+        manager.add_pass(pass::create(persistence::PASS));
     }
     manager
         .run(&mut module)

@@ -1,6 +1,6 @@
 //! `expand-flush`: what the function that runs a flush calls, for a card (level 3).
 //!
-//! The functions that run one block, which `persist-kernels` has declared, become copies of the kernels'
+//! The functions that run one block, which `persistence` has declared, become copies of the kernels'
 //! functions: their arguments are loaded from the list, their places in the grid are given, and their shared
 //! memory is the flush's own. The grid barrier becomes a count in the device's memory, that each block adds
 //! itself to and waits for.
@@ -42,7 +42,7 @@
 //! are none.
 //!
 //! Part of the way to PTX, not of the pipeline: the simulator calls the kernels' functions themselves.
-//! Requires: what `persist-kernels` leaves. Leaves: level 3; a module without such functions as it is.
+//! Requires: what `persistence` leaves. Leaves: level 3; a module without such functions as it is.
 
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Val, arguments_of, extend_block, extend_op, name_of, operands_of,
@@ -59,7 +59,7 @@ use melior::{
 };
 
 use super::lower_kernels_to_gpu::ops::{barrier, thread};
-use super::persist_kernels::{BLOCK_OF, FLUSH, GRID_BARRIER, shared_of};
+use super::persistence::{BLOCK_OF, FLUSH, GRID_BARRIER, shared_of};
 use crate::codegen::emit::Emitter;
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{

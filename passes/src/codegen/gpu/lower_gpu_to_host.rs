@@ -34,10 +34,10 @@
 //! }
 //! ```
 //!
-//! The function that runs a flush, where `persist-kernels` has added one, calls those of the kernels for its
+//! The function that runs a flush, where `persistence` has added one, calls those of the kernels for its
 //! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other.
 //!
-//! Requires: what `lower-kernels-to-gpu` and `persist-kernels` leave, the descriptions taken off by `lower-control` or not.
+//! Requires: what `lower-kernels-to-gpu` and `persistence` leave, the descriptions taken off by `lower-control` or not.
 //! Leaves: no `gpu` or `nvvm` operation and one address space. Limits: other operations of these than
 //! what `lower-kernels-to-gpu` writes are refused.
 
@@ -60,7 +60,7 @@ use melior::{
     },
 };
 
-use super::persist_kernels::{self, BLOCK_OF};
+use super::persistence::{self, BLOCK_OF};
 use crate::pass::{Failed, Outcome, PassInfo, error};
 use crate::support::ir::{
     blocks_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_type, top_level,
@@ -109,7 +109,7 @@ const CALLED: &[(&str, &[&str], &[&str])] = &[
 /// The function of the runtime that an operation calls.
 fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
     Some(match name_of(operation).as_str() {
-        "func.call" if callee(operation) == persist_kernels::GRID_BARRIER => GRID_BARRIER,
+        "func.call" if callee(operation) == persistence::GRID_BARRIER => GRID_BARRIER,
         "gpu.barrier" => BARRIER,
         "nvvm.cp.async.shared.global" => COPY,
         "nvvm.cp.async.commit.group" => COMMIT,

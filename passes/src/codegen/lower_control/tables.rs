@@ -21,7 +21,7 @@ use super::types::tuple_elements;
 use crate::codegen::gpu::lower_kernels_to_gpu::{
     ATTRIBUTE as GPU_ATTRIBUTE, descriptions as gpu_descriptions,
 };
-use crate::codegen::gpu::persist_kernels::ATTRIBUTE as FLUSH_ATTRIBUTE;
+use crate::codegen::gpu::persistence::ATTRIBUTE as FLUSH_ATTRIBUTE;
 use crate::kernel::description::{
     ATTRIBUTE, ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };

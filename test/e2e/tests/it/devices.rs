@@ -89,7 +89,7 @@ fn a_flush_of_several_steps_is_one_launch() {
             (outcome.lines(), stats)
         };
         let launches = |stats: &Json| stats["device"]["launches"].as_u64().expect("launches");
-        let (expected, plain) = run(&["--without=persist-kernels"], &[]);
+        let (expected, plain) = run(&["--without=persistence"], &[]);
         let (found, stats) = run(&[], &[]);
         assert_eq!(found, expected, "{name}, {precision}");
         assert_eq!(Some(launches(&stats)), stats["flushes"].as_u64(), "{name}");

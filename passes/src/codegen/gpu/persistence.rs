@@ -1,4 +1,4 @@
-//! `persist-kernels`: one more function of the `gpu.module`, which runs a whole flush (level 3).
+//! `persistence`: one more function of the `gpu.module`, which runs a whole flush (level 3).
 //!
 //! A flush of a recursion is a launch or more for each of its levels, of few rows each, and what the card
 //! computes of one takes less than the launch. So all functions of the kernels are run by one,
@@ -72,9 +72,9 @@ use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{blocks_of, nested_ops, set_attribute, top_level};
 
 pub const PASS: PassInfo = PassInfo {
-    name: "persist-kernels",
+    name: "persistence",
     summary: "Add a function to a gpu.module that runs a whole flush (level 3)",
-    description: include_str!("persist_kernels.rs"),
+    description: include_str!("persistence.rs"),
     run,
 };
 

@@ -1,7 +1,7 @@
 // A program whose only launch runs once for each instance, in one or the other of two sizes, has flushes of
 // one step, so it stays as it is, with a remark; not so where a loop or another function records it,
 // which may run again. Nor does one whose functions need different blocks get a function for flushes.
-// RUN: %batch-opt %s --persist-kernels --split-input-file --verify-diagnostics | %FileCheck %s
+// RUN: %batch-opt %s --persistence --split-input-file --verify-diagnostics | %FileCheck %s
 
 // CHECK-LABEL: @in_the_entry
 // CHECK-NOT: cohort_flush

@@ -1,8 +1,8 @@
 // One function more runs all others: in each step the blocks of all launches in turn, each as a block of the
 // function of its number; a barrier among all blocks stands before every step but the first, and one of the
 // block behind every block's work, as shared memory is used again.
-// RUN: %batch-opt %s --persist-kernels | %FileCheck %s
-// RUN: %batch-opt %s --persist-kernels --persist-kernels | %FileCheck %s
+// RUN: %batch-opt %s --persistence | %FileCheck %s
+// RUN: %batch-opt %s --persistence --persistence | %FileCheck %s
 
 // CHECK: cfb.gpu_flush = "{\22symbol\22:\22cohort_flush\22,\22threads\22:128,\22shared_bytes\22:512,\22functions\22:[\22k$0_small\22,\22k$0_large\22,\22k$1\22]}"
 // CHECK: gpu.func @k$0_small(
