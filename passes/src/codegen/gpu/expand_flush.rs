@@ -53,7 +53,10 @@ use melior::{
     dialect::llvm::r#type,
     ir::{
         Attribute, BlockLike, OperationRef, Region, RegionLike, Type, ValueLike,
-        attribute::{FlatSymbolRefAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
+        attribute::{
+            DenseI32ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, StringAttribute,
+            TypeAttribute,
+        },
         operation::OperationLike,
     },
 };
@@ -182,7 +185,10 @@ fn write_block<'c>(
         operations.extend(nested_ops(operation));
         next = operation.next_in_block();
     }
-    let thread = thread_of_block(&e, list);
+    let size = function.attribute("known_block_size").ok();
+    let size = size.and_then(|size| DenseI32ArrayAttribute::try_from(size).ok());
+    let threads = size.and_then(|size| size.element(0).ok()).map(i64::from);
+    let thread = thread_of_block(&e, list, threads);
     for (number, argument) in old.iter().enumerate() {
         let at = e.offset_by(list, 8 * number as i64);
         replace_uses(*argument, e.load(at, argument.r#type(), 8));
@@ -200,12 +206,16 @@ fn write_block<'c>(
 /// The number of the thread, of which nobody knows that it is the same for every block: what is computed of
 /// it would be taken out of the loop over the blocks, for all functions at once, and there are no registers
 /// for all of that.
-fn thread_of_block<'c>(e: &Emitter<'c>, list: Val<'c>) -> Val<'c> {
+fn thread_of_block<'c>(e: &Emitter<'c>, list: Val<'c>, threads: Option<i64>) -> Val<'c> {
     let address = e.b.value("llvm.ptrtoint", &[list], e.i64);
     // No address is as high.
     let zero = e.shift_right(address, 63);
-    // And no block as large.
-    e.and(e.add(thread(e), zero), MOST_THREADS - 1)
+    // And no block as large. That is known of the number in a function of its own, too.
+    let threads = threads
+        .filter(|threads| *threads > 0)
+        .unwrap_or(MOST_THREADS);
+    let mask = threads.unsigned_abs().next_power_of_two() as i64 - 1;
+    e.and(e.add(thread(e), zero), mask)
 }
 
 /// Makes an operation one of a block that is given its place and its shared memory.
