@@ -20,7 +20,6 @@ fn compile_glue() {
         .flag("-isystem")
         .flag(format!("{prefix}/include"))
         .file("glue/opt_main.cpp")
-        .file("glue/jit.cpp")
         .file("glue/reduce_main.cpp")
         .compile("cohort_tools_glue");
     // The shared library of MLIR is without what only mlir-reduce uses.

@@ -79,7 +79,7 @@ impl Form {
                 artifact.to_bytes().ok()
             }),
             Form::Object => artifact().and_then(|mut artifact| {
-                artifact.object = bytes.to_vec();
+                artifact.objects[0] = bytes.to_vec();
                 artifact.to_bytes().ok()
             }),
             _ => None,

@@ -3,7 +3,7 @@
 //! ```text
 //! container   bytes <-> a header and sections, every byte of them checked
 //! target      the machine that the host code needs, against the one that runs
-//! object      a relocatable object file -> functions in memory
+//! object      relocatable object files -> functions in memory
 //! imports     the functions that host code may call
 //! signature   who made it, and whom a user trusts
 //! ```
@@ -39,12 +39,12 @@ pub struct Artifact {
     pub compiler: String,
     /// How the compiler was told to differ from its default, for people: `--granularity function`.
     pub options: Vec<String>,
-    /// What the machine that runs `object` must be.
+    /// What the machine that runs `objects` must be.
     pub target: HostTarget,
     /// What the runtime knows of the program.
     pub manifest: Manifest,
-    /// The entry and the kernels: a relocatable object file.
-    pub object: Vec<u8>,
+    /// The entry and the kernels: relocatable object files, which may refer to each other's functions.
+    pub objects: Vec<Vec<u8>>,
     /// The kernels for devices; may be empty.
     pub device_code: Vec<DeviceCode>,
 }
@@ -157,7 +157,7 @@ impl Artifact {
             path: PathBuf::from(path),
             problem: Box::new(problem),
         };
-        let code = LoadedObject::load(&self.object).map_err(refused)?;
+        let code = LoadedObject::load(&self.objects).map_err(refused)?;
         if code.manifest() != Some(&manifest_mark(&self.manifest)?) {
             return Err(refused(Problem::damaged(
                 "the manifest",

@@ -9,7 +9,7 @@ use crate::artifact::DeviceCode;
 use crate::error::Error;
 use crate::validate::validate;
 
-/// Where the entry and the kernels of a program come from: a JIT, an artifact, a test.
+/// Where the entry and the kernels of a program come from: an object file, a test.
 ///
 /// # Safety
 ///

@@ -9,7 +9,7 @@ use crate::device::sim;
 use crate::late::cohort_late;
 use crate::recorder::Recorder;
 
-/// The names and addresses to register with a JIT or to link an artifact against.
+/// The names and addresses to link host code against.
 pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
     let mut all = vec![
         (symbols::RECORD, cohort_record as *const ()),

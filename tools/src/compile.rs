@@ -1,25 +1,43 @@
-//! From a program's text to code in memory: what both tools share of the way down.
+//! From a program's text to an artifact: what all tools share of the way down.
 
+pub mod cache;
 pub mod diagnostics;
 pub mod gpu;
-pub mod jit;
 pub mod module;
 pub mod object;
 pub mod source;
+mod split;
 pub mod trial;
 
 use std::path::Path;
 
-use cohort_abi::manifest::Manifest;
 use cohort_passes::pipeline::{self, Stage};
-use cohort_runtime::artifact::DeviceCode;
+use cohort_runtime::Artifact;
 use melior::{Context, ir::Module};
 
 use crate::exit::Stop;
+use cache::{Cache, Key};
 use diagnostics::Reporter;
 use gpu::GpuCode;
 use object::Target;
 use source::{Dims, Source};
+
+/// What a program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Coh,
+    Mlir,
+}
+
+impl Format {
+    /// By the name of its file.
+    pub fn of(path: &Path) -> Format {
+        match is_coh(path) {
+            true => Format::Coh,
+            false => Format::Mlir,
+        }
+    }
+}
 
 /// The function that runs for each instance.
 #[derive(Clone, Copy, Debug)]
@@ -29,41 +47,75 @@ pub struct Entry<'a> {
     pub gives_loss: bool,
 }
 
+/// How many object files the host code becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectForm {
+    One,
+    /// Several, compiled side by side.
+    Parts,
+}
+
+/// A program's text, and what it is compiled for.
+pub struct Job<'a> {
+    pub path: &'a Path,
+    pub bytes: &'a [u8],
+    pub format: Format,
+    pub entry: Entry<'a>,
+    pub dims: &'a Dims,
+    pub pipeline: &'a pipeline::Options,
+    /// The machine that runs the host code.
+    pub target: &'a Target,
+    pub gpu: &'a GpuCode,
+    pub form: ObjectForm,
+    /// How the compiler was told to differ from its default, for people.
+    pub options: Vec<String>,
+    /// Where what was compiled is kept, and looked for first.
+    pub cache: Option<Cache>,
+}
+
 /// Sees the module at level 2, if it comes by there.
 pub type Look<'a> = &'a mut (dyn FnMut(&Context, &Module<'_>) -> Result<(), Stop> + Send);
 
-/// Compiles a function of a `.coh` program, or MLIR of any level, for this machine and for GPUs as well
-/// where the pipeline makes code for them.
-pub fn compile(
-    path: &Path,
-    bytes: &[u8],
-    entry: Entry<'_>,
-    dims: &Dims,
-    pipeline: &pipeline::Options,
-    gpu: &GpuCode,
-    look: Look<'_>,
-) -> Result<cohort_runtime::Program, Stop> {
-    let (manifest, code, device_code) = if is_coh(path) {
-        let source = Source::check(path, bytes, entry.name)?;
-        let program = source.bind(dims, pipeline.gradients)?;
-        if entry.gives_loss {
-            cohort_frontend::check_loss(&program)
-                .map_err(|diagnostic| source::report(&[*diagnostic], &source.sources))?;
+/// Compiles a function of a `.coh` program, or MLIR of any level, for a machine and for GPUs as well where the
+/// pipeline makes code for them.
+pub fn compile(job: Job<'_>, look: Look<'_>) -> Result<Artifact, Stop> {
+    let context = cohort_dialects::new_context();
+    match job.format {
+        Format::Coh => {
+            let source = Source::check(job.path, job.bytes, job.entry.name)?;
+            let program = source.bind(job.dims, job.pipeline.gradients)?;
+            if job.entry.gives_loss {
+                cohort_frontend::check_loss(&program)
+                    .map_err(|diagnostic| source::report(&[*diagnostic], &source.sources))?;
+            }
+            let key = job.cache.as_ref().and_then(|cache| {
+                let key = Key::new(&job, &source.sources)?;
+                Some((cache.clone(), key))
+            });
+            if let Some((cache, key)) = &key
+                && let Some(artifact) = cache.find(key)
+            {
+                return Ok(artifact);
+            }
+            let reporter = Reporter::with_sources(&source.sources);
+            let _handler = reporter.attach(&context);
+            let module = source.lower(&context, &program)?;
+            let artifact = to_code(&context, module, Stage::Program, job, look)?;
+            // What a pass warns of is to be said each time.
+            if let Some((cache, key)) = &key
+                && !reporter.has_spoken()
+            {
+                cache.keep(key, &artifact);
+            }
+            Ok(artifact)
         }
-        let reporter = Reporter::with_sources(&source.sources);
-        let context = cohort_dialects::new_context();
-        let _handler = reporter.attach(&context);
-        let mut module = source.lower(&context, &program)?;
-        to_code(&context, &mut module, Stage::Program, pipeline, gpu, look)?
-    } else {
-        let context = cohort_dialects::new_context();
-        let mut module = module::parse(&context, path, bytes)?;
-        let level = module::level(&module);
-        to_code(&context, &mut module, level, pipeline, gpu, look)?
-    };
-    let program = cohort_runtime::Program::new(manifest, Box::new(code))
-        .map_err(|error| Stop::usage(error.to_string()))?;
-    Ok(program.with_device_code(device_code))
+        Format::Mlir => {
+            let module = module::parse(&context, job.path, job.bytes)?;
+            let _handler = diagnostics::attach_log(&context);
+            let level = module::level(&module);
+            to_code(&context, module, level, job, look)
+        }
+    }
 }
 
 /// Whether a file holds a `.coh` program, going by its name.
@@ -73,25 +125,37 @@ pub fn is_coh(path: &Path) -> bool {
 
 fn to_code(
     context: &Context,
-    module: &mut Module<'_>,
+    mut module: Module<'_>,
     from: Stage,
-    pipeline: &pipeline::Options,
-    gpu: &GpuCode,
+    job: Job<'_>,
     look: Look<'_>,
-) -> Result<(Manifest, jit::Jit, Vec<DeviceCode>), Stop> {
-    let mut pipeline = pipeline.clone();
-    pipeline.vector_registers = Some(Target::new(None)?.vector_registers());
-    let pipeline = &pipeline;
+) -> Result<Artifact, Stop> {
+    let mut pipeline = job.pipeline.clone();
+    pipeline.vector_registers = Some(job.target.vector_registers());
     if from <= Stage::Batched {
-        module::run_passes_upto(context, module, from, Stage::Batched, pipeline)?;
-        look(context, module)?;
+        module::run_passes_upto(context, &mut module, from, Stage::Batched, &pipeline)?;
+        look(context, &module)?;
     }
     let from = from.max(Stage::Batched);
-    module::run_passes_upto(context, module, from, Stage::Target, pipeline)?;
-    let device_code = gpu.take(context, module)?;
-    module::run_passes(context, module, Stage::Target, pipeline)?;
-    let manifest = module::manifest(module)?;
-    let code = jit::Jit::new(module, gpu.effort())?;
-    code.register(&cohort_runtime::abi_symbols());
-    Ok((manifest, code, device_code))
+    module::run_passes_upto(context, &mut module, from, Stage::Target, &pipeline)?;
+    let device_code = job.gpu.take(context, &mut module)?;
+    module::run_passes(context, &mut module, Stage::Target, &pipeline)?;
+    let manifest = module::manifest(&module)?;
+    module::mark(context, &module, &manifest)?;
+    let effort = job.gpu.effort();
+    let objects = match job.form {
+        ObjectForm::One => vec![object::emit(&module, job.target, effort)?],
+        ObjectForm::Parts => {
+            let parts = split::split(context, &module, &manifest.entry);
+            object::emit_all(&parts, job.target, effort)?
+        }
+    };
+    Ok(Artifact {
+        compiler: env!("CARGO_PKG_VERSION").to_owned(),
+        options: job.options,
+        target: job.target.host.clone(),
+        manifest,
+        objects,
+        device_code,
+    })
 }

@@ -18,7 +18,9 @@ use cohort_runtime::artifact::TrustedKeys;
 use cohort_runtime::{Artifact, Error, Program, Weights};
 
 #[cfg(feature = "compiler")]
-use crate::compile::{Entry, Look};
+use crate::compile::{
+    Entry, Format, Job, Look, ObjectForm, cache::Cache, gpu::GpuCode, object::Target, source::Dims,
+};
 use crate::exit::{Stop, stop};
 use args::ModelArguments;
 
@@ -122,9 +124,11 @@ pub fn load_with_reference(
              the program"
         )));
     };
-    // Each function is to be that of one kernel.
     let mut arguments = arguments.clone();
+    // Each function is to be that of one kernel.
     arguments.without.push("unify-kernels".to_owned());
+    // The program is to come by level 2.
+    arguments.no_cache = true;
     let mut reference = None;
     let program = compile_and_look(&arguments, &bytes, weights, &mut |context, module| {
         let read = Reference::read(context, module);
@@ -160,14 +164,23 @@ fn compile_and_look(
     weights: Option<Arc<Weights>>,
     look: Look<'_>,
 ) -> Result<Program, Stop> {
-    let dims = crate::compile::source::Dims::new(weights, &arguments.dims)?;
-    let (pipeline, gpu) = (arguments.pipeline()?, arguments.gpu_code());
-    let path = &arguments.path;
-    let entry = Entry {
-        name: arguments.entry(),
-        gives_loss: arguments.gives_loss,
+    let job = Job {
+        path: &arguments.path,
+        bytes,
+        format: Format::of(&arguments.path),
+        entry: Entry {
+            name: arguments.entry(),
+            gives_loss: arguments.gives_loss,
+        },
+        dims: &Dims::new(weights, &arguments.dims)?,
+        pipeline: &arguments.pipeline()?,
+        target: &Target::new(None)?,
+        gpu: &arguments.gpu_code(),
+        form: ObjectForm::Parts,
+        options: vec![],
+        cache: cache(arguments.no_cache),
     };
-    on_large_stack(|| crate::compile::compile(path, bytes, entry, &dims, &pipeline, &gpu, look))
+    program(job, look)
 }
 
 /// Compiles the function `entry` of a `.coh` program, for the processor alone. Where it is differentiated
@@ -177,34 +190,57 @@ pub fn compile_source(
     path: &Path,
     bytes: &[u8],
     entry: &str,
-    dims: &crate::compile::source::Dims,
+    dims: &Dims,
     pipeline: &cohort_passes::pipeline::Options,
+    no_cache: bool,
 ) -> Result<Program, Stop> {
-    let gpu = crate::compile::gpu::GpuCode::default();
-    let entry = Entry {
-        name: entry,
-        gives_loss: pipeline.gradients,
+    let job = Job {
+        path,
+        bytes,
+        format: Format::Coh,
+        entry: Entry {
+            name: entry,
+            gives_loss: pipeline.gradients,
+        },
+        dims,
+        pipeline,
+        target: &Target::new(None)?,
+        gpu: &GpuCode::default(),
+        form: ObjectForm::Parts,
+        options: vec![],
+        cache: cache(no_cache),
     };
-    let look: Look<'_> = &mut |_, _| Ok(());
-    on_large_stack(|| crate::compile::compile(path, bytes, entry, dims, pipeline, &gpu, look))
+    program(job, &mut |_, _| Ok(()))
 }
 
-/// MLIR's passes recurse over what they transform.
+/// Where compiled programs are kept. What passes say is part of a log, so with one nothing is kept.
 #[cfg(feature = "compiler")]
-fn on_large_stack(compile: impl FnOnce() -> Result<Program, Stop> + Send) -> Result<Program, Stop> {
+fn cache(is_unwanted: bool) -> Option<Cache> {
+    match is_unwanted || crate::sarif::is_kept() {
+        true => None,
+        false => Cache::of_user(),
+    }
+}
+
+/// Compiles a program for this machine and loads it.
+#[cfg(feature = "compiler")]
+fn program(job: Job<'_>, look: Look<'_>) -> Result<Program, Stop> {
+    /// MLIR's passes recurse over what they transform.
     const STACK_BYTES: usize = 1 << 30;
-    let program = crate::stack::with_stack(STACK_BYTES, || compile().map(Carried))?;
-    Ok(program.0)
+    let path = job.path;
+    let artifact =
+        crate::stack::with_stack(STACK_BYTES, move || crate::compile::compile(job, look))?;
+    artifact.load(path).map_err(|error| match error {
+        Error::Artifact { problem, .. } => Stop::usage(format!(
+            "cannot run {}: {}: expected {}, found {}",
+            path.display(),
+            problem.place,
+            problem.expected,
+            problem.found
+        )),
+        error => stop(error),
+    })
 }
-
-/// Takes a program from the thread that compiled it to this one.
-#[cfg(feature = "compiler")]
-struct Carried(Program);
-
-// SAFETY: the program's code has no state that belongs to a thread, and the thread that made it has
-// ended when it is used.
-#[cfg(feature = "compiler")]
-unsafe impl Send for Carried {}
 
 #[cfg(not(feature = "compiler"))]
 fn compile(arguments: &ModelArguments, _: &[u8], _: Option<Arc<Weights>>) -> Result<Program, Stop> {

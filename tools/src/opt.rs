@@ -16,10 +16,10 @@ use std::path::Path;
 use cohort_abi::gpu::Precision;
 use cohort_passes::pipeline::{self, PASSES, Stage};
 
-use self::emit::{Format, Level};
+use self::emit::Level;
 use self::glue::Options;
 use crate::compile::gpu::GpuCode;
-use crate::compile::trial;
+use crate::compile::{Format, trial};
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{self, Named};
 use crate::sarif::Log;

@@ -57,6 +57,12 @@ pub fn add(finding: impl FnOnce() -> Finding) {
     }
 }
 
+/// Whether there is a log.
+#[cfg(feature = "compiler")]
+pub fn is_kept() -> bool {
+    found().is_some()
+}
+
 /// The log of a tool's run, in the file that it goes to.
 pub struct Log {
     tool: &'static str,

@@ -187,7 +187,7 @@ pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
 /// Object files that are loaded and not run: code is code.
 pub fn objects(place: &Place) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
-        let object = only_loaded(program)?.object;
+        let object = only_loaded(program)?.objects.swap_remove(0);
         Some(loaded(program, object, Form::Object))
     };
     Ok(all(place)?.iter().filter_map(of).collect())

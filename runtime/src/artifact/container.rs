@@ -17,7 +17,7 @@ use super::{Artifact, DeviceCode, Problem, ProblemKind};
 /// A file that went through a text conversion or a seven-bit channel does not begin like this.
 pub const MAGIC: [u8; 8] = *b"\x89COHORT\n";
 /// Raised by every change of the head, the header or the sections.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Sections, and the header behind the head, begin at multiples of it.
 const ALIGN: usize = 64;
@@ -60,7 +60,7 @@ struct Section {
 enum Kind {
     /// [`cohort_abi::manifest::Manifest`] as JSON.
     Manifest,
-    /// A relocatable object file.
+    /// A relocatable object file, one of any number.
     HostObject,
     DeviceCode {
         target: String,
@@ -90,10 +90,9 @@ impl Kind {
 
 pub fn write(artifact: &Artifact) -> serde_json::Result<Vec<u8>> {
     let manifest = serde_json::to_vec(&artifact.manifest)?;
-    let mut contents: Vec<(Kind, &[u8])> = vec![
-        (Kind::Manifest, &manifest),
-        (Kind::HostObject, &artifact.object),
-    ];
+    let mut contents: Vec<(Kind, &[u8])> = vec![(Kind::Manifest, &manifest)];
+    let objects = artifact.objects.iter();
+    contents.extend(objects.map(|object| (Kind::HostObject, object.as_slice())));
     for code in &artifact.device_code {
         let (target, format) = (code.target.clone(), code.format);
         contents.push((Kind::DeviceCode { target, format }, &code.bytes));
@@ -179,7 +178,7 @@ pub fn read(file: &[u8]) -> Result<Artifact, Problem> {
     signature::verify(file)?;
 
     let mut manifest = None;
-    let mut object = None;
+    let mut objects = Vec::new();
     let mut device_code = Vec::new();
     for (section, bytes) in header.sections.into_iter().zip(sections) {
         let twice = match section.kind {
@@ -189,7 +188,10 @@ pub fn read(file: &[u8]) -> Result<Artifact, Problem> {
                 })?;
                 manifest.replace(read).is_some()
             }
-            Kind::HostObject => object.replace(bytes.to_vec()).is_some(),
+            Kind::HostObject => {
+                objects.push(bytes.to_vec());
+                false
+            }
             Kind::DeviceCode { target, format } => {
                 let bytes = bytes.to_vec();
                 device_code.push(DeviceCode {
@@ -205,12 +207,15 @@ pub fn read(file: &[u8]) -> Result<Artifact, Problem> {
         }
     }
     let lacks = |what: &str| Problem::damaged("the sections", what, "none");
+    if objects.is_empty() {
+        return Err(lacks("host code"));
+    }
     Ok(Artifact {
         compiler: header.compiler,
         options: header.options,
         target: header.host,
         manifest: manifest.ok_or_else(|| lacks("a manifest"))?,
-        object: object.ok_or_else(|| lacks("host code"))?,
+        objects,
         device_code,
     })
 }

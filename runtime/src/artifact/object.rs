@@ -1,5 +1,6 @@
-//! A relocatable object file becomes functions in memory: sections are placed, relocations applied,
-//! pages protected. No linker and no file is needed on the machine that runs.
+//! Relocatable object files become functions in memory: sections are placed, relocations applied,
+//! pages protected. No linker and no file is needed on the machine that runs. The files may refer to each
+//! other's global functions.
 //!
 //! ```text
 //! one mapping   | code sections, stubs | constants | data |
@@ -63,8 +64,8 @@ unsafe impl CompiledCode for LoadedObject {
 }
 
 impl LoadedObject {
-    /// Loads an object file for this machine. Whatever the bytes are, nothing of them is run here.
-    pub fn load(bytes: &[u8]) -> Result<LoadedObject, Problem> {
+    /// Loads object files for this machine. Whatever the bytes are, nothing of them is run here.
+    pub fn load(files: &[Vec<u8>]) -> Result<LoadedObject, Problem> {
         let Some(here) = Machine::named(std::env::consts::ARCH).filter(|_| cfg!(unix)) else {
             return Err(Problem::new(
                 ProblemKind::Mismatched,
@@ -73,55 +74,71 @@ impl LoadedObject {
                 format!("{} and {}", std::env::consts::ARCH, std::env::consts::OS),
             ));
         };
-        let (object, layout) = LoadedObject::place(bytes, here)?;
+        let (object, layout) = LoadedObject::place(files, here)?;
         here.make_visible(&object.memory[..layout.ends[0] as usize]);
         protect(&object.memory, &layout)?;
         Ok(object)
     }
 
-    /// The functions of an object file that a machine of some architecture (`aarch64`) could load.
-    pub fn check(bytes: &[u8], arch: &str) -> Result<Vec<String>, Problem> {
+    /// The functions of object files that a machine of some architecture (`aarch64`) could load.
+    pub fn check(files: &[Vec<u8>], arch: &str) -> Result<Vec<String>, Problem> {
         let machine = Machine::named(arch)
             .ok_or_else(|| damaged("code for x86_64 or aarch64", format!("for {arch}")))?;
-        let (object, _) = LoadedObject::place(bytes, machine)?;
+        let (object, _) = LoadedObject::place(files, machine)?;
         Ok(object.functions.into_keys().collect())
     }
 
-    /// An object file in memory that can be written and not yet run.
-    fn place(bytes: &[u8], machine: Machine) -> Result<(LoadedObject, Layout), Problem> {
-        let file = File::parse(bytes)
-            .map_err(|error| damaged("an ELF file of 64 bits", error.to_string()))?;
-        let header = file.elf_header();
-        let (kind, number) = (
-            header.e_type.get(file.endian()),
-            header.e_machine.get(file.endian()),
-        );
-        if (kind, number, file.endian()) != (elf::ET_REL, machine.number(), Endianness::Little) {
-            return Err(damaged(
-                format!("a relocatable ELF file for {}", machine.name()),
-                format!("type {kind}, machine {number}"),
-            ));
-        }
-        let layout = Layout::new(&file, machine)?;
+    /// Object files in memory that can be written and not yet run.
+    fn place(files: &[Vec<u8>], machine: Machine) -> Result<(LoadedObject, Layout), Problem> {
+        let files: Vec<File<'_>> = (files.iter())
+            .map(|bytes| parse(bytes, machine))
+            .collect::<Result<_, Problem>>()?;
+        let layout = Layout::new(&files, machine)?;
         let mut memory = MmapMut::map_anon(layout.length as usize).map_err(|error| {
             damaged(
                 format!("{} bytes of memory", layout.length),
                 error.to_string(),
             )
         })?;
-        let loader = Loader {
-            file: &file,
-            layout: &layout,
-            machine,
-            imports: imports().into_iter().collect(),
-            base: memory.as_ptr() as u64,
-        };
-        loader.copy(&mut memory)?;
-        loader.write_stubs(&mut memory)?;
-        loader.relocate(&mut memory)?;
+        let base = memory.as_ptr() as u64;
+        let mut loaders = Vec::with_capacity(files.len());
+        for (file, placed) in files.iter().zip(&layout.files) {
+            loaders.push(Loader {
+                file,
+                placed,
+                length: layout.length,
+                machine,
+                base,
+            });
+        }
+        let mut functions = HashMap::new();
+        let mut manifest = None;
+        for loader in &loaders {
+            for (name, offset) in loader.functions()? {
+                if functions.insert(name.clone(), offset).is_some() {
+                    return Err(damaged(
+                        "functions of different names",
+                        format!("`{name}` twice"),
+                    ));
+                }
+            }
+            manifest = manifest.or(loader.manifest()?);
+        }
+        // What is in one of the files comes before what the runtime offers.
+        let mut known: HashMap<&str, u64> = imports()
+            .into_iter()
+            .map(|(name, address)| (name, address as u64))
+            .collect();
+        let own = functions.iter();
+        known.extend(own.map(|(name, offset)| (name.as_str(), base + *offset as u64)));
+        for loader in &loaders {
+            loader.copy(&mut memory)?;
+            loader.write_stubs(&mut memory, &known)?;
+            loader.relocate(&mut memory, &known)?;
+        }
         let object = LoadedObject {
-            functions: loader.functions()?,
-            manifest: loader.manifest()?,
+            functions,
+            manifest,
             memory,
         };
         Ok((object, layout))
@@ -131,6 +148,23 @@ impl LoadedObject {
     pub fn manifest(&self) -> Option<&String> {
         self.manifest.as_ref()
     }
+}
+
+fn parse(bytes: &[u8], machine: Machine) -> Result<File<'_>, Problem> {
+    let file =
+        File::parse(bytes).map_err(|error| damaged("an ELF file of 64 bits", error.to_string()))?;
+    let header = file.elf_header();
+    let (kind, number) = (
+        header.e_type.get(file.endian()),
+        header.e_machine.get(file.endian()),
+    );
+    if (kind, number, file.endian()) != (elf::ET_REL, machine.number(), Endianness::Little) {
+        return Err(damaged(
+            format!("a relocatable ELF file for {}", machine.name()),
+            format!("type {kind}, machine {number}"),
+        ));
+    }
+    Ok(file)
 }
 
 fn damaged(expected: impl Into<String>, found: impl Into<String>) -> Problem {
@@ -151,39 +185,49 @@ enum Access {
 
 /// Where everything goes.
 struct Layout {
-    /// By the section's index.
-    sections: BTreeMap<usize, u64>,
-    /// The stub of each symbol that needs one.
-    stubs: BTreeMap<usize, u64>,
+    files: Vec<Placed>,
     /// Where each part ends, the one before it begins at; multiples of [`PAGE`].
     ends: [u64; 3],
     length: u64,
 }
 
+/// Where what is in a file goes.
+#[derive(Default)]
+struct Placed {
+    /// By the section's index.
+    sections: BTreeMap<usize, u64>,
+    /// The stub of each symbol that needs one.
+    stubs: BTreeMap<usize, u64>,
+}
+
+/// A section of a file, the number of which comes first.
+type Part = (usize, SectionIndex, u64, u64);
+
 impl Layout {
-    fn new(file: &File<'_>, machine: Machine) -> Result<Layout, Problem> {
-        let mut parts: [Vec<(SectionIndex, u64, u64)>; 3] = Default::default();
-        for section in file.sections() {
-            if let Some(access) = access(&section)? {
-                let align = section.align().max(1);
-                if !align.is_power_of_two() || align > PAGE {
-                    return Err(damaged("an alignment up to a page's", align.to_string()));
+    fn new(files: &[File<'_>], machine: Machine) -> Result<Layout, Problem> {
+        let mut parts: [Vec<Part>; 3] = Default::default();
+        for (number, file) in files.iter().enumerate() {
+            for section in file.sections() {
+                if let Some(access) = access(&section)? {
+                    let align = section.align().max(1);
+                    if !align.is_power_of_two() || align > PAGE {
+                        return Err(damaged("an alignment up to a page's", align.to_string()));
+                    }
+                    let part = (number, section.index(), section.size(), align);
+                    parts[access as usize].push(part);
                 }
-                parts[access as usize].push((section.index(), section.size(), align));
             }
         }
-        let wanted = stubs(file, machine)?;
         let mut layout = Layout {
-            sections: BTreeMap::new(),
-            stubs: BTreeMap::new(),
+            files: files.iter().map(|_| Placed::default()).collect(),
             ends: [0; 3],
             length: 0,
         };
         let mut at: u64 = 0;
         for (part, sections) in parts.iter().enumerate() {
-            for (index, size, align) in sections {
+            for (number, index, size, align) in sections {
                 at = at.next_multiple_of(*align);
-                layout.sections.insert(index.0, at);
+                layout.files[*number].sections.insert(index.0, at);
                 at = at.saturating_add(*size);
                 if at > MAX_BYTES {
                     return Err(damaged(format!("at most {MAX_BYTES} bytes"), "more"));
@@ -191,9 +235,11 @@ impl Layout {
             }
             if part == Access::Execute as usize {
                 at = at.next_multiple_of(STUB);
-                for symbol in &wanted {
-                    layout.stubs.insert(symbol.0, at);
-                    at += STUB;
+                for (file, placed) in files.iter().zip(&mut layout.files) {
+                    for symbol in stubs(file, machine)? {
+                        placed.stubs.insert(symbol.0, at);
+                        at += STUB;
+                    }
                 }
             }
             at = at.next_multiple_of(PAGE);
@@ -261,16 +307,19 @@ fn stubs(file: &File<'_>, machine: Machine) -> Result<Vec<SymbolIndex>, Problem>
 
 struct Loader<'l, 'f> {
     file: &'l File<'f>,
-    layout: &'l Layout,
+    placed: &'l Placed,
     machine: Machine,
-    imports: HashMap<&'static str, *const ()>,
-    /// The address of the mapping.
+    /// The address of the mapping, and its bytes.
     base: u64,
+    length: u64,
 }
+
+/// The addresses of functions that are not in a file itself.
+type Known<'k> = HashMap<&'k str, u64>;
 
 impl<'f> Loader<'_, 'f> {
     fn copy(&self, memory: &mut [u8]) -> Result<(), Problem> {
-        for (index, offset) in &self.layout.sections {
+        for (index, offset) in &self.placed.sections {
             let section = self
                 .file
                 .section_by_index(SectionIndex(*index))
@@ -285,14 +334,14 @@ impl<'f> Loader<'_, 'f> {
         Ok(())
     }
 
-    fn write_stubs(&self, memory: &mut [u8]) -> Result<(), Problem> {
-        for (symbol, offset) in &self.layout.stubs {
+    fn write_stubs(&self, memory: &mut [u8], known: &Known<'_>) -> Result<(), Problem> {
+        for (symbol, offset) in &self.placed.stubs {
             let symbol = self
                 .file
                 .symbol_by_index(SymbolIndex(*symbol))
                 .map_err(malformed)?;
             let address = match symbol.is_undefined() {
-                true => self.import(&symbol)?,
+                true => import(&symbol, known)?,
                 false => self.address(&symbol)?,
             };
             write(memory, *offset, &self.machine.stub())?;
@@ -301,25 +350,13 @@ impl<'f> Loader<'_, 'f> {
         Ok(())
     }
 
-    /// The address of a function of this process.
-    fn import(&self, symbol: &ElfSymbol64<'f, '_, Endianness>) -> Result<u64, Problem> {
-        let name = symbol.name().unwrap_or_default();
-        let address = self.imports.get(name).ok_or_else(|| {
-            damaged(
-                "calls of functions that the runtime offers",
-                format!("one of `{name}`"),
-            )
-        })?;
-        Ok(*address as u64)
-    }
-
     /// The address of a symbol of the file.
     fn address(&self, symbol: &ElfSymbol64<'f, '_, Endianness>) -> Result<u64, Problem> {
         let placed = match symbol.section() {
-            SymbolSection::Section(section) => self.layout.sections.get(&section.0),
+            SymbolSection::Section(section) => self.placed.sections.get(&section.0),
             _ => None,
         };
-        let (Some(offset), true) = (placed, symbol.address() <= self.layout.length) else {
+        let (Some(offset), true) = (placed, symbol.address() <= self.length) else {
             return Err(damaged(
                 "symbols within loaded sections",
                 format!("`{}`", symbol.name().unwrap_or_default()),
@@ -328,12 +365,12 @@ impl<'f> Loader<'_, 'f> {
         Ok(self.base + offset + symbol.address())
     }
 
-    /// What a relocation refers to: an address within the file's own sections and up to
+    /// What a relocation refers to: an address within the loaded sections and up to
     /// [`PC_BYTES`] before them, as distances count from the end of an instruction.
     fn target(&self, address: u64, addend: i64) -> Result<u64, Problem> {
         let target = address.wrapping_add_signed(addend);
         let from = self.base - PC_BYTES;
-        if (from..=self.base + self.layout.length).contains(&target) {
+        if (from..=self.base + self.length).contains(&target) {
             return Ok(target);
         }
         Err(damaged(
@@ -342,8 +379,8 @@ impl<'f> Loader<'_, 'f> {
         ))
     }
 
-    fn relocate(&self, memory: &mut [u8]) -> Result<(), Problem> {
-        for (index, start) in &self.layout.sections {
+    fn relocate(&self, memory: &mut [u8], known: &Known<'_>) -> Result<(), Problem> {
+        for (index, start) in &self.placed.sections {
             let section = self
                 .file
                 .section_by_index(SectionIndex(*index))
@@ -373,7 +410,7 @@ impl<'f> Loader<'_, 'f> {
                         format!("one at {offset} of {}", section.size()),
                     ));
                 }
-                let target = self.referred(form, symbol, relocation.addend())?;
+                let target = self.referred(form, symbol, relocation.addend(), known)?;
                 form.field
                     .write(memory, start + offset, self.base, target)?;
             }
@@ -382,14 +419,20 @@ impl<'f> Loader<'_, 'f> {
     }
 
     /// The address that a relocation refers to.
-    fn referred(&self, form: Form, index: SymbolIndex, addend: i64) -> Result<u64, Problem> {
+    fn referred(
+        &self,
+        form: Form,
+        index: SymbolIndex,
+        addend: i64,
+        known: &Known<'_>,
+    ) -> Result<u64, Problem> {
         let symbol = self.file.symbol_by_index(index).map_err(malformed)?;
-        let stub = self.layout.stubs.get(&index.0).map(|stub| self.base + stub);
+        let stub = self.placed.stubs.get(&index.0).map(|stub| self.base + stub);
         let target = match form.refers {
             Refers::Slot => stub.ok_or_else(|| damaged("a stub", "none"))? + STUB_ADDRESS,
             Refers::Symbol if symbol.is_undefined() && form.field == Field::Address => {
                 return match addend {
-                    0 => self.import(&symbol),
+                    0 => import(&symbol, known),
                     _ => Err(damaged("the address of a function", "one within it")),
                 };
             }
@@ -433,6 +476,18 @@ impl<'f> Loader<'_, 'f> {
         }
         Ok(None)
     }
+}
+
+/// The address of a function of this process, or of another file.
+fn import(symbol: &ElfSymbol64<'_, '_, Endianness>, known: &Known<'_>) -> Result<u64, Problem> {
+    let name = symbol.name().unwrap_or_default();
+    let address = known.get(name).ok_or_else(|| {
+        damaged(
+            "calls of functions that the runtime offers",
+            format!("one of `{name}`"),
+        )
+    })?;
+    Ok(*address)
 }
 
 fn write(memory: &mut [u8], at: u64, bytes: &[u8]) -> Result<(), Problem> {

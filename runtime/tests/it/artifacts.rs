@@ -125,7 +125,7 @@ fn artifact() -> Artifact {
             features: vec![],
         },
         manifest: tree_manifest(),
-        object: object(),
+        objects: vec![object()],
         device_code: vec![DeviceCode {
             target: "sm_90".to_owned(),
             format: DeviceFormat::Cubin,
@@ -195,7 +195,7 @@ fn refusals_name_the_place_and_both_values() {
     assert!(changed_at(place_of(&[7; 100])).contains("the device code for sm_90"));
     assert_eq!(
         changed_at(8),
-        "cannot run here: its format: expected version 2, found version 3"
+        "cannot run here: its format: expected version 3, found version 2"
     );
     assert_eq!(
         refused(b"PK\x03\x04 and so on").to_string(),
@@ -408,7 +408,7 @@ mod code {
 
     #[test]
     fn code_runs() {
-        let code = LoadedObject::load(&object()).unwrap();
+        let code = LoadedObject::load(&[object()]).unwrap();
         // SAFETY: the functions were written above.
         unsafe {
             type Answer = unsafe extern "C" fn() -> u32;
@@ -422,9 +422,32 @@ mod code {
         assert_eq!(code.symbol("fabsf"), None);
     }
 
+    /// `jump` goes to `answer`, which is in another file.
+    #[test]
+    fn files_refer_to_each_other() {
+        let mut writer = Writer::new();
+        let answer = writer.symbol("answer", SymbolSection::Undefined, 0);
+        writer.function("there", TAIL_CALL, 1, elf::R_X86_64_PLT32, answer);
+        let other = writer.bytes();
+        for files in [[object(), other.clone()], [other.clone(), object()]] {
+            let code = LoadedObject::load(&files).unwrap();
+            assert!(code.manifest().is_some());
+            // SAFETY: the functions were written above.
+            unsafe {
+                type Answer = unsafe extern "C" fn() -> u32;
+                let there: Answer = std::mem::transmute(function(&code, "there"));
+                assert_eq!(there(), 42);
+            }
+        }
+        let problem = LoadedObject::load(&[other]).unwrap_err().to_string();
+        assert!(problem.contains("found one of `answer`"), "{problem}");
+        let twice = LoadedObject::load(&[object(), object()]).unwrap_err();
+        assert!(twice.to_string().contains("twice"), "{twice}");
+    }
+
     #[test]
     fn no_page_can_be_written_and_run() {
-        let code = LoadedObject::load(&object()).unwrap();
+        let code = LoadedObject::load(&[object()]).unwrap();
         let inside = function(&code, "answer") as usize;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut protections = maps.lines().map(|line| {
@@ -460,7 +483,7 @@ mod code {
             flags,
         };
         writer.object.add_relocation(data, relocation).unwrap();
-        let loaded = LoadedObject::load(&writer.bytes()).map(drop);
+        let loaded = LoadedObject::load(&[writer.bytes()]).map(drop);
         loaded.map_err(|problem| problem.to_string())
     }
 
@@ -489,7 +512,7 @@ mod code {
             let mut writer = Writer::new();
             let outside = writer.symbol(name, SymbolSection::Undefined, 0);
             writer.function("f", TAIL_CALL, 1, r_type, outside);
-            LoadedObject::load(&writer.bytes()).map(drop)
+            LoadedObject::load(&[writer.bytes()]).map(drop)
         };
         assert_eq!(tail_call(elf::R_X86_64_PLT32, symbols::RECORD), Ok(()));
         let problem = tail_call(elf::R_X86_64_PLT32, "system").unwrap_err();
@@ -499,8 +522,8 @@ mod code {
         );
         let problem = tail_call(elf::R_X86_64_32S, symbols::RECORD).unwrap_err();
         assert!(problem.to_string().contains("found type 11"), "{problem}");
-        assert!(LoadedObject::load(b"").is_err());
-        assert!(LoadedObject::load(b"\x7fELF").is_err());
+        assert!(LoadedObject::load(&[vec![]]).is_err());
+        assert!(LoadedObject::load(&[b"\x7fELF".to_vec()]).is_err());
     }
 
     /// Checksums hold off accidents; the loader must stand whatever passes them.
@@ -512,9 +535,9 @@ mod code {
             for value in [0, 0xff, good[at] ^ 1, good[at] ^ 0x80] {
                 let mut changed = good.clone();
                 changed[at] = value;
-                let _ = LoadedObject::load(&changed);
+                let _ = LoadedObject::load(&[changed]);
             }
-            let _ = LoadedObject::load(&good[..at]);
+            let _ = LoadedObject::load(&[good[..at].to_vec()]);
         }
         for _ in 0..20_000 {
             let mut changed = good.clone();
@@ -522,7 +545,7 @@ mod code {
                 let at = rng.usize(..changed.len());
                 changed[at] = rng.u8(..);
             }
-            let _ = LoadedObject::load(&changed);
+            let _ = LoadedObject::load(&[changed]);
         }
     }
 }

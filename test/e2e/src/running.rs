@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::tools::tool;
+use crate::tools::command;
 
 /// Whatever takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ impl Running {
 
     #[track_caller]
     pub fn tool(name: &str, model: &Path, arguments: &[&str]) -> Running {
-        let mut child = Command::new(tool(name))
+        let mut child = command(name)
             .arg(model)
             .args(arguments)
             .stdin(Stdio::piped())

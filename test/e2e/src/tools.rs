@@ -30,6 +30,16 @@ pub fn tool(name: &str) -> PathBuf {
     path
 }
 
+/// The same, to be started: what it compiles is kept with what the tests made.
+pub fn command(name: &str) -> Command {
+    let mut command = Command::new(tool(name));
+    if std::env::var_os("COHORT_CACHE").is_none() {
+        let folder = paths::workspace().join("target").join("test-cache");
+        command.env("COHORT_CACHE", folder);
+    }
+    command
+}
+
 /// NVIDIA's assembler, where `make setup` installed it or the environment has it.
 pub fn assembler() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("COHORT_PTXAS") {
@@ -163,20 +173,19 @@ impl BatchRun {
 /// Runs a tool to its end.
 #[track_caller]
 pub fn run(name: &str, arguments: &[OsString], stdin: &str) -> Outcome {
-    let path = tool(name);
     let shown: Vec<String> = arguments
         .iter()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    let command = format!("{name} {}", shown.join(" "));
-    let mut child = Command::new(&path)
+    let described = format!("{name} {}", shown.join(" "));
+    let mut child = command(name)
         .args(arguments)
         .envs(assembler().map(|path| ("COHORT_PTXAS", path)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("cannot start {}: {error}", path.display()));
+        .unwrap_or_else(|error| panic!("cannot start {described}: {error}"));
 
     // A pipe holds little, so each end is served by its own thread.
     let mut to_child = child.stdin.take().expect("stdin is piped");
@@ -192,7 +201,7 @@ pub fn run(name: &str, arguments: &[OsString], stdin: &str) -> Outcome {
             None if started.elapsed() > TIME_LIMIT => {
                 // It may have ended just now, which is as good.
                 let _ = child.kill();
-                panic!("no end after {TIME_LIMIT:?}: {command}");
+                panic!("no end after {TIME_LIMIT:?}: {described}");
             }
             None => thread::sleep(Duration::from_millis(2)),
         }
@@ -205,12 +214,12 @@ pub fn run(name: &str, arguments: &[OsString], stdin: &str) -> Outcome {
     let (output, stderr) = (text(stdout), text(stderr));
     let code = status
         .code()
-        .unwrap_or_else(|| panic!("{command} died: {status}\n{stderr}"));
+        .unwrap_or_else(|| panic!("{described} died: {status}\n{stderr}"));
     Outcome {
         code,
         stderr,
         output,
-        command,
+        command: described,
     }
 }
 

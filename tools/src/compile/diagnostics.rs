@@ -1,5 +1,6 @@
 //! Diagnostics of passes, shown in the `.coh` source that their locations lead to.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use cohort_dialects::location::file_line_col;
@@ -22,18 +23,26 @@ const PASS_REMARK: &str = "pass/remark";
 /// Shows what passes say of a `.coh` program.
 pub struct Reporter {
     sources: Rc<Sources>,
+    has_spoken: Rc<Cell<bool>>,
 }
 
 impl Reporter {
     pub fn with_sources(sources: &Sources) -> Reporter {
         Reporter {
             sources: Rc::new(sources.clone()),
+            has_spoken: Rc::default(),
         }
+    }
+
+    /// Whether anything was shown.
+    pub fn has_spoken(&self) -> bool {
+        self.has_spoken.get()
     }
 
     /// Handles the diagnostics of a context until the result is dropped.
     pub fn attach<'c>(&self, context: &'c Context) -> Attached<'c> {
         let sources = Rc::clone(&self.sources);
+        let has_spoken = Rc::clone(&self.has_spoken);
         let id = context.attach_diagnostic_handler(move |diagnostic| {
             if matches!(
                 diagnostic.severity(),
@@ -42,6 +51,7 @@ impl Reporter {
                 log(&diagnostic);
                 return true;
             }
+            has_spoken.set(true);
             super::source::show(&[translate(&diagnostic, &sources)], &sources);
             true
         });

@@ -1,7 +1,8 @@
-//! Code as an object file, by LLVM's C interface: for other machines too, unlike what [`super::jit`] makes.
+//! Code as an object file, by LLVM's C interface, for this machine and for others.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr::{null, null_mut};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use cohort_runtime::artifact::{HostTarget, known_features};
 use melior::ir::{Module, operation::OperationLike};
@@ -166,22 +167,96 @@ impl Target {
 
 /// The machine code of a module of the `llvm` dialect, as a relocatable object file.
 pub fn emit(module: &Module<'_>, target: &Target, effort: Effort) -> Result<Vec<u8>, Stop> {
-    let operation = module.as_operation();
-    if !operation.verify() {
-        return Err(internal("the compiled module is not valid"));
+    Translated::new(module)?.compile(target, effort)
+}
+
+/// The same of several modules, side by side on as many threads as the machine has.
+pub fn emit_all(
+    modules: &[Module<'_>],
+    target: &Target,
+    effort: Effort,
+) -> Result<Vec<Vec<u8>>, Stop> {
+    // MLIR's context belongs to this thread; LLVM's are one for each module.
+    let translated = modules.iter().map(Translated::new);
+    let waiting: Vec<Translated> = translated.collect::<Result<_, _>>()?;
+    let count = waiting.len();
+    let waiting = Mutex::new(waiting.into_iter().enumerate());
+    let done = Mutex::new(Vec::with_capacity(count));
+    let work = || {
+        while let Some((number, module)) = next(&waiting) {
+            let object = module.compile(target, effort);
+            lock(&done).push((number, object));
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    side_by_side(threads.min(count), &work)?;
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, object)| object).collect()
+}
+
+/// Does the work on some threads at once, each with a stack that LLVM's recursions fit on.
+fn side_by_side(threads: usize, work: &(impl Fn() -> Result<(), Stop> + Sync)) -> Result<(), Stop> {
+    const STACK_BYTES: usize = 256 << 20;
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|_| scope.spawn(|| crate::stack::with_stack(STACK_BYTES, work)))
+            .collect();
+        let mine = work();
+        let ended = others.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(internal("a thread of the compiler failed")))
+        });
+        ended.fold(mine, Result::and)
+    })
+}
+
+fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    lock(waiting).next()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it is locked.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A module in LLVM's own IR, in a context of its own.
+struct Translated {
+    // Before the context that it is in.
+    module: LlvmModule,
+    _context: Context,
+}
+
+// SAFETY: a context of LLVM's and what is in it may be used by any thread, by one at a time.
+unsafe impl Send for Translated {}
+
+impl Translated {
+    fn new(module: &Module<'_>) -> Result<Translated, Stop> {
+        let operation = module.as_operation();
+        if !operation.verify() {
+            return Err(internal("the compiled module is not valid"));
+        }
+        super::module::refuse_assembly(module)?;
+        // SAFETY: a context of its own, which outlives the module in it.
+        let context = Context(unsafe { LLVMContextCreate() });
+        // SAFETY: the operation is alive and only read.
+        let raw = unsafe { mlirTranslateModuleToLLVMIR(operation.to_raw(), context.0) };
+        if raw.is_null() {
+            return Err(internal("the module cannot be translated for LLVM"));
+        }
+        Ok(Translated {
+            module: LlvmModule(raw),
+            _context: context,
+        })
     }
-    super::module::refuse_assembly(module)?;
-    // SAFETY: a context of its own, which outlives the module in it.
-    let context = Context(unsafe { LLVMContextCreate() });
-    // SAFETY: the operation is alive and only read.
-    let raw = unsafe { mlirTranslateModuleToLLVMIR(operation.to_raw(), context.0) };
-    if raw.is_null() {
-        return Err(internal("the module cannot be translated for LLVM"));
+
+    fn compile(&self, target: &Target, effort: Effort) -> Result<Vec<u8>, Stop> {
+        let machine = Machine::new(target)?;
+        machine.optimise(&self.module, effort)?;
+        machine.emit(&self.module)
     }
-    let module = LlvmModule(raw);
-    let machine = Machine::new(target)?;
-    machine.optimise(&module, effort)?;
-    machine.emit(&module)
 }
 
 fn internal(problem: &str) -> Stop {
@@ -221,7 +296,8 @@ impl Machine {
         let mut error = null_mut();
         // SAFETY: every pointer is valid during the call; an error's text is the caller's.
         unsafe {
-            initialise_targets();
+            static INITIALISED: Once = Once::new();
+            INITIALISED.call_once(|| initialise_targets());
             if LLVMGetTargetFromTriple(triple.as_ptr(), &mut llvm_target, &mut error) != 0 {
                 return Err(internal(&message(error)));
             }
@@ -320,7 +396,7 @@ fn message(text: *mut c_char) -> String {
 ///
 /// # Safety
 ///
-/// As for LLVM's functions; may be called any number of times.
+/// As for LLVM's functions; may be called any number of times, by one thread at a time.
 unsafe fn initialise_targets() {
     // SAFETY: the caller's.
     unsafe {

@@ -43,6 +43,10 @@ pub struct ModelArguments {
     #[arg(long)]
     pub allow_unused_weights: bool,
 
+    /// Compile the program anew, also where it is kept from an earlier run (in `COHORT_CACHE`, or in `cohort` in
+    /// the user's folder for caches), and do not keep it
+    #[arg(long)]
+    pub no_cache: bool,
     /// Run IR, which can do all that this process can; without it, only `.coh` and artifacts run
     #[arg(long)]
     pub allow_ir: bool,

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::Manifest;
 use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
 use cohort_passes::codegen::gpu::{
     lower_kernels_to_gpu, persistence, plan_kernels_for_gpu, round_products_bf16,
@@ -12,7 +11,7 @@ use cohort_passes::codegen::gpu::{
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::Artifact;
-use cohort_runtime::artifact::{DeviceCode, LoadedObject, SecretKey};
+use cohort_runtime::artifact::{LoadedObject, SecretKey};
 use melior::Context;
 use melior::ir::{Module, operation::OperationLike};
 use melior::pass::PassManager;
@@ -20,17 +19,10 @@ use melior::pass::PassManager;
 use super::glue::Options;
 use crate::compile::diagnostics::{self, Reporter};
 use crate::compile::gpu::GpuCode;
-use crate::compile::module;
-use crate::compile::object::{self, Target};
+use crate::compile::object::Target;
 use crate::compile::source::{self, Source};
+use crate::compile::{self, Entry, Format, Job, ObjectForm, module};
 use crate::exit::{Stop, USAGE};
-
-/// What an input is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Coh,
-    Mlir,
-}
 
 /// What `--emit` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +97,9 @@ pub fn object(
     format: Format,
     input: &[u8],
 ) -> Result<Vec<u8>, Stop> {
-    let target = Target::new(options.target_cpu.as_deref())?;
     let gpu = GpuCode::default();
-    Ok(compile(options, pipeline, format, input, &target, &gpu)?.1)
+    let artifact = compile(options, pipeline, format, input, &gpu, ObjectForm::One)?;
+    Ok(artifact.objects.concat())
 }
 
 /// A program with all that it takes to run it where there is no compiler.
@@ -117,20 +109,10 @@ pub fn artifact(
     format: Format,
     input: &[u8],
 ) -> Result<Vec<u8>, Stop> {
-    let target = Target::new(options.target_cpu.as_deref())?;
     let gpu = GpuCode::parse(options.gpu_arch.as_deref())?;
     let mut pipeline = pipeline.clone();
     pipeline.gpu = gpu.is_wanted();
-    let (manifest, object, device_code) =
-        compile(options, &pipeline, format, input, &target, &gpu)?;
-    let artifact = Artifact {
-        compiler: env!("CARGO_PKG_VERSION").to_owned(),
-        options: options.described(),
-        target: target.host,
-        manifest,
-        object,
-        device_code,
-    };
+    let artifact = compile(options, &pipeline, format, input, &gpu, ObjectForm::Parts)?;
     let mut bytes = artifact
         .to_bytes()
         .map_err(|error| Stop::usage(error.to_string()))?;
@@ -192,26 +174,34 @@ fn compile(
     pipeline: &pipeline::Options,
     format: Format,
     input: &[u8],
-    target: &Target,
     gpu: &GpuCode,
-) -> Result<(Manifest, Vec<u8>, Vec<DeviceCode>), Stop> {
-    let context = cohort_dialects::new_context();
-    let mut pipeline = pipeline.clone();
-    pipeline.vector_registers = Some(target.vector_registers());
-    let pipeline = &pipeline;
-    let mut module = lowered(&context, options, pipeline, format, input, Stage::Target)?;
-    let device_code = gpu.take(&context, &mut module)?;
-    module::run_passes(&context, &mut module, Stage::Target, pipeline)?;
-    let manifest = module::manifest(&module)?;
-    module::mark(&context, &module, &manifest)?;
-    let object = object::emit(&module, target, gpu.effort())?;
+    form: ObjectForm,
+) -> Result<Artifact, Stop> {
+    let target = Target::new(options.target_cpu.as_deref())?;
+    let job = Job {
+        path: &options.input,
+        bytes: input,
+        format,
+        entry: Entry {
+            name: options.entry(),
+            gives_loss: false,
+        },
+        dims: &options.dims()?,
+        pipeline,
+        target: &target,
+        gpu,
+        form,
+        options: options.described(),
+        cache: None,
+    };
+    let artifact = compile::compile(job, &mut |_, _| Ok(()))?;
     // What could not be loaded is found out here and not where there is no compiler.
-    let functions = LoadedObject::check(&object, target.host.arch())
+    let functions = LoadedObject::check(&artifact.objects, target.host.arch())
         .map_err(|problem| Stop::usage(format!("internal error: the object {problem}")))?;
-    if !functions.contains(&manifest.entry) {
+    if !functions.contains(&artifact.manifest.entry) {
         return Err(Stop::usage("the program has no entry"));
     }
-    Ok((manifest, object, device_code))
+    Ok(artifact)
 }
 
 /// The module of an input, brought down to a stage, or as it is where it is below it.

@@ -10,7 +10,7 @@ use cohort_passes::pipeline::{self, Granularity, PASSES};
 use melior::{StringRef, diagnostic::Diagnostic, dialect::DialectRegistry};
 use mlir_sys::{MlirDiagnostic, MlirDialectRegistry, MlirPass, MlirStringRef};
 
-use super::emit::Format;
+use crate::compile::Format;
 use crate::compile::source::{Dims, open_weights};
 use crate::exit::Stop;
 
@@ -64,8 +64,7 @@ impl Options {
             Some(other) => Err(Stop::usage(format!(
                 "unknown input format `{other}`; `coh` and `mlir` are known"
             ))),
-            None if crate::compile::is_coh(&self.input) => Ok(Format::Coh),
-            None => Ok(Format::Mlir),
+            None => Ok(Format::of(&self.input)),
         }
     }
 

@@ -47,6 +47,9 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMES=RULE")]
     pub init: Vec<String>,
 
+    /// Compile the program anew, also where it is kept from an earlier run, and do not keep it
+    #[arg(long, conflicts_with = "oracle")]
+    pub no_cache: bool,
     /// Compute gradients by the f64 interpreter, an instance after the other; slow
     #[arg(long)]
     pub oracle: bool,

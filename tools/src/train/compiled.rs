@@ -47,8 +47,14 @@ impl CompiledStep {
         let mut pipeline = cohort_passes::pipeline::Options::default();
         pipeline.gradients = is_trained;
         pipeline.parameters_only = is_trained;
-        let program =
-            crate::model::compile_source(&arguments.model, &bytes, entry, &given.dims, &pipeline)?;
+        let program = crate::model::compile_source(
+            &arguments.model,
+            &bytes,
+            entry,
+            &given.dims,
+            &pipeline,
+            arguments.no_cache,
+        )?;
         let limits = arguments.limits();
         let config = Config {
             batch: Batch::All,

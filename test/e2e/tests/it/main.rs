@@ -10,6 +10,7 @@ mod batch_sizes;
 mod batch_train;
 mod check_kernels;
 mod compilations;
+mod compile_cache;
 mod compile_time;
 mod cotangents;
 mod debug;

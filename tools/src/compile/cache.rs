@@ -1,0 +1,187 @@
+//! Compiled programs on disk: what was compiled before is not compiled again.
+//!
+//! An artifact is kept under a name that is a digest of all that it was made of: the compiler itself, the texts of
+//! the program and of what it imports, the sizes that its dims are bound to, every option, and the processor. So an
+//! entry is never out of date, only unused, and the least recently used go when there are too many bytes.
+//!
+//! A file appears as a whole, by being renamed, and its reader checks every byte of it, so any number of processes may
+//! share the folder, and what is damaged is compiled again. What cannot be read or written is no error: then
+//! there is no cache.
+
+use std::fmt::{Debug, Write as _};
+use std::fs::{self, DirBuilder, File, FileTimes};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use cohort_frontend::Sources;
+use cohort_runtime::Artifact;
+use sha2::{Digest, Sha256};
+
+use super::Job;
+
+/// How many bytes are kept.
+const MOST_BYTES: u64 = 512 << 20;
+/// A file that is being written is named so, and nobody writes for so long.
+const UNFINISHED: &str = ".unfinished";
+const LONGEST_WRITE: Duration = Duration::from_secs(3600);
+
+/// A folder of artifacts.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    most_bytes: u64,
+}
+
+/// What an artifact is made of, as a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Cache {
+    /// The user's: `COHORT_CACHE`, or `cohort` in the folder for caches. None where these are not known, where
+    /// `COHORT_CACHE` is empty, and where others may write, since artifacts are code.
+    pub fn of_user() -> Option<Cache> {
+        let named = |name| std::env::var_os(name).map(PathBuf::from);
+        let folder = named("COHORT_CACHE").or_else(|| {
+            let caches = named("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+            let caches = caches.or_else(|| Some(named("HOME")?.join(".cache")))?;
+            Some(caches.join("cohort"))
+        });
+        folder
+            .filter(|path| path.is_absolute())
+            .map(|folder| Cache {
+                folder,
+                most_bytes: MOST_BYTES,
+            })
+    }
+
+    /// The artifact that was kept under a key.
+    pub fn find(&self, key: &Key) -> Option<Artifact> {
+        if !is_private(&self.folder) {
+            return None;
+        }
+        let path = self.path(key);
+        let artifact = Artifact::from_bytes(&fs::read(&path).ok()?).ok()?;
+        // What was used is the last to go; where that cannot be said, it goes earlier.
+        if let Ok(file) = File::options().append(true).open(&path) {
+            let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
+        }
+        Some(artifact)
+    }
+
+    /// Keeps an artifact, if that is possible.
+    pub fn keep(&self, key: &Key, artifact: &Artifact) {
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder);
+        if made.is_err() || !is_private(&self.folder) {
+            return;
+        }
+        let Ok(bytes) = artifact.to_bytes() else {
+            return;
+        };
+        let written = tempfile::Builder::new()
+            .suffix(UNFINISHED)
+            .tempfile_in(&self.folder)
+            .and_then(|mut file| file.write_all(&bytes).map(|()| file));
+        if let Ok(file) = written
+            && file.persist(self.path(key)).is_ok()
+        {
+            self.make_room();
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.folder.join(format!("{}.cohort", key.0))
+    }
+
+    /// Removes what was not used for the longest time, and what a process that died left.
+    fn make_room(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        let mut kept = Vec::new();
+        for entry in entries.flatten() {
+            let (path, Ok(about)) = (entry.path(), entry.metadata()) else {
+                continue;
+            };
+            let Ok(used) = about.modified() else { continue };
+            let name = path.to_string_lossy();
+            let age = used.elapsed().unwrap_or_default();
+            if name.ends_with(".cohort") {
+                kept.push((used, about.len(), path));
+            } else if name.ends_with(UNFINISHED) && age > LONGEST_WRITE {
+                let _ = fs::remove_file(path);
+            }
+        }
+        kept.sort();
+        let mut bytes: u64 = kept.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, length, path) in kept {
+            if bytes <= self.most_bytes {
+                break;
+            }
+            // Another process may have removed it.
+            let _ = fs::remove_file(path);
+            bytes -= length;
+        }
+    }
+}
+
+/// Whether a folder is this user's and nobody else may write there.
+fn is_private(folder: &Path) -> bool {
+    // SAFETY: the call has no condition and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    fs::metadata(folder)
+        .is_ok_and(|about| about.is_dir() && about.uid() == user && about.mode() & 0o022 == 0)
+}
+
+impl Key {
+    /// That of a job for a program of these texts; none where the compiler cannot tell itself from another.
+    pub fn new(job: &Job<'_>, sources: &Sources) -> Option<Key> {
+        let compiler = fs::metadata(std::env::current_exe().ok()?).ok()?;
+        let mut parts = Parts(Sha256::new());
+        parts.add(&(
+            env!("CARGO_PKG_VERSION"),
+            compiler.len(),
+            compiler.mtime(),
+            compiler.mtime_nsec(),
+        ));
+        for source in sources.files() {
+            // Places that messages show have the name in them.
+            parts.add(&(&source.name, &source.text));
+        }
+        parts.add(&job.entry);
+        parts.add(&job.dims.named);
+        let weights = job.dims.weights.iter().flat_map(|weights| weights.shapes());
+        for (name, shape) in weights {
+            parts.add(&(name, shape));
+        }
+        parts.add(job.pipeline);
+        parts.add(job.target);
+        parts.add(job.gpu);
+        parts.add(&job.options);
+        Some(Key(parts.name()))
+    }
+}
+
+/// What a digest is made of, each part with its length before it.
+struct Parts(Sha256);
+
+impl Parts {
+    fn add(&mut self, part: &impl Debug) {
+        let text = format!("{part:?}");
+        self.0.update((text.len() as u64).to_le_bytes());
+        self.0.update(text);
+    }
+
+    fn name(self) -> String {
+        let mut name = String::new();
+        for byte in self.0.finalize() {
+            // Writing into a text cannot fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        name
+    }
+}

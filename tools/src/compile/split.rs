@@ -1,0 +1,259 @@
+//! A module of the `llvm` dialect in parts that LLVM can compile side by side.
+//!
+//! Which part a function goes to depends on the module alone, never on the machine that compiles, so that equal
+//! programs give equal artifacts. Functions that LLVM could inline stay with those that call them: calls between
+//! parts are of functions marked `no_inline`, so that nothing is slower for it. Constants are in every part that
+//! reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohort_dialects::builder::name_of;
+use cohort_passes::support::ir::{
+    clone_op, name_attribute, nested_ops, set_attribute, take_region, top_level,
+};
+use melior::{
+    Context,
+    ir::{
+        Attribute, BlockLike, Location, Module, Operation, OperationRef,
+        attribute::FlatSymbolRefAttribute, operation::OperationLike,
+    },
+};
+
+/// Parts are no smaller than this many operations: each costs LLVM some milliseconds of its own.
+const LEAST_OPERATIONS: usize = 500;
+/// And there are no more of them.
+const MOST_PARTS: usize = 4;
+
+/// The parts of a module; the first has the function `entry`, and what nothing refers to. One where it is small, or
+/// holds anything but functions and globals.
+pub fn split<'c>(context: &'c Context, module: &Module<'c>, entry: &str) -> Vec<Module<'c>> {
+    let symbols: Option<Vec<Symbol<'c>>> = top_level(module.as_operation())
+        .into_iter()
+        .map(|operation| Symbol::new(context, operation))
+        .collect();
+    let program = symbols.and_then(|symbols| Program::new(symbols, entry));
+    let homes = program.as_ref().map_or(vec![], Program::distribute);
+    match (program, homes.iter().max()) {
+        (Some(program), Some(last)) if *last > 0 => (0..=*last)
+            .map(|part| program.part(context, module, &homes, part))
+            .collect(),
+        _ => {
+            let whole = empty_like(context, module);
+            for operation in top_level(module.as_operation()) {
+                whole.body().append_operation(clone_op(operation));
+            }
+            vec![whole]
+        }
+    }
+}
+
+/// How a symbol relates to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Of a function that the runtime offers.
+    Declaration,
+    /// A function that nobody inlines.
+    Apart,
+    /// A function that LLVM may inline, or a global that can change.
+    Together,
+    /// A constant that no other module can see.
+    Constant,
+}
+
+/// A function or a global.
+struct Symbol<'c> {
+    name: String,
+    role: Role,
+    operation: OperationRef<'c, 'c>,
+    /// How many operations it has.
+    operations: usize,
+    refers_to: BTreeSet<String>,
+}
+
+impl<'c> Symbol<'c> {
+    fn new(context: &'c Context, operation: OperationRef<'c, 'c>) -> Option<Symbol<'c>> {
+        let nested = nested_ops(operation);
+        let is_hidden = [linkage(context, "internal"), linkage(context, "private")]
+            .into_iter()
+            .any(|hidden| hidden.is_some() && operation.attribute("linkage").ok() == hidden);
+        let role = match name_of(operation).as_str() {
+            "llvm.func" if nested.is_empty() => Role::Declaration,
+            "llvm.func" if operation.has_attribute("no_inline") => Role::Apart,
+            "llvm.func" => Role::Together,
+            "llvm.mlir.global" if is_hidden && operation.has_attribute("constant") => {
+                Role::Constant
+            }
+            "llvm.mlir.global" => Role::Together,
+            _ => return None,
+        };
+        let of_all = nested.iter().chain([&operation]);
+        let refers_to = of_all
+            .flat_map(|operation| operation.attributes())
+            .filter_map(|(_, attribute)| FlatSymbolRefAttribute::try_from(attribute).ok())
+            .map(|reference| reference.value().to_owned())
+            .collect();
+        Some(Symbol {
+            name: name_attribute(operation, "sym_name")?,
+            role,
+            operation,
+            operations: nested.len(),
+            refers_to,
+        })
+    }
+}
+
+/// All symbols, and which of them belong together.
+struct Program<'c> {
+    symbols: Vec<Symbol<'c>>,
+    numbers: BTreeMap<String, usize>,
+    /// The first symbol of each one's unit.
+    units: Vec<usize>,
+    entry: usize,
+}
+
+impl<'c> Program<'c> {
+    fn new(symbols: Vec<Symbol<'c>>, entry: &str) -> Option<Program<'c>> {
+        let names = symbols.iter().enumerate();
+        let numbers: BTreeMap<String, usize> = names
+            .map(|(number, symbol)| (symbol.name.clone(), number))
+            .collect();
+        let entry = *numbers.get(entry)?;
+        let mut program = Program {
+            units: (0..symbols.len()).collect(),
+            symbols,
+            numbers,
+            entry,
+        };
+        let mut referred = BTreeSet::new();
+        for from in 0..program.symbols.len() {
+            for to in program.references(from) {
+                referred.insert(to);
+                if program.symbols[to].role == Role::Together {
+                    program.join(from, to);
+                }
+            }
+        }
+        for number in 0..program.symbols.len() {
+            let symbol = &program.symbols[number];
+            let is_function = name_of(symbol.operation) == "llvm.func";
+            if !is_function && symbol.role == Role::Together && !referred.contains(&number) {
+                program.join(entry, number);
+            }
+        }
+        Some(program)
+    }
+
+    fn references(&self, from: usize) -> Vec<usize> {
+        let names = self.symbols[from].refers_to.iter();
+        names
+            .filter_map(|name| self.numbers.get(name).copied())
+            .collect()
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (first, other) = (
+            self.units[a].min(self.units[b]),
+            self.units[a].max(self.units[b]),
+        );
+        for unit in &mut self.units {
+            if *unit == other {
+                *unit = first;
+            }
+        }
+    }
+
+    /// The part of each symbol: the largest units first, each to the part that has the least.
+    fn distribute(&self) -> Vec<usize> {
+        let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
+        for (symbol, unit) in self.symbols.iter().zip(&self.units) {
+            if matches!(symbol.role, Role::Apart | Role::Together) {
+                *sizes.entry(*unit).or_default() += symbol.operations;
+            }
+        }
+        let total: usize = sizes.values().sum();
+        let count = (total / LEAST_OPERATIONS).clamp(1, MOST_PARTS);
+        let mut loads = vec![0; count];
+        let entry = self.units[self.entry];
+        loads[0] = sizes.remove(&entry).unwrap_or_default();
+        let mut parts = BTreeMap::from([(entry, 0)]);
+        let mut units: Vec<(usize, usize)> = sizes.into_iter().collect();
+        units.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+        for (unit, size) in units {
+            let least = (0..count).min_by_key(|part| loads[*part]).unwrap_or(0);
+            loads[least] += size;
+            parts.insert(unit, least);
+        }
+        let of_unit = |unit| parts.get(unit).copied().unwrap_or(0);
+        self.units.iter().map(of_unit).collect()
+    }
+
+    /// A module of the symbols of one part, with all that they refer to.
+    fn part(
+        &self,
+        context: &'c Context,
+        module: &Module<'c>,
+        homes: &[usize],
+        part: usize,
+    ) -> Module<'c> {
+        let is_member = |number: usize| {
+            homes[number] == part
+                && matches!(self.symbols[number].role, Role::Apart | Role::Together)
+        };
+        let mut needed: BTreeSet<usize> = (0..homes.len())
+            .filter(|number| is_member(*number))
+            .collect();
+        let mut rest: Vec<usize> = needed.iter().copied().collect();
+        while let Some(number) = rest.pop() {
+            let is_whole = is_member(number) || self.symbols[number].role == Role::Constant;
+            for to in self.references(number) {
+                if is_whole && needed.insert(to) {
+                    rest.push(to);
+                }
+            }
+        }
+        let is_seen = |number: usize| {
+            let from_elsewhere = |other: usize| {
+                homes[other] != part
+                    && matches!(self.symbols[other].role, Role::Apart | Role::Together)
+                    && self.references(other).contains(&number)
+            };
+            (0..homes.len()).any(from_elsewhere)
+        };
+        let whole = empty_like(context, module);
+        for number in needed {
+            let symbol = &self.symbols[number];
+            let copy = clone_op(symbol.operation);
+            let is_whole = is_member(number) || symbol.role == Role::Constant;
+            if !is_whole {
+                drop(take_region(reference(&copy), 0));
+            }
+            let is_shared = !is_whole || (symbol.role == Role::Apart && is_seen(number));
+            if is_shared && let Some(external) = linkage(context, "external") {
+                set_attribute(reference(&copy), "linkage", external);
+            }
+            whole.body().append_operation(copy);
+        }
+        whole
+    }
+}
+
+fn reference<'c, 'a>(operation: &'a Operation<'c>) -> OperationRef<'c, 'a> {
+    // SAFETY: the operation is alive as long as it is borrowed.
+    unsafe { OperationRef::from_raw(operation.to_raw()) }
+}
+
+fn linkage<'c>(context: &'c Context, name: &str) -> Option<Attribute<'c>> {
+    Attribute::parse(context, &format!("#llvm.linkage<{name}>"))
+}
+
+/// An empty module with the attributes of another.
+fn empty_like<'c>(context: &'c Context, module: &Module<'c>) -> Module<'c> {
+    let empty = Module::new(Location::unknown(context));
+    let to = empty.as_operation();
+    for (name, attribute) in module.as_operation().attributes() {
+        if let Ok(name) = name.as_string_ref().as_str() {
+            set_attribute(to, name, attribute);
+        }
+    }
+    empty
+}
