@@ -30,7 +30,7 @@ wheel: build ## Builds the wheels for Python into target/wheels: the runtime, an
 demo: build ## Runs the TreeLSTM example, batched and unbatched
 	examples/treelstm/demo.sh
 
-test: build ## Runs every test and prints how many passed
+test: build runner ## Runs every test and prints how many passed
 	@test/run-all.sh
 
 test-ray: build ## Tests the Python package under a local Ray, which it installs into an environment of its own
