@@ -17,7 +17,7 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use crate::codegen::cpu::{lower_kernels, plan_kernels, unify_kernels};
+use crate::codegen::cpu::{lower_kernels, plan_kernels, round_separately, unify_kernels};
 use crate::codegen::gpu::{
     binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
     plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
@@ -40,7 +40,7 @@ use crate::loops::{
 };
 use crate::pass::{PassInfo, create};
 use crate::support::ir::{integer_attribute, set_attribute};
-use crate::support::levels::{GRADIENTS, PARAMETERS, UNROLL, VECTOR_REGISTERS};
+use crate::support::levels::{GRADIENTS, PARAMETERS, ROUNDING, SEPARATE, UNROLL, VECTOR_REGISTERS};
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
@@ -86,6 +86,7 @@ pub const PASSES: &[PassInfo] = &[
     lower_kernels::PASS,
     unify_kernels::PASS,
     lower_control::PASS,
+    round_separately::PASS,
     expand_flush::PASS,
     lower_gpu_to_host::PASS,
     explain_batching::PASS,
@@ -308,6 +309,7 @@ const TO_TARGET: &[Step] = &[
         "kernels that differ in their parameters alone are compiled one by one",
     ),
     Step::Ours(lower_control::PASS),
+    Step::Ours(round_separately::PASS),
     Step::Upstream("canonicalize,cse"),
 ];
 
@@ -362,6 +364,8 @@ pub struct Options {
     pub unroll: u32,
     /// How many vectors of 16 numbers the processor's registers hold, where that is known.
     pub vector_registers: Option<u32>,
+    /// Whether the processor has no fused multiply-adds.
+    pub rounds_separately: bool,
     /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
     /// ([`crate::codegen::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
     pub gpu: bool,
@@ -496,6 +500,14 @@ pub fn run_stage(
             let registers = IntegerAttribute::new(ty, i64::from(registers));
             set_attribute(module, VECTOR_REGISTERS, registers.into());
         }
+    }
+    if stage == Stage::Target && options.rounds_separately {
+        let module = extend_op(module.as_operation());
+        set_attribute(
+            module,
+            ROUNDING,
+            StringAttribute::new(context, SEPARATE).into(),
+        );
     }
     if stage == Stage::Target && !options.gpu {
         // Loops that were planned for a GPU are nobody's.

@@ -132,6 +132,7 @@ fn to_code(
 ) -> Result<Artifact, Stop> {
     let mut pipeline = job.pipeline.clone();
     pipeline.vector_registers = Some(job.target.vector_registers());
+    pipeline.rounds_separately = !job.target.has_fused_multiply_add();
     if from <= Stage::Batched {
         module::run_passes_upto(context, &mut module, from, Stage::Batched, &pipeline)?;
         look(context, &module)?;

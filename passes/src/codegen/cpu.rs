@@ -5,4 +5,5 @@ pub mod lower_kernels;
 pub(crate) mod micro_kernels;
 pub mod plan_kernels;
 mod registers;
+pub mod round_separately;
 pub mod unify_kernels;

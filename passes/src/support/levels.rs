@@ -37,6 +37,13 @@ pub const UNROLL: &str = "cfb.unroll";
 /// module: 32 of AVX-512, 8 of AVX2 and of NEON, 4 of SSE. It changes no bits.
 pub const VECTOR_REGISTERS: &str = "cfb.vector_registers";
 
+/// How the processor that code is for rounds a product that is added to something, an attribute of the module:
+/// [`SEPARATE`], before it is added, or, without the attribute, not at all.
+pub const ROUNDING: &str = "cfb.rounding";
+
+/// The value of [`ROUNDING`] for processors without fused multiply-adds.
+pub const SEPARATE: &str = "separate";
+
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 

@@ -155,13 +155,21 @@ impl Target {
 impl Target {
     /// How many vectors of 16 numbers its registers hold.
     pub fn vector_registers(&self) -> u32 {
-        let has = |feature: &str| self.host.features.iter().any(|name| name == feature);
         match self.host.arch() {
             "aarch64" => 8,
-            _ if has("avx512f") => 32,
-            _ if has("avx") => 8,
+            _ if self.has("avx512f") => 32,
+            _ if self.has("avx") => 8,
             _ => 4,
         }
+    }
+
+    /// Whether it multiplies and adds in one step, with one rounding.
+    pub fn has_fused_multiply_add(&self) -> bool {
+        self.host.arch() == "aarch64" || self.has("fma")
+    }
+
+    fn has(&self, feature: &str) -> bool {
+        self.host.features.iter().any(|name| name == feature)
     }
 }
 

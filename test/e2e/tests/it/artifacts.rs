@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::tools::run;
 use cohort_e2e::{BatchRun, Rng};
 
@@ -53,6 +54,30 @@ fn what_the_compiler_is_told_is_in_the_artifact() {
         };
         let expected = told.run(&input).expect_code(0);
         assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+    }
+}
+
+/// Processors without fused multiply-adds round more often: bits of their own, and the same for every batch.
+#[test]
+fn processors_without_multiply_adds_have_bits_of_their_own() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    for name in ["treelstm", "encoder", "act"] {
+        let case = model_case(name);
+        let mut rng = Rng::new(57);
+        let model = case.shipped();
+        let input = to_text(&case.instances(&model, 9, &mut rng));
+        let fused = model.batch_run().run(&input).expect_code(0).lines();
+        let older = model.compile(&["--target-cpu", "x86-64-v2"]);
+        let oldest = model.compile(&["--target-cpu", "x86-64"]);
+        let separate = older.batch_run().run(&input).expect_code(0).lines();
+        compare_records(&fused, &separate, Closeness::WholeOutput(1e-5)).unwrap();
+        assert_ne!(fused, separate, "{name}");
+        for (compiled, way) in [(&older, ["--batch", "1"]), (&oldest, ["--batch", "4"])] {
+            let found = compiled.batch_run().args(&way).run(&input).expect_code(0);
+            assert_eq!(separate, found.lines(), "{name}: {}", found.describe());
+        }
     }
 }
 
