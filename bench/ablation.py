@@ -2,11 +2,15 @@
 
 The techniques are those that batch-run itself lists for `--without`. A pass without which a
 model's kernels and control program are the same to the letter has nothing to do there and is
-not timed. Times are those of the fastest pass.
+not timed. Times are those of the fastest pass. What passes do to recursions and decisions is also
+counted over the instances of all examples: launches, and barriers, that is flushes.
 """
 
+import json
+import os
 import re
 import tempfile
+from pathlib import Path
 
 from common import (
     ROOT,
@@ -31,6 +35,15 @@ WHOLE = "--batch"
 RAGGED = ("remapping", "ragged-storage", "shared-prelude")
 # A technique that must be asked for: a node computes this many levels of its children as well.
 UNROLLED = ("--unroll", "1"), ("--unroll", "2")
+# What is done to recursions and to what waits: worth it where a launch or a barrier is dear, so counted on the
+# simulated GPU as well.
+RECURSIONS = (
+    "fork-join",
+    "hoist-arguments",
+    "refactor-recursion",
+    "specialise-functions",
+    "unroll-counters",
+)
 # Not techniques but ways to do entirely without batching; shown as a scale for the others.
 UNBATCHED = "--no-batch"
 
@@ -93,6 +106,7 @@ def ablate(options, data, name):
     figures = {
         technique: {
             "launches": stats[-1]["kernel_launches"],
+            "barriers": stats[-1]["flushes"],
             "rows": stats[-1]["rows"],
             "mean rows": stats[-1]["mean_rows_per_launch"],
             "seconds": least_seconds_of(stats),
@@ -103,11 +117,93 @@ def ablate(options, data, name):
     return figures, refused
 
 
+def run_example(options, name, repetitions, *arguments):
+    """The statistics of an example over its own instances."""
+    folder = ROOT / "examples" / name
+    with tempfile.NamedTemporaryFile(suffix=".json") as stats:
+        command = [options.batch_run, folder / f"{name}.coh", "--stats", stats.name, "--quiet"]
+        command += ["--weights", folder / "weights.safetensors", "--output", os.devnull]
+        command += ["--input", folder / "input.jsonl", "--threads", 1]
+        run([*command, "--benchmark-repetitions", repetitions, *arguments])
+        return json.loads(Path(stats.name).read_text(encoding="utf-8"))
+
+
+def count_example(options, name, arguments):
+    """Launches and barriers of an example on the processor and on the simulated GPU, and its seconds."""
+    stats = run_example(options, name, options.more_repetitions, *arguments)
+    counts = {
+        "launches": stats["kernel_launches"],
+        "barriers": stats["flushes"],
+        "rows": stats["rows"],
+        "seconds": least_seconds_of([stats]),
+    }
+    try:
+        device = run_example(options, name, 1, "--device", "gpu-sim", *arguments)
+    except Refused:
+        return counts
+    return counts | {"on the GPU": device["kernel_launches"], "device": device["device"]["launches"]}
+
+
+def recursions(options):
+    """What passes do to recursions and to what waits, over all examples that have their weights."""
+    folders = sorted(path.parent for path in ROOT.glob("examples/*/weights.safetensors"))
+    names = [folder.name for folder in folders if (folder / "input.jsonl").exists()]
+    found = {}
+    for name in names:
+
+        def text(*arguments):
+            folder = ROOT / "examples" / name
+            command = [options.batch_opt, folder / f"{name}.coh", "--emit=batched"]
+            command += ["--weights", folder / "weights.safetensors"]
+            with tempfile.NamedTemporaryFile(suffix=".mlir") as file:
+                run([*command, "-o", file.name, *arguments])
+                return file.read()
+
+        try:
+            seen = [text()]
+            ways = [("--without", technique) for technique in RECURSIONS] + [*UNROLLED]
+            changed = []
+            for way in ways:
+                if (other := text(*way)) not in seen:
+                    seen.append(other)
+                    changed.append(way)
+            if changed:
+                ways = [(), *changed]
+                found[name] = {" ".join(way): count_example(options, name, way) for way in ways}
+        except Refused as error:
+            found[name] = {"refused": str(error)}
+    return found
+
+
+def recursion_table(found):
+    """The table of what passes do to recursions."""
+    rows = []
+    for name, ways in found.items():
+        if "refused" in ways:
+            continue
+        for way, row in ways.items():
+            rows.append(
+                (
+                    f"{name} `{way}`" if way else name,
+                    number(row["launches"]),
+                    number(row["barriers"]),
+                    number(row["rows"]),
+                    number(row["on the GPU"]) if "on the GPU" in row else "-",
+                    number(row["device"]) if "device" in row else "-",
+                    f"{row['seconds'] * 1e3:,.2f}",
+                    ratio(row["seconds"] / ways[""]["seconds"]),
+                )
+            )
+    heads = ("example", "launches", "barriers", "rows", "launches on the GPU", "functions launched")
+    return markdown((*heads, "ms", "time"), rows)
+
+
 def measure(options):
     """The figures of all models by size, what each technique is for, and what does not run."""
     techniques = list_techniques(options.batch_run)
     techniques[WHOLE] = "batches that wait for their slowest instance, not instances in flight"
     figures = {"techniques": techniques, "sizes": {}, "refused": {}}
+    figures["recursions"] = recursions(options)
     models = options.models or MODELS
     for size in SIZES:
         data = make_data(options, models, size, options.instances // 2)
@@ -178,13 +274,20 @@ def report(figures):
                     (
                         f"{name} {how} `{technique}`{star}" if technique else name,
                         number(row["launches"]),
+                        number(row["barriers"]),
                         number(row["mean rows"]),
                         f"{row['seconds'] * 1e3:,.1f}",
                         ratio(row["seconds"] / model[""]["seconds"]),
                     )
                 )
-        heads = (f"D = H = {size}", "launches", "rows a launch", "ms", "time")
+        heads = (f"D = H = {size}", "launches", "barriers", "rows a launch", "ms", "time")
         text += "\n" + markdown(heads, rows)
+    if figures.get("recursions"):
+        text += (
+            "\nWhat is done to recursions and to what waits, over the instances of each example; as\n"
+            "it is, then with each way that changes what is compiled. A *barrier* is a flush, which all\n"
+            "that was recorded before it waits for.\n\n" + recursion_table(figures["recursions"])
+        )
     for name, error in figures["refused"].items():
         text += f"\n`{name}` is refused: {error}\n"
     return text
