@@ -44,7 +44,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -222,6 +222,9 @@ pub mod symbols {
     pub const FORK: &str = "cohort_fork";
     /// `(context, scope: *mut u64)`: suspends the caller until all strands of the scope have ended.
     pub const JOIN: &str = "cohort_join";
+    /// `(context, scope: *mut u64, index: i64)`: suspends the caller, a strand of the scope or who begins them,
+    /// until the strand of that index has ended, which was begun or called before.
+    pub const AWAIT: &str = "cohort_await";
     /// `(context, handle: u64, levels: u32) -> u64`: a handle of the same row that looks `levels`
     /// deeper, so that what reads it joins a later, larger batch.
     pub const GHOST: &str = "cohort_ghost";

@@ -354,13 +354,25 @@ LogicalResult ForkOp::verify() {
   if (getStrands().size() < 2)
     return emitOpError() << "cfb_fork_c1: expected at least two strands";
   SmallVector<Type> joined;
+  ArrayRef<int64_t> needs = getNeeds().value_or(ArrayRef<int64_t>());
+  size_t needed = 0;
   for (Region &strand : getStrands()) {
     auto join = dyn_cast_or_null<JoinOp>(strand.front().empty() ? nullptr : &strand.front().back());
-    if (strand.getNumArguments() != 0 || !join)
-      return emitOpError()
-             << "cfb_fork_c2: expected a strand without arguments that ends in `cfb.join`";
+    if (!join)
+      return emitOpError() << "cfb_fork_c2: expected a strand that ends in `cfb.join`";
+    for (BlockArgument argument : strand.getArguments()) {
+      int64_t result = needed < needs.size() ? needs[needed++] : -1;
+      if (result < 0 || result >= static_cast<int64_t>(joined.size()) ||
+          joined[result] != argument.getType())
+        return emitOpError() << "cfb_fork_c4: expected `needs` to name an earlier strand's result of "
+                             << "type " << argument.getType() << " for argument "
+                             << argument.getArgNumber() << " of strand " << strand.getRegionNumber();
+    }
     llvm::append_range(joined, join.getOperandTypes());
   }
+  if (needed != needs.size())
+    return emitOpError() << "cfb_fork_c4: expected as many results in `needs` as strands have "
+                         << "arguments, " << needed << ", but got " << needs.size();
   if (TypeRange(joined) != getResultTypes())
     return emitOpError() << "cfb_fork_c3: expected results of types (" << TypeRange(joined)
                          << "), but got (" << getResultTypes() << ")";

@@ -378,7 +378,8 @@ impl Backward {
                 Event::Forced { .. }
                 | Event::Shown { .. }
                 | Event::Forked(_)
-                | Event::Joined { .. } => {
+                | Event::Joined { .. }
+                | Event::Awaited { .. } => {
                     let problem = "a decision in the backward of a program";
                     return Err(Error::Internal(problem.to_owned()));
                 }

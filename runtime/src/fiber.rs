@@ -94,6 +94,13 @@ pub enum Event {
         /// The slots that the strands share with their caller.
         scope: *mut u64,
     },
+    /// The instance waits until a strand of the scope has ended.
+    Awaited {
+        /// As of [`Event::Joined`].
+        scope: *mut u64,
+        /// Which of the scope's strands.
+        index: i64,
+    },
 }
 
 /// What the recorder needs to give control back from inside compiled code.

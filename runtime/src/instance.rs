@@ -472,6 +472,10 @@ impl Instance {
                     unsafe { self.strands.join(scope) };
                     None
                 }
+                Event::Awaited { scope, index } => {
+                    self.strands.await_strand(scope, index);
+                    None
+                }
                 Event::Finished if self.strands.is_first() => {
                     return Ok(Turn::Done(Status::Finished));
                 }

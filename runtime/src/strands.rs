@@ -3,7 +3,8 @@
 //! Compiled code *forks* what does not need each other and may wait ([`cohort_abi::symbols::FORK`]): a strand
 //! begins on a stack of its own and runs until it waits or ends, and its caller goes on. So all that is known to
 //! be needed is recorded before any of it is waited for, and one flush serves all strands of all instances. At
-//! the end of the *scope* the caller waits for the strands that have not ended.
+//! the end of the *scope* the caller waits for the strands that have not ended. A strand may wait for earlier ones
+//! of its scope, whose values it needs.
 //!
 //! # What does not change
 //!
@@ -88,6 +89,8 @@ struct Place {
     /// The strand that waits for this one in the end, and where it counts it.
     caller: u32,
     scope: *mut u64,
+    /// Which of the scope's strands it is.
+    index: i64,
     /// The number of its tape.
     tape: usize,
     /// Steps that the instance had left when it began.
@@ -103,6 +106,7 @@ impl Place {
             state: StrandState::default(),
             caller: FIRST,
             scope: std::ptr::null_mut(),
+            index: 0,
             tape: 0,
             steps: 0,
             joins: std::ptr::null_mut(),
@@ -119,6 +123,8 @@ pub struct Strands {
     ready: Vec<(u32, u32)>,
     /// Those that wait, in the order in which they began to.
     waiting: Vec<(u32, Wait)>,
+    /// Strands that others wait for, and these.
+    awaited: Vec<(u32, u32)>,
     tapes: Vec<Vec<u64>>,
     has_forked: bool,
 }
@@ -132,6 +138,7 @@ impl Strands {
             running: FIRST,
             ready: Vec::new(),
             waiting: Vec::new(),
+            awaited: Vec::new(),
             tapes: Vec::new(),
             has_forked: false,
         }
@@ -215,6 +222,7 @@ impl Strands {
             state: state.fork(stack_limit, self.tapes.len() as u64),
             caller,
             scope: strand.scope,
+            index: strand.index,
             tape: self.tapes.len(),
             steps: state.steps_left(),
             ..Place::new(fiber)
@@ -252,6 +260,17 @@ impl Strands {
         }
     }
 
+    /// The strand that runs goes on when the one of that scope and index has ended.
+    pub fn await_strand(&mut self, scope: *mut u64, index: i64) {
+        let is_it = |place: &Place| {
+            place.fiber.is_some() && std::ptr::eq(place.scope, scope) && place.index == index
+        };
+        match self.places.iter().position(is_it) {
+            Some(strand) => self.awaited.push((strand as u32, self.running)),
+            None => self.ready.push((self.running, 0)),
+        }
+    }
+
     /// The strand that runs, which is not the first, has ended.
     ///
     /// # Safety
@@ -277,6 +296,8 @@ impl Strands {
             pool.idle.push(fiber);
         }
         self.free.push(ended);
+        let freed = self.awaited.extract_if(.., |(strand, _)| *strand == ended);
+        self.ready.extend(freed.map(|(_, waiting)| (waiting, 0)));
         // SAFETY: the scope is its caller's, who has not joined it yet.
         let left = unsafe {
             *scope -= 1;
@@ -339,6 +360,7 @@ impl Strands {
         self.free.clear();
         self.ready.clear();
         self.waiting.clear();
+        self.awaited.clear();
         self.tapes.clear();
         self.running = FIRST;
         self.has_forked = false;

@@ -19,6 +19,7 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::FORCE, cohort_force as *const ()),
         (symbols::FORK, cohort_fork as *const ()),
         (symbols::JOIN, cohort_join as *const ()),
+        (symbols::AWAIT, cohort_await as *const ()),
         (symbols::GHOST, cohort_ghost as *const ()),
         (symbols::DEBUG, cohort_debug as *const ()),
         (symbols::STR_EQUAL, cohort_str_equal as *const ()),
@@ -115,6 +116,16 @@ pub unsafe extern "C" fn cohort_fork(
 pub unsafe extern "C" fn cohort_join(context: *mut Context, scope: *mut u64) {
     // SAFETY: as in `cohort_fork`.
     unsafe { Recorder::join(context.cast::<Recorder>(), scope) }
+}
+
+/// See [`symbols::AWAIT`].
+///
+/// # Safety
+///
+/// `context` is that of the running instance, and the scope one that is not joined yet.
+pub unsafe extern "C" fn cohort_await(context: *mut Context, scope: *mut u64, index: i64) {
+    // SAFETY: as in `cohort_fork`.
+    unsafe { Recorder::await_strand(context.cast::<Recorder>(), scope, index) }
 }
 
 /// See [`symbols::STR_EQUAL`].

@@ -222,14 +222,18 @@ def Cfb_SameOp : Cfb_Op<"same", [Pure, SameTypeOperands]> {
 def Cfb_ForkOp : Cfb_Op<"fork", [RecursiveMemoryEffects, SingleBlock]> {
   let summary = "strands of the control program that wait side by side";
   let description = [{
-    The regions, *strands*, do not need each other, and each may wait for a decision. They may run in any
-    order and by turns; what comes after the operation runs when all of them have ended. The results are
-    what the strands hand over, first to last. An error of an instance is the one that it meets first when
-    they run one after another.
+    The regions, *strands*, may each wait for a decision. They may run in any order and by turns; what comes
+    after the operation runs when all of them have ended. The results are what the strands hand over, first to
+    last. An error of an instance is the one that it meets first when they run one after another.
+
+    A strand may need what earlier ones hand over. It has an argument for each such result, whose number is in
+    `needs`, first strand to last, and begins when the strands that hand them over have ended.
 
     - `cfb_fork_c1`: there are at least two strands.
-    - `cfb_fork_c2`: a strand has no arguments and ends in a `cfb.join`.
+    - `cfb_fork_c2`: a strand ends in a `cfb.join`.
     - `cfb_fork_c3`: the results' types are those of the joined values, first strand to last.
+    - `cfb_fork_c4`: `needs` has the number of a result for each argument of a strand, of its type and of an
+      earlier strand.
 
     ```mlir
     %a, %b = cfb.fork -> (i1, i1) ({
@@ -241,8 +245,25 @@ def Cfb_ForkOp : Cfb_Op<"fork", [RecursiveMemoryEffects, SingleBlock]> {
     })
     ```
 
+    Here the third needs the first, and not the second:
+
+    ```mlir
+    %a, %b, %c = cfb.fork {needs = array<i64: 0>} -> (i1, i1, i1) ({
+      %p = func.call @settled(%x) : (!cfb.lazy<tensor<8xf32>>) -> i1
+      cfb.join %p : i1
+    }, {
+      %q = func.call @settled(%y) : (!cfb.lazy<tensor<8xf32>>) -> i1
+      cfb.join %q : i1
+    }, {
+    ^bb0(%p: i1):
+      %r = func.call @go_on(%p) : (i1) -> i1
+      cfb.join %r : i1
+    })
+    ```
+
     The elements of a `cfb.map` are strands where it has the attribute `cfb.fork`.
   }];
+  let arguments = (ins OptionalAttr<DenseI64ArrayAttr>:$needs);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region VariadicRegion<SizedRegion<1>>:$strands);
   let assemblyFormat = "attr-dict `->` custom<TypeList>(type($results)) ` ` `(` $strands `)`";

@@ -26,8 +26,29 @@
 //!
 //! The operations of a basic block that wait, or may end the instance with an error, stay in their order, since
 //! the first error counts: a strand is some of them one after another. One that needs only the last strand goes
-//! on with it, one that needs none begins another, and one that needs an earlier strand, or several, ends the
-//! fork. What costs and risks nothing and needs no strand, such as a record, is moved before the fork. Where
+//! on with it, and one that needs none begins another. One that needs an earlier strand, or several, begins another
+//! as well, which takes what it needs as arguments and waits for these strands alone; but if it needs all of them and so
+//! does all that follows, it ends the fork.
+//!
+//! ```mlir
+//! %a = func.call @grow(%x)
+//! %b = func.call @grow(%y)
+//! %c = func.call @settle(%a)     // while @grow(%y) goes on
+//! // becomes
+//! %a, %b, %c = cfb.fork {needs = array<i64: 0>} -> (…) ({
+//!   %a0 = func.call @grow(%x)
+//!   cfb.join %a0
+//! }, {
+//!   %b0 = func.call @grow(%y)
+//!   cfb.join %b0
+//! }, {
+//! ^bb0(%a1: …):
+//!   %c0 = func.call @settle(%a1)
+//!   cfb.join %c0
+//! })
+//! ```
+//!
+//! What costs and risks nothing and needs no strand, such as a record, is moved before the fork. Where
 //! strands would be nothing but forces, there is no fork: with their records before them the first to wait
 //! has waited for all.
 //!
@@ -35,22 +56,22 @@
 //!
 //! Requires: level 2. Leaves: level 2. No result changes: a program that does not force is left as it is.
 
+mod strands;
+
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{
-    Builder, Val, name_of, operations_of, region_with_block, results_of,
-};
+use cohort_dialects::builder::{name_of, operations_of};
 use melior::{
     Context,
-    ir::{Attribute, BlockRef, OperationRef, Region, Type, ValueLike, operation::OperationLike},
+    ir::{Attribute, BlockRef, OperationRef, operation::OperationLike},
 };
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    blocks_of, defining_op, functions_of, is_within, key, move_before, name_attribute, nested_ops,
-    op_key, replace_uses_except, set_attribute, top_level, users_of,
+    blocks_of, functions_of, name_attribute, nested_ops, set_attribute, top_level,
 };
-use crate::support::levels::{used_values, waits};
+use crate::support::levels::waits;
+use strands::Operations;
 
 pub const PASS: PassInfo = PassInfo {
     name: "fork-join",
@@ -61,10 +82,6 @@ pub const PASS: PassInfo = PassInfo {
 
 /// The attribute of a `cfb.map` whose elements are strands.
 pub const STRANDS: &str = "cfb.fork";
-
-/// A basic block with more operations that wait or fail is left alone: which of them need each other takes
-/// the square of their number.
-const MOST_OPERATIONS: usize = 1 << 12;
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let effects = Effects::of(module);
@@ -211,250 +228,4 @@ fn visit<'c>(context: &'c Context, effects: &Effects, block: BlockRef<'c, 'c>) {
     for strands in operations.forks() {
         operations.fork(context, &strands);
     }
-}
-
-/// The operations of a basic block, but for its terminator.
-struct Operations<'c> {
-    all: Vec<OperationRef<'c, 'c>>,
-    effects: Vec<Effect>,
-    /// Of each operation those that it needs, directly or not, and that have an effect.
-    needs: Vec<Set>,
-}
-
-/// Numbers of operations.
-#[derive(Clone, Default)]
-struct Set(Vec<u64>);
-
-impl Set {
-    fn insert(&mut self, number: usize) {
-        if self.0.len() <= number / 64 {
-            self.0.resize(number / 64 + 1, 0);
-        }
-        self.0[number / 64] |= 1 << (number % 64);
-    }
-
-    fn join(&mut self, other: &Set) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            *own |= other;
-        }
-    }
-
-    fn meets(&self, numbers: &[usize]) -> bool {
-        numbers.iter().any(|number| {
-            let word = self.0.get(number / 64).copied().unwrap_or(0);
-            word >> (number % 64) & 1 == 1
-        })
-    }
-}
-
-/// Operations with an effect, by number: strand by strand, in the order of the block.
-type Strands = Vec<Vec<usize>>;
-
-impl<'c> Operations<'c> {
-    fn of(effects: &Effects, block: BlockRef<'c, 'c>) -> Operations<'c> {
-        let mut all = operations_of(block);
-        all.pop();
-        let effects: Vec<Effect> = all.iter().map(|op| effects.effect(*op)).collect();
-        let waiting = effects.iter().filter(|effect| is_waiting(**effect)).count();
-        let with_effect = effects.iter().filter(|effect| **effect != Effect::None);
-        if waiting < 2 || with_effect.count() > MOST_OPERATIONS {
-            return Operations {
-                all: Vec::new(),
-                effects: Vec::new(),
-                needs: Vec::new(),
-            };
-        }
-        let numbers: HashMap<usize, usize> = all.iter().map(|op| op_key(*op)).zip(0..).collect();
-        let mut needs: Vec<Set> = Vec::with_capacity(all.len());
-        for operation in &all {
-            let mut own = Set::default();
-            for value in used_values(*operation) {
-                let Some(&number) =
-                    defining_op(value).and_then(|maker| numbers.get(&op_key(maker)))
-                else {
-                    continue;
-                };
-                if effects[number] != Effect::None {
-                    own.insert(number);
-                }
-                if let Some(of_maker) = needs.get(number) {
-                    own.join(of_maker);
-                }
-            }
-            needs.push(own);
-        }
-        Operations {
-            all,
-            effects,
-            needs,
-        }
-    }
-
-    /// The forks that the block can have, one after another.
-    fn forks(&self) -> Vec<Strands> {
-        let mut forks = Vec::new();
-        let mut strands: Strands = Vec::new();
-        // What may fail since the last strand's end.
-        let mut pending: Vec<usize> = Vec::new();
-        for (number, effect) in self.effects.iter().enumerate() {
-            match effect {
-                Effect::None => {}
-                Effect::Fails => pending.push(number),
-                Effect::Ordered => {
-                    forks.push(std::mem::take(&mut strands));
-                    pending.clear();
-                }
-                Effect::Forces | Effect::Waits => {
-                    let mut group = std::mem::take(&mut pending);
-                    group.push(number);
-                    let Some((last, earlier)) = strands.split_last_mut() else {
-                        // What comes before it may serve the others too.
-                        strands.push(vec![number]);
-                        continue;
-                    };
-                    let needs_earlier = |number: &usize| {
-                        earlier
-                            .iter()
-                            .any(|strand| self.needs[*number].meets(strand))
-                    };
-                    if group.iter().any(needs_earlier) {
-                        forks.push(std::mem::take(&mut strands));
-                        strands.push(vec![number]);
-                        continue;
-                    }
-                    // From where on nothing needs the last strand, nor what goes on with it.
-                    let mut split = 0;
-                    for (index, number) in group.iter().enumerate() {
-                        let needs = &self.needs[*number];
-                        if needs.meets(last) || needs.meets(&group[..split]) {
-                            split = index + 1;
-                        }
-                    }
-                    let own = group.split_off(split);
-                    last.append(&mut group);
-                    if !own.is_empty() {
-                        strands.push(own);
-                    }
-                }
-            }
-        }
-        forks.push(strands);
-        forks.retain(|strands| strands.len() > 1);
-        forks
-    }
-
-    /// Moves strands into a `cfb.fork`, and what they do not need behind it.
-    fn fork(&self, context: &'c Context, strands: &Strands) {
-        let (Some(&first), Some(&last)) = (
-            strands.first().and_then(|strand| strand.first()),
-            strands.last().and_then(|strand| strand.last()),
-        ) else {
-            return;
-        };
-        let all: Vec<usize> = strands.concat();
-        let rest = || (first..last).filter(|number| self.effects[*number] == Effect::None);
-        // What needs no strand goes before all of them.
-        for number in rest().filter(|number| !self.needs[*number].meets(&all)) {
-            move_before(self.all[number], self.all[first]);
-        }
-        if all
-            .iter()
-            .all(|number| self.effects[*number] != Effect::Waits)
-        {
-            return;
-        }
-        // What a strand needs of what it made goes with it.
-        let needed = self.needed(
-            strands,
-            rest().filter(|number| self.needs[*number].meets(&all)),
-        );
-        let mut regions = Vec::new();
-        let mut handed: Vec<(Val<'c>, Vec<OperationRef<'c, 'c>>)> = Vec::new();
-        let mut moves = Vec::new();
-        for strand in strands {
-            let mut members: Vec<usize> = strand.clone();
-            members.extend(
-                needed
-                    .iter()
-                    .filter(|number| self.needs[**number].meets(strand)),
-            );
-            members.sort_unstable();
-            let inside: HashSet<usize> = members.iter().map(|n| op_key(self.all[*n])).collect();
-            let (region, block) = region_with_block(&[], self.all[strand[0]].location());
-            let mut joined = Vec::new();
-            for value in members
-                .iter()
-                .flat_map(|number| results_of(self.all[*number]))
-            {
-                let users = users_of(value).into_iter();
-                let (own, others): (Vec<_>, Vec<_>) =
-                    users.partition(|user| is_within(*user, &inside));
-                if !others.is_empty() {
-                    joined.push(value);
-                    handed.push((value, own));
-                }
-            }
-            let end = self.all[strand[strand.len() - 1]].location();
-            let b = Builder::at_end(context, block, end);
-            let join = b.op("cfb.join", &joined, &[], &[], vec![]);
-            let from = handed.len() - joined.len();
-            for (_, own) in &mut handed[from..] {
-                own.push(join);
-            }
-            moves.push((members, join));
-            regions.push(region);
-        }
-        self.replace(context, first, regions, &handed);
-        for (members, join) in moves {
-            for number in members {
-                move_before(self.all[number], join);
-            }
-        }
-    }
-
-    /// Which of the operations without effects some strand needs.
-    fn needed(&self, strands: &Strands, rest: impl Iterator<Item = usize>) -> Vec<usize> {
-        let mut needed = Vec::new();
-        let mut inside: HashSet<usize> = (strands.iter().flatten())
-            .map(|number| op_key(self.all[*number]))
-            .collect();
-        // Users come after what they use.
-        let rest: Vec<usize> = rest.collect();
-        for number in rest.into_iter().rev() {
-            let mut users = results_of(self.all[number]).into_iter().flat_map(users_of);
-            if users.any(|user| is_within(user, &inside)) {
-                inside.insert(op_key(self.all[number]));
-                needed.push(number);
-            }
-        }
-        needed
-    }
-
-    /// Adds the fork before the first strand's operations; who uses what they hand over uses its results, but
-    /// for the strand itself.
-    fn replace(
-        &self,
-        context: &'c Context,
-        first: usize,
-        regions: Vec<Region<'c>>,
-        handed: &[(Val<'c>, Vec<OperationRef<'c, 'c>>)],
-    ) {
-        let Some(b) = Builder::before(context, self.all[first]) else {
-            return;
-        };
-        let b = b.at(self.all[first].location());
-        let types: Vec<Type<'c>> = handed.iter().map(|(value, _)| value.r#type()).collect();
-        let fork = b.op("cfb.fork", &[], &types, &[], regions);
-        for ((value, own), result) in handed.iter().zip(results_of(fork)) {
-            debug_assert_ne!(key(*value), key(result));
-            replace_uses_except(*value, result, own);
-        }
-    }
-}
-
-fn is_waiting(effect: Effect) -> bool {
-    matches!(effect, Effect::Forces | Effect::Waits)
 }

@@ -12,8 +12,8 @@ use melior::ir::{
 };
 
 use crate::support::ir::{
-    argument_of, array, blocks_of, defining_op, elements_of, functions_of, key, name_attribute,
-    nested_ops, op_key, strings, top_level,
+    argument_of, array, blocks_of, defining_op, elements_of, functions_of, integers, key,
+    name_attribute, nested_ops, op_key, strings, top_level,
 };
 
 /// What a tensor may be.
@@ -287,6 +287,16 @@ impl<'c> Origins<'c> {
                 search.is(Origin::Instance);
             }
             "cfb.match" => self.field(search, operands[0], number, index, path),
+            "cfb.fork" => {
+                let earlier = blocks_of(owner).into_iter().take(number);
+                let before: usize = earlier.map(|strand| arguments_of(strand).len()).sum();
+                let result = integers(owner, "needs").get(before + index).copied();
+                let results = results_of(owner);
+                search.from(
+                    result.and_then(|result| results.get(result as usize).copied()),
+                    path,
+                );
+            }
             _ => search.is(Origin::Instance),
         }
     }

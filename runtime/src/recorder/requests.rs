@@ -105,6 +105,20 @@ impl Recorder {
         }
     }
 
+    /// Waits for one strand of a scope; see [`cohort_abi::symbols::AWAIT`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Recorder::force`]; the scope is not joined yet.
+    pub(crate) unsafe fn await_strand(recorder: *mut Recorder, scope: *mut u64, index: i64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if scope.read() != 0 {
+                Recorder::wait(recorder, Event::Awaited { scope, index });
+            }
+        }
+    }
+
     /// Gives control back until the instance goes on, with these bits.
     ///
     /// # Safety

@@ -311,7 +311,8 @@ impl Lane {
                 Event::Forced { .. }
                 | Event::Shown { .. }
                 | Event::Forked(_)
-                | Event::Joined { .. } => {
+                | Event::Joined { .. }
+                | Event::Awaited { .. } => {
                     let problem = "a decision in a program that has none";
                     return Err(Error::Internal(problem.to_owned()));
                 }

@@ -20,5 +20,6 @@ mod ragged;
 mod ragged_program;
 mod serving;
 mod smoke;
+mod strands;
 mod verify;
 mod walk;

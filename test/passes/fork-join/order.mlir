@@ -44,13 +44,22 @@ func.func @with_the_last(%is: !cfb.array<i32>, %k: i32, %x: !cfb.lazy<tensor<i1>
   return %a, %i, %b : i1, i32, i1
 }
 
-// The third needs the first, so it cannot go on with it: the second stands between them.
+// The third needs the first, and the second stands between them: nothing else waits, and it need not wait for the
+// second.
 // CHECK-LABEL: func.func @between
-// CHECK: cfb.fork -> (i1, i1)
-// CHECK: })
-// CHECK: arith.extui
-// CHECK: call @settle
-// CHECK: return
+// CHECK: %[[F:.*]]:3 = cfb.fork {needs = array<i64: 0>} -> (i32, i1, i1) ({
+// CHECK-NEXT: func.call @settle
+// CHECK-NEXT: arith.extui
+// CHECK-NEXT: cfb.join
+// CHECK-NEXT: }, {
+// CHECK-NEXT: func.call @settle
+// CHECK-NEXT: cfb.join
+// CHECK-NEXT: }, {
+// CHECK-NEXT: ^bb0(%[[N:.*]]: i32):
+// CHECK-NEXT: func.call @settle(%[[N]],
+// CHECK-NEXT: cfb.join
+// CHECK-NEXT: })
+// CHECK-NEXT: return %[[F]]#1, %[[F]]#2
 func.func @between(%k: i32, %x: !cfb.lazy<tensor<i1>>) -> (i1, i1) {
   %a = func.call @settle(%k, %x) : (i32, !cfb.lazy<tensor<i1>>) -> i1
   %b = func.call @settle(%k, %x) : (i32, !cfb.lazy<tensor<i1>>) -> i1

@@ -69,7 +69,7 @@ func.func @both(%x: !cfb.lazy<tensor<i1>>, %y: !cfb.lazy<tensor<i1>>) -> (i1, i1
   %c = arith.andi %a, %b : i1
   %z = arith.select %c, %x, %y : !cfb.lazy<tensor<i1>>
   %d = func.call @settle(%z) : (!cfb.lazy<tensor<i1>>) -> i1
-  %e = func.call @settle(%x) : (!cfb.lazy<tensor<i1>>) -> i1
+  %e = func.call @settle(%z) : (!cfb.lazy<tensor<i1>>) -> i1
   return %d, %e : i1, i1
 }
 

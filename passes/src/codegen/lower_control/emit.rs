@@ -216,6 +216,11 @@ pub fn declare_runtime(program: &Program<'_>) {
         ),
         (symbols::JOIN, "(!llvm.ptr, !llvm.ptr) -> ()", &["nounwind"]),
         (
+            symbols::AWAIT,
+            "(!llvm.ptr, !llvm.ptr, i64) -> ()",
+            &["nounwind"],
+        ),
+        (
             symbols::GHOST,
             "(!llvm.ptr, i64, i32) -> i64",
             &["nounwind"],

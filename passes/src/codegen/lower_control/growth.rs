@@ -12,7 +12,7 @@ use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operatio
 use cohort_dialects::types::array_element;
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
-use crate::support::ir::{blocks_of, defining_op, key, op_key, users_of};
+use crate::support::ir::{blocks_of, defining_op, integers, key, op_key, users_of};
 
 /// How a carried array grows.
 pub struct Growth<'c> {
@@ -87,6 +87,10 @@ impl<'c> Chain<'c> {
                 let mut number = results
                     .iter()
                     .position(|result| key(*result) == key(version))?;
+                // Another strand may do anything with it.
+                if integers(maker, "needs").contains(&(number as i64)) {
+                    return None;
+                }
                 for strand in blocks_of(maker) {
                     let join = operations_of(strand).pop()?;
                     match number.checked_sub(join.operand_count()) {

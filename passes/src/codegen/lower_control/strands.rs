@@ -3,11 +3,15 @@
 //! A strand gets the address of its *scope*, slots of its caller's frame (`cohort_abi::StrandFn`): a count that
 //! is the runtime's, the values that the strands use, and room for what they hand over. The caller forks
 //! all strands but the last, which it runs itself, and those for which the runtime has no stack; then it joins.
+//! A strand that needs what earlier ones hand over begins by waiting for these.
+
+use std::collections::BTreeSet;
 
 use cohort_abi::symbols;
 use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of, results_of,
+    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
+    results_of,
 };
 use melior::ir::{
     OperationRef, Type,
@@ -24,8 +28,16 @@ use super::emit::{
 use super::function::{Lowering, lowered_types, stack_slots};
 use crate::level2::fork_join::STRANDS;
 use crate::pass::{Failed, Outcome};
-use crate::support::ir::{blocks_of, is_local, key, nested_ops, op_key};
+use crate::support::ir::{blocks_of, integers, is_local, key, nested_ops, op_key};
 use crate::support::levels::used_values;
+
+/// A value that a strand needs of an earlier one of its scope.
+#[derive(Clone)]
+struct Handed<'c> {
+    strand: usize,
+    slot: i32,
+    types: Vec<Type<'c>>,
+}
 
 /// Of every strand.
 pub const STRAND_TYPE: &str = "(!llvm.ptr, !llvm.ptr, i64) -> ()";
@@ -66,8 +78,19 @@ impl<'c> Lowering<'c, '_> {
         let first = 1 + self.values(&captured).len() as i32;
         let strands = blocks_of(source);
         let mut next = first;
+        let mut handed = self.handed(source, first)?.into_iter();
         for (number, body) in strands.iter().enumerate() {
+            let arguments = arguments_of(*body);
+            let needed: Vec<_> = handed.by_ref().take(arguments.len()).collect();
             let strand = self.strand(source, &captured, |inner, b, scope, _| {
+                inner.await_needed(b, scope, &needed);
+                for (argument, Handed { slot, types, .. }) in arguments.into_iter().zip(needed) {
+                    let slots = types.into_iter().zip(slot..);
+                    let slots: Vec<Val<'c>> = slots
+                        .map(|(ty, slot)| load_slot(b, slot_address(b, scope, slot), ty))
+                        .collect();
+                    inner.bind_all(source, &[argument], &slots)?;
+                }
                 for value in inner.block(b, *body)? {
                     store_slot(b, value, slot_address(b, scope, next));
                     next += 1;
@@ -88,6 +111,41 @@ impl<'c> Lowering<'c, '_> {
             .collect();
         self.bind_results(source, &results);
         Ok(())
+    }
+
+    /// Where what strands need of earlier ones is in the scope, first strand to last, where the results begin at
+    /// slot `first`.
+    fn handed(&self, source: OperationRef<'c, 'c>, first: i32) -> Result<Vec<Handed<'c>>, Failed> {
+        let mut slot = first;
+        let mut results = Vec::new();
+        for (strand, body) in blocks_of(source).into_iter().enumerate() {
+            for value in operations_of(body)
+                .last()
+                .map_or(vec![], |join| operands_of(*join))
+            {
+                let types = self.types_of(source, &[value])?;
+                let width = types.len() as i32;
+                results.push(Handed {
+                    strand,
+                    slot,
+                    types,
+                });
+                slot += width;
+            }
+        }
+        let needs = integers(source, "needs").into_iter();
+        Ok(needs
+            .filter_map(|result| results.get(result as usize).cloned())
+            .collect())
+    }
+
+    /// Waits for the strands that hand over what the one that begins needs.
+    fn await_needed(&self, b: &Builder<'c>, scope: Val<'c>, needed: &[Handed<'c>]) {
+        let strands: BTreeSet<usize> = needed.iter().map(|handed| handed.strand).collect();
+        for strand in strands {
+            let index = i64_constant(b, strand as i64);
+            call(b, symbols::AWAIT, &[self.runtime, scope, index], &[]);
+        }
     }
 
     /// The elements of a `cfb.map`, each a strand that writes to the array.

@@ -27,3 +27,24 @@ func.func @forks(%x: !cfb.lazy<tensor<i1>>, %y: !cfb.lazy<tensor<i1>>, %n: i32) 
   })
   return %r#0, %r#1, %r#2 : i1, i1, i32
 }
+
+// What a strand needs of earlier ones is its arguments.
+// CHECK-LABEL: func.func @partly
+// CHECK: cfb.fork {needs = array<i64: 0, 0, 1>} -> (i32, i1, i32, i1) ({
+// CHECK: ^bb0(%{{.*}}: i32):
+// CHECK: ^bb0(%{{.*}}: i32, %{{.*}}: i1):
+func.func @partly(%x: !cfb.lazy<tensor<i1>>, %n: i32) -> (i32, i1) {
+  %r:4 = cfb.fork {needs = array<i64: 0, 0, 1>} -> (i32, i1, i32, i1) ({
+    cfb.join %n : i32
+  }, {
+    %p = cfb.force %x : !cfb.lazy<tensor<i1>> -> i1
+    cfb.join %p : i1
+  }, {
+  ^bb0(%a: i32):
+    cfb.join %a : i32
+  }, {
+  ^bb0(%a: i32, %b: i1):
+    cfb.join %b : i1
+  })
+  return %r#2, %r#3 : i32, i1
+}

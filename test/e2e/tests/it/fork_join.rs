@@ -179,6 +179,70 @@ fn bits_are_those_of_the_verifier() {
     }
 }
 
+/// Two chains that the program turns from one to the other of: each call needs the one before the last.
+const CHAINS: &str = "dim H
+  param w: f32[H, H]
+  fn walk(x: f32[H], turns: i32, xs: [i32]) -> i32 {
+    let (h, n, _) = while go with (h = x, n = 0, go = turns > 0) {
+      let h = tanh(h @ w);
+      (h, n + 1, n + 1 < turns && sum(h) > -9.0)
+    };
+    xs[n]
+  }
+  fn main(x: f32[H], k: i32, l: i32, xs: [i32]) -> (i32, i32, i32) {
+    let a = walk(x, k, xs);
+    let b = walk(x, l, xs);
+    let c = walk(x, a, xs);
+    let d = walk(x, b, xs);
+    let e = walk(x, c + d, xs);
+    (c, d, e)
+  }";
+
+fn chains(cases: &[(usize, usize, &[i32])]) -> String {
+    let lines = cases.iter().map(|(k, l, xs)| {
+        format!("{{\"x\": [0.5, -0.5, 0.25, 1.0], \"k\": {k}, \"l\": {l}, \"xs\": {xs:?}}}\n")
+    });
+    lines.collect()
+}
+
+#[test]
+fn what_needs_one_strand_waits_for_no_other() {
+    let model = model(CHAINS);
+    // Nine turns and then two beside two and then nine, and eleven for what needs both; no last turn decides.
+    let input = chains(&[(9, 2, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 2, 0, 0])]);
+    let found = flushes(&model, &input, &[]);
+    assert!(found <= 20, "{found} flushes");
+    let without = flushes(&model, &input, &["--without", "fork-join"]);
+    assert!(without >= 28, "{without} flushes without strands");
+}
+
+#[test]
+fn strands_that_wait_for_others_change_nothing() {
+    let to = |value: i32, length: usize| vec![value; length];
+    let input = chains(&[
+        (9, 2, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 2, 1, 4]),
+        (0, 0, &[0]),
+        // The second call fails after the third, which fails as well.
+        (1, 5, &[0, 7, 0]),
+        // The third fails before the fourth.
+        (2, 1, &[0, 2, 3]),
+        (3, 3, &to(3, 4)),
+        (28, 1, &to(1, 29)),
+        (1, 28, &to(1, 29)),
+        (4, 4, &[]),
+    ]);
+    let lines = check_lines(CHAINS, &input, &[], 1);
+    let oracle = model(CHAINS).oracle_lines(&input);
+    compare_records(&oracle, &lines, Closeness::EachNumber(0.0))
+        .expect("the oracle finds the same");
+    for limit in [["--max-steps", "60"], ["--max-nodes", "12"]] {
+        check_lines(CHAINS, &input, &limit, 1);
+    }
+    let model = model(CHAINS);
+    let call = model.batch_run().args(&["--verify-batch-invariance", "12"]);
+    call.run(&input).expect_code(0);
+}
+
 /// Errors of both calls, of the later one first in time, and of what stands between and behind them.
 #[test]
 fn the_first_error_of_the_program_counts() {
@@ -314,7 +378,11 @@ fn gradients_have_the_bits_of_strands_one_after_another() {
       }
       fn main(xs: [f32[H]], most: i32) -> f32 {
         let hs = map(xs, |x| settle(x, most) + both(x, 4));
-        sum(sum(hs) * both(fill([H], 0.25), 3))
+        let a = settle(fill([H], 0.5), most);
+        let b = both(fill([H], 0.75), 2);
+        let c = settle(a * 0.5, 3);
+        let d = both(b * 0.5, 2);
+        sum(sum(hs) * both(fill([H], 0.25), 3)) + sum(c * d + a)
       }";
     let input = settling(&[3, 0, 1, 16, 2], 9, &mut Rng::new(9));
     let model = model(text);
