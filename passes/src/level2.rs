@@ -7,5 +7,6 @@ pub mod explain_batching;
 pub mod fork_join;
 pub mod fuse_products;
 pub mod fuse_rows;
+pub mod hoist_arguments;
 pub mod online_folds;
 pub mod specialise_kernels;

@@ -32,7 +32,7 @@ use crate::level0::{
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
     accumulate_products, balance_branches, bound_masks, explain_batching, fork_join, fuse_products,
-    fuse_rows, online_folds, specialise_kernels,
+    fuse_rows, hoist_arguments, online_folds, specialise_kernels,
 };
 use crate::loops::{
     hoist_lengths, ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
@@ -69,6 +69,7 @@ pub const PASSES: &[PassInfo] = &[
     batch_blocks::PASS,
     accumulate_products::PASS,
     fuse_products::PASS,
+    hoist_arguments::PASS,
     specialise_kernels::PASS,
     balance_branches::PASS,
     fork_join::PASS,
@@ -252,6 +253,10 @@ const TO_BATCHED: &[Step] = &[
     Step::Optional(
         fuse_products::PASS,
         "products of the same rows with different matrices are computed one by one",
+    ),
+    Step::Optional(
+        hoist_arguments::PASS,
+        "what a recursion makes of an argument that it hands on is computed anew in each call",
     ),
     Step::Optional(
         specialise_kernels::PASS,

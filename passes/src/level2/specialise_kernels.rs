@@ -39,7 +39,7 @@
 mod known;
 
 use cohort_dialects::builder::CmpiPredicate;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
@@ -65,6 +65,7 @@ use crate::support::ir::{
 use crate::support::origins::{Origin, Origins};
 use crate::support::symbols::{Symbols, records_by_kernel};
 use known::Products;
+pub use known::size;
 
 pub const PASS: PassInfo = PassInfo {
     name: "specialise-kernels",
@@ -95,22 +96,13 @@ enum Row {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let origins = Origins::new(module);
-    let functions = functions_of(module);
-    let mut refused: HashSet<String> = functions
-        .iter()
-        .filter_map(|function| name_attribute(*function, GRADIENT_OF))
-        .collect();
-    let (backward, forward): (Vec<_>, Vec<_>) = functions
-        .into_iter()
-        .partition(|function| function.has_attribute(GRADIENT) || function.has_attribute(HELPER));
-    refused.extend(records_by_kernel(backward.into_iter().flat_map(nested_ops)).into_keys());
-    let records = records_by_kernel(forward.into_iter().flat_map(nested_ops));
+    let records = records_to_change(module);
     let mut symbols = Symbols::of(module);
     for kernel in top_level(module) {
         let Some(name) = name_attribute(kernel, "sym_name") else {
             continue;
         };
-        let Some(records) = records.get(&name).filter(|_| !refused.contains(&name)) else {
+        let Some(records) = records.get(&name) else {
             continue;
         };
         if name_of(kernel) != "cfb.kernel" || kernel.has_attribute("lengths") {
@@ -126,6 +118,24 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The records of each kernel that gradients do not go through, nor are computed by.
+pub fn records_to_change<'c>(
+    module: OperationRef<'c, 'c>,
+) -> HashMap<String, Vec<OperationRef<'c, 'c>>> {
+    let functions = functions_of(module);
+    let mut refused: HashSet<String> = functions
+        .iter()
+        .filter_map(|function| name_attribute(*function, GRADIENT_OF))
+        .collect();
+    let (backward, forward): (Vec<_>, Vec<_>) = functions
+        .into_iter()
+        .partition(|function| function.has_attribute(GRADIENT) || function.has_attribute(HELPER));
+    refused.extend(records_by_kernel(backward.into_iter().flat_map(nested_ops)).into_keys());
+    let mut records = records_by_kernel(forward.into_iter().flat_map(nested_ops));
+    records.retain(|kernel, _| !refused.contains(kernel));
+    records
 }
 
 /// What is known where a kernel's copy is called, by operand.

@@ -140,7 +140,7 @@ fn made<'c>(
 }
 
 /// Multiplications for a row of a product.
-fn size(product: OperationRef<'_, '_>) -> u64 {
+pub fn size(product: OperationRef<'_, '_>) -> u64 {
     let left = TensorType::of_value(operands_of(product)[0]);
     let contracted = left.and_then(|left| left.shape.last().copied().flatten());
     let result = TensorType::of_value(result_of(product, 0));

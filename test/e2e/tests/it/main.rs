@@ -24,6 +24,7 @@ mod explain;
 mod fork_join;
 mod goldens;
 mod gradients;
+mod hoist_arguments;
 mod imports;
 mod integers;
 mod invariance;
