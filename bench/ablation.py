@@ -54,13 +54,20 @@ def list_techniques(tool):
     return dict(re.findall(r"^\s*([a-z0-9-]+): without it, (.*)$", said, re.MULTILINE))
 
 
+def read_module(file):
+    """The lines of a module that a tool wrote, but for that with its attributes: what was asked for."""
+    # What is written is renamed to the file, so it is another one now.
+    lines = Path(file.name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("module ")]
+
+
 def compiled(options, data, name, *arguments):
     """The text of what a model is compiled to."""
     program = ROOT / "examples" / name / f"{name}.coh"
     command = [options.batch_opt, program, "--weights", data / f"{name}.safetensors"]
     with tempfile.NamedTemporaryFile(suffix=".mlir") as file:
         run([*command, "--emit=target", "-o", file.name, *arguments])
-        return file.read()
+        return read_module(file)
 
 
 def variants_of(options, data, name):
@@ -157,7 +164,7 @@ def recursions(options):
             command += ["--weights", folder / "weights.safetensors"]
             with tempfile.NamedTemporaryFile(suffix=".mlir") as file:
                 run([*command, "-o", file.name, *arguments])
-                return file.read()
+                return read_module(file)
 
         try:
             seen = [text()]
