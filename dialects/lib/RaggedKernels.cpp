@@ -176,6 +176,9 @@ LogicalResult BlocksOp::verify() {
     if (value < 1 || value > 65536)
       return emitOpError() << "ragged_blocks_" << number << ": expected `" << name
                            << "` to be from 1 to 65536, but got " << static_cast<int64_t>(value);
+  auto lengths = (*this)->getParentOp()->getAttrOfType<ArrayAttr>("lengths");
+  if (getFused() && (!lengths || lengths.empty()))
+    return emitOpError() << "ragged_blocks_c4: expected `fused` rows of a kernel with `lengths`";
   return success();
 }
 

@@ -2,11 +2,8 @@
 
 pub mod accumulate_products;
 pub mod balance_branches;
-pub mod bound_masks;
 pub mod explain_batching;
 pub mod fork_join;
 pub mod fuse_products;
-pub mod fuse_rows;
 pub mod hoist_arguments;
-pub mod online_folds;
 pub mod specialise_kernels;

@@ -31,12 +31,13 @@ use crate::level0::{
 };
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
-    accumulate_products, balance_branches, bound_masks, explain_batching, fork_join, fuse_products,
-    fuse_rows, hoist_arguments, online_folds, specialise_kernels,
+    accumulate_products, balance_branches, explain_batching, fork_join, fuse_products,
+    hoist_arguments, specialise_kernels,
 };
 use crate::loops::{
-    hoist_lengths, ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
-    ragged_lower_storage, ragged_remap_loops, ragged_split_loops, split_tails,
+    bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops,
+    ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude, ragged_lower_storage,
+    ragged_remap_loops, ragged_split_loops, split_tails,
 };
 use crate::pass::{PassInfo, create};
 use crate::support::ir::{integer_attribute, set_attribute};
@@ -73,13 +74,14 @@ pub const PASSES: &[PassInfo] = &[
     specialise_kernels::PASS,
     balance_branches::PASS,
     fork_join::PASS,
-    online_folds::PASS,
-    bound_masks::PASS,
-    fuse_rows::PASS,
     round_products_tf32::PASS,
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
     plan_kernels::PASS,
+    online_folds::PASS,
+    bound_masks::PASS,
+    divide_calls::PASS,
+    fuse_rows::PASS,
     split_tails::PASS,
     hoist_lengths::PASS,
     lower_kernels_to_gpu::PASS,
@@ -273,6 +275,13 @@ const TO_BATCHED: &[Step] = &[
         fork_join::PASS,
         "an instance waits for one decision at a time, also for those that do not need each other",
     ),
+];
+
+const TO_LOOPS: &[Step] = &[
+    Step::In(Precision::Tf32, round_products_tf32::PASS),
+    Step::In(Precision::Bf16, round_products_bf16::PASS),
+    Step::Gpu(plan_kernels_for_gpu::PASS),
+    Step::Ours(plan_kernels::PASS),
     Step::Optional(
         online_folds::PASS,
         "softmax-like folds between products compute the first product anew for each of them",
@@ -282,16 +291,13 @@ const TO_BATCHED: &[Step] = &[
         "what a triangular mask hides of a product or of scores is computed and thrown away",
     ),
     Step::Optional(
+        divide_calls::PASS,
+        "a call is computed by one thread, however long it is",
+    ),
+    Step::Optional(
         fuse_rows::PASS,
         "work on each row of values of differing length is launched call by call",
     ),
-];
-
-const TO_LOOPS: &[Step] = &[
-    Step::In(Precision::Tf32, round_products_tf32::PASS),
-    Step::In(Precision::Bf16, round_products_bf16::PASS),
-    Step::Gpu(plan_kernels_for_gpu::PASS),
-    Step::Ours(plan_kernels::PASS),
     Step::Optional(
         split_tails::PASS,
         "loops over what differs in length have masks throughout, not at their end only",

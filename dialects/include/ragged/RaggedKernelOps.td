@@ -368,13 +368,18 @@ def Ragged_BlocksOp : Ragged_Op<"blocks", [
     rows, except the last one. On a GPU a block is one of the grid: its threads deal what each stage computes among
     them, and meet at a barrier after it.
 
+    Where the rows are those of calls of differing length, `fused` makes the loop over calls and the one over the rows of
+    a call one loop, over the rows of all calls; without it a block has rows of one call only. On a GPU they are always
+    one.
+
     - `ragged_blocks_c1`: `of` is from 1 to 65536.
     - `ragged_blocks_c2`: `tile` is from 1 to 65536.
     - `ragged_blocks_c3`: the region has stages only.
+    - `ragged_blocks_c4`: `fused` are rows of a kernel with `lengths`.
   }];
-  let arguments = (ins I64Attr:$of, I64Attr:$tile);
+  let arguments = (ins UnitAttr:$fused, I64Attr:$of, I64Attr:$tile);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`of` $of `tile` $tile attr-dict-with-keyword $body";
+  let assemblyFormat = "(`fused` $fused^)? `of` $of `tile` $tile attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }

@@ -8,14 +8,14 @@ mod memory;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, region_with_block, result_of, results_of,
+    Builder, Val, arguments_of, name_of, region_with_block, results_of,
 };
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use crate::codegen::powers;
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::LANES;
-use crate::support::ir::{key, set_attribute};
+use crate::support::ir::{key, repeat, set_attribute};
 
 /// Divisions of integers, which the processor refuses for some operands.
 pub const DIVISIONS: &[&str] = &["arith.divsi", "arith.remsi", "arith.divui", "arith.remui"];
@@ -395,14 +395,6 @@ impl<'c> Emitter<'c> {
 
     /// The same, of powers too, which [`Self::copy`] writes out.
     pub fn repeat(&self, op: OperationRef<'c, 'c>, inputs: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
-        let b = self.b.at(op.location());
-        let copy = b.op(&name_of(op), inputs, &[ty], &[], vec![]);
-        for (name, attribute) in op.attributes() {
-            let name = name.as_string_ref().as_str().unwrap_or_default();
-            if !name.starts_with("cfb.") {
-                set_attribute(copy, name, attribute);
-            }
-        }
-        result_of(copy, 0)
+        repeat(&self.b, op, inputs, ty)
     }
 }

@@ -7,7 +7,6 @@ use melior::ir::{
     operation::OperationLike,
 };
 
-use super::calls::FUSED;
 use crate::support::ir::elements_of;
 
 /// How a kernel takes an operand.
@@ -60,7 +59,7 @@ pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
             extents: vec![extent],
             rows: Some(0),
             unit: Unit::Rows,
-            fused: kernel.attribute(FUSED).is_ok(),
+            fused: false,
             flops: vec![],
             division: None,
             padding: None,

@@ -1,28 +1,46 @@
 //! What the loop level says of memory and of addresses: the types and maps of a `ragged.kernel`.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of, operations_of};
+use cohort_dialects::builder::{Builder, Val, name_of};
 use melior::{
     Context,
     ir::{
-        AffineExpr, AffineMap, Attribute, OperationRef, Type, ValueLike, operation::OperationLike,
-        r#type::TypeLike,
+        AffineExpr, AffineMap, Attribute, OperationRef, Type, ValueLike,
+        operation::OperationLike,
+        r#type::{IntegerType, TypeLike},
     },
 };
 
 use super::rows::graph::Linear;
 use super::rows::layout::{elem_bytes, round_up};
-use crate::support::ir::{affine_map, blocks_of, elem_of, top_level};
+use crate::support::ir::{affine_map, elem_of, top_level};
 
 /// The operation of a kernel at the loop level.
 pub const KERNEL: &str = "ragged.kernel";
 
-/// The `ragged.calls` of a module's kernels for the CPU.
-pub fn stages_of_calls<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
+/// The operation that lists the stages of a per-instance kernel, and that of a block of rows of a row-wise one.
+pub const CALLS: &str = "ragged.calls";
+pub const BLOCKS: &str = "ragged.blocks";
+
+/// A module's kernels for the CPU, each with the operation that lists its stages.
+pub fn kernels<'c>(module: OperationRef<'c, 'c>) -> Vec<[OperationRef<'c, 'c>; 2]> {
     let kernels = top_level(module).into_iter();
     let kernels = kernels.filter(|op| name_of(*op) == KERNEL);
-    let inner = kernels.flat_map(|kernel| blocks_of(kernel).into_iter().flat_map(operations_of));
-    inner.filter(|op| name_of(*op) == "ragged.calls").collect()
+    let with_stages = |kernel| Some([kernel, *top_level(kernel).last()?]);
+    kernels.filter_map(with_stages).collect()
+}
+
+/// Those that are planned for a GPU, in a `gpu.module`.
+pub fn kernels_for_gpu<'c>(module: OperationRef<'c, 'c>) -> Vec<[OperationRef<'c, 'c>; 2]> {
+    let modules = top_level(module).into_iter();
+    let modules = modules.filter(|op| name_of(*op) == "gpu.module");
+    modules.flat_map(kernels).collect()
+}
+
+/// The `ragged.calls` of a module's kernels for the CPU.
+pub fn stages_of_calls<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
+    let stages = kernels(module).into_iter().map(|[_, stages]| stages);
+    stages.filter(|op| name_of(*op) == CALLS).collect()
 }
 
 /// How a kernel takes an operand; the numbers are those of the enumeration in the dialect.
@@ -71,11 +89,7 @@ impl Memory {
     }
 
     pub fn to_type<'c>(&self, context: &'c Context) -> Type<'c> {
-        let elem = match self.elem {
-            Elem::F32 => Type::float32(context),
-            Elem::I32 => melior::ir::r#type::IntegerType::new(context, 32).into(),
-            Elem::Bool => melior::ir::r#type::IntegerType::new(context, 1).into(),
-        };
+        let elem = elem_type(context, self.elem);
         // SAFETY: the element type and the shape are valid; the other attributes are the defaults.
         unsafe {
             let dynamic = self.rows.then(|| mlir_sys::mlirShapedTypeGetDynamicSize());
@@ -102,6 +116,25 @@ impl Memory {
     pub fn slot_bytes(&self) -> i64 {
         round_up(self.row_bytes(), 64)
     }
+}
+
+/// The type of a scalar.
+pub fn elem_type(context: &Context, elem: Elem) -> Type<'_> {
+    match elem {
+        Elem::F32 => Type::float32(context),
+        Elem::I32 => IntegerType::new(context, 32).into(),
+        Elem::Bool => IntegerType::new(context, 1).into(),
+    }
+}
+
+/// The scalar of these bits.
+pub fn constant_of<'c>(b: &Builder<'c>, bits: u32, elem: Elem) -> Val<'c> {
+    let value = match elem {
+        Elem::F32 => b.f32_attr(f32::from_bits(bits)),
+        Elem::I32 => b.i32_attr(bits as i32),
+        Elem::Bool => b.bool_attr(bits != 0),
+    };
+    b.constant(value, elem_type(b.context(), elem))
 }
 
 /// The map of an address.

@@ -1,7 +1,9 @@
 //! Small questions and edits that several passes need and melior does not offer.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, extend, extend_block, extend_op, name_of, operations_of};
+use cohort_dialects::builder::{
+    Builder, Val, extend, extend_block, extend_op, name_of, operations_of, result_of,
+};
 use melior::ir::{
     AffineMap, Attribute, BlockLike, BlockRef, Identifier, Operation, OperationRef, Region,
     RegionLike, Type, Value, ValueLike,
@@ -114,6 +116,24 @@ pub fn take_region<'c>(operation: OperationRef<'c, '_>, index: usize) -> Region<
         unsafe { mlir_sys::mlirRegionTakeBody(region.to_raw(), body.to_raw()) };
     }
     region
+}
+
+/// The operation of the same name and attributes on other values; marks of ours stay behind.
+pub fn repeat<'c>(
+    b: &Builder<'c>,
+    op: OperationRef<'c, 'c>,
+    inputs: &[Val<'c>],
+    ty: Type<'c>,
+) -> Val<'c> {
+    let b = b.at(op.location());
+    let copy = b.op(&name_of(op), inputs, &[ty], &[], vec![]);
+    for (name, attribute) in op.attributes() {
+        let name = name.as_string_ref().as_str().unwrap_or_default();
+        if !name.starts_with("cfb.") {
+            set_attribute(copy, name, attribute);
+        }
+    }
+    result_of(copy, 0)
 }
 
 /// The attributes of an operation, without some.

@@ -6,7 +6,8 @@ use std::ffi::c_void;
 use cohort_abi::{KernelFn, OperandRef, manifest::Elem, symbols};
 use cohort_dialects::builder::{extend_op, name_of};
 use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
-use cohort_passes::level2::{accumulate_products, bound_masks, online_folds};
+use cohort_passes::level2::accumulate_products;
+use cohort_passes::loops::{bound_masks, divide_calls, online_folds};
 use cohort_passes::loops::{hoist_lengths, split_tails};
 use cohort_passes::support::ir::{erase, top_level};
 use cohort_passes::{
@@ -92,9 +93,10 @@ impl Jit {
         let context = cohort_dialects::new_context();
         let to_loops = [
             accumulate_products::PASS,
+            plan_kernels::PASS,
             online_folds::PASS,
             bound_masks::PASS,
-            plan_kernels::PASS,
+            divide_calls::PASS,
         ];
         let passes = [&to_loops, over_loops, &[lower_kernels::PASS]].concat();
         let lowered = lower(&context, text, &passes).expect("the kernels lower");

@@ -11,7 +11,8 @@ use cohort_passes::codegen::gpu::{
 use cohort_passes::kernel::description::{
     ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
 };
-use cohort_passes::level2::{accumulate_products, bound_masks, online_folds};
+use cohort_passes::level2::accumulate_products;
+use cohort_passes::loops::{bound_masks, online_folds};
 use cohort_passes::support::ir::{name_attribute, top_level};
 use cohort_passes::{pass, pipeline};
 use cohort_runtime::device::queue::Launch;
@@ -68,9 +69,9 @@ pub fn gpu_text(text: &str) -> Option<String> {
     let context = cohort_dialects::new_context();
     let passes = [
         accumulate_products::PASS,
+        plan_kernels_for_gpu::PASS,
         online_folds::PASS,
         bound_masks::PASS,
-        plan_kernels_for_gpu::PASS,
         lower_kernels_to_gpu::PASS,
     ];
     lower(&context, text, &passes)

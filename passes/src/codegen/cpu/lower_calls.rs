@@ -46,7 +46,6 @@ use eval::{Base, Call, Held};
 use graph::{Form, NodeId, Size};
 use loops::Kernel;
 
-pub use online::ROWS as ONLINE_ROWS;
 pub use polls::declare as declare_polls;
 
 /// Adds the function of a kernel at the loop level before it; tells whether it multiplies blocks.

@@ -19,9 +19,6 @@ pub use rows::PRODUCT;
 
 use crate::codegen::emit::Emitter;
 
-/// Rows of the largest tile.
-pub const TILE_ROWS: i64 = 12;
-
 /// Bytes of a vector.
 const VECTOR: i64 = 64;
 

@@ -63,7 +63,7 @@ use melior::{
 
 use crate::codegen::emit::Emitter;
 use crate::codegen::generic_body;
-use crate::codegen::plan_calls::{self, Target};
+use crate::codegen::plan_calls::{self, Aim};
 use crate::codegen::plan_rows::{declare, stages};
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
@@ -94,7 +94,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 true => {
                     let before = Builder::before(context, kernel)
                         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
-                    plan_calls::plan(&before, kernel, &name, &scalars, Target::Cpu)?;
+                    plan_calls::plan(&before, kernel, &name, &scalars, Aim::cpu())?;
                 }
                 false => plan_kernel(context, kernel, &name, &scalars)?,
             }

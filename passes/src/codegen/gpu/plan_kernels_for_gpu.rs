@@ -78,7 +78,7 @@ use melior::{
 
 use super::lower_kernels_to_gpu::MODULE;
 use super::{binary, precision};
-use crate::codegen::plan_calls::{self, Target};
+use crate::codegen::plan_calls::{self, Aim};
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::variants::records_of;
 use crate::pass::{Outcome, PassInfo, error};
@@ -101,7 +101,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         return Ok(());
     };
     let precision = precision::of(module)?;
-    let target = Target::Gpu(precision);
+    let aim = Aim::gpu(precision);
     let records = records_of(module);
     let builder = Builder::before(context, *first)
         .ok_or_else(|| error(*first, "expected a kernel in a module"))?
@@ -112,7 +112,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let name = name_attribute(kernel, "sym_name").unwrap_or_default();
         let scalars = host_scalars(&name, &records);
         match is_over_calls(kernel) {
-            true => plan_calls::plan(&inside, kernel, &name, &scalars, target)?,
+            true => plan_calls::plan(&inside, kernel, &name, &scalars, aim)?,
             false => rows::plan(&inside, kernel, &name, &scalars, precision)?,
         }
     }

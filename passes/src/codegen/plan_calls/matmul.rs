@@ -5,18 +5,16 @@
 //! softmax does, when all columns are there. What folds it otherwise replaces what it has still to read, and
 //! is computed by loops. On a GPU a thread has some sums in registers, and folds compute again what they read.
 
-use std::collections::HashMap;
-
 use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::Elem;
 
-use super::parts::{Window, find_root, index_of, located, sizes_of};
-use super::{Shifted, Target};
-use crate::kernel::calls::bounds;
+use super::Aim;
+use super::parts::{Window, find_root, index_of, sizes_of};
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Product, Size, Var, identity};
 use crate::kernel::calls::lanes::{Layouts, dense};
-use crate::kernel::calls::neighbours::{copied_at_once, is_in_memory};
-use crate::kernel::calls::stages::{Matmul, Nest, Side, Stage, Store};
+use crate::kernel::calls::neighbours::copied_at_once;
+use crate::kernel::calls::sides::{Target, copied, located, side};
+use crate::kernel::calls::stages::{Matmul, Nest, Side, Store};
+use crate::kernel::calls::write::{Shifted, Writer};
 
 /// The largest block on the CPU: its right side stays in a second-level cache, with its left side.
 const DEPTH: i64 = 256;
@@ -31,19 +29,36 @@ pub struct Plan {
     node: NodeId,
     /// Where the product is read: each of its dims at the result's index plus this.
     shift: Vec<i64>,
-    target: Target,
+    aim: Aim,
     /// The result is the product, with nothing behind it.
     plain: bool,
     by_rows: bool,
-    /// How many terms more than its index a row has, where the left side is a triangle.
-    until: Option<i64>,
 }
 
-/// Finds the product that a part of a result is made of.
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], target: Target) -> Option<Plan> {
-    let (node, shift) = find_root(graph, root, windows, &|node| graph.product(node).is_some())?;
+/// Finds the product that a part of a result is made of: of several, one whose left side is made of folds, since
+/// these would be computed again for each element.
+pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], aim: Aim) -> Option<Plan> {
+    let is_product = |node| graph.product(node).is_some();
+    let is_of_folds = |node| {
+        let product = graph.product(node);
+        product.is_some_and(|product| !graph.folds(product.a, &[]).is_empty())
+    };
+    let kinds: [&dyn Fn(NodeId) -> bool; 2] = [&is_of_folds, &is_product];
+    kinds.into_iter().find_map(|fits| {
+        let found = find_root(graph, root, windows, fits)?;
+        plan_of(graph, root, windows, found, aim)
+    })
+}
+
+fn plan_of(
+    graph: &Graph<'_>,
+    root: NodeId,
+    windows: &[Window],
+    (node, shift): (NodeId, Vec<i64>),
+    aim: Aim,
+) -> Option<Plan> {
     let by_rows = match in_folds(graph, root, windows, node, &shift) {
-        _ if target != Target::Cpu => false,
+        _ if aim.target != Target::Cpu => false,
         Folded::Nowhere => false,
         Folded::ByRows => true,
         Folded::Otherwise => return None,
@@ -52,24 +67,21 @@ pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], target: Target)
     Some(Plan {
         node,
         shift,
-        target,
+        aim,
         plain: located(graph, (root, &index_of(windows)), &below).0 == node,
         by_rows,
-        until: bounds::after(graph, node).filter(|after| {
-            bounds::of_product(graph, node).is_some_and(|(mask, _)| mask.after == *after)
-        }),
     })
 }
 
 /// Where the folds behind a product read it. It lies where the result will, and is replaced row by row.
-pub enum Folded {
+enum Folded {
     Nowhere,
     /// In the row of the element that is computed.
     ByRows,
     Otherwise,
 }
 
-pub fn in_folds(
+fn in_folds(
     graph: &Graph<'_>,
     root: NodeId,
     windows: &[Window],
@@ -99,74 +111,24 @@ pub fn in_folds(
     folded
 }
 
-/// A side of a product, read at an index of loops, of which one is over its rows or columns and one is the
-/// depth. It is packed along the one where less need be gathered; where that is the same, as the target has it.
-pub fn side(
-    graph: &Graph<'_>,
-    (value, at): (NodeId, Vec<Index>),
-    sizes: &[Size],
-    [own, depth]: [Var; 2],
-    (target, or_own): (Target, bool),
-) -> Side {
-    let layouts = Layouts::new(graph, HashMap::new());
-    let below = |var: Var| sizes.get(var)?.known();
-    let [own, depth] = [own, depth].map(|lane| layouts.gathers(value, &at, lane, &below));
-    let or_depth = || match target {
-        Target::Cpu => !or_own,
-        Target::Gpu(_) => copied(graph, (value, &at), &below).is_some(),
-    };
-    Side {
-        along_depth: depth < own || depth == own && or_depth(),
-        value,
-        at,
-    }
-}
-
-/// What a side is in memory from where a GPU copies it, rather than to be computed.
-fn copied(
-    graph: &Graph<'_>,
-    side: (NodeId, &[Index]),
-    below: &dyn Fn(Var) -> Option<i64>,
-) -> Option<(NodeId, Vec<Index>)> {
-    let (node, at) = located(graph, side, below);
-    let is_copied = is_in_memory(graph, node) && graph.nodes[node].elem == Elem::F32;
-    is_copied.then_some((node, at))
-}
-
 impl Plan {
-    pub fn node(&self) -> NodeId {
-        self.node
-    }
-
-    /// Whether a row's cost grows with its index.
-    pub fn is_triangle(&self) -> bool {
-        self.until.is_some()
-    }
-
     /// What stands for the product in what is computed of it.
-    pub fn sums(&self, windows: &[Window]) -> Shifted {
+    fn sums(&self, windows: &[Window]) -> Shifted {
         let from = windows.iter().zip(&self.shift);
         Shifted {
             node: self.node,
             by: from.map(|(window, shift)| window.from - shift).collect(),
-            own: (self.target != Target::Cpu).then(|| index_of(windows)),
+            own: (self.aim.target != Target::Cpu).then(|| index_of(windows)),
         }
     }
 
-    /// The stages: what the sums start from, the product, and what is behind it.
-    pub fn stages(&self, graph: &Graph<'_>, result: usize, windows: &[Window]) -> Vec<Stage> {
-        let mut stages = vec![];
-        self.product(graph, self.node, (result, windows), &mut stages);
-        stages
+    /// Writes the stages: what the sums start from, the product, and what is behind it.
+    pub fn write(&self, to: &Writer<'_, '_>, result: usize, windows: &[Window]) {
+        self.product(to, self.node, (result, windows));
     }
 
-    fn product(
-        &self,
-        graph: &Graph<'_>,
-        node: NodeId,
-        (result, windows): (usize, &[Window]),
-        stages: &mut Vec<Stage>,
-    ) {
+    fn product(&self, to: &Writer<'_, '_>, node: NodeId, (result, windows): (usize, &[Window])) {
+        let graph = to.graph;
         let Some(product) = graph.product(node) else {
             return;
         };
@@ -176,22 +138,17 @@ impl Plan {
             let at = identity(rank);
             let (before, read) = graph.resolve(product.init, &at);
             if read == at && graph.product(before).is_some() {
-                self.product(graph, before, (result, windows), stages);
+                self.product(to, before, (result, windows));
             } else {
-                stages.push(Stage::Nest(self.init(
-                    graph,
-                    product.init,
-                    (result, windows),
-                )));
+                to.nest(&self.init(graph, product.init, (result, windows)));
             }
         }
         let mut over = sizes_of(windows);
         let [left, right] = self.sides(graph, &product, &over);
         let blocks = self.blocks(graph, (&over, product.depth), [&left, &right]);
         let last = node == self.node;
-        let (row, until) = (self.shift[rank - 2], self.until.filter(|_| last));
         over.truncate(rank);
-        stages.push(Stage::Matmul(Matmul {
+        let matmul = Matmul {
             depth: product.depth,
             blocks,
             left,
@@ -199,11 +156,12 @@ impl Plan {
             onto,
             result,
             to: index_of(windows),
-            until: until.map(|after| row + after),
+            until: None,
             finish: (last && !self.plain).then(|| self.finish(graph, (result, windows))),
             by_rows: last && !self.plain && self.by_rows,
             over,
-        }));
+        };
+        to.matmul(&matmul, self.sums(windows));
     }
 
     fn depth(&self, graph: &Graph<'_>) -> Size {
@@ -229,11 +187,11 @@ impl Plan {
             let copied = copied(graph, (side.value, &side.at), &below);
             copied.is_some_and(|(node, at)| copied_at_once(graph, (node, &at), along) > 1)
         };
-        match self.target {
+        match self.aim.target {
             Target::Cpu => [at_most(columns, COLUMNS), at_most(self.depth(graph), DEPTH)],
-            Target::Gpu(precision) => {
+            Target::Gpu => {
                 let wide = is_wide(left, rank - 2) && is_wide(right, rank - 1);
-                let terms = match wide || precision != Precision::F32 {
+                let terms = match wide || self.aim.precision != Precision::F32 {
                     true => TERMS,
                     false => FEW_TERMS,
                 };
@@ -255,14 +213,14 @@ impl Plan {
                 (product.a, at.clone()),
                 &sizes,
                 [rank - 2, rank],
-                (self.target, false),
+                (self.aim.target, false),
             ),
             side(
                 graph,
                 (product.b, at),
                 &sizes,
                 [rank - 1, rank],
-                (self.target, true),
+                (self.aim.target, true),
             ),
         ]
     }
@@ -307,9 +265,9 @@ impl Plan {
         let of_result = dense(&graph.nodes[graph.results[result]].shape);
         let layouts = Layouts::new(graph, [(self.node, of_result.clone())].into());
         let below = |var: Var| windows.get(var)?.size.known();
-        let lanes = || layouts.lanes_of_stores(value, known, &of_result, &below);
+        let lanes = || layouts.lanes_of_stores((value, &at), known, &of_result, &below);
         Store {
-            lanes: self.target.has_vectors().then(lanes).flatten(),
+            lanes: self.aim.target.has_vectors().then(lanes).flatten(),
             value,
             at,
             result,
@@ -328,7 +286,7 @@ fn tile_columns(columns: Size) -> i64 {
 }
 
 /// Every loop at itself plus a number.
-pub fn shifted(by: &[i64]) -> Vec<Index> {
+fn shifted(by: &[i64]) -> Vec<Index> {
     let loops = by.iter().enumerate();
     loops
         .map(|(dim, by)| Index::var(dim).plus(&Index::constant(*by)))

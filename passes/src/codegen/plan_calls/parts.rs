@@ -6,8 +6,8 @@ use cohort_abi::manifest::Elem;
 
 use melior::ir::OperationRef;
 
-use super::Plan;
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, identity, part_of};
+use super::{Aim, matmul};
+use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, identity};
 use crate::kernel::calls::{memory, read};
 use crate::pass::{Failed, Outcome, error};
 
@@ -16,7 +16,8 @@ pub struct Part {
     /// The number of the result.
     pub result: usize,
     pub windows: Vec<Window>,
-    pub plan: Plan,
+    /// The product that is made first, if there is one.
+    pub product: Option<matmul::Plan>,
 }
 
 /// Reads a kernel, and plans each part of its results; `scalars` tells which of its records' operands
@@ -24,7 +25,7 @@ pub struct Part {
 pub fn plan<'c>(
     kernel: OperationRef<'c, 'c>,
     scalars: &[bool],
-    plan: impl Fn(&Graph<'c>, NodeId, &[Window]) -> Plan,
+    aim: Aim,
 ) -> Result<(Graph<'c>, Vec<Part>), Failed> {
     let graph = read::read(kernel, scalars)?;
     memory::check(kernel, &graph)?;
@@ -32,11 +33,11 @@ pub fn plan<'c>(
     for (result, node) in graph.results.iter().enumerate() {
         for windows in windows(&graph, *node) {
             check_parts(&graph, *node, &windows)?;
-            let plan = plan(&graph, *node, &windows);
+            let product = matmul::plan(&graph, *node, &windows, aim);
             parts.push(Part {
                 result,
                 windows,
-                plan,
+                product,
             });
         }
     }
@@ -193,20 +194,4 @@ pub fn find_root(
         same && once && at.iter().enumerate().all(is_whole) && fits(*node)
     })?;
     Some((*node, read.iter().map(|index| index.constant).collect()))
-}
-
-/// The node that is in the end read at an index, behind concatenations as well.
-pub fn located(
-    graph: &Graph<'_>,
-    (node, at): (NodeId, &[Index]),
-    below: &dyn Fn(Var) -> Option<i64>,
-) -> (NodeId, Vec<Index>) {
-    let mut read = graph.resolve(node, at);
-    while let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind {
-        match part_of(graph, inputs, *dim, &read.1, below) {
-            Some((node, at)) => read = graph.resolve(node, &at),
-            None => break,
-        }
-    }
-    read
 }

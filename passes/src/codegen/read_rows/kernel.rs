@@ -27,6 +27,8 @@ pub struct Kernel<'c> {
     /// Rows of a block, and of what the rows of a thread are a multiple.
     pub block_rows: i64,
     pub row_tile: i64,
+    /// The rows of all calls are one loop.
+    pub fused: bool,
     /// Run once a call.
     pub shared: Vec<OperationRef<'c, 'c>>,
     /// Run for every block of rows.
@@ -44,6 +46,7 @@ impl<'c> Kernel<'c> {
             slots: vec![],
             block_rows: 1,
             row_tile: 1,
+            fused: false,
             shared: vec![],
             rows: vec![],
             places: HashMap::new(),
@@ -53,6 +56,7 @@ impl<'c> Kernel<'c> {
                 "ragged.blocks" => {
                     kernel.block_rows = number(inner, "of")?;
                     kernel.row_tile = number(inner, "tile")?;
+                    kernel.fused = inner.has_attribute("fused");
                     let stages = blocks_of(inner).into_iter().flat_map(operations_of);
                     kernel.rows = stages.collect();
                 }

@@ -10,6 +10,8 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::name_of;
 use melior::ir::OperationRef;
 
+use crate::support::ir::attributes_without;
+
 pub type NodeId = usize;
 
 /// A loop's variable.
@@ -285,6 +287,79 @@ impl<'c> Graph<'c> {
         })
     }
 
+    /// Whether two nodes are computed alike at such indices, though they may be written twice.
+    pub fn same(&self, a: (NodeId, &[Index]), b: (NodeId, &[Index])) -> bool {
+        self.same_of(a, b, &mut HashSet::new())
+    }
+
+    fn same_of(
+        &self,
+        (a, at_a): (NodeId, &[Index]),
+        (b, at_b): (NodeId, &[Index]),
+        seen: &mut HashSet<[(NodeId, Vec<Index>); 2]>,
+    ) -> bool {
+        let (a, b) = (self.resolve(a, at_a), self.resolve(b, at_b));
+        // What is being compared, or was, need not be again: one difference decides.
+        if a == b || !seen.insert([a.clone(), b.clone()]) {
+            return true;
+        }
+        let (of_a, of_b) = (&self.nodes[a.0], &self.nodes[b.0]);
+        match (&of_a.kind, &of_b.kind) {
+            (Kind::Splat(a), Kind::Splat(b)) => a == b && of_a.elem == of_b.elem,
+            (Kind::Iota(of_a), Kind::Iota(of_b)) => a.1[*of_a] == b.1[*of_b],
+            (
+                Kind::Pointwise { op, inputs },
+                Kind::Pointwise {
+                    op: other,
+                    inputs: others,
+                },
+            ) => {
+                let mut inputs = inputs.iter().zip(others);
+                is_same_operation(*op, *other)
+                    && inputs.all(|(x, y)| self.same_of((*x, &a.1), (*y, &b.1), seen))
+            }
+            (
+                Kind::Reduce {
+                    input,
+                    dims,
+                    combiner,
+                    init,
+                },
+                Kind::Reduce {
+                    input: other_input,
+                    dims: other_dims,
+                    combiner: other,
+                    init: other_init,
+                },
+            ) => {
+                let (shape, other_shape) =
+                    (&self.nodes[*input].shape, &self.nodes[*other_input].shape);
+                let sizes = |shape: &[Size], dims: &[usize]| -> Vec<Size> {
+                    dims.iter().map(|dim| shape[*dim]).collect()
+                };
+                // Both run over variables that neither index has.
+                let vars = [&a.1, &b.1]
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|index| &index.terms);
+                let first = vars.map(|(var, _)| var + 1).max().unwrap_or(0);
+                let domain = |shape: &[Size], dims: &[usize], at: &[Index]| {
+                    let mut vars = first..;
+                    domain_of(shape, dims, at, |_| vars.next().unwrap_or(first))
+                };
+                let domains = (
+                    domain(shape, dims, &a.1),
+                    domain(other_shape, other_dims, &b.1),
+                );
+                sizes(shape, dims) == sizes(other_shape, other_dims)
+                    && is_same_operation(*combiner, *other)
+                    && self.same_of((*init, &a.1), (*other_init, &b.1), seen)
+                    && self.same_of((*input, &domains.0), (*other_input, &domains.1), seen)
+            }
+            _ => false,
+        }
+    }
+
     /// Goes over what a node is computed of at an index, each once: `each` is told the node, the index and whether
     /// it is within a fold, and says whether to go on behind it. The variables of folds are those from `first` on.
     /// Returns a concatenation that is read across its parts; what lies behind one is left out.
@@ -369,6 +444,15 @@ impl<'c> Graph<'c> {
         }
         found
     }
+}
+
+/// Whether two operations do the same to operands that are the same.
+fn is_same_operation<'c>(a: OperationRef<'c, 'c>, b: OperationRef<'c, 'c>) -> bool {
+    let attributes = |op: OperationRef<'c, 'c>| {
+        let attributes = attributes_without(op, &[]).into_iter();
+        attributes.filter(|(name, _)| !name.starts_with("cfb."))
+    };
+    name_of(a) == name_of(b) && attributes(a).eq(attributes(b))
 }
 
 fn input_of(graph: &Graph<'_>, reduce: NodeId) -> Option<NodeId> {

@@ -105,7 +105,7 @@ impl<'a, 'c> Layouts<'a, 'c> {
     /// by side: one entry of several, as a part of a concatenation has, is not that.
     pub fn lanes_of_stores(
         &self,
-        node: NodeId,
+        (node, at): (NodeId, &[Index]),
         sizes: &[Option<i64>],
         memory: &Strides,
         below: &dyn Fn(Var) -> Option<i64>,
@@ -114,8 +114,7 @@ impl<'a, 'c> Layouts<'a, 'c> {
         if memory[lane] != Some(1) {
             return None;
         }
-        let at: Vec<Index> = (0..sizes.len()).map(Index::var).collect();
-        let reads = self.graph.reads(node, &at, below);
+        let reads = self.graph.reads(node, at, below);
         let gathers = |(node, at): &(NodeId, Vec<Index>)| self.gathers(*node, at, lane, below);
         (!reads.iter().any(|read| gathers(read) > 0)).then_some(lane)
     }

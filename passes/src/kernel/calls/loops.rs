@@ -13,6 +13,7 @@ use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::Operat
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
 use super::read::{length_names, size_of};
 use super::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
+use super::write::Declared;
 use crate::kernel::loop_level::{Memory, OperandKind, to_linears};
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::graph::Linear;
@@ -26,7 +27,10 @@ const LENGTHS_FIRST: &str = "expected an operand for each of `lengths`, and all 
 /// A kernel of calls. The results of its graph are the memory of the results.
 pub struct Kernel<'c> {
     pub graph: Graph<'c>,
+    pub memory: Declared<'c>,
     pub stages: Vec<Stage>,
+    /// The operation of each stage.
+    pub operations: Vec<OperationRef<'c, 'c>>,
     pub calls: Calls,
 }
 
@@ -44,7 +48,9 @@ pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
                 })?,
                 ..Graph::default()
             },
+            memory: Declared::default(),
             stages: vec![],
+            operations: vec![],
             calls: Calls::default(),
         },
         lengths,
@@ -147,6 +153,10 @@ impl<'c> Reader<'c> {
         };
         let node = self.node(kind, shape, memory.elem, op);
         self.memory.insert(key(value), node);
+        match self.kernel.graph.results.last() == Some(&node) {
+            true => self.kernel.memory.results.push(value),
+            false => _ = self.kernel.memory.of_node.insert(node, value),
+        }
         Ok(())
     }
 
@@ -194,6 +204,7 @@ impl<'c> Reader<'c> {
             padding,
         };
         for stage in blocks_of(op).into_iter().flat_map(operations_of) {
+            self.kernel.operations.push(stage);
             let stage = match name_of(stage).as_str() {
                 "ragged.matmul" => Stage::Matmul(self.matmul(stage)?),
                 "ragged.online_softmax" => Stage::Online(self.online(stage)?),
@@ -506,9 +517,12 @@ impl<'c> Reader<'c> {
         }
         let index = value.dims.iter();
         let index = index.filter_map(|dim| dims.iter().position(|of| of == dim));
-        let kind = Kind::Access {
-            source: value.node,
-            index: index.map(Index::var).collect(),
+        let kind = match self.kernel.graph.nodes[value.node].kind {
+            Kind::Splat(bits) => Kind::Splat(bits),
+            _ => Kind::Access {
+                source: value.node,
+                index: index.map(Index::var).collect(),
+            },
         };
         let elem = self.kernel.graph.nodes[value.node].elem;
         self.node(kind, region.shape(dims), elem, op)

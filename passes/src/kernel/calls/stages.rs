@@ -57,6 +57,7 @@ impl Store {
 }
 
 /// A side of a product, which is computed while it is packed.
+#[derive(Clone)]
 pub struct Side {
     pub value: NodeId,
     pub at: Vec<Index>,
@@ -108,6 +109,9 @@ pub struct OnlineSoftmax {
     pub finish: Store,
     pub sums: NodeId,
 }
+
+/// Rows whose sums are kept, in a block of a softmax-like chain on the CPU.
+pub const ONLINE_ROWS: i64 = 96;
 
 /// How a kernel's calls are computed and counted.
 #[derive(Clone, Debug, Default, PartialEq)]

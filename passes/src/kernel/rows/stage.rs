@@ -9,6 +9,9 @@ use super::layout::{LANES, Place, View, round_up};
 /// Columns of a packed panel of weights.
 pub const PANEL: i64 = 32;
 
+/// Rows of the largest tile of a product.
+pub const TILE_ROWS: i64 = 12;
+
 #[derive(Clone)]
 pub enum Stage<'c> {
     Group(Body<'c>),

@@ -14,14 +14,12 @@ use melior::ir::ValueLike;
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
 use super::graph::{Index, Var};
 use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
-use crate::codegen::cpu::micro_kernels::TILE_ROWS;
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::stages::{OnlineSoftmax, Side};
+use crate::kernel::calls::stages::{ONLINE_ROWS as ROWS, OnlineSoftmax, Side};
 use crate::kernel::rows::layout::{LANES, round_up};
-use crate::kernel::rows::stage::PANEL;
+use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
 
-/// Rows whose sums are kept, and entries of `j`, in a block.
-pub const ROWS: i64 = 96;
+/// Entries of `j` in a block.
 const KEYS: i64 = 256;
 
 /// Bytes between rows of scores.

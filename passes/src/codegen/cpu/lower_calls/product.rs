@@ -10,11 +10,11 @@ use melior::ir::ValueLike;
 
 use super::eval::{Call, Lanes, Memory, Range, Stride};
 use super::graph::{Index, NodeId, Var};
-use crate::codegen::cpu::micro_kernels::{BLOCK, CHECKED_BLOCK, TILE_ROWS};
+use crate::codegen::cpu::micro_kernels::{BLOCK, CHECKED_BLOCK};
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::stages::{Matmul, Side};
 use crate::kernel::rows::layout::{LANES, round_up};
-use crate::kernel::rows::stage::PANEL;
+use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
 
 /// Rows of a block of the left side, which stays in the cache with the right side's.
 const ROWS: i64 = 96;

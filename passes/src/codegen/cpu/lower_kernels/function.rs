@@ -1,6 +1,6 @@
 //! Writes the function of one kernel.
 
-use cohort_abi::manifest::{Elem, RowProduct};
+use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use cohort_dialects::builder::{Builder, Val, arguments_of, name_of, region_with_block};
 use melior::{
     Context,
@@ -174,6 +174,9 @@ fn describe(
         row_tile: kernel.row_tile as u64,
         flops_per_row: flops as u64,
         row_products: row_products.collect(),
-        call: call_shape::of(kernel.op).call,
+        call: CallShape {
+            fused: kernel.fused,
+            ..call_shape::of(kernel.op).call
+        },
     })
 }

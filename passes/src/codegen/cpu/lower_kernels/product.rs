@@ -6,7 +6,7 @@ use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame};
-use crate::codegen::cpu::micro_kernels::{NARROW_PRODUCT, PRODUCT, TILE_ROWS};
+use crate::codegen::cpu::micro_kernels::{NARROW_PRODUCT, PRODUCT};
 use crate::codegen::emit::{Emitter, Index, Width};
 use crate::codegen::read_rows::body::{Body, block_of, yields};
 use crate::codegen::read_rows::kernel::number;
@@ -14,7 +14,7 @@ use crate::kernel::description::ConstantDescription;
 use crate::kernel::loop_level::{Memory, address_of};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::{LANES, Place};
-use crate::kernel::rows::stage::{PANEL, product_row_bytes};
+use crate::kernel::rows::stage::{PANEL, TILE_ROWS, product_row_bytes};
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::integers;
 

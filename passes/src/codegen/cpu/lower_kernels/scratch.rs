@@ -5,9 +5,9 @@
 
 use melior::ir::OperationRef;
 
-use crate::codegen::cpu::micro_kernels::TILE_ROWS;
 use crate::codegen::read_rows::kernel::Kernel;
 use crate::kernel::rows::layout::{Place, Slot, round_up};
+use crate::kernel::rows::stage::TILE_ROWS;
 use crate::pass::Failed;
 
 /// Reading a whole vector from the last element of a slot must stay inside the scratch.

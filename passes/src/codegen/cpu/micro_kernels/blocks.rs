@@ -5,11 +5,12 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
+use super::VECTOR;
 use super::tile::{Left, Operands, Tiles, by_limit};
-use super::{TILE_ROWS, VECTOR};
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::rows::layout::LANES;
 use crate::kernel::rows::stage::PANEL;
+use crate::kernel::rows::stage::TILE_ROWS;
 
 /// The whole product. It takes the left side, its bytes a row, the first panel and the bytes of one, `k`, the result and
 /// its bytes a row, the start and its bytes a row (0 is 128 bytes of zeros for all rows), the rows, the columns, the

@@ -6,9 +6,9 @@
 
 use cohort_dialects::builder::Val;
 
-use super::TILE_ROWS;
 use super::tile::{Left, Operands, Tiles, by_limit};
 use crate::codegen::emit::Emitter;
+use crate::kernel::rows::stage::TILE_ROWS;
 
 /// The whole product: what a tile takes, the number of rows, and that of vectors.
 pub const PRODUCT: &str = "cohort_product";

@@ -3,17 +3,17 @@
 
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
 use melior::Context;
 use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike, operation::OperationLike};
 
+use super::super::graph::{Index, Kind, NodeId, Size, Var, domain_of, part_of};
 use super::{Shifted, Writer};
-use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::graph::{Index, Kind, NodeId, Size, Var, domain_of, part_of};
+use crate::kernel::loop_level::{constant_of, elem_type};
+use crate::support::ir::repeat;
 
 pub struct Scalars<'s, 'c> {
     writer: &'s Writer<'s, 'c>,
-    memory: &'s HashMap<NodeId, Val<'c>>,
     /// The size of each variable's loop.
     sizes: Vec<Size>,
     scopes: Vec<Scope<'c>>,
@@ -24,31 +24,25 @@ pub struct Scalars<'s, 'c> {
 
 /// A region that is being written, with the variables of its loops.
 struct Scope<'c> {
-    e: Emitter<'c>,
+    b: Builder<'c>,
     vars: Vec<Var>,
 }
 
 impl<'s, 'c> Scalars<'s, 'c> {
     /// Of a stage's region, whose loops are the first variables.
-    pub fn new(
-        writer: &'s Writer<'s, 'c>,
-        e: Emitter<'c>,
-        memory: &'s HashMap<NodeId, Val<'c>>,
-        over: &[Size],
-    ) -> Scalars<'s, 'c> {
+    pub fn new(writer: &'s Writer<'s, 'c>, b: Builder<'c>, over: &[Size]) -> Scalars<'s, 'c> {
         let vars = (0..over.len()).collect();
         Scalars {
             writer,
-            memory,
             sizes: over.to_vec(),
-            scopes: vec![Scope { e, vars }],
+            scopes: vec![Scope { b, vars }],
             known: HashMap::new(),
             sums: None,
         }
     }
 
-    pub fn outermost(&self) -> &Emitter<'c> {
-        &self.scopes[0].e
+    pub fn outermost(&self) -> &Builder<'c> {
+        &self.scopes[0].b
     }
 
     /// Loads a node from memory.
@@ -85,24 +79,24 @@ impl<'s, 'c> Scalars<'s, 'c> {
     fn write(&mut self, node: NodeId, at: &[Index], scope: usize) -> Val<'c> {
         let graph = self.writer.graph;
         let of_node = &graph.nodes[node];
-        let e = self.scopes[scope].e;
-        let element = e.elem_type(of_node.elem, Width::Scalar);
+        let b = self.scopes[scope].b;
+        let element = elem_type(b.context(), of_node.elem);
         let sums = self.sums.as_ref();
         let sums = sums.filter(|(sums, ..)| sums.stands_for(node, at));
         if let Some((sums, memory, shape)) = sums {
             let address = [("address", self.address(&sums.index(at), shape, scope))];
-            return e.b.value_with("ragged.load", &[*memory], element, &address);
+            return b.value_with("ragged.load", &[*memory], element, &address);
         }
         match &of_node.kind {
-            Kind::Splat(bits) => e.bits(*bits, of_node.elem, Width::Scalar),
+            Kind::Splat(bits) => constant_of(&b, *bits, of_node.elem),
             Kind::Iota(dim) => {
                 let address = [("address", self.map(&at[*dim..=*dim], scope))];
-                e.b.value_with("ragged.position", &[], element, &address)
+                b.value_with("ragged.position", &[], element, &address)
             }
             Kind::Pointwise { op, inputs } => {
                 let inputs = inputs.iter().map(|input| self.value(*input, at));
                 let inputs: Vec<_> = inputs.collect();
-                e.repeat(*op, &inputs, element)
+                repeat(&b, *op, &inputs, element)
             }
             Kind::Concat { inputs, dim } => {
                 let below = |var: Var| self.sizes[var].known();
@@ -113,7 +107,12 @@ impl<'s, 'c> Scalars<'s, 'c> {
             Kind::Reduce { .. } => self.reduce(node, at, scope),
             Kind::Operand | Kind::Scalar | Kind::Length | Kind::Param(_) | Kind::Dense(_) => {
                 let address = [("address", self.address(at, &of_node.shape, scope))];
-                e.b.value_with("ragged.load", &[self.memory[&node]], element, &address)
+                b.value_with(
+                    "ragged.load",
+                    &[self.writer.memory.of_node[&node]],
+                    element,
+                    &address,
+                )
             }
             Kind::Access { .. } => unreachable!("an index is resolved"),
         }
@@ -141,19 +140,19 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let vars: Vec<Var> = (first..self.sizes.len()).collect();
         // What is written within depends on the loops around this fold alone.
         let hidden = self.scopes.split_off(scope + 1);
-        let e = self.scopes[scope].e;
+        let b = self.scopes[scope].b;
         let element = start.r#type();
-        let (region, block) = region_with_block(&[element], e.b.location);
-        let inner = e.within(block);
-        self.scopes.push(Scope { e: inner, vars });
+        let (region, block) = region_with_block(&[element], b.location);
+        let inner = Builder::at_end(b.context(), block, b.location);
+        self.scopes.push(Scope { b: inner, vars });
         let value = self.value(*input, &domain);
         let folded = arguments_of(block)[0];
-        let next = inner.repeat(*combiner, &[folded, value], element);
-        inner.b.ragged_yield(&[next]);
+        let next = repeat(&inner, *combiner, &[folded, value], element);
+        inner.ragged_yield(&[next]);
         self.scopes.truncate(scope + 1);
         self.scopes.extend(hidden);
         let attributes = self.writer.extents(&self.sizes[first..first + dims.len()]);
-        let reduce = e.b.at(location).op(
+        let reduce = b.at(location).op(
             "ragged.reduce",
             &[start],
             &[element],
@@ -175,7 +174,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let vars: Vec<Var> = scopes
             .flat_map(|scope| scope.vars.iter().copied())
             .collect();
-        map(self.writer.e.b.context(), at, &vars)
+        map(self.writer.b.context(), at, &vars)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use melior::Context;
 use melior::ir::{AffineExpr, Attribute};
 
-use crate::kernel::calls::graph::{Index, Size};
+use super::super::graph::{Index, Size};
 
 /// A sum of lengths, each times a coefficient, and of a constant.
 #[derive(Clone)]
