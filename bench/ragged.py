@@ -30,6 +30,7 @@ RAGGED_PASSES = (
     "unroll-loops",
     "online-folds",
     "bound-masks",
+    "divide-calls",
     "fuse-rows",
     "split-tails",
     "hoist-lengths",

@@ -1,7 +1,7 @@
 // Scores that are masked, by any constant, end where the mask begins, if they are looked at block by
 // block; without `online-folds` they are not.
-// RUN: %batch-opt %s --online-folds --bound-masks | %FileCheck %s
-// RUN: %batch-opt %s --bound-masks | %FileCheck --check-prefix=ALONE %s
+// RUN: %batch-opt %s --plan-kernels --online-folds --bound-masks | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --bound-masks | %FileCheck --check-prefix=ALONE %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
@@ -14,10 +14,9 @@ ragged.dim @n(@batch)
 !r = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 #map = affine_map<(b, i, j) -> (b, i, j)>
 
-// ALONE-NOT: ragged.until
-// CHECK: ragged.dim @n.until.1(@n) lengths (d0) -> (d0 + 1)
-// CHECK-LABEL: cfb.kernel @attend
-// CHECK: linalg.batch_matmul {ragged.online, ragged.until = @n.until.1}
+// ALONE-NOT: until
+// CHECK-LABEL: ragged.kernel @attend
+// CHECK: ragged.online_softmax over [@n, 16] keys [@n] depth 16 {{.*}} until 1 masked -1.000000e+30
 cfb.kernel @attend attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %q: !x, %k: !x, %v: !x):
   %c1 = arith.constant 1 : index

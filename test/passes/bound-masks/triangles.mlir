@@ -1,6 +1,7 @@
-// The mask of a product's left side becomes the end of its sum, however the comparison is written; the
-// end is a dim whose rule says so, and one for all that have it.
-// RUN: %batch-opt %s --bound-masks | %FileCheck %s
+// The mask of a product's left side becomes the end of its sum, however the comparison is written, for
+// each target.
+// RUN: %batch-opt %s --plan-kernels --bound-masks | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --bound-masks | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
@@ -13,9 +14,8 @@ ragged.dim @n(@batch)
 !r = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 #map = affine_map<(b, i, j) -> (b, i, j)>
 
-// CHECK: ragged.dim @n.until.1(@n) lengths (d0) -> (d0 + 1)
-// CHECK-LABEL: cfb.kernel @lower
-// CHECK: linalg.batch_matmul {ragged.until = @n.until.1}
+// CHECK-LABEL: ragged.kernel @lower
+// CHECK: ragged.matmul over [@n, 16] depth [@n] {{.*}} (d0, d1) -> (d0, d1) until 1 :
 cfb.kernel @lower attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
@@ -45,8 +45,8 @@ cfb.kernel @lower attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   cfb.yield %p : !x
 }
 
-// CHECK-LABEL: cfb.kernel @not_upper
-// CHECK: linalg.batch_matmul {ragged.until = @n.until.1}
+// CHECK-LABEL: ragged.kernel @not_upper
+// CHECK: ragged.matmul over [@n, 16] depth [@n] {{.*}} (d0, d1) -> (d0, d1) until 1 :
 cfb.kernel @not_upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
@@ -76,9 +76,8 @@ cfb.kernel @not_upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   cfb.yield %p : !x
 }
 
-// CHECK: ragged.dim @n.until.0(@n) lengths (d0) -> (d0)
-// CHECK-LABEL: cfb.kernel @strict
-// CHECK: linalg.batch_matmul {ragged.until = @n.until.0}
+// CHECK-LABEL: ragged.kernel @strict
+// CHECK: ragged.matmul over [@n, 16] depth [@n] {{.*}} (d0, d1) -> (d0, d1) until 0 :
 cfb.kernel @strict attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index

@@ -1,13 +1,13 @@
 // A kernel over calls has loops that need a call's rows together, and one without lengths has no rows
-// but its calls: neither is marked.
-// RUN: %batch-opt %s --fuse-rows | %FileCheck %s
+// but its calls: neither is fused.
+// RUN: %batch-opt %s --plan-kernels --fuse-rows | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
 
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
-// CHECK-NOT: ragged.fused
+// CHECK-NOT: fused
 cfb.kernel @calls attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   cfb.yield %x : !x

@@ -1,13 +1,14 @@
 // A kernel over rows is launched over the rows of all calls at once, and its description says so; without
 // the pass each call's rows are a range of their own.
-// RUN: %batch-opt %s --fuse-rows | %FileCheck %s
-// RUN: %batch-opt %s --fuse-rows --plan-kernels --lower-kernels | %FileCheck --check-prefix=FUSED %s
+// RUN: %batch-opt %s --plan-kernels --fuse-rows | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --fuse-rows --lower-kernels | %FileCheck --check-prefix=FUSED %s
 // RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck --check-prefix=APART %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
 
-// CHECK: cfb.kernel @twice attributes {lengths = [@n], operands = ["ragged"], ragged.fused, rows = [@n], unit = "rows"}
+// CHECK: ragged.kernel @twice attributes {lengths = [@n], operands = ["ragged"], rows = [@n], unit = "rows"}
+// CHECK: ragged.blocks fused of 96 tile 1 {
 // FUSED: \22unit\22:\22rows\22
 // FUSED-SAME: \22fused\22:true
 // APART: \22unit\22:\22rows\22

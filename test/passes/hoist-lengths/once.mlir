@@ -9,7 +9,7 @@ ragged.dim @n(@batch)
 
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 
-// CHECK: ragged.calls hoisted pieces
+// CHECK: ragged.calls hoisted {
 // HOISTED-LABEL: func.func @twice
 // HOISTED: scf.for
 // HOISTED-COUNT-3: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> i32

@@ -3,7 +3,7 @@
 // stored to the device's memory is the result alone. The second product's right side is copied while the
 // first product is computed, and the next keys while scores become weights; the last wait leaves these
 // on their way.
-// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --online-folds --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
@@ -59,6 +59,6 @@ cfb.kernel @attend attributes {lengths = [@n], rows = [@n], unit = "calls"} {
   %t = linalg.reduce { arith.addf } ins(%w : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) outs(%zn : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) dimensions = [2]
   %tb = linalg.broadcast ins(%t : tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>) outs(%e : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>) dimensions = [2]
   %y = arith.divf %w, %tb : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
-  %o = linalg.batch_matmul {ragged.online} ins(%y, %v : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>, tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) outs(%zo : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) -> tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
+  %o = linalg.batch_matmul ins(%y, %v : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>, tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) outs(%zo : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>) -> tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
   cfb.yield %o : tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 }

@@ -1,6 +1,6 @@
 // A product with a triangle ends, for each tile of rows, where its mask says: 64 rows together in tiles
 // of every size, so that these give the same bits.
-// RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --bound-masks --lower-kernels-to-gpu | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
@@ -36,6 +36,6 @@ cfb.kernel @triangle attributes {lengths = [@n, @m], rows = [@n, @m], unit = "ca
   } -> tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
   %e = tensor.empty(%calls, %dn, %dm) : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>) -> tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>
-  %p = linalg.batch_matmul {ragged.until = @n.until} ins(%t, %b : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>, tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>) outs(%z : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>) -> tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>
+  %p = linalg.batch_matmul ins(%t, %b : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>, tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>) outs(%z : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>) -> tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>
   cfb.yield %p : tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>
 }

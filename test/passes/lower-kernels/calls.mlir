@@ -1,7 +1,7 @@
 // A kernel over calls: its function loops over calls, reads each call's lengths and the first row of
 // its ragged operands and results, and its loops end at the lengths, or where its piece of the rows
 // does. What the runtime must know of the rows that a call has is in its description.
-// RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --divide-calls --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

@@ -2,7 +2,7 @@
 // itself, the function counts pieces, reads of each its call and its range of rows, and its description
 // says where pieces may begin, what each costs besides, and which operations grow along the rows. Where
 // all rows need a fold over them, a call stays whole.
-// RUN: %batch-opt %s --online-folds --bound-masks --plan-kernels --lower-kernels | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels --bound-masks --divide-calls --lower-kernels | %FileCheck %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)

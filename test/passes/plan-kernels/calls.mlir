@@ -18,7 +18,7 @@ ragged.dim @m(@batch)
 // CHECK-NEXT: ragged.operand length : memref<?xi32>
 // CHECK-NEXT: %[[X:.*]] = ragged.operand expanded of [@n] : memref<?x?x28xf32>
 // CHECK-NEXT: %[[R:.*]] = ragged.result of [@n] : memref<?x?xf32>
-// CHECK-NEXT: ragged.calls pieces 16 shared 0 {
+// CHECK-NEXT: ragged.calls {
 // CHECK-NEXT: ragged.nest over [@n] {
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0.0
 // CHECK-NEXT: %[[S:.*]] = ragged.reduce over [28] from %[[ZERO]] : f32 {
@@ -62,7 +62,7 @@ cfb.kernel @centred attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // CHECK: %[[L:.*]] = ragged.operand expanded of [@n, @m]
 // CHECK: %[[M:.*]] = ragged.operand expanded of [@m, @n]
 // CHECK: %[[R:.*]] = ragged.result of [@n, @n]
-// CHECK: ragged.calls pieces 12 shared 16 flops {{\[}}[@n, @n, @m, 2]] {
+// CHECK: ragged.calls flops {{\[}}[@n, @n, @m, 2]] {
 // CHECK-NEXT: ragged.matmul over [@n, @n] depth [@m] blocks [512, 256] into %[[R]] (d0, d1) -> (d0, d1) lanes 1
 // CHECK-SAME: left along_depth {
 // CHECK-NEXT: %[[A:.*]] = ragged.load %[[L]] (d0, d1, d2) -> (d0, d2)

@@ -11,7 +11,7 @@ ragged.dim @n(@batch)
 // CHECK: ragged.kernel @twice
 // CHECK: ragged.calls {
 // CHECK: ragged.kernel @twice
-// CHECK: ragged.calls split 16 hoisted pieces
+// CHECK: ragged.calls split 16 hoisted {
 cfb.kernel @twice attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %y = arith.addf %x, %x : !x

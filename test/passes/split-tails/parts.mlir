@@ -10,7 +10,7 @@ ragged.dim @n(@batch)
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = "calls"}
-// CHECK: ragged.calls split 16 pieces
+// CHECK: ragged.calls split 16 {
 // SPLIT-LABEL: func.func @twice
 // SPLIT: %[[MAIN:.*]] = arith.andi
 // SPLIT: scf.for %{{.*}} = %{{.*}} to %[[MAIN]]

@@ -2,12 +2,8 @@
 
 use std::path::Path;
 
-use cohort_abi::gpu::Precision;
 use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
-use cohort_passes::codegen::gpu::{
-    lower_kernels_to_gpu, persistence, plan_kernels_for_gpu, round_products_bf16,
-    round_products_tf32,
-};
+use cohort_passes::codegen::gpu::{lower_kernels_to_gpu, persistence};
 use cohort_passes::pass;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::Artifact;
@@ -145,14 +141,12 @@ pub fn gpu(
     let architecture = architecture.unwrap_or(Architecture::OLDEST);
     let architecture = Architecture::parse(architecture).map_err(usage)?;
     let context = cohort_dialects::new_context();
-    let mut module = lowered(&context, options, pipeline, format, input, Stage::Batched)?;
+    let pipeline = &pipeline::Options {
+        gpu: true,
+        ..pipeline.clone()
+    };
+    let mut module = lowered(&context, options, pipeline, format, input, Stage::Loops)?;
     let manager = PassManager::new(&context);
-    match pipeline.precision {
-        Precision::F32 => {}
-        Precision::Tf32 => manager.add_pass(pass::create(round_products_tf32::PASS)),
-        Precision::Bf16 => manager.add_pass(pass::create(round_products_bf16::PASS)),
-    }
-    manager.add_pass(pass::create(plan_kernels_for_gpu::PASS));
     manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
     if !pipeline.is_without(persistence::PASS) {
         manager.add_pass(pass::create(persistence::PASS));

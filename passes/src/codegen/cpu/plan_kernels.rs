@@ -37,8 +37,8 @@
 //! cannot be.
 //!
 //! A kernel whose unit is the call gets `ragged.calls` instead, with the stages of every call: loops over its
-//! dims, products on blocks that are packed into scratch, and softmax-like chains block by block of keys, where
-//! `online-folds` has asked for it. A part of a result that a concatenation cuts is a stage of its own.
+//! dims, and products on blocks that are packed into scratch. A part of a result that a concatenation cuts is a stage of
+//! its own.
 //!
 //! A kernel that is recorded in several ways, with host scalars or without, becomes one kernel each.
 //!

@@ -83,6 +83,14 @@ ragged.kernel @k {
 // -----
 
 ragged.kernel @k {
+  // expected-error@+1 {{ragged_blocks_c4: expected `fused` rows of a kernel with `lengths`}}
+  ragged.blocks fused of 96 tile 12 {
+  }
+}
+
+// -----
+
+ragged.kernel @k {
   ragged.blocks of 96 tile 12 {
     // expected-error@+1 {{ragged_blocks_c3: expected stages only}}
     %0 = arith.constant 1 : i32

@@ -1,8 +1,10 @@
 // The chain product, elementwise, maximum, exponential, sum, division, product is found by what its
-// operations read, whatever is elementwise in the middle, and its last product is marked; the first
-// one, which is read by nothing but the chain, is not.
-// RUN: %batch-opt %s --online-folds | %FileCheck %s
-// RUN: %batch-opt %s --online-folds --plan-kernels --split-tails --lower-kernels | %FileCheck --check-prefix=LOWERED %s
+// operations read, whatever is elementwise in the middle, and its last product becomes one stage with the first, for
+// each target. Without the pass the scores are folded where the product's left side is packed.
+// RUN: %batch-opt %s --plan-kernels --online-folds | %FileCheck %s
+// RUN: %batch-opt %s --plan-kernels | %FileCheck --check-prefix=WITHOUT %s
+// RUN: %batch-opt %s --plan-kernels-for-gpu --plan-kernels --online-folds | %FileCheck --check-prefix=GPU %s
+// RUN: %batch-opt %s --plan-kernels --online-folds --split-tails --lower-kernels | %FileCheck --check-prefix=LOWERED %s
 
 ragged.dim @batch
 ragged.dim @n(@batch)
@@ -15,9 +17,40 @@ ragged.dim @n(@batch)
 !r = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 #map = affine_map<(b, i, j) -> (b, i, j)>
 
-// CHECK-LABEL: cfb.kernel @attend
-// CHECK: linalg.batch_matmul ins(%{{.*}}, %transposed
-// CHECK: linalg.batch_matmul {ragged.online}
+// CHECK-LABEL: ragged.kernel @attend
+// CHECK: %[[Q:.*]] = ragged.operand expanded
+// CHECK: %[[K:.*]] = ragged.operand expanded
+// CHECK: %[[V:.*]] = ragged.operand expanded
+// CHECK: %[[R:.*]] = ragged.result
+// CHECK-NOT: ragged.matmul
+// CHECK: ragged.online_softmax over [@n, 16] keys [@n] depth 16 into %[[R]] (d0, d1) -> (d0, d1) lanes 1
+// CHECK-SAME: left along_depth {
+// CHECK-NEXT: ragged.load %[[Q]] (d0, d1, d2, d3) -> (d0, d3)
+// CHECK: right along_depth {
+// CHECK-NEXT: ragged.load %[[K]] (d0, d1, d2, d3) -> (d2, d3)
+// CHECK: scores {
+// CHECK-NEXT: ^bb0(%[[P:.*]]: f32):
+// CHECK: %[[F:.*]] = arith.mulf %[[P]]
+// CHECK-NEXT: %[[S:.*]] = math.absf %[[F]]
+// CHECK-NEXT: ragged.yield %[[S]]
+// CHECK: values {
+// CHECK-NEXT: ragged.load %[[V]] (d0, d1, d2) -> (d2, d1)
+// CHECK: finish {
+// CHECK-NEXT: ^bb0(%[[SUMS:.*]]: memref
+// CHECK-NEXT: ragged.load %[[SUMS]] (d0, d1) -> (d0, d1)
+// CHECK-NOT: ragged.matmul
+// WITHOUT: ragged.matmul over [@n, 16] depth [@n]
+// WITHOUT: ragged.reduce over [@n]
+// WITHOUT: arith.maximumf
+// WITHOUT: ragged.reduce over [@n]
+// WITHOUT: math.exp
+// GPU: gpu.module
+// GPU: ragged.online_softmax over [@n, 16] keys [@n] depth 16
+// GPU-NOT: lanes
+// GPU: } finish {
+// GPU: ragged.kernel @attend
+// GPU: ragged.online_softmax over [@n, 16] keys [@n] depth 16
+// GPU-SAME: lanes 1
 // Both products run on blocks in scratch of a known size.
 // LOWERED-LABEL: func.func @attend
 // LOWERED-SAME: \22scratch_bytes\22:{{[1-9]}}
