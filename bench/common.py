@@ -52,11 +52,12 @@ def complaint(command):
     return subprocess.run([str(part) for part in command], capture_output=True, text=True).stderr
 
 
-def run_program(options, data, name, repetitions, *arguments, output=os.devnull):
+def run_program(options, data, name, repetitions, *arguments, output=os.devnull, program=None):
     """One turn of the compiled program of a model on the data in a folder: its statistics."""
-    program = ROOT / "examples" / name / f"{name}.coh"
+    program = program or ROOT / "examples" / name / f"{name}.coh"
+    weights = data / f"{name}.safetensors"
     with tempfile.NamedTemporaryFile(suffix=".json") as stats:
-        command = [options.batch_run, program, "--weights", data / f"{name}.safetensors"]
+        command = [options.batch_run, program, *(("--weights", weights) if weights.exists() else ())]
         command += ["--input", data / f"{name}.jsonl", "--output", output, "--quiet"]
         command += ["--threads", "1", "--stats", stats.name]
         command += ["--benchmark-repetitions", repetitions]

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-ROOT = Path(__file__).resolve().parent.parent
+from corpora import ROOT, SST_DEV
+
 EXAMPLE = ROOT / "examples" / "treelstm"
-SST_DEV = ROOT.parent / "shared" / "data" / "sst" / "dev.txt"
 CLASSES = 5
 ABOUT_AS_MANY = 1100
 

@@ -20,6 +20,7 @@ import torch
 from safetensors.numpy import save_file
 
 from common import LONGEST, ROOT, Refused, markdown, number, ratio, read_lines, share
+from corpora import lengths_of
 from ragged_torch import ATTENTION, CAUSAL, ENCODERS, linear_weights, padded_products, products
 
 SIZE, INNER, HEADS = 512, 2048, 8
@@ -57,19 +58,9 @@ TARGETS = {
     "trmm full at 4096": 1.7,
     "masked attention padded": 3.0,
 }
-# The first lengths of three data sets; where they are missing, 128 quantiles of each.
-SHARED_LENGTHS = ROOT.parent / "shared" / "data" / "lengths"
-LENGTHS = ROOT / "bench" / "lengths"
 SETS = ("mnli", "wiki512", "race")
 # Of the encoder whose prelude is measured.
 LAYERS = (1, 6)
-
-
-def lengths_of(name, count):
-    """The first sequence lengths of a data set."""
-    shared = SHARED_LENGTHS / f"{name}.txt"
-    path = shared if shared.exists() else LENGTHS / f"{name}.txt"
-    return [int(line) for line in path.read_text(encoding="utf-8").split()][:count]
 
 
 # --- Inputs ---------------------------------------------------------------------------------------

@@ -3,15 +3,15 @@
 
     .venv/bin/python bench/run.py [--parts treelstm control …] [--models act …] [--quick]
 
-Writes docs/benchmarks.md and docs/figures/ if all parts are measured in full, and always
-bench/results/<part>.json and a page of what was measured, bench/results/benchmarks.md.
-`--quick` measures little, in about two minutes, to see that everything runs.
+Renews the sections of docs/benchmarks.md that are measured in full, and their figures, and writes always
+bench/results/<part>.json and a page of what was measured, bench/results/benchmarks.md. `--quick`
+measures little, in some minutes, to see that everything runs. The comparison with every model's peers
+can be put together from several runs: `--parts peers --models act --sizes 256`, and so on, each of which leaves a
+file; `--readme` then writes what these say into README.md and the page.
 """
 
 import argparse
 import json
-import platform
-import re
 import sys
 import tempfile
 import time
@@ -22,37 +22,44 @@ import ablation
 import analysis
 import control
 import costs
+import growth
+import peers
 import ragged
+import readme
 import training
 import treelstm
 from common import RESULTS, ROOT
-from make_models import MODELS
+from make_models import MODELS, MORE
+from tables import describe_processor, replace_section
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS = {
+    "peers": ("Every model against its peers", peers),
     "treelstm": ("TreeLSTM", treelstm),
     "control": ("Control flow that depends on tensors", control),
     "ablation": ("Each technique switched off", ablation),
     "analysis": ("Granularities and schedulers: what analysis costs, and what it buys", analysis),
     "ragged": ("Tensors of differing lengths", ragged),
     "training": ("Training", training),
+    "growth": ("How cost grows", growth),
     "costs": ("A recorded call and a suspension", costs),
 }
 
 
 def describe_machine():
     """The processor, its widest vectors and the peers' version, in a sentence."""
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    name = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
-    vectors = "AVX-512" if "avx512f" in info else "AVX2" if "avx2" in info else "no AVX2"
-    cpu = name[1] if name else platform.machine()
-    return f"Processor: {cpu} with {vectors}, one thread where nothing else is said. PyTorch {version('torch').split('+')[0]}."
+    torch = version("torch").split("+")[0]
+    return f"Processor: {describe_processor()}, one thread where nothing else is said. PyTorch {torch}."
 
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--models", nargs="+", choices=MODELS, help="only these, where it applies")
+    parser.add_argument("--models", nargs="+", choices=MODELS + MORE, help="only these, where it applies")
+    parser.add_argument("--sizes", nargs="+", type=int, help="of the comparison with peers, only these")
+    parser.add_argument("--batches", nargs="+", type=int, default=list(peers.BATCHES), help="of that comparison")
+    parser.add_argument("--resume", action="store_true", help="keep what earlier runs measured of peers and growth")
+    parser.add_argument("--readme", action="store_true", help="write what was measured of peers into README.md, and end")
     parser.add_argument("--turns", type=int, default=3, help="of each side")
     parser.add_argument("--repetitions", type=int, default=3, help="passes over the inputs a turn")
     parser.add_argument("--instances", type=int, default=1024, help="of each model")
@@ -71,15 +78,15 @@ def parse_options():
 
 def main():
     options = parse_options()
+    if options.readme:
+        return readme.write()
     if not options.batch_run.exists():
         sys.exit(f"{options.batch_run} is missing: build it first (make build)")
     RESULTS.mkdir(parents=True, exist_ok=True)
-    page = [
-        f"# Benchmarks\n\nWritten by `make bench`. {describe_machine()}\n"
-        "Everything is f32. Sides of a comparison take turns in one run, and figures are medians over the\n"
-        f"turns (this run: --turns {options.turns} --repetitions {options.repetitions}): on a noisy machine only the ratios carry over.\n"
-    ]
-    figures = None
+    measured = (
+        f"{describe_machine()} --turns {options.turns} --repetitions {options.repetitions}."
+    )
+    sections = {}
     with tempfile.TemporaryDirectory() as data:
         options.data = Path(data)
         for name in options.parts:
@@ -87,19 +94,25 @@ def main():
             began = time.perf_counter()
             figures = part.measure(options)
             (RESULTS / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
-            text = f"## {title}\n\n{part.report(figures)}"
-            print(f"{text}\n({time.perf_counter() - began:.0f} s)\n", flush=True)
-            page.append(text)
+            sections[name] = f"## {title}\n\n{measured}\n\n{part.report(figures)}\n"
+            print(f"{sections[name]}({time.perf_counter() - began:.0f} s)\n", flush=True)
             if hasattr(part, "plot"):
                 part.plot(figures, RESULTS / part.FIGURE.name)
-    text = "\n".join(page)
-    (RESULTS / PAGE.name).write_text(text)
-    if options.parts == list(PARTS) and not options.quick and not options.models:
-        PAGE.write_text(text)
-        for _, part in PARTS.values():
-            if hasattr(part, "plot"):
-                part.FIGURE.parent.mkdir(parents=True, exist_ok=True)
-                part.FIGURE.write_bytes((RESULTS / part.FIGURE.name).read_bytes())
+    (RESULTS / PAGE.name).write_text("".join(sections.values()))
+    if not (options.quick or options.models or options.sizes):
+        renew_page(sections)
+
+
+def renew_page(sections):
+    """Writes the sections that were measured into the page, and their figures beside it."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, section in sections.items():
+        text = replace_section(text, name, section)
+        part = PARTS[name][1]
+        if hasattr(part, "plot"):
+            part.FIGURE.parent.mkdir(parents=True, exist_ok=True)
+            part.FIGURE.write_bytes((RESULTS / part.FIGURE.name).read_bytes())
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
 """Numbers, tables and lines of JSON: what benchmarks share that needs nothing but Python."""
 
 import json
+import platform
+import re
+import statistics
+from pathlib import Path
 
 
 def read_lines(path):
@@ -35,3 +39,25 @@ def markdown(heads, rows):
 
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join([line(heads), line(rule), *(line(row) for row in rows)]) + "\n"
+
+
+def geometric_mean(values):
+    """The geometric mean of some ratios, None of none."""
+    return statistics.geometric_mean(values) if values else None
+
+
+def describe_processor():
+    """The processor and its widest vectors, `AMD EPYC with AVX2`."""
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    name = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
+    vectors = "AVX-512" if "avx512f" in info else "AVX2" if "avx2" in info else "no AVX2"
+    return f"{name[1] if name else platform.machine()} with {vectors}"
+
+
+def replace_section(text, name, body):
+    """A page with what is between `<!-- name -->` and `<!-- end of name -->` replaced; both must be there."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
+        raise ValueError(f"the page has no section {name}")
+    first, rest = text.split(begin)
+    return f"{first}{begin}{body}{end}{rest.split(end)[1]}"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel of the runtime and tests it from Python, in an environment of its own.
+# Builds the wheel of the runtime and tests it from Python, in an environment of its own, and of the benchmarks what needs no
+# PyTorch.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +21,7 @@ fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 COHORT_BATCH_OPT=$COHORT_BIN/batch-opt COHORT_CACHE=$PWD/target/python-cache \
-    "$ENVIRONMENT/bin/python" -m pytest -q -rs -p no:cacheprovider --rootdir python/tests python/tests "$@" |
+    "$ENVIRONMENT/bin/python" -m pytest -q -rs -p no:cacheprovider --rootdir python/tests python/tests bench "$@" |
     tee "$report"
 # Each number of the last line with its word: `3 failed, 41 passed, 1 error in 5.20s`.
 awk '
