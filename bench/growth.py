@@ -23,7 +23,7 @@ LEAVES = 19
 # So many nodes are measured of small trees and short chains together.
 NODES = 20_000
 WORDS = 6000
-HEADS = ("ns a node", "recording", "kernels", "rows a launch", "bytes a node")
+HEADS = ("ns a node", "recording", "kernels", "rows a launch")
 # A block of a generated program.
 BLOCK = """param w{k}: f32[H, H]
 param v{k}: f32[H, H]
@@ -93,7 +93,6 @@ def measure_trees(options, data, trees, batch):
         )
         * each,
         "rows": turns[-1]["mean_rows_per_launch"],
-        "memory": max(turn["peak_memory_bytes"] for turn in turns) / nodes,
     }
 
 
@@ -194,7 +193,7 @@ def report(figures):
             cells = [f"{int(value):,}"]
             for name in names:
                 point = figures[name].get(value, {})
-                cells += [number(point.get(key)) for key in ("ns", "record", "kernels", "rows", "memory")]
+                cells += [number(point.get(key)) for key in ("ns", "record", "kernels", "rows")]
             rows.append(cells)
         heads = [what]
         for name in names:

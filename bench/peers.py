@@ -11,7 +11,7 @@ runs one peer once, for its memory, and prints the peak in bytes, without and wi
 """
 
 import json
-import resource
+import re
 import statistics
 import sys
 import tempfile
@@ -46,6 +46,11 @@ LAYERS = ("encoder", "masked_mha", "berxit")
 # Numbers agree within this part of the largest, or of one if that is smaller. A float32 sum in another order can
 # fall on the other side of a threshold: so many of the instances may decide otherwise.
 TOLERANCE, MOST_OTHERWISE = 2e-3, 0.01
+# Of peers that take one instance at a time a pass over more takes seconds.
+MOST_INSTANCES = 256
+# How the name of a peer ends that torch.compile compiles.
+COMPILED = ", compiled"
+
 
 def jax_peers():
     """JAX's peers by model; none where it is not installed."""
@@ -76,7 +81,7 @@ def peers_of(name):
     single |= trees_torch.SINGLE.get(name, {}) | ragged_torch.SINGLE.get(name, {})
     batched |= ragged_torch.BATCHED.get(name, {}) | jax_peers().get(name, {})
     hot = {column: kind for column, kind in batched.items() if hasattr(kind, "HOT")}
-    batched |= {f"{column}, compiled": compiled(kind) for column, kind in hot.items()}
+    batched |= {f"{column}{COMPILED}": compiled(kind) for column, kind in hot.items()}
     return batched, single
 
 
@@ -142,12 +147,14 @@ class Case:
         self.program = own or ROOT / "examples" / name / f"{name}.coh"
         self.instances = read_lines(self.data / f"{name}.jsonl")
         batched, single = peers_of(name)
+        if options.quick:  # Compiling takes longer than all else.
+            batched = {c: kind for c, kind in batched.items() if not c.endswith(COMPILED)}
         weights = weights_of(self.data, name)
         self.peers, self.failed, self.otherwise = {}, {}, 0
         for column, kind in (single | batched).items():
             source = kind
-            if column.endswith(", compiled"):
-                source = batched[column.removesuffix(", compiled")]
+            if column.endswith(COMPILED):
+                source = batched[column.removesuffix(COMPILED)]
             peer = (kind(weights), prepare(name, source, self.instances))
             self.peers[column] = (*peer, column in single)
 
@@ -211,10 +218,6 @@ class Case:
         return {"batch": batch, "cohort": ours, "peer": json.loads(run(command)), "column": column}
 
 
-# Of each model: peers that take one instance at a time take seconds for more.
-MOST_INSTANCES = 256
-
-
 def measure_one(options, name, size):
     """The figures of a model at a size."""
     case = Case(options, name, size)
@@ -224,9 +227,6 @@ def measure_one(options, name, size):
     for row in rows:
         row["best"], row["best rate"] = best_of(rows, row)
         row["ratio"] = row["best"] and row["cohort"] / row["best rate"]
-    memory = None
-    if rows[-1]["best"]:
-        memory = case.memory(rows[-1]["batch"], rows[-1]["best"])
     return {
         "model": name,
         "size": size,
@@ -235,7 +235,7 @@ def measure_one(options, name, size):
         "rows": rows,
         "failed": case.failed,
         "otherwise": case.otherwise,
-        "memory": memory,
+        "memory": None,
         "processor": describe_processor(),
         "versions": {package: installed(package) for package in ("torch", "jax")},
         "turns": options.turns,
@@ -273,7 +273,12 @@ def measure(options):
                     continue
                 path.write_text(json.dumps(figures, indent=1) + "\n")
                 print(f"{name} at {size}: {[ratio(row['ratio']) for row in figures['rows']]}", flush=True)
-            cases.append(json.loads(path.read_text()))
+            figures = json.loads(path.read_text())
+            last = figures["rows"][-1]
+            if options.memory and last["best"] and not figures["memory"]:
+                figures["memory"] = Case(options, name, size).memory(last["batch"], last["best"])
+                path.write_text(json.dumps(figures, indent=1) + "\n")
+            cases.append(figures)
     return {"cases": cases, "refused": refused}
 
 
@@ -287,13 +292,15 @@ def main():
     name, size, batch, column, data = sys.argv[1:]
     batched, single = peers_of(name)
     kind = (batched | single)[column]
-    source = (batched | single)[column.removesuffix(", compiled")]
+    source = (batched | single)[column.removesuffix(COMPILED)]
     data = Path(data)
     peer = kind(weights_of(data, name))
     instances = prepare(name, source, read_lines(data / f"{name}.jsonl"))
 
     def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        # What getrusage gives begins with the peak of the process that started this one.
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return int(re.search(r"^VmHWM:\s*(\d+) kB$", status, re.MULTILINE)[1]) * 1024
 
     before = peak()
     run_peer(peer, instances, 1 if column in single else int(batch))

@@ -59,6 +59,7 @@ def parse_options():
     parser.add_argument("--sizes", nargs="+", type=int, help="of the comparison with peers, only these")
     parser.add_argument("--batches", nargs="+", type=int, default=list(peers.BATCHES), help="of that comparison")
     parser.add_argument("--resume", action="store_true", help="keep what earlier runs measured of peers and growth")
+    parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave peers' memory to a later run with --resume")
     parser.add_argument("--readme", action="store_true", help="write what was measured of peers into README.md, and end")
     parser.add_argument("--turns", type=int, default=3, help="of each side")
     parser.add_argument("--repetitions", type=int, default=3, help="passes over the inputs a turn")
@@ -72,7 +73,7 @@ def parse_options():
     options.few_turns, options.more_repetitions = min(2, options.turns), 2 * options.repetitions
     if options.quick:
         options.few_turns, options.more_repetitions = 1, 2
-        options.turns, options.repetitions, options.instances = 1, 1, 256
+        options.turns, options.repetitions, options.instances, options.batches = 1, 1, 256, [8]
     return options
 
 

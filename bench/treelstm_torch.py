@@ -134,9 +134,12 @@ class Level:
 
     def inner(self, rows, all_h, all_c, h, c):
         """Fills the states h, c [m,H] of a level from its children's rows [2 m]."""
-        size, m = self.size, len(h)
-        children_h = all_h.index_select(0, rows).view(m, 2 * size)
-        children_c = all_c.index_select(0, rows).view(m, 2 * size)
+        below = all_h.index_select(0, rows), all_c.index_select(0, rows)
+        self.cell(*(states.view(len(h), -1) for states in below), h, c)
+
+    def cell(self, children_h, children_c, h, c):
+        """The same from both children's states side by side [m,2H]; changes `children_c`."""
+        size = self.size
         gates = torch.addmm(self.b, children_h, self.u)
         i, o, forget = gates[:, : 4 * size].sigmoid_().split([size, size, 2 * size], dim=1)
         kept_left, kept_right = children_c.mul_(forget).split(size, dim=1)

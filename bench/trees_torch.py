@@ -71,7 +71,7 @@ class LevelTreeGru(ByLevel):
 class LevelTreeLstm(Level):
     """The TreeLSTM's own peer, of instances as the others have them."""
 
-    HOT = ("leaves", "inner")
+    HOT = ("leaves", "cell")
     prepare = staticmethod(ByLevel.prepare)
 
     def run(self, trees):
