@@ -15,7 +15,7 @@ TITLE = "Every model against its peers"
 SECTION = "peers"
 # What is not compared, and why.
 MISSING = {
-    "DGL": "its last release on PyPI, 2.1.0, is for PyTorch 2.1 and does not load with a later one.",
+    "DGL": "its last release on PyPI, 2.1.0, wants `torchdata.datapipes`, which the torchdata for this PyTorch has no more.",
     "JAX": "has peers where loops decide or lengths differ (`act`, `birnn`, `ponder`, `encoder`). A tree's shape would be "
     "compiled anew for each batch.",
     "Nested tensors": "serve the encoder; the other models have operations that do not take them.",
@@ -70,13 +70,14 @@ def summary(cases):
 
 
 def machines(cases):
-    """On which processors and against which versions the cases were measured."""
+    """On which processors, against which versions and how often the cases were measured."""
     versions = {}
     for case in cases:
         peers = ", ".join(
             f"{ {'torch': 'PyTorch', 'jax': 'JAX'}[name]} {version}" for name, version in case["versions"].items() if version
         )
-        versions.setdefault(f"{case['processor']}, one thread, against {peers}", None)
+        runs = f"{case['turns']} turns of {case['repetitions']} passes over {case['instances']} instances"
+        versions.setdefault(f"{case['processor']}, one thread, against {peers}: {runs}", None)
     return "; ".join(versions)
 
 
@@ -162,15 +163,18 @@ by waves of what is ready (*waves*), one instance at a time (*single*, *tuned*, 
 and nested tensors (*nested*), each with `torch.compile` too (*compiled*), and JAX. Every peer's outputs are compared with
 Cohort's at each batch size first: numbers within 2e-3 of the largest, at most 1 % of the instances may decide otherwise.
 Sides take turns; figures are medians. One that takes one instance at a time counts at every batch size.
+H of `exprtree` is how many rows its tables have in the middle.
 """
 
 
 def peers_page(figures):
     """The section of the page."""
     cases = figures["cases"]
-    text = f"{EXPLANATION}\n{summary(cases)}\n{by_size(cases)}\n### Peak memory\n\n"
-    text += "Of whole processes: Cohort runs a compiled artifact; PyTorch alone is some 300 MB.\n\n"
-    text += f"{memory(cases)}\n{notes(cases)}"
+    text = f"{EXPLANATION}\n{summary(cases)}\n{by_size(cases)}\n"
+    if any(case["memory"] for case in cases):
+        text += "### Peak memory\n\nOf whole processes: Cohort's runs a compiled artifact, a peer's has its libraries in it.\n\n"
+        text += f"{memory(cases)}\n### Inputs, and what is missing\n\n"
+    text += notes(cases)
     text += "".join(f"- `{what}` does not run: {why}\n" for what, why in figures["refused"].items())
     return text
 

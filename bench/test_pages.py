@@ -2,7 +2,7 @@
 
 import pytest
 from corpora import dependencies, number_words, read_lattices, read_tagged, repeated
-from readme import best_of, compact, peers_page, summary
+from readme import best_of, compact, peers_page, readme_section, summary
 from tables import replace_section
 
 
@@ -59,6 +59,7 @@ def case(model, rows, **others):
         row["best"], row["best rate"] = best_of(rows, row)
         row["ratio"] = row["best"] and row["cohort"] / row["best rate"]
     found = {"model": model, "size": 256, "inputs": "random", "rows": rows, "failed": {}, "memory": None}
+    found |= {"instances": 8, "turns": 3, "repetitions": 1}
     return {**found, "processor": "a processor", "versions": {"torch": "2.12", "jax": None}, **others}
 
 
@@ -78,6 +79,12 @@ def test_the_summary_has_the_mean_the_least_and_what_is_lost():
     assert "We lose in 1: `act` at 256, batch 1: 0.50x" in text
     assert "**0.50x**" in compact(cases)
     assert "No row is below 1x" in summary([case("act", [(1, 8.0, {"level": 8.0})])])
+
+
+def test_what_is_written_says_where_and_how_it_was_measured():
+    text = readme_section([case("act", [(1, 8.0, {"level": 4.0})])])
+    assert "a processor, one thread, against PyTorch 2.12: 3 turns of 1 passes over 8 instances" in text
+    assert "| act   |  2.00x |" in text
 
 
 def test_a_peer_that_failed_is_shown_and_not_compared():
