@@ -77,10 +77,7 @@ def measure_trees(options, data, trees, batch):
         lines = "".join(f'{{"t":{tree}}}\n' for tree in trees)
         (folder / f"{MODEL}.jsonl").write_text(lines, encoding="utf-8")
         given = ("--batch", batch, "--no-sharing", "--max-memory", 1 << 36)
-        turns = [
-            run_program(options, folder, MODEL, options.repetitions, *given)
-            for _ in range(options.few_turns)
-        ]
+        turns = [run_program(options, folder, MODEL, options.repetitions, *given) for _ in range(options.few_turns)]
     each = 1e9 / nodes
     recorded = [r["record_seconds"] for turn in turns for r in turn["repetitions"]]
     return {
@@ -88,10 +85,7 @@ def measure_trees(options, data, trees, batch):
         "instances": len(trees),
         "ns": seconds_of(turns) * each,
         "record": statistics.median(recorded) * each,
-        "kernels": statistics.median(
-            sum(kernel["seconds"] for kernel in turn["kernels"]) for turn in turns
-        )
-        * each,
+        "kernels": statistics.median(sum(kernel["seconds"] for kernel in turn["kernels"]) for turn in turns) * each,
         "rows": turns[-1]["mean_rows_per_launch"],
     }
 
@@ -166,7 +160,11 @@ def measure(options):
     depths = [n for n in grown if n <= 10_000]
     points("chains", depths, lambda n: trees(chain, 2 * n + 1, 1))
     points("chains, batches of 64", depths, lambda n: trees(chain, 2 * n + 1, 64))
-    points("lines", [20, 50, 100, 200, 500, 1_000, 2_000][: 3 if options.quick else None], lambda n: compile_program(options, n))
+    points(
+        "lines",
+        [20, 50, 100, 200, 500, 1_000, 2_000][: 3 if options.quick else None],
+        lambda n: compile_program(options, n),
+    )
     return figures
 
 
@@ -201,7 +199,11 @@ def report(figures):
             heads += [f"{head}{', ' * bool(suffix)}{suffix}" for head in HEADS]
         text += markdown(heads, rows) + "\n"
     rows = [
-        (point["lines"], number(point.get("seconds")), number(point.get("seconds") and point["seconds"] / point["lines"] * 1e3))
+        (
+            point["lines"],
+            number(point.get("seconds")),
+            number(point.get("seconds") and point["seconds"] / point["lines"] * 1e3),
+        )
         for point in figures["lines"].values()
     ]
     text += markdown(("lines of a program", "compile s", "ms a line"), rows)

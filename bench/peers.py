@@ -26,7 +26,7 @@ import control_torch
 import ragged_torch
 import steps_torch
 import trees_torch
-from common import ROOT, Refused, make_data, markdown, number, ratio, read_lines, run
+from common import ROOT, Refused, make_data, ratio, read_lines, run
 from common import run_program, seconds_of
 from control import difference
 from corpora import source_of
@@ -162,9 +162,7 @@ class Case:
         """One turn of the program."""
         way = "--in-flight" if self.name in IN_FLIGHT else "--batch"
         given = (way, batch, "--max-memory", 1 << 36, *arguments)
-        return run_program(
-            self.options, self.data, self.name, repetitions, *given, program=self.program, **others
-        )
+        return run_program(self.options, self.data, self.name, repetitions, *given, program=self.program, **others)
 
     def expected(self):
         """The program's outputs, whose bits do not depend on the batch."""

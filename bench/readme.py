@@ -61,7 +61,11 @@ def summary(cases):
     if not all_ratios:
         return "Nothing was compared.\n"
     least, model, size, batch = min(all_ratios)
-    lost = [f"`{name}` at {size}, batch {batch}: {value:.2f}x" for value, name, size, batch in sorted(all_ratios) if value < 1]
+    lost = [
+        f"`{name}` at {size}, batch {batch}: {value:.2f}x"
+        for value, name, size, batch in sorted(all_ratios)
+        if value < 1
+    ]
     mean = geometric_mean([value for value, *_ in all_ratios])
     text = f"Geometric mean over {len(all_ratios)} rows (models, sizes, batches): {mean:.2f}x the best peer; "
     text += f"the least is {least:.2f}x, `{model}` at {size} and batch {batch}. "
@@ -74,7 +78,9 @@ def machines(cases):
     versions = {}
     for case in cases:
         peers = ", ".join(
-            f"{ {'torch': 'PyTorch', 'jax': 'JAX'}[name]} {version}" for name, version in case["versions"].items() if version
+            f"{ {'torch': 'PyTorch', 'jax': 'JAX'}[name] } {version}"
+            for name, version in case["versions"].items()
+            if version
         )
         runs = f"{case['turns']} turns of {case['repetitions']} passes over {case['instances']} instances"
         versions.setdefault(f"{case['processor']}, one thread, against {peers}: {runs}", None)
@@ -110,7 +116,12 @@ def compact(cases):
     found = {(case["model"], case["size"], row["batch"]): row for case in cases for row in case["rows"]}
     sizes = sorted({size for _, size, _ in found})
     batches = sorted({batch for _, _, batch in found})
-    heads = ["model", *(f"{size}, {batch}" for size in sizes for batch in batches), "at the last, Cohort/s", "the best peer there"]
+    heads = [
+        "model",
+        *(f"{size}, {batch}" for size in sizes for batch in batches),
+        "at the last, Cohort/s",
+        "the best peer there",
+    ]
     lines = []
     for model in dict.fromkeys(case["model"] for case in cases):
         rows = [found.get((model, size, batch)) for size in sizes for batch in batches]

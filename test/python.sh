@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel of the runtime and tests it from Python, in an environment of its own, and of the benchmarks what needs no
-# PyTorch.
+# Builds the wheel of the runtime and tests it from Python, in an environment of its own, and of the
+# benchmarks what needs no PyTorch.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
