@@ -169,12 +169,12 @@ def notes(cases):
 
 
 EXPLANATION = """Instances a second, Cohort beside the fastest of the peers of each row: PyTorch by level for trees and
-graphs (*level*), padded with masks (*masked*, *padded*), with finished rows dropped (*compact*), packed by hand (*packed*),
-by waves of what is ready (*waves*), one instance at a time (*single*, *tuned*, *eager*), PyTorch's own modules (*library*)
-and nested tensors (*nested*), each with `torch.compile` too (*compiled*), and JAX. Every peer's outputs are compared with
-Cohort's at each batch size first: numbers within 2e-3 of the largest, at most 1 % of the instances may decide otherwise.
-Sides take turns; figures are medians. One that takes one instance at a time counts at every batch size.
-H of `exprtree` is how many rows its tables have in the middle.
+graphs (*level*), padded with masks (*masked*, *padded*), with finished rows dropped (*compact*), packed by hand
+(*packed*), by waves of what is ready (*waves*), one instance at a time (*single*, *tuned*, *eager*), PyTorch's own
+modules (*library*) and nested tensors (*nested*), some with `torch.compile` too (*compiled*), and JAX. Every peer's
+outputs are compared with Cohort's at each batch size first: numbers within 2e-3 of the largest, at most 1 % of the
+instances may decide otherwise. Sides take turns; figures are medians. One that takes one instance at a time counts at
+every batch size. H of `exprtree` is how many rows its tables have in the middle.
 """
 
 
