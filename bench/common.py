@@ -11,6 +11,8 @@ from pathlib import Path
 
 # NumPy reads this as it is imported.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# A program is compiled for each run, as its time is one of the figures.
+os.environ["COHORT_CACHE"] = ""
 
 import numpy  # noqa: E402
 import torch  # noqa: E402
