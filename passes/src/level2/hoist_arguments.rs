@@ -69,12 +69,13 @@ const FEWEST_SAVED: u64 = 4096;
 const MOST_GIVEN: usize = 4;
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let records = records_to_change(module);
     let mut symbols = Symbols::of(module);
     for function in functions_of(module) {
         let Some(recursion) = Recursion::of(module, function) else {
             continue;
         };
+        // Some of those before may have been replaced.
+        let records = records_to_change(module);
         let kernels = top_level(module).into_iter().filter_map(|kernel| {
             let name = name_attribute(kernel, "sym_name")?;
             match records.get(&name)?[..] {
@@ -90,8 +91,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 let symbol = symbols.free_like(&format!("{name}_head"));
                 split.apply(context, &recursion, &symbol);
                 let what = format!(
-                    "what `{}` makes of an argument that it hands on is computed by its caller, as `{symbol}`: products \
-                     of {} multiplications a row",
+                    "what `{}` makes of an argument that it hands on is computed by its caller, as `{symbol}`: \
+                     products of {} multiplications a row",
                     recursion.name, split.moved
                 );
                 remark(function, &what);
