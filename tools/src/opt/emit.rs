@@ -141,10 +141,9 @@ pub fn gpu(
     let architecture = architecture.unwrap_or(Architecture::OLDEST);
     let architecture = Architecture::parse(architecture).map_err(usage)?;
     let context = cohort_dialects::new_context();
-    let pipeline = &pipeline::Options {
-        gpu: true,
-        ..pipeline.clone()
-    };
+    let mut pipeline = pipeline.clone();
+    pipeline.gpu = true;
+    let pipeline = &pipeline;
     let mut module = lowered(&context, options, pipeline, format, input, Stage::Loops)?;
     let manager = PassManager::new(&context);
     manager.add_pass(pass::create(lower_kernels_to_gpu::PASS));
