@@ -1,13 +1,20 @@
 //! Sums of outer products, `sum += Σ leftᵀ right` over rows: the gradients of matrices.
 //!
 //! Both sides are packed, some rows at a time, so that a tile of the sum stays in registers while it goes
-//! over them. Each element gets one fused multiply-add a row, in the order of rows, whatever the tile and
+//! over them, and a panel of each side lies in the nearest cache.
+//! Each element gets one fused multiply-add a row, in the order of rows, whatever the tile and
 //! the processor: tiles go on from what the sum was.
 
 use super::sums::Pair;
 
-/// Rows that are packed at once; a panel of both sides fits the nearest cache but one.
-const ROWS: usize = 384;
+/// The most rows that are packed at once: a panel of each side then fits a first-level cache of 32 KB.
+const ROWS: usize = 256;
+
+/// Numbers of a panel with columns of this width. Panels are not a power of two apart: a row goes to the same place of
+/// each, and these must not all be in one set of the caches.
+const fn panel_size(width: usize) -> usize {
+    width * ROWS + 16
+}
 
 /// A way to go over packed rows.
 #[derive(Clone, Copy)]
@@ -15,10 +22,12 @@ struct Tile {
     /// Rows and columns of the sum that one tile has.
     height: usize,
     width: usize,
+    /// Rows of the sum that a panel of the left side is for, one tile or several: wide copies are fewer.
+    panel: usize,
     pack_left: fn(&mut [f32], &[f32], usize),
     pack_right: fn(&mut [f32], &[f32], usize),
-    /// `(rows, left, right, tile, stride)`: `left` has `height` numbers a row, `right` and each of the `height`
-    /// rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
+    /// `(rows, left, right, tile, stride)`: `left` has `panel` numbers a row, of which the first `height` count, `right`
+    /// and each of the `height` rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
     run: unsafe fn(usize, *const f32, *const f32, *mut f32, usize),
 }
 
@@ -51,24 +60,27 @@ impl Panels {
         [height, width]: [usize; 2],
         pairs: &[Pair<'_>],
     ) {
-        let (tall, wide) = (height.div_ceil(tile.height), width.div_ceil(tile.width));
+        let (tall, wide) = (height.div_ceil(tile.panel), width.div_ceil(tile.width));
         let Panels { left, right, own } = self;
         for (panels, size) in [
-            (&mut *left, tall * tile.height * ROWS),
-            (&mut *right, wide * tile.width * ROWS),
+            (&mut *left, tall * panel_size(tile.panel)),
+            (&mut *right, wide * panel_size(tile.width)),
             (&mut *own, tile.height * tile.width),
         ] {
             if panels.len() < size {
                 panels.resize(size, 0.0);
             }
         }
+        // As many at a time as nearly equal parts have: a few rows at the end would not pay for reading the sum.
+        let all: usize = pairs.iter().map(|pair| pair.left.len() / height).sum();
+        let most = all.div_ceil(all.div_ceil(ROWS).max(1));
         let mut rows = pairs.iter().flat_map(|pair| {
             let lefts = pair.left.chunks_exact(height);
             lefts.zip(pair.right.chunks_exact(width))
         });
         loop {
             let mut count = 0;
-            while count < ROWS
+            while count < most
                 && let Some((a, g)) = rows.next()
             {
                 (tile.pack_left)(left, a, count);
@@ -78,42 +90,71 @@ impl Panels {
             if count == 0 {
                 return;
             }
-            for column in 0..wide {
-                let right = &right[column * tile.width * ROWS..];
-                for row in 0..tall {
-                    let left = &left[row * tile.height * ROWS..];
-                    let first = row * tile.height * width + column * tile.width;
-                    let inside = [
-                        tile.height.min(height - row * tile.height),
-                        tile.width.min(width - column * tile.width),
-                    ];
-                    if inside == [tile.height, tile.width] {
-                        let to = sum[first..].as_mut_ptr();
-                        // SAFETY: `best_tile` gives what the processor can run; both sides have `count`
-                        // packed rows from there on, and all of the tile is inside of the sum.
-                        unsafe { (tile.run)(count, left.as_ptr(), right.as_ptr(), to, width) };
-                        continue;
-                    }
-                    let places = (0..inside[0]).map(|down| first + down * width);
-                    for (place, own) in places.clone().zip(own.chunks_exact_mut(tile.width)) {
-                        own[..inside[1]].copy_from_slice(&sum[place..place + inside[1]]);
-                    }
-                    let to = own.as_mut_ptr();
-                    // SAFETY: as above, and `own` has the size of a tile.
-                    unsafe { (tile.run)(count, left.as_ptr(), right.as_ptr(), to, tile.width) };
-                    for (place, own) in places.zip(own.chunks_exact(tile.width)) {
-                        sum[place..place + inside[1]].copy_from_slice(&own[..inside[1]]);
-                    }
+            let mut block = Block {
+                tile,
+                count,
+                sum: &mut *sum,
+                size: [height, width],
+                own: &mut *own,
+            };
+            for (column, right) in right.chunks(panel_size(tile.width)).take(wide).enumerate() {
+                let panels = left.chunks(panel_size(tile.panel)).take(tall);
+                for (panel, left) in panels.enumerate() {
+                    block.add_panel(panel, left, column, right);
                 }
             }
         }
     }
 }
 
-/// Puts a row into panels of `SIZE` columns, each `[ROWS][SIZE]`. What is behind its end is not looked at.
+/// Packed rows, and the sum that they are added to.
+struct Block<'a> {
+    tile: Tile,
+    /// How many rows are packed.
+    count: usize,
+    sum: &'a mut [f32],
+    size: [usize; 2],
+    /// Memory for a tile at the edge.
+    own: &'a mut [f32],
+}
+
+impl Block<'_> {
+    /// Goes over all tiles of one panel of each side.
+    fn add_panel(&mut self, panel: usize, left: &[f32], column: usize, right: &[f32]) {
+        let Block { tile, count, .. } = *self;
+        let [height, width] = self.size;
+        let (top, side) = (panel * tile.panel, column * tile.width);
+        let across = tile.width.min(width - side);
+        for part in (0..tile.panel.min(height - top)).step_by(tile.height) {
+            let (left, right) = (left[part..].as_ptr(), right.as_ptr());
+            let down = tile.height.min(height - top - part);
+            let first = (top + part) * width + side;
+            if [down, across] == [tile.height, tile.width] {
+                let to = self.sum[first..].as_mut_ptr();
+                // SAFETY: `best_tile` gives what the processor can run; both sides have `count`
+                // packed rows from there on, and all of the tile is inside of the sum.
+                unsafe { (tile.run)(count, left, right, to, width) };
+                continue;
+            }
+            let places = (0..down).map(|row| first + row * width);
+            for (place, own) in places.clone().zip(self.own.chunks_exact_mut(tile.width)) {
+                own[..across].copy_from_slice(&self.sum[place..place + across]);
+            }
+            let to = self.own.as_mut_ptr();
+            // SAFETY: as above, and `own` has the size of a tile.
+            unsafe { (tile.run)(count, left, right, to, tile.width) };
+            for (place, own) in places.zip(self.own.chunks_exact(tile.width)) {
+                self.sum[place..place + across].copy_from_slice(&own[..across]);
+            }
+        }
+    }
+}
+
+/// Puts a row into panels of `SIZE` columns, each `[ROWS][SIZE]` and room behind it. What is behind its end is not
+/// looked at.
 fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
     let (whole, rest) = row.as_chunks::<SIZE>();
-    let mut places = panels[number * SIZE..].chunks_mut(ROWS * SIZE);
+    let mut places = panels[number * SIZE..].chunks_mut(const { panel_size(SIZE) });
     for (part, panel) in whole.iter().zip(places.by_ref()) {
         if let Some(to) = panel.first_chunk_mut::<SIZE>() {
             *to = *part;
@@ -137,6 +178,7 @@ fn tiles() -> Vec<Tile> {
             tiles.push(Tile {
                 height: 12,
                 width: 32,
+                panel: 12,
                 pack_left: pack::<12>,
                 pack_right: pack::<32>,
                 run: x86::run_512,
@@ -146,7 +188,8 @@ fn tiles() -> Vec<Tile> {
             tiles.push(Tile {
                 height: 6,
                 width: 16,
-                pack_left: pack::<6>,
+                panel: 12,
+                pack_left: pack::<12>,
                 pack_right: pack::<16>,
                 run: x86::run_256,
             });
@@ -155,6 +198,7 @@ fn tiles() -> Vec<Tile> {
     tiles.push(Tile {
         height: 4,
         width: 16,
+        panel: 4,
         pack_left: pack::<4>,
         pack_right: pack::<16>,
         run: run_anywhere,
@@ -229,7 +273,7 @@ mod x86 {
 
     /// # Safety
     ///
-    /// As [`super::Tile::run`] says, of 6 rows and 16 columns.
+    /// As [`super::Tile::run`] says, of 6 rows and 16 columns, with panels of 12.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn run_256(
         rows: usize,
@@ -249,7 +293,7 @@ mod x86 {
                 let first = _mm256_loadu_ps(right.add(row * 16));
                 let second = _mm256_loadu_ps(right.add(row * 16 + 8));
                 for (down, sums) in sums.iter_mut().enumerate() {
-                    let factor = _mm256_broadcast_ss(&*left.add(row * 6 + down));
+                    let factor = _mm256_broadcast_ss(&*left.add(row * 12 + down));
                     sums[0] = _mm256_fmadd_ps(factor, first, sums[0]);
                     sums[1] = _mm256_fmadd_ps(factor, second, sums[1]);
                 }
@@ -278,6 +322,7 @@ mod tests {
             [61, 33, 200],
             [12, 32, 192],
             [257, 3, 401],
+            [210, 40, 513],
         ] {
             let left: Vec<f32> = (0..rows * height).map(number).collect();
             let right: Vec<f32> = (0..rows * width).map(|seed| number(seed + 17)).collect();
