@@ -130,6 +130,8 @@ pub(super) struct Tables {
     /// Room to make one in.
     call_works: Vec<CallWork>,
     offsets: Vec<u32>,
+    /// Memory of lists that nobody needs any more, for the next ones: the system gives new memory page by page.
+    spare: Vec<Vec<u32>>,
 }
 
 impl Tables {
@@ -147,6 +149,7 @@ impl Tables {
             counts: TableCounts::default(),
             call_works: Vec::new(),
             offsets: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -155,7 +158,9 @@ impl Tables {
         self.by_words.clear();
         self.hints.fill(usize::MAX);
         self.works.clear();
-        self.lists.clear();
+        // The next lists are probably as long, in the same order.
+        self.spare = std::mem::take(&mut self.lists);
+        self.spare.reverse();
         self.spans.clear();
         self.pieces.clear();
         self.size = 0;
@@ -206,9 +211,9 @@ impl Tables {
             lengths: of,
             work,
             starts: has_starts.then(|| {
-                self.find_list(of, Table::Starts { extent, padded }, |lengths| {
+                self.find_list(of, Table::Starts { extent, padded }, |lengths, list| {
                     let spans = lengths.spans(kernel, padded);
-                    spans.map(|(first, _)| first).collect()
+                    list.extend(spans.map(|(first, _)| first));
                 })
             }),
             spans: by_row.then(|| {
@@ -220,8 +225,8 @@ impl Tables {
                 })
             }),
             by_row: has_lengths.then(|| {
-                self.find_list(of, Table::ByRow { extent }, |lengths| {
-                    lengths.by_row(kernel, rows as usize, padded)
+                self.find_list(of, Table::ByRow { extent }, |lengths, list| {
+                    lengths.write_by_row(kernel, rows as usize, padded, list);
                 })
             }),
         })
@@ -283,12 +288,9 @@ impl Tables {
         let list = self.find_table(found.lengths, table, |tables| {
             let spans = found.spans.map_or(&[][..], |spans| &tables.spans[spans]);
             let room = tables.works[found.work].room as usize;
-            let list = list_rows(
-                spans,
-                &offsets,
-                room,
-                matches!(table, Table::Repeated { .. }),
-            );
+            let is_repeated = matches!(table, Table::Repeated { .. });
+            let mut list = tables.spare.pop().unwrap_or_default();
+            write_rows(spans, &offsets, room, is_repeated, &mut list);
             (add(&mut tables.lists, list), room)
         });
         self.offsets = offsets;
@@ -356,10 +358,12 @@ impl Tables {
         &mut self,
         of: usize,
         table: Table,
-        make: impl FnOnce(Lengths<'_>) -> Vec<u32>,
+        write: impl FnOnce(Lengths<'_>, &mut Vec<u32>),
     ) -> usize {
         self.find_table(of, table, |tables| {
-            let list = make(tables.lengths_of(of));
+            let mut list = tables.spare.pop().unwrap_or_default();
+            list.clear();
+            write(tables.lengths_of(of), &mut list);
             let words = list.len();
             (add(&mut tables.lists, list), words)
         })
@@ -475,8 +479,15 @@ impl Tables {
 }
 
 /// The row of each row of a launch: that of its call, again and again or counting up.
-fn list_rows(spans: &[(u32, u32)], firsts: &[u32], room: usize, is_repeated: bool) -> Vec<u32> {
-    let mut list = vec![0; room];
+fn write_rows(
+    spans: &[(u32, u32)],
+    firsts: &[u32],
+    room: usize,
+    is_repeated: bool,
+    list: &mut Vec<u32>,
+) {
+    list.clear();
+    list.resize(room, 0);
     for ((begin, rows), first) in spans.iter().zip(firsts) {
         let list = &mut list[*begin as usize..][..*rows as usize];
         match is_repeated {
@@ -484,7 +495,6 @@ fn list_rows(spans: &[(u32, u32)], firsts: &[u32], room: usize, is_repeated: boo
             false => (list.iter_mut().zip(*first..)).for_each(|(entry, row)| *entry = row),
         }
     }
-    list
 }
 
 /// Adds a table to others; gives its number.
