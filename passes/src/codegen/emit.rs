@@ -10,7 +10,9 @@ use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
     Builder, Val, arguments_of, name_of, region_with_block, results_of,
 };
-use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
+use melior::ir::{
+    OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
+};
 
 use crate::codegen::powers;
 use crate::kernel::rows::graph::Linear;
@@ -363,6 +365,15 @@ impl<'c> Emitter<'c> {
     }
 
     /// `a * b + c` of vectors, rounded once.
+    /// Brings what lies at an address near, without need: it may be no memory at all.
+    pub fn prefetch(&self, address: Val<'c>) {
+        let number = |value| IntegerAttribute::new(self.b.ty("i32"), value).into();
+        let (read, keep, data) = (number(0), number(3), number(1));
+        let attributes = [("rw", read), ("hint", keep), ("cache", data)];
+        self.b
+            .op("llvm.intr.prefetch", &[address], &[], &attributes, vec![]);
+    }
+
     pub fn fma(&self, a: Val<'c>, b: Val<'c>, c: Val<'c>) -> Val<'c> {
         self.b.vector_fma(a, b, c)
     }

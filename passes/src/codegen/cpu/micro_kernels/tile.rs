@@ -11,6 +11,10 @@ use cohort_abi::manifest::Elem;
 /// Vectors of a panel.
 const PANEL_VECTORS: usize = 2;
 
+/// How many terms ahead a tile asks for the right side where it leaves out every second vector, which processors do
+/// not foresee.
+const AHEAD: i64 = 16;
+
 /// Where the rows of the left side are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Left {
@@ -176,6 +180,10 @@ fn multiply<'c>(
     let one_term = |e: &Emitter<'c>, term: Val<'c>, sums: &[Val<'c>]| {
         let in_panel = e.times(term, PANEL_VECTORS as i64 * VECTOR);
         let at_term: Vec<_> = panels.iter().map(|b| e.offset(*b, in_panel)).collect();
+        if vectors < PANEL_VECTORS {
+            let bytes = AHEAD * PANEL_VECTORS as i64 * VECTOR;
+            e.prefetch(e.offset_by(at_term[0], bytes));
+        }
         let right: Vec<_> = (0..vectors)
             .map(|vector| {
                 let panel = at_term[vector / PANEL_VECTORS];
