@@ -8,7 +8,7 @@ ml_program.global private @narrow(#ml_program.extern<tensor<16x4096xf32>>) : ten
 
 // Eight megabytes of weights, and thirty-three kilobytes of scratch a row.
 // CHECK-LABEL: ragged.kernel @large {
-// CHECK: ragged.blocks of 108 tile 12 {
+// CHECK: ragged.blocks of 120 tile 12 {
 cfb.kernel @large {
 ^bb0(%rows: index, %x: tensor<?x256xf32>):
   %zero = arith.constant 0.0 : f32
