@@ -1,0 +1,287 @@
+//! The blocks of a launch, and who waits for whom.
+//!
+//! A *round* runs every thread of a block from one barrier to the next, warp by warp, in an order that is turned from
+//! round to round and from block to block. Blocks of a launch run one after another to their ends; those that are
+//! together run until all of their threads wait for other blocks.
+
+use crate::instruction::{Function, Instruction, SPECIAL};
+use crate::memory::Memory;
+use crate::mma::{Lane, WARP, multiply};
+use crate::thread::{Around, Stop, Thread};
+use crate::{Error, Launch};
+
+/// A block whose threads have begun.
+struct Block {
+    at: (u32, u32),
+    threads: Vec<Thread>,
+    /// Of all threads, one after another.
+    registers: Vec<u64>,
+    shared: Vec<u8>,
+    is_turned: bool,
+    rounds: u64,
+}
+
+/// What does not change from block to block.
+struct Run<'a> {
+    function: &'a Function,
+    arguments: Vec<u8>,
+    launch: &'a Launch,
+    /// Registers of a thread, the constants among them.
+    stride: usize,
+}
+
+/// Runs all blocks.
+pub fn run(
+    function: &Function,
+    arguments: &[u64],
+    launch: &Launch,
+    memory: &mut Memory<'_>,
+) -> Result<(), Error> {
+    let run = Run {
+        function,
+        arguments: pack(function, arguments)?,
+        launch,
+        stride: function.registers as usize + function.constants.len(),
+    };
+    let (columns, rows) = launch.grid;
+    let places = (0..rows).flat_map(|y| (0..columns).map(move |x| (x, y)));
+    if launch.is_together {
+        let mut blocks: Vec<Block> = places.map(|at| run.begin(at, None)).collect();
+        return run.together(&mut blocks, memory);
+    }
+    let mut last = None;
+    for at in places {
+        let mut block = [run.begin(at, last)];
+        run.together(&mut block, memory)?;
+        last = Some(
+            block
+                .into_iter()
+                .next()
+                .map_or_else(Vec::new, |block| block.registers),
+        );
+    }
+    Ok(())
+}
+
+/// The bytes of the parameters.
+fn pack(function: &Function, arguments: &[u64]) -> Result<Vec<u8>, Error> {
+    if arguments.len() != function.parameters.len() {
+        let (given, all) = (arguments.len(), function.parameters.len());
+        let message = format!("{given} arguments are given, and there are {all} parameters");
+        return Err(Error::new(function.line, message));
+    }
+    let mut bytes = Vec::new();
+    for (argument, (begin, length)) in arguments.iter().zip(&function.parameters) {
+        let length = *length as usize;
+        if length > 8 {
+            return Err(Error::new(
+                function.line,
+                "a parameter has more than 8 bytes",
+            ));
+        }
+        bytes.resize(*begin as usize + length, 0);
+        bytes[*begin as usize..].copy_from_slice(&argument.to_le_bytes()[..length]);
+    }
+    Ok(bytes)
+}
+
+impl Run<'_> {
+    /// A block at its beginning; the memory of the registers of one before it can be used again.
+    fn begin(&self, at: (u32, u32), registers: Option<Vec<u64>>) -> Block {
+        let Launch {
+            grid,
+            threads,
+            poison,
+            ..
+        } = *self.launch;
+        let threads = threads as usize;
+        let mut registers = registers.unwrap_or_default();
+        registers.resize(self.stride * threads, 0);
+        let poisoned = u64::from_le_bytes([poison; 8]);
+        let special = |thread| [thread, threads as u32, at.0, at.1, grid.0, grid.1].map(u64::from);
+        for (thread, own) in registers.chunks_exact_mut(self.stride.max(1)).enumerate() {
+            let (written, constants) = own.split_at_mut(self.function.registers as usize);
+            written[..SPECIAL.len()].copy_from_slice(&special(thread as u32));
+            written[SPECIAL.len()..].fill(poisoned);
+            constants.copy_from_slice(&self.function.constants);
+        }
+        Block {
+            at,
+            threads: (0..threads).map(|_| Thread::new()).collect(),
+            registers,
+            shared: vec![poison; self.function.shared_bytes as usize],
+            is_turned: at.0.wrapping_add(at.1) % 2 == 1,
+            rounds: 0,
+        }
+    }
+
+    /// Runs blocks until all have ended.
+    fn together(&self, blocks: &mut [Block], memory: &mut Memory<'_>) -> Result<(), Error> {
+        let mut is_turned = false;
+        loop {
+            let before = memory.writes;
+            let (mut is_over, mut has_moved) = (true, false);
+            for number in (self.launch.order)(blocks.len(), is_turned) {
+                let block = &mut blocks[number];
+                if block.has_ended() {
+                    continue;
+                }
+                let rounds = block.rounds;
+                self.run_rounds(block, memory)?;
+                is_over &= block.has_ended();
+                has_moved |= block.has_ended() || block.rounds > rounds;
+            }
+            if is_over {
+                return Ok(());
+            }
+            if !has_moved && memory.writes == before {
+                return Err(self.endless(blocks));
+            }
+            is_turned = !is_turned;
+        }
+    }
+
+    /// Of blocks that look again and again at what nobody will change.
+    fn endless(&self, blocks: &[Block]) -> Error {
+        let looking = blocks.iter().find_map(|block| {
+            let looks = |thread: &Thread| match thread.stop {
+                Stop::Looked(pc) => Some(pc),
+                _ => None,
+            };
+            let mut threads = block.threads.iter().enumerate();
+            threads.find_map(|(number, thread)| Some((block.at, number, looks(thread)?)))
+        });
+        let message = "waits for what no other block will write";
+        match looking {
+            Some((at, thread, pc)) => Error::new(self.function.line_of(pc), message).of(at, thread),
+            None => Error::new(self.function.line, message),
+        }
+    }
+
+    /// Runs the threads of a block until all have ended, or some wait for other blocks and the rest for them.
+    fn run_rounds(&self, block: &mut Block, memory: &mut Memory<'_>) -> Result<(), Error> {
+        loop {
+            let (order, turned) = (self.launch.order, block.is_turned);
+            for warp in order(block.threads.len().div_ceil(WARP), turned) {
+                let first = warp * WARP;
+                let lanes = WARP.min(block.threads.len() - first);
+                let lanes: Vec<usize> = order(lanes, turned)
+                    .iter()
+                    .map(|lane| first + lane)
+                    .collect();
+                self.run_warp(block, &lanes, memory)?;
+            }
+            let count = |stop: Stop| {
+                block
+                    .threads
+                    .iter()
+                    .filter(|thread| thread.stop == stop)
+                    .count()
+            };
+            let (waiting, ended) = (count(Stop::Barrier), count(Stop::Ended));
+            let all = block.threads.len();
+            if waiting > 0 && ended > 0 {
+                let pc = block
+                    .threads
+                    .iter()
+                    .find(|thread| thread.stop == Stop::Barrier);
+                let line = pc.map_or(0, |thread| self.function.line_of(thread.pc - 1));
+                return Err(Error::new(
+                    line,
+                    format!(
+                        "in block {:?}, {waiting} of {all} threads wait at a barrier after {} others, \
+                         and {ended} have ended",
+                        block.at, block.rounds
+                    ),
+                ));
+            }
+            if waiting < all {
+                return Ok(());
+            }
+            for thread in &mut block.threads {
+                thread.stop = Stop::Ready;
+            }
+            block.is_turned = !block.is_turned;
+            block.rounds += 1;
+        }
+    }
+
+    /// Runs the threads of a warp, given in their order, to where each has to wait for others than its warp.
+    fn run_warp(
+        &self,
+        block: &mut Block,
+        lanes: &[usize],
+        memory: &mut Memory<'_>,
+    ) -> Result<(), Error> {
+        loop {
+            let mut products = None;
+            let mut multiplying = 0;
+            for &number in lanes {
+                let thread = &mut block.threads[number];
+                if !matches!(thread.stop, Stop::Ready | Stop::Looked(_)) {
+                    continue;
+                }
+                let own = number * self.stride..(number + 1) * self.stride;
+                let mut around = Around {
+                    function: self.function,
+                    arguments: &self.arguments,
+                    registers: &mut block.registers[own],
+                    shared: &mut block.shared,
+                    memory,
+                    poison: self.launch.poison,
+                };
+                let stop = thread.run(&mut around);
+                if let Stop::Multiply(pc) = stop.map_err(|error| error.of(block.at, number))? {
+                    multiplying += 1;
+                    if *products.get_or_insert(pc) != pc {
+                        let message = "the threads of a warp multiply at different places";
+                        let line = self.function.line_of(pc);
+                        return Err(Error::new(line, message).of(block.at, number));
+                    }
+                }
+            }
+            let Some(pc) = products else {
+                return Ok(());
+            };
+            if multiplying < WARP {
+                let message = format!(
+                    "{multiplying} of the {WARP} threads of a warp multiply, the rest do not"
+                );
+                let line = self.function.line_of(pc);
+                return Err(Error::new(line, message).of(block.at, lanes[0]));
+            }
+            self.multiply(block, pc, lanes);
+        }
+    }
+
+    fn multiply(&self, block: &mut Block, pc: usize, lanes: &[usize]) {
+        let Some(Instruction::Multiply(product)) = self.function.code.get(pc) else {
+            return;
+        };
+        let first = lanes.iter().min().copied().unwrap_or(0);
+        let mut all = [Lane::default(); WARP];
+        for (number, lane) in all.iter_mut().enumerate() {
+            let own = &block.registers[(first + number) * self.stride..];
+            let word = |slot: u32| own[slot as usize] as u32;
+            *lane = Lane {
+                left: product.left.map(word),
+                right: product.right.map(word),
+                sums: product.sums.map(word),
+            };
+        }
+        multiply(product.shape, self.launch.tensor_cores, &mut all);
+        for (number, lane) in all.iter().enumerate() {
+            let own = &mut block.registers[(first + number) * self.stride..];
+            for (slot, sum) in product.results.iter().zip(lane.sums) {
+                own[*slot as usize] = sum.into();
+            }
+            block.threads[first + number].stop = Stop::Ready;
+        }
+    }
+}
+
+impl Block {
+    fn has_ended(&self) -> bool {
+        self.threads.iter().all(|thread| thread.stop == Stop::Ended)
+    }
+}

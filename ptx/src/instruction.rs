@@ -1,0 +1,131 @@
+//! Instructions in the form in which they run: registers are numbers of slots of 64 bits, constants are slots
+//! that nothing writes.
+
+/// Slots at the beginning of a thread's registers, for what it knows of itself.
+pub const SPECIAL: [&str; 6] = [
+    "%tid.x",
+    "%ntid.x",
+    "%ctaid.x",
+    "%ctaid.y",
+    "%nctaid.x",
+    "%nctaid.y",
+];
+
+/// A register.
+pub type Slot = u32;
+
+#[derive(Debug)]
+pub struct Function {
+    pub line: u32,
+    /// Where each parameter begins, and how long it is, in bytes.
+    pub parameters: Vec<(u32, u32)>,
+    pub shared_bytes: u32,
+    /// Registers that are written; behind them are the constants.
+    pub registers: Slot,
+    pub constants: Vec<u64>,
+    pub code: Vec<Instruction>,
+    /// Of each instruction.
+    pub lines: Vec<u32>,
+}
+
+impl Function {
+    pub fn line_of(&self, pc: usize) -> u32 {
+        self.lines.get(pc).copied().unwrap_or(self.line)
+    }
+}
+
+/// What a result's bits are, as a function of the operands' bits; those above its width are 0.
+#[derive(Clone, Copy, Debug)]
+pub enum Compute {
+    Unary(fn(u64) -> u64),
+    Binary(fn(u64, u64) -> u64),
+    Ternary(fn(u64, u64, u64) -> u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    Global,
+    Shared,
+    Parameter,
+}
+
+/// Where a load or a store goes, and what of.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    pub space: Space,
+    /// Of one element.
+    pub bytes: u8,
+    /// Elements.
+    pub count: u8,
+    pub base: Slot,
+    pub offset: i64,
+    /// The registers of the elements.
+    pub registers: [Slot; 4],
+}
+
+impl Access {
+    pub fn all_bytes(&self) -> usize {
+        usize::from(self.bytes) * usize::from(self.count)
+    }
+}
+
+/// A place in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub base: Slot,
+    pub offset: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// 16 rows, 8 columns, 8 of k, in tf32.
+    Tf32,
+    /// 16 rows, 8 columns, 16 of k, in bf16.
+    Bf16,
+}
+
+/// The registers of a thread's part of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Product {
+    pub shape: Shape,
+    pub results: [Slot; 4],
+    pub left: [Slot; 4],
+    pub right: [Slot; 2],
+    pub sums: [Slot; 4],
+}
+
+#[derive(Debug)]
+pub enum Instruction {
+    Unary(fn(u64) -> u64, Slot, [Slot; 1]),
+    Binary(fn(u64, u64) -> u64, Slot, [Slot; 2]),
+    Ternary(fn(u64, u64, u64) -> u64, Slot, [Slot; 3]),
+    Load(Access),
+    /// A load that other blocks are waited for by.
+    Acquire(Access),
+    Store(Access),
+    /// Adds to a word of 32 bits of global memory, and gives what was there.
+    AtomicAdd {
+        result: Slot,
+        place: Place,
+        value: Slot,
+    },
+    /// Begins a copy from global to shared memory; of its bytes all but the first `copied` are zeros.
+    Copy {
+        bytes: u8,
+        to: Place,
+        from: Place,
+        copied: Slot,
+    },
+    Commit,
+    /// Waits for all groups of copies but so many.
+    Wait(u32),
+    Branch(u32),
+    /// Branches where the predicate is the given one.
+    BranchIf(Slot, bool, u32),
+    /// Branches to the label of this number.
+    BranchIndexed(Slot, Box<[u32]>),
+    Barrier,
+    Fence,
+    Multiply(Box<Product>),
+    Return,
+}

@@ -1,0 +1,109 @@
+//! Threads of a block, lanes of a warp, and blocks that wait for each other.
+
+use crate::Case;
+
+/// Threads hand words to their neighbours through shared memory.
+fn hand_over(barrier: &str) -> Vec<u32> {
+    let body = format!(
+        "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s32 %r2, %r1, 1; and.b32 %r2, %r2, 63;
+         mul.wide.u32 %rd3, %r2, 4; mov.b64 %rd4, s; add.s64 %rd5, %rd4, %rd2; add.s64 %rd6, %rd4, %rd3;
+         st.shared.b32 [%rd5], %r1; {barrier} ld.shared.b32 %r3, [%rd6];
+         add.s64 %rd7, %rd1, %rd2; st.global.b32 [%rd7], %r3; ret;"
+    );
+    Case::new(&body, 64).threads(64).run().unwrap()
+}
+
+#[test]
+fn a_missing_barrier_shows() {
+    let right: Vec<u32> = (0..64).map(|thread| (thread + 1) % 64).collect();
+    assert_eq!(hand_over("bar.sync 0;"), right);
+    let wrong = hand_over("");
+    assert_ne!(wrong, right);
+    // Lanes of one warp are no exception.
+    assert_eq!(wrong[3], u32::MAX);
+}
+
+#[test]
+fn a_barrier_that_some_do_not_reach_is_told() {
+    let body = "mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 40; @%p1 ret;\nbar.sync 0; ret;";
+    let error = Case::new(body, 1).threads(64).refused();
+    let expected = "line 10 of the PTX: in block (0, 0), 41 of 64 threads wait at a barrier after 0 others, \
+                    and 23 have ended";
+    assert_eq!(error, expected);
+}
+
+/// Blocks add up what all of them wrote, with a barrier of the grid in between.
+fn add_up(barrier: &str, is_together: bool) -> Case {
+    let body = format!(
+        "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r9, %nctaid.x;
+         setp.ne.b32 %p1, %r1, 0; @%p1 bra $L_end;
+         mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd2, %rd1; add.s32 %r3, %r2, 10; st.global.b32 [%rd2+4], %r3;
+         {barrier}
+         mov.b32 %r5, 0; mov.b32 %r6, 0; mov.b64 %rd3, %rd1;
+         $L_sum: ld.global.b32 %r7, [%rd3+4]; add.s32 %r5, %r5, %r7; add.s64 %rd3, %rd3, 4; add.s32 %r6, %r6, 1;
+         setp.lt.u32 %p2, %r6, %r9; @%p2 bra $L_sum;
+         st.global.b32 [%rd2+20], %r5; $L_end: ret;"
+    );
+    Case::new(&body, 9).blocks(4, is_together)
+}
+
+const GRID_BARRIER: &str = "fence.acq_rel.gpu; atom.global.add.u32 %r4, [%rd1], 1;
+    $L_wait: ld.acquire.gpu.global.b32 %r8, [%rd1]; setp.gt.u32 %p3, %r9, %r8; @%p3 bra $L_wait;
+    fence.acq_rel.gpu;";
+
+#[test]
+fn blocks_that_are_together_wait_for_each_other() {
+    let sums = |barrier| add_up(barrier, true).run().unwrap()[5..].to_vec();
+    assert_eq!(sums(GRID_BARRIER), [46; 4]);
+    assert_ne!(sums(""), [46; 4]);
+}
+
+#[test]
+fn blocks_that_wait_for_nobody_end_with_an_error() {
+    let error = add_up(GRID_BARRIER, false).refused();
+    assert!(
+        error.contains("block (0, 0), thread 0: waits for what no other block will write"),
+        "{error}"
+    );
+    assert!(error.starts_with("line 13 of the PTX"), "{error}");
+    let one_more = GRID_BARRIER.replace("setp.gt.u32", "setp.ge.u32");
+    let error = add_up(&one_more, true).refused();
+    assert!(
+        error.contains("waits for what no other block will write"),
+        "{error}"
+    );
+}
+
+const PRODUCT: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+    {%r20, %r21, %r22, %r23}, {%r2, %r2, %r2, %r2}, {%r3, %r3}, {%r4, %r4, %r4, %r4};";
+
+#[test]
+fn a_warp_multiplies_together() {
+    let ones = "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16; add.s64 %rd2, %rd2, %rd1;
+        mov.b32 %r2, 0f3F800000; mov.b32 %r3, 0f40000000; mov.b32 %r4, 0f3F000000;";
+    let body =
+        format!("{ones} {PRODUCT} st.global.v4.b32 [%rd2], {{%r20, %r21, %r22, %r23}}; ret;");
+    let words = Case::new(&body, 128).run().unwrap();
+    assert!(
+        words.iter().all(|word| f32::from_bits(*word) == 16.5),
+        "{words:x?}"
+    );
+}
+
+#[test]
+fn a_product_that_some_lanes_leave_out_is_told() {
+    let body = format!("mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; @%p1 ret;\n{PRODUCT} ret;");
+    let error = Case::new(&body, 1).refused();
+    assert!(
+        error.contains("8 of the 32 threads of a warp multiply, the rest do not"),
+        "{error}"
+    );
+    let body = format!(
+        "mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; @%p1 bra $L;\n{PRODUCT} ret; $L: {PRODUCT} ret;"
+    );
+    let error = Case::new(&body, 1).refused();
+    assert!(
+        error.contains("the threads of a warp multiply at different places"),
+        "{error}"
+    );
+}
