@@ -2,6 +2,7 @@
 //! arithmetic computes is tested beside it.
 
 mod memory;
+mod product;
 mod waiting;
 
 use cohort_ptx::{Error, Launch, Memory, Module, Region, TensorCores};
