@@ -38,7 +38,7 @@ oracle_shares_only_the_typed_program() {
 
 compiled_code_and_runtime_meet_in_the_abi() {
     dependencies cohort-passes | grep -xE 'cohort-(runtime|frontend|lowering|oracle)'
-    dependencies cohort-runtime | grep '^cohort-' | grep -vxE 'cohort-(runtime|abi)'
+    dependencies cohort-runtime | grep '^cohort-' | grep -vxE 'cohort-(runtime|abi|ptx)'
 }
 
 training_knows_neither_compiler_nor_runtime() {

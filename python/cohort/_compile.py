@@ -89,6 +89,8 @@ def compile(
     options = [f"--dim={name}={size}" for name, size in sorted(dims.items())]
     if gpu_arch is None and device == "gpu-sim":
         gpu_arch = "sim"
+    if gpu_arch is None and device == "ptx-sim":
+        gpu_arch = "ptx"
     if gpu_arch is not None:
         options.append(f"--gpu-arch={gpu_arch}")
     if entry is not None:

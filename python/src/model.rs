@@ -74,8 +74,9 @@ impl Model {
                     "cpu" => DeviceKind::Cpu,
                     "cuda" => DeviceKind::Cuda,
                     "gpu-sim" => DeviceKind::GpuSim,
+                    "ptx-sim" => DeviceKind::PtxSim,
                     _ => {
-                        let known = "\"cpu\", \"cuda\" or \"gpu-sim\"";
+                        let known = "\"cpu\", \"cuda\", \"gpu-sim\" or \"ptx-sim\"";
                         let problem = format!("unknown device {device:?}: expected {known}");
                         return Err(PyValueError::new_err(problem));
                     }
@@ -224,7 +225,7 @@ impl Model {
                 }
             }
             // There nothing is replaced.
-            DeviceKind::Cuda | DeviceKind::GpuSim => {
+            DeviceKind::Cuda | DeviceKind::GpuSim | DeviceKind::PtxSim => {
                 let started = detached(py, || Owner::start(parts.clone()));
                 let (owner, _) = started.map_err(|error| exception(py, &error))?;
                 *locked(&self.owner) = Arc::new(owner);

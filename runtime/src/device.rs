@@ -7,7 +7,7 @@
 //!                ├ Schedule  the same for one launch, where that is worth while
 //!                └ Device  copies and launches
 //!                    ├ Cuda   the driver, loaded when it is asked for
-//!                    └ Sim    host memory; blocks and threads as loops and coroutines
+//!                    └ Sim    host memory; kernels that are compiled for the host, or the text of a card's
 //! ```
 //!
 //! The control program, the schedule and the numbers of all rows stay on the host: the executor's
@@ -27,6 +27,7 @@ use std::ops::Range;
 
 use cohort_abi::gpu::{GpuFlush, GpuFunction};
 
+pub use cohort_ptx::TensorCores;
 pub use cuda::Cuda;
 pub use sim::{Faults, Sim};
 
@@ -45,12 +46,14 @@ pub enum DeviceKind {
     Cuda,
     /// On the simulator of a graphics card, in the host's memory.
     GpuSim,
+    /// There, but the text for a card is interpreted.
+    PtxSim,
 }
 
 /// Whether there is a device of that kind, before anything is done for it.
 pub fn probe(kind: DeviceKind) -> Result<(), Error> {
     match kind {
-        DeviceKind::Cpu | DeviceKind::GpuSim => Ok(()),
+        DeviceKind::Cpu | DeviceKind::GpuSim | DeviceKind::PtxSim => Ok(()),
         DeviceKind::Cuda => Cuda::probe(),
     }
 }
@@ -62,6 +65,8 @@ pub struct Options {
     pub graphs: bool,
     /// Whether each call is timed; they run one after another then.
     pub times: bool,
+    /// How tensor cores add, where PTX is interpreted.
+    pub tensor_cores: TensorCores,
 }
 
 impl Default for Options {
@@ -69,6 +74,7 @@ impl Default for Options {
         Options {
             graphs: true,
             times: false,
+            tensor_cores: TensorCores::default(),
         }
     }
 }
@@ -85,6 +91,11 @@ pub fn open(
         DeviceKind::GpuSim => Some(Box::new(
             Sim::new(program, Faults::default()).timed(options.times),
         )),
+        DeviceKind::PtxSim => {
+            let sim = Sim::of_text(&program.device_code, options.tensor_cores);
+            let sim = sim.map_err(|problem| problem.on(sim::OF_TEXT))?;
+            Some(Box::new(sim.timed(options.times)))
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 //! A graphics card as a program: the very kernels of the GPU, compiled for the host, run block by
-//! block and thread by thread ([`block`]).
+//! block and thread by thread ([`block`]); or the text that a card's driver would be given, interpreted
+//! ([`text`]).
 //!
 //! It is there to find mistakes, not to be fast. Memory that was not written holds bytes that no
 //! number should have, allocations have guards whose bytes are looked at after every flush, and
@@ -8,6 +9,7 @@
 
 mod block;
 mod copies;
+mod text;
 mod warp;
 
 use std::collections::BTreeMap;
@@ -21,10 +23,12 @@ use cohort_abi::gpu::{
 };
 
 use super::queue::{Launch, Queue};
-use super::{Device, Piece, Problem, Work};
+use super::{Device, Piece, Problem, TensorCores, Work};
+use crate::artifact::DeviceCode;
 use crate::code::{CompiledCode, Program};
 use crate::memory::{AlignedBuffer, SLACK};
 use block::{cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_wait};
+use text::Text;
 
 pub use block::{Order, Threads, cohort_sim_barrier, cohort_sim_grid_barrier};
 pub use warp::{cohort_sim_to_bf16_pair, cohort_sim_to_tf32};
@@ -54,6 +58,10 @@ const MOST_SHARED_BYTES: u32 = 48 << 10;
 /// Blocks that are on the device together. So few that each computes several of a step.
 const TOGETHER: u32 = 3;
 
+/// The names of both kinds, for messages.
+const COMPILED: &str = "the simulated GPU";
+pub(super) const OF_TEXT: &str = "the simulated GPU that interprets PTX";
+
 /// Mishaps to simulate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
@@ -65,7 +73,8 @@ pub struct Faults {
 
 /// The simulated device.
 pub struct Sim {
-    code: Arc<dyn CompiledCode>,
+    name: &'static str,
+    kernels: Kernels,
     functions: Vec<Function>,
     /// What runs a whole flush, and the threads of its blocks.
     flush: Option<(Function, u32)>,
@@ -74,7 +83,6 @@ pub struct Sim {
     used: u64,
     staging: Vec<u8>,
     gathered: Vec<u8>,
-    threads: Threads,
     faults: Faults,
     launches: u64,
     begun: Instant,
@@ -83,9 +91,16 @@ pub struct Sim {
     work: Work,
 }
 
+/// What runs the functions of a program.
+enum Kernels {
+    Compiled(Arc<dyn CompiledCode>, Threads),
+    Text(Text),
+}
+
 struct Function {
     symbol: String,
-    function: SimFn,
+    /// None where text is interpreted.
+    function: Option<SimFn>,
     shared_bytes: u32,
 }
 
@@ -97,8 +112,20 @@ struct Allocation {
 impl Sim {
     /// For the functions of a program.
     pub fn new(program: &Program, faults: Faults) -> Sim {
+        let kernels = Kernels::Compiled(program.code.clone(), Threads::default());
+        Sim::with(COMPILED, kernels, faults)
+    }
+
+    /// That interprets the PTX among these codes.
+    pub fn of_text(codes: &[DeviceCode], tensor_cores: TensorCores) -> Result<Sim, Problem> {
+        let kernels = Kernels::Text(Text::new(codes, tensor_cores)?);
+        Ok(Sim::with(OF_TEXT, kernels, Faults::default()))
+    }
+
+    fn with(name: &'static str, kernels: Kernels, faults: Faults) -> Sim {
         Sim {
-            code: program.code.clone(),
+            name,
+            kernels,
             functions: Vec::new(),
             flush: None,
             together: TOGETHER,
@@ -106,7 +133,6 @@ impl Sim {
             used: 0,
             staging: Vec::new(),
             gathered: Vec::new(),
-            threads: Threads::default(),
             faults,
             launches: 0,
             begun: Instant::now(),
@@ -160,14 +186,22 @@ impl Sim {
                  block; a GPU has {MOST_THREADS} and {MOST_SHARED_BYTES}"
             )));
         }
-        let Some(address) = self.code.symbol(symbol) else {
-            return Err(Problem::NoCode(format!(
-                "the program was compiled without `{symbol}` for the simulator"
-            )));
+        let function = match &self.kernels {
+            Kernels::Text(text) => {
+                text.check(symbol, shared_bytes)?;
+                None
+            }
+            Kernels::Compiled(code, _) => {
+                let Some(address) = code.symbol(symbol) else {
+                    return Err(Problem::NoCode(format!(
+                        "the program was compiled without `{symbol}` for the simulator"
+                    )));
+                };
+                // SAFETY: `CompiledCode` promises that a function of the manifest's GPU kernels is a
+                // `SimFn`.
+                Some(unsafe { std::mem::transmute::<*const (), SimFn>(address) })
+            }
         };
-        // SAFETY: `CompiledCode` promises that a function of the manifest's GPU kernels is a
-        // `SimFn`.
-        let function = unsafe { std::mem::transmute::<*const (), SimFn>(address) };
         Ok(Function {
             symbol: symbol.to_owned(),
             function,
@@ -192,10 +226,17 @@ impl Sim {
         self.alive()?;
         let function = &self.functions[launch.function];
         let shared = function.shared_bytes as usize;
-        // SAFETY: the caller's promise.
-        let run = unsafe {
-            let threads = &mut self.threads;
-            threads.run(function.function, launch, arguments, shared, POISON)
+        let run = match (&mut self.kernels, function.function) {
+            (Kernels::Text(text), _) => {
+                let threads = launch.threads;
+                let (symbol, memory) = (&function.symbol, &mut self.memory);
+                text.run(symbol, (launch.grid, threads), false, arguments, memory)
+            }
+            // SAFETY: the caller's promise.
+            (Kernels::Compiled(_, threads), Some(found)) => unsafe {
+                threads.run(found, launch, arguments, shared, POISON)
+            },
+            (Kernels::Compiled(..), None) => Err("it was not compiled".to_owned()),
         };
         run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", function.symbol)))
     }
@@ -203,7 +244,7 @@ impl Sim {
 
 impl Device for Sim {
     fn name(&self) -> &str {
-        "the simulated GPU"
+        self.name
     }
 
     fn free_memory(&mut self) -> Result<u64, Problem> {
@@ -347,10 +388,16 @@ impl Device for Sim {
             return Err(Problem::NoCode("no function runs a flush".to_owned()));
         };
         let (grid, shared) = ((blocks, *threads), flush.shared_bytes as usize);
-        // SAFETY: the caller's promise.
-        let run = unsafe {
-            let threads = &mut self.threads;
-            threads.run_together(flush.function, grid, &[schedule], shared, POISON)
+        let run = match (&mut self.kernels, flush.function) {
+            (Kernels::Text(text), _) => {
+                let (symbol, memory) = (&flush.symbol, &mut self.memory);
+                text.run(symbol, ((blocks, 1), *threads), true, &[schedule], memory)
+            }
+            // SAFETY: the caller's promise.
+            (Kernels::Compiled(_, threads), Some(found)) => unsafe {
+                threads.run_together(found, grid, &[schedule], shared, POISON)
+            },
+            (Kernels::Compiled(..), None) => Err("it was not compiled".to_owned()),
         };
         run.map_err(|problem| Problem::Lost(format!("`{}`: {problem}", flush.symbol)))?;
         self.work.seconds += self.begun.elapsed().as_secs_f64();

@@ -69,6 +69,10 @@ pub struct ModelArguments {
     /// as one graph
     #[arg(long)]
     pub no_graphs: bool,
+    /// How sums of products are rounded on the tensor cores that `--device ptx-sim` imitates; `nearest`
+    /// without this
+    #[arg(long, value_enum, value_name = "MODEL")]
+    pub tensor_cores: Option<TensorCores>,
     /// Take the time of each kernel call on the GPU, for `--stats` and `--explain`; calls run one
     /// after another then, and not as graphs
     #[arg(long)]
@@ -136,6 +140,18 @@ pub enum Device {
     Cpu,
     Cuda,
     GpuSim,
+    PtxSim,
+}
+
+/// How tensor cores add, where PTX is interpreted
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TensorCores {
+    /// Rounded once, as `gpu-sim` does
+    Nearest,
+    /// As measurements found of sm_80: cut off at 24 bits below the largest
+    Ampere,
+    /// As measurements found of sm_90: cut off at 25 bits below the largest
+    Hopper,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -220,11 +236,16 @@ impl ModelArguments {
                 "`{option}` is for a GPU; say which by `--device`"
             )));
         }
+        if self.tensor_cores.is_some() && self.device != Device::PtxSim {
+            return Err(Stop::usage(
+                "`--tensor-cores` is for `--device ptx-sim`, which imitates them",
+            ));
+        }
         let rounds = !matches!(self.precision, None | Some(Precision::F32));
         if rounds && (self.device == Device::Cpu || is_interpreted) {
             return Err(Stop::usage(
                 "`--precision` rounds products on a GPU: the processor computes in f32, the oracle in \
-                 f64; it needs `--device cuda` or `--device gpu-sim`",
+                 f64; it needs `--device cuda`, `gpu-sim` or `ptx-sim`",
             ));
         }
         if self.granularity == Some(Granularity::Instance) && self.scheduler != Scheduler::Auto {
@@ -302,7 +323,7 @@ impl ModelArguments {
     pub fn gpu_code(&self) -> GpuCode {
         match self.device {
             Device::Cpu => GpuCode::default(),
-            Device::Cuda => GpuCode::ANY_GPU,
+            Device::Cuda | Device::PtxSim => GpuCode::ANY_GPU,
             Device::GpuSim => GpuCode::SIMULATOR,
         }
     }
@@ -364,12 +385,18 @@ impl ModelArguments {
                 Device::Cpu => DeviceKind::Cpu,
                 Device::Cuda => DeviceKind::Cuda,
                 Device::GpuSim => DeviceKind::GpuSim,
+                Device::PtxSim => DeviceKind::PtxSim,
             },
             draw: self.draw,
             device_memory: self.device_memory,
             device_options: device::Options {
                 graphs: !self.no_graphs,
                 times: self.device_times,
+                tensor_cores: match self.tensor_cores {
+                    None | Some(TensorCores::Nearest) => device::TensorCores::Nearest,
+                    Some(TensorCores::Ampere) => device::TensorCores::Ampere,
+                    Some(TensorCores::Hopper) => device::TensorCores::Hopper,
+                },
             },
             ..Config::default()
         }

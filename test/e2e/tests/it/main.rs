@@ -39,6 +39,7 @@ mod ordering;
 mod parameters_in_data;
 mod patterns;
 mod profile;
+mod ptx;
 mod ragged_values;
 mod random_inputs;
 mod recursion;

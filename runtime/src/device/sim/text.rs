@@ -1,0 +1,77 @@
+//! The text that a card's driver would be given, interpreted ([`cohort_ptx`]): what lies between the kernels and the
+//! card, the compiler's way down to PTX, is run as well.
+
+use std::collections::BTreeMap;
+
+use cohort_ptx::{Launch, Memory, Module, Region};
+
+use super::block::Order;
+use super::{Allocation, GUARD, POISON};
+use crate::artifact::{DeviceCode, DeviceFormat};
+use crate::device::{Problem, TensorCores};
+use crate::memory::SLACK;
+
+/// A module that was read.
+pub struct Text {
+    module: Module,
+    tensor_cores: TensorCores,
+}
+
+impl Text {
+    /// The first text among these codes.
+    pub fn new(codes: &[DeviceCode], tensor_cores: TensorCores) -> Result<Text, Problem> {
+        let mut all = codes.iter();
+        let Some(code) = all.find(|code| code.format == DeviceFormat::Ptx) else {
+            return Err(Problem::NoCode("the program has no PTX".to_owned()));
+        };
+        // The driver takes text that ends with a 0.
+        let bytes = code.bytes.strip_suffix(&[0]).unwrap_or(&code.bytes);
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|error| Problem::NoCode(format!("its PTX is no text: {error}")))?;
+        let module = Module::parse(text).map_err(|error| Problem::NoCode(error.to_string()))?;
+        Ok(Text {
+            module,
+            tensor_cores,
+        })
+    }
+
+    /// Whether there is a function with no more shared memory than that.
+    pub fn check(&self, symbol: &str, shared_bytes: u32) -> Result<(), Problem> {
+        match self.module.shared_bytes(symbol) {
+            None => Err(Problem::NoCode(format!(
+                "its PTX has no function `{symbol}`"
+            ))),
+            Some(found) if found > shared_bytes => Err(Problem::NoCode(format!(
+                "`{symbol}` has {found} bytes of shared memory in the PTX, and {shared_bytes} are promised"
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Runs a grid of blocks of so many threads, all of them together or one after another.
+    pub fn run(
+        &self,
+        symbol: &str,
+        (grid, threads): ((u32, u32), u32),
+        is_together: bool,
+        arguments: &[u64],
+        memory: &mut BTreeMap<u64, Allocation>,
+    ) -> Result<(), String> {
+        let launch = Launch {
+            grid,
+            threads,
+            is_together,
+            poison: POISON,
+            order: |count, is_turned| Order::Turns.numbers(count, is_turned),
+            tensor_cores: self.tensor_cores,
+        };
+        let regions = memory.iter_mut().map(|(address, allocation)| Region {
+            address: *address,
+            bytes: &mut allocation.buffer.bytes_mut()[GUARD..GUARD + allocation.bytes + SLACK],
+            writable: allocation.bytes,
+        });
+        let mut memory = Memory::new(regions.collect());
+        let run = self.module.run(symbol, arguments, &launch, &mut memory);
+        run.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,163 @@
+//! The text for a card, interpreted: what the compiler's way down to PTX makes of the kernels, against the same kernels
+//! compiled for the host.
+
+use std::path::Path;
+
+use cohort_e2e::records::{Closeness, compare_records};
+use cohort_e2e::{BatchRun, Model, Outcome, Rng};
+use cohort_runtime::artifact::Artifact;
+
+use crate::models::{MODELS, ModelCase, model_case, to_text};
+
+/// Numbers that no tile divides.
+const SIZES: [u64; 4] = [28, 13, 33, 5];
+
+/// An artifact with the code of both simulators.
+fn compile(model: &Model, precision: &str, artifact: &Path) {
+    let arguments = [
+        model.source.as_os_str(),
+        "--weights".as_ref(),
+        model.weights_path.as_os_str(),
+        "--emit=artifact".as_ref(),
+        "--gpu-arch=ptx,sim".as_ref(),
+        "--precision".as_ref(),
+        precision.as_ref(),
+        "-o".as_ref(),
+        artifact.as_os_str(),
+    ];
+    let arguments: Vec<_> = arguments
+        .iter()
+        .map(|argument| argument.to_os_string())
+        .collect();
+    cohort_e2e::tools::run("batch-opt", &arguments, "").expect_code(0);
+}
+
+fn run(model: &Model, artifact: &Path, way: &[&str], input: &str) -> Outcome {
+    let call = BatchRun::new(artifact).weights(&model.weights_path);
+    call.arg("--device").args(way).run(input)
+}
+
+fn model_of(case: &ModelCase) -> (Model, String) {
+    let mut rng = Rng::new(65);
+    let model = case.with_sizes(SIZES, &mut rng);
+    let input = to_text(&case.instances(&model, 4, &mut rng));
+    (model, input)
+}
+
+/// Of every model: a flush at once and, where calls are timed, launch by launch.
+fn computes_the_bits_of_the_simulator(precision: &str) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    for case in MODELS {
+        let (model, input) = model_of(case);
+        compile(&model, precision, &artifact);
+        let expected = run(&model, &artifact, &["gpu-sim"], &input).expect_code(0);
+        for way in [&["ptx-sim"][..], &["ptx-sim", "--device-times"]] {
+            let found = run(&model, &artifact, way, &input).expect_code(0);
+            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+        }
+    }
+}
+
+#[test]
+fn the_text_computes_the_bits_of_the_simulator_in_f32() {
+    computes_the_bits_of_the_simulator("f32");
+}
+
+/// With the simulator's sums of products.
+#[test]
+fn the_text_computes_the_bits_of_the_simulator_in_tf32() {
+    computes_the_bits_of_the_simulator("tf32");
+}
+
+#[test]
+fn the_text_computes_the_bits_of_the_simulator_in_bf16() {
+    computes_the_bits_of_the_simulator("bf16");
+}
+
+/// Tensor cores that cut off: other bits, as close to the oracle as the precision is, whatever the batch.
+#[test]
+fn tensor_cores_that_cut_off_are_close_to_the_oracle() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let (model, input) = model_of(model_case("treelstm"));
+    for (precision, part) in [("tf32", 2e-3), ("bf16", 2e-2)] {
+        compile(&model, precision, &artifact);
+        let nearest = run(&model, &artifact, &["ptx-sim"], &input).expect_code(0);
+        for cores in ["ampere", "hopper"] {
+            let way = ["ptx-sim", "--tensor-cores", cores];
+            let found = run(&model, &artifact, &way, &input).expect_code(0);
+            assert_ne!(nearest.lines(), found.lines(), "{}", found.describe());
+            let closeness = Closeness::WholeOutput(part);
+            compare_records(&model.oracle_lines(&input), &found.lines(), closeness)
+                .unwrap_or_else(|message| panic!("{message}\nfrom {}", found.describe()));
+            let alone = run(
+                &model,
+                &artifact,
+                &[&way[..], &["--batch", "1"]].concat(),
+                &input,
+            );
+            assert_eq!(
+                found.lines(),
+                alone.expect_code(0).lines(),
+                "{precision}, {cores}"
+            );
+        }
+    }
+    run(
+        &model,
+        &artifact,
+        &["gpu-sim", "--tensor-cores", "hopper"],
+        &input,
+    )
+    .expect_code(2)
+    .expect_message(&["`--tensor-cores` is for `--device ptx-sim`"]);
+}
+
+/// What the text lacks shows: barriers of a block, those of the grid, and waiting for copies.
+#[test]
+fn a_mistake_in_the_text_shows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let (model, input) = model_of(model_case("treelstm"));
+    compile(&model, "tf32", &artifact);
+    let right = std::fs::read(&artifact).expect("an artifact");
+    let expected = run(&model, &artifact, &["ptx-sim"], &input).expect_code(0);
+    let changed = |change: &dyn Fn(&str) -> String| {
+        let mut content = Artifact::from_bytes(&right).expect("an artifact");
+        for code in &mut content.device_code {
+            let text = String::from_utf8(code.bytes.clone()).expect("PTX is text");
+            let other = change(&text);
+            assert_ne!(text, other, "nothing was changed");
+            code.bytes = other.into_bytes();
+        }
+        std::fs::write(&artifact, content.to_bytes().expect("an artifact")).expect("a file");
+        run(&model, &artifact, &["ptx-sim"], &input)
+    };
+    let is_caught = |found: &Outcome| found.code != 0 || found.lines() != expected.lines();
+    let found =
+        changed(&|text| text.replace("cp.async.wait_group \t0;", "cp.async.wait_group 99;"));
+    assert!(is_caught(&found), "copies: {}", found.describe());
+    let found = changed(&|text| text.replace("bar.sync \t0;", ""));
+    assert!(is_caught(&found), "barriers: {}", found.describe());
+    // The barrier of the grid goes on as if all had come.
+    let found = changed(&|text| {
+        let line = |line: &str| match line.trim().strip_prefix("ld.acquire.gpu.global.b32 \t") {
+            Some(rest) => {
+                let (register, _) = rest.split_once(',').expect("a register");
+                format!("mov.b32 {register}, 0x7fffffff;")
+            }
+            None => line.to_owned(),
+        };
+        text.lines().map(line).collect::<Vec<_>>().join("\n")
+    });
+    assert!(
+        is_caught(&found),
+        "the grid's barrier: {}",
+        found.describe()
+    );
+    // What is not interpreted is told with its line.
+    changed(&|text| text.replace("fma.rn.f32", "fma.rn.ftz.f32"))
+        .expect_code(2)
+        .expect_message(&["of the PTX: `fma.rn.ftz.f32` is not interpreted"]);
+}
