@@ -206,17 +206,6 @@ fn chains(cases: &[(usize, usize, &[i32])]) -> String {
 }
 
 #[test]
-fn what_needs_one_strand_waits_for_no_other() {
-    let model = model(CHAINS);
-    // Nine turns and then two beside two and then nine, and eleven for what needs both; no last turn decides.
-    let input = chains(&[(9, 2, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 2, 0, 0])]);
-    let found = flushes(&model, &input, &[]);
-    assert!(found <= 20, "{found} flushes");
-    let without = flushes(&model, &input, &["--without", "fork-join"]);
-    assert!(without >= 28, "{without} flushes without strands");
-}
-
-#[test]
 fn strands_that_wait_for_others_change_nothing() {
     let to = |value: i32, length: usize| vec![value; length];
     let input = chains(&[
