@@ -56,7 +56,7 @@ enum Role {
     Apart,
     /// A function that LLVM may inline, or a global that can change.
     Together,
-    /// A constant that no other module can see.
+    /// A constant that no other module can see, and that refers to nothing.
     Constant,
 }
 
@@ -76,22 +76,21 @@ impl<'c> Symbol<'c> {
         let is_hidden = [linkage(context, "internal"), linkage(context, "private")]
             .into_iter()
             .any(|hidden| hidden.is_some() && operation.attribute("linkage").ok() == hidden);
-        let role = match name_of(operation).as_str() {
-            "llvm.func" if nested.is_empty() => Role::Declaration,
-            "llvm.func" if operation.has_attribute("no_inline") => Role::Apart,
-            "llvm.func" => Role::Together,
-            "llvm.mlir.global" if is_hidden && operation.has_attribute("constant") => {
-                Role::Constant
-            }
-            "llvm.mlir.global" => Role::Together,
-            _ => return None,
-        };
         let of_all = nested.iter().chain([&operation]);
-        let refers_to = of_all
+        let refers_to: BTreeSet<String> = of_all
             .flat_map(|operation| operation.attributes())
             .filter_map(|(_, attribute)| FlatSymbolRefAttribute::try_from(attribute).ok())
             .map(|reference| reference.value().to_owned())
             .collect();
+        let is_constant = operation.has_attribute("constant") && refers_to.is_empty();
+        let role = match name_of(operation).as_str() {
+            "llvm.func" if nested.is_empty() => Role::Declaration,
+            "llvm.func" if operation.has_attribute("no_inline") => Role::Apart,
+            "llvm.func" => Role::Together,
+            "llvm.mlir.global" if is_hidden && is_constant => Role::Constant,
+            "llvm.mlir.global" => Role::Together,
+            _ => return None,
+        };
         Some(Symbol {
             name: name_attribute(operation, "sym_name")?,
             role,
@@ -105,7 +104,9 @@ impl<'c> Symbol<'c> {
 /// All symbols, and which of them belong together.
 struct Program<'c> {
     symbols: Vec<Symbol<'c>>,
-    numbers: BTreeMap<String, usize>,
+    /// Which symbols each refers to, and which refer to it.
+    references: Vec<Vec<usize>>,
+    users: Vec<Vec<usize>>,
     /// The first symbol of each one's unit.
     units: Vec<usize>,
     entry: usize,
@@ -114,60 +115,54 @@ struct Program<'c> {
 impl<'c> Program<'c> {
     fn new(symbols: Vec<Symbol<'c>>, entry: &str) -> Option<Program<'c>> {
         let names = symbols.iter().enumerate();
-        let numbers: BTreeMap<String, usize> = names
-            .map(|(number, symbol)| (symbol.name.clone(), number))
+        let numbers: BTreeMap<&str, usize> = names
+            .map(|(number, symbol)| (symbol.name.as_str(), number))
             .collect();
         let entry = *numbers.get(entry)?;
-        let mut program = Program {
-            units: (0..symbols.len()).collect(),
-            symbols,
-            numbers,
-            entry,
-        };
-        let mut referred = BTreeSet::new();
-        for from in 0..program.symbols.len() {
-            for to in program.references(from) {
-                referred.insert(to);
-                if program.symbols[to].role == Role::Together {
-                    program.join(from, to);
-                }
-            }
+        let number_of = |name: &String| numbers.get(name.as_str()).copied();
+        let references: Vec<Vec<usize>> = (symbols.iter())
+            .map(|symbol| symbol.refers_to.iter().filter_map(number_of).collect())
+            .collect();
+        let mut users = vec![vec![]; symbols.len()];
+        for (from, to) in references.iter().enumerate() {
+            to.iter().for_each(|to| users[*to].push(from));
         }
-        for number in 0..program.symbols.len() {
-            let symbol = &program.symbols[number];
+        let mut units: Vec<usize> = (0..symbols.len()).collect();
+        for (number, symbol) in symbols.iter().enumerate() {
+            if symbol.role != Role::Together {
+                continue;
+            }
+            users[number]
+                .iter()
+                .for_each(|user| join(&mut units, *user, number));
             let is_function = name_of(symbol.operation) == "llvm.func";
-            if !is_function && symbol.role == Role::Together && !referred.contains(&number) {
-                program.join(entry, number);
+            if !is_function && users[number].is_empty() {
+                join(&mut units, entry, number);
             }
         }
-        Some(program)
-    }
-
-    fn references(&self, from: usize) -> Vec<usize> {
-        let names = self.symbols[from].refers_to.iter();
-        names
-            .filter_map(|name| self.numbers.get(name).copied())
-            .collect()
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (first, other) = (
-            self.units[a].min(self.units[b]),
-            self.units[a].max(self.units[b]),
-        );
-        for unit in &mut self.units {
-            if *unit == other {
-                *unit = first;
-            }
+        for number in 0..units.len() {
+            units[number] = root(&mut units, number);
         }
+        Some(Program {
+            symbols,
+            references,
+            users,
+            units,
+            entry,
+        })
+    }
+
+    /// Whether a symbol is code, or a global, of one part alone.
+    fn is_of_one_part(&self, number: usize) -> bool {
+        matches!(self.symbols[number].role, Role::Apart | Role::Together)
     }
 
     /// The part of each symbol: the largest units first, each to the part that has the least.
     fn distribute(&self) -> Vec<usize> {
         let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
-        for (symbol, unit) in self.symbols.iter().zip(&self.units) {
-            if matches!(symbol.role, Role::Apart | Role::Together) {
-                *sizes.entry(*unit).or_default() += symbol.operations;
+        for (number, unit) in self.units.iter().enumerate() {
+            if self.is_of_one_part(number) {
+                *sizes.entry(*unit).or_default() += self.symbols[number].operations;
             }
         }
         let total: usize = sizes.values().sum();
@@ -195,29 +190,22 @@ impl<'c> Program<'c> {
         homes: &[usize],
         part: usize,
     ) -> Module<'c> {
-        let is_member = |number: usize| {
-            homes[number] == part
-                && matches!(self.symbols[number].role, Role::Apart | Role::Together)
-        };
+        let is_member = |number: usize| homes[number] == part && self.is_of_one_part(number);
         let mut needed: BTreeSet<usize> = (0..homes.len())
             .filter(|number| is_member(*number))
             .collect();
         let mut rest: Vec<usize> = needed.iter().copied().collect();
         while let Some(number) = rest.pop() {
             let is_whole = is_member(number) || self.symbols[number].role == Role::Constant;
-            for to in self.references(number) {
-                if is_whole && needed.insert(to) {
-                    rest.push(to);
+            for to in &self.references[number] {
+                if is_whole && needed.insert(*to) {
+                    rest.push(*to);
                 }
             }
         }
         let is_seen = |number: usize| {
-            let from_elsewhere = |other: usize| {
-                homes[other] != part
-                    && matches!(self.symbols[other].role, Role::Apart | Role::Together)
-                    && self.references(other).contains(&number)
-            };
-            (0..homes.len()).any(from_elsewhere)
+            let mut users = self.users[number].iter();
+            users.any(|user| homes[*user] != part && self.is_of_one_part(*user))
         };
         let whole = empty_like(context, module);
         for number in needed {
@@ -235,6 +223,20 @@ impl<'c> Program<'c> {
         }
         whole
     }
+}
+
+/// The first of a unit, which each symbol leads to.
+fn root(units: &mut [usize], mut number: usize) -> usize {
+    while units[number] != number {
+        units[number] = units[units[number]];
+        number = units[number];
+    }
+    number
+}
+
+fn join(units: &mut [usize], a: usize, b: usize) {
+    let (a, b) = (root(units, a), root(units, b));
+    units[a.max(b)] = a.min(b);
 }
 
 fn reference<'c, 'a>(operation: &'a Operation<'c>) -> OperationRef<'c, 'a> {
