@@ -117,7 +117,7 @@ pub enum Instruction {
         copied: Slot,
     },
     Commit,
-    /// Waits for all groups of copies but so many.
+    /// Waits until at most this many groups of copies are pending.
     Wait(u32),
     Branch(u32),
     /// Branches where the predicate is the given one.

@@ -54,7 +54,7 @@ pub struct Launch {
     pub is_together: bool,
     /// What shared memory and registers hold before they are written.
     pub poison: u8,
-    /// In which order so many threads, warps or blocks run; whether it is the turn of another one.
+    /// In which order a number of threads, warps or blocks run; whether it is the turn of another one.
     pub order: fn(count: usize, is_turned: bool) -> Vec<usize>,
     /// How a warp's products are added.
     pub tensor_cores: TensorCores,

@@ -98,7 +98,7 @@ impl Copies {
         self.groups.push_back(std::mem::take(&mut self.open));
     }
 
-    /// The next copy that has to be made for no more than so many groups to be left.
+    /// The next copy to make until at most this many groups are pending.
     pub fn next(&mut self, pending: u32) -> Option<Copy> {
         while self.groups.len() > pending as usize {
             match self.groups.front_mut() {

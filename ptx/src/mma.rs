@@ -100,7 +100,7 @@ fn add(shape: Shape, cores: TensorCores, before: f32, factors: &[(f32, f32)]) ->
     groups.fold(before, |sum, group| add_group(sum, group, bits))
 }
 
-/// One group of products and the sum before, cut off at so many bits below the largest exponent.
+/// One group of products and the sum before, cut off at a number of bits below the largest exponent.
 fn add_group(before: f32, factors: &[(f32, f32)], bits: i32) -> f32 {
     let products = factors.iter().map(|(a, b)| {
         // The exponent of a product is that of its factors together, though it may be one more.

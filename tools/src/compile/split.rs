@@ -21,7 +21,7 @@ use melior::{
 
 /// Parts are no smaller than this many operations: each costs LLVM some milliseconds of its own.
 const LEAST_OPERATIONS: usize = 500;
-/// And there are no more of them.
+/// The most parts that a module is split into.
 const MOST_PARTS: usize = 4;
 
 /// The parts of a module; the first has the function `entry`, and what nothing refers to. One where it is small, or

@@ -48,7 +48,7 @@ impl Text {
         }
     }
 
-    /// Runs a grid of blocks of so many threads, all of them together or one after another.
+    /// Runs a grid of blocks of the given number of threads, all of them together or one after another.
     pub fn run(
         &self,
         symbol: &str,
