@@ -11,6 +11,7 @@ runs one peer once, for its memory, and prints the peak in bytes, without and wi
 """
 
 import json
+import math
 import re
 import statistics
 import sys
@@ -48,6 +49,9 @@ LAYERS = ("encoder", "masked_mha", "berxit")
 TOLERANCE, MOST_OTHERWISE = 2e-3, 0.01
 # Of peers that take one instance at a time a pass over more takes seconds.
 MOST_INSTANCES = 256
+# A turn makes so many passes that it takes so many seconds, since one of a few milliseconds measures what else the
+# machine does; but not more than this.
+TURN_SECONDS, MOST_PASSES = 0.5, 50
 # How the name of a peer ends that torch.compile compiles.
 COMPILED = ", compiled"
 
@@ -172,12 +176,12 @@ class Case:
 
     def compare(self, batch, expected):
         """Takes turns at one batch size; returns the rates."""
-        columns = []
+        least, passes = self.options.repetitions, {}
         for column, (peer, instances, single) in self.peers.items():
             if column in self.failed or (single and batch != min(self.options.batches)):
                 continue
             try:
-                outputs, _ = run_peer(peer, instances, 1 if single else batch)
+                outputs, seconds = run_peer(peer, instances, 1 if single else batch)
                 wrong, otherwise = check(outputs, expected)
             except Exception as error:  # Whatever a peer's library says is shown in the table.
                 lines = str(error).splitlines() or [""]
@@ -187,13 +191,14 @@ class Case:
                 self.failed[column] = wrong
                 print(f"{self.name} at {self.size}: {column}: {wrong}", file=sys.stderr)
             else:
-                columns.append(column)
-        ours, seconds = [], {column: [] for column in columns}
+                passes[column] = passes_of(seconds, 1 if single else least)
+        ours, seconds = [], {column: [] for column in passes}
+        own = passes_of(seconds_of([self.cohort(batch, least)]), least)
         for _ in range(self.options.turns):
-            ours.append(self.cohort(batch, self.options.repetitions))
-            for column in columns:
+            ours.append(self.cohort(batch, own))
+            for column, count in passes.items():
                 peer, instances, single = self.peers[column]
-                for _ in range(1 if single else self.options.repetitions):
+                for _ in range(count):
                     seconds[column].append(run_peer(peer, instances, 1 if single else batch)[1])
         count = len(self.instances)
         return {
@@ -214,6 +219,11 @@ class Case:
             self.program = program
         command = [sys.executable, Path(__file__), self.name, self.size, batch, column, self.data]
         return {"batch": batch, "cohort": ours, "peer": json.loads(run(command)), "column": column}
+
+
+def passes_of(seconds, least):
+    """How many passes a turn makes of what takes so many seconds a pass."""
+    return max(least, min(MOST_PASSES, math.ceil(TURN_SECONDS / seconds)))
 
 
 def measure_one(options, name, size):
@@ -238,6 +248,7 @@ def measure_one(options, name, size):
         "versions": {package: installed(package) for package in ("torch", "jax")},
         "turns": options.turns,
         "repetitions": options.repetitions,
+        "turn_seconds": TURN_SECONDS,
     }
 
 

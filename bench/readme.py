@@ -82,7 +82,10 @@ def machines(cases):
             for name, version in case["versions"].items()
             if version
         )
-        runs = f"{case['turns']} turns of {case['repetitions']} passes over {case['instances']} instances"
+        runs = f"{case['turns']} turns of at least {case['repetitions']} passes"
+        if "turn_seconds" in case:
+            runs += f" and {case['turn_seconds']} s"
+        runs += f" over {case['instances']} instances"
         versions.setdefault(f"{case['processor']}, one thread, against {peers}: {runs}", None)
     return "; ".join(versions)
 
@@ -168,13 +171,13 @@ def notes(cases):
     return text
 
 
-EXPLANATION = """Instances a second, Cohort beside the fastest of the peers of each row: PyTorch by level for trees and
-graphs (*level*), padded with masks (*masked*, *padded*), with finished rows dropped (*compact*), packed by hand
-(*packed*), by waves of what is ready (*waves*), one instance at a time (*single*, *tuned*, *eager*), PyTorch's own
-modules (*library*) and nested tensors (*nested*), some with `torch.compile` too (*compiled*), and JAX. Every peer's
-outputs are compared with Cohort's at each batch size first: numbers within 2e-3 of the largest, at most 1 % of the
-instances may decide otherwise. Sides take turns; figures are medians. One that takes one instance at a time counts at
-every batch size. H of `exprtree` is how many rows its tables have in the middle.
+EXPLANATION = """Instances a second, Cohort beside the fastest of the peers of each row: PyTorch by level for trees
+and graphs (*level*), padded with masks (*masked*, *padded*), with finished rows dropped (*compact*), packed by
+hand (*packed*), by waves of what is ready (*waves*), one instance at a time (*single*, *tuned*, *eager*),
+PyTorch's own modules (*library*) and nested tensors (*nested*), some with `torch.compile` too (*compiled*), and
+JAX. Every peer's outputs are compared with Cohort's at each batch size first: numbers within 2e-3 of the largest,
+at most 1 % of the instances may decide otherwise. Sides take turns; figures are medians. One that takes one
+instance at a time counts at every batch size. H of `exprtree` is how many rows its tables have in the middle.
 """
 
 

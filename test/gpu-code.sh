@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Compiles the kernels of the examples for GPUs: each to PTX, and where there is NVIDIA's assembler to
 # CUBIN for every architecture in f32 and for one in every precision; those of a serious size for all of
-# these. No function may spill registers or keep
-# anything on a stack. Says how many registers and how much shared memory they use. No GPU is needed.
+# these. No function may spill registers or keep anything on a stack. Where there is NVIDIA's disassembler,
+# test/sass/lint.py looks for barriers that only some threads of a block come to, and compares what the kernels of a
+# serious size use with test/sass/budget.txt, which `--update` writes anew. No GPU is needed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +11,12 @@ readonly TARGETS=(sm_80:f32 sm_90:f32 sm_120:f32 sm_90:tf32 sm_90:bf16)
 readonly MORE_TARGETS=(sm_80:tf32 sm_80:bf16)
 bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-target}/release}
 ptxas=${COHORT_PTXAS:-$(PATH=$PATH:$PWD/.tools/bin command -v ptxas)}
+nvdisasm=$(PATH=$PATH:$PWD/.tools/bin command -v nvdisasm)
+update=()
+[[ ${1-} != --update ]] || update=(--update)
+# What is linted: convergence does not depend on the precision's details, so small models are in two.
+readonly LINTED=(sm_90:f32 sm_90:bf16)
+budget=()
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 passed=0
@@ -34,11 +41,25 @@ assemble() {
     registers=$(grep -o 'Used [0-9]* registers' "$log" | cut -d ' ' -f 2 | sort -n | tail -n 1)
     shared=$(grep -o '[0-9]* bytes smem' "$log" | cut -d ' ' -f 1 | sort -n | tail -n 1)
     local uses="at most ${registers:-?} registers, ${shared:-0} bytes of shared memory"
-    if ((bad == 0)) && [[ -n $registers ]]; then
-        result ok "$1, $2: $uses"
-    else
+    if ((bad != 0)) || [[ -z $registers ]]; then
         result FAIL "$1, $2: $bad functions spill; $uses"
+    elif [[ ! -x $nvdisasm ]] || { ((${#budget[@]} == 0)) && [[ " ${LINTED[*]} " != *" $2 "* ]]; }; then
+        result ok "$1, $2: $uses"
+    elif lint "$1" "$2" "${budget[@]}" >"$folder/found" 2>&1; then
+        result ok "$1, $2: $uses; linted"
+    else
+        cat "$folder/found"
+        result FAIL "$1, $2: the lint of machine code"
     fi
+}
+
+# lint NAME TARGET OPTIONS…: what is wrong in the machine code of the folder.
+lint() {
+    local used
+    mapfile -t used < <(sed -nE "s/.*Compiling entry function '([^']*)'.*/\1/p; s/.*Used ([0-9]+) registers.*/\1/p" \
+        "$folder/log" | paste -d = - -)
+    "$nvdisasm" -c "$folder/code.cubin" 2>/dev/null |
+        python3 test/sass/lint.py "$1" "$2" "${@:3}" --registers "${used[@]}"
 }
 
 # compile NAME ARGUMENTS…: for every target of `targets`.
@@ -73,8 +94,32 @@ for example in examples/*/; do
     grep -q 'func.func' "$folder/host" || continue
     compile "$name" "$example/$name.coh" "${weights[@]}"
 done
+# That the lint finds what is there to be found.
+lint_finds() {
+    local kernel wrong
+    "$ptxas" -arch="$1" -O3 -v test/sass/barriers.ptx -o "$folder/code.cubin" >"$folder/log" 2>&1 || return
+    lint barriers "$1:f32" >"$folder/found" && return 1
+    for kernel in $(sed -n 's/^\.visible \.entry \([a-z_]*\).*/\1/p' test/sass/barriers.ptx); do
+        wrong=$(grep -c "^$kernel:" "$folder/found")
+        [[ $kernel == wrong* && $wrong -gt 0 || $kernel == right* && $wrong == 0 ]] || return
+    done
+}
+
+if [[ -x $ptxas && -x $nvdisasm ]]; then
+    for target in sm_80 sm_90 sm_120; do
+        if lint_finds "$target"; then
+            result ok "the lint finds what is wrong in test/sass/barriers.ptx, $target"
+        else
+            cat "$folder/found"
+            result FAIL "the lint and test/sass/barriers.ptx, $target"
+        fi
+    done
+else
+    echo "skipped: lints of machine code, for there is no nvdisasm; \`make setup\` installs it"
+fi
 targets+=("${MORE_TARGETS[@]}")
-compile 'encoder, D=512' examples/encoder/encoder.coh --dim L=1 --dim D=512 --dim F=2048
-compile 'treelstm, H=256' examples/treelstm/treelstm.coh --dim V=100 --dim D=256 --dim H=256 --dim C=5
+budget=(--budget test/sass/budget.txt "${update[@]}")
+compile encoder-512 examples/encoder/encoder.coh --dim L=1 --dim D=512 --dim F=2048
+compile treelstm-256 examples/treelstm/treelstm.coh --dim V=100 --dim D=256 --dim H=256 --dim C=5
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 readonly LLVM_MAJOR=22
 readonly LITCHECK_VERSION=0.5.0
 readonly NVCC_VERSION=12.9.86
+readonly NVDISASM_VERSION=13.5.37
 readonly LLVM_PACKAGES=(
     libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libclang-22-dev clang-22 lld-22
     libpolly-22-dev
@@ -100,23 +101,29 @@ install_litcheck() {
     cargo install litcheck --version "$LITCHECK_VERSION" --locked --root .tools --quiet --force
 }
 
-# Assembles GPU code, which is checked without a GPU; nothing else of CUDA is needed.
-install_ptxas() {
-    local tool=.tools/bin/ptxas
-    [[ -x $tool ]] && "$tool" --version | grep -q "release 12.9" && return
+# fetch_cuda NAME VERSION PACKAGE FILE: a program of CUDA's into .tools, from a wheel on PyPI.
+fetch_cuda() {
+    local tool=.tools/bin/$1 version=.tools/$1-version
+    [[ -x $tool && $(cat "$version" 2>/dev/null) == "$2" ]] && return
     if [[ $(uname -m) != x86_64 ]]; then
-        say "no ptxas for $(uname -m); tests that assemble GPU code are skipped"
+        say "no $1 for $(uname -m); tests of GPU code that need it are skipped"
         return
     fi
-    say "fetching ptxas $NVCC_VERSION into .tools"
+    say "fetching $1 $2 into .tools"
     local folder
     folder=$(mktemp -d)
     python3 -m venv "$folder/venv"
-    "$folder/venv/bin/pip" install --quiet --no-deps --target "$folder/wheel" \
-        "nvidia-cuda-nvcc-cu12==$NVCC_VERSION"
+    "$folder/venv/bin/pip" install --quiet --no-deps --target "$folder/wheel" "$3==$2"
     mkdir -p .tools/bin
-    install -m 755 "$folder/wheel/nvidia/cuda_nvcc/bin/ptxas" "$tool"
+    install -m 755 "$folder/wheel/$4" "$tool"
+    echo "$2" >"$version"
     rm -rf "$folder"
+}
+
+# Assemble and disassemble GPU code, which is checked without a GPU; nothing else of CUDA is needed.
+fetch_cuda_tools() {
+    fetch_cuda ptxas "$NVCC_VERSION" nvidia-cuda-nvcc-cu12 nvidia/cuda_nvcc/bin/ptxas
+    fetch_cuda nvdisasm "$NVDISASM_VERSION" nvidia-cuda-nvdisasm nvidia/cu13/bin/nvdisasm
 }
 
 readonly prefix=${MLIR_SYS_220_PREFIX:-/usr/lib/llvm-22}
@@ -124,5 +131,5 @@ install_packages
 check_llvm
 check_rust
 install_litcheck
-install_ptxas
+fetch_cuda_tools
 say "LLVM $llvm_version in $prefix, litcheck $LITCHECK_VERSION: all there"

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::records;
 use crate::rng::Rng;
-use crate::tools::{BatchRun, run};
+use crate::tools::{BatchRun, Outcome, run};
 use crate::weights::{Weights, random_weights, write_weights};
 
 /// A program that is bound to weights.
@@ -84,21 +84,25 @@ impl Model {
         BatchRun::new(&self.source).weights(&self.weights_path)
     }
 
+    /// What `batch-opt` makes of the model in some way.
+    pub fn batch_opt(&self, way: &[&str]) -> Outcome {
+        let mut arguments: Vec<OsString> = vec![
+            self.source.clone().into(),
+            "--weights".into(),
+            self.weights_path.clone().into(),
+        ];
+        arguments.extend(way.iter().map(OsString::from));
+        run("batch-opt", &arguments, "")
+    }
+
     /// The model as an artifact, compiled in some way.
     #[track_caller]
     pub fn compile(&self, way: &[&str]) -> Compiled<'_> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let artifact = folder.path().join("model.cohort");
-        let mut arguments: Vec<OsString> = vec![
-            self.source.clone().into(),
-            "--weights".into(),
-            self.weights_path.clone().into(),
-            "--emit=artifact".into(),
-            "-o".into(),
-            artifact.clone().into(),
-        ];
-        arguments.extend(way.iter().map(OsString::from));
-        run("batch-opt", &arguments, "").expect_code(0);
+        let to = artifact.to_str().expect("a path in UTF-8");
+        self.batch_opt(&[&["--emit=artifact", "-o", to], way].concat())
+            .expect_code(0);
         Compiled {
             model: self,
             artifact,

@@ -1,0 +1,420 @@
+"""Reads the machine code of a GPU as `nvdisasm -c` prints it, and says what is wrong or slow in it.
+
+    nvdisasm -c code.cubin | python3 test/sass/lint.py NAME TARGET --budget test/sass/budget.txt [--update]
+
+Three things are looked at, for each kernel:
+
+- **Convergence.** All threads of a block reach a barrier or none does. A branch is *divergent* when its condition
+  can differ between the threads of a block: when it is made of the thread's number, or of what was written where
+  such a branch parted them (the analysis of GPUs' compilers; see Coutinho et al., "Divergence analysis and
+  optimizations", 2011). A barrier between a divergent branch and the place where all ways from it meet again, or
+  behind an exit that only some threads take, is an error.
+- **Local memory.** A kernel that spills loads and stores it; none may.
+- **Inner loops.** How many multiply-adds there are for each load, in the innermost loop that has the most of them.
+  With a budget the ratio may not fall below the one that is stored there. Registers are ptxas' to tell, on the
+  command line as `--registers KERNEL=N`, and may not rise above it.
+"""
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass, field
+
+# Where registers lie in a set of them, an int of bits: R0 to R254, P0 to P6, UR0 to UR62, UP0 to UP6.
+BASE = {"R": 0, "P": 256, "UR": 264, "UP": 328}
+NONE = {"RZ", "PT", "URZ", "UPT", "SRZ"}
+REGISTER = re.compile(r"(?<![\w.])([!~|-]*)(UR|UP|R|P)(\d+)((?:\.\w+)*)")
+# What differs between the threads of a block.
+OF_A_THREAD = re.compile(r"SR_(TID|LANEID|LANEMASK|CLOCK|VIRTID|EQMASK|LTMASK|LEMASK|GTMASK|GEMASK)|SR_CLOCKLO")
+# What writes no register.
+STORES = ("ST", "RED", "BAR", "BRA", "BRX", "EXIT", "MEMBAR", "BSSY", "BSYNC", "WARPSYNC", "LDGSTS", "LDGDEPBAR")
+STORES += ("DEPBAR", "ERRBAR", "CGAERRBAR", "CCTL", "NOP", "YIELD", "CALL", "RET", "BREAK", "UBLKCP", "NANOSLEEP")
+MULTIPLY_ADDS = re.compile(r"(FFMA|HMMA|HGMMA|IMMA)")
+LOADS = re.compile(r"(LDS|LDSM|LDG|LD)$")
+
+
+@dataclass
+class Instruction:
+    """One line: `@P0 LDS.128 R4, [R2+0x10]`."""
+
+    place: int
+    guard: int  # The registers of its predicate.
+    code: str
+    text: str
+    reads: int = 0
+    writes: int = 0
+    targets: tuple = ()
+    calls: str = ""
+
+    @property
+    def name(self):
+        return self.code.split(".")[0]
+
+
+@dataclass
+class Block:
+    """Instructions that run one after another, and where it goes on from them."""
+
+    instructions: list
+    next: list = field(default_factory=list)
+
+
+def bit(kind, number, count=1):
+    """The set of some registers that lie beside each other."""
+    return ((1 << count) - 1) << (BASE[kind] + number)
+
+
+def registers(text, count=1):
+    """The registers that a piece of text names; those of 64 bits are two."""
+    found = 0
+    for _, kind, number, kinds in REGISTER.findall(text):
+        wide = max(count, 2 if kind in ("R", "UR") and ".64" in kinds else 1)
+        found |= bit(kind, int(number), wide if kind in ("R", "UR") else 1)
+    return found
+
+
+def width_of(code):
+    """How many registers an instruction writes, and how many each of its factors has."""
+    if code.startswith("HMMA"):
+        return 4
+    if re.search(r"\.128\b", code) or code.startswith("LDSM") and code.endswith(".4"):
+        return 4
+    if re.match(r"(U?IMAD|U?IADD)\.WIDE|CS2R$|D[A-Z]+|F2I\..*64|.*\.64\b", code) or code.endswith(".2"):
+        return 2
+    return 1
+
+
+def instruction(place, line):
+    """Reads one line of code, without its place."""
+    line = line.split(";")[0].strip()
+    guard = 0
+    if found := re.match(r"@(!?U?P\w+)\s+(.*)", line):
+        guard, line = registers(found[1]), found[2]
+    branches = re.search(r"BRANCH_TARGETS ([^\"]*)\"", line)
+    code, _, operands = line.partition(" ")
+    operands = operands.split("(*")[0]
+    made = Instruction(place, guard, code, line)
+    if branches:
+        made.targets = tuple(label.strip() for label in branches[1].split(","))
+    elif named := re.search(r"`\(([^)]*)\)", operands):
+        # Functions are called by their names; a call of a mere place is a jump, from which nothing comes back.
+        if code.startswith("CALL") and not named[1].startswith(".L"):
+            made.calls = named[1]
+        elif code.startswith(("BRA", "CALL")):
+            made.targets = (named[1],)
+        operands = operands.replace(named[0], "")
+    parts = [part.strip() for part in operands.split(",") if part.strip()]
+    wide, made.reads = width_of(code), 0
+    writing = not code.startswith(STORES) or code.startswith("R2")
+    if code.startswith("R2P"):  # All predicates, from bits of a register.
+        made.writes, parts = bit("P", 0, 7), parts[1:]
+    elif code.startswith("P2R"):
+        made.reads = bit("P", 0, 7)
+    # Results come first: a register, and predicates before or behind it; a predicate of a comparison comes in pairs.
+    results = 0
+    while writing and results < len(parts):
+        part = parts[results]
+        predicate = re.fullmatch(r"U?P(\d|T)", part)
+        register = re.fullmatch(r"U?R(\d+|Z)(\.\w+)*", part)
+        done = bool(made.writes & ~(bit("P", 0, 8) | bit("UP", 0, 8))) or any(
+            re.match(r"U?R", before) for before in parts[:results]
+        )
+        compares = re.match(r"U?(\w?SETP|PLOP3|ISETP|FCHK)", code)
+        if predicate and results < 2 + (not compares):
+            made.writes |= registers(part)
+        elif register and not done and not compares:
+            made.writes |= registers(part, wide) if part not in NONE else 0
+        else:
+            break
+        results += 1
+    for index, part in enumerate(parts[results:]):
+        # An address says itself how wide it is; what a wide product adds is as wide as the result, and its factors not.
+        narrow = "[" in part or (".WIDE" in code and index < 2)
+        made.reads |= registers(part, 1 if narrow else wide)
+    return made
+
+
+@dataclass
+class Kernel:
+    """A function of the cubin: its lines, and where its labels are."""
+
+    name: str
+    lines: list = field(default_factory=list)
+    labels: dict = field(default_factory=dict)
+
+    def blocks(self):
+        """Cuts the lines into blocks by their index; -1 is behind the end."""
+        starts = {0, *self.labels.values()}
+        for index, line in enumerate(self.lines):
+            if line.name in ("BRA", "BRX", "EXIT", "RET", "CALL"):
+                starts.add(index + 1)
+        starts = sorted(start for start in starts if start < len(self.lines))
+        found = {}
+        for start, end in zip(starts, [*starts[1:], len(self.lines)], strict=True):
+            lines = self.lines[start:end]
+            last, block = lines[-1], Block(lines)
+            ends = last.name in ("EXIT", "RET")
+            if ends or last.targets:
+                block.next += [self.labels[label] for label in last.targets if label in self.labels]
+                if ends:
+                    block.next.append(-1)
+                # `BRA.DIV` and a branch by a uniform predicate have it among their operands.
+                if last.guard or last.reads and last.name == "BRA":
+                    block.next.append(end)
+            else:
+                block.next.append(end if end < len(self.lines) else -1)
+            found[start] = block
+        return found
+
+
+def kernels(text):
+    """The functions that a text has."""
+    found, pending = [], []
+    for line in text.splitlines():
+        if section := re.match(r"\s*\.section\s+\.text\.([^,\s]+)", line):
+            found.append(Kernel(section[1]))
+            pending = []
+        elif not found:
+            continue
+        elif code := re.match(r"\s+/\*([0-9a-f]+)\*/\s+(.*)", line):
+            for label in pending:
+                found[-1].labels[label] = len(found[-1].lines)
+            pending = []
+            found[-1].lines.append(instruction(int(code[1], 16), code[2]))
+        elif label := re.match(r"\s*([.$\w]+):", line):
+            pending.append(label[1])
+    return found
+
+
+def reachable(blocks, start, without=None):
+    """The blocks that some are followed by, themselves included, on ways that avoid one."""
+    found, open_ = set(), [block for block in start if block != without]
+    while open_:
+        at = open_.pop()
+        if at == -1 or at in found:
+            continue
+        found.add(at)
+        open_ += [after for after in blocks[at].next if after != without]
+    return found
+
+
+def meeting_places(blocks):
+    """For each block the first one that all ways from it come to: its immediate post-dominator."""
+    order, seen = [], set()
+    before = {at: [] for at in (*blocks, -1)}
+    for at, block in blocks.items():
+        for after in block.next:
+            before[after].append(at)
+    stack = [(-1, iter(before[-1]))]
+    seen.add(-1)
+    while stack:  # Depth first over the reversed graph.
+        at, others = stack[-1]
+        other = next((one for one in others if one not in seen), None)
+        if other is None:
+            order.append(at)
+            stack.pop()
+        else:
+            seen.add(other)
+            stack.append((other, iter(before[other])))
+    rank = {at: index for index, at in enumerate(order)}
+    meets, changed = {-1: -1}, True
+    while changed:  # Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm", 2001.
+        changed = False
+        for at in reversed(order[:-1]):
+            new = None
+            for after in blocks[at].next:
+                if after not in meets:
+                    continue
+                other = after
+                while new is not None and new != other:
+                    while rank[new] < rank[other]:
+                        new = meets[new]
+                    while rank[other] < rank[new]:
+                        other = meets[other]
+                new = other
+            if new is not None and meets.get(at) != new:
+                meets[at], changed = new, True
+    return meets
+
+
+class Divergence:
+    """Which registers can differ between the threads of a block, at each place of a function."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.blocks = kernel.blocks()
+        self.meets = meeting_places(self.blocks)
+        # Of functions that are called: the registers that they use, and what differs behind them by what did before.
+        self.used, self.results = {}, {}
+
+    def step(self, line, differs):
+        """What differs behind an instruction."""
+        if line.calls:
+            return self.of_call(line.calls, differs)
+        made = bool((line.reads | line.guard) & differs) or bool(OF_A_THREAD.search(line.text))
+        # Other threads may write meanwhile what is read so, and an atomic gives each thread another result.
+        made = made or ".STRONG" in line.code or line.name.startswith("ATOM")
+        if made:
+            return differs | line.writes
+        # Where it does not run, what was there stays.
+        return differs if line.guard else differs & ~line.writes
+
+    def of_call(self, label, differs):
+        """What differs behind the function at a label, which is called with that."""
+        start = self.kernel.labels.get(label)
+        if start is None:
+            return (1 << 340) - 1
+        if start not in self.used:
+            lines = [line for at in reachable(self.blocks, [start]) for line in self.blocks[at].instructions]
+            self.used[start] = 0
+            for line in lines:
+                self.used[start] |= line.reads | line.guard | line.writes
+        used = self.used[start]
+        key = start, differs & used
+        if key not in self.results:
+            self.results[key] = differs & used  # For one that calls itself.
+            self.results[key] = self.run(*key)[1].get(-1, differs & used)
+        return self.results[key] | differs & ~used
+
+    def run(self, start, differs):
+        """The blocks that end by a divergent branch, and what differs where blocks begin, from a start on."""
+        states, divergent, regions = {start: differs}, set(), {}
+        open_ = {start}
+        while open_:
+            at = min(open_)  # In the order of the code few blocks are looked at twice.
+            open_.remove(at)
+            if at == -1:
+                continue
+            block, state = self.blocks[at], states[at]
+            for line in block.instructions[:-1]:
+                state = self.step(line, state)
+            last = block.instructions[-1]
+            after = self.step(last, state)
+            goes = dict.fromkeys(block.next)
+            asked = last.guard | (last.reads if last.name in ("BRA", "BRX") else 0)
+            if len(goes) > 1 and asked & state and at not in divergent:
+                divergent.add(at)
+                meet = self.meets.get(at, -1)
+                region = reachable(self.blocks, goes, meet)
+                written = 0
+                for inner in region:
+                    for line in self.blocks[inner].instructions:
+                        written |= line.writes
+                regions[meet] = regions.get(meet, 0) | written
+                if meet in states:
+                    states[meet] |= written
+                    open_.add(meet)
+            for to in goes:
+                new = states.get(to, 0) | after | regions.get(to, 0)
+                if to not in states or new != states[to]:
+                    states[to] = new
+                    open_.add(to)
+        return divergent, states
+
+    def faults(self):
+        """Barriers that only some threads of a block may come to."""
+        divergent, states = self.run(0, 0)
+        for at in sorted(divergent):
+            meet = self.meets.get(at, -1)
+            last = self.blocks[at].instructions[-1]
+            # Where ways meet at the end only, what some threads leave out is all that follows.
+            for inner in sorted(reachable(self.blocks, self.blocks[at].next, meet)):
+                for line in self.blocks[inner].instructions:
+                    if line.name == "BAR":
+                        yield f"barrier at {line.place:#x} behind a divergent branch at {last.place:#x}: {last.text}"
+        for at, state in states.items():
+            if at == -1:
+                continue
+            for line in self.blocks[at].instructions:
+                if line.name == "BAR" and line.guard & state:
+                    yield f"barrier at {line.place:#x} runs for some threads: {line.text}"
+                state = self.step(line, state)
+
+
+def inner_loop(kernel):
+    """Multiply-adds and loads of the innermost loop with the most multiply-adds; none where no loop has any."""
+    loops = []
+    for index, line in enumerate(kernel.lines):
+        for label in line.targets:
+            start = kernel.labels.get(label)
+            if line.name == "BRA" and start is not None and start <= index:
+                loops.append((start, index))
+    best = (0, 0)
+    for start, end in loops:
+        if any((start, end) != other and start <= other[0] and other[1] <= end for other in loops):
+            continue
+        lines = kernel.lines[start : end + 1]
+        adds = sum(bool(MULTIPLY_ADDS.match(line.name)) and "HFMA2" not in line.name for line in lines)
+        loads = sum(bool(LOADS.match(line.name)) for line in lines)
+        best = max(best, (adds, loads))
+    return best
+
+
+def read_budget(path):
+    """What each kernel may use, by program, target and kernel."""
+    budget = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                program, target, kernel, used, ratio = line.split()
+                budget[program, target, kernel] = (int(used), float(ratio))
+    return budget
+
+
+HEAD = """\
+# What the kernels of two programs of a serious size use, by target: at most so many registers, and at least so many
+# multiply-adds a load in the inner loop. `test/gpu-code.sh --update` writes it anew, which a change has to justify.
+"""
+
+
+def write_budget(path, budget):
+    """Writes it in a fixed order."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(HEAD)
+        for (program, target, kernel), (used, ratio) in sorted(budget.items()):
+            file.write(f"{program} {target} {kernel} {used} {ratio:.2f}\n")
+
+
+def main():
+    """Prints what is wrong, a line each, and ends with 1 if anything is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="the name of the program")
+    parser.add_argument("target", help="the architecture and precision, sm_90:f32")
+    parser.add_argument("--budget", help="the file with what kernels may use; without, they may use anything")
+    parser.add_argument("--registers", nargs="*", default=[], help="how many a kernel uses, KERNEL=N")
+    parser.add_argument("--update", action="store_true", help="store what is used as the budget")
+    options = parser.parse_args()
+    used = {name: int(count) for name, count in (pair.rsplit("=", 1) for pair in options.registers)}
+    budget = read_budget(options.budget) if options.budget else {}
+    found = kernels(sys.stdin.read())
+    wrong = [] if found else ["no code"]
+    for kernel in found:
+        wrong += [f"{kernel.name}: {fault}" for fault in Divergence(kernel).faults()]
+        local = [line for line in kernel.lines if line.name in ("LDL", "STL")]
+        wrong += [f"{kernel.name}: local memory at {line.place:#x}: {line.text}" for line in local[:1]]
+        if not options.budget:
+            continue
+        adds, loads = inner_loop(kernel)
+        ratio = round(adds / max(loads, 1), 2)
+        key = (options.program, options.target, kernel.name)
+        if options.update:
+            budget[key] = (used[kernel.name], ratio)
+        elif key not in budget:
+            wrong.append(f"{kernel.name}: has no budget")
+        else:
+            most, least = budget[key]
+            if used[kernel.name] > most:
+                wrong.append(f"{kernel.name}: {used[kernel.name]} registers, more than {most}")
+            if ratio < least:
+                wrong.append(f"{kernel.name}: {ratio} multiply-adds a load in the inner loop, fewer than {least}")
+    if options.update:
+        gone = (options.program, options.target)
+        names = {kernel.name for kernel in found}
+        budget = {key: value for key, value in budget.items() if key[:2] != gone or key[2] in names}
+        write_budget(options.budget, budget)
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
