@@ -134,14 +134,32 @@ fn shift(name: &str, of: &str) -> Option<Compute> {
     })
 }
 
-/// Bits from a position on, as a number without a sign.
+/// Bits from a position on, as a number without a sign, or with that of its highest bit, which is the value's own
+/// where the bits go beyond it.
 fn extract(of: &str) -> Option<Compute> {
     fn bits(a: u64, position: u64, length: u64) -> u64 {
         let (position, length) = (position as u32 & 0xff, length as u32 & 0xff);
-        let mask = 1_u64.checked_shl(length).map_or(u64::MAX, |one| one - 1);
-        a.checked_shr(position).unwrap_or(0) & mask
+        a.checked_shr(position).unwrap_or(0) & ones(length)
     }
-    matches!(of, "u32" | "u64").then_some(Ternary(bits))
+    fn signed<const WIDTH: u32>(a: u64, position: u64, length: u64) -> u64 {
+        let (from, count) = (position as u32 & 0xff, length as u32 & 0xff);
+        let found = bits(a, position, length);
+        let highest = (from + count).saturating_sub(1).min(WIDTH - 1);
+        match count > 0 && a >> highest & 1 == 1 {
+            // Those of the field that the value has; all above them are like its highest.
+            true => (found | !ones(count.min(WIDTH.saturating_sub(from)))) & ones(WIDTH),
+            false => found,
+        }
+    }
+    fn ones(count: u32) -> u64 {
+        1_u64.checked_shl(count).map_or(u64::MAX, |one| one - 1)
+    }
+    Some(match of {
+        "u32" | "u64" => Ternary(bits),
+        "s32" => Ternary(signed::<32>),
+        "s64" => Ternary(signed::<64>),
+        _ => return None,
+    })
 }
 
 fn compare(comparison: &str, of: &str) -> Option<Compute> {

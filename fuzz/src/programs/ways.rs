@@ -84,12 +84,13 @@ impl Runner<'_> {
         comparisons: &mut u64,
     ) -> Result<(), Problem> {
         let is_simulated = rng.one_in(2);
-        let sim: &[&str] = if is_simulated {
-            &["--gpu-arch", "sim"]
-        } else {
-            &[]
+        let is_interpreted = is_simulated && rng.one_in(4);
+        let devices: &[&str] = match (is_simulated, is_interpreted) {
+            (_, true) => &["--gpu-arch", "ptx,sim"],
+            (true, false) => &["--gpu-arch", "sim"],
+            (false, false) => &[],
         };
-        self.compile("model.cohort", sim)?;
+        self.compile("model.cohort", devices)?;
         // What is beyond f32 has no equal in f64.
         let expected = match traits.extreme {
             true => None,
@@ -114,6 +115,12 @@ impl Runner<'_> {
                 None => self.same_errors("the simulated GPU", &first, &simulated)?,
             }
             *comparisons += 1;
+            if is_interpreted {
+                // The same kernels by the text that a card would be given.
+                let text = self.run("model.cohort", &["--device", "ptx-sim"])?;
+                self.equal("PTX and the simulated GPU", &simulated, &text)?;
+                *comparisons += 1;
+            }
         }
 
         let techniques = choose(&self.tools.techniques, rng);

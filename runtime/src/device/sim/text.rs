@@ -11,24 +11,18 @@ use crate::artifact::{DeviceCode, DeviceFormat};
 use crate::device::{Problem, TensorCores};
 use crate::memory::SLACK;
 
-/// A module that was read.
+/// A module that was read; a program without kernels has none.
 pub struct Text {
-    module: Module,
+    module: Option<Module>,
     tensor_cores: TensorCores,
 }
 
 impl Text {
-    /// The first text among these codes.
+    /// The first text among these codes, if there is one.
     pub fn new(codes: &[DeviceCode], tensor_cores: TensorCores) -> Result<Text, Problem> {
         let mut all = codes.iter();
-        let Some(code) = all.find(|code| code.format == DeviceFormat::Ptx) else {
-            return Err(Problem::NoCode("the program has no PTX".to_owned()));
-        };
-        // The driver takes text that ends with a 0.
-        let bytes = code.bytes.strip_suffix(&[0]).unwrap_or(&code.bytes);
-        let text = std::str::from_utf8(bytes);
-        let text = text.map_err(|error| Problem::NoCode(format!("its PTX is no text: {error}")))?;
-        let module = Module::parse(text).map_err(|error| Problem::NoCode(error.to_string()))?;
+        let code = all.find(|code| code.format == DeviceFormat::Ptx);
+        let module = code.map(read).transpose().map_err(Problem::NoCode)?;
         Ok(Text {
             module,
             tensor_cores,
@@ -37,7 +31,10 @@ impl Text {
 
     /// Whether there is a function with no more shared memory than that.
     pub fn check(&self, symbol: &str, shared_bytes: u32) -> Result<(), Problem> {
-        match self.module.shared_bytes(symbol) {
+        let Some(module) = &self.module else {
+            return Err(Problem::NoCode("the program has no PTX".to_owned()));
+        };
+        match module.shared_bytes(symbol) {
             None => Err(Problem::NoCode(format!(
                 "its PTX has no function `{symbol}`"
             ))),
@@ -71,7 +68,17 @@ impl Text {
             writable: allocation.bytes,
         });
         let mut memory = Memory::new(regions.collect());
-        let run = self.module.run(symbol, arguments, &launch, &mut memory);
+        let module = self.module.as_ref().ok_or("the program has no PTX")?;
+        let run = module.run(symbol, arguments, &launch, &mut memory);
         run.map_err(|error| error.to_string())
     }
+}
+
+/// The functions of a text.
+fn read(code: &DeviceCode) -> Result<Module, String> {
+    // The driver takes text that ends with a 0.
+    let bytes = code.bytes.strip_suffix(&[0]).unwrap_or(&code.bytes);
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| format!("its PTX is no text: {error}"))?;
+    Module::parse(text).map_err(|error| error.to_string())
 }
