@@ -285,7 +285,10 @@ def measure(options):
             figures = json.loads(path.read_text())
             last = figures["rows"][-1]
             if options.memory and last["best"] and not figures["memory"]:
-                figures["memory"] = Case(options, name, size).memory(last["batch"], last["best"])
+                try:
+                    figures["memory"] = Case(options, name, size).memory(last["batch"], last["best"])
+                except Refused as error:
+                    refused[f"{name} at {size}, for its memory"] = str(error)
                 path.write_text(json.dumps(figures, indent=1) + "\n")
             cases.append(figures)
     return {"cases": cases, "refused": refused}
