@@ -13,6 +13,10 @@ using namespace cohort::ragged;
 /// Columns of a packed panel.
 static constexpr int64_t panelColumns = 32;
 
+/// Rows of the largest tile of a product on the CPU, and the most that are packed at once.
+static constexpr int64_t rowsOfTile = 12;
+static constexpr int64_t maxRowsOfBlock = 1536;
+
 /// Elements that a vector has.
 static constexpr int64_t lanesOfVector = 16;
 
@@ -820,12 +824,23 @@ static LogicalResult verifyPacked(Stage stage, ArrayRef<int64_t> summed, std::op
   return verifyIndexOf(stage, "c3", "c3", stage.getAddress(), stage.getMemory(), loops);
 }
 
+/// Whether blocks of a product may have as many rows on the CPU: whole tiles of its largest micro-kernel.
+static bool areRowsOfBlock(int64_t rows) {
+  return rows >= rowsOfTile && rows <= maxRowsOfBlock && rows % rowsOfTile == 0;
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(verifyPacked(*this, getDepth(), getDepthDims())))
     return failure();
   ArrayRef<int64_t> blocks = getBlocks();
   if (blocks.size() != 2 || blocks[0] < 1 || blocks[0] > 512 || blocks[1] < 1 || blocks[1] > 256)
     return emitOpError() << "ragged_matmul_c2: expected blocks of 1 to 512 columns and 1 to 256 terms";
+  std::optional<int64_t> rows = getRows();
+  if (isForGpu(*this) && rows)
+    return emitOpError() << "ragged_matmul_c2: expected no `rows`, which follow from the columns on a GPU";
+  if (!isForGpu(*this) && !(rows && areRowsOfBlock(*rows)))
+    return emitOpError() << "ragged_matmul_c2: expected blocks of `rows` that are a multiple of " << rowsOfTile
+                         << " up to " << maxRowsOfBlock;
   return success();
 }
 
@@ -850,6 +865,16 @@ LogicalResult OnlineSoftmaxOp::verify() {
     return emitOpError() << "ragged_online_softmax_c2: expected a depth of 1 to 1024";
   if (getUntil().has_value() != getMasked().has_value())
     return emitOpError() << "ragged_online_softmax_c6: expected `until` with `masked`";
+  ArrayRef<int64_t> blocks = getBlocks();
+  if (isForGpu(*this)) {
+    if (blocks.size() != 2 || !llvm::all_of(blocks, [](int64_t size) { return size == 32 || size == 64; }))
+      return emitOpError() << "ragged_online_softmax_c7: expected blocks of 32 or 64 rows and keys on a GPU";
+    return success();
+  }
+  if (blocks.size() != 2 || !areRowsOfBlock(blocks[0]) || blocks[1] < panelColumns || blocks[1] > 1024 ||
+      blocks[1] % panelColumns)
+    return emitOpError() << "ragged_online_softmax_c7: expected blocks of a multiple of " << rowsOfTile << " rows up to "
+                         << maxRowsOfBlock << " and a multiple of " << panelColumns << " keys up to 1024";
   return success();
 }
 

@@ -666,8 +666,8 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
   let summary = "a product of matrices of a call";
   let description = [{
     The last two loops are rows and columns of the result, those before them count matrices; `depth` is
-    the dim that is summed over. Blocks of at most `blocks` columns and terms are packed into
-    scratch: the regions yield an element of the left side for an index of the loops and of the depth,
+    the dim that is summed over. Blocks of at most `rows` rows of the left side, and of `blocks` columns and terms,
+    are packed into scratch: the regions yield an element of the left side for an index of the loops and of the depth,
     which comes last, and one of the right side. The left side does not depend on the column, nor the right one
     on the row. `along_depth` says of a side that vectors run along the depth while it is packed; else they
     run along its rows or columns.
@@ -678,19 +678,20 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
     with `by_rows`, when all columns are there, so that it may load any of its row. `lanes` is the loop
     that runs in vectors there. Every element is its start and then one multiply-add for each term in order, whatever the blocks.
 
-    On a GPU, in a `gpu.module`, `blocks` are the columns and the terms of a tile in shared memory, and `along_depth`
-    says whether neighbours along the depth are neighbours there. The sums are in registers: of threads that go on with
+    On a GPU, in a `gpu.module`, `blocks` are the columns and the terms of a tile in shared memory, whose rows follow from
+    how many tiles there are and are not written down, and `along_depth` says whether neighbours along the depth are neighbours there. The sums are in registers: of threads that go on with
     them in a stage that is `onto` this one, and that load none but their own.
 
     - `ragged_matmul_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
       iterations, and one depth.
-    - `ragged_matmul_c2`: a block has 1 to 512 columns and 1 to 256 terms.
+    - `ragged_matmul_c2`: a block has 1 to 512 columns and 1 to 256 terms; on the CPU it has `rows`, a multiple of 12 up
+      to 1536, so that rows fall into the same tiles whatever their number, and on a GPU none are written down.
     - `ragged_matmul_c3`: the result is of `f32`, and the map leads to an element for each index of the loops.
     - `ragged_matmul_c4`: the regions yield an `f32` each.
     - `ragged_matmul_c5`: what finishes loads sums of its own index, or with `by_rows` of its own row.
 
     ```mlir
-    ragged.matmul over [@n, @m] depth [28] blocks [512, 28] into %r (d0, d1) -> (d0, d1)
+    ragged.matmul over [@n, @m] depth [28] rows 96 blocks [512, 28] into %r (d0, d1) -> (d0, d1)
         : memref<?x?x?xf32> left along_depth {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x28xf32>
       ragged.yield %a : f32
@@ -702,12 +703,12 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
                        DenseI64ArrayAttr:$depth, OptionalAttr<FlatSymbolRefArrayAttr>:$depth_dims,
-                       DenseI64ArrayAttr:$blocks, Ragged_RowMemory:$memory, AffineMapAttr:$address,
-                       UnitAttr:$onto, OptionalAttr<I64Attr>:$until, UnitAttr:$left_along_depth,
+                       OptionalAttr<I64Attr>:$rows, DenseI64ArrayAttr:$blocks, Ragged_RowMemory:$memory,
+                       AffineMapAttr:$address, UnitAttr:$onto, OptionalAttr<I64Attr>:$until, UnitAttr:$left_along_depth,
                        UnitAttr:$right_along_depth, UnitAttr:$by_rows, OptionalAttr<I64Attr>:$lanes);
   let regions = (region SizedRegion<1>:$left, SizedRegion<1>:$right, AnyRegion:$finish);
   let assemblyFormat = [{
-    `over` custom<Extents>($over, $dims) `depth` custom<Extents>($depth, $depth_dims) `blocks` $blocks
+    `over` custom<Extents>($over, $dims) `depth` custom<Extents>($depth, $depth_dims) (`rows` $rows^)? `blocks` $blocks
     (`onto` $onto^)? `into` $memory custom<Rule>($address) (`until` $until^)? (`lanes` $lanes^)?
     attr-dict `:` type($memory) `left` (`along_depth` $left_along_depth^)? $left
     `right` (`along_depth` $right_along_depth^)? $right (`by_rows` $by_rows^)? (`finish` $finish^)?
@@ -719,8 +720,10 @@ def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
   let description = [{
     Row by row, the sum over `keys` of values weighted by the softmax of scores, which are made of a product of
     `depth` terms. The last two loops are rows and columns of the result, those before them count
-    matrices. Blocks of keys are taken one after another: their scores are computed and never stored, and what
-    was summed with an earlier maximum is rescaled when a block raises it (Milakov and Gimelshein, 2018).
+    matrices. A block has at most `blocks` rows and keys. Blocks of keys are taken one after another: their scores are
+    computed and never stored, and what was summed with an earlier maximum is rescaled when a block raises it (Milakov
+    and Gimelshein, 2018). So the keys of a block are a part of what is computed: others give other last bits. Its rows
+    change none on the CPU; on a GPU, where each row has as many threads as a block of 128 has for it, they do too.
 
     `left` and `right` yield an element of the product's sides for an index of the loops, the key and the
     term; `scores` takes the product's element and yields what the softmax is of, for an index of the loops
@@ -738,10 +741,12 @@ def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
       `finish` yield an `f32`.
     - `ragged_online_softmax_c5`: what finishes loads sums of its own row.
     - `ragged_online_softmax_c6`: `until` comes with `masked`.
+    - `ragged_online_softmax_c7`: a block has a multiple of 12 rows up to 1536 and a multiple of 32 keys up to 1024; on
+      a GPU 32 or 64 of both.
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
                        DenseI64ArrayAttr:$keys, OptionalAttr<FlatSymbolRefArrayAttr>:$key_dims,
-                       I64Attr:$depth, Ragged_RowMemory:$memory, AffineMapAttr:$address,
+                       I64Attr:$depth, DenseI64ArrayAttr:$blocks, Ragged_RowMemory:$memory, AffineMapAttr:$address,
                        OptionalAttr<I64Attr>:$until, OptionalAttr<F32Attr>:$masked,
                        UnitAttr:$left_along_depth, UnitAttr:$right_along_depth,
                        UnitAttr:$values_along_keys, OptionalAttr<I64Attr>:$lanes);
@@ -749,7 +754,7 @@ def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
                         SizedRegion<1>:$values, SizedRegion<1>:$finish);
   let assemblyFormat = [{
     `over` custom<Extents>($over, $dims) `keys` custom<Extents>($keys, $key_dims) `depth` $depth
-    `into` $memory custom<Rule>($address) (`until` $until^ `masked` $masked)? (`lanes` $lanes^)?
+    `blocks` $blocks `into` $memory custom<Rule>($address) (`until` $until^ `masked` $masked)? (`lanes` $lanes^)?
     attr-dict `:` type($memory) `left` (`along_depth` $left_along_depth^)? $left
     `right` (`along_depth` $right_along_depth^)? $right `scores` $scores
     `values` (`along_keys` $values_along_keys^)? $values `finish` $finish

@@ -15,6 +15,7 @@ use cohort_abi::manifest::Extent;
 use cohort_dialects::builder::{Builder, region_with_block};
 use melior::ir::{Attribute, OperationRef, operation::OperationLike};
 
+use crate::codegen::schedule::Processor;
 use crate::kernel::calls::graph::{Form, Graph, Kind, NodeId, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::memory::extent;
@@ -33,13 +34,16 @@ pub struct Aim {
     pub target: Target,
     /// Of products, for a GPU.
     pub precision: Precision,
+    /// The CPU.
+    pub processor: Processor,
 }
 
 impl Aim {
-    pub fn cpu() -> Aim {
+    pub fn cpu(processor: Processor) -> Aim {
         Aim {
             target: Target::Cpu,
             precision: Precision::F32,
+            processor,
         }
     }
 
@@ -47,6 +51,7 @@ impl Aim {
         Aim {
             target: Target::Gpu,
             precision,
+            processor: Processor::default(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! weights. The stage says so:
 //!
 //! ```mlir
-//! ragged.matmul over [@n, 16] depth [@n] blocks [16, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x16xf32> left along_depth {
+//! ragged.matmul over [@n, 16] depth [@n] rows 96 blocks [16, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x16xf32> left along_depth {
 //!   %row = ragged.position (d0, d1, d2) -> (d0) : i32
 //!   %column = ragged.position (d0, d1, d2) -> (d2) : i32
 //!   %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x?xf32>
@@ -14,7 +14,7 @@
 //!   ragged.yield %t : f32
 //! } right { … }
 //! // becomes
-//! ragged.matmul over [@n, 16] depth [@n] blocks [16, 256] into %r (d0, d1) -> (d0, d1) until 1 : memref<?x?x16xf32> left along_depth {
+//! ragged.matmul over [@n, 16] depth [@n] rows 96 blocks [16, 256] into %r (d0, d1) -> (d0, d1) until 1 : memref<?x?x16xf32> left along_depth {
 //!   …
 //! ```
 //!

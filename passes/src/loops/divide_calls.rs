@@ -7,7 +7,7 @@
 //!
 //! ```mlir
 //! ragged.calls flops [[@n, @n, 128], [@n, @n, 128]] {
-//!   ragged.online_softmax over [@n, 64] keys [@n] depth 64 … until 1 masked -1.0e30 …
+//!   ragged.online_softmax over [@n, 64] keys [@n] depth 64 blocks [96, 256] … until 1 masked -1.0e30 …
 //! }
 //! // becomes
 //! ragged.calls pieces 96 shared 0 flops [[@n, @n, 128], [@n, @n, 128]] rising [0, 1] {
@@ -29,7 +29,7 @@ use crate::kernel::calls::graph::{Graph, NodeId, Size, Var};
 use crate::kernel::calls::loops::{self, Kernel};
 use crate::kernel::calls::memory::extent;
 use crate::kernel::calls::neighbours::is_in_memory;
-use crate::kernel::calls::stages::{Matmul, Nest, ONLINE_ROWS, Side, Stage};
+use crate::kernel::calls::stages::{Matmul, Nest, Side, Stage};
 use crate::kernel::loop_level::{CALLS, kernels};
 use crate::kernel::rows::layout::LANES;
 use crate::kernel::rows::stage::TILE_ROWS;
@@ -91,7 +91,9 @@ fn division(kernel: &Kernel<'_>) -> Option<Division> {
                 shared = shared.max(packing(graph, &matmul.right));
             }
             // A block of rows is computed again as a whole where what is masked counts.
-            Stage::Online(online) if online.over.len() == 2 => rows = multiple(rows, ONLINE_ROWS),
+            Stage::Online(online) if online.over.len() == 2 => {
+                rows = multiple(rows, online.blocks[0]);
+            }
             Stage::Nest(nest) if !is_start(nest, &kernel.stages[number + 1..]) => {
                 if is_shared(graph, nest) {
                     return None;

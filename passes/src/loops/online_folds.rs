@@ -6,7 +6,7 @@
 //! is rescaled whenever a block raises the maximum. So the stage becomes another one:
 //!
 //! ```mlir
-//! ragged.matmul over [@n, 64] depth [@n] blocks [64, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x64xf32> left along_depth {
+//! ragged.matmul over [@n, 64] depth [@n] rows 96 blocks [64, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x64xf32> left along_depth {
 //!   %most = ragged.reduce over [@n] from %low : f32 { … arith.maximumf … }
 //!   %sum = ragged.reduce over [@n] from %zero : f32 { … math.exp … }
 //!   %p = ragged.reduce over [16] from %zero : f32 { … }
@@ -15,7 +15,7 @@
 //!   ragged.yield %w : f32
 //! } right { … }
 //! // becomes
-//! ragged.online_softmax over [@n, 64] keys [@n] depth 16 into %r (d0, d1) -> (d0, d1) lanes 1 : memref<?x?x64xf32>
+//! ragged.online_softmax over [@n, 64] keys [@n] depth 16 blocks [96, 256] into %r (d0, d1) -> (d0, d1) lanes 1 : memref<?x?x64xf32>
 //! left along_depth { … } right along_depth { … } scores {
 //! ^bb0(%p: f32):
 //!   %s = arith.mulf %p, %scale : f32
@@ -41,6 +41,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{Builder, name_of};
 use melior::{Context, ir::OperationRef};
 
+use crate::codegen::schedule::{GPU_SOFTMAX, Processor};
 use crate::kernel::calls::graph::{Graph, Index, NodeId, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::loops::{self, Kernel};
@@ -61,20 +62,26 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    for (kernels, target) in [
-        (kernels(module), Target::Cpu),
-        (kernels_for_gpu(module), Target::Gpu),
+    let blocks = Processor::of_module(module)?.softmax_blocks();
+    for (kernels, target, blocks) in [
+        (kernels(module), Target::Cpu, blocks),
+        (kernels_for_gpu(module), Target::Gpu, GPU_SOFTMAX),
     ] {
         for [kernel, stages] in kernels {
             if name_of(stages) == CALLS {
-                rewrite(context, kernel, target)?;
+                rewrite(context, kernel, target, blocks)?;
             }
         }
     }
     Ok(())
 }
 
-fn rewrite<'c>(context: &'c Context, op: OperationRef<'c, 'c>, target: Target) -> Outcome {
+fn rewrite<'c>(
+    context: &'c Context,
+    op: OperationRef<'c, 'c>,
+    target: Target,
+    blocks: [i64; 2],
+) -> Outcome {
     let kernel = loops::read(op)?;
     let names = length_names(op);
     // What maps take for granted is what those of the product took: they lead to the same elements.
@@ -95,7 +102,7 @@ fn rewrite<'c>(context: &'c Context, op: OperationRef<'c, 'c>, target: Target) -
             memory: &kernel.memory,
             given: &given,
         };
-        let online = online(&kernel, matmul, &chain, target);
+        let online = online(&kernel, matmul, &chain, (target, blocks));
         // A block of rows has sums of its own; until here these were the result's.
         let sums = Shifted {
             node: kernel.graph.results[matmul.result],
@@ -109,7 +116,12 @@ fn rewrite<'c>(context: &'c Context, op: OperationRef<'c, 'c>, target: Target) -
 }
 
 /// The stage of a chain. Its loops are those over the result, then the keys, then the depth.
-fn online(kernel: &Kernel<'_>, matmul: &Matmul, chain: &Chain, target: Target) -> OnlineSoftmax {
+fn online(
+    kernel: &Kernel<'_>,
+    matmul: &Matmul,
+    chain: &Chain,
+    (target, blocks): (Target, [i64; 2]),
+) -> OnlineSoftmax {
     let graph = &kernel.graph;
     let over = matmul.over.clone();
     let (row, key, depth) = (over.len() - 2, over.len(), over.len() + 1);
@@ -123,6 +135,7 @@ fn online(kernel: &Kernel<'_>, matmul: &Matmul, chain: &Chain, target: Target) -
     OnlineSoftmax {
         keys: matmul.depth,
         depth: chain.product.depth.known().unwrap_or(1),
+        blocks,
         left: side(
             graph,
             (chain.product.a, at.clone()),

@@ -37,6 +37,10 @@ pub const UNROLL: &str = "cfb.unroll";
 /// module: 32 of AVX-512, 8 of AVX2 and of NEON, 4 of SSE. It changes no bits.
 pub const VECTOR_REGISTERS: &str = "cfb.vector_registers";
 
+/// The caches of the processor that code is for, an attribute of the module: bytes of a core's first-level cache of data,
+/// of its second-level cache, and of its part of the cache behind. It changes the sizes of blocks, and no bits.
+pub const CACHES: &str = "cfb.caches";
+
 /// How the processor that code is for rounds a product that is added to something, an attribute of the module:
 /// [`SEPARATE`], before it is added, or, without the attribute, not at all.
 pub const ROUNDING: &str = "cfb.rounding";

@@ -19,7 +19,7 @@ ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = "calls"}
       %0 = ragged.load %x (d0, d1) -> (d0, d1) : memref<?x?x32xf32>
       ragged.store %0, %r (d0, d1) -> (d0, d1) : memref<?x?x32xf32>
     }
-    ragged.matmul over [@n, 32] depth [@n] blocks [32, 256] onto into %r (d0, d1) -> (d0, d1) until 1 : memref<?x?x32xf32> left along_depth {
+    ragged.matmul over [@n, 32] depth [@n] rows 96 blocks [32, 256] onto into %r (d0, d1) -> (d0, d1) until 1 : memref<?x?x32xf32> left along_depth {
       %0 = ragged.load %a (d0, d1, d2) -> (d0, d2) : memref<?x?x?xf32>
       ragged.yield %0 : f32
     } right {

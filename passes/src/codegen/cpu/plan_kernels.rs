@@ -32,7 +32,8 @@
 //! What is only selected (slices, broadcasts, transpositions) vanishes into addresses; a pointwise value
 //! is stored only if it is a result, if a stage must find it in memory, or if computing it again for every
 //! reader would cost more than a store and loads. All that is chosen is written down: the rows of a
-//! block, row tiles and panels of products, the loop that runs in vectors and how many of them, how many
+//! block, which follow from the processor's caches (`cfb.caches` of the module, or what a server usually has), row tiles
+//! and panels of products, the loop that runs in vectors and how many of them, how many
 //! neighbours a fold has. A person can change it; `lower-kernels` obeys, and the verifier refuses what
 //! cannot be.
 //!
@@ -49,7 +50,7 @@
 mod plan;
 mod schedule;
 
-pub(crate) use schedule::{NARROW_ROW_TILE, ROW_TILE};
+pub(crate) use schedule::NARROW_ROW_TILE;
 
 use cohort_dialects::builder::{Builder, name_of, region_with_block};
 use melior::{
@@ -65,6 +66,7 @@ use crate::codegen::emit::Emitter;
 use crate::codegen::generic_body;
 use crate::codegen::plan_calls::{self, Aim};
 use crate::codegen::plan_rows::{declare, stages};
+use crate::codegen::schedule::Processor;
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::loop_level::KERNEL;
 use crate::kernel::row_products::row_products;
@@ -84,6 +86,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let records = records_of(module);
+    let processor = Processor::of_module(module)?;
     for kernel in top_level(module) {
         let is_over_calls = is_over_calls(kernel);
         if name_of(kernel) != "cfb.kernel" {
@@ -94,9 +97,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 true => {
                     let before = Builder::before(context, kernel)
                         .ok_or_else(|| error(kernel, "expected a kernel in a module"))?;
-                    plan_calls::plan(&before, kernel, &name, &scalars, Aim::cpu())?;
+                    plan_calls::plan(&before, kernel, &name, &scalars, Aim::cpu(processor))?;
                 }
-                false => plan_kernel(context, kernel, &name, &scalars)?,
+                false => plan_kernel(context, kernel, (&name, &scalars), &processor)?,
             }
         }
         erase(kernel);
@@ -108,8 +111,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 fn plan_kernel<'c>(
     context: &'c Context,
     kernel: OperationRef<'c, 'c>,
-    name: &str,
-    scalars: &[bool],
+    (name, scalars): (&str, &[bool]),
+    processor: &Processor,
 ) -> Outcome {
     let block = blocks_of(kernel).first().copied();
     let block = block.ok_or_else(|| error(kernel, "expected a kernel with a body"))?;
@@ -164,7 +167,7 @@ fn plan_kernel<'c>(
         .map(|(name, attribute)| (name.as_str(), *attribute))
         .collect();
     let planned = before.op(KERNEL, &[], &[], &attributes, vec![region]);
-    let rows = schedule::rows_of_block(planned)?;
+    let rows = schedule::rows_of_block(processor, planned)?;
     set_attribute(blocks, "of", number(rows));
     Ok(())
 }

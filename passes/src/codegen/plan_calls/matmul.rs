@@ -16,10 +16,6 @@ use crate::kernel::calls::sides::{Target, copied, located, side};
 use crate::kernel::calls::stages::{Matmul, Nest, Side, Store};
 use crate::kernel::calls::write::{Shifted, Writer};
 
-/// The largest block on the CPU: its right side stays in a second-level cache, with its left side.
-const DEPTH: i64 = 256;
-const COLUMNS: i64 = 512;
-
 /// Terms of a tile on a GPU. What is computed or copied one by one takes registers for each element or its
 /// address, so these are fewer, but for tensor cores.
 const TERMS: i64 = 16;
@@ -150,6 +146,7 @@ impl Plan {
         over.truncate(rank);
         let matmul = Matmul {
             depth: product.depth,
+            rows: (self.aim.target == Target::Cpu).then(|| self.aim.processor.matmul_blocks()[0]),
             blocks,
             left,
             right,
@@ -188,7 +185,13 @@ impl Plan {
             copied.is_some_and(|(node, at)| copied_at_once(graph, (node, &at), along) > 1)
         };
         match self.aim.target {
-            Target::Cpu => [at_most(columns, COLUMNS), at_most(self.depth(graph), DEPTH)],
+            Target::Cpu => {
+                let [_, most_columns, most_terms] = self.aim.processor.matmul_blocks();
+                [
+                    at_most(columns, most_columns),
+                    at_most(self.depth(graph), most_terms),
+                ]
+            }
             Target::Gpu => {
                 let wide = is_wide(left, rank - 2) && is_wide(right, rank - 1);
                 let terms = match wide || self.aim.precision != Precision::F32 {

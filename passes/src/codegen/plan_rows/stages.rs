@@ -10,14 +10,16 @@ use melior::ir::{
 
 use super::Schedule;
 use super::declare::Declared;
-use crate::codegen::cpu::plan_kernels::{NARROW_ROW_TILE, ROW_TILE};
+use crate::codegen::cpu::plan_kernels::NARROW_ROW_TILE;
 use crate::codegen::emit::{Emitter, Index, Width};
 use crate::codegen::generic_body::{address, copy_block, copy_body, indices_in, results_of_loops};
 use crate::kernel::loop_level::map_attribute;
 use crate::kernel::rows::body::{Body, Instruction, ValueId};
 use crate::kernel::rows::graph::{Kind, Linear, NodeId};
 use crate::kernel::rows::layout::Place;
-use crate::kernel::rows::stage::{Combiner, Fold, Product, ReduceRows, Stage, Start, Weight};
+use crate::kernel::rows::stage::{
+    Combiner, Fold, Product, ReduceRows, Stage, Start, TILE_ROWS, Weight,
+};
 use crate::support::ir::blocks_of;
 
 pub fn write<'c>(
@@ -266,13 +268,13 @@ impl<'c> Writer<'_, '_, 'c> {
             } => {
                 let tile = match width {
                     1 => NARROW_ROW_TILE,
-                    _ => ROW_TILE,
+                    _ => TILE_ROWS,
                 };
                 (self.memory.panels[param], *offset, tile)
             }
             Weight::Packed { slot } => {
                 let slot = Place::Slot(*slot);
-                (self.memory.of_place(slot), 0, ROW_TILE)
+                (self.memory.of_place(slot), 0, TILE_ROWS)
             }
         };
         let mut operands = vec![left, right];

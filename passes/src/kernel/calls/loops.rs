@@ -257,8 +257,7 @@ impl<'c> Reader<'c> {
     fn matmul(&mut self, stage: OperationRef<'c, 'c>) -> Result<Matmul, Failed> {
         let over = self.over(stage, "over", "dims")?;
         let depth = self.over(stage, "depth", "depth_dims")?;
-        let blocks = integers(stage, "blocks").try_into();
-        let blocks = blocks.map_err(|_| error(stage, "expected two sizes of blocks"))?;
+        let blocks = blocks_of_stage(stage)?;
         let result = self.result(operands_of(stage)[0], stage)?;
         let around = [&over[..], &depth[..]].concat();
         let to = Region::new(&over).index(stage)?;
@@ -268,6 +267,7 @@ impl<'c> Reader<'c> {
         };
         Ok(Matmul {
             depth: depth[0],
+            rows: integer_attribute(stage, "rows"),
             blocks,
             left: self.side(stage, 0, &around, "left_along_depth")?,
             right: self.side(stage, 1, &around, "right_along_depth")?,
@@ -309,6 +309,7 @@ impl<'c> Reader<'c> {
         Ok(OnlineSoftmax {
             keys: keys[0],
             depth,
+            blocks: blocks_of_stage(stage)?,
             left: self.side(stage, 0, &of_terms, "left_along_depth")?,
             right: self.side(stage, 1, &of_terms, "right_along_depth")?,
             scores,
@@ -532,6 +533,12 @@ impl<'c> Reader<'c> {
 fn block_of<'c>(stage: OperationRef<'c, 'c>, number: usize) -> Result<BlockRef<'c, 'c>, Failed> {
     let block = blocks_of(stage).get(number).copied();
     block.ok_or_else(|| error(stage, "expected a stage with its regions"))
+}
+
+/// The two sizes of a stage's blocks.
+fn blocks_of_stage(stage: OperationRef<'_, '_>) -> Result<[i64; 2], Failed> {
+    let blocks = integers(stage, "blocks").try_into();
+    blocks.map_err(|_| error(stage, "expected two sizes of blocks"))
 }
 
 fn lanes_of(stage: OperationRef<'_, '_>) -> Option<usize> {

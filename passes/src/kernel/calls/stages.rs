@@ -76,6 +76,8 @@ pub struct Matmul {
     /// Those of matrices, then rows and columns.
     pub over: Vec<Size>,
     pub depth: Size,
+    /// The most rows of a block on the CPU; on a GPU they follow from the columns.
+    pub rows: Option<i64>,
     /// The most columns and terms of a block.
     pub blocks: [i64; 2],
     pub left: Side,
@@ -97,6 +99,8 @@ pub struct OnlineSoftmax {
     pub over: Vec<Size>,
     pub keys: Size,
     pub depth: i64,
+    /// The most rows and keys of a block.
+    pub blocks: [i64; 2],
     pub left: Side,
     pub right: Side,
     /// What the softmax is of, and the node in it that is the product's element, by key.
@@ -109,9 +113,6 @@ pub struct OnlineSoftmax {
     pub finish: Store,
     pub sums: NodeId,
 }
-
-/// Rows whose sums are kept, in a block of a softmax-like chain on the CPU.
-pub const ONLINE_ROWS: i64 = 96;
 
 /// How a kernel's calls are computed and counted.
 #[derive(Clone, Debug, Default, PartialEq)]

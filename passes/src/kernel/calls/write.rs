@@ -147,6 +147,7 @@ impl<'c> Writer<'_, 'c> {
         attributes.push(("depth", self.b.i64s(&sizes(&[matmul.depth]))));
         let names = names_of(&self.b, self.names, &[matmul.depth]);
         attributes.extend(names.map(|names| ("depth_dims", names)));
+        attributes.extend(matmul.rows.map(|rows| ("rows", self.b.i64_attr(rows))));
         attributes.push(("blocks", self.b.i64s(&matmul.blocks)));
         attributes.push((
             "address",
@@ -195,6 +196,7 @@ impl<'c> Writer<'_, 'c> {
         let names = names_of(&self.b, self.names, &[online.keys]);
         attributes.extend(names.map(|names| ("key_dims", names)));
         attributes.push(("depth", self.b.i64_attr(online.depth)));
+        attributes.push(("blocks", self.b.i64s(&online.blocks)));
         attributes.push((
             "address",
             self.address(finish_of.result, &finish_of.to, &online.over),

@@ -332,7 +332,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_matmul_c1: expected two loops or more and one dim that is summed over}}
-    ragged.matmul over [@n, 8] depth [8, 8] blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.matmul over [@n, 8] depth [8, 8] rows 96 blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right {
@@ -350,7 +350,43 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_matmul_c2: expected blocks of 1 to 512 columns and 1 to 256 terms}}
-    ragged.matmul over [@n, 8] depth [8] blocks [8, 300] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 300] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+      %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
+      ragged.yield %a : f32
+    } right {
+      %b = arith.constant 1.0 : f32
+      ragged.yield %b : f32
+    }
+  }
+}
+
+// -----
+
+ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+  %n = ragged.operand length : memref<?xi32>
+  %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
+  %r = ragged.result of [@n] : memref<?x?x8xf32>
+  ragged.calls {
+    // expected-error@+1 {{ragged_matmul_c2: expected blocks of `rows` that are a multiple of 12 up to 1536}}
+    ragged.matmul over [@n, 8] depth [8] rows 100 blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+      %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
+      ragged.yield %a : f32
+    } right {
+      %b = arith.constant 1.0 : f32
+      ragged.yield %b : f32
+    }
+  }
+}
+
+// -----
+
+ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+  %n = ragged.operand length : memref<?xi32>
+  %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
+  %r = ragged.result of [@n] : memref<?x?x8xf32>
+  ragged.calls {
+    // expected-error@+1 {{ragged_matmul_c2: expected blocks of `rows` that are a multiple of 12 up to 1536}}
+    ragged.matmul over [@n, 8] depth [8] blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right {
@@ -368,7 +404,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_matmul_c3: }}
-    ragged.matmul over [@n, 8] depth [8] blocks [8, 8] into %r (d0, d1) -> (d0, d1 + 1) : memref<?x?x8xf32> left {
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 8] into %r (d0, d1) -> (d0, d1 + 1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right {
@@ -386,7 +422,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_matmul_c3: expected a result of f32}}
-    ragged.matmul over [@n, 8] depth [8] blocks [8, 8] into %x (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 8] into %x (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right {
@@ -404,7 +440,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_matmul_c4: expected a region that yields}}
-    ragged.matmul over [@n, 8] depth [8] blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = arith.constant 1 : i32
       ragged.yield %a : i32
     } right {
@@ -422,7 +458,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_matmul_c5: expected sums to be loaded at the index at which they are stored}}
-    ragged.matmul over [@n, 8] depth [8] blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 8] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right {
@@ -443,7 +479,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_online_softmax_c1: expected two loops or more and one dim}}
-    ragged.online_softmax over [@n, 8] keys [@n, 8] depth 8 into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.online_softmax over [@n, 8] keys [@n, 8] depth 8 blocks [96, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = arith.constant 1.0 : f32
       ragged.yield %a : f32
     } right {
@@ -472,7 +508,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_online_softmax_c2: expected a depth of 1 to 1024}}
-    ragged.online_softmax over [@n, 8] keys [@n] depth 2000 into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.online_softmax over [@n, 8] keys [@n] depth 2000 blocks [96, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = arith.constant 1.0 : f32
       ragged.yield %a : f32
     } right {
@@ -501,7 +537,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_online_softmax_c3: }}
-    ragged.online_softmax over [@n, 8] keys [@n] depth 8 into %r (d0, d1) -> (d0, d1 + 1) : memref<?x?x8xf32> left {
+    ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 256] into %r (d0, d1) -> (d0, d1 + 1) : memref<?x?x8xf32> left {
       %a = arith.constant 1.0 : f32
       ragged.yield %a : f32
     } right {
@@ -530,7 +566,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_online_softmax_c4: expected a region that takes}}
-    ragged.online_softmax over [@n, 8] keys [@n] depth 8 into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = arith.constant 1.0 : f32
       ragged.yield %a : f32
     } right {
@@ -559,7 +595,36 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_online_softmax_c6: expected `until` with `masked`}}
-    ragged.online_softmax over [@n, 8] keys [@n] depth 8 into %r (d0, d1) -> (d0, d1) {masked = 0.0 : f32} : memref<?x?x8xf32> left {
+    ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 256] into %r (d0, d1) -> (d0, d1) {masked = 0.0 : f32} : memref<?x?x8xf32> left {
+      %a = arith.constant 1.0 : f32
+      ragged.yield %a : f32
+    } right {
+      %a = arith.constant 1.0 : f32
+      ragged.yield %a : f32
+    } scores {
+    ^bb0(%p: f32):
+      %a = arith.constant 1.0 : f32
+      ragged.yield %a : f32
+    } values {
+      %a = arith.constant 1.0 : f32
+      ragged.yield %a : f32
+    } finish {
+    ^bb0(%sums: memref<?x?x8xf32>):
+      %a = ragged.load %sums (d0, d1) -> (d0, d1) : memref<?x?x8xf32>
+      ragged.yield %a : f32
+    }
+  }
+}
+
+// -----
+
+ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+  %n = ragged.operand length : memref<?xi32>
+  %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
+  %r = ragged.result of [@n] : memref<?x?x8xf32>
+  ragged.calls {
+    // expected-error@+1 {{ragged_online_softmax_c7: expected blocks of a multiple of 12 rows up to 1536 and a multiple of 32 keys up to 1024}}
+    ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 200] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = arith.constant 1.0 : f32
       ragged.yield %a : f32
     } right {
@@ -589,7 +654,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   %q = ragged.result : memref<?x2x8xf32>
   ragged.calls {
     // expected-error@+1 {{ragged_online_softmax_c5: expected sums to be loaded at the index at which they are stored}}
-    ragged.online_softmax over [2, 8] keys [@n] depth 8 into %q (d0, d1) -> (d0, d1) : memref<?x2x8xf32> left {
+    ragged.online_softmax over [2, 8] keys [@n] depth 8 blocks [96, 256] into %q (d0, d1) -> (d0, d1) : memref<?x2x8xf32> left {
       %a = arith.constant 1.0 : f32
       ragged.yield %a : f32
     } right {

@@ -30,9 +30,9 @@ ragged.kernel @all attributes {unit = "calls", lengths = [@n], rows = [@n]} {
       %a = ragged.load %x (d0, d1) -> (d0, d1) : memref<?x?x8xf32>
       ragged.store %a, %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32>
     }
-    // CHECK: ragged.matmul over [@n, 8] depth [8] blocks [8, 8] onto into %{{.*}} (d0, d1) -> (d0, d1) until 1 lanes 1 : memref<?x?x8xf32>
+    // CHECK: ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 8] onto into %{{.*}} (d0, d1) -> (d0, d1) until 1 lanes 1 : memref<?x?x8xf32>
     // CHECK-SAME: left along_depth {
-    ragged.matmul over [@n, 8] depth [8] blocks [8, 8] onto into %r (d0, d1) -> (d0, d1) until 1 lanes 1 : memref<?x?x8xf32> left along_depth {
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 8] onto into %r (d0, d1) -> (d0, d1) until 1 lanes 1 : memref<?x?x8xf32> left along_depth {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     // CHECK: right along_depth {
@@ -44,8 +44,8 @@ ragged.kernel @all attributes {unit = "calls", lengths = [@n], rows = [@n]} {
       %a = ragged.load %r (d0, d1) -> (d0, 7) : memref<?x?x8xf32>
       ragged.yield %a : f32
     }
-    // CHECK: ragged.online_softmax over [@n, 8] keys [@n] depth 8 into %{{.*}} (d0, d1) -> (d0, d1) until 1 masked 0xFF800000 lanes 1
-    ragged.online_softmax over [@n, 8] keys [@n] depth 8 into %r (d0, d1) -> (d0, d1) until 1 masked 0xFF800000 lanes 1 : memref<?x?x8xf32> left along_depth {
+    // CHECK: ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 256] into %{{.*}} (d0, d1) -> (d0, d1) until 1 masked 0xFF800000 lanes 1
+    ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 256] into %r (d0, d1) -> (d0, d1) until 1 masked 0xFF800000 lanes 1 : memref<?x?x8xf32> left along_depth {
       %a = ragged.load %x (d0, d1, d2, d3) -> (d0, d3) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right along_depth {

@@ -188,6 +188,8 @@ fn another_schedule_gives_the_same_bits() {
             ("blocks of 96 ", "blocks of 7 "),
             (" by 32 ", " by 16 "),
             ("blocks [512, 256]", "blocks [40, 24]"),
+            (" rows 96 blocks", " rows 24 blocks"),
+            ("blocks [96, 256]", "blocks [36, 256]"),
             ("left along_depth {", "left {"),
             ("right {", "right along_depth {"),
         ] {
@@ -207,5 +209,48 @@ fn another_schedule_gives_the_same_bits() {
             run.expect_code(0).lines()
         });
         assert_eq!(results[0], results[1], "{model}");
+    }
+}
+
+/// Other rows and keys of a softmax's block on a GPU, which are other orders of its sums, and more of them than there is
+/// shared memory for.
+#[test]
+fn other_blocks_of_a_softmax_on_a_gpu() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [loops, changed, artifact, expected] =
+        ["loops.mlir", "changed.mlir", "m.cohort", "y.jsonl"].map(|name| folder.path().join(name));
+    let example = workspace().join("examples/masked_mha");
+    let [program, weights, input] =
+        ["masked_mha.coh", "weights.safetensors", "input.jsonl"].map(|name| example.join(name));
+    let gpu: Option<&[&str]> = Some(&["--gpu-arch=sim"]);
+    print_loops_for(gpu, &program, &weights, &loops);
+    let text = fs::read_to_string(&loops).expect("the loop level");
+    assert!(text.contains("blocks [32, 32]"), "there is no softmax");
+    for blocks in ["[32, 32]", "[64, 32]", "[32, 64]", "[64, 64]"] {
+        let other = text.replace("blocks [32, 32]", &format!("blocks {blocks}"));
+        fs::write(&changed, other).expect("the temporary folder is writable");
+        let is_first = blocks == "[32, 32]";
+        if blocks == "[64, 64]" {
+            let arguments: Vec<OsString> = vec![
+                changed.clone().into(),
+                "--emit=ptx".into(),
+                "-o".into(),
+                artifact.clone().into(),
+            ];
+            let refused = run("batch-opt", &arguments, "").expect_code(2);
+            refused.expect_message(&["a block of 64 rows and 64 keys needs"]);
+            continue;
+        }
+        compile_for(gpu, &changed, None, "artifact", &artifact);
+        let run = BatchRun::new(&artifact)
+            .weights(&weights)
+            .arg("--input")
+            .arg(&input);
+        let run = run.args(&["--batch", "all", "--device", "gpu-sim", "--output"]);
+        let run = match is_first {
+            true => run.arg(&expected),
+            false => run.arg("/dev/null").arg("--expect").arg(&expected),
+        };
+        run.run_as_given("").expect_code(0);
     }
 }

@@ -15,15 +15,9 @@ use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
 use super::graph::{Index, Var};
 use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
 use crate::codegen::emit::{Emitter, Width};
-use crate::kernel::calls::stages::{ONLINE_ROWS as ROWS, OnlineSoftmax, Side};
+use crate::kernel::calls::stages::{OnlineSoftmax, Side};
 use crate::kernel::rows::layout::{LANES, round_up};
 use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
-
-/// Entries of `j` in a block.
-const KEYS: i64 = 256;
-
-/// Bytes between rows of scores.
-const SCORE_ROW: i64 = (KEYS + LANES) * 4;
 
 /// Where things lie in the scratch.
 struct Layout {
@@ -34,6 +28,8 @@ struct Layout {
     values: i64,
     value_panel: i64,
     scores: i64,
+    /// Bytes between rows of scores.
+    score_row: i64,
     sums: i64,
     sum_row: i64,
     most: i64,
@@ -48,18 +44,23 @@ struct Layout {
 
 impl Layout {
     fn of(online: &OnlineSoftmax) -> Layout {
+        let [block_rows, block_keys] = online.blocks;
         let columns = columns_of(online);
         let row_bytes = (round_up(online.depth, LANES) + LANES) * 4;
         let key_panel = round_up(online.depth, LANES) * PANEL * 4;
-        let value_panel = KEYS * PANEL * 4;
+        let value_panel = block_keys * PANEL * 4;
         let sum_row = round_up(columns, PANEL) * 4;
+        // Whole vectors are stored behind the last score of a row.
+        let score_row = (block_keys + LANES) * 4;
+        let of_rows = (block_rows + TILE_ROWS) * 4;
         let rows = BLOCKS;
-        let keys = rows + (ROWS + LANES) * row_bytes;
-        let values = keys + KEYS / PANEL * key_panel;
+        let keys = rows + (block_rows + LANES) * row_bytes;
+        let values = keys + block_keys / PANEL * key_panel;
         let scores = values + round_up(columns, PANEL) / PANEL * value_panel;
-        let sums = scores + (TILE_ROWS + 1) * SCORE_ROW;
-        let most = sums + (ROWS + TILE_ROWS) * sum_row;
-        let total = most + (ROWS + TILE_ROWS) * 4;
+        let sums = scores + (TILE_ROWS + 1) * score_row;
+        let most = sums + (block_rows + TILE_ROWS) * sum_row;
+        let total = most + of_rows;
+        let needed = total + of_rows;
         Layout {
             rows,
             row_bytes,
@@ -68,14 +69,15 @@ impl Layout {
             values,
             value_panel,
             scores,
+            score_row,
             sums,
             sum_row,
             most,
             total,
-            needed: total + (ROWS + TILE_ROWS) * 4,
-            now: total + (ROWS + TILE_ROWS) * 4 + 64,
-            scale: total + (ROWS + TILE_ROWS) * 4 + 128,
-            bytes: total + (ROWS + TILE_ROWS) * 4 + 192,
+            needed,
+            now: needed + 64,
+            scale: needed + 128,
+            bytes: needed + 192,
         }
     }
 }
@@ -145,8 +147,9 @@ impl<'c> Writer<'_, 'c> {
             return;
         }
         let keys = call.size(e, self.online.keys);
-        e.for_loop(from, to, ROWS, &[], |e, row, _| {
-            let rows = e.min(e.sub(to, row), e.int(ROWS));
+        let [block_rows, _] = self.online.blocks;
+        e.for_loop(from, to, block_rows, &[], |e, row, _| {
+            let rows = e.min(e.sub(to, row), e.int(block_rows));
             let block = Block {
                 outer,
                 row,
@@ -247,8 +250,9 @@ impl<'c> Writer<'_, 'c> {
                 e.min(block.keys, last)
             }
         };
-        e.for_loop(e.int(0), end, KEYS, &[], |e, j, _| {
-            let count = e.min(e.sub(end, j), e.int(KEYS));
+        let [_, block_keys] = self.online.blocks;
+        e.for_loop(e.int(0), end, block_keys, &[], |e, j, _| {
+            let count = e.min(e.sub(end, j), e.int(block_keys));
             call.scope(|call| {
                 let keys = range(j, count);
                 let to = self.at(e, layout.keys);
@@ -348,7 +352,7 @@ impl<'c> Writer<'_, 'c> {
             e.int(layout.key_panel),
             e.int(self.online.depth),
             scores,
-            e.int(SCORE_ROW),
+            e.int(layout.score_row),
             self.at(e, ZEROS),
             e.int(0),
             rows,
@@ -369,7 +373,7 @@ impl<'c> Writer<'_, 'c> {
         let sums = e.offset(self.at(e, layout.sums), e.times(row, layout.sum_row));
         let arguments = [
             scores,
-            e.int(SCORE_ROW),
+            e.int(layout.score_row),
             self.at(e, layout.values),
             e.int(layout.value_panel),
             count,
@@ -407,7 +411,10 @@ impl<'c> Writer<'_, 'c> {
         let (node, at) = &self.online.scores;
         let (node, at) = (*node, at.iter().map(|index| index.at(&loops)));
         let at: Vec<Index> = at.collect();
-        let scores = e.offset(self.at(e, layout.scores), e.times(in_tile, SCORE_ROW));
+        let scores = e.offset(
+            self.at(e, layout.scores),
+            e.times(in_tile, layout.score_row),
+        );
         let memory = Memory {
             base: Base::Address(scores),
             origin: vec![Some(j)],
@@ -477,7 +484,10 @@ impl<'c> Writer<'_, 'c> {
         };
         let (base, scale) = (of_row(layout.now), of_row(layout.scale));
         let base = e.splat(base, Elem::F32, Width::Vector);
-        let scores = e.offset(self.at(e, layout.scores), e.times(in_tile, SCORE_ROW));
+        let scores = e.offset(
+            self.at(e, layout.scores),
+            e.times(in_tile, layout.score_row),
+        );
         let sums = e.for_loop(e.int(0), count, LANES, &[zero], |e, k, sums| {
             let at = e.offset(scores, e.times(k, 4));
             let shifted = e.b.subf(e.load(at, vector, 4), base);

@@ -16,9 +16,6 @@ use crate::kernel::calls::stages::{Matmul, Side};
 use crate::kernel::rows::layout::{LANES, round_up};
 use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
 
-/// Rows of a block of the left side, which stays in the cache with the right side's.
-const ROWS: i64 = 96;
-
 /// Zeros that products start from, and a tile for the edges, are at the start of the scratch.
 pub const ZEROS: i64 = 0;
 pub const TILE: i64 = 128;
@@ -26,6 +23,7 @@ pub const BLOCKS: i64 = TILE + TILE_ROWS * PANEL * 4;
 
 /// Where the packed blocks of a product lie.
 struct Layout {
+    rows: i64,
     columns: i64,
     depth: i64,
 }
@@ -33,7 +31,12 @@ struct Layout {
 impl Layout {
     fn of(matmul: &Matmul) -> Layout {
         let [columns, depth] = matmul.blocks;
-        Layout { columns, depth }
+        Layout {
+            // They are always written down on the CPU.
+            rows: matmul.rows.unwrap_or(TILE_ROWS),
+            columns,
+            depth,
+        }
     }
 
     /// Bytes between rows of a packed left side; whole vectors are stored behind its last column.
@@ -46,7 +49,7 @@ impl Layout {
     }
 
     fn a_bytes(&self) -> i64 {
-        (ROWS + LANES) * self.a_row()
+        (self.rows + LANES) * self.a_row()
     }
 }
 
@@ -171,8 +174,8 @@ impl<'c> Writer<'_, 'c> {
                         let right = packing(&matmul.right, rank - 1);
                         right.right(e, call, columns, ranges[rank - 1].count, b, layout.panel());
                     });
-                    e.for_loop(row_from, row_to, ROWS, &[], |e, row, _| {
-                        let rows = block(e, rows, row, ROWS);
+                    e.for_loop(row_from, row_to, layout.rows, &[], |e, row, _| {
+                        let rows = block(e, rows, row, layout.rows);
                         // The terms that the first tile of the block has left; tiles below have more.
                         let until = more.map(|more| e.sub(e.add(row, e.int(more)), k));
                         let mut write = |e: &Emitter<'c>| {
@@ -186,7 +189,9 @@ impl<'c> Writer<'_, 'c> {
                         };
                         match until {
                             None => write(e),
-                            Some(until) => e.if_then(e.at_least(until, e.int(1 - ROWS)), write),
+                            Some(until) => {
+                                e.if_then(e.at_least(until, e.int(1 - layout.rows)), write)
+                            }
                         }
                         let done = e.at_least(e.add(k, e.int(layout.depth)), needed);
                         if matmul.finish.is_some() && !matmul.by_rows {

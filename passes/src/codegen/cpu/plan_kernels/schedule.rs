@@ -1,5 +1,5 @@
 //! Chooses what a person may choose otherwise: rows of a block, the loop that runs in vectors and how
-//! many of them at once, tiles.
+//! many of them at once, tiles. What depends on the processor is chosen by [`Processor`].
 
 use cohort_dialects::builder::name_of;
 use melior::ir::OperationRef;
@@ -7,62 +7,34 @@ use melior::ir::OperationRef;
 use crate::codegen::cpu::lower_kernels::scratch;
 use crate::codegen::plan_rows::{FoldSchedule, NestSchedule, Schedule};
 use crate::codegen::read_rows::kernel::number;
+use crate::codegen::schedule::Processor;
 use crate::kernel::rows::body::{Body, Instruction};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::{LANES, Slot};
-use crate::kernel::rows::stage::{Fold, ReduceRows};
+use crate::kernel::rows::stage::{Fold, ReduceRows, TILE_ROWS};
 use crate::pass::Failed;
 use crate::support::ir::nested_ops;
 
-/// Rows that the largest micro-kernel takes at once, and the one for panels of one column.
-pub const ROW_TILE: i64 = 12;
+/// Rows that the micro-kernel for panels of one column takes at once.
 pub const NARROW_ROW_TILE: i64 = 4;
 
 /// Results that are folded at once: vectors side by side, and neighbours along another dim.
 const MAX_VECTORS: i64 = 4;
 const MAX_NEIGHBOURS: i64 = 4;
 
-/// Scratch of one block of rows stays below this, well inside a second-level cache.
-const BLOCK_BYTES: i64 = 512 * 1024;
-const MAX_BLOCK_ROWS: i64 = 96;
-
-/// Where it does not, it stays below this, a part of the cache behind.
-const LARGE_BLOCK_BYTES: i64 = 4 * 1024 * 1024;
-const MAX_LARGE_BLOCK_ROWS: i64 = 192;
-
 /// Rows of the kernel that fill the tiles of its products.
 pub fn tile_of_rows(slots: &[Slot]) -> i64 {
     let product_rows = slots.iter().map(|slot| slot.product_rows).max();
     match product_rows {
-        Some(1) => ROW_TILE,
+        Some(1) => TILE_ROWS,
         _ => 1,
     }
 }
 
 /// How many rows a block of a kernel at the loop level has.
-pub fn rows_of_block(kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
+pub fn rows_of_block(processor: &Processor, kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
     let peak = scratch::bytes_of_row(kernel)?.max(1);
-    Ok(rows_for(peak, weight_bytes(kernel)?))
-}
-
-/// As many rows as leave their scratch in the cache, or more where that spares more: weights that are larger than
-/// the cache are read anew for each block.
-fn rows_for(peak: i64, weights: i64) -> i64 {
-    let rows = |bytes: i64, most: i64| {
-        let fitting = (bytes / peak).clamp(1, most);
-        match fitting / ROW_TILE * ROW_TILE {
-            0 => fitting,
-            tiles => tiles,
-        }
-    };
-    let fitting = rows(BLOCK_BYTES, MAX_BLOCK_ROWS);
-    let large = rows(LARGE_BLOCK_BYTES, MAX_LARGE_BLOCK_ROWS);
-    // A row's part of the weights that are read, and its scratch, which leaves the cache and comes back.
-    let spared = weights / fitting - weights / large;
-    match weights > BLOCK_BYTES && spared > 2 * peak {
-        true => large,
-        false => fitting,
-    }
+    Ok(processor.rows_of_block(peak, weight_bytes(kernel)?))
 }
 
 /// The bytes that the products of a kernel at the loop level read of weights, whatever the rows.
@@ -191,24 +163,5 @@ fn fold(fold: &Fold<'_>) -> FoldSchedule {
         neighbours: along
             .filter(|dim| shares(*dim))
             .map_or(1, |dim| size(dim).min(MAX_NEIGHBOURS)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_grow_where_weights_are_read_again() {
-        // Weights that stay in the cache cost nothing again; larger ones want the most rows.
-        assert_eq!(rows_for(1024, 0), 96);
-        assert_eq!(rows_for(1024, 64 << 20), 192);
-        // Twenty KB a row: few rows fit, and it depends on the weights whether more are worth it.
-        assert_eq!(rows_for(20 << 10, 256 << 10), 24);
-        assert_eq!(rows_for(20 << 10, 1 << 20), 24);
-        assert_eq!(rows_for(20 << 10, 9 << 20), 192);
-        // What is larger than any cache stays as small as it can be.
-        assert_eq!(rows_for(400 << 10, 64 << 20), 10);
-        assert_eq!(rows_for(8 << 20, 1 << 30), 1);
     }
 }

@@ -38,7 +38,9 @@ pub fn launches(
         check(graph, &stage)?;
         let launch = match stage {
             Stage::Nest(nest) => Launch::Loops(generic::plan(graph, nest)),
-            Stage::Online(stage) => Launch::Online(Box::new(online::plan(graph, stage, precision))),
+            Stage::Online(stage) => {
+                Launch::Online(Box::new(online::plan(graph, stage, precision)?))
+            }
             Stage::Matmul(next) => {
                 let before = next.onto.then(|| launches.pop()).flatten();
                 let plan = match before {

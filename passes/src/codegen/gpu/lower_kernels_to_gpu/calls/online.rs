@@ -32,7 +32,7 @@ use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::calls::graph::{Index, Var};
 use crate::kernel::calls::neighbours::stored_at_once;
 use crate::kernel::calls::stages::OnlineSoftmax;
-use plan::{BLOCK_KEYS, BLOCK_ROWS, Layout, NOTHING, PARTS};
+use plan::{Layout, NOTHING};
 
 pub use plan::{Plan, plan};
 
@@ -91,7 +91,7 @@ pub fn write<'c>(
     let over = &plan.stage.over;
     let rank = over.len();
     let place = Place::new(e, tile.shared);
-    let (own_row, own_part) = divide(e, place.thread, PARTS);
+    let (own_row, own_part) = divide(e, place.thread, plan.parts());
     let vars: Vec<Var> = (0..rank)
         .map(|dim| call.variable(tile.first[dim]))
         .collect();
@@ -151,7 +151,7 @@ impl<'c> Writer<'_, 'c> {
         call: &mut Call<'_, 'c>,
         (until, masked): (i64, u32),
     ) -> State<'c> {
-        let more = BLOCK_ROWS - 1 + until;
+        let more = self.plan.rows - 1 + until;
         let end = e.min(self.keys, e.add(self.first_row, e.int(more)));
         let state = call.scope(|call| self.all_keys(e, call, &self.cleared(e), end));
         let needed = self.needs_masked(e, masked, &state);
@@ -175,12 +175,18 @@ impl<'c> Writer<'_, 'c> {
         s.store(need, at(self.own_row), 4);
         barrier(e);
         let none = self.float(e, 0.0);
-        let all = e.for_loop(e.int(0), e.int(BLOCK_ROWS), 1, &[none], |e, row, all| {
-            let s = &space(e, true);
-            let at = s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
-            let need = s.load(at, all[0].r#type(), 4);
-            vec![larger(e, need, all[0])]
-        })[0];
+        let all = e.for_loop(
+            e.int(0),
+            e.int(self.plan.rows),
+            1,
+            &[none],
+            |e, row, all| {
+                let s = &space(e, true);
+                let at = s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
+                let need = s.load(at, all[0].r#type(), 4);
+                vec![larger(e, need, all[0])]
+            },
+        )[0];
         e.b.cmpf(CmpfPredicate::Ogt, all, none)
     }
 
@@ -207,7 +213,7 @@ impl<'c> Writer<'_, 'c> {
             });
         }
         let carried = state.values();
-        let ends = e.for_loop(zero, end, BLOCK_KEYS, &carried, |e, key, carried| {
+        let ends = e.for_loop(zero, end, plan.keys, &carried, |e, key, carried| {
             let state = State::of(carried);
             // The keys are there, and nobody reads what the last step has left.
             if waits {
@@ -224,7 +230,7 @@ impl<'c> Writer<'_, 'c> {
             };
             call.scope(|call| self.scores(e, call, (key, end), &products));
             barrier(e);
-            let next = e.add(key, e.int(BLOCK_KEYS));
+            let next = e.add(key, e.int(plan.keys));
             if plan.whole {
                 when(e, below(e, next, end), |e| {
                     keys.bring(e, call, &self.place, self.begins(e, e.int(0), next));

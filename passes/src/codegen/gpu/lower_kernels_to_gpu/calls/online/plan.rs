@@ -13,14 +13,6 @@ use crate::kernel::calls::memory::extent;
 use crate::kernel::calls::stages::OnlineSoftmax;
 use crate::kernel::rows::layout::round_up;
 
-/// Rows of a block, and keys of a step.
-pub const BLOCK_ROWS: i64 = 32;
-pub const BLOCK_KEYS: i64 = 32;
-
-/// Where maxima and sums are found, this many threads have a row.
-pub const PARTS: i64 = THREADS / BLOCK_ROWS;
-pub const PART_KEYS: i64 = BLOCK_KEYS / PARTS;
-
 /// The most of the first product's depth that is in shared memory at once, and what is where that is
 /// too much.
 const MOST_DEPTH: i64 = 128;
@@ -32,6 +24,9 @@ pub const NOTHING: f32 = 110.0;
 /// Softmax-like weights of a product times values, and how they are computed.
 pub struct Plan {
     pub stage: OnlineSoftmax,
+    /// Rows of a block, and keys of a step.
+    pub rows: i64,
+    pub keys: i64,
     /// Whether all of the first product's depth is in shared memory.
     pub whole: bool,
     /// Columns of a block, and whether all columns of all blocks count.
@@ -51,7 +46,9 @@ pub struct Sides {
     pub values: Side,
 }
 
-pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Plan {
+/// The plan, or why there is none.
+pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Result<Plan, String> {
+    let [rows, keys] = stage.blocks;
     let rank = stage.over.len();
     let (row, column, key, k) = (rank - 2, rank - 1, rank, rank + 1);
     let size = stage.over[column];
@@ -69,13 +66,20 @@ pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Pl
         whole: stage.depth <= MOST_DEPTH,
         columns,
         full: size.known().is_some_and(|size| size % columns == 0),
-        scores: Cells::of(precision, BLOCK_ROWS, BLOCK_KEYS).spread(sides.keys.along_k),
-        sums: Cells::of(precision, BLOCK_ROWS, columns).spread(sides.values.along_k),
+        scores: Cells::of(precision, rows, keys).spread(sides.keys.along_k),
+        sums: Cells::of(precision, rows, columns).spread(sides.values.along_k),
         sides,
+        rows,
+        keys,
         stage,
     };
     plan.whole = plan.whole && plan.shared_bytes() <= SHARED;
-    plan
+    match plan.shared_bytes() {
+        0..=SHARED => Ok(plan),
+        bytes => Err(format!(
+            "a block of {rows} rows and {keys} keys needs {bytes} bytes of shared memory, and has {SHARED}"
+        )),
+    }
 }
 
 /// What is in shared memory.
@@ -94,21 +98,37 @@ pub struct Layout {
 }
 
 impl Plan {
+    /// Where maxima and sums are found, this many threads have a row.
+    pub fn parts(&self) -> i64 {
+        THREADS / self.rows
+    }
+
+    /// The keys of a step that one of them has.
+    pub fn part_keys(&self) -> i64 {
+        self.keys / self.parts()
+    }
+
     pub fn layout(&self) -> Layout {
         let depth = match self.whole {
             true => round_up(self.stage.depth, self.scores.step()),
             false => SOME_DEPTH,
         };
-        let Plan { scores, sums, .. } = self;
-        let rows = scores.tile(0, (depth, BLOCK_ROWS), self.sides.rows.along_k);
-        let keys = scores.tile(rows.end(), (depth, BLOCK_KEYS), self.sides.keys.along_k);
-        let of_values = (BLOCK_KEYS, self.columns);
+        let Plan {
+            scores,
+            sums,
+            rows: block_rows,
+            keys: block_keys,
+            ..
+        } = *self;
+        let rows = scores.tile(0, (depth, block_rows), self.sides.rows.along_k);
+        let keys = scores.tile(rows.end(), (depth, block_keys), self.sides.keys.along_k);
+        let of_values = (block_keys, self.columns);
         let values = sums.tile(keys.end(), of_values, self.sides.values.along_k);
-        let weights = sums.tile(values.end(), (BLOCK_KEYS, BLOCK_ROWS), true);
+        let weights = sums.tile(values.end(), (block_keys, block_rows), true);
         let parts = weights.end();
-        let scales = parts + 2 * BLOCK_ROWS * PARTS * 4;
-        let totals = scales + BLOCK_ROWS * 4;
-        let needs = totals + BLOCK_ROWS * 4;
+        let scales = parts + 2 * block_rows * self.parts() * 4;
+        let totals = scales + block_rows * 4;
+        let needs = totals + block_rows * 4;
         Layout {
             rows,
             keys,
@@ -118,7 +138,7 @@ impl Plan {
             scales,
             totals,
             needs,
-            bytes: needs + BLOCK_ROWS * 4,
+            bytes: needs + block_rows * 4,
         }
     }
 

@@ -6,16 +6,15 @@ use melior::ir::{Type, ValueLike};
 
 use super::super::super::ops::{barrier, below, when};
 use super::super::super::site::memory as space;
-use super::plan::{BLOCK_ROWS, PART_KEYS, PARTS};
 use super::{State, Writer, larger};
 use crate::codegen::emit::Emitter;
 
 impl<'c> Writer<'_, 'c> {
     /// Where a row's numbers of its parts are: `which` is 0 for maxima, 1 for sums.
     fn parts_of(&self, e: &Emitter<'c>, which: i64) -> Val<'c> {
-        let from = self.layout.parts + which * BLOCK_ROWS * PARTS * 4;
+        let from = self.layout.parts + which * self.plan.rows * self.plan.parts() * 4;
         let parts = self.place.at(e, from);
-        space(e, true).offset(parts, e.times(self.own_row, PARTS * 4))
+        space(e, true).offset(parts, e.times(self.own_row, self.plan.parts() * 4))
     }
 
     /// Leaves a number of the thread's part; gives all parts' once all are there.
@@ -24,7 +23,7 @@ impl<'c> Writer<'_, 'c> {
         let parts = self.parts_of(e, which);
         s.store(value, s.offset(parts, e.times(self.own_part, 4)), 4);
         barrier(e);
-        (0..PARTS)
+        (0..self.plan.parts())
             .map(|part| s.load(s.offset_by(parts, part * 4), value.r#type(), 4))
             .collect()
     }
@@ -32,7 +31,7 @@ impl<'c> Writer<'_, 'c> {
     /// Where the thread's part of its row's scores is: the parts take turns, that lanes read from
     /// different banks.
     fn own(&self, e: &Emitter<'c>, number: Val<'c>) -> Val<'c> {
-        let key = e.add(e.times(number, PARTS), self.own_part);
+        let key = e.add(e.times(number, self.plan.parts()), self.own_part);
         let weights = self.layout.weights;
         weights.address(e, &self.place, key, self.own_row)
     }
@@ -47,10 +46,16 @@ impl<'c> Writer<'_, 'c> {
     ) -> State<'c> {
         let float: Type<'c> = before.most.r#type();
         let low = self.float(e, f32::NEG_INFINITY);
-        let most = e.for_loop(e.int(0), e.int(PART_KEYS), 1, &[low], |e, key, most| {
-            let score = space(e, true).load(self.own(e, key), float, 4);
-            vec![larger(e, score, most[0])]
-        })[0];
+        let most = e.for_loop(
+            e.int(0),
+            e.int(self.plan.part_keys()),
+            1,
+            &[low],
+            |e, key, most| {
+                let score = space(e, true).load(self.own(e, key), float, 4);
+                vec![larger(e, score, most[0])]
+            },
+        )[0];
         let parts = self.exchange(e, 0, most).into_iter();
         let most = parts.fold(before.most, |most, part| larger(e, part, most));
         // Where no score is over minus infinity, weights are zero rather than undefined.
@@ -59,14 +64,20 @@ impl<'c> Writer<'_, 'c> {
         let shifted = e.b.subf(before.most, base);
         let scale = e.b.exp(shifted);
         let zero = self.float(e, 0.0);
-        let sum = e.for_loop(e.int(0), e.int(PART_KEYS), 1, &[zero], |e, key, sum| {
-            let s = &space(e, true);
-            let at = self.own(e, key);
-            let shifted = e.b.subf(s.load(at, float, 4), base);
-            let weight = e.b.exp(shifted);
-            s.store(weight, at, 4);
-            vec![e.b.addf(sum[0], weight)]
-        })[0];
+        let sum = e.for_loop(
+            e.int(0),
+            e.int(self.plan.part_keys()),
+            1,
+            &[zero],
+            |e, key, sum| {
+                let s = &space(e, true);
+                let at = self.own(e, key);
+                let shifted = e.b.subf(s.load(at, float, 4), base);
+                let weight = e.b.exp(shifted);
+                s.store(weight, at, 4);
+                vec![e.b.addf(sum[0], weight)]
+            },
+        )[0];
         self.leave(e, self.layout.scales, scale);
         wait(e);
         let parts = self.exchange(e, 1, sum).into_iter();

@@ -1,0 +1,134 @@
+//! Chooses the sizes of blocks from a description of the processor that code is for.
+//!
+//! What is chosen is an attribute of the loop level: `lower-kernels` knows none of these numbers. They change how
+//! fast a kernel is, and none of the bits that it gives; what does change bits, as the keys of a block of a softmax,
+//! is chosen here too, but is the same for every processor.
+
+use melior::ir::{OperationRef, operation::OperationLike};
+
+use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
+use crate::pass::{Failed, error};
+use crate::support::ir::integers;
+use crate::support::levels::CACHES;
+
+/// Bytes of a number.
+const NUMBER: i64 = 4;
+
+/// Rows of a block past which little is gained, and the same where weights are read again for each block.
+const MOST_ROWS: i64 = 96;
+const MOST_LARGE_ROWS: i64 = 192;
+
+/// The most columns and terms of a block that `ragged.matmul` may have.
+const MOST_COLUMNS: i64 = 512;
+const MOST_TERMS: i64 = 256;
+
+/// Keys of a block of a softmax. Sums are added block by block, so another number gives other last bits: this one
+/// does not depend on the processor. A panel of as many values is 32 KB, a first-level cache.
+const KEYS: i64 = 256;
+
+/// The rows and keys of a softmax's block on a GPU, whose 128 threads have eight scores each.
+pub const GPU_SOFTMAX: [i64; 2] = [32, 32];
+
+/// What sizes are chosen from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// Bytes of a core's first-level cache of data, of its second-level cache, and of its part of the cache behind.
+    caches: [i64; 3],
+}
+
+impl Default for Processor {
+    /// A core as servers have had it for years. Code for one runs well on others.
+    fn default() -> Processor {
+        Processor {
+            caches: [32 << 10, 1 << 20, 8 << 20],
+        }
+    }
+}
+
+impl Processor {
+    /// The one that a module's code is for: its attribute `cfb.caches`, or the usual one.
+    pub fn of_module(module: OperationRef<'_, '_>) -> Result<Processor, Failed> {
+        if !module.has_attribute(CACHES) {
+            return Ok(Processor::default());
+        }
+        let caches = <[i64; 3]>::try_from(integers(module, CACHES)).ok();
+        let caches = caches.filter(|caches| caches[0] >= 4096 && caches.is_sorted());
+        let Some(caches) = caches.filter(|caches| caches[2] <= 1 << 40) else {
+            let message = "expected `cfb.caches` to be three numbers of bytes from 4096 up, of which none is smaller \
+                           than the one before";
+            return Err(error(module, message));
+        };
+        Ok(Processor { caches })
+    }
+
+    /// As many rows as leave their scratch of `peak` bytes each in the second-level cache, beside what else is there;
+    /// or more, with scratch in a part of the cache behind, where that spares more: `weights` bytes that are larger
+    /// than the cache are read anew for each block.
+    pub fn rows_of_block(&self, peak: i64, weights: i64) -> i64 {
+        let [_, second, behind] = self.caches;
+        let rows = |bytes: i64, most: i64| {
+            let fitting = (bytes / peak).clamp(1, most);
+            match fitting / TILE_ROWS * TILE_ROWS {
+                0 => fitting,
+                tiles => tiles,
+            }
+        };
+        let fitting = rows(second / 2, MOST_ROWS);
+        let large = rows(behind / 2, MOST_LARGE_ROWS);
+        // A row's part of the weights that are read, and its scratch, which leaves the cache and comes back.
+        let spared = weights / fitting - weights / large;
+        match weights > second / 2 && spared > 2 * peak {
+            true => large,
+            false => fitting,
+        }
+    }
+
+    /// The most rows, columns and terms of a block of a product of a call. A panel of the right side stays in the
+    /// first-level cache; all its panels take half of the second-level one, and the left side's rows a tenth.
+    pub fn matmul_blocks(&self) -> [i64; 3] {
+        let [first, second, _] = self.caches;
+        let terms = (first / (PANEL * NUMBER)).clamp(1, MOST_TERMS);
+        let row = terms * NUMBER;
+        let columns = (second / 2 / row / PANEL * PANEL).clamp(PANEL, MOST_COLUMNS);
+        let rows = (second / 10 / row / TILE_ROWS * TILE_ROWS).clamp(TILE_ROWS, MOST_ROWS);
+        [rows, columns, terms]
+    }
+
+    /// The most rows and keys of a block of a softmax.
+    pub fn softmax_blocks(&self) -> [i64; 2] {
+        let [rows, _, _] = self.matmul_blocks();
+        [rows, KEYS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_grow_where_weights_are_read_again() {
+        let rows_of_block = |peak, weights| Processor::default().rows_of_block(peak, weights);
+        // Weights that stay in the cache cost nothing again; larger ones want the most rows.
+        assert_eq!(rows_of_block(1024, 0), 96);
+        assert_eq!(rows_of_block(1024, 64 << 20), 192);
+        // Twenty KB a row: few rows fit, and it depends on the weights whether more are worth it.
+        assert_eq!(rows_of_block(20 << 10, 256 << 10), 24);
+        assert_eq!(rows_of_block(20 << 10, 1 << 20), 24);
+        assert_eq!(rows_of_block(20 << 10, 9 << 20), 192);
+        // What is larger than any cache stays as small as it can be.
+        assert_eq!(rows_of_block(400 << 10, 64 << 20), 10);
+        assert_eq!(rows_of_block(8 << 20, 1 << 30), 1);
+    }
+
+    #[test]
+    fn blocks_follow_the_caches() {
+        let blocks = |caches| Processor { caches }.matmul_blocks();
+        assert_eq!(Processor::default().matmul_blocks(), [96, 512, 256]);
+        // Half the second-level cache, and a quarter of it.
+        assert_eq!(blocks([32 << 10, 512 << 10, 4 << 20]), [48, 256, 256]);
+        assert_eq!(blocks([16 << 10, 256 << 10, 4 << 20]), [48, 256, 128]);
+        // However small or large they are, a block is a possible one.
+        assert_eq!(blocks([4096, 4096, 4096]), [12, 32, 32]);
+        assert_eq!(blocks([1 << 30, 1 << 30, 1 << 30]), [96, 512, 256]);
+    }
+}
