@@ -9,4 +9,5 @@ pub(crate) mod loop_level;
 pub mod reference;
 pub mod row_products;
 pub(crate) mod rows;
+pub mod tuning;
 pub(crate) mod variants;

@@ -1,6 +1,7 @@
 //! The loop level: passes that transform kernels there, and those that transform and lower loops which a program
 //! has as such.
 
+pub mod apply_tuning;
 pub mod bound_masks;
 pub mod divide_calls;
 pub mod fuse_rows;

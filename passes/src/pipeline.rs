@@ -23,6 +23,7 @@ use crate::codegen::gpu::{
     plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
 };
 use crate::codegen::lower_control;
+use crate::kernel::tuning::Tuning;
 use crate::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
     keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
@@ -35,9 +36,9 @@ use crate::level2::{
     hoist_arguments, specialise_kernels,
 };
 use crate::loops::{
-    bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds, ragged_fuse_loops,
-    ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude, ragged_lower_storage,
-    ragged_remap_loops, ragged_split_loops, split_tails,
+    apply_tuning, bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds,
+    ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
+    ragged_lower_storage, ragged_remap_loops, ragged_split_loops, split_tails,
 };
 use crate::pass::{PassInfo, create};
 use crate::support::ir::{integer_attribute, set_attribute};
@@ -80,6 +81,7 @@ pub const PASSES: &[PassInfo] = &[
     plan_kernels::PASS,
     online_folds::PASS,
     bound_masks::PASS,
+    apply_tuning::PASS,
     divide_calls::PASS,
     fuse_rows::PASS,
     split_tails::PASS,
@@ -290,6 +292,7 @@ const TO_LOOPS: &[Step] = &[
         bound_masks::PASS,
         "what a triangular mask hides of a product or of scores is computed and thrown away",
     ),
+    Step::Ours(apply_tuning::PASS),
     Step::Optional(
         divide_calls::PASS,
         "a call is computed by one thread, however long it is",
@@ -386,6 +389,8 @@ pub struct Options {
     pub gradients: bool,
     /// Of these, only those of parameters: nobody asks for gradients of inputs.
     pub parameters_only: bool,
+    /// What kernels get of numbers that were measured, in place of those that would be chosen.
+    pub tuning: Tuning,
     without: Vec<String>,
 }
 
@@ -442,6 +447,9 @@ impl Options {
             let ty = IntegerType::new(context, 64).into();
             let levels = IntegerAttribute::new(ty, i64::from(self.unroll));
             set_attribute(module, UNROLL, levels.into());
+        }
+        if !self.tuning.is_empty() {
+            self.tuning.write_down(context, module);
         }
     }
 

@@ -271,6 +271,26 @@ pub fn elements_of<'c>(attribute: Attribute<'c>) -> Vec<Attribute<'c>> {
     })
 }
 
+/// The entries of a dictionary attribute; `None` where it is something else.
+pub fn entries_of<'c>(attribute: Attribute<'c>) -> Option<Vec<(String, Attribute<'c>)>> {
+    // SAFETY: the attribute is alive and its kind is asked before it is read; MLIR's strings point to `length` bytes
+    // owned by the context.
+    unsafe {
+        if !mlir_sys::mlirAttributeIsADictionary(attribute.to_raw()) {
+            return None;
+        }
+        let count = mlir_sys::mlirDictionaryAttrGetNumElements(attribute.to_raw());
+        let entries = (0..count).map(|index| {
+            let entry = mlir_sys::mlirDictionaryAttrGetElement(attribute.to_raw(), index);
+            let name = mlir_sys::mlirIdentifierStr(entry.name);
+            let bytes = std::slice::from_raw_parts(name.data.cast::<u8>(), name.length);
+            let name = String::from_utf8_lossy(bytes).into_owned();
+            (name, Attribute::from_raw(entry.attribute))
+        });
+        Some(entries.collect())
+    }
+}
+
 /// The elements of an array attribute of an operation; none where there is no such attribute.
 pub fn array<'c>(operation: OperationRef<'c, '_>, name: &str) -> Vec<Attribute<'c>> {
     operation.attribute(name).map_or(vec![], elements_of)
