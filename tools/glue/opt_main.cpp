@@ -102,7 +102,21 @@ struct Options {
       "gradients",
       llvm::cl::desc("Make the functions that gradients are computed by as well, for --emit"),
       llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> instances{"input", llvm::cl::desc("The instances for --bisect"),
+  llvm::cl::opt<bool> tune{
+      "tune",
+      llvm::cl::desc("Run a .coh program over --input, find the numbers of its kernels' schedules that are "
+                     "the fastest on this machine, and make with them what --emit says"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> budget{"budget",
+                                    llvm::cl::desc("How long --tune may take, in seconds (120)"),
+                                    llvm::cl::value_desc("seconds"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> writeTuning{
+      "write-tuning", llvm::cl::desc("Write what --tune has found, for --tuning"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> tuning{
+      "tuning", llvm::cl::desc("What --emit gives kernels of a .coh program, as --write-tuning wrote it"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> instances{"input", llvm::cl::desc("The instances for --bisect and --tune"),
                                        llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> tolerance{
       "tolerance",
@@ -200,7 +214,11 @@ struct CohortOptOptions {
   MlirStringRef sarif;
   MlirStringRef instances;
   MlirStringRef tolerance;
+  MlirStringRef budget;
+  MlirStringRef writeTuning;
+  MlirStringRef tuning;
   bool bisect;
+  bool tune;
   bool gradients;
   bool listPassesMarkdown;
 };
@@ -248,7 +266,11 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->sarif = toRef(options().sarif.getValue());
   parsed->instances = toRef(options().instances.getValue());
   parsed->tolerance = toRef(options().tolerance.getValue());
+  parsed->budget = toRef(options().budget.getValue());
+  parsed->writeTuning = toRef(options().writeTuning.getValue());
+  parsed->tuning = toRef(options().tuning.getValue());
   parsed->bisect = options().bisect;
+  parsed->tune = options().tune;
   parsed->gradients = options().gradients;
   parsed->listPassesMarkdown = options().listPassesMarkdown;
   return true;

@@ -8,9 +8,12 @@ pub mod object;
 pub mod source;
 mod split;
 pub mod trial;
+pub mod tuning;
 
 use std::path::Path;
 
+use cohort_frontend::program::Program;
+use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::Artifact;
 use melior::{Context, ir::Module};
@@ -116,6 +119,54 @@ pub fn compile(job: Job<'_>, look: Look<'_>) -> Result<Artifact, Stop> {
             to_code(&context, module, level, job, look)
         }
     }
+}
+
+/// Compiles a program that was checked, whose warnings are shown elsewhere, for this machine's processor.
+pub fn compile_again(
+    source: &Source,
+    program: &Program,
+    pipeline: &pipeline::Options,
+    target: &Target,
+) -> Result<Artifact, Stop> {
+    let context = cohort_dialects::new_context();
+    let _handler = diagnostics::attach_silence(&context);
+    let module = source.lower(&context, program)?;
+    let job = Job {
+        path: Path::new(""),
+        bytes: &[],
+        format: Format::Coh,
+        entry: Entry {
+            name: cohort_frontend::MAIN,
+            gives_loss: false,
+        },
+        dims: &Dims::default(),
+        pipeline,
+        target,
+        gpu: &GpuCode::default(),
+        form: ObjectForm::Parts,
+        options: vec![],
+        cache: None,
+    };
+    to_code(&context, module, Stage::Program, job, &mut |_, _| Ok(()))
+}
+
+/// What the kernels of such a program have, of what may be tuned.
+pub fn tunable(
+    source: &Source,
+    program: &Program,
+    pipeline: &pipeline::Options,
+) -> Result<Tuning, Stop> {
+    let context = cohort_dialects::new_context();
+    let _handler = diagnostics::attach_silence(&context);
+    let mut module = source.lower(&context, program)?;
+    module::run_passes_upto(
+        &context,
+        &mut module,
+        Stage::Program,
+        Stage::Loops,
+        pipeline,
+    )?;
+    Ok(Tuning::of_module(module.as_operation()))
 }
 
 /// Whether a file holds a `.coh` program, going by its name.

@@ -8,6 +8,7 @@ mod bisect;
 mod emit;
 mod glue;
 mod passes;
+mod tune;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -19,7 +20,7 @@ use cohort_passes::pipeline::{self, PASSES, Stage};
 use self::emit::Level;
 use self::glue::Options;
 use crate::compile::gpu::GpuCode;
-use crate::compile::{Format, trial};
+use crate::compile::{Format, trial, tuning};
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{self, Named};
 use crate::sarif::Log;
@@ -52,19 +53,20 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
         }
         return bisect::run(&options);
     }
-    if options.instances.is_some() || options.tolerance.is_some() {
-        return Err(Stop::usage(
-            "`--input` and `--tolerance` are for `--bisect`, which runs the program",
-        ));
-    }
+    refuse_misplaced(&options)?;
     let log = options.sarif.as_deref();
     let written = log.map(|path| ("--sarif", path));
+    let found = options.write_tuning.as_deref();
+    let found = found.map(|path| ("--write-tuning", path));
     let written: Vec<Named<'_>> = ([("-o", options.output.as_path())].into_iter())
         .chain(written)
+        .chain(found)
         .collect();
     let read = [
         Some(("the input", options.input.as_path())),
         (options.weights.as_deref()).map(|path| ("the weights file", path)),
+        (options.instances.as_deref()).map(|path| ("the instances", path)),
+        (options.tuning.as_deref()).map(|path| ("the tuning", path)),
     ];
     let read: Vec<Named<'_>> = read.into_iter().flatten().collect();
     output::refuse_same(&written, &read)?;
@@ -73,6 +75,29 @@ fn run(arguments: Vec<Vec<u8>>) -> Result<u8, Stop> {
     match log {
         Some(log) => log.end(result),
         None => result,
+    }
+}
+
+/// Refuses options of what is not asked for.
+fn refuse_misplaced(options: &Options) -> Result<(), Stop> {
+    if options.tolerance.is_some() {
+        return Err(Stop::usage(
+            "`--tolerance` is for `--bisect`, which compares results",
+        ));
+    }
+    if options.tune {
+        return Ok(());
+    }
+    if options.instances.is_some() {
+        return Err(Stop::usage(
+            "`--input` is for `--bisect` and `--tune`, which run the program",
+        ));
+    }
+    match options.budget.is_some() || options.write_tuning.is_some() {
+        true => Err(Stop::usage(
+            "`--budget` and `--write-tuning` are for `--tune`",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -98,7 +123,20 @@ fn transform(
     let mut pipeline_options = options.pipeline()?;
     if level.is_none() && options.changes_pipeline() {
         return Err(Stop::usage(
-            "`--without`, `--granularity` and `--unroll` change what `--emit` does, and need it",
+            "`--without`, `--granularity`, `--unroll` and `--tuning` change what `--emit` does, and need it",
+        ));
+    }
+    if format == Format::Mlir && options.tuning.is_some() {
+        return Err(Stop::usage(
+            "`--tuning` is for `.coh` programs: IR says it by `cfb.tuning` of the module, or has the numbers",
+        ));
+    }
+    if options.tune && options.tuning.is_some() {
+        return Err(Stop::usage("`--tune` finds what `--tuning` would say"));
+    }
+    if options.tune && !matches!(level, Some(Level::Artifact | Level::Object | LOOPS)) {
+        return Err(Stop::usage(
+            "`--tune` chooses for `--emit=artifact`, `--emit=object` or `--emit=loops`, and needs one of them",
         ));
     }
     if format == Format::Mlir && options.unroll.is_some() {
@@ -143,6 +181,15 @@ fn transform(
             "`--precision` is of products on a GPU: it is for `--emit=ptx`, `--emit=cubin`, and \
              `--emit=loops` and `--emit=artifact` with `--gpu-arch`",
         ));
+    }
+    if let Some(path) = &options.tuning {
+        pipeline_options.tuning = tuning::read(path)?;
+    }
+    if options.tune {
+        pipeline_options.tuning = tune::run(options, &pipeline_options, format, &input)?;
+        if let Some(path) = &options.write_tuning {
+            output::write(path, tuning::text(&pipeline_options.tuning)?.as_bytes())?;
+        }
     }
     if level == Some(LOOPS) {
         pipeline_options.gpu = GpuCode::parse(options.gpu_arch.as_deref())?.is_wanted();

@@ -69,6 +69,12 @@ pub fn attach_log(context: &Context) -> Attached<'_> {
     Attached { context, id }
 }
 
+/// Says nothing of what passes say, until the result is dropped: it was said of the program before.
+pub fn attach_silence(context: &Context) -> Attached<'_> {
+    let id = context.attach_diagnostic_handler(|_| true);
+    Attached { context, id }
+}
+
 /// Adds what a pass says to the log of findings, if there is one.
 pub fn log(diagnostic: &melior::diagnostic::Diagnostic<'_>) {
     let place = |diagnostic: &melior::diagnostic::Diagnostic<'_>, message| {

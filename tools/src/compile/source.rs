@@ -82,18 +82,22 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a program's text, of which the function `entry` is to run; mistakes go to stderr.
+    /// Reads a program's text, of which the function `entry` is to run; mistakes and warnings go to stderr.
     pub fn check(path: &Path, bytes: &[u8], entry: &str) -> Result<Source, Stop> {
+        let source = Source::check_again(path, bytes, entry)?;
+        show(source.checked.warnings(), &source.sources);
+        Ok(source)
+    }
+
+    /// The same of a program whose warnings are shown elsewhere.
+    pub fn check_again(path: &Path, bytes: &[u8], entry: &str) -> Result<Source, Stop> {
         let (sources, file) = sources(path, bytes)?;
         match cohort_frontend::check_with_entry(&sources, file, entry) {
-            Ok(checked) => {
-                show(checked.warnings(), &sources);
-                Ok(Source {
-                    sources,
-                    file,
-                    checked,
-                })
-            }
+            Ok(checked) => Ok(Source {
+                sources,
+                file,
+                checked,
+            }),
             Err(diagnostics) => Err(report(&diagnostics, &sources)),
         }
     }

@@ -17,7 +17,7 @@ use crate::compile::diagnostics::{self, Reporter};
 use crate::compile::gpu::GpuCode;
 use crate::compile::object::Target;
 use crate::compile::source::{self, Source};
-use crate::compile::{self, Entry, Format, Job, ObjectForm, module};
+use crate::compile::{self, Entry, Format, Job, ObjectForm, module, tuning};
 use crate::exit::{Stop, USAGE};
 
 /// What `--emit` names.
@@ -184,7 +184,7 @@ fn compile(
         target: &target,
         gpu,
         form,
-        options: options.described(),
+        options: [options.described(), tuning::described(&pipeline.tuning)].concat(),
         cache: None,
     };
     let artifact = compile::compile(job, &mut |_, _| Ok(()))?;

@@ -49,9 +49,15 @@ pub struct Options {
     pub bisect: bool,
     /// Whether the functions of gradients are made too.
     pub gradients: bool,
-    /// What `--bisect` runs the program over.
+    /// What `--bisect` and `--tune` run the program over.
     pub instances: Option<PathBuf>,
     pub tolerance: Option<String>,
+    pub tune: bool,
+    /// How long that may take.
+    pub budget: Option<String>,
+    /// Where what it finds is written to, and what was found before is read from.
+    pub write_tuning: Option<PathBuf>,
+    pub tuning: Option<PathBuf>,
     pub list_passes_markdown: bool,
 }
 
@@ -101,7 +107,7 @@ impl Options {
         Ok(options)
     }
 
-    /// How the pipeline behind `--emit` was changed, for people.
+    /// How the pipeline behind `--emit` was changed, but for a tuning, for people.
     pub fn described(&self) -> Vec<String> {
         let granularity = self.granularity.iter();
         let unroll = self.unroll.iter();
@@ -123,7 +129,7 @@ impl Options {
     /// Whether the pipeline behind `--emit` differs from the default.
     pub fn changes_pipeline(&self) -> bool {
         let compiled = self.granularity.is_some() || self.unroll.is_some();
-        !self.without.is_empty() || compiled || self.gradients
+        !self.without.is_empty() || compiled || self.gradients || self.tuning.is_some()
     }
 }
 
@@ -189,6 +195,10 @@ pub fn parse(
             gradients: parsed.gradients,
             instances: (parsed.instances.length > 0).then(|| path(parsed.instances)),
             tolerance: non_empty(text(parsed.tolerance)),
+            tune: parsed.tune,
+            budget: non_empty(text(parsed.budget)),
+            write_tuning: (parsed.write_tuning.length > 0).then(|| path(parsed.write_tuning)),
+            tuning: (parsed.tuning.length > 0).then(|| path(parsed.tuning)),
             without: (0..cohort_opt_without_count())
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
@@ -314,7 +324,11 @@ struct RawOptions {
     sarif: MlirStringRef,
     instances: MlirStringRef,
     tolerance: MlirStringRef,
+    budget: MlirStringRef,
+    write_tuning: MlirStringRef,
+    tuning: MlirStringRef,
     bisect: bool,
+    tune: bool,
     gradients: bool,
     list_passes_markdown: bool,
 }
@@ -342,7 +356,11 @@ impl Default for RawOptions {
             sarif: empty,
             instances: empty,
             tolerance: empty,
+            budget: empty,
+            write_tuning: empty,
+            tuning: empty,
             bisect: false,
+            tune: false,
             gradients: false,
             list_passes_markdown: false,
         }

@@ -57,3 +57,4 @@ mod surroundings;
 mod texts;
 mod trained;
 mod training;
+mod tuning;
