@@ -23,7 +23,7 @@ ragged.dim @n(@batch)
 // CHECK: %[[V:.*]] = ragged.operand expanded
 // CHECK: %[[R:.*]] = ragged.result
 // CHECK-NOT: ragged.matmul
-// CHECK: ragged.online_softmax over [@n, 16] keys [@n] depth 16 into %[[R]] (d0, d1) -> (d0, d1) lanes 1
+// CHECK: ragged.online_softmax over [@n, 16] keys [@n] depth 16 blocks [96, 256] into %[[R]] (d0, d1) -> (d0, d1) lanes 1
 // CHECK-SAME: left along_depth {
 // CHECK-NEXT: ragged.load %[[Q]] (d0, d1, d2, d3) -> (d0, d3)
 // CHECK: right along_depth {
@@ -45,7 +45,7 @@ ragged.dim @n(@batch)
 // WITHOUT: ragged.reduce over [@n]
 // WITHOUT: math.exp
 // GPU: gpu.module
-// GPU: ragged.online_softmax over [@n, 16] keys [@n] depth 16
+// GPU: ragged.online_softmax over [@n, 16] keys [@n] depth 16 blocks [32, 32] into
 // GPU-NOT: lanes
 // GPU: } finish {
 // GPU: ragged.kernel @attend
