@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_number_is_tried_where_a_kernel_has_another() {
         let mut kernels = Tuning::default();
-        assert_eq!(trials(&kernels), []);
+        assert!(trials(&kernels).is_empty());
         kernels.set("cell", Choice::Tile, 12);
         let of_tile = [4, 6, 8].map(|number| (Choice::Tile, number));
         assert_eq!(trials(&kernels), of_tile);
