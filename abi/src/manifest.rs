@@ -44,6 +44,9 @@ pub struct Manifest {
     /// How gradients are computed, where the program was compiled for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradients: Option<Gradients>,
+    /// What the calls of an instance depend on, where no tensor decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structure: Option<Structure>,
     /// How a flush is one launch on a GPU, where the program was compiled for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_flush: Option<GpuFlush>,
@@ -76,6 +79,17 @@ impl Manifest {
             .iter()
             .any(|computed| computed.kernel == kernel)
     }
+}
+
+/// Which calls an instance makes, and what they read from each other, follows from its structure: from
+/// all that is given of it but the tensors' elements and the numbers listed here. Each of these, an `i32` or
+/// an array of them, only chooses rows of parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Structure {
+    /// Arguments, by number.
+    pub arguments: Vec<usize>,
+    /// Fields, each by the numbers of its data type, of the constructor and of the field.
+    pub fields: Vec<[usize; 3]>,
 }
 
 /// A tensor made of parameters and constants alone.

@@ -7,3 +7,4 @@ pub mod fork_join;
 pub mod fuse_products;
 pub mod hoist_arguments;
 pub mod specialise_kernels;
+pub mod structure_only;

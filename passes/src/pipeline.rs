@@ -33,7 +33,7 @@ use crate::level0::{
 use crate::level1::{batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth};
 use crate::level2::{
     accumulate_products, balance_branches, explain_batching, fork_join, fuse_products,
-    hoist_arguments, specialise_kernels,
+    hoist_arguments, specialise_kernels, structure_only,
 };
 use crate::loops::{
     apply_tuning, bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds,
@@ -75,6 +75,7 @@ pub const PASSES: &[PassInfo] = &[
     specialise_kernels::PASS,
     balance_branches::PASS,
     fork_join::PASS,
+    structure_only::PASS,
     round_products_tf32::PASS,
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
@@ -277,6 +278,7 @@ const TO_BATCHED: &[Step] = &[
         fork_join::PASS,
         "an instance waits for one decision at a time, also for those that do not need each other",
     ),
+    Step::Ours(structure_only::PASS),
 ];
 
 const TO_LOOPS: &[Step] = &[

@@ -99,6 +99,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         forces: vec![],
         computed: vec![],
         gradients: None,
+        structure: None,
         gpu_flush: None,
         dims: vec![],
     };

@@ -302,6 +302,7 @@ pub(crate) mod tests {
             forces: vec![],
             computed: vec![],
             gradients: None,
+            structure: None,
             gpu_flush: None,
             dims: vec![],
         }

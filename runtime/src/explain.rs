@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use survey::Survey;
 
-use crate::stats::{BatchStats, Launches, Modes, RaggedWork, SchedulerStats, Stats};
+use crate::stats::{BatchStats, Launches, Modes, RaggedWork, ScheduleReuse, SchedulerStats, Stats};
 
 /// What a run gained by batching, and what it lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,6 +48,8 @@ pub struct Explanation {
     /// Which order launches were in, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerStats>,
+    /// How schedules were reused by the structure of instances, or why they were not.
+    pub schedule_reuse: ScheduleReuse,
     /// Why batches ended early, where they did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batches: Option<BatchStats>,
@@ -179,6 +181,7 @@ impl Explanation {
             schedule_seconds: stats.schedule_seconds,
             kernel_seconds: seconds(nanoseconds as f64),
             scheduler: stats.scheduler.clone(),
+            schedule_reuse: stats.schedule_reuse.clone(),
             batches: stats.batches.clone(),
             blocks: blocks.collect(),
             losses,

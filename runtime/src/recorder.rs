@@ -41,6 +41,8 @@ mod costs;
 mod ghosts;
 mod instances;
 mod keep;
+mod recording;
+mod replay;
 mod requests;
 mod state;
 #[cfg(test)]
@@ -53,6 +55,8 @@ use cohort_abi::manifest::Manifest;
 pub use buckets::Buckets;
 use costs::KernelCalls;
 use ghosts::ragged_inputs;
+pub use recording::{Marks, Take};
+pub use replay::Recording;
 pub use state::{STRAND, State, StrandState};
 
 use crate::bump::Bump;
@@ -134,6 +138,8 @@ pub struct Recorder {
     keeps_tapes: bool,
     /// Watches one instance, when two runs are compared.
     tracer: Option<Box<Tracer>>,
+    /// Of the instance whose calls are written from a recording.
+    bases: Vec<u64>,
 }
 
 impl Recorder {
@@ -199,6 +205,7 @@ impl Recorder {
             draw: 0,
             keeps_tapes: false,
             tracer: None,
+            bases: Vec::new(),
         });
         recorder.begin_batch();
         recorder
@@ -207,6 +214,11 @@ impl Recorder {
     /// The limits in force: those asked for, lowered to what handles can name.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How many spaces rows are in.
+    pub fn spaces(&self) -> usize {
+        self.numbering.spaces
     }
 
     /// Forgets all calls and buckets, but what is kept; the memory stays.

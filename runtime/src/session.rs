@@ -151,6 +151,10 @@ impl Session {
             engine.differentiate(Backward::new(&program, stack, policy)?);
             recorder.keep_tapes();
         }
+        let reuse = match waits {
+            true => None,
+            false => lane::reuse(&program, &config, &fiber),
+        };
         // On a device rows are in no cache of the processor, and a launch takes long to begin.
         let enough = match config.may_end_early && !waits && !executor.is_on_device() {
             true => Enough::with(executor.packed_bytes()),
@@ -160,7 +164,7 @@ impl Session {
             program,
             config,
             asked,
-            lane: Lane::new(recorder, fiber, executor, engine),
+            lane: Lane::new(recorder, fiber, executor, engine, reuse),
             beside: Vec::new(),
             load_seconds: begin.elapsed().as_secs_f64(),
             enough,
@@ -244,9 +248,11 @@ impl Session {
     }
 
     fn forget_kept(&mut self) {
-        self.lane.recorder.forget_kept();
-        for lane in &mut self.beside {
+        for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
             lane.recorder.forget_kept();
+            if let Some(reuse) = &mut lane.reuse {
+                reuse.forget();
+            }
         }
     }
 

@@ -323,6 +323,24 @@ pub struct SchedulerStats {
     pub measured: Vec<MeasuredOrder>,
 }
 
+/// Calls of instances that were taken from what was recorded of others of the same structure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ScheduleReuse {
+    /// Instances whose calls were,
+    pub reused: u64,
+    /// and those that the control program ran for.
+    pub recorded: u64,
+    /// The share of the former.
+    pub hit_rate: f64,
+    /// Structures whose recordings are kept at the end,
+    pub kept: u64,
+    /// and the bytes of these.
+    pub kept_bytes: u64,
+    /// Why nothing is reused, in words, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unused: Option<&'static str>,
+}
+
 /// Batches that ended early, for their rows were enough.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BatchStats {
@@ -451,6 +469,8 @@ pub struct Stats {
     /// Which order launches were in; of a run that puts none together, nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerStats>,
+    /// How schedules were reused by the structure of instances.
+    pub schedule_reuse: ScheduleReuse,
     /// Of a run that chose to end batches early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batches: Option<BatchStats>,

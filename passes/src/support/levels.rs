@@ -51,6 +51,10 @@ pub const SEPARATE: &str = "separate";
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 
+/// The numbers of an entry's arguments, and of the fields of each constructor of a `cfb.adt`, that only choose rows of
+/// parameters; the entry has it where all that an instance records follows from its structure.
+pub const CHOOSES_ROWS: &str = "cfb.chooses_rows";
+
 /// The attribute of a module whose blocks will be differentiated: a unit, or [`PARAMETERS`].
 pub const GRADIENTS: &str = "cfb.gradients";
 

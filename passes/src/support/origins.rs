@@ -357,7 +357,7 @@ fn width(array: Val<'_>) -> usize {
 }
 
 /// The algebraic data types that a type is made of.
-fn adts_in(ty: Type<'_>) -> Vec<String> {
+pub fn adts_in(ty: Type<'_>) -> Vec<String> {
     let parts = flatten(ty).into_iter();
     let names = parts.flat_map(|part| match array_element(part) {
         Some(element) => adts_in(element),

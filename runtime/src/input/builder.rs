@@ -14,6 +14,7 @@ use crate::bump;
 use crate::failure::InstanceError;
 use crate::numbering::Numbering;
 use crate::output::slot_count;
+use crate::structure::{Reading, Structured};
 
 /// The one way into [`Inputs`].
 pub struct Builder<'m> {
@@ -39,6 +40,8 @@ pub struct Builder<'m> {
     seen: Vec<bool>,
     first_slot: usize,
     before: Before,
+    /// Of a program whose calls follow from structures.
+    reading: Option<Reading>,
     /// By data type, once one comes as flat arrays; and by tag, the nodes that were taken.
     pub(super) forms: Vec<Vec<Form>>,
     pub(super) taken: Vec<usize>,
@@ -97,6 +100,7 @@ impl<'m> Builder<'m> {
             seen: vec![false; manifest.arguments.len()],
             first_slot: 0,
             before: Before::default(),
+            reading: Reading::of(manifest),
             forms: manifest.adts.iter().map(|_| Vec::new()).collect(),
             taken: Vec::new(),
         }
@@ -131,12 +135,25 @@ impl<'m> Builder<'m> {
             Ok(()) => Ok(Arguments {
                 first_slot: self.first_slot,
                 bytes: self.used + 8 * self.slots as u64,
+                structure: self.structure(inputs),
             }),
             Err(problem) => {
                 self.before.restore(inputs);
                 Err(self.describe(problem))
             }
         }
+    }
+
+    /// The structure of the instance that was built just now.
+    fn structure(&self, inputs: &mut Inputs) -> Option<Structured> {
+        let reading = self.reading.as_ref()?;
+        let rows = self.before.rows.iter().enumerate();
+        let origins: Vec<_> = rows
+            .map(|(space, (_, rows))| self.input_handle(inputs, space, *rows as u32))
+            .collect();
+        let slots = inputs.slots[self.first_slot..].as_ptr();
+        // SAFETY: the builder put arguments of the program there.
+        Some(unsafe { reading.read(slots, &origins, &mut inputs.data) })
     }
 
     /// The number of the argument of that name.

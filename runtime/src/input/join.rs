@@ -6,6 +6,7 @@ use cohort_abi::manifest::{Manifest, Type};
 use super::{Arguments, Inputs, Instance};
 use crate::numbering::Numbering;
 use crate::output::slot_count;
+use crate::structure::Structured;
 
 /// Joins inputs of a program.
 pub struct Joiner {
@@ -57,7 +58,18 @@ impl Joiner {
     /// Moves all instances of `from` behind those of `to`; they fit.
     pub fn join(&self, manifest: &Manifest, to: &mut Inputs, mut from: Inputs) {
         for instance in 0..from.len() {
-            if let Ok(Arguments { first_slot, .. }) = from.instances[instance].outcome {
+            if let Ok(Arguments {
+                first_slot,
+                structure,
+                ..
+            }) = from.instances[instance].outcome
+            {
+                if let Some(structure) = structure {
+                    let origins = &mut from.data[structure.data..];
+                    for (space, origin) in origins[..self.numbering.spaces].iter_mut().enumerate() {
+                        *origin = self.moved(*origin, space, to);
+                    }
+                }
                 let mut slot = from.slots[first_slot..].as_mut_ptr();
                 for argument in &manifest.arguments {
                     if is_with_rows(&argument.ty, &self.has_rows) {
@@ -72,7 +84,9 @@ impl Joiner {
         }
         let first_slot = to.slots.len();
         let first_id = to.ids.len();
+        let first_datum = to.data.len();
         to.slots.append(&mut from.slots);
+        to.data.append(&mut from.data);
         to.ids.push_str(&from.ids);
         to.bytes += from.bytes;
         to.instances
@@ -80,6 +94,10 @@ impl Joiner {
                 id_end: first_id + instance.id_end,
                 outcome: instance.outcome.map(|arguments| Arguments {
                     first_slot: first_slot + arguments.first_slot,
+                    structure: arguments.structure.map(|structure| Structured {
+                        data: first_datum + structure.data,
+                        ..structure
+                    }),
                     ..arguments
                 }),
             }));

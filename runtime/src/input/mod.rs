@@ -36,6 +36,7 @@ use crate::arena::{InputBlock, InputRows};
 use crate::bump::Bump;
 use crate::error::Error;
 use crate::failure::InstanceError;
+use crate::structure::Structured;
 use lines::{Line, Lines, Next};
 
 #[cfg(feature = "arrow")]
@@ -62,6 +63,8 @@ pub struct Inputs {
     pub(crate) slots: Vec<u64>,
     pub(crate) memory: Bump,
     pub(crate) rows: InputRows,
+    /// What the instances have besides their structures, see [`Structured`].
+    data: Vec<u64>,
     pub(crate) chunk: usize,
     bytes: u64,
 }
@@ -78,6 +81,20 @@ struct Instance {
 pub struct Arguments {
     first_slot: usize,
     bytes: u64,
+    /// Where calls follow from it.
+    structure: Option<Structured>,
+}
+
+/// An instance of a program whose calls follow from structures.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// See [`Structured::key`].
+    pub key: u128,
+    /// The handle of its first input row in each space, and then its numbers that choose rows; more may follow.
+    pub data: &'a [u64],
+    /// Its arguments, and the bytes that they occupy.
+    pub slots: &'a [u64],
+    pub bytes: u64,
 }
 
 impl Inputs {
@@ -113,6 +130,18 @@ impl Inputs {
         }
     }
 
+    /// The instance, if it is right and its calls follow from its structure.
+    pub(crate) fn known(&self, instance: usize) -> Option<Known<'_>> {
+        let arguments = self.instances[instance].outcome.as_ref().ok()?;
+        let structure = arguments.structure?;
+        Some(Known {
+            key: structure.key,
+            data: &self.data[structure.data..],
+            slots: &self.slots[arguments.first_slot..],
+            bytes: arguments.bytes,
+        })
+    }
+
     /// The rows of all instances' tensors.
     pub fn rows(&self) -> &InputRows {
         &self.rows
@@ -135,6 +164,7 @@ impl Inputs {
         self.instances.clear();
         self.ids.clear();
         self.slots.clear();
+        self.data.clear();
         self.memory.reset();
         self.rows.spaces.resize_with(spaces, InputBlock::default);
         for block in &mut self.rows.spaces {

@@ -195,14 +195,14 @@ impl Buckets {
         position
     }
 
-    /// Another call of a ragged kernel is in the bucket.
+    /// So many more calls of a ragged kernel are in the bucket.
     #[inline(never)]
-    pub(super) fn count_call(&mut self, bucket: u32) {
+    pub(super) fn add_calls(&mut self, bucket: u32, count: u32) {
         let bucket = bucket as usize;
         if self.calls.len() <= bucket {
             self.calls.resize(bucket + 1, 0);
         }
-        self.calls[bucket] += 1;
+        self.calls[bucket] += count;
     }
 
     /// Takes the last call back, which made `rows` rows.

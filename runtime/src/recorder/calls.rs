@@ -152,7 +152,7 @@ impl Recorder {
         };
         let handle = Handle::new(bucket, 0, self.buckets.append(bucket, rows));
         if IS_SPECIAL && self.kernels[kernel as usize].form.is_ragged {
-            self.buckets.count_call(bucket);
+            self.buckets.add_calls(bucket, 1);
         }
         // SAFETY: `entry` is the first slot past the log's length, in its capacity, and opening a
         // bucket does not touch the log; now all `size` slots are written.

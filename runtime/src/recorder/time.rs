@@ -62,6 +62,12 @@ impl Recorder {
         self.state.nodes_left + self.state.time.calls
     }
 
+    /// The instance makes so many calls, its last.
+    pub(super) fn take_calls(&mut self, calls: u64) {
+        self.state.nodes_left = self.calls_left().saturating_sub(calls);
+        self.state.time.calls = 0;
+    }
+
     fn next_calls(&mut self) {
         let time = &mut self.state.time;
         let part = match time.end {

@@ -49,6 +49,9 @@ pub struct Config {
     /// Bytes of the results of such calls that are kept for later batches; they count for no limit of
     /// an instance or a batch. On a device, at most a part of its memory.
     pub keep_memory: u64,
+    /// Bytes of schedules that are kept by the structure of instances; 0 keeps none. Where tensors decide, and for
+    /// [`Batch::Unbatched`], there are none.
+    pub schedule_memory: u64,
     /// How launches are found, but for [`Batch::Unbatched`].
     pub scheduler: Policy,
     /// Whether that is what an earlier run chose, for statistics to say so.
@@ -101,6 +104,7 @@ impl Default for Config {
             debug: true,
             share_calls: true,
             keep_memory: 64 << 20,
+            schedule_memory: 64 << 20,
             scheduler: Policy::Auto,
             is_guided: false,
             gather_fusion: true,

@@ -8,7 +8,9 @@ use crate::backward::Backward;
 use crate::engine::Engine;
 use crate::keeping::call_bytes;
 use crate::schedule::Policy;
-use crate::stats::{BatchStats, KernelStats, SchedulerStats, Stats, Times, peak_memory_bytes};
+use crate::stats::{
+    BatchStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, Times, peak_memory_bytes,
+};
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {
@@ -16,6 +18,9 @@ impl Session {
             lane.executor.clear_launches();
             lane.ended_early = 0;
             lane.recorder.clear_counts();
+            if let Some(reuse) = &mut lane.reuse {
+                reuse.clear_counts();
+            }
             if let Some(engine) = &mut lane.engine {
                 engine.clear_counts();
             }
@@ -82,6 +87,37 @@ impl Session {
         })
     }
 
+    /// How schedules were reused, or why they were not.
+    fn schedule_reuse(&self) -> ScheduleReuse {
+        let mut stats = ScheduleReuse::default();
+        for reuse in self.lanes().filter_map(|lane| lane.reuse.as_ref()) {
+            let (counts, (kept, bytes)) = (reuse.counts(), reuse.kept());
+            stats.reused += counts.reused;
+            stats.recorded += counts.recorded;
+            stats.kept += kept as u64;
+            stats.kept_bytes += bytes as u64;
+        }
+        let all = stats.reused + stats.recorded;
+        if all > 0 {
+            stats.hit_rate = stats.reused as f64 / all as f64;
+        }
+        let manifest = self.program.manifest();
+        if self.lane.reuse.is_none() {
+            stats.unused = Some(if self.config.gradients {
+                "gradients need the calls of each instance"
+            } else if manifest.waits() {
+                "instances wait for what is computed"
+            } else if self.config.batch == Batch::Unbatched {
+                "calls are not batched"
+            } else if self.config.schedule_memory == 0 {
+                "it was left out"
+            } else {
+                "calls may depend on more than the structure of instances"
+            });
+        }
+        stats
+    }
+
     pub(super) fn finish_stats(
         &self,
         stats: &mut Stats,
@@ -120,6 +156,7 @@ impl Session {
             });
         }
         stats.scheduler = self.scheduler_stats();
+        stats.schedule_reuse = self.schedule_reuse();
         stats.batches = self.batch_stats(stats);
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();

@@ -13,9 +13,10 @@ use crate::fiber::Fiber;
 use crate::instance::Machine;
 use crate::output::slot_count;
 use crate::recorder::{Grouping, Recorder};
+use crate::reuse::Reuse;
 use crate::schedule::Scheduler;
 
-use super::Config;
+use super::{Batch, Config};
 
 pub(super) struct Lane {
     pub recorder: Box<Recorder>,
@@ -23,6 +24,8 @@ pub(super) struct Lane {
     pub executor: Executor,
     /// Of a program whose path depends on tensors.
     pub engine: Option<Engine>,
+    /// Of a program whose schedules follow from structures, where they are kept.
+    pub reuse: Option<Reuse>,
     /// What the last flush of a batch computed.
     pub batch: Generation,
     /// Of the instances recorded since the last flush: the slots of their results, and whether
@@ -44,9 +47,11 @@ impl Lane {
         fiber: Fiber,
         executor: Executor,
         engine: Option<Engine>,
+        reuse: Option<Reuse>,
     ) -> Lane {
         Lane {
             engine,
+            reuse,
             recorder,
             fiber,
             executor,
@@ -69,7 +74,8 @@ impl Lane {
         let fiber = Fiber::new(config.limits.stack_bytes())?;
         let recorder = recorder(program, config, grouping, most_kept, &fiber);
         let engine = self.engine.as_ref().map(|_| engine(program, config));
-        Ok(Lane::new(recorder, fiber, executor, engine))
+        let reuse = (self.reuse.as_ref()).and_then(|_| reuse(program, config, &fiber));
+        Ok(Lane::new(recorder, fiber, executor, engine, reuse))
     }
 
     /// The engine, and what its instances run on; nothing where no tensor decides.
@@ -118,4 +124,16 @@ pub(super) fn recorder(
     recorder.keep(most_kept);
     recorder.set_draw(config.draw);
     recorder
+}
+
+/// What keeps schedules, where that is wanted and they follow from structures.
+pub(super) fn reuse(program: &Program, config: &Config, fiber: &Fiber) -> Option<Reuse> {
+    if config.schedule_memory == 0 || config.batch == Batch::Unbatched {
+        return None;
+    }
+    let grouping = Grouping::ByDepth { share: false };
+    let scout = recorder(program, config, grouping, &[], fiber);
+    let lanes = config.threads as u64 + u64::from(config.threads > 1);
+    let bytes = config.schedule_memory / lanes.max(1);
+    Reuse::new(program.entry, program.manifest(), scout, bytes)
 }

@@ -84,6 +84,9 @@ impl Composition {
             keep_memory: base
                 .keep_memory
                 .min([u64::MAX, 1 << 10, 0][rng.usize(0..3)]),
+            schedule_memory: base
+                .schedule_memory
+                .min([u64::MAX, 1 << 12, 0][rng.usize(0..3)]),
             scheduler: SCHEDULERS[(number + number / 4) % SCHEDULERS.len()],
             gather_fusion: rng.u32(0..4) != 0,
             ragged_storage: rng.u32(0..4) != 0,
@@ -149,6 +152,7 @@ impl fmt::Display for Composition {
             write!(f, ", --no-sharing")?;
         }
         write!(f, ", --keep-memory {}", self.config.keep_memory)?;
+        write!(f, ", --schedule-memory {}", self.config.schedule_memory)?;
         if !self.config.gather_fusion {
             write!(f, ", --without gather-fusion")?;
         }

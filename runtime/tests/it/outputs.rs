@@ -208,6 +208,7 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         forces: vec![],
         computed: vec![],
         gradients: None,
+        structure: None,
         gpu_flush: None,
         dims: vec![],
     };

@@ -138,6 +138,7 @@ pub fn tree_manifest() -> Manifest {
         forces: vec![],
         computed: vec![],
         gradients: None,
+        structure: None,
         gpu_flush: None,
         dims: vec![],
     }
@@ -472,6 +473,7 @@ pub fn echo_session(
         forces: vec![],
         computed: vec![],
         gradients: None,
+        structure: None,
         gpu_flush: None,
         dims: vec!["n".to_owned(), "m".to_owned()],
     };

@@ -178,6 +178,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         },
         computed: vec![],
         gradients: None,
+        structure: None,
         gpu_flush: None,
     }
 }

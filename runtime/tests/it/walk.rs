@@ -98,6 +98,7 @@ pub fn walk_manifest() -> Manifest {
         forces: vec![force(20, 1), force(21, 2), force(22, 3), force(23, 1)],
         computed: vec![],
         gradients: None,
+        structure: None,
         gpu_flush: None,
         dims: vec![],
     }

@@ -90,6 +90,9 @@ pub struct ModelArguments {
     /// batches, `512M`; on a GPU at most a sixteenth of its memory
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = parse_bytes)]
     pub keep_memory: u64,
+    /// How much memory may be used to keep the schedules of instances by their structure, `512M`
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = parse_bytes)]
+    pub schedule_memory: u64,
     /// How kernel calls are put together into launches, and these in order
     #[arg(long, value_enum, default_value_t = Scheduler::Auto)]
     pub scheduler: Scheduler,
@@ -376,6 +379,10 @@ impl ModelArguments {
             share_calls: !self.no_sharing && !without.sharing,
             gradients: self.gradients,
             keep_memory: self.keep_memory,
+            schedule_memory: match without.schedule_reuse {
+                true => 0,
+                false => self.schedule_memory,
+            },
             scheduler,
             gather_fusion: !without.gather_fusion,
             ragged_storage: !without.ragged_storage,

@@ -1,7 +1,7 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-pub const TECHNIQUES: [(&str, &str); 5] = [
+pub const TECHNIQUES: [(&str, &str); 6] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
@@ -13,6 +13,10 @@ pub const TECHNIQUES: [(&str, &str); 5] = [
     (
         RAGGED_STORAGE,
         "every call of a launch gets as many rows of memory as the longest of them",
+    ),
+    (
+        SCHEDULE_REUSE,
+        "the control program runs for each instance, also for those of a structure that came before",
     ),
     (
         SHARED_PRELUDE,
@@ -27,6 +31,7 @@ pub const TECHNIQUES: [(&str, &str); 5] = [
 const GATHER_FUSION: &str = "gather-fusion";
 const REMAPPING: &str = "remapping";
 const RAGGED_STORAGE: &str = "ragged-storage";
+const SCHEDULE_REUSE: &str = "schedule-reuse";
 const SHARED_PRELUDE: &str = "shared-prelude";
 const SHARING: &str = "sharing";
 
@@ -38,6 +43,7 @@ pub struct Without {
     pub gather_fusion: bool,
     pub ragged_storage: bool,
     pub remapping: bool,
+    pub schedule_reuse: bool,
     pub shared_prelude: bool,
     pub sharing: bool,
 }
@@ -51,6 +57,7 @@ impl Without {
             gather_fusion: has(GATHER_FUSION),
             ragged_storage: has(RAGGED_STORAGE),
             remapping: has(REMAPPING),
+            schedule_reuse: has(SCHEDULE_REUSE),
             shared_prelude: has(SHARED_PRELUDE),
             sharing: has(SHARING),
         }
@@ -80,6 +87,7 @@ mod tests {
                 gather_fusion: false,
                 ragged_storage: false,
                 remapping: false,
+                schedule_reuse: false,
                 shared_prelude: false,
                 sharing: true,
             }

@@ -111,6 +111,16 @@ fn summary(explanation: &Explanation) -> String {
     if let Some(scheduler) = &explanation.scheduler {
         let _ = writeln!(text, "scheduler {}: {}", scheduler.used, scheduler.why);
     }
+    let reuse = &explanation.schedule_reuse;
+    let _ = match reuse.unused {
+        Some(why) => writeln!(text, "schedules are not reused: {why}"),
+        None => writeln!(
+            text,
+            "schedules reused by structure: of {} instances, {}",
+            reuse.reused,
+            percent(reuse.hit_rate)
+        ),
+    };
     if let Some(batches) = &explanation.batches {
         let _ = writeln!(text, "batches: {}", batches.why);
     }

@@ -1,11 +1,11 @@
 //! `cohort_entry`, what the runtime calls for an instance, and the manifest around it.
 
-use cohort_abi::manifest::{Argument, Manifest};
-use cohort_dialects::builder::{Val, arguments_of, operands_of, operations_of};
+use cohort_abi::manifest::{Argument, Manifest, Structure};
+use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of};
 use cohort_dialects::types::flatten;
 use melior::ir::{
-    BlockRef, OperationRef, ValueLike,
-    attribute::{StringAttribute, TypeAttribute},
+    Attribute, BlockRef, OperationRef, ValueLike,
+    attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
     operation::OperationLike,
 };
 
@@ -14,7 +14,8 @@ use super::emit::{call, function, load_slot, module_end, pointer, slot_address, 
 use super::function::PREFIX;
 use super::types::{is_stacked, lowered, lowered_value};
 use crate::pass::{Failed, error};
-use crate::support::ir::{array, blocks_of, name_attribute, strings};
+use crate::support::ir::{array, blocks_of, elements_of, name_attribute, strings, top_level};
+use crate::support::levels::CHOOSES_ROWS;
 
 const ENTRY: &str = "cohort_entry";
 
@@ -63,6 +64,8 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         return Err(error(main, "the entry's types do not fit the function"));
     }
 
+    program.tables.structure = structure(program, main);
+
     callable(program, main, ENTRY);
     let gradients = super::gradients::lower(program)?;
 
@@ -83,8 +86,31 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         computed: tables.computed,
         dims: tables.dims,
         gradients,
+        structure: tables.structure,
         gpu_flush: tables.gpu_flush,
     })
+}
+
+/// What `structure-only` wrote down.
+fn structure(program: &Program<'_>, main: OperationRef<'_, '_>) -> Option<Structure> {
+    main.attribute(CHOOSES_ROWS).ok()?;
+    let mut fields = Vec::new();
+    let adts = top_level(program.module).into_iter();
+    for (adt, declaration) in adts.filter(|op| name_of(*op) == "cfb.adt").enumerate() {
+        for (tag, chosen) in array(declaration, CHOOSES_ROWS).into_iter().enumerate() {
+            fields.extend(numbers(elements_of(chosen)).map(|field| [adt, tag, field]));
+        }
+    }
+    Some(Structure {
+        arguments: numbers(array(main, CHOOSES_ROWS)).collect(),
+        fields,
+    })
+}
+
+fn numbers(attributes: Vec<Attribute<'_>>) -> impl Iterator<Item = usize> {
+    let numbers = attributes.into_iter();
+    let numbers = numbers.filter_map(|number| IntegerAttribute::try_from(number).ok());
+    numbers.filter_map(|number| usize::try_from(number.value()).ok())
 }
 
 /// Adds the function of this symbol that the runtime calls, which reads the arguments of one of the

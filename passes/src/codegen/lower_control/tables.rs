@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cohort_abi::gpu::{GpuFlush, GpuKernel};
 use cohort_abi::manifest::{
     Adt, Computed, Constant, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Operand, Param,
-    Source, Space, Stored, Type as ManifestType,
+    Source, Space, Stored, Structure, Type as ManifestType,
 };
 use cohort_dialects::builder::name_of;
 use cohort_dialects::location::{caller_elsewhere, file_line_col};
@@ -44,6 +44,7 @@ pub struct Tables {
     pub forces: Vec<Force>,
     pub debugs: Vec<Debug>,
     pub gpu_flush: Option<GpuFlush>,
+    pub structure: Option<Structure>,
     adt_numbers: HashMap<String, usize>,
     param_numbers: HashMap<String, usize>,
     space_numbers: HashMap<(Elem, Vec<u64>), usize>,

@@ -43,6 +43,7 @@ mod ptx;
 mod ragged_values;
 mod random_inputs;
 mod recursion;
+mod schedule_reuse;
 mod schedulers;
 mod serving;
 mod serving_load;

@@ -1,0 +1,185 @@
+//! Schedules are kept by structure and used again.
+//!
+//! Where no tensor decides, which calls an instance makes follows from its structure ([`crate::structure`]). What the
+//! control program records of a structure is kept as a [`Recording`], and when the structure comes again, in the same
+//! batch or a later one, its calls are written from that, with the instance's own rows. The log, the launches and the
+//! bits are those that the control program would have led to.
+//!
+//! Most structures of real inputs never come again, so one is kept when it comes the second time. What is kept is
+//! bounded; what was not used for long goes first.
+
+mod kept;
+
+use cohort_abi::EntryFn;
+use cohort_abi::manifest::{Manifest, Source};
+
+use crate::error::Error;
+use crate::fiber::{Event, Fiber, Job};
+use crate::input::Known;
+use crate::recorder::{Marks, Recorder, Recording, Take};
+use crate::structure::{Image, Plan};
+use kept::Kept;
+
+/// Slots of the arguments, or of the result, of an instance of which a recording is made.
+const MOST_SLOTS: usize = 1 << 20;
+
+/// Recordings of a program's structures, and what makes them.
+pub struct Reuse {
+    entry: EntryFn,
+    arguments: Plan,
+    result: Plan,
+    /// The rows of each source that numbers choose from.
+    source_rows: Vec<u64>,
+    /// Where the control program runs for recordings.
+    scout: Box<Recorder>,
+    kept: Kept,
+    counts: Counts,
+}
+
+/// How instances were recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// From what was kept,
+    pub reused: u64,
+    /// and by the control program.
+    pub recorded: u64,
+}
+
+impl Reuse {
+    /// For a program, which keeps at most `bytes` bytes. The scout is a recorder of the program which shares no calls.
+    /// `None` where schedules do not follow from structures.
+    pub fn new(
+        entry: EntryFn,
+        manifest: &Manifest,
+        scout: Box<Recorder>,
+        bytes: u64,
+    ) -> Option<Reuse> {
+        let source_rows = manifest.sources.iter().map(|source| match source {
+            Source::Table { param, .. } => {
+                let rows = manifest.weight(*param)?.shape.first();
+                rows.copied()
+            }
+            _ => None,
+        });
+        Some(Reuse {
+            entry,
+            arguments: Plan::of_arguments(manifest)?,
+            result: Plan::of_result(manifest)?,
+            source_rows: source_rows.map(Option::unwrap_or_default).collect(),
+            scout,
+            kept: Kept::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Records the calls of the instance that has just begun on the recorder and writes its result, if its structure
+    /// is known; otherwise the control program must.
+    ///
+    /// # Safety
+    ///
+    /// The instance is one of the program.
+    pub unsafe fn replay(
+        &mut self,
+        recorder: &mut Recorder,
+        fiber: &mut Fiber,
+        instance: Known<'_>,
+        results: &mut [u64],
+    ) -> Result<bool, Error> {
+        let key = instance.key;
+        if !self.kept.knows(key) {
+            if self.kept.is_new(key) {
+                self.counts.recorded += 1;
+                return Ok(false);
+            }
+            // SAFETY: the caller's promise.
+            let recording = unsafe { self.record(recorder, fiber, instance)? };
+            self.kept.put(key, recording);
+        }
+        let is_done = match self.kept.get(key) {
+            Some(recording) => recorder.replay(recording, instance.data, results),
+            None => false,
+        };
+        match is_done {
+            true => self.counts.reused += 1,
+            false => self.counts.recorded += 1,
+        }
+        Ok(is_done)
+    }
+
+    /// Runs the control program on marks and finds out where what it records comes from; `None` where that fails.
+    ///
+    /// # Safety
+    ///
+    /// As [`Reuse::replay`].
+    unsafe fn record(
+        &mut self,
+        recorder: &Recorder,
+        fiber: &mut Fiber,
+        instance: Known<'_>,
+    ) -> Result<Option<Recording>, Error> {
+        let slots = instance.slots.as_ptr();
+        // SAFETY: the caller's promise.
+        let arguments = unsafe { Image::of(&self.arguments, slots, MOST_SLOTS) };
+        let Some(mut arguments) = arguments else {
+            return Ok(None);
+        };
+        arguments.make_addresses();
+        let Some(marks) = Marks::new(arguments.rows.len(), self.arguments.fewest_rows()) else {
+            return Ok(None);
+        };
+        let mut takes = Vec::new();
+        for take in 0..marks.takes() {
+            for (number, place) in arguments.rows.iter().enumerate() {
+                arguments.slots[*place] = marks.mark(take, number);
+            }
+            let scout = &mut *self.scout;
+            scout.begin_batch();
+            scout.begin_instance(0, instance.bytes);
+            let mut results = vec![0; self.result.slots()];
+            let job = Job {
+                entry: self.entry,
+                recorder: scout,
+                arguments: arguments.slots.as_ptr(),
+                results: results.as_mut_ptr(),
+            };
+            // SAFETY: the recorder is not touched before the fiber gives control back; the arguments are a copy of
+            // some of this program, and the results have a slot for each of its result's.
+            let event = unsafe { fiber.run(job)? };
+            if !matches!(event, Event::Finished) {
+                return Ok(None);
+            }
+            // SAFETY: the entry wrote the result, and what it points to is memory of the scout and of the arguments.
+            let result = unsafe { Image::of(&self.result, results.as_ptr(), MOST_SLOTS) };
+            let Some(result) = result else {
+                return Ok(None);
+            };
+            let log = self.scout.log().to_vec();
+            takes.push(Take { log, result });
+        }
+        let shares = |kernel, operand| recorder.shares(kernel, operand);
+        let inputs = &instance.data[..recorder.spaces()];
+        Ok(self
+            .scout
+            .recording(shares, marks, &takes, inputs, &self.source_rows))
+    }
+
+    /// Forgets all structures.
+    pub fn forget(&mut self) {
+        self.kept.clear();
+    }
+
+    /// How instances were recorded since [`Reuse::clear_counts`].
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Begins to count anew.
+    pub fn clear_counts(&mut self) {
+        self.counts = Counts::default();
+    }
+
+    /// How many recordings are kept, and their bytes.
+    pub fn kept(&self) -> (usize, usize) {
+        (self.kept.count(), self.kept.bytes())
+    }
+}

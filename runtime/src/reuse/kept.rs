@@ -1,0 +1,176 @@
+//! What is kept, within bounds.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::recorder::Recording;
+
+/// What an entry takes besides its recording.
+const ENTRY_BYTES: usize = 64;
+/// Structures that are remembered as met once.
+const MET: usize = 1 << 16;
+
+/// By structure its recording, or that there is none.
+type Entries = HashMap<u128, Option<Box<Recording>>, BuildHasherDefault<Folded>>;
+
+/// Recordings by structure. They are in two halves: when the first is full it becomes the second, and what was the
+/// second goes. What is used moves to the first half, so that goes which was not used for the longest time.
+pub struct Kept {
+    most: usize,
+    fresh: Half,
+    stale: Half,
+    /// Keys that were met once, each in the place that its low bits say; 0 where there is none.
+    met: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Half {
+    entries: Entries,
+    bytes: usize,
+}
+
+impl Half {
+    fn put(&mut self, key: u128, recording: Option<Box<Recording>>) {
+        self.bytes += bytes_of(&recording);
+        self.entries.insert(key, recording);
+    }
+}
+
+fn bytes_of(recording: &Option<Box<Recording>>) -> usize {
+    ENTRY_BYTES + recording.as_ref().map_or(0, |recording| recording.size())
+}
+
+impl Kept {
+    /// Nothing; at most so many bytes.
+    pub fn new(most: usize) -> Kept {
+        Kept {
+            most,
+            fresh: Half::default(),
+            stale: Half::default(),
+            met: Vec::new(),
+        }
+    }
+
+    /// Whether the structure is met for the first time, as far as that is remembered.
+    pub fn is_new(&mut self, key: u128) -> bool {
+        if self.met.is_empty() {
+            self.met.resize(MET, 0);
+        }
+        let key = key as u64;
+        std::mem::replace(&mut self.met[key as usize % MET], key) != key
+    }
+
+    /// Whether it was found out what is recorded of the structure, which now counts as used.
+    #[inline]
+    pub fn knows(&mut self, key: u128) -> bool {
+        if self.fresh.entries.contains_key(&key) {
+            return true;
+        }
+        match self.stale.entries.remove(&key) {
+            Some(recording) => {
+                self.stale.bytes -= bytes_of(&recording);
+                self.put_entry(key, recording);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What is recorded of the structure, if it is known.
+    #[inline]
+    pub fn get(&self, key: u128) -> Option<&Recording> {
+        self.fresh.entries.get(&key)?.as_deref()
+    }
+
+    /// Keeps a recording, if it is not larger than all may be; or that there is none.
+    pub fn put(&mut self, key: u128, recording: Option<Recording>) {
+        self.put_entry(key, recording.map(Box::new));
+    }
+
+    fn put_entry(&mut self, key: u128, recording: Option<Box<Recording>>) {
+        let half = self.most / 2;
+        let bytes = bytes_of(&recording);
+        let (recording, bytes) = match bytes <= half {
+            true => (recording, bytes),
+            false => (None, ENTRY_BYTES),
+        };
+        if self.fresh.bytes + bytes > half {
+            self.stale = std::mem::take(&mut self.fresh);
+        }
+        if bytes <= half {
+            self.fresh.put(key, recording);
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        *self = Kept::new(self.most);
+    }
+
+    /// Structures with a recording.
+    pub fn count(&self) -> usize {
+        let halves = [&self.fresh, &self.stale];
+        let entries = halves.iter().flat_map(|half| half.entries.values());
+        entries.filter(|recording| recording.is_some()).count()
+    }
+
+    /// Bytes of all.
+    pub fn bytes(&self) -> usize {
+        self.fresh.bytes + self.stale.bytes
+    }
+}
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64 ^ (key >> u64::BITS) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes() {
+        let size = bytes_of(&Some(Box::default()));
+        let mut kept = Kept::new(8 * size);
+        for key in 0..100 {
+            assert!(!kept.knows(key));
+            kept.put(key, Some(Recording::default()));
+            assert!(kept.knows(0) && kept.get(0).is_some(), "{key}");
+            assert!(kept.bytes() <= 8 * size);
+        }
+        assert!(kept.knows(99) && kept.knows(98) && !kept.knows(50));
+        assert!(kept.count() >= 4);
+        kept.clear();
+        assert_eq!((kept.count(), kept.bytes(), kept.knows(0)), (0, 0, false));
+    }
+
+    #[test]
+    fn what_has_no_room_is_not_kept() {
+        let mut kept = Kept::new(ENTRY_BYTES * 2);
+        kept.put(1, Some(Recording::default()));
+        assert!(kept.knows(1) && kept.get(1).is_none());
+        let mut kept = Kept::new(0);
+        kept.put(1, None);
+        assert!(!kept.knows(1));
+        assert_eq!(
+            (kept.is_new(7), kept.is_new(7), kept.is_new(8)),
+            (true, false, true)
+        );
+    }
+}
