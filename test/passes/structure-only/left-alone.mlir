@@ -23,7 +23,7 @@ func.func @random(%w: i32) -> i32
 
 // -----
 
-ml_program.global private @emb(#extern) : tensor<7x4xf32>
+ml_program.global private @emb(#ml_program.extern : tensor<7x4xf32>) : tensor<7x4xf32>
 // CHECK-LABEL: @same
 // CHECK-NOT: cfb.chooses_rows
 func.func @same(%v: i32, %w: i32) -> i1
@@ -36,7 +36,7 @@ func.func @same(%v: i32, %w: i32) -> i1
 
 // -----
 
-ml_program.global private @emb(#extern) : tensor<7x4xf32>
+ml_program.global private @emb(#ml_program.extern : tensor<7x4xf32>) : tensor<7x4xf32>
 // CHECK: cfb.adt @Word ["Word"] {{\[\[i32\]\]}} {cfb.chooses_rows = {{\[}}[]]}
 cfb.adt @Word ["Word"] [[i32]]
 // CHECK-LABEL: @shown

@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --structure-only | %FileCheck %s
 // RUN: %batch-opt %s --structure-only | %batch-opt --structure-only | %FileCheck %s
 
-ml_program.global private @emb(#extern) : tensor<7x4xf32>
+ml_program.global private @emb(#ml_program.extern : tensor<7x4xf32>) : tensor<7x4xf32>
 cfb.kernel @f {
 ^bb0(%rows: index, %x: tensor<?x4xf32>):
   cfb.yield %x : tensor<?x4xf32>
