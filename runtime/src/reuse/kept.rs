@@ -19,7 +19,7 @@ pub struct Kept {
     most: usize,
     fresh: Half,
     stale: Half,
-    /// Keys that were met once, each in the place that its low bits say; 0 where there is none.
+    /// Keys that were met once, each in one of the two places that its bits say; 0 where there is none.
     met: Vec<u64>,
 }
 
@@ -57,7 +57,14 @@ impl Kept {
             self.met.resize(MET, 0);
         }
         let key = key as u64;
-        std::mem::replace(&mut self.met[key as usize % MET], key) != key
+        let places = [key, key >> 32].map(|bits| bits as usize % MET);
+        if places.iter().any(|place| self.met[*place] == key) {
+            return false;
+        }
+        // Of two that begin with the same place, the second goes to another.
+        let place = places[usize::from(self.met[places[0]] != 0)];
+        self.met[place] = key;
+        true
     }
 
     /// Whether it was found out what is recorded of the structure, which now counts as used.
@@ -171,6 +178,15 @@ mod tests {
         assert_eq!(
             (kept.is_new(7), kept.is_new(7), kept.is_new(8)),
             (true, false, true)
+        );
+        let same_place = 7 + (1 << 20) as u128 * 64;
+        assert_eq!(
+            (
+                kept.is_new(same_place),
+                kept.is_new(same_place),
+                kept.is_new(7)
+            ),
+            (true, false, false)
         );
     }
 }
