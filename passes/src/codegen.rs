@@ -9,5 +9,4 @@ pub(crate) mod plan_calls;
 mod plan_rows;
 pub(crate) mod powers;
 mod read_rows;
-pub(crate) mod schedule;
 pub(crate) mod variables;

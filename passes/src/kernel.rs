@@ -9,5 +9,6 @@ pub(crate) mod loop_level;
 pub mod reference;
 pub mod row_products;
 pub(crate) mod rows;
+pub(crate) mod schedule;
 pub mod tuning;
 pub(crate) mod variants;

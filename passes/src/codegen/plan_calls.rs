@@ -15,7 +15,6 @@ use cohort_abi::manifest::Extent;
 use cohort_dialects::builder::{Builder, region_with_block};
 use melior::ir::{Attribute, OperationRef, operation::OperationLike};
 
-use crate::codegen::schedule::Processor;
 use crate::kernel::calls::graph::{Form, Graph, Kind, NodeId, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::memory::extent;
@@ -24,6 +23,7 @@ use crate::kernel::calls::stages::{Nest, Store};
 use crate::kernel::calls::write::{Declared, Given, Writer, names_of, sizes};
 use crate::kernel::calls::{padding, read};
 use crate::kernel::loop_level::{CALLS, KERNEL, Memory, OperandKind};
+use crate::kernel::schedule::Processor;
 use crate::pass::{Failed, Outcome};
 use crate::support::ir::attributes_without;
 use parts::{Window, index_of, sizes_of};

@@ -41,7 +41,6 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{Builder, name_of};
 use melior::{Context, ir::OperationRef};
 
-use crate::codegen::schedule::{GPU_SOFTMAX, Processor};
 use crate::kernel::calls::graph::{Graph, Index, NodeId, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::loops::{self, Kernel};
@@ -50,6 +49,7 @@ use crate::kernel::calls::sides::{Target, side};
 use crate::kernel::calls::stages::{Matmul, OnlineSoftmax, Stage, Store};
 use crate::kernel::calls::write::{Given, Shifted, Writer};
 use crate::kernel::loop_level::{CALLS, kernels, kernels_for_gpu};
+use crate::kernel::schedule::{GPU_SOFTMAX, Processor};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::erase;
 use chain::Chain;

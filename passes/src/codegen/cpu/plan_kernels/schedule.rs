@@ -7,11 +7,11 @@ use melior::ir::OperationRef;
 use crate::codegen::cpu::lower_kernels::scratch;
 use crate::codegen::plan_rows::{FoldSchedule, NestSchedule, Schedule};
 use crate::codegen::read_rows::kernel::number;
-use crate::codegen::schedule::Processor;
 use crate::kernel::rows::body::{Body, Instruction};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::{LANES, Slot};
 use crate::kernel::rows::stage::{Fold, ReduceRows, TILE_ROWS};
+use crate::kernel::schedule::Processor;
 use crate::pass::Failed;
 use crate::support::ir::nested_ops;
 
