@@ -310,7 +310,7 @@ impl Supply for Chunks<'_> {
             false => self.job.supply.try_recv(),
         };
         Ok(match next {
-            Ok(inputs) => Supplied::Instances(inputs),
+            Ok(inputs) => Supplied::Instances(Box::new(inputs)),
             Err(TryRecvError::Empty) => Supplied::Later,
             Err(TryRecvError::Disconnected) => Supplied::End,
         })

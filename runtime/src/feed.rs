@@ -27,7 +27,7 @@ pub enum Next {
 /// What a [`Supply`] has.
 pub enum Supplied {
     /// A chunk of instances.
-    Instances(Inputs),
+    Instances(Box<Inputs>),
     /// Nothing at the moment; only where it must not wait.
     Later,
     /// The input is over.
@@ -102,7 +102,7 @@ impl<R: InputStream> Supply for Chunks<'_, R> {
         let goes_on =
             (self.reader).read_batch(&mut inputs, slot, self.count, self.bytes, patience)?;
         if !inputs.is_empty() {
-            return Ok(Supplied::Instances(inputs));
+            return Ok(Supplied::Instances(Box::new(inputs)));
         }
         self.spare.push(inputs);
         Ok(match goes_on {
@@ -131,7 +131,7 @@ enum Source<'a> {
 /// Decoded instances that a run has.
 pub enum Held<'a> {
     /// Instances of its own, which go back to the supply in the end.
-    Own(Inputs),
+    Own(Box<Inputs>),
     /// Instances that the caller keeps.
     Borrowed(&'a Inputs),
 }
@@ -355,7 +355,7 @@ impl<'a> Feed<'a> {
         if let Some(chunk) = self.slots[slot].take_if(is_done) {
             machine.executor.drop_inputs(slot);
             match (&mut self.source, chunk.inputs) {
-                (Source::Stream(supply), Held::Own(inputs)) => supply.done(inputs),
+                (Source::Stream(supply), Held::Own(inputs)) => supply.done(*inputs),
                 (Source::Handed(_, used), inputs) => used.push(inputs),
                 (Source::Stream(_) | Source::Decoded(_), _) => {}
             }

@@ -414,7 +414,7 @@ impl Supply for Queue {
         shared.left.notify_all();
         answers.give();
         if !inputs.is_empty() {
-            return Ok(Supplied::Instances(inputs));
+            return Ok(Supplied::Instances(Box::new(inputs)));
         }
         self.spare.push(inputs);
         Ok(match is_closed {

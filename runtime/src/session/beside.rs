@@ -76,7 +76,7 @@ impl<'a> Source<'a> for Supplying<'_> {
 
     fn done(&mut self, inputs: Held<'a>) {
         if let Held::Own(inputs) = inputs {
-            self.supply.done(inputs);
+            self.supply.done(*inputs);
         }
     }
 

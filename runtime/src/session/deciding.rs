@@ -151,7 +151,7 @@ impl Begun<'_> {
     /// Waits for the first chunk; how many instances it has.
     fn begin(&mut self) -> Result<usize, Error> {
         if let Supplied::Instances(inputs) = self.supply.next(0, true)? {
-            self.first = Some(inputs);
+            self.first = Some(*inputs);
         }
         Ok(self.first.as_ref().map_or(0, Inputs::len))
     }
@@ -160,7 +160,7 @@ impl Begun<'_> {
 impl Supply for Begun<'_> {
     fn next(&mut self, slot: usize, may_wait: bool) -> Result<Supplied, Error> {
         match self.first.take() {
-            Some(inputs) => Ok(Supplied::Instances(inputs)),
+            Some(inputs) => Ok(Supplied::Instances(Box::new(inputs))),
             None => self.supply.next(slot, may_wait),
         }
     }

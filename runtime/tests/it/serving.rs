@@ -77,7 +77,9 @@ fn alone(mut session: Session, lines: &[String]) -> Vec<Columns> {
     struct One(Option<Inputs>);
     impl Supply for One {
         fn next(&mut self, _: usize, _: bool) -> Result<Supplied, Error> {
-            Ok((self.0.take()).map_or(Supplied::End, Supplied::Instances))
+            Ok((self.0.take()).map_or(Supplied::End, |inputs| {
+                Supplied::Instances(Box::new(inputs))
+            }))
         }
     }
     let manifest = Arc::new(session.program().manifest().clone());

@@ -111,7 +111,7 @@ impl Supply for Rows<'_> {
         }
         Ok(match inputs.is_empty() {
             true => Supplied::End,
-            false => Supplied::Instances(inputs),
+            false => Supplied::Instances(Box::new(inputs)),
         })
     }
 
