@@ -232,7 +232,7 @@ impl Plan {
     }
 }
 
-/// Slots in a row: the parts, so many times.
+/// A sequence of parts, repeated.
 struct Run<'p> {
     parts: &'p [Part],
     left: u64,

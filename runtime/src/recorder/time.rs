@@ -62,7 +62,7 @@ impl Recorder {
         self.state.nodes_left + self.state.time.calls
     }
 
-    /// The instance makes so many calls, its last.
+    /// The number of calls of the instance, which made its last one.
     pub(super) fn take_calls(&mut self, calls: u64) {
         self.state.nodes_left = self.calls_left().saturating_sub(calls);
         self.state.time.calls = 0;

@@ -41,7 +41,7 @@ fn bytes_of(recording: &Option<Box<Recording>>) -> usize {
 }
 
 impl Kept {
-    /// Nothing; at most so many bytes.
+    /// An empty store with a limit in bytes.
     pub fn new(most: usize) -> Kept {
         Kept {
             most,
