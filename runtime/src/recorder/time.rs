@@ -62,7 +62,7 @@ impl Recorder {
         self.state.nodes_left + self.state.time.calls
     }
 
-    /// The number of calls of the instance, which made its last one.
+    /// Counts calls against the limit of the instance, which makes no others.
     pub(super) fn take_calls(&mut self, calls: u64) {
         self.state.nodes_left = self.calls_left().saturating_sub(calls);
         self.state.time.calls = 0;
