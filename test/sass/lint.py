@@ -22,13 +22,15 @@ from dataclasses import dataclass, field
 
 # Where registers lie in a set of them, an int of bits: R0 to R254, P0 to P6, UR0 to UR62, UP0 to UP6.
 BASE = {"R": 0, "P": 256, "UR": 264, "UP": 328}
+ALL = (1 << 340) - 1
 NONE = {"RZ", "PT", "URZ", "UPT", "SRZ"}
 REGISTER = re.compile(r"(?<![\w.])([!~|-]*)(UR|UP|R|P)(\d+)((?:\.\w+)*)")
 # What differs between the threads of a block.
-OF_A_THREAD = re.compile(r"SR_(TID|LANEID|LANEMASK|CLOCK|VIRTID|EQMASK|LTMASK|LEMASK|GTMASK|GEMASK)|SR_CLOCKLO")
-# What writes no register.
-STORES = ("ST", "RED", "BAR", "BRA", "BRX", "EXIT", "MEMBAR", "BSSY", "BSYNC", "WARPSYNC", "LDGSTS", "LDGDEPBAR")
-STORES += ("DEPBAR", "ERRBAR", "CGAERRBAR", "CCTL", "NOP", "YIELD", "CALL", "RET", "BREAK", "UBLKCP", "NANOSLEEP")
+OF_A_THREAD = re.compile(r"SR_(TID|LANEID|LANEMASK|CLOCK|VIRTID|EQMASK|LTMASK|LEMASK|GTMASK|GEMASK)|^ELECT\b")
+# What writes no register, by name.
+STORES = {"ST", "STG", "STS", "STL", "RED", "REDG", "REDS", "BAR", "BRA", "BRX", "JMP", "EXIT", "MEMBAR", "FENCE"}
+STORES |= {"BSSY", "BSYNC", "BREAK", "WARPSYNC", "LDGSTS", "LDGDEPBAR", "DEPBAR", "ERRBAR", "CGAERRBAR", "CCTL"}
+STORES |= {"NOP", "YIELD", "CALL", "RET", "UBLKCP", "NANOSLEEP"}
 MULTIPLY_ADDS = re.compile(r"(FFMA|HMMA|HGMMA|IMMA)")
 LOADS = re.compile(r"(LDS|LDSM|LDG|LD)$")
 
@@ -73,15 +75,34 @@ def registers(text, count=1):
     return found
 
 
-def width_of(code):
-    """How many registers an instruction writes, and how many each of its factors has."""
-    if code.startswith("HMMA"):
-        return 4
-    if re.search(r"\.128\b", code) or code.startswith("LDSM") and code.endswith(".4"):
-        return 4
-    if re.match(r"(U?IMAD|U?IADD)\.WIDE|CS2R$|D[A-Z]+|F2I\..*64|.*\.64\b", code) or code.endswith(".2"):
-        return 2
-    return 1
+def widths(code):
+    """How many registers the result of an instruction has, and how many each of its operands: the last says it for all
+    that follow."""
+    name, *kinds = code.split(".")
+    wide = [2 if kind in ("U64", "S64", "F64") else 1 for kind in kinds]
+    if name == "HMMA" or "128" in kinds or name == "LDSM" and kinds[-1] == "4":
+        return 4, (4,)
+    # One kind of number becomes another: `F2I.U64.F64`, where 32 bits are not written.
+    if name in ("F2I", "I2F", "F2F", "I2I"):
+        given, taken = {"F": "F", "I": "US"}[name[2]], {"F": "F", "I": "US"}[name[0]]
+        of = [(kind[0], width) for kind, width in zip(kinds, wide, strict=True) if re.fullmatch(r"[USF]\d+", kind)]
+        result = next((width for letter, width in of if letter in given), 1)
+        # Where both are of a kind, the result's comes first.
+        others = of[1:] if name in ("F2F", "I2I") else of
+        return result, (next((width for letter, width in others if letter in taken), 1),)
+    if "WIDE" in kinds:
+        return 2, (1, 1, 2)
+    if name in ("IMAD", "UIMAD") and "HI" in kinds:
+        return 1, (1, 1, 2)
+    if name == "CS2R":
+        return (1 if "32" in kinds else 2), (1,)
+    if re.fullmatch(r"U?[ID]SETP", name):
+        return 1, (2 if name == "DSETP" or 2 in wide else 1,)
+    if name in ("DADD", "DMUL", "DFMA", "DMMA", "DMNMX") or name == "FRND" and "F64" in kinds:
+        return 2, (2,)
+    if "64" in kinds or name == "LDSM" and kinds[-1] == "2":
+        return 2, (2,)
+    return 1, (1,)
 
 
 def instruction(place, line):
@@ -104,33 +125,33 @@ def instruction(place, line):
             made.targets = (named[1],)
         operands = operands.replace(named[0], "")
     parts = [part.strip() for part in operands.split(",") if part.strip()]
-    wide, made.reads = width_of(code), 0
-    writing = not code.startswith(STORES) or code.startswith("R2")
-    if code.startswith("R2P"):  # All predicates, from bits of a register.
-        made.writes, parts = bit("P", 0, 7), parts[1:]
-    elif code.startswith("P2R"):
-        made.reads = bit("P", 0, 7)
-    # Results come first: a register, and predicates before or behind it; a predicate of a comparison comes in pairs.
-    results = 0
-    while writing and results < len(parts):
+    result, factors = widths(code)
+    writing = made.name not in STORES
+    if made.name in ("R2P", "R2UP"):  # All predicates, from bits of a register.
+        made.writes, parts, writing = bit(made.name[2:], 0, 7), parts[1:], False
+    elif made.name in ("P2R", "P2UR"):
+        made.reads = bit("P" if made.name == "P2R" else "UP", 0, 7)
+    # Results come first: a register, and predicates before or behind it. A predicate of a comparison comes in pairs, and
+    # behind what a warp votes for is what each thread says: `VOTE.ANY R3, PT, P0`, `VOTE.ANY P1, P0`.
+    compares = re.match(r"U?(\w?SETP|PLOP3|FCHK)", made.name)
+    most = 2 if compares or made.name in ("VOTE", "VOTEU", "ELECT") else 3
+    if made.name.startswith("VOTE") and re.match(r"U?P", parts[0]):
+        most = 1
+    done, results = False, 0
+    while writing and results < min(most, len(parts)):
         part = parts[results]
-        predicate = re.fullmatch(r"U?P(\d|T)", part)
-        register = re.fullmatch(r"U?R(\d+|Z)(\.\w+)*", part)
-        done = bool(made.writes & ~(bit("P", 0, 8) | bit("UP", 0, 8))) or any(
-            re.match(r"U?R", before) for before in parts[:results]
-        )
-        compares = re.match(r"U?(\w?SETP|PLOP3|ISETP|FCHK)", code)
-        if predicate and results < 2 + (not compares):
+        if re.fullmatch(r"U?P(\d|T)", part):
             made.writes |= registers(part)
-        elif register and not done and not compares:
-            made.writes |= registers(part, wide) if part not in NONE else 0
+        elif re.fullmatch(r"U?R(\d+|Z)(\.\w+)*", part) and not done and not compares:
+            made.writes |= registers(part, result) if part not in NONE else 0
+            done = True
         else:
             break
         results += 1
     for index, part in enumerate(parts[results:]):
-        # An address says itself how wide it is; what a wide product adds is as wide as the result, and its factors not.
-        narrow = "[" in part or (".WIDE" in code and index < 2)
-        made.reads |= registers(part, 1 if narrow else wide)
+        # An address says itself how wide it is.
+        wide = 1 if "[" in part else factors[min(index, len(factors) - 1)]
+        made.reads |= registers(part, wide)
     return made
 
 
@@ -244,8 +265,9 @@ class Divergence:
         self.kernel = kernel
         self.blocks = kernel.blocks()
         self.meets = meeting_places(self.blocks)
-        # Of functions that are called: the registers that they use, and what differs behind them by what did before.
-        self.used, self.results = {}, {}
+        # Of functions that are called: the registers that they use and write, and what differs behind them by what did
+        # before.
+        self.touched, self.results = {}, {}
 
     def step(self, line, differs):
         """What differs behind an instruction."""
@@ -259,17 +281,27 @@ class Divergence:
         # Where it does not run, what was there stays.
         return differs if line.guard else differs & ~line.writes
 
+    def registers_of(self, label):
+        """The registers that the function at a label and those that it calls use, and those that they write."""
+        start = self.kernel.labels.get(label)
+        if start is None:
+            return ALL, ALL
+        if label not in self.touched:
+            self.touched[label] = used, written = 0, 0  # For one that calls itself.
+            for at in reachable(self.blocks, [start]):
+                for line in self.blocks[at].instructions:
+                    inner = self.registers_of(line.calls) if line.calls else (0, 0)
+                    used |= line.reads | line.guard | line.writes | inner[0]
+                    written |= line.writes | inner[1]
+            self.touched[label] = used, written
+        return self.touched[label]
+
     def of_call(self, label, differs):
         """What differs behind the function at a label, which is called with that."""
         start = self.kernel.labels.get(label)
         if start is None:
-            return (1 << 340) - 1
-        if start not in self.used:
-            lines = [line for at in reachable(self.blocks, [start]) for line in self.blocks[at].instructions]
-            self.used[start] = 0
-            for line in lines:
-                self.used[start] |= line.reads | line.guard | line.writes
-        used = self.used[start]
+            return ALL
+        used, _ = self.registers_of(label)
         key = start, differs & used
         if key not in self.results:
             self.results[key] = differs & used  # For one that calls itself.
@@ -299,7 +331,7 @@ class Divergence:
                 written = 0
                 for inner in region:
                     for line in self.blocks[inner].instructions:
-                        written |= line.writes
+                        written |= self.registers_of(line.calls)[1] if line.calls else line.writes
                 regions[meet] = regions.get(meet, 0) | written
                 if meet in states:
                     states[meet] |= written
@@ -382,7 +414,6 @@ def main():
     parser.add_argument("target", help="the architecture and precision, sm_90:f32")
     parser.add_argument("--budget", help="the file with what kernels may use; without, they may use anything")
     parser.add_argument("--registers", nargs="*", default=[], help="how many a kernel uses, KERNEL=N")
-    parser.add_argument("--unproven", action="append", default=[], help="a kernel whose barriers are not looked at")
     parser.add_argument("--update", action="store_true", help="store what is used as the budget")
     options = parser.parse_args()
     used = {name: int(count) for name, count in (pair.rsplit("=", 1) for pair in options.registers)}
@@ -390,8 +421,7 @@ def main():
     found = kernels(sys.stdin.read())
     wrong = [] if found else ["no code"]
     for kernel in found:
-        if kernel.name not in options.unproven:
-            wrong += [f"{kernel.name}: {fault}" for fault in Divergence(kernel).faults()]
+        wrong += [f"{kernel.name}: {fault}" for fault in Divergence(kernel).faults()]
         local = [line for line in kernel.lines if line.name in ("LDL", "STL")]
         wrong += [f"{kernel.name}: local memory at {line.place:#x}: {line.text}" for line in local[:1]]
         if not options.budget:
