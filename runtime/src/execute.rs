@@ -6,7 +6,7 @@
 //!    writes of a launch are dense ([`place`]).
 //! 3. One pass over the log turns handles into rows. The index lists of a launch lie one after
 //!    another, one list an operand ([`indices`]); the rows that list operands name lie behind those
-//!    ([`lists`]).
+//!    ([`lists`]). What is recorded of a known structure becomes lists without a log ([`replayed`]).
 //! 4. The lengths of ragged launches become tables, which launches of equal lengths share ([`tables`]);
 //!    launches over calls become tasks of threads ([`pieces`]).
 //! 5. Each launch runs its kernel, split over the threads ([`launch`]).
@@ -26,6 +26,7 @@ mod padded;
 mod pieces;
 mod place;
 mod ragged;
+mod replayed;
 mod tables;
 mod works;
 
@@ -133,6 +134,8 @@ pub struct Executor {
     result_rows: Vec<u32>,
     index: AlignedBuffer,
     lists: Lists,
+    /// Of the instance whose index lists are written from a recording.
+    of_references: Vec<u32>,
     ragged: RaggedLaunches,
     tables: Tables,
     /// 0, 1, 2, …
@@ -253,6 +256,7 @@ impl Executor {
             result_rows: Vec::new(),
             index: AlignedBuffer::default(),
             lists: Lists::default(),
+            of_references: Vec::new(),
             ragged: RaggedLaunches::default(),
             tables: Tables::new(TableRule {
                 pieces: Rule {
@@ -501,6 +505,9 @@ impl Executor {
         end: Option<Instant>,
     ) -> Result<(), Error> {
         let mut begin = Instant::now();
+        if self.reads_calls() && recorder.replayed().len() > 0 {
+            return Err(Error::Internal("calls that are not in the log".to_owned()));
+        }
         generation
             .buckets
             .extend_from_slice(recorder.buckets().pending());
@@ -536,7 +543,7 @@ impl Executor {
             Order::Groups => self.place_groups(recorder.log())?,
         };
         self.place_kept(recorder, &mut index_length);
-        self.place_lists(recorder.log(), order, &mut index_length)?;
+        self.place_lists(recorder, order, &mut index_length)?;
         self.arena.commit()?;
         self.arena.bases(&mut self.bases);
         self.index.ensure(
@@ -546,7 +553,7 @@ impl Executor {
         self.make_lists()?;
         match order {
             Order::Buckets if self.has_ragged => self.write_indices::<true>(recorder.log())?,
-            Order::Buckets => self.write_indices::<false>(recorder.log())?,
+            Order::Buckets => self.write_all_indices(recorder)?,
             Order::Groups if self.has_ragged => {
                 self.write_grouped_indices::<true>(recorder.log())?
             }

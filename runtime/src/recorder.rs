@@ -41,6 +41,7 @@ mod costs;
 mod ghosts;
 mod instances;
 mod keep;
+mod making;
 mod recording;
 mod replay;
 mod requests;
@@ -55,8 +56,11 @@ use cohort_abi::manifest::Manifest;
 pub use buckets::Buckets;
 use costs::KernelCalls;
 use ghosts::ragged_inputs;
-pub use recording::{Marks, Take};
-pub use replay::Recording;
+pub use making::{Marks, Take};
+pub use recording::Recording;
+pub(crate) use recording::{Form, Part};
+pub(crate) use replay::Calls;
+use replay::Replayed;
 pub use state::{STRAND, State, StrandState};
 
 use crate::bump::Bump;
@@ -138,8 +142,7 @@ pub struct Recorder {
     keeps_tapes: bool,
     /// Watches one instance, when two runs are compared.
     tracer: Option<Box<Tracer>>,
-    /// Of the instance whose calls are written from a recording.
-    bases: Vec<u64>,
+    replayed: Replayed,
 }
 
 impl Recorder {
@@ -205,7 +208,7 @@ impl Recorder {
             draw: 0,
             keeps_tapes: false,
             tracer: None,
-            bases: Vec::new(),
+            replayed: Replayed::default(),
         });
         recorder.begin_batch();
         recorder
@@ -242,6 +245,7 @@ impl Recorder {
     pub fn flushed(&mut self) {
         self.buckets.close_pending();
         self.log.clear();
+        self.replayed.clear();
         self.segments.clear();
         self.kept_flushed();
         self.epoch += 1;
@@ -319,8 +323,9 @@ impl Recorder {
         }
     }
 
-    /// All entries since the last flush, one after another: `[bucket, operand slots…]` and then the
-    /// handles of lists. A ghost's operand is the handle that it stands for.
+    /// The entries since the last flush, one after another: `[bucket, operand slots…]` and then the
+    /// handles of lists. A ghost's operand is the handle that it stands for. Calls that are written from recordings
+    /// are not among them before [`Recorder::write_out`].
     pub fn log(&self) -> &[u64] {
         &self.log
     }

@@ -33,6 +33,8 @@ pub struct Reuse {
     /// Where the control program runs for recordings.
     scout: Box<Recorder>,
     kept: Kept,
+    /// What is kept of the instance that comes next.
+    next: Option<(u128, Recording)>,
     counts: Counts,
 }
 
@@ -68,12 +70,14 @@ impl Reuse {
             source_rows: source_rows.map(Option::unwrap_or_default).collect(),
             scout,
             kept: Kept::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            next: None,
             counts: Counts::default(),
         })
     }
 
     /// Records the calls of the instance that has just begun on the recorder and writes its result, if its structure
-    /// is known; otherwise the control program must.
+    /// is known; otherwise the control program must. `next` is the structure of the instance that comes after it, if
+    /// that is known to come.
     ///
     /// # Safety
     ///
@@ -83,19 +87,32 @@ impl Reuse {
         recorder: &mut Recorder,
         fiber: &mut Fiber,
         instance: Known<'_>,
+        next: Option<u128>,
         results: &mut [u64],
     ) -> Result<bool, Error> {
         let key = instance.key;
-        if !self.kept.knows(key) {
-            if self.kept.is_new(key) {
-                self.counts.recorded += 1;
-                return Ok(false);
-            }
-            // SAFETY: the caller's promise.
-            let recording = unsafe { self.record(recorder, fiber, instance)? };
-            self.kept.put(key, recording);
+        let found = match self.next.take() {
+            Some((of, recording)) if of == key => Some(Some(recording)),
+            _ => self.kept.find(key),
+        };
+        // While this one is recorded, what is kept of the next one comes from memory.
+        if let Some(next) = next
+            && let Some(Some(recording)) = self.kept.find(next)
+        {
+            recording.fetch();
+            self.next = Some((next, recording));
         }
-        let is_done = match self.kept.get(key) {
+        let recording = match found {
+            Some(recording) => recording,
+            None if self.kept.is_new(key) => None,
+            None => {
+                // SAFETY: the caller's promise.
+                let recording = unsafe { self.record(recorder, fiber, instance)? };
+                self.kept.put(key, recording);
+                self.kept.find(key).flatten()
+            }
+        };
+        let is_done = match recording {
             Some(recording) => recorder.replay(recording, instance.data, results),
             None => false,
         };
@@ -165,6 +182,7 @@ impl Reuse {
 
     /// Forgets all structures.
     pub fn forget(&mut self) {
+        self.next = None;
         self.kept.clear();
     }
 

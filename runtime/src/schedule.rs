@@ -126,6 +126,11 @@ pub trait Scheduler {
         groups: &mut Groups,
     ) -> Order;
 
+    /// Whether it looks at the log when it schedules the next flush.
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     /// The flush that was scheduled last is computed, and took so long from the search for launches on. Nobody
     /// says so of a flush on a device.
     fn took(&mut self, _took: Duration) {}
@@ -148,6 +153,10 @@ impl Scheduler for DepthScheduler {
         buckets
             .sort_unstable_by_key(|ready| (ready.phase, ready.depth, ready.kernel, ready.bucket));
         Order::Buckets
+    }
+
+    fn reads_calls(&self) -> bool {
+        false
     }
 }
 

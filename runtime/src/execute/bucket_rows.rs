@@ -85,6 +85,18 @@ impl BucketRows {
         self.find_scattered(place, handle.position(), rows)
     }
 
+    /// The row of that result of a handle's call, of a bucket whose first row tells them all.
+    #[inline]
+    pub fn of_result(&self, handle: u64, result: u8) -> Option<u32> {
+        if usize::from(result) >> self.result_shift != 0 {
+            return None;
+        }
+        let handle = Handle(handle);
+        let place = (handle.bucket() as usize) << self.result_shift | usize::from(result);
+        let first = self.first.get(place).filter(|first| **first != NO_ROW)?;
+        first.checked_add(handle.position())
+    }
+
     #[inline(never)]
     fn find_scattered(&self, place: usize, position: u32, rows: u64) -> Option<u64> {
         let row = *self.scattered.get(place)?.get(position as usize)?;

@@ -11,8 +11,25 @@ use super::place::Spot;
 use super::ragged::RaggedLaunches;
 use crate::arena::Arena;
 use crate::error::Error;
+use crate::recorder::Recorder;
 
 impl Executor {
+    /// Writes the index lists of buckets, where no kernel is ragged: from the log, and from recordings.
+    pub(super) fn write_all_indices(&mut self, recorder: &Recorder) -> Result<(), Error> {
+        let (log, mut at, mut inside) = (recorder.log(), 0, true);
+        let mut replayed = recorder.replayed().peekable();
+        while let Some(calls) = replayed.next() {
+            if let Some(next) = replayed.peek() {
+                next.recording.fetch_columns();
+            }
+            self.write_indices::<false>(&log[at..calls.place])?;
+            at = calls.place;
+            inside &= self.write_replayed(&calls);
+        }
+        self.write_indices::<false>(&log[at..])?;
+        all_inside(!inside)
+    }
+
     /// Turns the log into the index lists of buckets. Every row is checked against its space, so that
     /// whatever compiled code recorded, no kernel reads outside of an arena.
     pub(super) fn write_indices<const HAS_RAGGED: bool>(

@@ -217,13 +217,34 @@ impl Executor {
     /// Reads the lengths of all lists, and gives them a place in the index behind everything else.
     pub(super) fn place_lists(
         &mut self,
-        log: &[u64],
+        recorder: &Recorder,
         order: Order,
         index_length: &mut usize,
     ) -> Result<(), Error> {
         if self.lists.operands.is_empty() {
             return Ok(());
         }
+        let (log, mut at) = (recorder.log(), 0);
+        for calls in recorder.replayed() {
+            self.measure_lists(&log[at..calls.place], order)?;
+            at = calls.place;
+            self.measure_replayed(&calls);
+        }
+        self.measure_lists(&log[at..], order)?;
+        match order {
+            Order::Buckets => {
+                for ready in &self.order {
+                    let plan = &mut self.plans[ready.bucket as usize];
+                    (plan.next, plan.next_row) = (0, 0);
+                }
+            }
+            Order::Groups => self.begin_groups(),
+        }
+        self.lists.place(index_length)
+    }
+
+    /// Notes the lengths of the lists of calls in the log.
+    fn measure_lists(&mut self, log: &[u64], order: Order) -> Result<(), Error> {
         let mut at = 0;
         while let Some(bucket) = log.get(at) {
             let plan = &mut self.plans[*bucket as usize];
@@ -256,16 +277,7 @@ impl Executor {
             }
             at += 1 + form.entry_length(entry);
         }
-        match order {
-            Order::Buckets => {
-                for ready in &self.order {
-                    let plan = &mut self.plans[ready.bucket as usize];
-                    (plan.next, plan.next_row) = (0, 0);
-                }
-            }
-            Order::Groups => self.begin_groups(),
-        }
-        self.lists.place(index_length)
+        Ok(())
     }
 
     /// Makes the list 0, 1, 2, … as long as the longest launch, and room for copies.

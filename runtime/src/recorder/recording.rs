@@ -1,435 +1,312 @@
-//! Recordings are made: what the control program records of a structure, and where it comes from.
+//! What is recorded of instances of one structure, in one block of memory.
 //!
-//! The control program runs on a recorder of its own, with *marks* in place of the instance's numbers: they say which
-//! number it is. Where the log then has a row of a parameter that a mark chose, that is where the instance's number
-//! goes. A parameter may have fewer rows than there are numbers, so a mark is one digit of the number's place a
-//! *take*; and one take more, in which all first digits are others, tells marks from rows that the program names.
+//! A recording is a list of rows and numbers, each row relative to one of the instance's *bases*: the first of its input
+//! rows in a space, a row that one of its numbers chooses, the result of a call that may be shared, the first of its calls
+//! in a bucket, or a row that is always the same. Calls are there by *group*, which is those of a kernel at an order key,
+//! and in a group operand by operand, as index lists have them: so what an instance adds to a list is copied in one loop.
+//!
+//! All of it is words of 32 bits that lie one behind another, so that it can be fetched ahead.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use cohort_abi::Handle;
 
-use super::replay::{Chosen, Group, Recording, SHARED_KEY, SharedCall, Word};
-use super::{MAX_ROWS, Recorder};
-use crate::slot::Slot;
-use crate::structure::Image;
+/// The parts of the block, in order, each up to where the head says that it ends. What is read while an instance is
+/// recorded comes first, and then what is read in the flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Bases: the spaces of input rows; what is [`Chosen`]; [`SharedCall`]s; [`Group`]s.
+    Inputs,
+    Chosen,
+    Shared,
+    Groups,
+    /// The result's slots and what belongs to it, see [`crate::structure::Image`]: words, or, behind the last reference, the
+    /// number of one of the values. Which of them are addresses, as places.
+    Results,
+    Addresses,
+    /// Two words each.
+    Values,
+    /// The last bases: handles, two words each.
+    Constants,
+    /// A base, and a result: what words refer to.
+    References,
+    /// For each group and each slot of its kernel: what each call has there, a list's length for a list. Then, for each list,
+    /// the rows of each call.
+    Columns,
+}
 
-/// More digits are not worth their takes.
-const MOST_DIGITS: usize = 3;
-/// Marks are smaller, so that a few digits of them are a number.
-const LARGEST_BASE: u64 = 1 << 20;
+const PARTS: usize = Part::Columns as usize + 1;
+/// Words before the first part: what the instance uses of its limits, bits of a word's offset, and ends.
+const HEAD: usize = 2 * LIMITS + 1 + PARTS;
+const LIMITS: usize = 3;
+/// Bits of a result in a reference.
+const RESULT_BITS: u32 = Handle::BUCKET_SHIFT - Handle::RESULT_SHIFT;
+/// Bytes that are fetched ahead at most.
+const FETCHED: usize = 2 << 10;
+const LINE: usize = 64;
 
-/// The marks of an instance's numbers.
+/// A row of a parameter that a number chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Chosen {
+    /// Which of the instance's numbers.
+    pub number: u32,
+    /// The source, and its rows.
+    pub source: u32,
+    pub rows: u32,
+}
+
+/// A call that is equal to others on the same row, see [`crate::sharing`].
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
-    count: u64,
-    base: u64,
-    digits: usize,
+pub(super) struct SharedCall {
+    pub kernel: u32,
+    /// The base that is the row.
+    pub operand: u32,
 }
 
-impl Marks {
-    /// For `count` numbers, each of which must choose one of `rows` rows; `None` where they cannot be told apart.
-    pub fn new(count: usize, rows: u64) -> Option<Marks> {
-        let (count, base) = (count as u64, rows.min(LARGEST_BASE));
-        if count == 0 {
-            return Some(Marks {
-                count,
-                base,
-                digits: 0,
-            });
+/// The calls of a kernel at an order key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub kernel: u32,
+    pub key: u64,
+    pub rows: u32,
+    pub calls: u32,
+    /// Its words in the columns.
+    pub words: u32,
+}
+
+/// What the instance uses of its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    pub calls: u64,
+    /// Beyond one for each call.
+    pub rows: i64,
+    pub bytes: u64,
+}
+
+/// The form of words: a reference, and how far behind it the row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form(u32);
+
+impl Form {
+    /// For offsets up to that one, and so many references and values; `None` if words are too small for them.
+    pub(super) fn new(largest: u32, references: usize) -> Option<Form> {
+        let bits = u32::BITS - largest.leading_zeros();
+        let most = 1_u64 << (u32::BITS - bits);
+        (references as u64 <= most).then_some(Form(bits))
+    }
+
+    pub(super) fn word(self, reference: u32, offset: u32) -> u32 {
+        match self.0 {
+            u32::BITS => offset,
+            bits => reference << bits | offset,
         }
-        let digits = (1..=MOST_DIGITS).find(|digits| base.pow(*digits as u32) >= count)?;
-        (base >= 2).then_some(Marks {
-            count,
-            base,
-            digits,
-        })
     }
 
-    /// How often the control program runs.
-    pub fn takes(&self) -> usize {
-        self.digits + 1
+    #[inline]
+    pub(crate) fn reference(self, word: u32) -> usize {
+        (u64::from(word) >> self.0) as usize
     }
 
-    /// The mark of a number in a take.
-    pub fn mark(&self, take: usize, number: usize) -> u64 {
-        let digit = |digit: usize| number as u64 / self.base.pow(digit as u32) % self.base;
-        match take == self.digits {
-            true => (digit(0) + 1) % self.base,
-            false => digit(take),
+    #[inline]
+    pub(crate) fn offset(self, word: u32) -> u32 {
+        (u64::from(word) & ((1 << self.0) - 1)) as u32
+    }
+}
+
+/// What is recorded of instances of one structure, see the [module's page](self).
+#[derive(Clone, Debug)]
+pub struct Recording(Arc<[u32]>);
+
+impl Default for Recording {
+    /// Of a structure that makes no calls, and whose result has no slots.
+    fn default() -> Recording {
+        let mut words = [0; HEAD];
+        words[HEAD - PARTS..].fill(HEAD as u32);
+        Recording(words.into())
+    }
+}
+
+impl Recording {
+    /// Of the words of each part.
+    pub(super) fn new(used: Used, form: Form, parts: &[(Part, Vec<u32>)]) -> Option<Recording> {
+        let mut words = vec![0; HEAD];
+        let limits = [used.calls, used.rows as u64, used.bytes];
+        for (to, limit) in words.chunks_exact_mut(2).zip(limits) {
+            to.copy_from_slice(&halves(limit));
         }
+        words[2 * LIMITS] = form.0;
+        for number in 0..PARTS {
+            let own = parts.iter().filter(|(part, _)| *part as usize == number);
+            own.for_each(|(_, own)| words.extend_from_slice(own));
+            words[2 * LIMITS + 1 + number] = u32::try_from(words.len()).ok()?;
+        }
+        Some(Recording(words.into()))
     }
 
-    /// The number that has these marks in all takes.
-    fn number(&self, marks: &[u64]) -> Option<u32> {
-        let (last, digits) = marks.split_last()?;
-        let number = digits.iter().rev().try_fold(0_u64, |number, digit| {
-            number.checked_mul(self.base)?.checked_add(*digit)
-        })?;
-        let is_it = number < self.count && self.mark(self.digits, number as usize) == *last;
-        is_it.then_some(number as u32)
+    /// Bytes that it takes.
+    pub fn size(&self) -> usize {
+        size_of_val(&*self.0)
     }
-}
 
-/// What the control program made of an instance with marks.
-pub struct Take {
-    /// The recorder's log.
-    pub log: Vec<u64>,
-    /// The result.
-    pub result: Image,
-}
+    /// Tells the processor that it is read soon.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        fetch(&self.0);
+    }
 
-/// Where a slot comes from.
-#[derive(Clone, Copy)]
-enum Origin {
-    Constant(usize),
-    Input(usize, u64),
-    Chosen(usize),
-    Shared(usize, u64),
-    Group(usize, u64),
-    Bucket(usize),
-}
+    /// As [`Recording::fetch`], of what is read in the flush.
+    #[inline]
+    pub(crate) fn fetch_columns(&self) {
+        fetch(&self.0[self.end(Part::Values)..]);
+    }
 
-/// Where the calls of a bucket go.
-enum Place {
-    Group(usize),
-    /// By position.
-    Shared(Vec<usize>),
-}
+    #[inline]
+    fn end(&self, part: Part) -> usize {
+        self.0[2 * LIMITS + 1 + part as usize] as usize
+    }
 
-/// A recording that is being made.
-struct Making<'a> {
-    of: &'a Recorder,
-    marks: Marks,
-    takes: &'a [Take],
-    inputs: &'a [u64],
-    source_rows: &'a [u64],
-    /// By how far they are behind the first bucket of calls.
-    places: Vec<Place>,
-    constants: Vec<u64>,
-    constant_places: HashMap<u64, usize>,
-    chosen: Vec<Chosen>,
-    chosen_places: HashMap<Chosen, usize>,
-    shared: Vec<(u32, Origin)>,
-    groups: Vec<Group>,
-}
-
-impl Recorder {
-    /// The recording of a structure, of takes that this recorder made. It is for recorders of which `shares` says
-    /// whether they share a call of a kernel on an operand. `inputs` are the instance's first input rows, one a space;
-    /// `source_rows` the rows that numbers choose from, one a source. `None` where something does not follow from the
-    /// structure and the numbers alone.
-    pub fn recording(
-        &self,
-        shares: impl Fn(u32, u64) -> bool,
-        marks: Marks,
-        takes: &[Take],
-        inputs: &[u64],
-        source_rows: &[u64],
-    ) -> Option<Recording> {
-        let mut making = Making {
-            of: self,
-            marks,
-            takes,
-            inputs,
-            source_rows,
-            places: Vec::new(),
-            constants: Vec::new(),
-            constant_places: HashMap::new(),
-            chosen: Vec::new(),
-            chosen_places: HashMap::new(),
-            shared: Vec::new(),
-            groups: Vec::new(),
+    /// The words of a part.
+    #[inline]
+    pub(crate) fn part(&self, part: Part) -> &[u32] {
+        let begin = match part {
+            Part::Inputs => HEAD,
+            _ => self.0[2 * LIMITS + part as usize] as usize,
         };
-        let length = takes.first()?.log.len();
-        if takes.iter().any(|take| take.log.len() != length) {
-            return None;
+        &self.0[begin..self.end(part)]
+    }
+
+    #[inline]
+    pub(super) fn used(&self) -> Used {
+        let limit = |number: usize| whole(self.0[2 * number], self.0[2 * number + 1]);
+        Used {
+            calls: limit(0),
+            rows: limit(1) as i64,
+            bytes: limit(2),
         }
-        making.find_places(&shares)?;
-        let log = making.log()?;
-        let results = making.results()?;
-        let addresses = takes[0].result.addresses.iter();
-        let addresses = addresses.map(|place| u32::try_from(*place).ok());
-        Some(Recording {
-            log: making.words(&log)?,
-            results: making.words(&results)?,
-            shared: making.shared_calls()?,
-            addresses: addresses.collect::<Option<_>>()?,
-            nodes: self.limits.max_nodes - self.calls_left(),
-            rows: (MAX_ROWS / self.max_results) as i64 - self.state.rows_left,
-            bytes: self.state.start.memory_left - self.state.memory_left,
-            constants: making.constants.into(),
-            chosen: making.chosen.into(),
-            groups: making.groups.into(),
+    }
+
+    #[inline]
+    pub(crate) fn form(&self) -> Form {
+        Form(self.0[2 * LIMITS])
+    }
+
+    #[inline]
+    pub(super) fn chosen(&self) -> impl ExactSizeIterator<Item = Chosen> {
+        let (all, _) = self.part(Part::Chosen).as_chunks();
+        all.iter().map(|&[number, source, rows]| Chosen {
+            number,
+            source,
+            rows,
         })
     }
 
-    /// Whether a call of a kernel on that operand may be answered by an equal one.
-    pub fn shares(&self, kernel: u32, operand: u64) -> bool {
-        let calls = self.kernels.get(kernel as usize);
-        let shared = calls.and_then(|calls| calls.shared.as_ref());
-        shared.is_some_and(|shared| shared.row(operand).is_some())
-    }
-}
-
-impl Making<'_> {
-    /// The kernel, the bucket, and where the slots of each entry are.
-    fn entries(&self) -> impl Iterator<Item = (u32, usize, usize)> {
-        let (recorder, log) = (self.of, &self.takes[0].log);
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let bucket = *log.get(at)? as usize;
-            let kernel = recorder.buckets.kernel(bucket);
-            let form = &recorder.kernels.get(kernel as usize)?.form;
-            let slots = at + 1;
-            at = slots + form.entry_length(&log[slots..]);
-            Some((kernel, bucket, slots))
-        })
+    #[inline]
+    pub(super) fn shared(&self) -> impl ExactSizeIterator<Item = SharedCall> {
+        let (all, _) = self.part(Part::Shared).as_chunks();
+        all.iter()
+            .map(|&[kernel, operand]| SharedCall { kernel, operand })
     }
 
-    fn first_bucket(&self) -> usize {
-        self.of.numbering.first_call(self.of.chunks)
+    #[inline]
+    pub(crate) fn groups(&self) -> impl ExactSizeIterator<Item = Group> {
+        let (all, _) = self.part(Part::Groups).as_chunks();
+        all.iter()
+            .map(|&[kernel, low, high, rows, calls, words]| Group {
+                kernel,
+                key: whole(low, high),
+                rows,
+                calls,
+                words,
+            })
     }
 
-    /// Divides buckets in those whose calls are shared and others.
-    fn find_places(&mut self, shares: &impl Fn(u32, u64) -> bool) -> Option<()> {
-        let first = self.first_bucket();
-        let buckets = &self.of.buckets;
-        let mut shared = vec![None; buckets.count() - first];
-        for (kernel, bucket, slots) in self.entries() {
-            let operand = self.takes[0].log.get(slots);
-            let is_shared = operand.is_some_and(|operand| shares(kernel, *operand));
-            let known = shared.get_mut(bucket.checked_sub(first)?)?;
-            if known
-                .replace(is_shared)
-                .is_some_and(|known| known != is_shared)
-            {
-                return None;
-            }
+    /// The handle of a base, whose instance has these of its own.
+    #[inline]
+    pub(crate) fn base(&self, own: &[u64], base: usize) -> u64 {
+        match own.get(base) {
+            Some(handle) => *handle,
+            None => self.constant(base - own.len()),
         }
-        for (number, is_shared) in shared.into_iter().enumerate() {
-            let bucket = first + number;
-            if is_shared == Some(true) {
-                if buckets.key(bucket) != SHARED_KEY {
-                    return None;
-                }
-                self.places.push(Place::Shared(Vec::new()));
-                continue;
-            }
-            self.places.push(Place::Group(self.groups.len()));
-            self.groups.push(Group {
-                kernel: buckets.kernel(bucket),
-                key: buckets.key(bucket),
-                rows: buckets.rows(bucket),
-                calls: buckets.ragged_calls(bucket),
-            });
-        }
-        Some(())
     }
 
-    /// The entries, but for those of shared calls.
-    fn log(&mut self) -> Option<Vec<Origin>> {
-        let entries: Vec<_> = self.entries().collect();
-        let first = self.first_bucket();
-        let takes = self.takes;
-        let mut log = Vec::with_capacity(takes[0].log.len());
-        for (kernel, bucket, slots) in entries {
-            let slot = |at: usize| move |take: usize| takes[take].log[at];
-            self.constant(slot(slots - 1))?;
-            let number = bucket.checked_sub(first)?;
-            match self.places.get(number)? {
-                Place::Group(group) => log.push(Origin::Bucket(*group)),
-                Place::Shared(_) => {
-                    let operand = self.handle(slot(slots))?;
-                    self.shared.push((kernel, operand));
-                    if let Some(Place::Shared(calls)) = self.places.get_mut(number) {
-                        calls.push(self.shared.len() - 1);
-                    }
-                    continue;
-                }
-            }
-            let form = &self.of.kernels[kernel as usize].form;
-            let mut lists = slots + form.slots.len();
-            for (at, kind) in (slots..).zip(&form.slots) {
-                log.push(match kind {
-                    Slot::Row => self.handle(slot(at))?,
-                    Slot::Scalar | Slot::List => self.constant(slot(at))?,
-                });
-            }
-            for (at, kind) in (slots..).zip(&form.slots) {
-                if *kind == Slot::List {
-                    let end = lists + takes[0].log[at] as usize;
-                    for handle in lists..end {
-                        log.push(self.handle(slot(handle))?);
-                    }
-                    lists = end;
-                }
-            }
-        }
-        Some(log)
+    /// A base that is always the same.
+    #[inline]
+    pub(super) fn constant(&self, number: usize) -> u64 {
+        self.pair(Part::Constants, number)
     }
 
-    /// The result's slots and what belongs to it.
-    fn results(&mut self) -> Option<Vec<Origin>> {
-        let takes = self.takes;
-        let image = &takes[0].result;
-        if takes
-            .iter()
-            .any(|take| take.result.slots.len() != image.slots.len())
-        {
-            return None;
-        }
-        let mut is_handle = vec![false; image.slots.len()];
-        for place in &image.handles {
-            is_handle[*place] = true;
-        }
-        let slots = is_handle.into_iter().enumerate();
-        let slots = slots.map(|(place, is_handle)| {
-            let slot = |take: usize| takes[take].result.slots[place];
-            match is_handle {
-                true => self.handle(slot),
-                false => self.constant(slot),
-            }
-        });
-        slots.collect()
+    /// Where a reference leads: the handle of a base, and a result.
+    #[inline]
+    pub(crate) fn follow(&self, own: &[u64], reference: u32) -> (u64, u8) {
+        let base = self.base(own, (reference >> RESULT_BITS) as usize);
+        (base, reference as u8)
     }
 
-    /// What is the same in all takes.
-    fn constant(&mut self, slot: impl Fn(usize) -> u64) -> Option<Origin> {
-        let value = slot(0);
-        if (1..self.takes.len()).any(|take| slot(take) != value) {
-            return None;
-        }
-        let constants = &mut self.constants;
-        let place = *self.constant_places.entry(value).or_insert_with(|| {
-            constants.push(value);
-            constants.len() - 1
-        });
-        Some(Origin::Constant(place))
+    /// The handle that a word stands for.
+    #[inline]
+    pub(crate) fn handle(&self, own: &[u64], word: u32) -> u64 {
+        let form = self.form();
+        let reference = self.part(Part::References)[form.reference(word)];
+        let (base, result) = self.follow(own, reference);
+        base + (u64::from(result) << Handle::RESULT_SHIFT) + u64::from(form.offset(word))
     }
 
-    /// Where a handle comes from.
-    fn handle(&mut self, slot: impl Fn(usize) -> u64) -> Option<Origin> {
-        let handle = Handle(slot(0));
-        let bucket = handle.bucket() as usize;
-        let numbering = &self.of.numbering;
-        let is_same = (1..self.takes.len()).all(|take| slot(take) == handle.0);
-        if bucket < numbering.sources {
-            return match is_same {
-                true => self.constant(slot),
-                false => self.chosen(bucket, slot),
+    /// Writes a result, its own slots and the rest.
+    pub(super) fn write_results(&self, own: &[u64], slots: &mut [u64], rest: &mut [u64]) {
+        let (first, count) = (rest.as_ptr(), slots.len());
+        let references = self.part(Part::References).len();
+        let form = self.form();
+        let places = slots.iter_mut().chain(&mut *rest);
+        for (slot, word) in places.zip(self.part(Part::Results)) {
+            *slot = match form.reference(*word).checked_sub(references) {
+                Some(value) => self.pair(Part::Values, value),
+                None => self.handle(own, *word),
             };
         }
-        if !is_same {
-            return None;
-        }
-        let result = u64::from(handle.result()) << Handle::RESULT_SHIFT;
-        let Some(number) = bucket.checked_sub(self.first_bucket()) else {
-            let space = numbering.input_space(bucket)?;
-            return Some(Origin::Input(
-                space,
-                handle.0.checked_sub(self.inputs[space])?,
-            ));
-        };
-        match self.places.get(number)? {
-            Place::Group(group) => {
-                let offset = result | u64::from(handle.position());
-                Some(Origin::Group(*group, offset))
-            }
-            Place::Shared(calls) => {
-                let call = *calls.get(handle.position() as usize)?;
-                Some(Origin::Shared(call, result))
-            }
+        for place in self.part(Part::Addresses) {
+            let place = *place as usize;
+            let slot = match place.checked_sub(count) {
+                None => &mut slots[place],
+                Some(place) => &mut rest[place],
+            };
+            *slot = first.wrapping_add(*slot as usize - count) as u64;
         }
     }
 
-    /// A row that differs from take to take.
-    fn chosen(&mut self, source: usize, slot: impl Fn(usize) -> u64) -> Option<Origin> {
-        let handles = (0..self.takes.len()).map(|take| Handle(slot(take)));
-        let marks = handles.map(|handle| {
-            let row = Handle::new(source as u32, 0, handle.position());
-            (handle == row).then_some(u64::from(handle.position()))
-        });
-        let chosen = Chosen {
-            number: self.marks.number(&marks.collect::<Option<Vec<_>>>()?)?,
-            source: source as u32,
-            rows: *self.source_rows.get(source)?,
-        };
-        let all = &mut self.chosen;
-        let place = *self.chosen_places.entry(chosen).or_insert_with(|| {
-            all.push(chosen);
-            all.len() - 1
-        });
-        Some(Origin::Chosen(place))
-    }
-
-    fn shared_calls(&self) -> Option<Box<[SharedCall]>> {
-        let calls = self.shared.iter().map(|(kernel, operand)| {
-            Some(SharedCall {
-                kernel: *kernel,
-                operand: self.word(*operand)?,
-            })
-        });
-        calls.collect()
-    }
-
-    fn words(&self, origins: &[Origin]) -> Option<Box<[Word]>> {
-        origins.iter().map(|origin| self.word(*origin)).collect()
-    }
-
-    /// As the recording counts bases.
-    fn word(&self, origin: Origin) -> Option<Word> {
-        let inputs = self.constants.len();
-        let chosen = inputs + self.inputs.len();
-        let shared = chosen + self.chosen.len();
-        let groups = shared + self.shared.len();
-        let buckets = groups + self.groups.len();
-        match origin {
-            Origin::Constant(place) => Word::new(place, 0),
-            Origin::Input(space, offset) => Word::new(inputs + space, offset),
-            Origin::Chosen(place) => Word::new(chosen + place, 0),
-            Origin::Shared(place, offset) => Word::new(shared + place, offset),
-            Origin::Group(place, offset) => Word::new(groups + place, offset),
-            Origin::Bucket(place) => Word::new(buckets + place, 0),
-        }
+    #[inline]
+    fn pair(&self, part: Part, number: usize) -> u64 {
+        let words = self.part(part);
+        whole(words[2 * number], words[2 * number + 1])
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A reference to a result of a base; `None` if there are too many bases.
+pub(super) fn reference(base: usize, result: u8) -> Option<u32> {
+    let base = u32::try_from(base).ok()?;
+    let is_small = base < 1 << (u32::BITS - RESULT_BITS);
+    is_small.then_some(base << RESULT_BITS | u32::from(result))
+}
 
-    #[test]
-    fn marks_tell_numbers_apart() {
-        for (count, rows) in [
-            (0, 0),
-            (1, 2),
-            (3, 2),
-            (8, 2),
-            (5, 1000),
-            (1000, 10),
-            (1_000_000, 1 << 31),
-        ] {
-            let marks = Marks::new(count, rows).unwrap();
-            for number in 0..count {
-                let of_number: Vec<u64> = (0..marks.takes())
-                    .map(|take| marks.mark(take, number))
-                    .collect();
-                assert!(
-                    of_number.iter().all(|mark| *mark < rows),
-                    "{count} of {rows}"
-                );
-                assert_eq!(
-                    marks.number(&of_number),
-                    Some(number as u32),
-                    "{count} of {rows}"
-                );
-            }
+/// A number as two words.
+pub(super) fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> u32::BITS) as u32]
+}
+
+#[inline]
+fn whole(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << u32::BITS
+}
+
+#[inline]
+fn fetch(words: &[u32]) {
+    let bytes = size_of_val(words).min(FETCHED);
+    for offset in (0..bytes).step_by(LINE) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: every processor of this kind has the instruction, and an address may be any.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().cast::<i8>().byte_add(offset)) }
         }
-        let marks = Marks::new(5, 1000).unwrap();
-        assert_eq!(marks.number(&[5, 6]), None);
-        assert_eq!(marks.number(&[3, 3]), None);
-        assert!(Marks::new(9, 2).is_none());
-        assert!(Marks::new(1, 1).is_none());
+        let _ = offset;
     }
 }

@@ -11,7 +11,7 @@ const ENTRY_BYTES: usize = 64;
 const MET: usize = 1 << 16;
 
 /// By structure its recording, or that there is none.
-type Entries = HashMap<u128, Option<Box<Recording>>, BuildHasherDefault<Folded>>;
+type Entries = HashMap<u128, Option<Recording>, BuildHasherDefault<Folded>>;
 
 /// Recordings by structure. They are in two halves: when the first is full it becomes the second, and what was the
 /// second goes. What is used moves to the first half, so that goes which was not used for the longest time.
@@ -30,13 +30,13 @@ struct Half {
 }
 
 impl Half {
-    fn put(&mut self, key: u128, recording: Option<Box<Recording>>) {
+    fn put(&mut self, key: u128, recording: Option<Recording>) {
         self.bytes += bytes_of(&recording);
         self.entries.insert(key, recording);
     }
 }
 
-fn bytes_of(recording: &Option<Box<Recording>>) -> usize {
+fn bytes_of(recording: &Option<Recording>) -> usize {
     ENTRY_BYTES + recording.as_ref().map_or(0, |recording| recording.size())
 }
 
@@ -67,34 +67,21 @@ impl Kept {
         true
     }
 
-    /// Whether it was found out what is recorded of the structure, which now counts as used.
+    /// What is recorded of a structure, which now counts as used, or that nothing is; `None` where that was not found
+    /// out.
     #[inline]
-    pub fn knows(&mut self, key: u128) -> bool {
-        if self.fresh.entries.contains_key(&key) {
-            return true;
+    pub fn find(&mut self, key: u128) -> Option<Option<Recording>> {
+        if let Some(recording) = self.fresh.entries.get(&key) {
+            return Some(recording.clone());
         }
-        match self.stale.entries.remove(&key) {
-            Some(recording) => {
-                self.stale.bytes -= bytes_of(&recording);
-                self.put_entry(key, recording);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// What is recorded of the structure, if it is known.
-    #[inline]
-    pub fn get(&self, key: u128) -> Option<&Recording> {
-        self.fresh.entries.get(&key)?.as_deref()
+        let recording = self.stale.entries.remove(&key)?;
+        self.stale.bytes -= bytes_of(&recording);
+        self.put(key, recording.clone());
+        Some(recording)
     }
 
     /// Keeps a recording, if it is not larger than all may be; or that there is none.
     pub fn put(&mut self, key: u128, recording: Option<Recording>) {
-        self.put_entry(key, recording.map(Box::new));
-    }
-
-    fn put_entry(&mut self, key: u128, recording: Option<Box<Recording>>) {
         let half = self.most / 2;
         let bytes = bytes_of(&recording);
         let (recording, bytes) = match bytes <= half {
@@ -151,30 +138,38 @@ impl Hasher for Folded {
 mod tests {
     use super::*;
 
+    fn recording() -> Option<Recording> {
+        Some(Recording::default())
+    }
+
     #[test]
     fn what_is_used_stays_and_the_rest_goes() {
-        let size = bytes_of(&Some(Box::default()));
+        let size = bytes_of(&recording());
         let mut kept = Kept::new(8 * size);
+        let mut knows = |kept: &mut Kept, key| kept.find(key).is_some();
         for key in 0..100 {
-            assert!(!kept.knows(key));
-            kept.put(key, Some(Recording::default()));
-            assert!(kept.knows(0) && kept.get(0).is_some(), "{key}");
+            assert!(!knows(&mut kept, key));
+            kept.put(key, recording());
+            assert!(matches!(kept.find(0), Some(Some(_))), "{key}");
             assert!(kept.bytes() <= 8 * size);
         }
-        assert!(kept.knows(99) && kept.knows(98) && !kept.knows(50));
+        assert!(knows(&mut kept, 99) && knows(&mut kept, 98) && !knows(&mut kept, 50));
         assert!(kept.count() >= 4);
         kept.clear();
-        assert_eq!((kept.count(), kept.bytes(), kept.knows(0)), (0, 0, false));
+        assert_eq!(
+            (kept.count(), kept.bytes(), knows(&mut kept, 0)),
+            (0, 0, false)
+        );
     }
 
     #[test]
     fn what_has_no_room_is_not_kept() {
         let mut kept = Kept::new(ENTRY_BYTES * 2);
-        kept.put(1, Some(Recording::default()));
-        assert!(kept.knows(1) && kept.get(1).is_none());
+        kept.put(1, recording());
+        assert!(matches!(kept.find(1), Some(None)));
         let mut kept = Kept::new(0);
         kept.put(1, None);
-        assert!(!kept.knows(1));
+        assert!(kept.find(1).is_none());
         assert_eq!(
             (kept.is_new(7), kept.is_new(7), kept.is_new(8)),
             (true, false, true)

@@ -49,6 +49,10 @@ impl Scheduler for Auto {
         order
     }
 
+    fn reads_calls(&self) -> bool {
+        self.chooser.next() == Arm::Lookahead
+    }
+
     fn took(&mut self, took: Duration) {
         // Where what was scheduled could not be computed, nothing is known of its time.
         let Some(arm) = self.arm.take() else {

@@ -235,7 +235,8 @@ impl Lane {
 
     /// The batch at hand took that long and is not done: each of its instances is charged its part, and
     /// it is cut where its work is.
-    fn cut(&self, instances: Range<usize>, took: Duration, chunk: &mut Chunk<'_>) {
+    fn cut(&mut self, instances: Range<usize>, took: Duration, chunk: &mut Chunk<'_>) {
+        self.recorder.write_out();
         let mut works = self.executor.works(&self.recorder);
         works.resize(instances.len(), 0);
         let blame = Blame::of(works);
@@ -298,9 +299,11 @@ impl Lane {
                 && self.recorder.tracer().is_none()
                 && let Some(known) = inputs.known(instance)
             {
+                let next = (instance + 1 < last).then(|| inputs.known(instance + 1));
+                let next = next.flatten().map(|next| next.key);
                 let fiber = &mut self.fiber;
                 // SAFETY: the inputs are of this program.
-                if unsafe { reuse.replay(&mut self.recorder, fiber, known, results)? } {
+                if unsafe { reuse.replay(&mut self.recorder, fiber, known, next, results)? } {
                     self.recorder.finish_instance();
                     self.outcomes.push(Ok(()));
                     continue;
@@ -353,6 +356,9 @@ impl Lane {
 
     /// Computes what was recorded, before it is too late.
     fn flush(&mut self, rules: &Rules<'_>, late: Option<Instant>) -> Result<(), Error> {
+        if self.executor.reads_calls() {
+            self.recorder.write_out();
+        }
         self.executor.flush(&self.recorder, &mut self.batch, late)?;
         if self.recorder.tracer().is_some() {
             self.executor.fetch_all(&self.batch)?;
