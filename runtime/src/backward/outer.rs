@@ -16,6 +16,9 @@ const fn panel_size(width: usize) -> usize {
     width * ROWS + 16
 }
 
+/// How many rows ahead of those that are packed the processor is asked for: they lie anywhere.
+const AHEAD: usize = 4;
+
 /// A way to go over packed rows.
 #[derive(Clone, Copy)]
 struct Tile {
@@ -26,10 +29,13 @@ struct Tile {
     panel: usize,
     pack_left: fn(&mut [f32], &[f32], usize),
     pack_right: fn(&mut [f32], &[f32], usize),
-    /// `(rows, left, right, tile, stride)`: `left` has `panel` numbers a row, of which the first `height` count, `right`
-    /// and each of the `height` rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
-    run: unsafe fn(usize, *const f32, *const f32, *mut f32, usize),
+    run: Run,
 }
+
+/// `([down, across], rows, left, right, tile, stride)`: adds to the first `down` rows and `across` columns of a tile at
+/// least, and to what lies beside them in the tile at most. `left` has `panel` numbers a row, of which the first `height`
+/// count, `right` and each of the `height` rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
+type Run = unsafe fn([usize; 2], usize, *const f32, *const f32, *mut f32, usize);
 
 /// Memory for packed rows, which is used again.
 #[derive(Default)]
@@ -74,15 +80,23 @@ impl Panels {
         // As many at a time as nearly equal parts have: a few rows at the end would not pay for reading the sum.
         let all: usize = pairs.iter().map(|pair| pair.left.len() / height).sum();
         let most = all.div_ceil(all.div_ceil(ROWS).max(1));
-        let mut rows = pairs.iter().flat_map(|pair| {
-            let lefts = pair.left.chunks_exact(height);
-            lefts.zip(pair.right.chunks_exact(width))
-        });
+        let rows = || {
+            pairs.iter().flat_map(|pair| {
+                let lefts = pair.left.chunks_exact(height);
+                lefts.zip(pair.right.chunks_exact(width))
+            })
+        };
+        let mut ahead = rows().skip(AHEAD);
+        let mut rows = rows();
         loop {
             let mut count = 0;
             while count < most
                 && let Some((a, g)) = rows.next()
             {
+                if let Some((a, g)) = ahead.next() {
+                    prefetch(a);
+                    prefetch(g);
+                }
                 (tile.pack_left)(left, a, count);
                 (tile.pack_right)(right, g, count);
                 count += 1;
@@ -133,7 +147,7 @@ impl Block<'_> {
                 let to = self.sum[first..].as_mut_ptr();
                 // SAFETY: `best_tile` gives what the processor can run; both sides have `count`
                 // packed rows from there on, and all of the tile is inside of the sum.
-                unsafe { (tile.run)(count, left, right, to, width) };
+                unsafe { (tile.run)([down, across], count, left, right, to, width) };
                 continue;
             }
             let places = (0..down).map(|row| first + row * width);
@@ -142,7 +156,7 @@ impl Block<'_> {
             }
             let to = self.own.as_mut_ptr();
             // SAFETY: as above, and `own` has the size of a tile.
-            unsafe { (tile.run)(count, left, right, to, tile.width) };
+            unsafe { (tile.run)([down, across], count, left, right, to, tile.width) };
             for (place, own) in places.zip(self.own.chunks_exact(tile.width)) {
                 self.sum[place..place + across].copy_from_slice(&own[..across]);
             }
@@ -163,6 +177,18 @@ fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
     if let Some(panel) = places.next() {
         panel[..rest.len()].copy_from_slice(rest);
     }
+}
+
+/// Asks for a row that will be read soon.
+fn prefetch(row: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks(16) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: it is of x86-64 as such, and reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
 }
 
 fn best_tile() -> Tile {
@@ -208,8 +234,9 @@ fn tiles() -> Vec<Tile> {
 
 /// # Safety
 ///
-/// As [`Tile::run`] says, of 4 rows and 16 columns.
+/// As [`Run`] says, of 4 rows and 16 columns.
 unsafe fn run_anywhere(
+    _: [usize; 2],
     rows: usize,
     left: *const f32,
     right: *const f32,
@@ -233,15 +260,16 @@ unsafe fn run_anywhere(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm512_fmadd_ps,
-        _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
+        _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps,
+        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
     };
 
     /// # Safety
     ///
-    /// As [`super::Tile::run`] says, of 12 rows and 32 columns.
+    /// As [`super::Run`] says, of 12 rows and 32 columns.
     #[target_feature(enable = "avx512f")]
     pub unsafe fn run_512(
+        [down, across]: [usize; 2],
         rows: usize,
         left: *const f32,
         right: *const f32,
@@ -250,32 +278,64 @@ mod x86 {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut sums = [[_mm512_set1_ps(0.0); 2]; 12];
+            match (down, across) {
+                (9.., 17..) => part_512::<12, 2>(rows, left, right, tile, stride),
+                (9.., _) => part_512::<12, 1>(rows, left, right, tile, stride),
+                (5.., 17..) => part_512::<8, 2>(rows, left, right, tile, stride),
+                (5.., _) => part_512::<8, 1>(rows, left, right, tile, stride),
+                (_, 17..) => part_512::<4, 2>(rows, left, right, tile, stride),
+                (_, _) => part_512::<4, 1>(rows, left, right, tile, stride),
+            }
+        }
+    }
+
+    /// The first rows and vectors of such a tile.
+    ///
+    /// # Safety
+    ///
+    /// As [`run_512`].
+    #[target_feature(enable = "avx512f")]
+    unsafe fn part_512<const DOWN: usize, const VECTORS: usize>(
+        rows: usize,
+        left: *const f32,
+        right: *const f32,
+        tile: *mut f32,
+        stride: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sums = [[_mm512_set1_ps(0.0); VECTORS]; DOWN];
             for (down, sums) in sums.iter_mut().enumerate() {
-                sums[0] = _mm512_loadu_ps(tile.add(down * stride));
-                sums[1] = _mm512_loadu_ps(tile.add(down * stride + 16));
+                for (vector, sum) in sums.iter_mut().enumerate() {
+                    *sum = _mm512_loadu_ps(tile.add(down * stride + vector * 16));
+                }
             }
             for row in 0..rows {
-                let first = _mm512_loadu_ps(right.add(row * 32));
-                let second = _mm512_loadu_ps(right.add(row * 32 + 16));
+                let mut vectors = [_mm512_set1_ps(0.0); VECTORS];
+                for (number, vector) in vectors.iter_mut().enumerate() {
+                    *vector = _mm512_loadu_ps(right.add(row * 32 + number * 16));
+                }
                 for (down, sums) in sums.iter_mut().enumerate() {
                     let factor = _mm512_set1_ps(*left.add(row * 12 + down));
-                    sums[0] = _mm512_fmadd_ps(factor, first, sums[0]);
-                    sums[1] = _mm512_fmadd_ps(factor, second, sums[1]);
+                    for (sum, vector) in sums.iter_mut().zip(vectors) {
+                        *sum = _mm512_fmadd_ps(factor, vector, *sum);
+                    }
                 }
             }
             for (down, sums) in sums.iter().enumerate() {
-                _mm512_storeu_ps(tile.add(down * stride), sums[0]);
-                _mm512_storeu_ps(tile.add(down * stride + 16), sums[1]);
+                for (vector, sum) in sums.iter().enumerate() {
+                    _mm512_storeu_ps(tile.add(down * stride + vector * 16), *sum);
+                }
             }
         }
     }
 
     /// # Safety
     ///
-    /// As [`super::Tile::run`] says, of 6 rows and 16 columns, with panels of 12.
+    /// As [`super::Run`] says, of 6 rows and 16 columns, with panels of 12.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn run_256(
+        [down, across]: [usize; 2],
         rows: usize,
         left: *const f32,
         right: *const f32,
@@ -284,23 +344,54 @@ mod x86 {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut sums = [[_mm256_loadu_ps(tile); 2]; 6];
+            match (down, across) {
+                (5.., 9..) => part_256::<6, 2>(rows, left, right, tile, stride),
+                (5.., _) => part_256::<6, 1>(rows, left, right, tile, stride),
+                (3.., 9..) => part_256::<4, 2>(rows, left, right, tile, stride),
+                (3.., _) => part_256::<4, 1>(rows, left, right, tile, stride),
+                (_, 9..) => part_256::<2, 2>(rows, left, right, tile, stride),
+                (_, _) => part_256::<2, 1>(rows, left, right, tile, stride),
+            }
+        }
+    }
+
+    /// The first rows and vectors of such a tile.
+    ///
+    /// # Safety
+    ///
+    /// As [`run_256`].
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn part_256<const DOWN: usize, const VECTORS: usize>(
+        rows: usize,
+        left: *const f32,
+        right: *const f32,
+        tile: *mut f32,
+        stride: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sums = [[_mm256_set1_ps(0.0); VECTORS]; DOWN];
             for (down, sums) in sums.iter_mut().enumerate() {
-                sums[0] = _mm256_loadu_ps(tile.add(down * stride));
-                sums[1] = _mm256_loadu_ps(tile.add(down * stride + 8));
+                for (vector, sum) in sums.iter_mut().enumerate() {
+                    *sum = _mm256_loadu_ps(tile.add(down * stride + vector * 8));
+                }
             }
             for row in 0..rows {
-                let first = _mm256_loadu_ps(right.add(row * 16));
-                let second = _mm256_loadu_ps(right.add(row * 16 + 8));
+                let mut vectors = [_mm256_set1_ps(0.0); VECTORS];
+                for (number, vector) in vectors.iter_mut().enumerate() {
+                    *vector = _mm256_loadu_ps(right.add(row * 16 + number * 8));
+                }
                 for (down, sums) in sums.iter_mut().enumerate() {
                     let factor = _mm256_broadcast_ss(&*left.add(row * 12 + down));
-                    sums[0] = _mm256_fmadd_ps(factor, first, sums[0]);
-                    sums[1] = _mm256_fmadd_ps(factor, second, sums[1]);
+                    for (sum, vector) in sums.iter_mut().zip(vectors) {
+                        *sum = _mm256_fmadd_ps(factor, vector, *sum);
+                    }
                 }
             }
             for (down, sums) in sums.iter().enumerate() {
-                _mm256_storeu_ps(tile.add(down * stride), sums[0]);
-                _mm256_storeu_ps(tile.add(down * stride + 8), sums[1]);
+                for (vector, sum) in sums.iter().enumerate() {
+                    _mm256_storeu_ps(tile.add(down * stride + vector * 8), *sum);
+                }
             }
         }
     }

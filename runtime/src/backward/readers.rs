@@ -1,6 +1,8 @@
 //! What reads the values of an instance: the cotangents that they have so far.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
 
 /// The cotangents that one reader of a value gives it: a run of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,49 +30,43 @@ impl Own {
 /// By the first row that is read.
 #[derive(Default)]
 pub struct Readers {
-    by_row: BTreeMap<u64, Own>,
+    by_row: FxHashMap<u64, Own>,
 }
 
 impl Readers {
     pub fn add(&mut self, row: u64, reader: Reader) {
-        match self.by_row.get_mut(&row) {
-            None => {
-                self.by_row.insert(row, Own::One([reader]));
+        match self.by_row.entry(row) {
+            Entry::Vacant(place) => {
+                place.insert(Own::One([reader]));
             }
-            Some(Own::Many(many)) => many.push(reader),
-            Some(own @ Own::One(_)) => {
-                let many = own.all().iter().copied().chain([reader]).collect();
-                *own = Own::Many(many);
-            }
+            Entry::Occupied(mut own) => match own.get_mut() {
+                Own::Many(many) => many.push(reader),
+                Own::One([one]) => *own.get_mut() = Own::Many(vec![*one, reader]),
+            },
         }
     }
 
     /// Takes those that read from this row on, if all of them read it alone.
     pub fn take_row(&mut self, row: u64) -> Option<Own> {
-        let own = self.by_row.remove(&row)?;
-        if own.all().iter().any(|reader| reader.rows != 1) {
-            self.by_row.insert(row, own);
+        let Entry::Occupied(own) = self.by_row.entry(row) else {
             return None;
-        }
-        Some(own)
+        };
+        let is_alone = own.get().all().iter().all(|reader| reader.rows == 1);
+        is_alone.then(|| own.remove())
     }
 
     /// Takes those that read from one of these rows on, in the order of rows.
     pub fn take_rows(&mut self, first: u64, rows: u64) -> Vec<(u64, Own)> {
-        let mut taken = Vec::new();
-        let next = |by_row: &BTreeMap<u64, Own>| {
-            let mut range = by_row.range(first..first + rows);
-            range.next().map(|(row, _)| *row)
-        };
-        while let Some(row) = next(&self.by_row) {
-            taken.extend(self.by_row.remove_entry(&row));
-        }
-        taken
+        let all = first..first + rows;
+        all.filter_map(|row| self.by_row.remove_entry(&row))
+            .collect()
     }
 
     /// Takes all that are left, in the order of rows.
-    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Own)> {
-        std::mem::take(&mut self.by_row).into_iter()
+    pub fn take_all(&mut self) -> Vec<(u64, Own)> {
+        let mut all: Vec<(u64, Own)> = self.by_row.drain().collect();
+        all.sort_unstable_by_key(|(row, _)| *row);
+        all
     }
 }
 
@@ -104,7 +100,12 @@ mod tests {
         let rows: Vec<u64> = taken.iter().map(|(row, _)| *row).collect();
         assert_eq!(rows, [3, 4]);
         readers.add(9, reader(1, 6));
-        assert_eq!(readers.drain().count(), 1);
-        assert_eq!(readers.drain().count(), 0);
+        readers.add(8, reader(1, 7));
+        let left = [(8, reader(1, 7)), (9, reader(1, 6))];
+        assert_eq!(
+            readers.take_all(),
+            left.map(|(row, own)| (row, Own::One([own])))
+        );
+        assert_eq!(readers.take_all(), []);
     }
 }

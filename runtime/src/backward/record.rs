@@ -28,6 +28,8 @@ pub struct Recording {
     sources: Vec<(usize, u32, u64)>,
     /// For each instance, each tensor of its inputs with the first row of its cotangent, if it has one.
     inputs: Vec<Vec<(Wanted, Option<u64>)>>,
+    /// Those of the instance that is gone back over.
+    readers: Readers,
     buffers: Buffers,
 }
 
@@ -62,6 +64,8 @@ impl Recording {
             .extend(functions.map(|function| vec![Vec::new(); function.sites.len()]));
         self.sources.clear();
         self.inputs.clear();
+        // One that was given up left some.
+        self.readers.take_all();
     }
 
     /// For each instance: each tensor of its inputs with the first row of its cotangent, if it has one.
@@ -199,7 +203,6 @@ pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: 
         manifest: instance.manifest,
         functions: instance.functions,
         recording: instance.recording,
-        readers: Readers::default(),
         ghosts: HashMap::new(),
         cotangents: Vec::new(),
     };
@@ -211,7 +214,6 @@ struct Walk<'a> {
     manifest: &'a Manifest,
     functions: &'a Functions,
     recording: &'a mut Recording,
-    readers: Readers,
     /// The rows that ghosts stand for.
     ghosts: HashMap<u64, u64>,
     /// Memory for the cotangents of a call's results.
@@ -291,7 +293,7 @@ impl Walk<'_> {
         // What is left are rows of parameters, constants and inputs that nobody asked for.
         let numbering = self.recording.numbering;
         let sources = numbering.map_or(0, |numbering| numbering.sources);
-        for (row, readers) in self.readers.drain() {
+        for (row, readers) in self.recording.readers.take_all() {
             let source = Handle(row).bucket() as usize;
             if source >= sources {
                 continue;
@@ -325,7 +327,9 @@ impl Walk<'_> {
     fn read(&mut self, handle: u64, rows: u64, cotangent: u64) {
         if rows > 0 {
             let handle = self.real(handle);
-            self.readers.add(handle, Reader { rows, cotangent });
+            self.recording
+                .readers
+                .add(handle, Reader { rows, cotangent });
         }
     }
 
@@ -516,11 +520,11 @@ impl Walk<'_> {
         }
         // What most values are: one row.
         if rows == 1
-            && let Some(own) = self.readers.take_row(first)
+            && let Some(own) = self.recording.readers.take_row(first)
         {
             return self.sum(space, own.all(), 1).map(Some);
         }
-        let own = self.readers.take_rows(first, rows);
+        let own = self.recording.readers.take_rows(first, rows);
         match &own[..] {
             [] => Ok(None),
             [(key, only)]
