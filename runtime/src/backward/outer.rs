@@ -17,7 +17,7 @@ const fn panel_size(width: usize) -> usize {
 }
 
 /// How many rows ahead of those that are packed the processor is asked for: they lie anywhere.
-const AHEAD: usize = 4;
+pub const AHEAD: usize = 4;
 
 /// A way to go over packed rows.
 #[derive(Clone, Copy)]
@@ -27,10 +27,13 @@ struct Tile {
     width: usize,
     /// Rows of the sum that a panel of the left side is for, one tile or several: wide copies are fewer.
     panel: usize,
-    pack_left: fn(&mut [f32], &[f32], usize),
-    pack_right: fn(&mut [f32], &[f32], usize),
+    pack_left: Pack,
+    pack_right: Pack,
     run: Run,
 }
+
+/// As [`pack`], on a processor that has what it is compiled for.
+type Pack = unsafe fn(&mut [f32], &[f32], usize);
 
 /// `([down, across], rows, left, right, tile, stride)`: adds to the first `down` rows and `across` columns of a tile at
 /// least, and to what lies beside them in the tile at most. `left` has `panel` numbers a row, of which the first `height`
@@ -97,8 +100,11 @@ impl Panels {
                     prefetch(a);
                     prefetch(g);
                 }
-                (tile.pack_left)(left, a, count);
-                (tile.pack_right)(right, g, count);
+                // SAFETY: `best_tile` gives what the processor can run.
+                unsafe {
+                    (tile.pack_left)(left, a, count);
+                    (tile.pack_right)(right, g, count);
+                }
                 count += 1;
             }
             if count == 0 {
@@ -166,6 +172,7 @@ impl Block<'_> {
 
 /// Puts a row into panels of `SIZE` columns, each `[ROWS][SIZE]` and room behind it. What is behind its end is not
 /// looked at.
+#[inline(always)]
 fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
     let (whole, rest) = row.as_chunks::<SIZE>();
     let mut places = panels[number * SIZE..].chunks_mut(const { panel_size(SIZE) });
@@ -180,7 +187,7 @@ fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
 }
 
 /// Asks for a row that will be read soon.
-fn prefetch(row: &[f32]) {
+pub fn prefetch(row: &[f32]) {
     #[cfg(target_arch = "x86_64")]
     for line in row.chunks(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -205,8 +212,8 @@ fn tiles() -> Vec<Tile> {
                 height: 12,
                 width: 32,
                 panel: 12,
-                pack_left: pack::<12>,
-                pack_right: pack::<32>,
+                pack_left: x86::pack_512::<12>,
+                pack_right: x86::pack_512::<32>,
                 run: x86::run_512,
             });
         }
@@ -215,8 +222,8 @@ fn tiles() -> Vec<Tile> {
                 height: 6,
                 width: 16,
                 panel: 12,
-                pack_left: pack::<12>,
-                pack_right: pack::<16>,
+                pack_left: x86::pack_256::<12>,
+                pack_right: x86::pack_256::<16>,
                 run: x86::run_256,
             });
         }
@@ -263,6 +270,20 @@ mod x86 {
         _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps,
         _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
     };
+
+    use super::pack;
+
+    /// [`pack`] with the widest copies.
+    #[target_feature(enable = "avx512f")]
+    pub fn pack_512<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
+        pack::<SIZE>(panels, row, number);
+    }
+
+    /// The same.
+    #[target_feature(enable = "avx2")]
+    pub fn pack_256<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
+        pack::<SIZE>(panels, row, number);
+    }
 
     /// # Safety
     ///

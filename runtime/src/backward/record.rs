@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::{
-    Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, SiteValue, Source, Type,
+    Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, Site, SiteValue, Source,
+    Type,
 };
 use cohort_abi::{Context, EntryFn, Handle};
 
@@ -116,45 +117,63 @@ impl Recording {
     pub fn sum_up(&self, machine: &Machine<'_>, sums: &mut Sums) -> Result<u64, Error> {
         let mut flops = 0;
         let manifest = machine.manifest;
-        let lost = || Error::Internal("a site of a row that is not there".to_owned());
         let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
         let mut pairs: Vec<Pair<'_>> = Vec::new();
-        for (number, function) in functions.enumerate() {
-            for (place, site) in function.sites.iter().enumerate() {
-                let right = space_of(function, site.right).ok_or_else(lost)?;
-                let left = site.left.map(|value| space_of(function, value));
+        for ((number, function), sites) in functions.enumerate().zip(&self.sites) {
+            for ((place, site), rows) in function.sites.iter().enumerate().zip(sites) {
                 pairs.clear();
-                for rows in &self.sites[number][place] {
-                    for row in 0..rows.rows {
-                        let at = |handle: u64, space: usize| {
-                            let row = machine.executor.row(Handle(handle + row), space);
-                            row.and_then(numbers).ok_or_else(lost)
-                        };
-                        pairs.push(Pair {
-                            left: match left {
-                                Some(space) => at(rows.left, space.ok_or_else(lost)?)?,
-                                None => &[],
-                            },
-                            right: at(rows.right, right)?,
-                        });
-                    }
-                }
+                find_pairs(machine, function, site, rows, &mut pairs)?;
                 sums.add_site(number, place, site, &pairs);
                 let factors: usize = pairs.iter().map(|pair| pair.left.len()).sum();
                 flops += 2 * factors as u64 * site.shape.last().copied().unwrap_or(1);
             }
         }
+        let mut rows = Vec::with_capacity(self.sources.len());
         for (source, row, cotangent) in &self.sources {
             let (param, space) = match manifest.sources[*source] {
                 Source::Table { param, space } | Source::Whole { param, space } => (param, space),
                 Source::Splat { .. } | Source::Dense { .. } => continue,
             };
-            let values = machine.executor.row(Handle(*cotangent), space);
-            let values = values.and_then(numbers).ok_or_else(lost)?;
-            sums.add_row(param, *row, values);
+            rows.push((param, *row, numbers_of(machine, *cotangent, space)?));
         }
+        sums.add_rows(&rows);
         Ok(flops)
     }
+}
+
+/// Appends the rows of a site.
+fn find_pairs<'a>(
+    machine: &'a Machine<'_>,
+    function: &GradientFunction,
+    site: &Site,
+    rows: &[SiteRows],
+    pairs: &mut Vec<Pair<'a>>,
+) -> Result<(), Error> {
+    let space = |value| space_of(function, value).ok_or_else(lost);
+    let right = space(site.right)?;
+    let left = site.left.map(space).transpose()?;
+    for rows in rows {
+        for row in 0..rows.rows {
+            pairs.push(Pair {
+                left: match left {
+                    Some(space) => numbers_of(machine, rows.left + row, space)?,
+                    None => &[],
+                },
+                right: numbers_of(machine, rows.right + row, right)?,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn lost() -> Error {
+    Error::Internal("a site of a row that is not there".to_owned())
+}
+
+/// The numbers of a computed row.
+fn numbers_of<'a>(machine: &'a Machine<'_>, handle: u64, space: usize) -> Result<&'a [f32], Error> {
+    let row = machine.executor.row(Handle(handle), space);
+    row.and_then(numbers).ok_or_else(lost)
 }
 
 /// The space of the rows of a site's value.

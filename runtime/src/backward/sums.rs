@@ -9,7 +9,7 @@ use cohort_abi::manifest::{Elem, Manifest, Site};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::outer::Panels;
+use super::outer::{AHEAD, Panels, prefetch};
 
 /// One row of a site's values; `left` is empty where the site is a sum of rows.
 #[derive(Clone, Copy)]
@@ -178,7 +178,10 @@ impl Sums {
                 self.panels.add_products(sum, size, pairs);
             }
             _ => {
-                for pair in pairs {
+                for (number, pair) in pairs.iter().enumerate() {
+                    if let Some(next) = pairs.get(number + AHEAD) {
+                        prefetch(next.right);
+                    }
                     for row in pair.right.chunks_exact(size.max(1)) {
                         for (to, from) in sum.iter_mut().zip(row) {
                             *to += from;
@@ -189,14 +192,29 @@ impl Sums {
         }
     }
 
-    /// Adds the cotangent of one row of a parameter.
-    pub(super) fn add_row(&mut self, param: usize, row: u32, values: &[f32]) {
+    /// Adds cotangents of rows of parameters: the parameter, the row, its cotangent.
+    pub(super) fn add_rows(&mut self, all: &[(usize, u32, &[f32])]) {
+        for (number, (param, row, values)) in all.iter().enumerate() {
+            if let Some((param, row, values)) = all.get(number + AHEAD) {
+                prefetch(values);
+                let own = *row as usize * values.len()..(*row as usize + 1) * values.len();
+                if let Some(own) = self.rows[*param].sum.get(own) {
+                    prefetch(own);
+                }
+            }
+            self.add_row(*param, *row, values);
+        }
+    }
+
+    fn add_row(&mut self, param: usize, row: u32, values: &[f32]) {
         let Some(shape) = self.shapes.get(param).and_then(Option::as_ref) else {
             return;
         };
-        let size = shape.iter().product::<u64>() as usize;
         let rows = &mut self.rows[param];
-        rows.sum.resize(size, 0.0);
+        if rows.sum.is_empty() {
+            let size = shape.iter().product::<u64>() as usize;
+            rows.sum.resize(size, 0.0);
+        }
         rows.width = values.len();
         let first = row as usize * rows.width;
         if let Some(own) = rows.sum.get_mut(first..first + rows.width) {

@@ -322,13 +322,9 @@ impl<'c> Backward<'c> {
                 let sides = [self.value(of[0]), self.value(of[1])];
                 let shapes = [self.shape(of[0])?, self.shape(of[1])?];
                 let right = transpose(&b, sides[1], &shapes[1], &[1, 0]);
-                if let Some(view) = self.views.get(&key(of[1])) {
+                if let Some(view) = self.views.get(&key(of[1])).cloned() {
                     // Each row of the left side is one of the site's.
-                    self.sites.push(Site {
-                        view: view.clone(),
-                        left: Some(sides[0]),
-                        right: g,
-                    });
+                    self.site_of_product(view, sides[0], g);
                 } else {
                     let left = transpose(&b, sides[0], &shapes[0], &[1, 0]);
                     self.add(of[1], product(&b, "matmul", left, g, &shapes[1]));
@@ -380,13 +376,8 @@ impl<'c> Backward<'c> {
         left: (Val<'c>, &Shape<'c>),
         right: (Val<'c>, &Shape<'c>),
     ) {
-        if let Some(view) = self.views.get(&key(matrix)) {
-            self.sites.push(Site {
-                view: view.clone(),
-                left: Some(left.0),
-                right: right.0,
-            });
-            return;
+        if let Some(view) = self.views.get(&key(matrix)).cloned() {
+            return self.site_of_product(view, left.0, right.0);
         }
         let b = self.b;
         let sides = [
@@ -394,6 +385,28 @@ impl<'c> Backward<'c> {
             broadcast(&b, right.0, shape, &[0]),
         ];
         self.add(matrix, b.mulf(sides[0], sides[1]));
+    }
+
+    /// Notes `Σ leftᵀ right`. A concatenation has a site for each of its parts, so nobody has to write it down.
+    fn site_of_product(&mut self, view: View, left: Val<'c>, right: Val<'c>) {
+        let columns = |part: Val<'c>| TensorType::of_value(part)?.shape.last().copied()?;
+        let parts = defining_op(left)
+            .filter(|operation| name_of(*operation) == "tensor.concat")
+            .filter(|operation| {
+                let rank = TensorType::of_value(left).map(|ty| ty.shape.len() as i64);
+                integer_attribute(*operation, "dim").map(|dim| dim + 1) == rank
+            })
+            .map(operands_of);
+        let sizes = parts.iter().flatten().map(|part| columns(*part));
+        let (Some(parts), Some(sizes)) = (&parts, sizes.collect::<Option<Vec<u64>>>()) else {
+            let left = Some(left);
+            return self.sites.push(Site { view, left, right });
+        };
+        let mut first = 0;
+        for (part, size) in parts.iter().zip(sizes) {
+            self.site_of_product(view.rows(first, size), *part, right);
+            first += size;
+        }
     }
 
     fn reduce(&mut self, operation: OperationRef<'c, 'c>, result: Val<'c>, g: Val<'c>) -> Rule {

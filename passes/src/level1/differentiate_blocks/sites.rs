@@ -35,6 +35,14 @@ impl View {
         })
     }
 
+    /// So many of its rows, from one on.
+    pub fn rows(&self, first: u64, count: u64) -> View {
+        let mut rows = self.clone();
+        rows.offset += first * self.strides[0];
+        rows.shape[0] = count;
+        rows
+    }
+
     /// What an operation makes of a view, if that is a view too.
     pub fn through(&self, operation: OperationRef<'_, '_>, result: Val<'_>) -> Option<View> {
         let shape: Vec<u64> = TensorType::of_value(result)?
