@@ -72,17 +72,20 @@ impl Gradients {
 
     /// Divides all by a number: a sum becomes a mean.
     pub fn divide(&mut self, by: f32) {
-        for value in self.of.iter_mut().flat_map(Gradient::values_mut) {
-            *value /= by;
+        for gradient in &mut self.of {
+            gradient.values_mut().iter_mut().for_each(|value| *value /= by);
         }
     }
 
     /// The root of the sum of all squares, added up in f64 in the order of the program. Zeros that are not
     /// there change nothing, so it is the same for rows as for the whole table.
     pub fn norm(&self) -> f64 {
-        let values = self.of.iter().flat_map(Gradient::values);
-        let squares = values.map(|x| f64::from(*x) * f64::from(*x));
-        squares.fold(0.0, |sum, square| sum + square).sqrt()
+        let mut sum = 0.0;
+        for gradient in &self.of {
+            let squares = gradient.values().iter().map(|x| f64::from(*x) * f64::from(*x));
+            sum = squares.fold(sum, |sum, square| sum + square);
+        }
+        sum.sqrt()
     }
 
     /// Scales all such that the norm, which is given, is `most`, where it is more.
