@@ -74,6 +74,8 @@ pub struct Job<'a> {
     pub options: Vec<String>,
     /// Where what was compiled is kept, and looked for first.
     pub cache: Option<Cache>,
+    /// Whether that is all of the artifact, or only what programs have in common.
+    pub keeps_artifact: bool,
 }
 
 /// Sees the module at level 2, if it comes by there.
@@ -91,7 +93,8 @@ pub fn compile(job: Job<'_>, look: Look<'_>) -> Result<Artifact, Stop> {
                 cohort_frontend::check_loss(&program)
                     .map_err(|diagnostic| source::report(&[*diagnostic], &source.sources))?;
             }
-            let key = job.cache.as_ref().and_then(|cache| {
+            let cache = job.cache.as_ref().filter(|_| job.keeps_artifact);
+            let key = cache.and_then(|cache| {
                 let key = Key::new(&job, &source.sources)?;
                 Some((cache.clone(), key))
             });
@@ -145,7 +148,8 @@ pub fn compile_again(
         gpu: &GpuCode::default(),
         form: ObjectForm::Parts,
         options: vec![],
-        cache: None,
+        cache: Cache::of_user(),
+        keeps_artifact: false,
     };
     to_code(&context, module, Stage::Program, job, &mut |_, _| Ok(()))
 }
@@ -199,7 +203,7 @@ fn to_code(
         ObjectForm::One => vec![object::emit(&module, job.target, effort)?],
         ObjectForm::Parts => {
             let parts = split::split(context, &module, &manifest.entry);
-            object::emit_all(&parts, job.target, effort)?
+            object::emit_all(&parts, job.target, effort, job.cache.as_ref())?
         }
     };
     Ok(Artifact {

@@ -179,6 +179,7 @@ fn compile_and_look(
         form: ObjectForm::Parts,
         options: vec![],
         cache: cache(arguments.no_cache),
+        keeps_artifact: true,
     };
     program(job, look)
 }
@@ -209,6 +210,7 @@ pub fn compile_source(
         form: ObjectForm::Parts,
         options: vec![],
         cache: cache(no_cache),
+        keeps_artifact: true,
     };
     program(job, &mut |_, _| Ok(()))
 }

@@ -73,7 +73,10 @@ impl Gradients {
     /// Divides all by a number: a sum becomes a mean.
     pub fn divide(&mut self, by: f32) {
         for gradient in &mut self.of {
-            gradient.values_mut().iter_mut().for_each(|value| *value /= by);
+            gradient
+                .values_mut()
+                .iter_mut()
+                .for_each(|value| *value /= by);
         }
     }
 
@@ -82,7 +85,10 @@ impl Gradients {
     pub fn norm(&self) -> f64 {
         let mut sum = 0.0;
         for gradient in &self.of {
-            let squares = gradient.values().iter().map(|x| f64::from(*x) * f64::from(*x));
+            let squares = gradient
+                .values()
+                .iter()
+                .map(|x| f64::from(*x) * f64::from(*x));
             sum = squares.fold(sum, |sum, square| sum + square);
         }
         sum.sqrt()

@@ -48,6 +48,10 @@ pub const ROUNDING: &str = "cfb.rounding";
 /// The value of [`ROUNDING`] for processors without fused multiply-adds.
 pub const SEPARATE: &str = "separate";
 
+/// The library that a function of the compiler's own is from, a text. Its functions follow from the target alone, so
+/// programs have their code in common.
+pub const LIBRARY: &str = "cfb.library";
+
 /// A division of host integers whose divisor may be 0.
 const CHECKED: &str = "cfb.checked";
 

@@ -6,7 +6,7 @@ module attributes {cfb.vector_registers = 8 : i64} {
   ml_program.global private @w(#ml_program.extern<tensor<24x40xf32>>) : tensor<24x40xf32>
 
   // A single vector of a panel is every second one in memory, which the tile asks for before it needs it.
-  // CHECK: llvm.func internal @cohort_product_r6_v1
+  // CHECK: llvm.func internal @cohort_product_r6_v1({{.*}}) attributes {cfb.library = "cohort_product", no_inline}
   // CHECK: llvm.intr.prefetch
   // CHECK-COUNT-6: vector.fma
   // CHECK-NOT: vector.fma

@@ -1,4 +1,5 @@
-//! Compiled programs on disk: what was compiled before is not compiled again.
+//! Compiled programs on disk: what was compiled before is not compiled again. Nor is what a program has in common with
+//! others before it, the code of libraries.
 //!
 //! An artifact is kept under a name that is a digest of all that it was made of: the compiler itself, the texts of
 //! the program and of what it imports, the sizes that its dims are bound to, every option, and the processor. So an
@@ -20,9 +21,16 @@ use cohort_runtime::Artifact;
 use sha2::{Digest, Sha256};
 
 use super::Job;
+use super::gpu::Effort;
+use super::object::Target;
 
 /// How many bytes are kept.
 const MOST_BYTES: u64 = 512 << 20;
+/// What the names of artifacts and of libraries' object files end with.
+const ARTIFACT: &str = ".cohort";
+const OBJECT: &str = ".object";
+/// The digest behind an object file.
+const DIGEST_BYTES: usize = 32;
 /// A file that is being written is named so, and nobody writes for so long.
 const UNFINISHED: &str = ".unfinished";
 const LONGEST_WRITE: Duration = Duration::from_secs(3600);
@@ -61,17 +69,40 @@ impl Cache {
         if !is_private(&self.folder) {
             return None;
         }
-        let path = self.path(key);
+        let path = self.path(key, ARTIFACT);
         let artifact = Artifact::from_bytes(&fs::read(&path).ok()?).ok()?;
-        // What was used is the last to go; where that cannot be said, it goes earlier.
-        if let Ok(file) = File::options().append(true).open(&path) {
-            let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
-        }
+        note_use(&path);
         Some(artifact)
+    }
+
+    /// The object file of a library that was kept under a key.
+    pub fn find_object(&self, key: &Key) -> Option<Vec<u8>> {
+        if !is_private(&self.folder) {
+            return None;
+        }
+        let path = self.path(key, OBJECT);
+        let mut bytes = fs::read(&path).ok()?;
+        let digest = bytes.split_off(bytes.len().checked_sub(DIGEST_BYTES)?);
+        let is_whole = Sha256::digest(&bytes)[..] == digest[..];
+        is_whole.then(|| note_use(&path)).map(|()| bytes)
+    }
+
+    /// Keeps the object file of a library, if that is possible.
+    pub fn keep_object(&self, key: &Key, object: &[u8]) {
+        self.write(
+            &self.path(key, OBJECT),
+            &[object, &Sha256::digest(object)[..]].concat(),
+        );
     }
 
     /// Keeps an artifact, if that is possible.
     pub fn keep(&self, key: &Key, artifact: &Artifact) {
+        if let Ok(bytes) = artifact.to_bytes() {
+            self.write(&self.path(key, ARTIFACT), &bytes);
+        }
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) {
         let made = DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -79,22 +110,19 @@ impl Cache {
         if made.is_err() || !is_private(&self.folder) {
             return;
         }
-        let Ok(bytes) = artifact.to_bytes() else {
-            return;
-        };
         let written = tempfile::Builder::new()
             .suffix(UNFINISHED)
             .tempfile_in(&self.folder)
-            .and_then(|mut file| file.write_all(&bytes).map(|()| file));
+            .and_then(|mut file| file.write_all(bytes).map(|()| file));
         if let Ok(file) = written
-            && file.persist(self.path(key)).is_ok()
+            && file.persist(path).is_ok()
         {
             self.make_room();
         }
     }
 
-    fn path(&self, key: &Key) -> PathBuf {
-        self.folder.join(format!("{}.cohort", key.0))
+    fn path(&self, key: &Key, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}{ending}", key.0))
     }
 
     /// Removes what was not used for the longest time, and what a process that died left.
@@ -110,7 +138,7 @@ impl Cache {
             let Ok(used) = about.modified() else { continue };
             let name = path.to_string_lossy();
             let age = used.elapsed().unwrap_or_default();
-            if name.ends_with(".cohort") {
+            if name.ends_with(ARTIFACT) || name.ends_with(OBJECT) {
                 kept.push((used, about.len(), path));
             } else if name.ends_with(UNFINISHED) && age > LONGEST_WRITE {
                 let _ = fs::remove_file(path);
@@ -129,6 +157,13 @@ impl Cache {
     }
 }
 
+/// What was used is the last to go; where that cannot be said, it goes earlier.
+fn note_use(path: &Path) {
+    if let Ok(file) = File::options().append(true).open(path) {
+        let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
+    }
+}
+
 /// Whether a folder is this user's and nobody else may write there.
 fn is_private(folder: &Path) -> bool {
     // SAFETY: the call has no condition and cannot fail.
@@ -140,14 +175,7 @@ fn is_private(folder: &Path) -> bool {
 impl Key {
     /// That of a job for a program of these texts; none where the compiler cannot tell itself from another.
     pub fn new(job: &Job<'_>, sources: &Sources) -> Option<Key> {
-        let compiler = fs::metadata(std::env::current_exe().ok()?).ok()?;
-        let mut parts = Parts(Sha256::new());
-        parts.add(&(
-            env!("CARGO_PKG_VERSION"),
-            compiler.len(),
-            compiler.mtime(),
-            compiler.mtime_nsec(),
-        ));
+        let mut parts = Parts::of_compiler()?;
         for source in sources.files() {
             // Places that messages show have the name in them.
             parts.add(&(&source.name, &source.text));
@@ -164,12 +192,32 @@ impl Key {
         parts.add(&job.options);
         Some(Key(parts.name()))
     }
+
+    /// That of the object file of a library, which this is the text of.
+    pub fn of_library(text: &str, target: &Target, effort: Effort) -> Option<Key> {
+        let mut parts = Parts::of_compiler()?;
+        parts.add(&(text, target, effort));
+        Some(Key(parts.name()))
+    }
 }
 
 /// What a digest is made of, each part with its length before it.
 struct Parts(Sha256);
 
 impl Parts {
+    /// With what tells this compiler from others, if anything does.
+    fn of_compiler() -> Option<Parts> {
+        let compiler = fs::metadata(std::env::current_exe().ok()?).ok()?;
+        let mut parts = Parts(Sha256::new());
+        parts.add(&(
+            env!("CARGO_PKG_VERSION"),
+            compiler.len(),
+            compiler.mtime(),
+            compiler.mtime_nsec(),
+        ));
+        Some(parts)
+    }
+
     fn add(&mut self, part: &impl Debug) {
         let text = format!("{part:?}");
         self.0.update((text.len() as u64).to_le_bytes());

@@ -11,7 +11,9 @@ use mlir_sys::{
     mlirTranslateModuleToLLVMIR,
 };
 
+use super::cache::{Cache, Key};
 use super::gpu::Effort;
+use super::split::Part;
 use crate::exit::Stop;
 
 /// A processor that `--target-cpu` takes beside `native`.
@@ -178,27 +180,45 @@ pub fn emit(module: &Module<'_>, target: &Target, effort: Effort) -> Result<Vec<
     Translated::new(module)?.compile(target, effort)
 }
 
-/// The same of several modules, side by side on as many threads as the machine has.
+/// The same of the parts of a module, side by side on as many threads as the machine has. Those of libraries are kept
+/// in a cache, and not compiled where they are there.
 pub fn emit_all(
-    modules: &[Module<'_>],
+    parts: &[Part<'_>],
     target: &Target,
     effort: Effort,
+    cache: Option<&Cache>,
 ) -> Result<Vec<Vec<u8>>, Stop> {
-    // MLIR's context belongs to this thread; LLVM's are one for each module.
-    let translated = modules.iter().map(Translated::new);
-    let waiting: Vec<Translated> = translated.collect::<Result<_, _>>()?;
-    let count = waiting.len();
-    let waiting = Mutex::new(waiting.into_iter().enumerate());
-    let done = Mutex::new(Vec::with_capacity(count));
+    let mut done = Vec::with_capacity(parts.len());
+    let mut waiting = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let kept = cache.filter(|_| part.is_library).and_then(|cache| {
+            let text = part.module.as_operation().to_string();
+            Some((cache, Key::of_library(&text, target, effort)?))
+        });
+        match kept
+            .as_ref()
+            .and_then(|(cache, key)| cache.find_object(key))
+        {
+            Some(object) => done.push((number, Ok(object))),
+            // MLIR's context belongs to this thread; LLVM's are one for each module.
+            None => waiting.push((number, Translated::new(&part.module)?, kept)),
+        }
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(waiting.len()).max(1);
+    let waiting = Mutex::new(waiting.into_iter());
+    let done = Mutex::new(done);
     let work = || {
-        while let Some((number, module)) = next(&waiting) {
+        while let Some((number, module, kept)) = next(&waiting) {
             let object = module.compile(target, effort);
+            if let (Some((cache, key)), Ok(object)) = (&kept, &object) {
+                cache.keep_object(key, object);
+            }
             lock(&done).push((number, object));
         }
         Ok(())
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    side_by_side(threads.min(count), &work)?;
+    side_by_side(threads, &work)?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, object)| object).collect()

@@ -3,14 +3,15 @@
 //! Which part a function goes to depends on the module alone, never on the machine that compiles, so that equal
 //! programs give equal artifacts. Functions that LLVM could inline stay with those that call them: calls between
 //! parts are of functions marked `no_inline`, so that nothing is slower for it. Constants are in every part that
-//! reads them.
+//! reads them. The functions of a library are a part of their own, which is the same in all programs for a target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohort_dialects::builder::name_of;
 use cohort_passes::support::ir::{
-    clone_op, name_attribute, nested_ops, set_attribute, take_region, top_level,
+    clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, top_level,
 };
+use cohort_passes::support::levels::LIBRARY;
 use melior::{
     Context,
     ir::{
@@ -20,13 +21,20 @@ use melior::{
 };
 
 /// Parts are no smaller than this many operations: each costs LLVM some milliseconds of its own.
-const LEAST_OPERATIONS: usize = 500;
+const LEAST_OPERATIONS: usize = 250;
 /// The most parts that a module is split into.
 const MOST_PARTS: usize = 4;
 
+/// A part of a module.
+pub struct Part<'c> {
+    pub module: Module<'c>,
+    /// Whether it is a library's, and follows from the target alone.
+    pub is_library: bool,
+}
+
 /// The parts of a module; the first has the function `entry`, and what nothing refers to. One where it is small, or
 /// holds anything but functions and globals.
-pub fn split<'c>(context: &'c Context, module: &Module<'c>, entry: &str) -> Vec<Module<'c>> {
+pub fn split<'c>(context: &'c Context, module: &Module<'c>, entry: &str) -> Vec<Part<'c>> {
     let symbols: Option<Vec<Symbol<'c>>> = top_level(module.as_operation())
         .into_iter()
         .map(|operation| Symbol::new(context, operation))
@@ -42,7 +50,10 @@ pub fn split<'c>(context: &'c Context, module: &Module<'c>, entry: &str) -> Vec<
             for operation in top_level(module.as_operation()) {
                 whole.body().append_operation(clone_op(operation));
             }
-            vec![whole]
+            vec![Part {
+                module: whole,
+                is_library: false,
+            }]
         }
     }
 }
@@ -67,6 +78,7 @@ struct Symbol<'c> {
     operation: OperationRef<'c, 'c>,
     /// How many operations it has.
     operations: usize,
+    library: Option<String>,
     refers_to: BTreeSet<String>,
 }
 
@@ -96,6 +108,7 @@ impl<'c> Symbol<'c> {
             role,
             operation,
             operations: nested.len(),
+            library: name_attribute(operation, LIBRARY),
             refers_to,
         })
     }
@@ -157,11 +170,11 @@ impl<'c> Program<'c> {
         matches!(self.symbols[number].role, Role::Apart | Role::Together)
     }
 
-    /// The part of each symbol: the largest units first, each to the part that has the least.
+    /// The part of each symbol: the largest units first, each to the part that has the least; libraries behind them.
     fn distribute(&self) -> Vec<usize> {
         let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
         for (number, unit) in self.units.iter().enumerate() {
-            if self.is_of_one_part(number) {
+            if self.is_of_one_part(number) && self.symbols[number].library.is_none() {
                 *sizes.entry(*unit).or_default() += self.symbols[number].operations;
             }
         }
@@ -178,8 +191,18 @@ impl<'c> Program<'c> {
             loads[least] += size;
             parts.insert(unit, least);
         }
-        let of_unit = |unit| parts.get(unit).copied().unwrap_or(0);
-        self.units.iter().map(of_unit).collect()
+        let libraries: BTreeSet<&String> = (self.symbols.iter())
+            .filter_map(|symbol| symbol.library.as_ref())
+            .collect();
+        let homes = self.symbols.iter().zip(&self.units).map(|(symbol, unit)| {
+            let library = symbol.library.as_ref();
+            let library = library.and_then(|own| libraries.iter().position(|name| *name == own));
+            match library {
+                Some(library) => count + library,
+                None => parts.get(unit).copied().unwrap_or(0),
+            }
+        });
+        homes.collect()
     }
 
     /// A module of the symbols of one part, with all that they refer to.
@@ -189,7 +212,7 @@ impl<'c> Program<'c> {
         module: &Module<'c>,
         homes: &[usize],
         part: usize,
-    ) -> Module<'c> {
+    ) -> Part<'c> {
         let is_member = |number: usize| homes[number] == part && self.is_of_one_part(number);
         let mut needed: BTreeSet<usize> = (0..homes.len())
             .filter(|number| is_member(*number))
@@ -207,7 +230,13 @@ impl<'c> Program<'c> {
             let mut users = self.users[number].iter();
             users.any(|user| homes[*user] != part && self.is_of_one_part(*user))
         };
-        let whole = empty_like(context, module);
+        let is_library = (0..homes.len())
+            .any(|number| is_member(number) && self.symbols[number].library.is_some());
+        // What the module says is of the program.
+        let whole = match is_library {
+            true => Module::new(Location::unknown(context)),
+            false => empty_like(context, module),
+        };
         for number in needed {
             let symbol = &self.symbols[number];
             let copy = clone_op(symbol.operation);
@@ -215,13 +244,21 @@ impl<'c> Program<'c> {
             if !is_whole {
                 drop(take_region(reference(&copy), 0));
             }
-            let is_shared = !is_whole || (symbol.role == Role::Apart && is_seen(number));
+            // Which of a library's functions a program calls must make no difference.
+            let is_offered =
+                is_library && self.users[number].iter().all(|user| homes[*user] != part);
+            let is_shared =
+                !is_whole || (symbol.role == Role::Apart && (is_offered || is_seen(number)));
+            remove_attribute(reference(&copy), LIBRARY);
             if is_shared && let Some(external) = linkage(context, "external") {
                 set_attribute(reference(&copy), "linkage", external);
             }
             whole.body().append_operation(copy);
         }
-        whole
+        Part {
+            module: whole,
+            is_library,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::compile::diagnostics::{self, Reporter};
 use crate::compile::gpu::GpuCode;
 use crate::compile::object::Target;
 use crate::compile::source::{self, Source};
-use crate::compile::{self, Entry, Format, Job, ObjectForm, module, tuning};
+use crate::compile::{self, Entry, Format, Job, ObjectForm, cache::Cache, module, tuning};
 use crate::exit::{Stop, USAGE};
 
 /// What `--emit` names.
@@ -185,7 +185,8 @@ fn compile(
         gpu,
         form,
         options: [options.described(), tuning::described(&pipeline.tuning)].concat(),
-        cache: None,
+        cache: Cache::of_user(),
+        keeps_artifact: false,
     };
     let artifact = compile::compile(job, &mut |_, _| Ok(()))?;
     // What could not be loaded is found out here and not where there is no compiler.

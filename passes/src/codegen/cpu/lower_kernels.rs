@@ -44,7 +44,7 @@
 //!
 //! Products are computed by tiles whose sums the processor's registers hold. How many vectors of 16 numbers that is, the
 //! module's attribute `cfb.vector_registers` says: 32 (AVX-512) without it, 8 for AVX2 and NEON. Bits do not depend
-//! on it.
+//! on it. They follow from the target alone, so programs have their code in common: each has the attribute `cfb.library`.
 //!
 //! Requires: the loop level, of `plan-kernels`. Leaves: no kernels; `func`, `scf`, `arith`, `vector`,
 //! `llvm`, and of `math` only what the stock conversions lower.

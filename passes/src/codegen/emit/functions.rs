@@ -13,6 +13,7 @@ use melior::{
 };
 
 use super::Emitter;
+use crate::support::levels::LIBRARY;
 
 impl<'c> Emitter<'c> {
     /// Runs one body where a condition holds, and the other elsewhere.
@@ -40,9 +41,11 @@ impl<'c> Emitter<'c> {
         region
     }
 
-    /// A function that is called within the module alone and stays a function. Its body gets its arguments.
+    /// A function of a library of the compiler's own, which is called within the module alone and stays a function. Its
+    /// body gets its arguments.
     pub fn function(
         &self,
+        library: &str,
         name: &str,
         arguments: &[Type<'c>],
         body: impl FnOnce(&Emitter<'c>, &[Val<'c>]),
@@ -58,6 +61,7 @@ impl<'c> Emitter<'c> {
             ("function_type", TypeAttribute::new(ty).into()),
             ("linkage", linkage(context, Linkage::Internal)),
             ("no_inline", Attribute::unit(context)),
+            (LIBRARY, StringAttribute::new(context, library).into()),
         ];
         self.b.op("llvm.func", &[], &[], &attributes, vec![region]);
     }

@@ -32,12 +32,20 @@ impl Case {
         self.folder.path().join("cache")
     }
 
-    /// What is kept, in the order of the names.
+    /// The artifacts that are kept, in the order of the names.
     fn kept(&self) -> Vec<PathBuf> {
+        self.kept_as("cohort")
+    }
+
+    /// The files with this ending.
+    fn kept_as(&self, ending: &str) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.cache()) else {
             return vec![];
         };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let paths = entries.flatten().map(|entry| entry.path());
+        let mut paths: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|own| own == ending))
+            .collect();
         paths.sort();
         paths
     }
@@ -158,6 +166,36 @@ fn what_is_damaged_is_compiled_again() {
         fs::write(&kept, bytes).expect("the cache is writable");
         assert_eq!(case.run(&program, &[]), line("6.0"));
         assert!(fs::read(&kept).is_ok_and(|bytes| bytes == good));
+    }
+}
+
+/// What products are computed by, which different programs have in common: one object file that is right in both, and
+/// is made again where it is damaged.
+#[test]
+fn a_library_is_compiled_once_for_all_programs() {
+    let case = Case::new();
+    let product = |name: &str, row: &str| {
+        let text = format!(
+            "fn main(x: f32) -> f32 {{ sum(stack([x, 2.0]) @ stack([stack([1.0, 3.0]), stack([{row}])])) }}\n"
+        );
+        case.program(name, &text)
+    };
+    let (a, b) = (product("a.coh", "1.0, 0.5"), product("b.coh", "2.0, 0.25"));
+    assert_eq!(case.run(&a, &[]), line("9.0"));
+    let libraries = case.kept_as("object");
+    assert!(!libraries.is_empty());
+    assert_eq!(case.run(&b, &[]), line("10.5"));
+    assert_eq!(case.kept_as("object"), libraries);
+
+    for library in &libraries {
+        let good = fs::read(library).expect("the file is there");
+        for damaged in [&good[..good.len() / 2], &good[1..], &[]] {
+            fs::write(library, damaged).expect("the cache is writable");
+            fs::remove_file(&case.kept()[0]).expect("the folder is ours");
+            assert_eq!(case.run(&a, &[]), line("9.0"));
+            assert_eq!(case.run(&b, &[]), line("10.5"));
+            assert!(fs::read(library).is_ok_and(|bytes| bytes == good));
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub fn add(module: &Emitter<'_>, registers: usize) {
 fn copy(module: &Emitter<'_>) {
     let (pointer, int) = (module.pointer, module.i64);
     let types = [pointer, int, pointer, int, int, int];
-    module.function(COPY, &types, |e, arguments| {
+    module.function(BLOCK, COPY, &types, |e, arguments| {
         let &[from, at_row, to, to_row, rows, columns] = arguments else {
             return;
         };
@@ -78,7 +78,7 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
     let mut types = Operands::types(module);
     types.pop();
     types.extend([int, int, int, pointer]);
-    module.function(name, &types, |e, arguments| {
+    module.function(BLOCK, name, &types, |e, arguments| {
         let &[
             a,
             a_row,

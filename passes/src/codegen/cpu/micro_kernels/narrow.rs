@@ -5,6 +5,7 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
+use super::rows::PRODUCT;
 use super::tile::Operands;
 use crate::codegen::emit::{Emitter, Width};
 use crate::kernel::rows::layout::LANES;
@@ -18,7 +19,7 @@ const ROWS: i64 = 4;
 pub fn add(module: &Emitter<'_>) {
     let mut types = Operands::types(module);
     types.extend([module.i64; 2]);
-    module.function(NARROW_PRODUCT, &types, |e, arguments| {
+    module.function(PRODUCT, NARROW_PRODUCT, &types, |e, arguments| {
         let (operands, rest) = Operands::of(arguments);
         let (rows, columns) = (rest[0], rest[1]);
         let whole = e.and(operands.k, -LANES);

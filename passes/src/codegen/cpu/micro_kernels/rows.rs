@@ -38,13 +38,13 @@ pub fn add(module: &Emitter<'_>, registers: usize) {
     let mut types = Operands::types(module);
     types.push(module.i64);
     for (rows, widths) in &TILES[..TILES.len() - 1] {
-        module.function(&one_tile(*rows), &types, |e, arguments| {
+        module.function(PRODUCT, &one_tile(*rows), &types, |e, arguments| {
             let (operands, rest) = Operands::of(arguments);
             all_columns(e, &tiles, (*rows, widths), operands, rest[0]);
         });
     }
     types.push(module.i64);
-    module.function(PRODUCT, &types, |e, arguments| {
+    module.function(PRODUCT, PRODUCT, &types, |e, arguments| {
         let (operands, rest) = Operands::of(arguments);
         let (count, columns) = (rest[0], rest[1]);
         by_limit(

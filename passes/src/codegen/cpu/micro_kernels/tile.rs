@@ -112,7 +112,7 @@ impl<'c> Operands<'c> {
 
 /// The tiles of one kind of left side.
 pub struct Tiles {
-    /// What their names begin with.
+    /// What their names begin with, and the library that they are of.
     pub prefix: &'static str,
     pub left: Left,
     /// Rows and vectors of each.
@@ -133,6 +133,7 @@ impl Tiles {
         for size in self.sizes.iter().copied() {
             let part = registers::part(registers, size, self.sizes.iter().copied());
             module.function(
+                self.prefix,
                 &self.name(size),
                 &Operands::types(module),
                 |e, arguments| {
