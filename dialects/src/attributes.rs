@@ -4,15 +4,19 @@
 //! here and nowhere else.
 
 use melior::ir::{
-    AffineExpr, AffineMap, Attribute, Identifier, Type,
+    AffineExpr, AffineMap, Attribute, Identifier, OperationRef, Type,
     attribute::{
         ArrayAttribute, BoolAttribute, DenseElementsAttribute, DenseI32ArrayAttribute,
         DenseI64ArrayAttribute, DictionaryAttribute, FlatSymbolRefAttribute, FloatAttribute,
-        IntegerAttribute, StringAttribute,
+        IntegerAttribute, StringAttribute, TypeAttribute,
     },
+    operation::OperationLike,
 };
 
 use crate::builder::Builder;
+
+/// The kind of loops that fold.
+const REDUCTION: &str = "#linalg.iterator_type<reduction>";
 
 /// What an operation takes or gives along one of its dims: the loop that runs there, or always the
 /// same entry.
@@ -24,7 +28,57 @@ pub enum Place {
     Constant(i64),
 }
 
+/// A dim of a GPU's grid or block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuDim {
+    X,
+    Y,
+}
+
+impl GpuDim {
+    fn text(self) -> &'static str {
+        match self {
+            GpuDim::X => "#gpu<dim x>",
+            GpuDim::Y => "#gpu<dim y>",
+        }
+    }
+
+    /// The dim that a `gpu.thread_id` or `gpu.block_id` is of; `None` for a third one.
+    pub fn of(operation: OperationRef<'_, '_>) -> Option<GpuDim> {
+        let dim = operation.attribute("dimension").ok()?;
+        let context = operation.context();
+        // SAFETY: the context outlives the operations in it.
+        let context = unsafe { context.to_ref() };
+        let is = |known: &GpuDim| Attribute::parse(context, known.text()) == Some(dim);
+        [GpuDim::X, GpuDim::Y].into_iter().find(is)
+    }
+}
+
+/// Whether a global's value comes from the weights' file.
+pub fn is_external(global: OperationRef<'_, '_>) -> bool {
+    let ty = global.attribute("type").and_then(TypeAttribute::try_from);
+    let context = global.context();
+    // SAFETY: the context outlives the operations in it.
+    let context = unsafe { context.to_ref() };
+    ty.is_ok_and(|ty| {
+        Attribute::parse(context, &external(ty.value())) == global.attribute("value").ok()
+    })
+}
+
+fn external(ty: Type<'_>) -> String {
+    format!("#ml_program.extern<{ty}>")
+}
+
 impl<'c> Builder<'c> {
+    /// The shape of a product of a warp that sums over `k`.
+    pub fn mma_shape(&self, k: i64) -> Attribute<'c> {
+        self.upstream(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"))
+    }
+
+    pub fn gpu_dim(&self, dim: GpuDim) -> Attribute<'c> {
+        self.upstream(dim.text())
+    }
+
     /// An integer of 64 bits: an axis, a predicate.
     pub fn i64_attr(&self, value: i64) -> Attribute<'c> {
         IntegerAttribute::new(self.ty("i64"), value).into()
@@ -126,7 +180,7 @@ impl<'c> Builder<'c> {
     /// The kinds of loops of a structured operation: those that fold, and the others.
     pub fn iterators(&self, folds: &[bool]) -> Attribute<'c> {
         let kinds = folds.iter().map(|folds| match folds {
-            true => self.upstream("#linalg.iterator_type<reduction>"),
+            true => self.upstream(REDUCTION),
             false => self.upstream("#linalg.iterator_type<parallel>"),
         });
         self.array(&kinds.collect::<Vec<_>>())
@@ -134,7 +188,7 @@ impl<'c> Builder<'c> {
 
     /// The value of a global that the weights' file has.
     pub fn external(&self, ty: Type<'c>) -> Attribute<'c> {
-        self.upstream(&format!("#ml_program.extern<{ty}>"))
+        self.upstream(&external(ty))
     }
 
     /// The linkage of what only its module refers to.
@@ -147,6 +201,17 @@ impl<'c> Builder<'c> {
     pub fn upstream(&self, text: &str) -> Attribute<'c> {
         Attribute::parse(self.context(), text).unwrap_or_else(|| unreachable!("attribute `{text}`"))
     }
+}
+
+/// Which loops of a structured operation fold, by its `iterator_types`; `None` where it has none.
+pub fn folds_of(operation: OperationRef<'_, '_>) -> Option<Vec<bool>> {
+    let kinds = ArrayAttribute::try_from(operation.attribute("iterator_types").ok()?).ok()?;
+    let context = operation.context();
+    // SAFETY: the context outlives the operations in it.
+    let context = unsafe { context.to_ref() };
+    let folds = Attribute::parse(context, REDUCTION);
+    let kinds = (0..kinds.len()).filter_map(|number| kinds.element(number).ok());
+    Some(kinds.map(|kind| Some(kind) == folds).collect())
 }
 
 #[cfg(test)]

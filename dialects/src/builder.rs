@@ -3,6 +3,7 @@
 //! The typed builders of the `cfb` dialect (generated from its declarations) cover our own
 //! operations; this one is for the many upstream operations that lowering and passes create.
 
+pub use crate::op::{Dialect, Op, is_arithmetic};
 pub use melior::dialect::arith::{CmpfPredicate, CmpiPredicate};
 use melior::{
     Context,
@@ -76,7 +77,7 @@ impl<'c> Builder<'c> {
     /// operation that cannot be built is a bug of the caller.
     pub fn op(
         &self,
-        name: &str,
+        kind: Op,
         operands: &[Val<'c>],
         results: &[Type<'c>],
         attributes: &[(&str, Attribute<'c>)],
@@ -86,6 +87,7 @@ impl<'c> Builder<'c> {
             .iter()
             .map(|(name, attribute)| (Identifier::new(self.context, name), *attribute))
             .collect();
+        let name = kind.name();
         let operation = OperationBuilder::new(name, self.location)
             .add_operands(operands)
             .add_results(results)
@@ -96,36 +98,55 @@ impl<'c> Builder<'c> {
         self.insert(operation)
     }
 
+    /// The same operation as another, with its attributes, on other operands.
+    pub fn again(
+        &self,
+        of: OperationRef<'c, '_>,
+        operands: &[Val<'c>],
+        results: &[Type<'c>],
+        regions: Vec<Region<'c>>,
+    ) -> OperationRef<'c, 'c> {
+        let name = name_of(of);
+        let operation = OperationBuilder::new(&name, self.location)
+            .add_operands(operands)
+            .add_results(results)
+            .add_attributes(&of.attributes().collect::<Vec<_>>())
+            .add_regions_vec(regions)
+            .build()
+            .unwrap_or_else(|error| unreachable!("`{name}` could not be built: {error}"));
+        self.insert(operation)
+    }
+
     /// An operation with one result and no attributes.
-    pub fn value(&self, name: &str, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
-        result_of(self.op(name, operands, &[result], &[], vec![]), 0)
+    pub fn value(&self, kind: Op, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
+        result_of(self.op(kind, operands, &[result], &[], vec![]), 0)
     }
 
     /// An operation with one result.
     pub fn value_with(
         &self,
-        name: &str,
+        kind: Op,
         operands: &[Val<'c>],
         result: Type<'c>,
         attributes: &[(&str, Attribute<'c>)],
     ) -> Val<'c> {
-        result_of(self.op(name, operands, &[result], attributes, vec![]), 0)
+        result_of(self.op(kind, operands, &[result], attributes, vec![]), 0)
     }
 
     /// Whether two integers compare so; of vectors and tensors, which elements do.
     pub fn cmpi(&self, predicate: CmpiPredicate, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.compare("arith.cmpi", predicate as i64, [a, b])
+        self.compare(Op::ArithCmpi, predicate as i64, [a, b])
     }
 
     /// The same of floats.
     pub fn cmpf(&self, predicate: CmpfPredicate, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.compare("arith.cmpf", predicate as i64, [a, b])
+        self.compare(Op::ArithCmpf, predicate as i64, [a, b])
     }
 
-    fn compare(&self, name: &str, predicate: i64, sides: [Val<'c>; 2]) -> Val<'c> {
+    fn compare(&self, kind: Op, predicate: i64, sides: [Val<'c>; 2]) -> Val<'c> {
         let truth = with_element(sides[0].r#type(), self.ty("i1"));
         let predicate = [("predicate", self.i64_attr(predicate))];
-        self.value_with(name, &sides, truth, &predicate)
+        self.value_with(kind, &sides, truth, &predicate)
     }
 
     pub fn index(&self, value: i64) -> Val<'c> {
@@ -153,7 +174,7 @@ impl<'c> Builder<'c> {
 
     /// A constant of any type, whose value is an attribute of that type.
     pub fn constant(&self, value: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
-        self.value_with("arith.constant", &[], ty, &[("value", value)])
+        self.value_with(Op::ArithConstant, &[], ty, &[("value", value)])
     }
 
     /// Parses a type that the compiler wrote itself.

@@ -11,6 +11,7 @@ pub mod diagnostics;
 mod ffi;
 pub mod location;
 pub mod math;
+mod op;
 mod register;
 pub mod shape;
 pub mod translate;
@@ -28,4 +29,20 @@ melior::dialect! {
     name: "ragged",
     files: ["ragged/RaggedOps.td"],
     include_directories: ["./dialects/include", "./include"],
+}
+
+// Those of upstream that melior has no builders for.
+melior::dialect! {
+    name: "linalg",
+    files: ["mlir/Dialect/Linalg/IR/LinalgStructuredOps.td"],
+}
+
+melior::dialect! {
+    name: "ml_program",
+    files: ["mlir/Dialect/MLProgram/IR/MLProgramOps.td"],
+}
+
+melior::dialect! {
+    name: "nvvm",
+    files: ["mlir/Dialect/LLVMIR/NVVMOps.td"],
 }

@@ -10,7 +10,7 @@ mod narrow;
 mod wide;
 
 use crate::{
-    builder::{Builder, name_of, operands_of, result_of},
+    builder::{Builder, Op, operands_of, result_of},
     ffi,
 };
 use melior::ir::{
@@ -19,23 +19,23 @@ use melior::ir::{
 };
 
 /// The operations that [`expand_polynomials`] expands, on `f32` and vectors of it.
-pub const EXPANDABLE: &[&str] = &[
-    "math.acos",
-    "math.asin",
-    "math.atan",
-    "math.atan2",
-    "math.cbrt",
-    "math.cos",
-    "math.erf",
-    "math.erfc",
-    "math.exp",
-    "math.expm1",
-    "math.log",
-    "math.log1p",
-    "math.log2",
-    "math.powf",
-    "math.sin",
-    "math.tanh",
+pub const EXPANDABLE: &[Op] = &[
+    Op::MathAcos,
+    Op::MathAsin,
+    Op::MathAtan,
+    Op::MathAtan2,
+    Op::MathCbrt,
+    Op::MathCos,
+    Op::MathErf,
+    Op::MathErfc,
+    Op::MathExp,
+    Op::MathExpm1,
+    Op::MathLog,
+    Op::MathLog1p,
+    Op::MathLog2,
+    Op::MathPowf,
+    Op::MathSin,
+    Op::MathTanh,
 ];
 
 /// Replaces every operation in [`EXPANDABLE`] inside `operation` by its polynomial.
@@ -44,13 +44,13 @@ pub fn expand_polynomials(operation: OperationRef<'_, '_>) -> bool {
     expand(operation, EXPANDABLE)
 }
 
-/// The same for the chosen operations, by name (`math.exp`).
-pub fn expand(operation: OperationRef<'_, '_>, names: &[&str]) -> bool {
-    expand_ours(operation, names);
-    let upstream: Vec<_> = names
+/// The same for the chosen operations, of these kinds.
+pub fn expand(operation: OperationRef<'_, '_>, kinds: &[Op]) -> bool {
+    expand_ours(operation, kinds);
+    let upstream: Vec<_> = kinds
         .iter()
-        .filter(|name| !is_ours(name))
-        .map(|name| ffi::view(name))
+        .filter(|kind| !is_ours(**kind))
+        .map(|kind| ffi::view(kind.name()))
         .collect();
     // SAFETY: the operation is alive, and the array has as many entries as it says.
     unsafe {
@@ -62,31 +62,31 @@ pub fn expand(operation: OperationRef<'_, '_>, names: &[&str]) -> bool {
     }
 }
 
-fn is_ours(name: &str) -> bool {
-    wide::is_expandable(name) || narrow::is_expandable(name)
+fn is_ours(kind: Op) -> bool {
+    wide::is_expandable(kind) || narrow::is_expandable(kind)
 }
 
-fn expand_ours(root: OperationRef<'_, '_>, names: &[&str]) {
+fn expand_ours(root: OperationRef<'_, '_>, kinds: &[Op]) {
     let mut found = Vec::new();
     root.walk(WalkOrder::PreOrder, |operation| {
-        let name = name_of(operation);
-        if is_ours(&name) && names.contains(&name.as_str()) {
-            found.push((name, operation.to_raw()));
+        if let Some(kind) = Op::of(operation).filter(|kind| is_ours(*kind) && kinds.contains(kind))
+        {
+            found.push((kind, operation.to_raw()));
         }
         WalkResult::Advance
     });
     let context = root.context();
     // SAFETY: the context outlives the operations in it.
     let context = unsafe { context.to_ref() };
-    for (name, operation) in found {
+    for (kind, operation) in found {
         // SAFETY: the operation was found alive, and only it and its own uses change here.
         let operation: OperationRef<'_, '_> = unsafe { OperationRef::from_raw(operation) };
         let Some(builder) = Builder::before(context, operation) else {
             continue;
         };
         let operands = operands_of(operation);
-        let value = wide::expand(builder, &name, &operands)
-            .or_else(|| narrow::expand(builder, &name, &operands));
+        let value = wide::expand(builder, kind, &operands)
+            .or_else(|| narrow::expand(builder, kind, &operands));
         let Some(value) = value else {
             continue;
         };

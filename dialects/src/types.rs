@@ -80,6 +80,20 @@ pub fn rows_tensor(ty: Type<'_>) -> Option<Type<'_>> {
     }
 }
 
+/// Whether a type is one of this dialect.
+pub fn is_cfb(ty: Type<'_>) -> bool {
+    let known = array_element(ty)
+        .or_else(|| lazy_tensor(ty))
+        .or_else(|| rows_tensor(ty));
+    known.is_some() || is_str(ty) || adt_name(ty).is_some()
+}
+
+/// Whether a type is a pointer of LLVM, of any address space.
+pub fn is_pointer(ty: Type<'_>) -> bool {
+    // SAFETY: the type is alive.
+    unsafe { mlir_sys::mlirTypeIsALLVMPointerType(ty.to_raw()) }
+}
+
 /// The types that remain when every `tuple` is taken apart.
 pub fn flatten(ty: Type<'_>) -> Vec<Type<'_>> {
     unsafe extern "C" fn push(ty: MlirType, data: *mut c_void) {

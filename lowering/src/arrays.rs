@@ -1,6 +1,6 @@
 //! Arrays, and the closures that run over them.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use cohort_frontend::program::{Binary, Expr, ExprKind, Type};
 
 use crate::expr::{Lowering, types_of};
@@ -9,13 +9,8 @@ use crate::{cfb, numbers};
 
 impl<'c> Lowering<'_, 'c> {
     pub fn array(&mut self, at: Builder<'c>, expr: &Expr) -> Vec<Val<'c>> {
-        let one = |name: &str, operands: &[Val<'c>]| {
-            vec![cfb::value(
-                at,
-                name,
-                operands,
-                self.unit.types.whole(&expr.ty),
-            )]
+        let one = |kind: Op, operands: &[Val<'c>]| {
+            vec![at.value(kind, operands, self.unit.types.whole(&expr.ty))]
         };
         match &expr.kind {
             ExprKind::Array(elements) => {
@@ -24,11 +19,11 @@ impl<'c> Lowering<'_, 'c> {
                     let value = self.expr(at, element);
                     values.extend(self.as_element(at, value, &expr.ty));
                 }
-                one("array_create", &values)
+                one(Op::CfbArrayCreate, &values)
             }
             ExprKind::Len(array) => {
                 let array = self.value(at, array);
-                one("array_len", &[array])
+                one(Op::CfbArrayLen, &[array])
             }
             ExprKind::Index { array, index } => {
                 let array = self.value(at, array);
@@ -39,15 +34,15 @@ impl<'c> Lowering<'_, 'c> {
                 let mut operands = vec![self.value(at, array)];
                 let value = self.expr(at, value);
                 operands.extend(self.as_element(at, value, &expr.ty));
-                one("array_push", &operands)
+                one(Op::CfbArrayPush, &operands)
             }
             ExprKind::Reverse(array) => {
                 let array = self.value(at, array);
-                one("array_reverse", &[array])
+                one(Op::CfbArrayReverse, &[array])
             }
             ExprKind::Range(count) => {
                 let count = self.value(at, count);
-                one("array_range", &[count])
+                one(Op::CfbArrayRange, &[count])
             }
             ExprKind::Stack(elements) => vec![self.stack(at, expr, elements)],
             ExprKind::Map { arrays, closure } => {
@@ -55,7 +50,7 @@ impl<'c> Lowering<'_, 'c> {
                 let Type::Array(element) = &expr.ty else {
                     unreachable!("a map to {:?}", expr.ty)
                 };
-                let body = self.region(at, &closure.params, &closure.body, element, "cfb.yield");
+                let body = self.region(at, &closure.params, &closure.body, element, Op::CfbYield);
                 vec![cfb::map(at, &arrays, self.types().whole(&expr.ty), body)]
             }
             ExprKind::Fold {
@@ -66,7 +61,7 @@ impl<'c> Lowering<'_, 'c> {
                 let array = self.value(at, array);
                 let init = self.expr(at, init);
                 let init = self.fitted(at, init, &expr.ty);
-                let body = self.region(at, &closure.params, &closure.body, &expr.ty, "cfb.yield");
+                let body = self.region(at, &closure.params, &closure.body, &expr.ty, Op::CfbYield);
                 cfb::fold(at, array, &init, body)
             }
             ExprKind::Sum(array) => {

@@ -1,6 +1,6 @@
 //! The operations of our own dialect, one function each.
 
-use cohort_dialects::builder::{Builder, Val, result_of, results_of};
+use cohort_dialects::builder::{Builder, Op, Val, result_of, results_of};
 use melior::ir::{
     Attribute, Region, Type, ValueLike,
     attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
@@ -38,7 +38,7 @@ pub fn adt<'c>(at: Builder<'c>, name: &str, constructors: &[Constructor<'_, 'c>]
         let names = each(&|own| list(own.names.iter().map(|name| text(name)).collect()));
         attributes.push(("names", names));
     }
-    at.op("cfb.adt", &[], &[], &attributes, vec![]);
+    at.op(Op::CfbAdt, &[], &[], &attributes, vec![]);
 }
 
 pub fn construct<'c>(
@@ -49,7 +49,7 @@ pub fn construct<'c>(
 ) -> Val<'c> {
     let constructor = StringAttribute::new(at.context(), constructor).into();
     at.value_with(
-        "cfb.construct",
+        Op::CfbConstruct,
         fields,
         result,
         &[("constructor", constructor)],
@@ -63,7 +63,7 @@ pub fn match_<'c>(
     results: &[Type<'c>],
     arms: Vec<Region<'c>>,
 ) -> Vec<Val<'c>> {
-    results_of(at.op("cfb.match", &[scrutinee], results, &[], arms))
+    results_of(at.op(Op::CfbMatch, &[scrutinee], results, &[], arms))
 }
 
 pub fn yield_<'c>(at: Builder<'c>, values: &[Val<'c>]) {
@@ -72,19 +72,14 @@ pub fn yield_<'c>(at: Builder<'c>, values: &[Val<'c>]) {
 
 /// Begins the body of a loop that may not end.
 pub fn turn(at: Builder<'_>) {
-    at.op("cfb.turn", &[], &[], &[], vec![]);
+    at.op(Op::CfbTurn, &[], &[], &[], vec![]);
 }
 
 /// Shows a value of the type, flattened.
 pub fn debug<'c>(at: Builder<'c>, text: &str, ty: Type<'c>, values: &[Val<'c>]) {
     let text = StringAttribute::new(at.context(), text).into();
     let attributes = [("text", text), ("type", TypeAttribute::new(ty).into())];
-    at.op("cfb.debug", values, &[], &attributes, vec![]);
-}
-
-/// An operation with one result, such as `cfb.array_len`.
-pub fn value<'c>(at: Builder<'c>, name: &str, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
-    at.value(&format!("cfb.{name}"), operands, result)
+    at.op(Op::CfbDebug, values, &[], &attributes, vec![]);
 }
 
 /// `array[index]`, which is several values where elements are tuples.
@@ -94,12 +89,12 @@ pub fn array_get<'c>(
     index: Val<'c>,
     results: &[Type<'c>],
 ) -> Vec<Val<'c>> {
-    results_of(at.op("cfb.array_get", &[array, index], results, &[], vec![]))
+    results_of(at.op(Op::CfbArrayGet, &[array, index], results, &[], vec![]))
 }
 
 /// The region takes the elements and yields the result's element.
 pub fn map<'c>(at: Builder<'c>, arrays: &[Val<'c>], result: Type<'c>, body: Region<'c>) -> Val<'c> {
-    result_of(at.op("cfb.map", arrays, &[result], &[], vec![body]), 0)
+    result_of(at.op(Op::CfbMap, arrays, &[result], &[], vec![body]), 0)
 }
 
 /// The region takes the accumulator, then the element, and yields the accumulator.
@@ -111,5 +106,5 @@ pub fn fold<'c>(
 ) -> Vec<Val<'c>> {
     let operands: Vec<_> = std::iter::once(array).chain(init.iter().copied()).collect();
     let results: Vec<_> = init.iter().map(ValueLike::r#type).collect();
-    results_of(at.op("cfb.fold", &operands, &results, &[], vec![body]))
+    results_of(at.op(Op::CfbFold, &operands, &results, &[], vec![body]))
 }

@@ -1,6 +1,6 @@
 //! Control flow: branches, loops, matches, calls.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, results_of};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, results_of};
 use cohort_frontend::program::{Arm, Expr, FunctionId, Type, VarId};
 use melior::ir::{BlockLike, Region, RegionLike, attribute::FlatSymbolRefAttribute};
 
@@ -60,7 +60,7 @@ impl<'c> Lowering<'_, 'c> {
         let cond = self.value(at, cond);
         let regions = [then, otherwise].map(|branch| {
             let at = at.at(self.unit.locations.of(&branch.span));
-            self.region(at, &[], branch, ty, "scf.yield")
+            self.region(at, &[], branch, ty, Op::ScfYield)
         });
         results_of(at.scf_if(cond, &self.types().flat(ty), regions))
     }
@@ -84,20 +84,20 @@ impl<'c> Lowering<'_, 'c> {
         self.bind_all(inside, vars, &state);
         let goes_on = self.value(inside, cond);
         let operands: Vec<_> = std::iter::once(goes_on).chain(state).collect();
-        inside.op("scf.condition", &operands, &[], &[], vec![]);
+        inside.op(Op::ScfCondition, &operands, &[], &[], vec![]);
         self.dims = outside;
 
         let state = match &var_types[..] {
             [only] => (*only).clone(),
             several => Type::Tuple(several.iter().map(|ty| (*ty).clone()).collect()),
         };
-        let after = self.region(at, vars, body, &state, "scf.yield");
+        let after = self.region(at, vars, body, &state, Op::ScfYield);
         if let Some(first) = after.first_block().and_then(|body| body.first_operation())
             && let Some(begin) = Builder::before(at.context(), first)
         {
             cfb::turn(begin.at(at.location));
         }
-        results_of(at.op("scf.while", &init, &types, &[], vec![before, after]))
+        results_of(at.op(Op::ScfWhile, &init, &types, &[], vec![before, after]))
     }
 
     pub fn call(
@@ -113,7 +113,7 @@ impl<'c> Lowering<'_, 'c> {
         let callee = FlatSymbolRefAttribute::new(at.context(), &self.unit.symbols[function.0]);
         let results = self.types().flat(ty);
         results_of(at.op(
-            "func.call",
+            Op::FuncCall,
             &args,
             &results,
             &[("callee", callee.into())],

@@ -3,7 +3,7 @@
 //! A dim is named by the first value in scope that has it. Names mean the same length within one
 //! function, so that value tells the length wherever the name occurs.
 
-use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{Builder, Op, Val};
 use cohort_frontend::program::{Dim, Type};
 use melior::ir::ValueLike;
 use rustc_hash::FxHashMap;
@@ -12,8 +12,8 @@ use std::{
     rc::Rc,
 };
 
+use crate::numbers;
 use crate::types::width;
-use crate::{cfb, numbers};
 
 /// The name that says nothing; see [`Dim::Instance`].
 pub const ANY_LENGTH: &str = "_";
@@ -54,7 +54,7 @@ impl<'c> Dims<'c> {
     /// A dim is as long as a host integer says, which must not be negative.
     pub fn count(&mut self, at: Builder<'c>, name: &str, count: Val<'c>) {
         let most = at.index(i64::from(i32::MAX) + 1);
-        let count = cfb::value(at, "within", &[count, most], count.r#type());
+        let count = at.value(Op::CfbWithin, &[count, most], count.r#type());
         let length = at.index_cast(count, at.ty("index"));
         self.lengths.borrow_mut().insert(name.to_owned(), length);
     }
@@ -109,20 +109,20 @@ impl<'c> Dims<'c> {
             return Some(self::length(at, at.index(number)));
         }
         let mut total: Option<Val<'c>> = None;
-        let mut operation = "arith.addi";
+        let mut operation = Op::ArithAddi;
         for (place, word) in text.split(' ').enumerate() {
             let (word, negative) = match (place, word.strip_prefix('-')) {
                 (0, Some(rest)) => (rest, true),
                 _ => (word, false),
             };
             match word {
-                "+" => operation = "arith.addi",
-                "-" | "" => operation = "arith.subi",
+                "+" => operation = Op::ArithAddi,
+                "-" | "" => operation = Op::ArithSubi,
                 _ => {
                     let term = self.product(at, word, text)?;
                     total = Some(match (total, negative) {
                         (None, false) => term,
-                        (None, true) => combine(at, "arith.subi", at.index(0), term),
+                        (None, true) => combine(at, Op::ArithSubi, at.index(0), term),
                         (Some(total), _) => combine(at, operation, total, term),
                     });
                 }
@@ -149,12 +149,12 @@ impl<'c> Dims<'c> {
             let factor = self.factor(at, factor, whole)?;
             product = Some(match product {
                 None => factor,
-                Some(product) => combine(at, "arith.muli", product, factor),
+                Some(product) => combine(at, Op::ArithMuli, product, factor),
             });
         }
         divisors.try_fold(product?, |product, divisor| {
             let divisor = self.factor(at, divisor, whole)?;
-            Some(combine(at, "cfb.quotient", product, divisor))
+            Some(combine(at, Op::CfbQuotient, product, divisor))
         })
     }
 
@@ -179,9 +179,9 @@ impl<'c> Dims<'c> {
 
 /// A number as a length like any other: nothing is folded to a known shape by it.
 pub fn length<'c>(at: Builder<'c>, number: Val<'c>) -> Val<'c> {
-    cfb::value(at, "length", &[number], at.ty("index"))
+    at.value(Op::CfbLength, &[number], at.ty("index"))
 }
 
-fn combine<'c>(at: Builder<'c>, name: &str, left: Val<'c>, right: Val<'c>) -> Val<'c> {
-    at.value(name, &[left, right], at.ty("index"))
+fn combine<'c>(at: Builder<'c>, kind: Op, left: Val<'c>, right: Val<'c>) -> Val<'c> {
+    at.value(kind, &[left, right], at.ty("index"))
 }

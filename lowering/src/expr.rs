@@ -1,6 +1,6 @@
 //! One function's expressions: its variables, and which file lowers which kind.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use cohort_frontend::Diagnostic;
 use cohort_frontend::program::{Elem, Expr, ExprKind, Function, Type, VarId};
 use melior::ir::attribute::{IntegerAttribute, StringAttribute};
@@ -161,12 +161,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
             ExprKind::Text(text) => {
                 let text = StringAttribute::new(at.context(), text).into();
                 let ty = self.types().whole(&expr.ty);
-                vec![at.value_with("cfb.str_constant", &[], ty, &[("text", text)])]
+                vec![at.value_with(Op::CfbStrConstant, &[], ty, &[("text", text)])]
             }
             ExprKind::SameText { lhs, rhs } => {
                 let (lhs, rhs) = (self.value(at, lhs), self.value(at, rhs));
                 let ty = self.types().elem(Elem::Bool);
-                vec![cfb::value(at, "str_equal", &[lhs, rhs], ty)]
+                vec![at.value(Op::CfbStrEqual, &[lhs, rhs], ty)]
             }
             ExprKind::Debug { text, value } => {
                 let values = self.expr(at, value);
@@ -196,7 +196,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     fn phase(&mut self, at: Builder<'c>) {
         self.phases += 1;
         let number = IntegerAttribute::new(at.ty("i64"), self.phases).into();
-        at.op("cfb.phase", &[], &[], &[("number", number)], vec![]);
+        at.op(Op::CfbPhase, &[], &[], &[("number", number)], vec![]);
     }
 
     /// The values of several expressions, one after the other.
@@ -259,7 +259,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         vars: &[VarId],
         body: &Expr,
         ty: &Type,
-        terminator: &str,
+        terminator: Op,
     ) -> Region<'c> {
         let types = self.var_types(vars);
         let (region, block) = region_with_block(&types, at.location);

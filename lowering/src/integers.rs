@@ -1,6 +1,6 @@
 //! Integer arithmetic that no single operation has, the same on the host and elementwise.
 
-use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{Builder, Op, Val};
 use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal};
 use melior::ir::ValueLike;
 
@@ -47,7 +47,7 @@ fn divide<'c>(at: Builder<'c>, op: Binary, lhs: Val<'c>, rhs: Val<'c>) -> Val<'c
 /// `1 / base`, which is 0 but for 1 and -1.
 fn power<'c>(at: Builder<'c>, base: Val<'c>, exponent: Val<'c>, known: Option<i32>) -> Val<'c> {
     let Some(known) = known.filter(|known| *known >= 0) else {
-        return at.value("math.ipowi", &[base, exponent], base.r#type());
+        return at.value(Op::MathIpowi, &[base, exponent], base.r#type());
     };
     let mut square = base;
     let mut product = None;

@@ -1,9 +1,8 @@
 //! Upstream's named operations on tensors: each with the payload region and the `outs` it needs.
 
 use cohort_dialects::attributes::Place;
-use cohort_dialects::builder::CmpfPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, region_with_block, result_of, results_of,
+    Builder, CmpfPredicate, Op, Val, arguments_of, region_with_block, result_of, results_of,
 };
 use cohort_frontend::program::{Binary, Dim, Elem, Literal};
 use melior::ir::{
@@ -44,7 +43,7 @@ pub fn fill<'c>(at: Builder<'c>, scalar: Val<'c>, empty: Val<'c>) -> Val<'c> {
     let segments = [segments(at, 1, 1)];
     let operands = [scalar, empty];
     result_of(
-        at.op("linalg.fill", &operands, &[ty], &segments, vec![body]),
+        at.op(Op::LinalgFill, &operands, &[ty], &segments, vec![body]),
         0,
     )
 }
@@ -74,7 +73,13 @@ pub fn elementwise<'c>(
     ];
     let types = [empty.r#type()];
     result_of(
-        at.op("linalg.generic", &operands, &types, &attributes, vec![body]),
+        at.op(
+            Op::LinalgGeneric,
+            &operands,
+            &types,
+            &attributes,
+            vec![body],
+        ),
         0,
     )
 }
@@ -129,7 +134,7 @@ impl<'c> Tensors<'_, 'c> {
         let ty = empty.r#type();
         result_of(
             at.op(
-                "linalg.broadcast",
+                Op::LinalgBroadcast,
                 &[value, empty],
                 &[ty],
                 &dimensions,
@@ -148,7 +153,7 @@ impl<'c> Tensors<'_, 'c> {
         let ty = empty.r#type();
         result_of(
             at.op(
-                "linalg.transpose",
+                Op::LinalgTranspose,
                 &[value, empty],
                 &[ty],
                 &permutation,
@@ -167,16 +172,15 @@ impl<'c> Tensors<'_, 'c> {
         })
     }
 
-    /// A product: `name` is one of `dot`, `vecmat`, `matvec`, `matmul`.
-    pub fn product(&self, name: &str, lhs: Val<'c>, rhs: Val<'c>, shape: &[Dim]) -> Val<'c> {
+    /// A product of this kind: `linalg.dot`, `vecmat`, `matvec` or `matmul`.
+    pub fn product(&self, kind: Op, lhs: Val<'c>, rhs: Val<'c>, shape: &[Dim]) -> Val<'c> {
         let at = self.at;
         let zeros = self.filled(shape, numbers::zero(self.elem));
         let body = self.multiply_and_add();
         let ty = zeros.r#type();
-        let name = format!("linalg.{name}");
         result_of(
             at.op(
-                &name,
+                kind,
                 &[lhs, rhs, zeros],
                 &[ty],
                 &[segments(at, 2, 1)],
@@ -212,7 +216,7 @@ impl<'c> Tensors<'_, 'c> {
         let ty = zeros.r#type();
         let operands = [sides[0], sides[1], zeros];
         result_of(
-            at.op("linalg.generic", &operands, &[ty], &attributes, vec![body]),
+            at.op(Op::LinalgGeneric, &operands, &[ty], &attributes, vec![body]),
             0,
         )
     }
@@ -237,7 +241,7 @@ impl<'c> Tensors<'_, 'c> {
         let ty = init.r#type();
         result_of(
             at.op(
-                "linalg.reduce",
+                Op::LinalgReduce,
                 &[value, init],
                 &[ty],
                 &dimensions,
@@ -283,7 +287,7 @@ impl<'c> Tensors<'_, 'c> {
         ];
         let types = [best.r#type(), index.r#type()];
         results_of(at.op(
-            "linalg.generic",
+            Op::LinalgGeneric,
             &[value, best, index],
             &types,
             &attributes,
@@ -309,7 +313,7 @@ impl<'c> Tensors<'_, 'c> {
         ];
         let ty = init.r#type();
         result_of(
-            at.op("linalg.generic", &[init], &[ty], &attributes, vec![body]),
+            at.op(Op::LinalgGeneric, &[init], &[ty], &attributes, vec![body]),
             0,
         )
     }
@@ -328,7 +332,7 @@ impl<'c> Tensors<'_, 'c> {
 fn place<'c>(inside: Builder<'c>, axis: usize, ty: Type<'c>) -> Val<'c> {
     let dim = [("dim", inside.i64_attr(axis as i64))];
     let index = Type::index(inside.context());
-    let place = inside.value_with("linalg.index", &[], index, &dim);
+    let place = inside.value_with(Op::LinalgIndex, &[], index, &dim);
     inside.index_cast(place, ty)
 }
 

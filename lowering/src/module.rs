@@ -1,6 +1,6 @@
 //! The module's symbols: data types, parameters, functions.
 
-use cohort_dialects::builder::{Builder, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, arguments_of, region_with_block};
 use cohort_frontend::program::{AdtId, Function, Param, Program, Type, VarId};
 use cohort_frontend::{Diagnostic, Sources};
 use melior::{
@@ -163,7 +163,7 @@ fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
         attributes.push(("cfb.stored", top.dictionary(&entries)));
     }
     let place = top.at(unit.locations.of(&param.span));
-    place.op("ml_program.global", &[], &[], &attributes, vec![]);
+    place.op(Op::MlProgramGlobal, &[], &[], &attributes, vec![]);
 }
 
 fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Function, index: usize) {
@@ -230,5 +230,5 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
         attributes.push(("sym_visibility", text("private")));
     }
     top.at(location)
-        .op("func.func", &[], &[], &attributes, vec![region]);
+        .op(Op::FuncFunc, &[], &[], &attributes, vec![region]);
 }

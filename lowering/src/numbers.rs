@@ -1,7 +1,6 @@
 //! Arithmetic, the same on a host scalar and elementwise on tensors of one shape.
 
-use cohort_dialects::builder::{Builder, Val};
-use cohort_dialects::builder::{CmpfPredicate, CmpiPredicate, with_element};
+use cohort_dialects::builder::{Builder, CmpfPredicate, CmpiPredicate, Op, Val, with_element};
 use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
     Attribute, Type, ValueLike,
@@ -193,12 +192,12 @@ pub fn select<'c>(at: Builder<'c>, cond: Val<'c>, then: Val<'c>, otherwise: Val<
 
 /// A conversion of elements; `ty` is the result's type.
 pub fn cast<'c>(at: Builder<'c>, from: Elem, to: Elem, value: Val<'c>, ty: Type<'c>) -> Val<'c> {
-    let apply = |name: &str| at.value(name, &[value], ty);
+    let apply = |kind: Op| at.value(kind, &[value], ty);
     match (from, to) {
         (Elem::F32, Elem::F32) | (Elem::I32, Elem::I32) | (Elem::Bool, Elem::Bool) => value,
-        (Elem::I32, Elem::F32) => apply("arith.sitofp"),
-        (Elem::Bool, Elem::F32) => apply("arith.uitofp"),
-        (Elem::Bool, Elem::I32) => apply("arith.extui"),
+        (Elem::I32, Elem::F32) => apply(Op::ArithSitofp),
+        (Elem::Bool, Elem::F32) => apply(Op::ArithUitofp),
+        (Elem::Bool, Elem::I32) => apply(Op::ArithExtui),
         (Elem::F32 | Elem::I32, Elem::Bool) => {
             let zero = constant_like(at, value, value.r#type(), zero(from));
             binary(at, Binary::Ne, from, value, zero)
@@ -259,25 +258,25 @@ fn integer_predicate(op: Binary, elem: Elem) -> Option<CmpiPredicate> {
     })
 }
 
-fn operation(op: Binary, elem: Elem) -> &'static str {
+fn operation(op: Binary, elem: Elem) -> Op {
     match (op, elem) {
-        (Binary::Add, Elem::F32) => "arith.addf",
-        (Binary::Add, _) => "arith.addi",
-        (Binary::Sub, Elem::F32) => "arith.subf",
-        (Binary::Sub, _) => "arith.subi",
-        (Binary::Mul, Elem::F32) => "arith.mulf",
-        (Binary::Mul, _) => "arith.muli",
-        (Binary::Div, Elem::F32) => "arith.divf",
-        (Binary::Div, _) => "arith.divsi",
-        (Binary::Rem, Elem::F32) => "arith.remf",
-        (Binary::Rem, _) => "arith.remsi",
-        (Binary::Min, Elem::F32) => "arith.minimumf",
-        (Binary::Min, Elem::I32) => "arith.minsi",
-        (Binary::Max, Elem::F32) => "arith.maximumf",
-        (Binary::Max, Elem::I32) => "arith.maxsi",
-        (Binary::Pow, Elem::F32) => "math.powf",
-        (Binary::And, _) | (Binary::Min, Elem::Bool) => "arith.andi",
-        (Binary::Or, _) | (Binary::Max, Elem::Bool) => "arith.ori",
+        (Binary::Add, Elem::F32) => Op::ArithAddf,
+        (Binary::Add, _) => Op::ArithAddi,
+        (Binary::Sub, Elem::F32) => Op::ArithSubf,
+        (Binary::Sub, _) => Op::ArithSubi,
+        (Binary::Mul, Elem::F32) => Op::ArithMulf,
+        (Binary::Mul, _) => Op::ArithMuli,
+        (Binary::Div, Elem::F32) => Op::ArithDivf,
+        (Binary::Div, _) => Op::ArithDivsi,
+        (Binary::Rem, Elem::F32) => Op::ArithRemf,
+        (Binary::Rem, _) => Op::ArithRemsi,
+        (Binary::Min, Elem::F32) => Op::ArithMinimumf,
+        (Binary::Min, Elem::I32) => Op::ArithMinsi,
+        (Binary::Max, Elem::F32) => Op::ArithMaximumf,
+        (Binary::Max, Elem::I32) => Op::ArithMaxsi,
+        (Binary::Pow, Elem::F32) => Op::MathPowf,
+        (Binary::And, _) | (Binary::Min, Elem::Bool) => Op::ArithAndi,
+        (Binary::Or, _) | (Binary::Max, Elem::Bool) => Op::ArithOri,
         (Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge, _) => {
             unreachable!("a comparison has a predicate")
         }

@@ -4,16 +4,15 @@
 //! A line of n elements costs n² steps, of arithmetic that nothing is stored for: an element's place
 //! in order is the number of those before it.
 
-use cohort_dialects::builder::CmpfPredicate;
-use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{Builder, CmpfPredicate, Op, Val};
 use cohort_frontend::program::{
     Binary, Dim, Elem, Expr, ExprKind, Literal, Order, Reduction, SortPart,
 };
 use melior::ir::ValueLike;
 
 use crate::expr::Lowering;
+use crate::numbers;
 use crate::types::{elem_of, known, shape_of};
-use crate::{cfb, numbers};
 
 impl<'c> Lowering<'_, 'c> {
     pub fn pairwise(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
@@ -117,7 +116,7 @@ impl<'c> Lowering<'_, 'c> {
         let last = Literal::I32(i32::try_from(count).unwrap_or(i32::MAX) - 1);
         let last = numbers::constant(at, integer, last);
         let length = self.dims.size(at, &line.shape[line.axis]);
-        let within = cfb::value(at, "within", &[last, length], integer);
+        let within = at.value(Op::CfbWithin, &[last, length], integer);
         // What is added is 0, which only an instance with enough elements computes.
         let nothing = numbers::binary(at, Binary::Sub, Elem::I32, within, last);
         let nothing = self.spread(at, Elem::I32, nothing, &line.shape);
@@ -167,8 +166,8 @@ impl<'c> Lowering<'_, 'c> {
         let ends = [(Binary::Min, Binary::Max), (Binary::Max, Binary::Min)];
         ends.into_iter().fold(value, |within, (to_end, back)| {
             let end = integers.reduce(to_end, zero, value, &[], 0);
-            let end = cfb::value(at, "force", &[end], integer);
-            let end = cfb::value(at, "within", &[end, length], integer);
+            let end = at.value(Op::CfbForce, &[end], integer);
+            let end = at.value(Op::CfbWithin, &[end, length], integer);
             // No element is beyond it, so this changes none.
             let end = self.spread(at, Elem::I32, end, &shape);
             numbers::binary(at, back, Elem::I32, within, end)

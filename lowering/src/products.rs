@@ -1,6 +1,6 @@
 //! `@`: products of vectors, matrices, and what has dims before those of matrices.
 
-use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{Builder, Op, Val};
 use cohort_frontend::program::{Dim, Elem};
 
 use crate::expr::Lowering;
@@ -17,10 +17,10 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Val<'c> {
         let tensors = self.tensors(at, elem);
         let name = match (left.len(), right.len()) {
-            (1, 1) => "dot",
-            (1, 2) => "vecmat",
-            (2, 1) => "matvec",
-            (2, 2) => "matmul",
+            (1, 1) => Op::LinalgDot,
+            (1, 2) => Op::LinalgVecmat,
+            (2, 1) => Op::LinalgMatvec,
+            (2, 2) => Op::LinalgMatmul,
             (_, 2) if left.iter().all(|dim| known(dim).is_some()) => {
                 return self.rows_by_matrix(at, elem, sides, [left, right, shape]);
             }
@@ -45,7 +45,9 @@ impl<'c> Lowering<'_, 'c> {
         let flat = [rows.clone(), inner.clone()];
         let lhs = self.reshape(at, elem, lhs, left, &flat);
         let result = [rows, right[1].clone()];
-        let product = self.tensors(at, elem).product("matmul", lhs, rhs, &result);
+        let product = self
+            .tensors(at, elem)
+            .product(Op::LinalgMatmul, lhs, rhs, &result);
         self.reshape(at, elem, product, &result, shape)
     }
 

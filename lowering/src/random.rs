@@ -5,7 +5,7 @@
 //! row-major order, so each number is a function of these alone. The upper 24 bits of the first word
 //! are the number: exact as an f32, in [0, 1).
 
-use cohort_dialects::builder::{Builder, Val, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, result_of};
 use cohort_frontend::program::{Dim, Elem, Expr, Literal};
 
 use crate::expr::Lowering;
@@ -61,7 +61,7 @@ impl<'c> Lowering<'_, 'c> {
     /// The instance's key, two words and their parity, on the host.
     fn key(&self, at: Builder<'c>) -> [Val<'c>; 3] {
         let word = self.types().elem(Elem::I32);
-        let key = at.op("cfb.instance_key", &[], &[word, word], &[], vec![]);
+        let key = at.op(Op::CfbInstanceKey, &[], &[word, word], &[], vec![]);
         let (low, high) = (result_of(key, 0), result_of(key, 1));
         let parity = numbers::constant(at, word, Literal::I32(PARITY));
         let both = at.xori(low, high);

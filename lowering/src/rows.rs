@@ -1,7 +1,7 @@
 //! Rows whose number differs by instance: tensors stacked from arrays, concatenations along such a
 //! dim, and rows that are looked up.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, result_of};
 use cohort_dialects::types::array;
 use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Type};
 use melior::ir::{Region, Type as MlirType, TypeLike, ValueLike, attribute::IntegerAttribute};
@@ -50,7 +50,7 @@ impl<'c> Lowering<'_, 'c> {
             .types()
             .tensor(elem_of(&expr.ty), &shape_of(&expr.ty)[1..]);
         let rows = self.each(at, indices, Elem::I32, row, |inside, index| {
-            cfb::value(inside, "lookup", &[rows, index], row)
+            inside.value(Op::CfbLookup, &[rows, index], row)
         });
         self.stacked(at, expr, rows)
     }
@@ -68,10 +68,10 @@ impl<'c> Lowering<'_, 'c> {
         let rows = self.table_of_rows(at, indices);
         let count = numbers::length(at, rows, 0);
         let count = at.index_cast(count, integer);
-        let range = cfb::value(at, "array_range", &[count], array(integer));
+        let range = at.value(Op::CfbArrayRange, &[count], array(integer));
         self.each(at, range, Elem::I32, integer, |inside, index| {
-            let element = cfb::value(inside, "lookup", &[rows, index], scalar);
-            cfb::value(inside, "force", &[element], integer)
+            let element = inside.value(Op::CfbLookup, &[rows, index], scalar);
+            inside.value(Op::CfbForce, &[element], integer)
         })
     }
 
@@ -114,7 +114,7 @@ impl<'c> Lowering<'_, 'c> {
         }
         let Some(count) = known(&shape[0]).filter(|count| *count <= MOST_ROWS) else {
             let ty = self.types().tensor(elem_of(&expr.ty), &flat(&shape, 1));
-            let rows = cfb::value(at, "stack", &[rows], ty);
+            let rows = at.value(Op::CfbStack, &[rows], ty);
             return match known(&shape[0]) {
                 None => rows,
                 Some(_) => self.viewed(at, elem_of(&expr.ty), rows, &shape, 1),
@@ -139,7 +139,7 @@ impl<'c> Lowering<'_, 'c> {
         elements: Val<'c>,
     ) -> Val<'c> {
         let element = self.types().tensor(elem, &shape[1..]);
-        let count = cfb::value(at, "array_len", &[elements], self.types().elem(Elem::I32));
+        let count = at.value(Op::CfbArrayLen, &[elements], self.types().elem(Elem::I32));
         let lead = last_unknown(shape).map_or(1, |last| last + 1);
         let length = || at.index_cast(count, at.ty("index"));
         self.dims.know(&shape[0], length);
@@ -163,11 +163,11 @@ impl<'c> Lowering<'_, 'c> {
         row: impl Fn(Builder<'c>, Val<'c>) -> Val<'c>,
     ) -> Val<'c> {
         let integer = self.types().elem(Elem::I32);
-        let range = cfb::value(at, "array_range", &[total], array(integer));
+        let range = at.value(Op::CfbArrayRange, &[total], array(integer));
         let row_type = self.types().tensor(elem, &shape[lead..]);
         let rows = self.each(at, range, Elem::I32, row_type, row);
         let ty = self.types().tensor(elem, &flat(shape, lead));
-        let rows = cfb::value(at, "stack", &[rows], ty);
+        let rows = at.value(Op::CfbStack, &[rows], ty);
         match lead {
             1 if known(&shape[0]).is_none() => rows,
             _ => self.viewed(at, elem, rows, shape, lead),
@@ -190,10 +190,10 @@ impl<'c> Lowering<'_, 'c> {
                 let count = self.count(at, &shape[..lead]);
                 let count = at.index_cast(count, at.ty("index"));
                 let ty = self.types().tensor(elem, &flat(shape, lead));
-                cfb::value(at, "view", &[value, count], ty)
+                at.value(Op::CfbView, &[value, count], ty)
             }
         };
-        cfb::value(at, "lookup", &[value, index], row)
+        at.value(Op::CfbLookup, &[value, index], row)
     }
 
     /// How many rows these lengths make, on the host.
@@ -228,7 +228,7 @@ impl<'c> Lowering<'_, 'c> {
             _ => {
                 let first = IntegerAttribute::new(at.ty("i64"), 0).into();
                 let ty = self.types().whole(&expr.ty);
-                at.value_with("tensor.concat", &rows, ty, &[("dim", first)])
+                at.value_with(Op::TensorConcat, &rows, ty, &[("dim", first)])
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Host scalars, and the ways between them and tensors.
 
-use cohort_dialects::builder::{Builder, Val, region_with_block, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, region_with_block, result_of};
 use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Type};
 
 use crate::expr::Lowering;
 use crate::types::{elem_of, known, shape_of};
-use crate::{cfb, integers, numbers};
+use crate::{integers, numbers};
 
 impl<'c> Lowering<'_, 'c> {
     pub fn scalar(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
@@ -39,7 +39,7 @@ impl<'c> Lowering<'_, 'c> {
             }
             ExprKind::Force(value) => {
                 let tensor = self.value(at, value);
-                cfb::value(at, "force", &[tensor], ty)
+                at.value(Op::CfbForce, &[tensor], ty)
             }
             ExprKind::DimSize { value, axis } => {
                 let dim = &shape_of(&value.ty)[*axis];
@@ -63,7 +63,7 @@ impl<'c> Lowering<'_, 'c> {
     fn short_circuit(&mut self, at: Builder<'c>, op: Binary, lhs: &Expr, rhs: &Expr) -> Val<'c> {
         let cond = self.value(at, lhs);
         let ty = self.types().whole(&rhs.ty);
-        let right = self.region(at, &[], rhs, &rhs.ty, "scf.yield");
+        let right = self.region(at, &[], rhs, &rhs.ty, Op::ScfYield);
         let (settled, block) = region_with_block(&[], at.location);
         let inside = Builder::at_end(at.context(), block, at.location);
         let value = numbers::constant(inside, ty, Literal::Bool(op == Binary::Or));

@@ -1,6 +1,6 @@
 //! Slices, concatenation, reshapes and transposition.
 
-use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{Builder, Op, Val};
 use cohort_frontend::program::{Dim, Elem, Expr, ExprKind};
 use melior::ir::{
     Attribute,
@@ -34,7 +34,7 @@ impl<'c> Lowering<'_, 'c> {
                     let operands = self.exprs(at, values);
                     let ty = self.types().whole(&expr.ty);
                     at.value_with(
-                        "tensor.concat",
+                        Op::TensorConcat,
                         &operands,
                         ty,
                         &[("dim", integer(at, *axis))],
@@ -98,7 +98,7 @@ impl<'c> Lowering<'_, 'c> {
             ),
         ];
         let ty = self.types().tensor(elem, sizes);
-        at.value_with("tensor.extract_slice", &operands, ty, &attributes)
+        at.value_with(Op::TensorExtractSlice, &operands, ty, &attributes)
     }
 
     /// The same elements in another shape: runs of axes with equal products are collapsed to one
@@ -119,7 +119,7 @@ impl<'c> Lowering<'_, 'c> {
             let groups = groups(at, runs.iter().map(|run| run.from), from.len());
             let ty = self.types().tensor(elem, &middle);
             at.value_with(
-                "tensor.collapse_shape",
+                Op::TensorCollapseShape,
                 &[value],
                 ty,
                 &[("reassociation", groups)],
@@ -137,7 +137,7 @@ impl<'c> Lowering<'_, 'c> {
             ("static_output_shape", output_shape),
         ];
         at.value_with(
-            "tensor.expand_shape",
+            Op::TensorExpandShape,
             &operands,
             self.types().tensor(elem, to),
             &attributes,

@@ -1,7 +1,6 @@
 //! Tensor arithmetic: elementwise with broadcasting written out, products, reductions, lookups.
 
-use cohort_dialects::builder::CmpfPredicate;
-use cohort_dialects::builder::{Builder, Val};
+use cohort_dialects::builder::{Builder, CmpfPredicate, Op, Val};
 use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
     Attribute, TypeLike, ValueLike,
@@ -12,7 +11,7 @@ use melior::ir::{
 use crate::expr::Lowering;
 use crate::linalg::{Tensors, without};
 use crate::types::{elem_of, instance_dims, known, shape_of};
-use crate::{cfb, integers, numbers};
+use crate::{integers, numbers};
 
 /// Elements of a constant that the compiler writes out: 256 KiB of them.
 const LONGEST_CONSTANT: u64 = 1 << 16;
@@ -26,12 +25,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             ExprKind::Param(param) => {
                 let name = &self.unit.program.params[param.0].name;
                 let global = FlatSymbolRefAttribute::new(at.context(), name).into();
-                at.value_with(
-                    "ml_program.global_load_const",
-                    &[],
-                    ty,
-                    &[("global", global)],
-                )
+                at.value_with(Op::MlProgramGlobalLoadConst, &[], ty, &[("global", global)])
             }
             ExprKind::Lift(_) | ExprKind::Fill(_) => self.operand(at, expr, &shape),
             ExprKind::Unary { op, value } => {
@@ -93,7 +87,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 (None, _) => {
                     let table = self.table_of_rows(at, table);
                     let index = self.value(at, index);
-                    cfb::value(at, "lookup", &[table, index], ty)
+                    at.value(Op::CfbLookup, &[table, index], ty)
                 }
             },
             other => unreachable!("not a tensor operation: {other:?}"),
@@ -270,7 +264,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         if known(&from[axis]).is_none() {
             // Of nothing there is no first index.
             let length = self.length_unless_none(at, &from[axis], &shape);
-            zero = cfb::value(at, "within", &[zero, length], integer);
+            zero = at.value(Op::CfbWithin, &[zero, length], integer);
         }
         let zero = self.spread(at, Elem::I32, zero, &shape);
         numbers::select(at, is_none, zero, first)
@@ -356,7 +350,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         let integer = self.types().elem(Elem::I32);
         let index = self.value(at, index);
         let length = self.dims.size(at, &shape[axis]);
-        let position = cfb::value(at, "within", &[index, length], integer);
+        let position = at.value(Op::CfbWithin, &[index, length], integer);
         self.element_along(at, elem, tensor, position, &shape, axis)
     }
 
@@ -419,8 +413,7 @@ fn is_rank_2(tensor: &Expr) -> bool {
 /// What an `arith.constant` holds, if the value is one.
 fn constant_of(value: Val<'_>) -> Option<Attribute<'_>> {
     let owner = OperationResult::try_from(value).ok()?.owner();
-    let name = owner.name();
-    let is_constant = name.as_string_ref().as_str() == Ok("arith.constant");
+    let is_constant = Op::ArithConstant.is(owner);
     is_constant.then(|| owner.attribute("value").ok()).flatten()
 }
 

@@ -5,7 +5,7 @@
 //! where a known length becomes part of the count (`cfb.widen`), or leaves it (`tensor.cast`), rows of
 //! another size are needed and the value is copied.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use cohort_dialects::types::{array_element, flatten};
 use cohort_frontend::program::{Dim, Elem, Type};
 use melior::ir::{
@@ -68,7 +68,7 @@ impl<'c> Lowering<'_, 'c> {
         let operands = [&[value], &lengths[..]].concat();
         let exact = Attribute::unit(at.context());
         let ty = self.types().tensor(elem, &all);
-        let value = at.value_with("cfb.view", &operands, ty, &[("exact", exact)]);
+        let value = at.value_with(Op::CfbView, &operands, ty, &[("exact", exact)]);
         self.cast(at, elem, value, &all, to)
     }
 
@@ -84,7 +84,7 @@ impl<'c> Lowering<'_, 'c> {
         let counted = counted(to, lead);
         let ty = self.types().tensor(elem, &counted);
         let operands = [vec![value], self.dims.sizes(at, &counted)].concat();
-        let value = cfb::value(at, "view", &operands, ty);
+        let value = at.value(Op::CfbView, &operands, ty);
         self.cast(at, elem, value, &counted, to)
     }
 
@@ -167,7 +167,7 @@ pub fn widened<'c>(at: Builder<'c>, value: Val<'c>, to: MlirType<'c>) -> Val<'c>
             _ => numbers::length(at, value, axis),
         });
     let operands: Vec<_> = std::iter::once(value).chain(lengths).collect();
-    cfb::value(at, "widen", &operands, to)
+    at.value(Op::CfbWiden, &operands, to)
 }
 
 /// The types of the SSA values that make up a value.

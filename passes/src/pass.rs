@@ -4,6 +4,7 @@
 //! diagnostics at operations ([`error`], [`remark`]) and fails; a panic inside one is a bug, is
 //! caught at the boundary and becomes such a failure, because it must not unwind through MLIR.
 
+use cohort_dialects::builder::Op;
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -75,7 +76,7 @@ pub fn create(info: PassInfo) -> Pass {
         info.name,
         info.name,
         info.summary,
-        "builtin.module",
+        Op::BuiltinModule.name(),
         &[],
     )
 }

@@ -6,8 +6,7 @@
 //! first makes needless, a branch of `tanh` for arguments near zero, where the quotient is accurate
 //! anyway, and the negation in `e^-x`, which goes into the coefficients.
 
-use crate::builder::CmpfPredicate;
-use crate::builder::{Builder, Val, name_of, operands_of};
+use crate::builder::{Builder, CmpfPredicate, Op, Val, operands_of};
 use melior::ir::{OperationRef, Type, ValueLike};
 
 /// Below and above, `exp` is zero and infinite.
@@ -39,21 +38,17 @@ const TANH_OVER: [f32; 7] = [
 ];
 const TANH_UNDER: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_7e-3, 4.893_525e-3];
 
-pub(super) fn is_expandable(name: &str) -> bool {
-    matches!(name, "math.exp" | "math.tanh")
+pub(super) fn is_expandable(kind: Op) -> bool {
+    matches!(kind, Op::MathExp | Op::MathTanh)
 }
 
 /// The value of the operation; `None` for types other than `f32` and vectors of it.
-pub(super) fn expand<'c>(
-    builder: Builder<'c>,
-    name: &str,
-    operands: &[Val<'c>],
-) -> Option<Val<'c>> {
+pub(super) fn expand<'c>(builder: Builder<'c>, kind: Op, operands: &[Val<'c>]) -> Option<Val<'c>> {
     let [x] = *operands else { return None };
     let narrow = Narrow::new(builder, x.r#type())?;
-    match name {
-        "math.exp" => Some(narrow.exp(x)),
-        "math.tanh" => Some(narrow.tanh(x)),
+    match kind {
+        Op::MathExp => Some(narrow.exp(x)),
+        Op::MathTanh => Some(narrow.tanh(x)),
         _ => None,
     }
 }
@@ -106,8 +101,8 @@ impl<'c> Narrow<'c> {
         }
         let series = self.polynomial(rest, &series);
         let exponent = self.builder.fptosi(turns, self.i32);
-        let exponent = self.integers("arith.addi", exponent, 127);
-        let scale = self.integers("arith.shli", exponent, 23);
+        let exponent = self.integers(Op::ArithAddi, exponent, 127);
+        let scale = self.integers(Op::ArithShli, exponent, 23);
         let scale = self.builder.bitcast(scale, self.f32);
         self.builder.mulf(series, scale)
     }
@@ -147,9 +142,9 @@ impl<'c> Narrow<'c> {
         self.builder.fma(x, y, z)
     }
 
-    fn integers(&self, name: &str, x: Val<'c>, y: i64) -> Val<'c> {
+    fn integers(&self, kind: Op, x: Val<'c>, y: i64) -> Val<'c> {
         let y = self.builder.integer(y, self.i32);
-        self.builder.value(name, &[x, y], self.i32)
+        self.builder.value(kind, &[x, y], self.i32)
     }
 
     fn constant(&self, value: f32) -> Val<'c> {
@@ -167,5 +162,5 @@ fn negated(value: Val<'_>) -> Option<Val<'_>> {
         }
         OperationRef::from_raw(mlir_sys::mlirOpResultGetOwner(raw))
     };
-    (name_of(producer) == "arith.negf").then(|| operands_of(producer)[0])
+    Op::ArithNegf.is(producer).then(|| operands_of(producer)[0])
 }

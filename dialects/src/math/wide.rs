@@ -6,29 +6,24 @@
 //!
 //! Limits: an angle beyond 2^50 gives some number between -1 and 1.
 
-use crate::builder::CmpfPredicate;
-use crate::builder::{Builder, Val};
+use crate::builder::{Builder, CmpfPredicate, Op, Val};
 use melior::ir::{Type, ValueLike};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2};
 
 /// What π/2 is more than its nearest `f64`.
 const FRAC_PI_2_REST: f64 = 6.123_233_995_736_766e-17;
 
-pub(super) fn is_expandable(name: &str) -> bool {
-    matches!(name, "math.sin" | "math.cos" | "math.powf")
+pub(super) fn is_expandable(kind: Op) -> bool {
+    matches!(kind, Op::MathSin | Op::MathCos | Op::MathPowf)
 }
 
 /// The value of the operation; `None` for types other than `f32` and vectors of it.
-pub(super) fn expand<'c>(
-    builder: Builder<'c>,
-    name: &str,
-    operands: &[Val<'c>],
-) -> Option<Val<'c>> {
+pub(super) fn expand<'c>(builder: Builder<'c>, kind: Op, operands: &[Val<'c>]) -> Option<Val<'c>> {
     let wide = Wide::new(builder, operands.first()?.r#type())?;
-    match (name, operands) {
-        ("math.sin", &[x]) => Some(wide.sin(x)),
-        ("math.cos", &[x]) => Some(wide.cos(x)),
-        ("math.powf", &[x, y]) => Some(wide.powf(x, y)),
+    match (kind, operands) {
+        (Op::MathSin, &[x]) => Some(wide.sin(x)),
+        (Op::MathCos, &[x]) => Some(wide.cos(x)),
+        (Op::MathPowf, &[x, y]) => Some(wide.powf(x, y)),
         _ => None,
     }
 }

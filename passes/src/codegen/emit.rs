@@ -6,9 +6,8 @@ mod functions;
 mod memory;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, region_with_block, results_of,
+    Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
 };
 use melior::ir::{
     OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
@@ -20,7 +19,12 @@ use crate::kernel::rows::layout::LANES;
 use crate::support::ir::{key, repeat, set_attribute};
 
 /// Divisions of integers, which the processor refuses for some operands.
-pub const DIVISIONS: &[&str] = &["arith.divsi", "arith.remsi", "arith.divui", "arith.remui"];
+pub fn divides(op: OperationRef<'_, '_>) -> bool {
+    matches!(
+        Op::of(op),
+        Some(Op::ArithDivsi | Op::ArithRemsi | Op::ArithDivui | Op::ArithRemui)
+    )
+}
 
 /// The index of a loop's dim: a value, a constant, or their sum.
 #[derive(Clone, Copy)]
@@ -218,7 +222,7 @@ impl<'c> Emitter<'c> {
         inner.b.scf_yield(&yielded);
         let mut operands = vec![from, to, self.int(step)];
         operands.extend(carried);
-        self.b.op("scf.for", &operands, &types, &[], vec![region])
+        self.b.op(Op::ScfFor, &operands, &types, &[], vec![region])
     }
 
     /// A loop of known length; of length one it is only its body.
@@ -306,7 +310,7 @@ impl<'c> Emitter<'c> {
             Width::Scalar => scalar,
             width => self
                 .b
-                .value("vector.broadcast", &[scalar], self.elem_type(elem, width)),
+                .value(Op::VectorBroadcast, &[scalar], self.elem_type(elem, width)),
         }
     }
 
@@ -333,7 +337,7 @@ impl<'c> Emitter<'c> {
     pub fn first_lanes(&self, count: Val<'c>) -> Val<'c> {
         let count = self.b.index_cast(count, self.b.ty("index"));
         let ty = self.elem_type(Elem::Bool, Width::Vector);
-        self.b.value("vector.create_mask", &[count], ty)
+        self.b.value(Op::VectorCreateMask, &[count], ty)
     }
 
     /// Lane 0 of a vector.
@@ -341,7 +345,7 @@ impl<'c> Emitter<'c> {
         let position = self.b.i64s(&[0]);
         let ty = self.elem_type(elem, Width::Scalar);
         self.b.value_with(
-            "vector.extract",
+            Op::VectorExtract,
             &[value],
             ty,
             &[("static_position", position)],
@@ -353,7 +357,7 @@ impl<'c> Emitter<'c> {
         let lanes: Vec<i64> = (0..LANES).map(|lane| (lane + by) % LANES).collect();
         let mask = self.b.i64s(&lanes);
         self.b.value_with(
-            "vector.shuffle",
+            Op::VectorShuffle,
             &[value, value],
             value.r#type(),
             &[("mask", mask)],
@@ -371,7 +375,7 @@ impl<'c> Emitter<'c> {
         let (read, keep, data) = (number(0), number(3), number(1));
         let attributes = [("rw", read), ("hint", keep), ("cache", data)];
         self.b
-            .op("llvm.intr.prefetch", &[address], &[], &attributes, vec![]);
+            .op(Op::LlvmIntrPrefetch, &[address], &[], &attributes, vec![]);
     }
 
     pub fn fma(&self, a: Val<'c>, b: Val<'c>, c: Val<'c>) -> Val<'c> {
@@ -398,7 +402,7 @@ impl<'c> Emitter<'c> {
 
     /// The operation of the same name and attributes on other values; marks of ours stay behind.
     pub fn copy(&self, op: OperationRef<'c, 'c>, inputs: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
-        if name_of(op) == powers::POWER {
+        if Op::MathIpowi.is(op) {
             return powers::power(&self.b.at(op.location()), inputs[0], inputs[1]);
         }
         self.repeat(op, inputs, ty)

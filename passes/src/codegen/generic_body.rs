@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Val, arguments_of, extend_block, name_of, operands_of, operations_of, result_of, results_of,
+    Op, Val, arguments_of, extend_block, operands_of, operations_of, result_of, results_of,
 };
 use melior::ir::{
     BlockRef, OperationRef, RegionLike, ValueLike, attribute::IntegerAttribute,
@@ -28,7 +28,7 @@ pub fn check<'c>(op: OperationRef<'c, 'c>, loops: &[usize]) -> Outcome {
                 "not supported yet: regions in the body of a loop",
             ));
         }
-        if name_of(inner) == "linalg.index" && !loops.contains(&loop_of(inner)) {
+        if Op::LinalgIndex.is(inner) && !loops.contains(&loop_of(inner)) {
             return Err(error(
                 inner,
                 "not supported yet: the number of the row as a value",
@@ -75,7 +75,7 @@ pub fn address(map: &[Linear], offset: i64, strides: &[i64], rank: usize) -> Lin
 
 /// A constant that a body uses from outside of it, which does not outlive the kernel.
 fn copy_constant<'c>(e: &Emitter<'c>, value: Val<'c>) -> Option<Val<'c>> {
-    let constant = defining_op(value).filter(|op| name_of(*op) == "arith.constant")?;
+    let constant = defining_op(value).filter(|op| Op::ArithConstant.is(*op))?;
     Some(result_of(e.b.insert(clone_op(constant)), 0))
 }
 
@@ -125,7 +125,7 @@ pub fn copy_block<'c>(
         if number == last {
             return operands;
         }
-        if name_of(op) == "linalg.index" {
+        if Op::LinalgIndex.is(op) {
             let result = results_of(op)[0];
             let at = index(loop_of(op));
             values.insert(key(result), e.b.index_cast(at, result.r#type()));
@@ -146,7 +146,7 @@ pub fn copy_block<'c>(
 pub fn indices_in(op: OperationRef<'_, '_>) -> Vec<usize> {
     let nested = crate::support::ir::nested_ops(op).into_iter();
     nested
-        .filter(|op| name_of(*op) == "linalg.index")
+        .filter(|op| Op::LinalgIndex.is(*op))
         .map(loop_of)
         .collect()
 }

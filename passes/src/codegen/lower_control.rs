@@ -60,7 +60,7 @@ mod structure;
 mod tables;
 mod types;
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -119,8 +119,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     program.calls.erase();
     for operation in top_level(module) {
         let is_declared = matches!(
-            name_of(operation).as_str(),
-            "cfb.adt" | "ml_program.global" | "ragged.dim"
+            Op::of(operation),
+            Some(Op::CfbAdt | Op::MlProgramGlobal | Op::RaggedDim)
         );
         if is_declared || operation.has_attribute(ATTRIBUTE) {
             erase(operation);

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Extent;
-use cohort_dialects::builder::{Builder, region_with_block};
+use cohort_dialects::builder::{Builder, Op, region_with_block};
 use melior::ir::{Attribute, OperationRef, operation::OperationLike};
 
 use crate::kernel::calls::graph::{Form, Graph, Kind, NodeId, Var};
@@ -22,7 +22,7 @@ use crate::kernel::calls::sides::Target;
 use crate::kernel::calls::stages::{Nest, Store};
 use crate::kernel::calls::write::{Declared, Given, Writer, names_of, sizes};
 use crate::kernel::calls::{padding, read};
-use crate::kernel::loop_level::{CALLS, KERNEL, Memory, OperandKind};
+use crate::kernel::loop_level::{Memory, OperandKind};
 use crate::kernel::schedule::Processor;
 use crate::pass::{Failed, Outcome};
 use crate::support::ir::attributes_without;
@@ -93,7 +93,7 @@ pub fn plan<'c>(
     };
     let given = given.borrow().attribute(context);
     attributes.extend(given.map(|given| ("given", given)));
-    b.op(CALLS, &[], &[], &attributes, vec![calls]);
+    b.op(Op::RaggedCalls, &[], &[], &attributes, vec![calls]);
     let mut attributes = attributes_without(kernel, &["sym_name"]);
     attributes.push(("sym_name".into(), b.string(name)));
     let attributes: Vec<_> = attributes
@@ -101,7 +101,7 @@ pub fn plan<'c>(
         .map(|(name, attribute)| (name.as_str(), *attribute))
         .collect();
     to.at(kernel.location())
-        .op(KERNEL, &[], &[], &attributes, vec![region]);
+        .op(Op::RaggedKernel, &[], &[], &attributes, vec![region]);
     Ok(())
 }
 
@@ -177,7 +177,7 @@ fn nest_of(graph: &Graph<'_>, result: usize, windows: &[Window], target: Target)
 
 /// Declares the memory of a kernel: operands, results, parameters and constants.
 fn declare<'c>(b: &Builder<'c>, graph: &Graph<'c>, names: &[String]) -> Declared<'c> {
-    let memory = |name: &str, node: NodeId, rows, attribute: Option<(&str, Attribute<'c>)>| {
+    let memory = |kind: Op, node: NodeId, rows, attribute: Option<(&str, Attribute<'c>)>| {
         let of_node = &graph.nodes[node];
         let memory = Memory {
             rows,
@@ -186,7 +186,7 @@ fn declare<'c>(b: &Builder<'c>, graph: &Graph<'c>, names: &[String]) -> Declared
         };
         let dims = names_of(b, names, &of_node.shape).map(|names| ("dims", names));
         let attributes: Vec<_> = attribute.into_iter().chain(dims).collect();
-        b.value_with(name, &[], memory.to_type(b.context()), &attributes)
+        b.value_with(kind, &[], memory.to_type(b.context()), &attributes)
     };
     let mut declared = Declared::default();
     for (node, form) in &graph.operands {
@@ -197,22 +197,22 @@ fn declare<'c>(b: &Builder<'c>, graph: &Graph<'c>, names: &[String]) -> Declared
             Form::Ragged => OperandKind::Expanded,
         };
         let kind = ("kind", b.i32_attr(kind as i32));
-        let value = memory("ragged.operand", *node, true, Some(kind));
+        let value = memory(Op::RaggedOperand, *node, true, Some(kind));
         declared.of_node.insert(*node, value);
     }
     let results = graph.results.iter();
-    let results = results.map(|node| memory("ragged.result", *node, true, None));
+    let results = results.map(|node| memory(Op::RaggedResult, *node, true, None));
     declared.results = results.collect();
     for (node, of_node) in graph.nodes.iter().enumerate() {
-        let (name, key, value) = match &of_node.kind {
-            Kind::Param(param) => ("ragged.param", "param", b.symbol(param)),
+        let (kind, key, value) = match &of_node.kind {
+            Kind::Param(param) => (Op::RaggedParam, "param", b.symbol(param)),
             Kind::Dense(_) => match of_node.op.attribute("value") {
-                Ok(value) => ("ragged.constant", "value", value),
+                Ok(value) => (Op::RaggedConstant, "value", value),
                 Err(_) => continue,
             },
             _ => continue,
         };
-        let value = memory(name, node, false, Some((key, value)));
+        let value = memory(kind, node, false, Some((key, value)));
         declared.of_node.insert(node, value);
     }
     declared

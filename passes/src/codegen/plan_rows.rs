@@ -5,7 +5,7 @@ pub mod declare;
 pub mod repetition;
 pub mod stages;
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 
 use crate::kernel::rows::body::{Body, Instruction};
 use crate::kernel::rows::stage::{Fold, ReduceRows};
@@ -35,6 +35,6 @@ pub struct FoldSchedule {
 }
 
 /// Whether an instruction is this operation.
-pub fn is_operation<M>(instruction: &Instruction<'_, M>, name: &str) -> bool {
-    matches!(instruction, Instruction::Pointwise { op, .. } if name_of(*op) == name)
+pub fn is_operation<M>(instruction: &Instruction<'_, M>, kind: Op) -> bool {
+    matches!(instruction, Instruction::Pointwise { op, .. } if kind.is(*op))
 }

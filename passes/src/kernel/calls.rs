@@ -13,7 +13,7 @@ pub mod sides;
 pub mod stages;
 pub mod write;
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::ir::OperationRef;
 
 use crate::support::ir::name_attribute;
@@ -25,15 +25,15 @@ pub fn is_over_calls(kernel: OperationRef<'_, '_>) -> bool {
 
 /// The bits of what changes nothing when it is folded in.
 pub fn neutral(combiner: OperationRef<'_, '_>) -> u32 {
-    match name_of(combiner).as_str() {
-        "arith.addf" => (-0.0_f32).to_bits(),
-        "arith.mulf" => 1.0_f32.to_bits(),
-        "arith.maximumf" | "arith.maxnumf" => f32::NEG_INFINITY.to_bits(),
-        "arith.minimumf" | "arith.minnumf" => f32::INFINITY.to_bits(),
-        "arith.muli" => 1,
-        "arith.maxsi" => i32::MIN as u32,
-        "arith.minsi" => i32::MAX as u32,
-        "arith.minui" | "arith.andi" => u32::MAX,
+    match Op::of(combiner) {
+        Some(Op::ArithAddf) => (-0.0_f32).to_bits(),
+        Some(Op::ArithMulf) => 1.0_f32.to_bits(),
+        Some(Op::ArithMaximumf | Op::ArithMaxnumf) => f32::NEG_INFINITY.to_bits(),
+        Some(Op::ArithMinimumf | Op::ArithMinnumf) => f32::INFINITY.to_bits(),
+        Some(Op::ArithMuli) => 1,
+        Some(Op::ArithMaxsi) => i32::MIN as u32,
+        Some(Op::ArithMinsi) => i32::MAX as u32,
+        Some(Op::ArithMinui | Op::ArithAndi) => u32::MAX,
         _ => 0,
     }
 }

@@ -1,7 +1,7 @@
 //! What the loop level says of memory and of addresses: the types and maps of a `ragged.kernel`.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Builder, Val, name_of};
+use cohort_dialects::builder::{Builder, Op, Val};
 use melior::{
     Context,
     ir::{
@@ -15,17 +15,10 @@ use super::rows::graph::Linear;
 use super::rows::layout::{elem_bytes, round_up};
 use crate::support::ir::{affine_map, elem_of, top_level};
 
-/// The operation of a kernel at the loop level.
-pub const KERNEL: &str = "ragged.kernel";
-
-/// The operation that lists the stages of a per-instance kernel, and that of a block of rows of a row-wise one.
-pub const CALLS: &str = "ragged.calls";
-pub const BLOCKS: &str = "ragged.blocks";
-
 /// A module's kernels for the CPU, each with the operation that lists its stages.
 pub fn kernels<'c>(module: OperationRef<'c, 'c>) -> Vec<[OperationRef<'c, 'c>; 2]> {
     let kernels = top_level(module).into_iter();
-    let kernels = kernels.filter(|op| name_of(*op) == KERNEL);
+    let kernels = kernels.filter(|op| Op::RaggedKernel.is(*op));
     let with_stages = |kernel| Some([kernel, *top_level(kernel).last()?]);
     kernels.filter_map(with_stages).collect()
 }
@@ -33,14 +26,14 @@ pub fn kernels<'c>(module: OperationRef<'c, 'c>) -> Vec<[OperationRef<'c, 'c>; 2
 /// Those that are planned for a GPU, in a `gpu.module`.
 pub fn kernels_for_gpu<'c>(module: OperationRef<'c, 'c>) -> Vec<[OperationRef<'c, 'c>; 2]> {
     let modules = top_level(module).into_iter();
-    let modules = modules.filter(|op| name_of(*op) == "gpu.module");
+    let modules = modules.filter(|op| Op::GpuModule.is(*op));
     modules.flat_map(kernels).collect()
 }
 
 /// The `ragged.calls` of a module's kernels for the CPU.
 pub fn stages_of_calls<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     let stages = kernels(module).into_iter().map(|[_, stages]| stages);
-    stages.filter(|op| name_of(*op) == CALLS).collect()
+    stages.filter(|op| Op::RaggedCalls.is(*op)).collect()
 }
 
 /// How a kernel takes an operand; the numbers are those of the enumeration in the dialect.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{extend_op, name_of};
+use cohort_dialects::builder::{Op, extend_op};
 use melior::{Context, ir::Module, pass::PassManager, utility::parse_pass_pipeline};
 
 use crate::support::ir::{COMPUTED, clone_op, name_attribute, top_level};
@@ -111,7 +111,7 @@ impl Reference {
         };
         for operation in top_level(extend_op(copy.as_operation())) {
             let name = name_attribute(operation, "sym_name").unwrap_or_default();
-            if name_of(operation) == "cfb.kernel" {
+            if Op::CfbKernel.is(operation) {
                 reference.kernels.insert(name, read::read(operation));
             } else if let Some(kernel) = name_attribute(operation, COMPUTED) {
                 reference.computed.push((name, kernel));

@@ -3,7 +3,7 @@
 //! `batch-blocks` makes a product with a shared matrix one dense product over all rows, and any other
 //! a `linalg.batch_…`: one matrix a row, read for that row alone.
 
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, results_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, results_of};
 use melior::ir::OperationRef;
 
 use crate::support::ir::{TensorType, argument_of, blocks_of, defining_op, key, nested_ops};
@@ -26,9 +26,9 @@ pub fn row_products<'c>(kernel: OperationRef<'c, 'c>) -> Vec<RowProduct<'c>> {
     nested_ops(kernel)
         .into_iter()
         .filter_map(|operation| {
-            let matrix = match name_of(operation).as_str() {
-                "linalg.batch_vecmat" | "linalg.batch_matmul" => 1,
-                "linalg.batch_matvec" => 0,
+            let matrix = match Op::of(operation) {
+                Some(Op::LinalgBatchVecmat | Op::LinalgBatchMatmul) => 1,
+                Some(Op::LinalgBatchMatvec) => 0,
                 _ => return None,
             };
             let source = source(*operands_of(operation).get(matrix)?);
@@ -46,16 +46,16 @@ pub fn row_products<'c>(kernel: OperationRef<'c, 'c>) -> Vec<RowProduct<'c>> {
 
 /// What a value was before it was cut out, reshaped or transposed.
 fn source(mut value: Val<'_>) -> Val<'_> {
-    const RESHAPES: [&str; 5] = [
-        "tensor.collapse_shape",
-        "tensor.expand_shape",
-        "tensor.extract_slice",
-        "linalg.transpose",
-        "linalg.broadcast",
+    const RESHAPES: [Op; 5] = [
+        Op::TensorCollapseShape,
+        Op::TensorExpandShape,
+        Op::TensorExtractSlice,
+        Op::LinalgTranspose,
+        Op::LinalgBroadcast,
     ];
     while let Some(producer) = defining_op(value) {
         match operands_of(producer).first() {
-            Some(operand) if RESHAPES.contains(&name_of(producer).as_str()) => value = *operand,
+            Some(operand) if RESHAPES.iter().any(|kind| kind.is(producer)) => value = *operand,
             _ => break,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cohort_dialects::builder::{extend_op, name_of, operands_of};
+use cohort_dialects::builder::{Op, extend_op, operands_of};
 use melior::{
     Context,
     ir::{
@@ -101,15 +101,15 @@ impl Choice {
     }
 
     /// The stages of this name have it, as this attribute, or as an element of it.
-    fn place(self) -> (&'static str, &'static str, Option<usize>) {
+    fn place(self) -> (Op, &'static str, Option<usize>) {
         match self {
-            Choice::Rows => ("ragged.blocks", "of", None),
-            Choice::Tile => ("ragged.product", "tile", None),
-            Choice::Width => ("ragged.nest", "by", None),
-            Choice::ProductRows => ("ragged.matmul", "rows", None),
-            Choice::ProductColumns => ("ragged.matmul", "blocks", Some(0)),
-            Choice::ProductTerms => ("ragged.matmul", "blocks", Some(1)),
-            Choice::SoftmaxRows => ("ragged.online_softmax", "blocks", Some(0)),
+            Choice::Rows => (Op::RaggedBlocks, "of", None),
+            Choice::Tile => (Op::RaggedProduct, "tile", None),
+            Choice::Width => (Op::RaggedNest, "by", None),
+            Choice::ProductRows => (Op::RaggedMatmul, "rows", None),
+            Choice::ProductColumns => (Op::RaggedMatmul, "blocks", Some(0)),
+            Choice::ProductTerms => (Op::RaggedMatmul, "blocks", Some(1)),
+            Choice::SoftmaxRows => (Op::RaggedOnlineSoftmax, "blocks", Some(0)),
         }
     }
 
@@ -132,7 +132,7 @@ impl Choice {
         let (stage, ..) = self.place();
         let nested = nested_ops(kernel).into_iter();
         nested
-            .filter(|operation| name_of(*operation) == stage && self.is_free(*operation))
+            .filter(|operation| stage.is(*operation) && self.is_free(*operation))
             .collect()
     }
 

@@ -1,6 +1,6 @@
 //! The functions that a kernel needs: one for each way in which its records give it operands.
 
-use cohort_dialects::builder::{name_of, operands_of};
+use cohort_dialects::builder::{Op, operands_of};
 use melior::{
     Context,
     ir::{OperationRef, ValueLike, attribute::FlatSymbolRefAttribute},
@@ -12,7 +12,7 @@ use crate::support::ir::{elem_of, name_attribute, nested_ops, set_attribute};
 /// The records of a module.
 pub fn records_of<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     let nested = nested_ops(module).into_iter();
-    nested.filter(|op| name_of(*op) == "cfb.record").collect()
+    nested.filter(|op| Op::CfbRecord.is(*op)).collect()
 }
 
 /// The functions that a kernel needs: names, and which operands are host scalars. That is for its

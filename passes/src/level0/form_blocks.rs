@@ -55,7 +55,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use cohort_dialects::builder::{
-    Builder, Val, name_of, operands_of, operations_of, region_with_block, result_of, results_of,
+    Builder, Op, Val, operands_of, operations_of, region_with_block, result_of, results_of,
 };
 use melior::{
     Context,
@@ -91,10 +91,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let by_operator = granularity.as_deref() == Some("operator");
     for function in functions_of(module) {
         // Formed already; those of gradients come later.
-        if nested_ops(function)
-            .iter()
-            .any(|op| name_of(*op) == "cfb.block")
-        {
+        if nested_ops(function).iter().any(|op| Op::CfbBlock.is(*op)) {
             continue;
         }
         let name = name_attribute(function, "sym_name").unwrap_or_default();
@@ -129,7 +126,7 @@ impl<'c> Former<'c> {
     fn form_in(&self, control: OperationRef<'c, 'c>) -> Outcome {
         for block in blocks_of(control) {
             for operation in operations_of(block) {
-                if role(operation) == Role::Control && name_of(operation) != "cfb.block" {
+                if role(operation) == Role::Control && !Op::CfbBlock.is(operation) {
                     self.form_in(operation)?;
                 }
             }
@@ -157,7 +154,7 @@ impl<'c> Former<'c> {
         }
         let lengths = nested_ops(self.function)
             .into_iter()
-            .filter(|op| name_of(*op) == "tensor.dim");
+            .filter(|op| Op::TensorDim.is(*op));
         let mut extents = Extents::new(block.operations.iter().copied().chain(lengths));
         extents.join_arguments(self.function);
         for group in ordered {
@@ -182,9 +179,7 @@ impl<'c> BasicBlock<'c> {
         let mut operations = Vec::new();
         for operation in std::mem::take(&mut self.operations) {
             operations.push(operation);
-            if self.role(operation) != Some(Role::Constant)
-                || name_of(operation) == "arith.constant"
-            {
+            if self.role(operation) != Some(Role::Constant) || Op::ArithConstant.is(operation) {
                 continue;
             }
             let by_control: Vec<_> = results_of(operation)
@@ -246,17 +241,17 @@ impl<'c> BasicBlock<'c> {
                 });
                 operand.r#type().is_index() || of_constants
             });
-            let is_stored = name_of(*operation) == "tensor.concat";
+            let is_stored = Op::TensorConcat.is(*operation);
             if from_nothing && !is_stored && self.role(*operation) == Some(Role::Tensor) {
                 unfed.insert(op_key(*operation));
             }
         }
         for operation in self.operations.iter().rev() {
-            let name = name_of(*operation);
+            let kind = Op::of(*operation);
             let is_mask = masks
                 && unfed.contains(&op_key(*operation))
-                && (!is_dear(*operation) || name == "linalg.generic");
-            let is_destination = matches!(name.as_str(), "tensor.empty" | "linalg.fill");
+                && (!is_dear(*operation) || kind == Some(Op::LinalgGeneric));
+            let is_destination = matches!(kind, Some(Op::TensorEmpty | Op::LinalgFill));
             if (is_destination || is_mask) && grows(*operation) && self.is_for_tensors(*operation) {
                 self.copied.insert(op_key(*operation));
             }
@@ -425,7 +420,7 @@ fn make_block<'c>(
     let mut attributes = vec![("name", StringAttribute::new(context, name).into())];
     attributes.extend(dims.attributes(context, &part.kind));
     let block = outside.at(location).op(
-        "cfb.block",
+        Op::CfbBlock,
         &operands,
         &result_types,
         &attributes,

@@ -26,12 +26,12 @@
 //! and a remark says so.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpfPredicate;
+use cohort_dialects::builder::{
+    Builder, CmpfPredicate, Dialect, Op, Val, extend_op, is_arithmetic, operands_of,
+    region_with_block, result_of, results_of,
+};
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{
-    Builder, Val, extend_op, name_of, operands_of, region_with_block, result_of, results_of,
-};
 use melior::{
     Context,
     ir::{
@@ -58,7 +58,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
         let forces: Vec<_> = nested_ops(function)
             .into_iter()
-            .filter(|op| name_of(*op) == "cfb.force" && op.operand_count() == 1)
+            .filter(|op| Op::CfbForce.is(*op) && op.operand_count() == 1)
             .collect();
         let mut guards = Guards {
             context,
@@ -110,7 +110,7 @@ impl<'c> Guards<'c> {
             return;
         };
         let old = result_of(force, 0);
-        let new = b.value("cfb.force", &[value, guard], old.r#type());
+        let new = b.value(Op::CfbForce, &[value, guard], old.r#type());
         replace_uses(old, new);
         self.replaced.insert(op_key(force));
     }
@@ -146,43 +146,46 @@ impl<'c> Guards<'c> {
     }
 
     fn of_result(&mut self, value: Val<'c>, maker: OperationRef<'c, 'c>) -> Option<Val<'c>> {
-        let name = name_of(maker);
         let operands = operands_of(maker);
-        match name.as_str() {
-            "arith.cmpf" => self.unordered(maker, operands[0], operands[1]),
-            "arith.fptosi" => self.unordered(maker, operands[0], operands[0]),
-            "arith.andi" | "arith.ori" if is_bool(value) => self.connective(maker, &operands),
-            "arith.select" => self.choice(maker, &operands),
-            "arith.constant"
-            | "tensor.empty"
-            | "tensor.from_elements"
-            | "linalg.fill"
-            | "ml_program.global_load_const" => None,
-            "cfb.lookup" => {
-                let moved = self.of(operands[0])?;
-                self.again(maker, &name, value, &[moved, operands[1]], vec![])
+        match Op::of(maker) {
+            Some(Op::ArithCmpf) => self.unordered(maker, operands[0], operands[1]),
+            Some(Op::ArithFptosi) => self.unordered(maker, operands[0], operands[0]),
+            Some(Op::ArithAndi | Op::ArithOri) if is_bool(value) => {
+                self.connective(maker, &operands)
             }
-            "tensor.extract_slice" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+            Some(Op::ArithSelect) => self.choice(maker, &operands),
+            Some(
+                Op::ArithConstant
+                | Op::TensorEmpty
+                | Op::TensorFromElements
+                | Op::LinalgFill
+                | Op::MlProgramGlobalLoadConst,
+            ) => None,
+            Some(Op::CfbLookup) => {
+                let moved = self.of(operands[0])?;
+                self.again(maker, value, &[moved, operands[1]], vec![])
+            }
+            Some(Op::TensorExtractSlice | Op::TensorCollapseShape | Op::TensorExpandShape) => {
                 let moved = self.of(operands[0])?;
                 let mut all = operands.clone();
                 all[0] = moved;
-                self.again(maker, &name, value, &all, vec![])
+                self.again(maker, value, &all, vec![])
             }
-            "tensor.concat" => self.join(maker, value, &operands),
-            "linalg.transpose" | "linalg.broadcast" => {
+            Some(Op::TensorConcat) => self.join(maker, value, &operands),
+            Some(Op::LinalgTranspose | Op::LinalgBroadcast) => {
                 let moved = self.of(operands[0])?;
                 let b = self.after(maker)?;
                 let empty = self.empty(&b, value)?;
                 let region = combiner(&b, None, bool_type(&b));
-                self.again(maker, &name, value, &[moved, empty], vec![region])
+                self.again(maker, value, &[moved, empty], vec![region])
             }
-            "linalg.reduce" if operands.len() == 2 => {
+            Some(Op::LinalgReduce) if operands.len() == 2 => {
                 let input = self.of(operands[0])?;
                 let dims = maker.attribute("dimensions").ok()?;
                 self.any(maker, value, input, dims)
             }
-            "linalg.generic" => self.of_generic(value, maker, &operands),
-            _ if name.starts_with("arith.") || name.starts_with("math.") => {
+            Some(Op::LinalgGeneric) => self.of_generic(value, maker, &operands),
+            _ if is_arithmetic(maker) => {
                 let parts: Vec<_> = operands
                     .into_iter()
                     .filter_map(|operand| self.of(operand))
@@ -199,8 +202,8 @@ impl<'c> Guards<'c> {
         let (left, right) = (self.of(operands[0]), self.of(operands[1]));
         let b = self.after(maker)?;
         let asked = right.and_then(|right| {
-            let asks = match name_of(maker).as_str() {
-                "arith.andi" => operands[0],
+            let asks = match Op::of(maker) {
+                Some(Op::ArithAndi) => operands[0],
                 _ => {
                     let yes = self.everywhere(&b, operands[0], true)?;
                     b.xori(operands[0], yes)
@@ -254,7 +257,7 @@ impl<'c> Guards<'c> {
             .zip(operands)
             .map(|(part, operand)| part.or_else(|| self.everywhere(&b, *operand, false)))
             .collect();
-        self.again(maker, "tensor.concat", value, &parts?, vec![])
+        self.again(maker, value, &parts?, vec![])
     }
 
     /// A search of one tensor along some of its axes, as `argmax` is: every element is looked at.
@@ -300,7 +303,14 @@ impl<'c> Guards<'c> {
                 };
                 let lowest = b.constant(b.f32_attr(f32::NEG_INFINITY), element);
                 // A maximum is NaN as soon as one element is.
-                self.reduce(value, maker, "arith.maximumf", (input, lowest), shape, dims)?
+                self.reduce(
+                    value,
+                    maker,
+                    Op::ArithMaximumf,
+                    (input, lowest),
+                    shape,
+                    dims,
+                )?
             }
         };
         self.unordered(maker, largest, largest)
@@ -319,7 +329,7 @@ impl<'c> Guards<'c> {
             ..TensorType::of(value.r#type())?
         };
         let no = b.integer(0, bool_type(&b));
-        self.reduce(value, maker, "arith.ori", (input, no), shape, dims)
+        self.reduce(value, maker, Op::ArithOri, (input, no), shape, dims)
     }
 
     /// A fold of `input` whose result has the lengths of a value.
@@ -327,7 +337,7 @@ impl<'c> Guards<'c> {
         &mut self,
         like: Val<'c>,
         maker: OperationRef<'c, 'c>,
-        combine: &str,
+        combine: Op,
         (input, neutral): (Val<'c>, Val<'c>),
         shape: TensorType<'c>,
         dims: Attribute<'c>,
@@ -341,7 +351,7 @@ impl<'c> Guards<'c> {
         let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
         let fill = combiner(&b, None, shape.element);
         let start = b.op(
-            "linalg.fill",
+            Op::LinalgFill,
             &[neutral, empty],
             &[ty],
             &[segments],
@@ -349,7 +359,7 @@ impl<'c> Guards<'c> {
         );
         let region = combiner(&b, Some(combine), shape.element);
         let reduced = b.op(
-            "linalg.reduce",
+            Op::LinalgReduce,
             &[input, result_of(start, 0)],
             &[ty],
             &[("dimensions", dims)],
@@ -371,28 +381,13 @@ impl<'c> Guards<'c> {
     fn again(
         &mut self,
         maker: OperationRef<'c, 'c>,
-        name: &str,
         value: Val<'c>,
         operands: &[Val<'c>],
         regions: Vec<Region<'c>>,
     ) -> Option<Val<'c>> {
         let b = self.after(maker)?;
         let ty = bool_like(&b, value)?;
-        let attributes: Vec<(String, Attribute<'c>)> = maker
-            .attributes()
-            .map(|(name, attribute)| {
-                let name = name.as_string_ref();
-                (name.as_str().unwrap_or_default().to_owned(), attribute)
-            })
-            .collect();
-        let attributes: Vec<_> = attributes
-            .iter()
-            .map(|(name, attribute)| (name.as_str(), *attribute))
-            .collect();
-        Some(result_of(
-            b.op(name, operands, &[ty], &attributes, regions),
-            0,
-        ))
+        Some(result_of(b.again(maker, operands, &[ty], regions), 0))
     }
 
     fn empty(&mut self, b: &Builder<'c>, like: Val<'c>) -> Option<Val<'c>> {
@@ -414,7 +409,7 @@ impl<'c> Guards<'c> {
         let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
         let fill = combiner(b, None, bool_type(b));
         let filled = b.op(
-            "linalg.fill",
+            Op::LinalgFill,
             &[truth, empty],
             &[ty],
             &[segments],
@@ -447,11 +442,11 @@ fn lengths<'c>(value: Val<'c>) -> Option<Vec<Val<'c>>> {
     }
     let maker = defining_op(value)?;
     let operands = operands_of(maker);
-    match name_of(maker).split_once('.') {
-        Some(("tensor", "empty")) => Some(operands),
+    match Dialect::of(maker) {
+        _ if Op::TensorEmpty.is(maker) => Some(operands),
         // The last operand is what the only result is written over.
-        Some(("linalg", _)) if results_of(maker).len() == 1 => lengths(*operands.last()?),
-        Some(("arith" | "math", _)) => {
+        Some(Dialect::Linalg) if results_of(maker).len() == 1 => lengths(*operands.last()?),
+        Some(Dialect::Arith | Dialect::Math) => {
             let like = |operand: &Val<'c>| {
                 TensorType::of(operand.r#type()).is_some_and(|ty| ty.shape == shape)
             };
@@ -480,12 +475,12 @@ fn is_bool(value: Val<'_>) -> bool {
 }
 
 /// The region of a `linalg` operation: combines an element with the result so far, or hands it on.
-fn combiner<'c>(b: &Builder<'c>, name: Option<&str>, element: Type<'c>) -> Region<'c> {
+fn combiner<'c>(b: &Builder<'c>, kind: Option<Op>, element: Type<'c>) -> Region<'c> {
     let (region, block) = region_with_block(&[element, element], b.location);
     let inner = Builder::at_end(b.context(), block, b.location);
     let arguments = cohort_dialects::builder::arguments_of(block);
-    let value = match name {
-        Some(name) => inner.value(name, &[arguments[1], arguments[0]], element),
+    let value = match kind {
+        Some(kind) => inner.value(kind, &[arguments[1], arguments[0]], element),
         None => arguments[0],
     };
     inner.linalg_yield(&[value]);

@@ -48,8 +48,8 @@ pub mod rows;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
-    results_of,
+    Builder, Dialect, Op, Val, arguments_of, is_arithmetic, operands_of, operations_of,
+    region_with_block, result_of, results_of,
 };
 use melior::{
     Context,
@@ -75,21 +75,19 @@ pub const PASS: PassInfo = PassInfo {
     run,
 };
 
-const LOAD: &str = "ml_program.global_load_const";
-
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let Some(mut weights) = Weights::new(context, module) else {
         return Ok(());
     };
     for scope in top_level(module) {
         let name = name_attribute(scope, "sym_name").unwrap_or_default();
-        let is_code = matches!(name_of(scope).as_str(), "func.func" | "cfb.kernel");
+        let is_code = matches!(Op::of(scope), Some(Op::FuncFunc | Op::CfbKernel));
         if is_code && !weights.kernels.contains(&name) {
             hoist_in(&mut weights, scope);
         }
     }
     for kernel in top_level(module) {
-        if name_of(kernel) == "cfb.kernel" {
+        if Op::CfbKernel.is(kernel) {
             read_weights_directly(context, module, kernel);
         }
     }
@@ -157,17 +155,19 @@ impl<'c> Fixed<'c> {
 
     /// `None` when the operation depends on anything else.
     fn worth_of(&self, operation: OperationRef<'c, 'c>) -> Option<Worth> {
-        let name = name_of(operation);
-        if name == LOAD {
+        if Op::MlProgramGlobalLoadConst.is(operation) {
             return is_storable(result_of(operation, 0)).then(Worth::read);
         }
-        if name == "arith.constant" {
+        if Op::ArithConstant.is(operation) {
             return Some(Worth::default());
         }
-        let dialect = name.split('.').next().unwrap_or_default();
         let results = results_of(operation);
         let keeps_rows = self.rows.is_some_and(|rows| keeps_rows(operation, rows));
-        let is_tensor_code = matches!(dialect, "arith" | "math" | "linalg" | "tensor")
+        let is_tensor_code = (is_arithmetic(operation)
+            || matches!(
+                Dialect::of(operation),
+                Some(Dialect::Linalg | Dialect::Tensor)
+            ))
             && !results.is_empty()
             && (results.iter())
                 .all(|result| is_storable(*result) || keeps_rows && row_of(*result).is_some());
@@ -176,8 +176,8 @@ impl<'c> Fixed<'c> {
         }
         let mut worth = Worth {
             reads: false,
-            computes: !selects(&name),
-            dear: is_dear(&name) && !counts(operation),
+            computes: !selects(operation),
+            dear: is_dear(operation) && !counts(operation),
         };
         for value in outside_values(operation) {
             if keeps_rows && self.rows.is_some_and(|rows| key(rows) == key(value)) {
@@ -203,45 +203,49 @@ fn code_of<'c>(scope: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
             .flat_map(operations_of)
             .collect();
         code.extend(children.iter().copied());
-        stack.extend(children.into_iter().rev().filter(|child| {
-            let name = name_of(*child);
-            name != "cfb.block" && !name.starts_with("linalg.")
-        }));
+        stack.extend(
+            children
+                .into_iter()
+                .rev()
+                .filter(|child| !Op::CfbBlock.is(*child) && !Dialect::Linalg.has(*child)),
+        );
     }
     code
 }
 
 /// Whether a kernel reads the result through an address of its operand's memory.
-fn selects(name: &str) -> bool {
+fn selects(operation: OperationRef<'_, '_>) -> bool {
     matches!(
-        name,
-        "linalg.fill"
-            | "linalg.broadcast"
-            | "tensor.empty"
-            | "tensor.extract_slice"
-            | "tensor.collapse_shape"
-            | "tensor.expand_shape"
-            | "tensor.from_elements"
-            | "tensor.splat"
-            | "tensor.cast"
+        Op::of(operation),
+        Some(
+            Op::LinalgFill
+                | Op::LinalgBroadcast
+                | Op::TensorEmpty
+                | Op::TensorExtractSlice
+                | Op::TensorCollapseShape
+                | Op::TensorExpandShape
+                | Op::TensorFromElements
+                | Op::TensorSplat
+                | Op::TensorCast
+        )
     )
 }
 
-fn is_dear(name: &str) -> bool {
-    let is_structured = name.starts_with("linalg.") && !selects(name);
-    is_structured || name.starts_with("math.") || name == "tensor.concat"
+fn is_dear(operation: OperationRef<'_, '_>) -> bool {
+    let is_structured = Dialect::Linalg.has(operation) && !selects(operation);
+    is_structured || Dialect::Math.has(operation) || Op::TensorConcat.is(operation)
 }
 
 /// Whether each element is made of its own indices, by no more than a conversion: `iota`.
 fn counts(operation: OperationRef<'_, '_>) -> bool {
     let outputs = results_of(operation).len();
-    name_of(operation) == "linalg.generic"
+    Op::LinalgGeneric.is(operation)
         && operands_of(operation).len() == outputs
         && nested_ops(operation).into_iter().all(|op| {
-            let name = name_of(op);
+            let kind = Op::of(op);
             matches!(
-                name.as_str(),
-                "linalg.index" | "arith.index_cast" | "linalg.yield"
+                kind,
+                Some(Op::LinalgIndex | Op::ArithIndexCast | Op::LinalgYield)
             )
         })
 }
@@ -309,8 +313,7 @@ fn is_fixed_use<'c>(fixed: &Fixed<'c>, user: OperationRef<'c, 'c>) -> bool {
 /// selects from.
 fn to_hoist<'c>(fixed: &Fixed<'c>, value: Val<'c>, packed: bool) -> Option<Val<'c>> {
     let producer = defining_op(value)?;
-    let name = name_of(producer);
-    if name == LOAD || !is_tensor(value.r#type()) {
+    if Op::MlProgramGlobalLoadConst.is(producer) || !is_tensor(value.r#type()) {
         return None;
     }
     let worth = fixed.operations.get(&op_key(producer))?;
@@ -320,7 +323,7 @@ fn to_hoist<'c>(fixed: &Fixed<'c>, value: Val<'c>, packed: bool) -> Option<Val<'
     if !worth.is_enough() {
         return None;
     }
-    if selects(&name) {
+    if selects(producer) {
         return to_hoist(fixed, *operands_of(producer).first()?, false);
     }
     Some(value)
@@ -328,7 +331,7 @@ fn to_hoist<'c>(fixed: &Fixed<'c>, value: Val<'c>, packed: bool) -> Option<Val<'
 
 /// Whether a product takes the value as the matrix that all its rows share.
 fn is_right_side<'c>(user: OperationRef<'c, 'c>, value: Val<'c>) -> bool {
-    matches!(name_of(user).as_str(), "linalg.matmul" | "linalg.vecmat")
+    matches!(Op::of(user), Some(Op::LinalgMatmul | Op::LinalgVecmat))
         && operands_of(user)
             .get(1)
             .is_some_and(|right| key(*right) == key(value))
@@ -340,24 +343,18 @@ fn is_panel_view<'c>(fixed: &Fixed<'c>, value: Val<'c>) -> bool {
         return false;
     };
     let last = |value: Val<'c>| TensorType::of_value(value).and_then(|ty| ty.shape.last().copied());
-    match name_of(producer).as_str() {
-        "tensor.extract_slice" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+    match Op::of(producer) {
+        Some(Op::TensorExtractSlice | Op::TensorCollapseShape | Op::TensorExpandShape) => {
             let source = operands_of(producer)[0];
             // Only neighbouring rows are a part of the panels.
-            let strides = producer.attribute("static_strides").ok();
-            let dense = strides.is_none_or(|strides| {
-                let text = strides.to_string();
-                let numbers = text.split_once(':').map_or("", |(_, numbers)| numbers);
-                numbers
-                    .trim_end_matches('>')
-                    .split(',')
-                    .all(|stride| stride.trim() == "1")
-            });
+            let strides = integers(producer, "static_strides");
+            let dense = strides.iter().all(|stride| *stride == 1);
             dense && last(source) == last(value) && is_panel_view(fixed, source)
         }
-        name => {
+        kind => {
             let worth = fixed.operations.get(&op_key(producer));
-            name == LOAD || !selects(name) && worth.is_some_and(|worth| worth.is_enough())
+            kind == Some(Op::MlProgramGlobalLoadConst)
+                || !selects(producer) && worth.is_some_and(|worth| worth.is_enough())
         }
     }
 }
@@ -382,7 +379,7 @@ impl<'c> Weights<'c> {
         let operations = top_level(module);
         let last = operations
             .iter()
-            .rposition(|op| name_of(*op) == "ml_program.global");
+            .rposition(|op| Op::MlProgramGlobal.is(*op));
         let behind = last.map_or(0, |last| last + 1);
         let top = match operations.get(behind) {
             Some(next) => Builder::before(context, *next)?,
@@ -437,7 +434,13 @@ impl<'c> Weights<'c> {
             return;
         };
         let symbol = FlatSymbolRefAttribute::new(self.context, &global).into();
-        let load = before.op(LOAD, &[], &[ty], &[("global", symbol)], vec![]);
+        let load = before.op(
+            Op::MlProgramGlobalLoadConst,
+            &[],
+            &[ty],
+            &[("global", symbol)],
+            vec![],
+        );
         fixed.add_load(load, producer);
         let mut read = result_of(load, 0);
         if let Some((_, rows)) = of_rows {
@@ -484,7 +487,7 @@ impl<'c> Weights<'c> {
         let name =
             |text: &str| -> Attribute<'c> { StringAttribute::new(self.context, text).into() };
         self.top.at(location).op(
-            "cfb.kernel",
+            Op::CfbKernel,
             &[],
             &[],
             &[
@@ -512,7 +515,7 @@ impl<'c> Weights<'c> {
         set_attribute(kernel, "sym_name", text(&kernel_name));
         let symbol: Attribute<'c> = FlatSymbolRefAttribute::new(self.context, &kernel_name).into();
         self.top.at(kernel.location()).op(
-            "ml_program.global",
+            Op::MlProgramGlobal,
             &[],
             &[],
             &[
@@ -576,7 +579,7 @@ fn read_weights_directly<'c>(
     }
     let records = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.record" && name_attribute(*op, "kernel") == name);
+        .filter(|op| Op::CfbRecord.is(*op) && name_attribute(*op, "kernel") == name);
     for record in records {
         for (result, weight) in results_of(record).into_iter().zip(&weights) {
             let (Some(weight), Some(before)) = (weight, Builder::before(context, record)) else {
@@ -584,7 +587,7 @@ fn read_weights_directly<'c>(
             };
             if !users_of(result).is_empty() {
                 let param = [("param", *weight)];
-                let handle = before.value_with("cfb.param", &[], result.r#type(), &param);
+                let handle = before.value_with(Op::CfbParam, &[], result.r#type(), &param);
                 replace_uses(result, handle);
             }
         }
@@ -593,8 +596,9 @@ fn read_weights_directly<'c>(
 
 /// The symbol of the weight that is broadcast whole to every row.
 fn repeated_weight(value: Val<'_>) -> Option<Attribute<'_>> {
-    let broadcast = defining_op(value).filter(|op| name_of(*op) == "linalg.broadcast")?;
-    let load = defining_op(operands_of(broadcast)[0]).filter(|op| name_of(*op) == LOAD)?;
+    let broadcast = defining_op(value).filter(|op| Op::LinalgBroadcast.is(*op))?;
+    let load =
+        defining_op(operands_of(broadcast)[0]).filter(|op| Op::MlProgramGlobalLoadConst.is(*op))?;
     (integers(broadcast, "dimensions") == [0])
         .then(|| load.attribute("global").ok())
         .flatten()

@@ -31,7 +31,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, Val, extend_op, name_of, operands_of, operations_of, result_of, results_of,
+    Builder, Op, Val, extend_op, operands_of, operations_of, result_of, results_of,
 };
 use melior::{
     Context,
@@ -74,19 +74,21 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 /// Whether an operation turns a matrix for a product: cheap for one row, and for a product a copy.
 fn is_rearranged(operation: OperationRef<'_, '_>) -> bool {
     let mut users = results_of(operation).into_iter().flat_map(users_of);
-    name_of(operation) == "linalg.transpose"
+    Op::LinalgTranspose.is(operation)
         && users.any(|user| {
             matches!(
-                name_of(user).as_str(),
-                "linalg.matmul" | "linalg.batch_matmul" | "linalg.vecmat" | "linalg.matvec"
+                Op::of(user),
+                Some(
+                    Op::LinalgMatmul | Op::LinalgBatchMatmul | Op::LinalgVecmat | Op::LinalgMatvec
+                )
             )
         })
 }
 
 fn is_loop(operation: OperationRef<'_, '_>) -> bool {
     matches!(
-        name_of(operation).as_str(),
-        "cfb.map" | "cfb.fold" | "scf.for" | "scf.while"
+        Op::of(operation),
+        Some(Op::CfbMap | Op::CfbFold | Op::ScfFor | Op::ScfWhile)
     )
 }
 
@@ -95,7 +97,7 @@ fn every_step<'c>(control: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     let mut found = Vec::new();
     for operation in blocks_of(control).into_iter().flat_map(operations_of) {
         found.push(operation);
-        if name_of(operation) == "cfb.match" && operation.region_count() == 1 {
+        if Op::CfbMatch.is(operation) && operation.region_count() == 1 {
             found.extend(every_step(operation));
         }
     }

@@ -26,7 +26,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{Val, extend_op, name_of, operands_of};
+use cohort_dialects::builder::{Dialect, Op, Val, is_arithmetic, operands_of};
 use melior::{
     Context,
     ir::{Attribute, OperationRef, TypeLike, attribute::StringAttribute, operation::OperationLike},
@@ -85,26 +85,24 @@ fn tensor_code_only<'c>(functions: &HashMap<String, OperationRef<'c, 'c>>) -> Ha
 fn is_kept<'c>(function: OperationRef<'c, 'c>, kept: &HashSet<String>) -> bool {
     let mut computes = false;
     for operation in nested_ops(function) {
-        if name_of(operation) == "func.return" && operands_of(operation).into_iter().any(may_decide)
-        {
+        if Op::FuncReturn.is(operation) && operands_of(operation).into_iter().any(may_decide) {
             return false;
         }
         if is_in_tensor_operation(operation) {
             continue;
         }
-        let name = name_of(operation);
-        let fits = match (role(operation), name.as_str()) {
+        let fits = match (role(operation), Op::of(operation)) {
             (Role::Constant | Role::Parameter, _) => true,
             (Role::Tensor, _) => {
                 computes = true;
                 true
             }
-            (Role::Control, "func.return" | "cfb.lookup") => true,
-            (Role::Control, "func.call") => {
+            (Role::Control, Some(Op::FuncReturn | Op::CfbLookup)) => true,
+            (Role::Control, Some(Op::FuncCall)) => {
                 computes = true;
                 name_attribute(operation, "callee").is_some_and(|callee| kept.contains(&callee))
             }
-            (Role::Control, _) => name.starts_with("arith.") || name.starts_with("math."),
+            (Role::Control, _) => is_arithmetic(operation),
         };
         if !fits {
             return false;
@@ -122,5 +120,5 @@ fn may_decide(value: Val<'_>) -> bool {
 fn is_in_tensor_operation<'c>(operation: OperationRef<'c, 'c>) -> bool {
     operation
         .parent_operation()
-        .is_some_and(|parent| name_of(extend_op(parent)).starts_with("linalg."))
+        .is_some_and(|parent| Dialect::Linalg.has(parent))
 }

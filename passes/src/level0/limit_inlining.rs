@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},
@@ -145,7 +145,7 @@ impl Sizes<'_, '_> {
 fn callees(function: OperationRef<'_, '_>) -> Vec<String> {
     nested_ops(function)
         .into_iter()
-        .filter(|op| name_of(*op) == "func.call" && !op.has_attribute(KEPT))
+        .filter(|op| Op::FuncCall.is(*op) && !op.has_attribute(KEPT))
         .filter_map(|op| name_attribute(op, "callee"))
         .collect()
 }

@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::{
     Context,
     ir::{Attribute, OperationRef},
@@ -51,7 +51,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 fn callees(function: OperationRef<'_, '_>) -> HashSet<String> {
     nested_ops(function)
         .into_iter()
-        .filter(|op| name_of(*op) == "func.call")
+        .filter(|op| Op::FuncCall.is(*op))
         .filter_map(|op| name_attribute(op, "callee"))
         .collect()
 }

@@ -38,8 +38,8 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
-    results_of,
+    Builder, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of,
+    region_with_block, result_of, results_of,
 };
 use cohort_dialects::types::{array, array_element};
 use melior::{
@@ -53,7 +53,7 @@ use melior::{
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
     TensorType, blocks_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
-    replace_uses, set_attribute,
+    replace_uses,
 };
 use crate::support::levels::GRADIENTS;
 
@@ -69,7 +69,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
         let mut folds: Vec<_> = nested_ops(function)
             .into_iter()
-            .filter(|op| name_of(*op) == "cfb.fold")
+            .filter(|op| Op::CfbFold.is(*op))
             .collect();
         // Inner folds first: what they become is moved with the body of an outer one.
         folds.reverse();
@@ -115,7 +115,7 @@ struct Reduction<'c> {
 
 impl Reduction<'_> {
     fn is_sum(&self) -> bool {
-        matches!(&self.combines[..], [only] if name_of(*only) == "arith.addf")
+        matches!(&self.combines[..], [only] if Op::ArithAddf.is(*only))
     }
 }
 
@@ -201,11 +201,10 @@ impl<'c> Fold<'c> {
     }
 
     fn check_elementwise(&self, operation: OperationRef<'c, 'c>) -> Result<(), Refusal<'c>> {
-        let name = name_of(operation);
         let same_shape = |value: &Val<'c>| {
             TensorType::of_value(*value).is_some_and(|ty| ty.shape == self.ty.shape)
         };
-        let known = (name.starts_with("arith.") || name.starts_with("math."))
+        let known = is_arithmetic(operation)
             && operation.result_count() == 1
             && operation.region_count() == 0
             && results_of(operation).iter().all(same_shape)
@@ -214,7 +213,10 @@ impl<'c> Fold<'c> {
             true => Ok(()),
             false => Err(self.refuse(
                 operation,
-                &format!("`{name}` does not combine what it carries element by element"),
+                &format!(
+                    "`{}` does not combine what it carries element by element",
+                    name_of(operation)
+                ),
             )),
         }
     }
@@ -251,7 +253,7 @@ impl<'c> Fold<'c> {
             false => self.map_elements(context, &before, reduction),
         };
         let reduced = before.op(
-            "cfb.reduce_rows",
+            Op::CfbReduceRows,
             &[list, operands[1]],
             &[self.ty.to_type()],
             &[],
@@ -289,11 +291,7 @@ impl<'c> Fold<'c> {
             }
             let result = result_of(*operation, 0);
             let ty = TensorType::of_value(result).map_or(element, |ty| ty.element);
-            let copy = inner.op(&name_of(*operation), &operands, &[ty], &[], vec![]);
-            for (name, attribute) in operation.attributes() {
-                let name = name.as_string_ref().as_str().unwrap_or_default();
-                set_attribute(copy, name, attribute);
-            }
+            let copy = inner.again(*operation, &operands, &[ty], vec![]);
             scalars.insert(key(result), result_of(copy, 0));
         }
         let yielded: Vec<_> = operands_of(self.end)
@@ -319,7 +317,7 @@ impl<'c> Fold<'c> {
         let location = self.operation.location();
         let (region, block) = region_with_block(&types, location);
         let map = before.op(
-            "cfb.map",
+            Op::CfbMap,
             &operands_of(self.operation)[..1],
             &[array(self.ty.to_type())],
             &[],
@@ -343,8 +341,8 @@ impl<'c> Fold<'c> {
 /// The one value of all elements of a constant tensor.
 fn splat<'c>(value: Val<'c>) -> Option<Attribute<'c>> {
     let producer = defining_op(value)?;
-    match name_of(producer).as_str() {
-        "arith.constant" => {
+    match Op::of(producer) {
+        Some(Op::ArithConstant) => {
             let value = producer.attribute("value").ok()?;
             // SAFETY: the attribute is alive and its kind is asked first.
             unsafe {
@@ -357,9 +355,9 @@ fn splat<'c>(value: Val<'c>) -> Option<Attribute<'c>> {
                 })
             }
         }
-        "linalg.fill" => {
+        Some(Op::LinalgFill) => {
             let scalar = defining_op(*operands_of(producer).first()?)?;
-            let is_constant = name_of(scalar) == "arith.constant";
+            let is_constant = Op::ArithConstant.is(scalar);
             is_constant
                 .then(|| scalar.attribute("value").ok())
                 .flatten()

@@ -41,7 +41,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Val, extend_block, extend_op, name_of, operands_of, operations_of, result_of, results_of,
+    Op, Val, extend_block, extend_op, operands_of, operations_of, result_of, results_of,
 };
 use melior::{
     Context,
@@ -131,7 +131,7 @@ impl<'c> Recursion<'c> {
             return None;
         };
         let children = call.parent_operation().map(extend_op)?;
-        let only_calls = name_of(children) == "cfb.map"
+        let only_calls = Op::CfbMap.is(children)
             && blocks_of(children)
                 .first()
                 .map(|block| operations_of(*block).len())
@@ -165,7 +165,7 @@ impl<'c> Recursion<'c> {
     /// What moves, or why nothing does.
     fn head(&self) -> Result<Head<'c>, &'static str> {
         let operations = nested_ops(self.function);
-        if operations.iter().any(|op| name_of(*op) == "cfb.force") {
+        if operations.iter().any(|op| Op::CfbForce.is(*op)) {
             return Err("it waits for tensors, so its steps run one by one");
         }
         let order: HashMap<usize, usize> = operations
@@ -259,7 +259,7 @@ fn calls_of<'c>(
         return None;
     }
     let callee = |op: OperationRef<'c, 'c>| {
-        (name_of(op) == "func.call")
+        (Op::FuncCall.is(op))
             .then(|| name_attribute(op, "callee"))
             .flatten()
     };
@@ -296,7 +296,7 @@ fn is_edge(operation: OperationRef<'_, '_>) -> bool {
 
 /// The body of a map over nothing but one list.
 fn takes_alone<'c>(operation: OperationRef<'c, '_>) -> Option<BlockRef<'c, 'c>> {
-    let alone = name_of(operation) == "cfb.map" && operands_of(operation).len() == 1;
+    let alone = Op::CfbMap.is(operation) && operands_of(operation).len() == 1;
     alone
         .then(|| blocks_of(operation).first().copied())
         .flatten()

@@ -21,7 +21,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Val, name_of, operands_of, operations_of, result_of, results_of,
+    Builder, Op, Val, is_arithmetic, operands_of, operations_of, result_of, results_of,
 };
 use melior::{
     Context,
@@ -57,7 +57,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             .collect();
         let dims: Vec<_> = nested_ops(function)
             .into_iter()
-            .filter(|op| name_of(*op) == "tensor.dim")
+            .filter(|op| Op::TensorDim.is(*op))
             .collect();
         for dim in dims {
             let operands = operands_of(dim);
@@ -115,16 +115,16 @@ fn origin<'c>(mut value: Val<'c>, mut axis: usize) -> Origin<'c> {
             let dims = ty.shape.iter().take(axis);
             dims.filter(|size| size.is_none()).count()
         });
-        let next = match name_of(producer).as_str() {
-            "tensor.empty" => return Origin::Length(operands[before]),
-            "tensor.extract_slice" | "tensor.expand_shape" | "cfb.widen" => {
+        let next = match Op::of(producer) {
+            Some(Op::TensorEmpty) => return Origin::Length(operands[before]),
+            Some(Op::TensorExtractSlice | Op::TensorExpandShape | Op::CfbWiden) => {
                 return Origin::Length(operands[1 + before]);
             }
-            "tensor.cast" => Some((operands[0], axis)),
-            "tensor.concat" if integer_attribute(producer, "dim") != Some(axis as i64) => {
+            Some(Op::TensorCast) => Some((operands[0], axis)),
+            Some(Op::TensorConcat) if integer_attribute(producer, "dim") != Some(axis as i64) => {
                 Some((operands[0], axis))
             }
-            "tensor.collapse_shape" => {
+            Some(Op::TensorCollapseShape) => {
                 let source = TensorType::of_value(operands[0]);
                 let group = reassociation(producer).into_iter().nth(axis);
                 let others: Vec<_> = group
@@ -146,7 +146,7 @@ fn origin<'c>(mut value: Val<'c>, mut axis: usize) -> Origin<'c> {
                 let inits = &operands[operands.len() - results.len()..];
                 number.map(|number| (inits[number], axis))
             }
-            name if name.starts_with("arith.") || name.starts_with("math.") => {
+            _ if is_arithmetic(producer) => {
                 let mut operands = operands.iter();
                 let like = operands.find(|operand| is_tensor(operand.r#type()));
                 like.map(|operand| (*operand, axis))
@@ -168,13 +168,13 @@ pub fn length_of<'c>(b: &Builder<'c>, value: Val<'c>, axis: usize) -> Val<'c> {
         Origin::Root(root, axis) => (root, axis),
     };
     let producer = defining_op(root);
-    let joined = producer.and_then(|producer| match name_of(producer).as_str() {
-        "tensor.concat" => {
+    let joined = producer.and_then(|producer| match Op::of(producer) {
+        Some(Op::TensorConcat) => {
             let parts = operands_of(producer);
             let lengths = parts.into_iter().map(|part| length_of(b, part, axis));
             lengths.reduce(|sum, length| b.addi(sum, length))
         }
-        "tensor.collapse_shape" => {
+        Some(Op::TensorCollapseShape) => {
             let group = reassociation(producer).into_iter().nth(axis)?;
             let source = operands_of(producer)[0];
             let lengths = group.into_iter().map(|axis| length_of(b, source, axis));

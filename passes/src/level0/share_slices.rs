@@ -35,12 +35,12 @@
 //! where all branches together would have more than 4,096 operations; a remark then says so. After
 //! ACRoBat, section 4 (parameter reuse), which knows such parts apart while the program runs.
 
-use cohort_dialects::builder::CmpiPredicate;
+use cohort_dialects::builder::{
+    Builder, CmpiPredicate, Op, Val, operands_of, operations_of, region_with_block, result_of,
+    results_of,
+};
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{
-    Builder, Val, name_of, operands_of, operations_of, region_with_block, result_of, results_of,
-};
 use melior::{
     Context,
     ir::{BlockRef, OperationRef, Type, ValueLike, operation::OperationLike},
@@ -109,7 +109,7 @@ fn share_in<'c>(context: &'c Context, block: BlockRef<'c, 'c>) {
 
 /// The lookup of the matrix of a product, where that is a part of a parameter, or a rearrangement of one.
 fn chosen_matrix<'c>(product: OperationRef<'c, 'c>) -> Option<OperationRef<'c, 'c>> {
-    if !matches!(name_of(product).as_str(), "linalg.vecmat" | "linalg.matmul") {
+    if !matches!(Op::of(product), Some(Op::LinalgVecmat | Op::LinalgMatmul)) {
         return None;
     }
     let mut producer = defining_op(operands_of(product)[1])?;
@@ -121,23 +121,25 @@ fn chosen_matrix<'c>(product: OperationRef<'c, 'c>) -> Option<OperationRef<'c, '
 
 fn is_rearranged(operation: OperationRef<'_, '_>) -> bool {
     matches!(
-        name_of(operation).as_str(),
-        "linalg.transpose"
-            | "tensor.extract_slice"
-            | "tensor.expand_shape"
-            | "tensor.collapse_shape"
+        Op::of(operation),
+        Some(
+            Op::LinalgTranspose
+                | Op::TensorExtractSlice
+                | Op::TensorExpandShape
+                | Op::TensorCollapseShape
+        )
     )
 }
 
 /// Whether an operation looks a part of a parameter up that has a dim at least.
 fn is_part(operation: OperationRef<'_, '_>) -> bool {
-    name_of(operation) == "cfb.lookup"
+    Op::CfbLookup.is(operation)
         && is_parameter(operands_of(operation)[0])
         && TensorType::of_value(operands_of(operation)[0]).is_some_and(|ty| ty.rank() > 1)
 }
 
 fn is_product(operation: OperationRef<'_, '_>) -> bool {
-    is_dear(operation) && name_of(operation) != "linalg.reduce"
+    is_dear(operation) && !Op::LinalgReduce.is(operation)
 }
 
 /// Operations of a basic block that are computed with parts at one index.
@@ -189,7 +191,7 @@ impl<'c> Group<'c> {
                     group.behind.append(&mut waiting);
                 }
                 false if !uses(&inside) => {
-                    if name_of(*operation) == "cfb.phase" {
+                    if Op::CfbPhase.is(*operation) {
                         break;
                     }
                 }
@@ -298,7 +300,7 @@ impl<'c> Group<'c> {
             .collect();
         let parts = self.parts();
         let count = before.index(parts as i64);
-        let index = before.value("cfb.within", &[self.index, count], self.index.r#type());
+        let index = before.value(Op::CfbWithin, &[self.index, count], self.index.r#type());
         let chosen = self.choose(&before, index, &results, 0, parts);
         for operation in &self.behind {
             move_before(*operation, place);

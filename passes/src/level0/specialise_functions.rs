@@ -26,7 +26,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, name_of, operands_of};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, operands_of};
 use melior::{
     Context,
     ir::{
@@ -299,7 +299,7 @@ fn callee(call: OperationRef<'_, '_>) -> Option<String> {
 fn calls_in<'c>(function: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     nested_ops(function)
         .into_iter()
-        .filter(|op| name_of(*op) == "func.call")
+        .filter(|op| Op::FuncCall.is(*op))
         .collect()
 }
 
@@ -320,7 +320,7 @@ fn index_of_argument<'c>(value: Val<'c>, function: OperationRef<'c, 'c>) -> Opti
 /// The parameter that a value is, when it is a load of one.
 fn loaded_parameter(value: Val<'_>) -> Option<String> {
     let producer = defining_op(value)?;
-    (name_of(producer) == "ml_program.global_load_const")
+    (Op::MlProgramGlobalLoadConst.is(producer))
         .then(|| name_attribute(producer, "global"))
         .flatten()
 }

@@ -22,7 +22,7 @@
 //! Requires: level 0 after inlining. Leaves: level 0. Not supported: products of matrices (they stay
 //! whole). After ACRoBat, "operator hoisting".
 
-use cohort_dialects::builder::{Builder, Val, name_of, operands_of, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
 use melior::{
     Context,
     ir::{
@@ -79,11 +79,11 @@ struct Split<'c> {
 impl<'c> Split<'c> {
     /// How a product is split, if it pays.
     fn of(block: &BasicBlock<'c>, product: OperationRef<'c, 'c>) -> Option<Split<'c>> {
-        if name_of(product) != "linalg.vecmat" {
+        if !Op::LinalgVecmat.is(product) {
             return None;
         }
         let operands = operands_of(product);
-        let concat = defining_op(operands[0]).filter(|op| name_of(*op) == "tensor.concat")?;
+        let concat = defining_op(operands[0]).filter(|op| Op::TensorConcat.is(*op))?;
         if block.value_level(operands[1]) > 0 {
             return None;
         }
@@ -156,7 +156,7 @@ impl<'c> Split<'c> {
                 let mut ty = TensorType::of_value(operands[0])?;
                 ty.shape = vec![Some(run.rows)];
                 let dim = self.concat.attribute("dim").ok()?;
-                builder.value_with("tensor.concat", &run.parts, ty.to_type(), &[("dim", dim)])
+                builder.value_with(Op::TensorConcat, &run.parts, ty.to_type(), &[("dim", dim)])
             }
         };
         let rows = TensorType {
@@ -165,7 +165,7 @@ impl<'c> Split<'c> {
         };
         let array = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
         let slice = builder.value_with(
-            "tensor.extract_slice",
+            Op::TensorExtractSlice,
             &[operands[1]],
             rows.to_type(),
             &[

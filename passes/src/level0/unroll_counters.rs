@@ -52,8 +52,10 @@ mod known;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Builder, Val, arguments_of, name_of, operands_of, operations_of};
-use cohort_dialects::builder::{extend_op, result_of, results_of};
+use cohort_dialects::builder::{
+    Builder, Dialect, Op, Val, arguments_of, extend_op, operands_of, operations_of, result_of,
+    results_of,
+};
 use melior::{
     Context,
     ir::{
@@ -221,8 +223,7 @@ fn largest_part(count: Val<'_>) -> Option<u64> {
     let mut seen = HashSet::new();
     while let Some(value) = pending.pop() {
         for user in users_of(value) {
-            let name = name_of(user);
-            if name.starts_with("arith.") && seen.insert(op_key(user)) {
+            if Dialect::Arith.has(user) && seen.insert(op_key(user)) {
                 pending.extend(
                     results_of(user)
                         .into_iter()
@@ -233,7 +234,7 @@ fn largest_part(count: Val<'_>) -> Option<u64> {
             let is_index = operands
                 .get(1)
                 .is_some_and(|index| key(*index) == key(value));
-            if name == "cfb.lookup"
+            if Op::CfbLookup.is(user)
                 && is_index
                 && is_parameter(operands[0])
                 && let Some(row) = TensorType::of_value(result_of(user, 0))
@@ -417,8 +418,8 @@ impl<'c> Copies<'_, 'c> {
     /// and parts of a parameter of its rows at such.
     fn write_down(&self, copy: OperationRef<'c, 'c>, known: &mut Known) {
         for operation in nested_ops(copy) {
-            let is_lookup = name_of(operation) == "cfb.lookup";
-            if !is_lookup && name_of(operation) != "func.call" {
+            let is_lookup = Op::CfbLookup.is(operation);
+            if !is_lookup && !Op::FuncCall.is(operation) {
                 continue;
             }
             let Some(before) = Builder::before(self.context, operation) else {
@@ -517,17 +518,14 @@ impl<'c> Copies<'_, 'c> {
 /// Whether an operation stands in a function's body itself, not in a region of another operation.
 fn is_in_body(operation: OperationRef<'_, '_>) -> bool {
     let parent = operation.parent_operation().map(extend_op);
-    parent.is_some_and(|parent| name_of(parent) == "func.func")
+    parent.is_some_and(|parent| Op::FuncFunc.is(parent))
 }
 
 /// Whether a function neither calls nor chooses nor repeats.
 fn is_tensor_code<'c>(function: OperationRef<'c, 'c>) -> bool {
     let operations = blocks_of(function).into_iter().flat_map(operations_of);
     let mut operations = operations.filter(|op| role(*op) == Role::Control);
-    operations.all(|op| {
-        let name = name_of(op);
-        name == "func.return" || name == "cfb.lookup" || name.starts_with("arith.")
-    })
+    operations.all(|op| Op::FuncReturn.is(op) || Op::CfbLookup.is(op) || Dialect::Arith.has(op))
 }
 
 fn callee(call: OperationRef<'_, '_>) -> Option<String> {
@@ -537,7 +535,7 @@ fn callee(call: OperationRef<'_, '_>) -> Option<String> {
 fn calls_in<'c>(function: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     nested_ops(function)
         .into_iter()
-        .filter(|op| name_of(*op) == "func.call")
+        .filter(|op| Op::FuncCall.is(*op))
         .collect()
 }
 

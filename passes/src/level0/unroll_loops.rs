@@ -35,7 +35,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+    Builder, Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
 use melior::{
     Context,
@@ -62,7 +62,7 @@ const MOST_OPERATIONS: usize = 1 << 14;
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let loops: Vec<_> = nested_ops(module)
         .into_iter()
-        .filter(|op| matches!(name_of(*op).as_str(), "cfb.fold" | "cfb.map"))
+        .filter(|op| matches!(Op::of(*op), Some(Op::CfbFold | Op::CfbMap)))
         .collect();
     // Innermost first: erasing a loop leaves those around it alive.
     for the_loop in loops.into_iter().rev() {
@@ -72,7 +72,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     }
     let lookups: Vec<_> = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.lookup")
+        .filter(|op| Op::CfbLookup.is(*op))
         .collect();
     for lookup in lookups {
         slice(context, lookup);
@@ -89,21 +89,21 @@ fn known_count(the_loop: OperationRef<'_, '_>) -> Option<usize> {
     let [range] = arrays[..] else {
         return None;
     };
-    let range = defining_op(range).filter(|op| name_of(*op) == "cfb.array_range")?;
+    let range = defining_op(range).filter(|op| Op::CfbArrayRange.is(*op))?;
     constant(*operands_of(range).first()?).map(|count| count.max(0) as usize)
 }
 
 /// How many of a loop's operands are arrays that it walks: a fold's first, all of a map's.
 fn arrays_of(the_loop: OperationRef<'_, '_>) -> usize {
-    match name_of(the_loop).as_str() {
-        "cfb.fold" => 1,
+    match Op::of(the_loop) {
+        Some(Op::CfbFold) => 1,
         _ => operands_of(the_loop).len(),
     }
 }
 
 /// The value of an integer constant.
 fn constant(value: Val<'_>) -> Option<i64> {
-    let producer = defining_op(value).filter(|op| name_of(*op) == "arith.constant")?;
+    let producer = defining_op(value).filter(|op| Op::ArithConstant.is(*op))?;
     let attribute = producer.attribute("value").ok()?;
     IntegerAttribute::try_from(attribute)
         .ok()
@@ -116,7 +116,7 @@ fn picks_parameters(the_loop: OperationRef<'_, '_>) -> bool {
         return false;
     };
     users_of(element).into_iter().any(|user| {
-        name_of(user) == "cfb.lookup"
+        Op::CfbLookup.is(user)
             && operands_of(user)
                 .first()
                 .is_some_and(|table| is_parameter(*table))
@@ -161,7 +161,7 @@ fn unroll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, count: usize
     let Some((element, carried)) = arguments.split_last() else {
         return;
     };
-    let is_map = name_of(the_loop) == "cfb.map";
+    let is_map = Op::CfbMap.is(the_loop);
     let mut state = operands_of(the_loop)[arrays_of(the_loop)..].to_vec();
     let mut elements = Vec::new();
     for step in 0..count {
@@ -180,7 +180,7 @@ fn unroll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, count: usize
     }
     if is_map {
         let ty = result_of(the_loop, 0).r#type();
-        state = vec![before.value("cfb.array_create", &elements, ty)];
+        state = vec![before.value(Op::CfbArrayCreate, &elements, ty)];
     }
     for (result, value) in results_of(the_loop).into_iter().zip(state) {
         replace_uses(result, value);
@@ -198,7 +198,7 @@ fn copy_step<'c>(
         copies.get(&key(value)).copied().unwrap_or(value)
     };
     for original in operations {
-        if name_of(original) == "cfb.yield" {
+        if Op::CfbYield.is(original) {
             return operands_of(original)
                 .into_iter()
                 .map(|value| copy_of(copies, value))
@@ -278,7 +278,7 @@ pub(crate) fn known_row<'c>(
         element: ty.element,
     };
     let part = before.value_with(
-        "tensor.extract_slice",
+        Op::TensorExtractSlice,
         &[table],
         part.to_type(),
         &[
@@ -293,7 +293,7 @@ pub(crate) fn known_row<'c>(
         .collect();
     let groups = before.reassociation(&merged);
     before.value_with(
-        "tensor.collapse_shape",
+        Op::TensorCollapseShape,
         &[part],
         row,
         &[("reassociation", groups)],

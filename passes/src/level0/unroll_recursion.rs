@@ -45,7 +45,7 @@
 //! have more than 4,096 operations. After Cortex, section 3.2 ("unrolling").
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
+    Builder, Op, Val, arguments_of, operands_of, operations_of, results_of,
 };
 use melior::{
     Context,
@@ -121,15 +121,14 @@ impl<'c> Recursion<'c> {
     fn of(context: &'c Context, function: OperationRef<'c, 'c>) -> Option<Recursion<'c>> {
         let body = *blocks_of(function).first()?;
         let of_control = |op: &OperationRef<'c, 'c>| {
-            !matches!(role(*op), Role::Constant | Role::Parameter)
-                && name_of(*op) != "arith.constant"
+            !matches!(role(*op), Role::Constant | Role::Parameter) && !Op::ArithConstant.is(*op)
         };
         let mut operations = operations_of(body).into_iter().filter(of_control);
         let (the_match, the_return) = (operations.next()?, operations.next()?);
         let returned = operands_of(the_return);
         let results = results_of(the_match);
-        let fits = name_of(the_match) == "cfb.match"
-            && name_of(the_return) == "func.return"
+        let fits = Op::CfbMatch.is(the_match)
+            && Op::FuncReturn.is(the_return)
             && returned.len() == results.len()
             && returned
                 .iter()
@@ -160,7 +159,7 @@ impl<'c> Recursion<'c> {
         operations_of(arm)
             .into_iter()
             .filter(|op| {
-                name_of(*op) == "func.call"
+                Op::FuncCall.is(*op)
                     && name_attribute(*op, "callee").as_deref() == Some(&self.name)
                     && is_field(operands_of(*op)[self.matched])
             })
@@ -169,7 +168,7 @@ impl<'c> Recursion<'c> {
 
     fn refusal(&self, levels: usize) -> Option<String> {
         let mut operations = nested_ops(self.function).into_iter();
-        if operations.any(|op| name_of(op) == "cfb.force") {
+        if operations.any(|op| Op::CfbForce.is(op)) {
             return Some("it waits for tensors, so its steps run one by one".to_owned());
         }
         let arms: Vec<(usize, usize)> = blocks_of(self.the_match)

@@ -47,7 +47,7 @@ mod views;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
+    Builder, Op, arguments_of, operands_of, operations_of, region_with_block, results_of,
 };
 use cohort_dialects::types::{array_element, lazy_tensor, rows};
 use melior::{
@@ -100,7 +100,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     };
     let blocks: Vec<_> = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.block")
+        .filter(|op| Op::CfbBlock.is(*op))
         .collect();
     for block in blocks {
         let dropped = kernels.dropped.iter().map(|function| op_key(*function));
@@ -193,7 +193,7 @@ fn record_block<'c>(
     {
         if *shared {
             let load = defining_op(*operand)
-                .filter(|load| name_of(*load) == "ml_program.global_load_const")
+                .filter(|load| Op::MlProgramGlobalLoadConst.is(*load))
                 .ok_or_else(|| error(block, "a shared operand must be a parameter load"))?;
             let copy = inner.insert(clone_op(load));
             batcher.define_shared(argument, cohort_dialects::builder::result_of(copy, 0));
@@ -209,7 +209,7 @@ fn record_block<'c>(
     }
     let mut yielded = Vec::new();
     for operation in operations_of(body) {
-        if name_of(operation) == "cfb.yield" {
+        if Op::CfbYield.is(operation) {
             for operand in operands_of(operation) {
                 yielded.push(batcher.rows_of(operand, operation)?);
             }
@@ -231,7 +231,7 @@ fn record_block<'c>(
         attributes.extend(dims.of_kernel(context, &operands, &shared));
     }
     let top = kernels.top.at(block.location());
-    let kernel = top.op("cfb.kernel", &[], &[], &attributes, vec![region]);
+    let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
     if let Some(dims) = &dims {
         for name in &dims.lengths {
             if !kernels.dims.contains(name) {
@@ -254,7 +254,13 @@ fn record_block<'c>(
         .map(|result| lazy(context, result.r#type()))
         .collect();
     let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
-    let record = before.op("cfb.record", &rows, &results, &[("kernel", callee)], vec![]);
+    let record = before.op(
+        Op::CfbRecord,
+        &rows,
+        &results,
+        &[("kernel", callee)],
+        vec![],
+    );
     for (old, new) in results_of(block).into_iter().zip(results_of(record)) {
         replace_uses(old, new);
     }

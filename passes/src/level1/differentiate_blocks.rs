@@ -48,7 +48,7 @@ mod sites;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
+    Builder, Op, Val, arguments_of, operands_of, operations_of, region_with_block, result_of,
     results_of,
 };
 use cohort_dialects::types::{array, array_element};
@@ -93,7 +93,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     };
     let blocks: Vec<_> = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.block")
+        .filter(|op| Op::CfbBlock.is(*op))
         .collect();
     let mut differentiation = Differentiation {
         context,
@@ -329,8 +329,7 @@ impl<'c> Differentiation<'c> {
         for (index, operand) in operands.iter().enumerate() {
             if shared[index] {
                 let load = defining_op(operands_of(block)[index]);
-                let Some(load) = load.filter(|op| name_of(*op) == "ml_program.global_load_const")
-                else {
+                let Some(load) = load.filter(|op| Op::MlProgramGlobalLoadConst.is(*op)) else {
                     return Err((None, NoRule("a shared operand".to_owned())));
                 };
                 let copy = b.insert(clone_op(load));
@@ -494,7 +493,7 @@ impl<'c> Differentiation<'c> {
         ];
         all.extend(attributes);
         let end = self.end.at(location);
-        end.op("func.func", &[], &[], &all, vec![region])
+        end.op(Op::FuncFunc, &[], &[], &all, vec![region])
     }
 
     /// The rows of a value have cotangents.
@@ -549,7 +548,7 @@ impl<'c> Differentiation<'c> {
             let list = array(one.to_type());
             let (region, entry) = region_with_block(&[list], location);
             let b = Builder::at_end(self.context, entry, location);
-            let run = b.value("cfb.stack", &arguments_of(entry), many.to_type());
+            let run = b.value(Op::CfbStack, &arguments_of(entry), many.to_type());
             b.return_(&[run]);
             let types = (&[list][..], &[many.to_type()][..]);
             let attributes = helper("stack", &[&[]]);

@@ -27,7 +27,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{Builder, name_of, operations_of, results_of};
+use cohort_dialects::builder::{Builder, Op, operations_of, results_of};
 use melior::{
     Context,
     ir::{BlockLike, OperationRef, attribute::IntegerAttribute, operation::OperationLike},
@@ -95,7 +95,7 @@ impl Phases {
         let ordered = Ordered::new(module);
         let (mut first, mut last_failing) = (0, 0);
         for operation in operations {
-            if name_of(*operation) == "cfb.phase" {
+            if Op::CfbPhase.is(*operation) {
                 // A border before anything was recorded parts nothing.
                 first = phases.recording.iter().max().map_or(first, |last| last + 1);
                 continue;
@@ -171,7 +171,7 @@ impl Phases {
         let (marks, mut ordered): (Vec<_>, Vec<_>) = operations
             .iter()
             .copied()
-            .partition(|op| name_of(*op) == "cfb.phase");
+            .partition(|op| Op::CfbPhase.is(*op));
         ordered.sort_by_key(|op| self.of_operation.get(&op_key(*op)).copied());
         let mut begun = HashSet::new();
         let mut last = None;
@@ -193,7 +193,7 @@ impl Phases {
             }
             if let Some(b) = Builder::before(context, operation) {
                 let number = IntegerAttribute::new(b.ty("i64"), number).into();
-                b.op("cfb.phase", &[], &[], &[("number", number)], vec![]);
+                b.op(Op::CfbPhase, &[], &[], &[("number", number)], vec![]);
             }
             let together = match after_decision {
                 false => "in all instances, and runs for all of them together",
@@ -217,14 +217,14 @@ impl Phases {
 fn records(operation: OperationRef<'_, '_>) -> bool {
     with_nested(operation)
         .into_iter()
-        .any(|op| matches!(name_of(op).as_str(), "cfb.block" | "func.call"))
+        .any(|op| matches!(Op::of(op), Some(Op::CfbBlock | Op::FuncCall)))
 }
 
 /// Whether the number of turns makes what is recorded here deeper.
 fn loops(operation: OperationRef<'_, '_>) -> bool {
     with_nested(operation)
         .into_iter()
-        .any(|op| matches!(name_of(op).as_str(), "scf.while" | "scf.for" | "cfb.fold"))
+        .any(|op| matches!(Op::of(op), Some(Op::ScfWhile | Op::ScfFor | Op::CfbFold)))
 }
 
 /// Whether the instance waits for a tensor here.
@@ -263,7 +263,7 @@ fn functions_with<'c>(
 fn callees(operation: OperationRef<'_, '_>) -> HashSet<String> {
     with_nested(operation)
         .into_iter()
-        .filter(|op| name_of(*op) == "func.call")
+        .filter(|op| Op::FuncCall.is(*op))
         .filter_map(|op| name_attribute(op, "callee"))
         .collect()
 }

@@ -18,7 +18,7 @@
 //! parameters keeps `row` operands and a remark says so: its products run one matrix a row.
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, extend_op, name_of, operands_of, operations_of, results_of,
+    Builder, Op, Val, arguments_of, extend_op, operands_of, operations_of, results_of,
 };
 use melior::{
     Context,
@@ -58,7 +58,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
     }
     for operation in nested_ops(module) {
-        if name_of(operation) == "cfb.block" {
+        if Op::CfbBlock.is(operation) {
             annotate(context, operation);
         }
     }
@@ -69,12 +69,12 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 fn handed_on<'c>(module: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
     let mut values = Vec::new();
     for operation in nested_ops(module) {
-        match name_of(operation).as_str() {
-            "func.func" | "scf.while" | "cfb.fold" | "cfb.map" | "cfb.match" => {
+        match Op::of(operation) {
+            Some(Op::FuncFunc | Op::ScfWhile | Op::CfbFold | Op::CfbMap | Op::CfbMatch) => {
                 values.extend(blocks_of(operation).into_iter().flat_map(arguments_of));
                 values.extend(results_of(operation));
             }
-            "func.call" | "scf.if" | "cfb.array_get" | "arith.select" => {
+            Some(Op::FuncCall | Op::ScfIf | Op::CfbArrayGet | Op::ArithSelect) => {
                 values.extend(results_of(operation));
             }
             _ => {}
@@ -90,7 +90,7 @@ fn explain<'c>(value: Val<'c>, origins: &[Origin]) {
         return;
     };
     let function = block.parent_operation().map(extend_op);
-    let Some(function) = function.filter(|owner| name_of(*owner) == "func.func") else {
+    let Some(function) = function.filter(|owner| Op::FuncFunc.is(*owner)) else {
         return;
     };
     let name = name_attribute(function, "sym_name").unwrap_or_default();
@@ -109,7 +109,7 @@ fn explain<'c>(value: Val<'c>, origins: &[Origin]) {
 /// The parameter that a value is, when it is a load of one.
 fn loaded_parameter(value: Val<'_>) -> Option<String> {
     let producer = defining_op(value)?;
-    (name_of(producer) == "ml_program.global_load_const")
+    (Op::MlProgramGlobalLoadConst.is(producer))
         .then(|| name_attribute(producer, "global"))
         .flatten()
 }
@@ -131,7 +131,7 @@ fn load_instead<'c>(context: &'c Context, value: Val<'c>, parameter: &str) {
     };
     let symbol = FlatSymbolRefAttribute::new(context, parameter).into();
     let load = builder.value_with(
-        "ml_program.global_load_const",
+        Op::MlProgramGlobalLoadConst,
         &[],
         value.r#type(),
         &[("global", symbol)],

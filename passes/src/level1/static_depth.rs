@@ -20,9 +20,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{
-    Val, arguments_of, name_of, operands_of, operations_of, results_of,
-};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, results_of};
+use cohort_dialects::types::is_cfb;
 use melior::{
     Context,
     ir::{
@@ -93,9 +92,9 @@ impl Depths {
         for operation in operations_of(block) {
             let operands = operands_of(operation);
             let before = self.of_all(operands.iter().copied());
-            let name = name_of(operation);
-            match name.as_str() {
-                "cfb.block" => {
+            let kind = Op::of(operation);
+            match kind {
+                Some(Op::CfbBlock) => {
                     if let Some(depth) = before {
                         let ty: Type<'c> = melior::ir::r#type::IntegerType::new(context, 64).into();
                         let depth = IntegerAttribute::new(ty, depth as i64).into();
@@ -105,18 +104,18 @@ impl Depths {
                     continue;
                 }
                 // What a call returns depends on its way.
-                "func.call" => {}
+                Some(Op::FuncCall) => {}
                 _ if operation.region_count() == 0 => self.known(results_of(operation), before),
                 _ => {}
             }
             // Of the arguments of a region, elements and fields are as deep as what they are of.
-            let carried = match name.as_str() {
-                "cfb.fold" => operands.len().saturating_sub(1),
-                "cfb.map" | "cfb.match" => 0,
+            let carried = match kind {
+                Some(Op::CfbFold) => operands.len().saturating_sub(1),
+                Some(Op::CfbMap | Op::CfbMatch) => 0,
                 _ => usize::MAX,
             };
-            let parts = match name.as_str() {
-                "cfb.fold" => self.of_all(operands.first().copied()),
+            let parts = match kind {
+                Some(Op::CfbFold) => self.of_all(operands.first().copied()),
                 _ => before,
             };
             for body in blocks_of(operation) {
@@ -129,8 +128,8 @@ impl Depths {
 }
 
 fn is_host(value: Val<'_>) -> bool {
-    let text = value.r#type().to_string();
-    !is_tensor(value.r#type()) && !text.starts_with("!cfb.")
+    let ty = value.r#type();
+    !is_tensor(ty) && !is_cfb(ty)
 }
 
 /// What a `cfb.force` has a say in.
@@ -178,7 +177,7 @@ impl Decisions {
         decided: bool,
     ) {
         for operation in blocks_of(parent).into_iter().flat_map(operations_of) {
-            let name = name_of(operation);
+            let kind = Op::of(operation);
             let operands = operands_of(operation);
             let given = operands
                 .iter()
@@ -199,9 +198,10 @@ impl Decisions {
                         self.values.insert(key(argument));
                     }
                 }
-            } else if operation.region_count() > 0 && name != "cfb.block" {
+            } else if operation.region_count() > 0 && kind != Some(Op::CfbBlock) {
                 // A loop that a decision may end, or a branch that one may take.
-                let holds = (name == "scf.while" || name == "scf.for") && self.holds(operation);
+                let holds = (kind == Some(Op::ScfWhile) || kind == Some(Op::ScfFor))
+                    && self.holds(operation);
                 if given || holds {
                     self.operations.insert(op_key(operation));
                     for body in blocks_of(operation) {
@@ -240,7 +240,7 @@ impl Decisions {
     fn mark<'c>(&self, context: &'c Context, parent: OperationRef<'c, 'c>, decided: bool) {
         let decided = decided || self.operations.contains(&op_key(parent));
         for operation in blocks_of(parent).into_iter().flat_map(operations_of) {
-            if name_of(operation) == "cfb.block" {
+            if Op::CfbBlock.is(operation) {
                 let by = if decided { "tensor" } else { "structure" };
                 let by = StringAttribute::new(context, by).into();
                 set_attribute(operation, "cfb.control", by);

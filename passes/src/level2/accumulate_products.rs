@@ -29,12 +29,14 @@
 //! products of matrices that differ from row to row stay as they are, because their sum is fused
 //! anyway.
 
-use cohort_dialects::builder::{Builder, Val, name_of, operands_of, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
 use melior::{
     Context,
     ir::{
         OperationRef, ValueLike,
-        attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
+        attribute::{
+            DenseI32ArrayAttribute, DenseI64ArrayAttribute, FloatAttribute, IntegerAttribute,
+        },
         operation::OperationLike,
     },
 };
@@ -42,7 +44,7 @@ use melior::{
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     TensorType, clone_op, defining_op, erase, move_before, nested_ops, op_key, replace_uses,
-    set_operand, set_type, top_level, users_of,
+    set_operand, set_type, splat_value, top_level, users_of,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -54,7 +56,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for kernel in top_level(module) {
-        if name_of(kernel) != "cfb.kernel" {
+        if !Op::CfbKernel.is(kernel) {
             continue;
         }
         // Collected first: splitting a product erases it, and with it the operations of its region.
@@ -67,7 +69,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
         let sums = nested_ops(kernel)
             .into_iter()
-            .filter(|op| name_of(*op) == "arith.addf");
+            .filter(|op| Op::ArithAddf.is(*op));
         let sums: Vec<_> = sums.filter(|sum| !is_inner(*sum)).collect();
         for sum in sums {
             accumulate(context, sum);
@@ -78,7 +80,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 
 /// A product of rows with a shared right side.
 pub(crate) fn is_product(operation: OperationRef<'_, '_>) -> bool {
-    if name_of(operation) != "linalg.matmul" {
+    if !Op::LinalgMatmul.is(operation) {
         return false;
     }
     let operands = operands_of(operation);
@@ -91,7 +93,7 @@ pub(crate) fn is_product(operation: OperationRef<'_, '_>) -> bool {
 /// Whether a sum is only a summand of another one.
 fn is_inner(sum: OperationRef<'_, '_>) -> bool {
     match users_of(result_of(sum, 0))[..] {
-        [user] => name_of(user) == "arith.addf",
+        [user] => Op::ArithAddf.is(user),
         _ => false,
     }
 }
@@ -105,7 +107,7 @@ fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) 
     let Some(mut concat) = defining_op(lhs) else {
         return;
     };
-    let collapse = (name_of(concat) == "tensor.collapse_shape").then_some(concat);
+    let collapse = (Op::TensorCollapseShape.is(concat)).then_some(concat);
     if let Some(collapse) = collapse {
         let Some(inner) = defining_op(operands_of(collapse)[0]) else {
             return;
@@ -123,7 +125,7 @@ fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) 
         .ok()
         .and_then(|dim| IntegerAttribute::try_from(dim).ok());
     let along_columns = dim.is_some_and(|dim| dim.value() as usize + 1 == from.rank());
-    if name_of(concat) != "tensor.concat" || !along_columns || to.rank() != 2 {
+    if !Op::TensorConcat.is(concat) || !along_columns || to.rank() != 2 {
         return;
     }
     // Columns that the collapse has joined with others are no longer columns of a part.
@@ -153,7 +155,7 @@ fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) 
             .collect();
         let array = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
         let slice = builder.value_with(
-            "tensor.extract_slice",
+            Op::TensorExtractSlice,
             &[rhs],
             rows.to_type(),
             &[
@@ -217,7 +219,7 @@ impl<'c> Summands<'c> {
         for operand in operands_of(sum) {
             let once = users_of(operand).len() == 1;
             match defining_op(operand).filter(|_| once) {
-                Some(inner) if name_of(inner) == "arith.addf" => self.collect(inner),
+                Some(inner) if Op::ArithAddf.is(inner) => self.collect(inner),
                 Some(op) => match chain_of(op) {
                     Some(chain) => self.chains.push(chain),
                     None => self.others.push(operand),
@@ -229,7 +231,7 @@ impl<'c> Summands<'c> {
 }
 
 fn chain_of<'c>(last: OperationRef<'c, 'c>) -> Option<Chain<'c>> {
-    let expand = (name_of(last) == "tensor.expand_shape").then_some(last);
+    let expand = (Op::TensorExpandShape.is(last)).then_some(last);
     let mut product = match expand {
         None => last,
         Some(expand) => {
@@ -257,14 +259,16 @@ pub(crate) fn is_zero(value: Val<'_>) -> bool {
     let Some(op) = defining_op(value) else {
         return false;
     };
-    match name_of(op).as_str() {
-        "linalg.fill" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+    match Op::of(op) {
+        Some(Op::LinalgFill | Op::TensorCollapseShape | Op::TensorExpandShape) => {
             is_zero(operands_of(op)[0])
         }
-        "arith.constant" => op.attribute("value").is_ok_and(|value| {
-            let text = value.to_string();
-            text.starts_with("0.000000e+00 :") || text.starts_with("dense<0.000000e+00>")
-        }),
+        Some(Op::ArithConstant) => {
+            let number = splat_value(op).or_else(|| op.attribute("value").ok());
+            let number = number.and_then(|number| FloatAttribute::try_from(number).ok());
+            // Not -0, which is another start of a sum.
+            number.is_some_and(|number| number.value().to_bits() == 0)
+        }
         _ => false,
     }
 }
@@ -355,7 +359,7 @@ enum SharedStart<'c> {
 }
 
 fn shared_start<'c>(value: Val<'c>, flat: bool) -> Option<SharedStart<'c>> {
-    let broadcast = defining_op(value).filter(|op| name_of(*op) == "linalg.broadcast")?;
+    let broadcast = defining_op(value).filter(|op| Op::LinalgBroadcast.is(*op))?;
     let source = operands_of(broadcast)[0];
     let ty = TensorType::of_value(source)?;
     let result = TensorType::of_value(value)?;

@@ -29,7 +29,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, Val, extend_op, name_of, operands_of, operations_of, results_of,
+    Builder, Op, Val, extend_op, operands_of, operations_of, results_of,
 };
 use cohort_dialects::types::lazy_tensor;
 use melior::{
@@ -69,7 +69,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 }
 
 fn is_choice(operation: OperationRef<'_, '_>) -> bool {
-    matches!(name_of(operation).as_str(), "scf.if" | "cfb.match")
+    matches!(Op::of(operation), Some(Op::ScfIf | Op::CfbMatch))
 }
 
 fn balance<'c>(context: &'c Context, choice: OperationRef<'c, 'c>) {
@@ -80,14 +80,16 @@ fn balance<'c>(context: &'c Context, choice: OperationRef<'c, 'c>) {
         .collect();
     let has_open_length = nested_ops(choice).into_iter().any(|op| {
         matches!(
-            name_of(op).as_str(),
-            "func.call"
-                | "scf.while"
-                | "scf.for"
-                | "cfb.fold"
-                | "cfb.map"
-                | "cfb.force"
-                | "cfb.debug"
+            Op::of(op),
+            Some(
+                Op::FuncCall
+                    | Op::ScfWhile
+                    | Op::ScfFor
+                    | Op::CfbFold
+                    | Op::CfbMap
+                    | Op::CfbForce
+                    | Op::CfbDebug
+            )
         )
     });
     if has_open_length || ends.len() != branches.len() || ends.len() < 2 {
@@ -126,7 +128,12 @@ fn delay<'c>(
 ) {
     if let Some(b) = Builder::before(context, end) {
         let levels = IntegerAttribute::new(b.ty("i64"), levels).into();
-        let ghost = b.value_with("cfb.ghost", &[value], value.r#type(), &[("levels", levels)]);
+        let ghost = b.value_with(
+            Op::CfbGhost,
+            &[value],
+            value.r#type(),
+            &[("levels", levels)],
+        );
         set_operand(end, index, ghost);
     }
 }
@@ -145,7 +152,7 @@ fn is_read_elsewhere(
     kernels: &HashSet<String>,
 ) -> bool {
     users_of(result).into_iter().any(|user| {
-        name_of(user) == "cfb.record"
+        Op::CfbRecord.is(user)
             && user.block() == choice.block()
             && name_attribute(user, "kernel").is_some_and(|kernel| !kernels.contains(&kernel))
     })
@@ -154,7 +161,7 @@ fn is_read_elsewhere(
 fn recorded(choice: OperationRef<'_, '_>) -> HashSet<String> {
     nested_ops(choice)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.record")
+        .filter(|op| Op::CfbRecord.is(*op))
         .filter_map(|op| name_attribute(op, "kernel"))
         .collect()
 }
@@ -194,9 +201,11 @@ impl Chains {
             for operand in used_values(operation) {
                 chain.join(self.get(operand));
             }
-            chain.length += match name_of(operation).as_str() {
-                "cfb.record" => 1,
-                "cfb.ghost" => integer_attribute(extend_op(operation), "levels").unwrap_or(0),
+            chain.length += match Op::of(operation) {
+                Some(Op::CfbRecord) => 1,
+                Some(Op::CfbGhost) => {
+                    integer_attribute(extend_op(operation), "levels").unwrap_or(0)
+                }
                 _ => 0,
             };
             for result in results_of(operation) {

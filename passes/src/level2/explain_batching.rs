@@ -31,7 +31,7 @@
 //! Requires: level 2. Leaves: the same. `batch-run --explain` is the other half: what that costs in a
 //! run.
 
-use cohort_dialects::builder::{arguments_of, name_of, operands_of, operations_of};
+use cohort_dialects::builder::{Op, arguments_of, operands_of, operations_of};
 use melior::{
     Context,
     ir::{OperationRef, ValueLike},
@@ -53,12 +53,12 @@ fn run<'c>(_context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let origins = Origins::new(module);
     let all = nested_ops(module);
     for kernel in top_level(module) {
-        if name_of(kernel) == "cfb.kernel" {
+        if Op::CfbKernel.is(kernel) {
             explain_kernel(kernel, &all, &origins);
         }
     }
     for operation in &all {
-        if name_of(*operation) == "cfb.force" {
+        if Op::CfbForce.is(*operation) {
             remark(
                 *operation,
                 "a decision: the instance waits here until the others wait or end, and then for \
@@ -80,7 +80,7 @@ fn explain_kernel<'c>(
     let records: Vec<_> = all
         .iter()
         .copied()
-        .filter(|op| name_of(*op) == "cfb.record")
+        .filter(|op| Op::CfbRecord.is(*op))
         .filter(|op| name_attribute(*op, "kernel").as_deref() == Some(&name))
         .collect();
     remark(kernel, &summary(kernel, &name, records.len()));
@@ -140,7 +140,7 @@ fn summary(kernel: OperationRef<'_, '_>, name: &str, places: usize) -> String {
     let mut shared: Vec<String> = body
         .iter()
         .flat_map(|body| operations_of(*body))
-        .filter(|op| name_of(*op) == "ml_program.global_load_const")
+        .filter(|op| Op::MlProgramGlobalLoadConst.is(*op))
         .filter_map(|op| name_attribute(op, "global"))
         .map(|parameter| format!("@{parameter}"))
         .collect();

@@ -60,7 +60,7 @@ mod strands;
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{name_of, operations_of};
+use cohort_dialects::builder::{Dialect, Op, operations_of};
 use melior::{
     Context,
     ir::{Attribute, BlockRef, OperationRef, operation::OperationLike},
@@ -123,14 +123,14 @@ impl Effects {
     fn of(module: OperationRef<'_, '_>) -> Effects {
         let ragged = top_level(module)
             .into_iter()
-            .filter(|op| name_of(*op) == "cfb.kernel" && op.has_attribute("lengths"))
+            .filter(|op| Op::CfbKernel.is(*op) && op.has_attribute("lengths"))
             .filter_map(|op| name_attribute(op, "sym_name"))
             .collect();
         let functions = functions_of(module);
         Effects {
             waiting: reaching(&functions, waits),
             ordered: reaching(&functions, |op| {
-                matches!(name_of(op).as_str(), "cfb.debug" | "cfb.phase")
+                matches!(Op::of(op), Some(Op::CfbDebug | Op::CfbPhase))
             }),
             ragged,
         }
@@ -150,27 +150,45 @@ impl Effects {
     }
 
     fn own_effect(&self, operation: OperationRef<'_, '_>) -> Effect {
-        let name = name_of(operation);
         let is_checked = operation.has_attribute("cfb.checked");
-        match name.as_str() {
-            "cfb.force" => Effect::Forces,
-            "cfb.debug" | "cfb.phase" => Effect::Ordered,
-            "func.call" => match name_attribute(operation, "callee") {
+        match Op::of(operation) {
+            Some(Op::CfbForce) => Effect::Forces,
+            Some(Op::CfbDebug | Op::CfbPhase) => Effect::Ordered,
+            Some(Op::FuncCall) => match name_attribute(operation, "callee") {
                 Some(callee) if self.ordered.contains(&callee) => Effect::Ordered,
                 Some(callee) if self.waiting.contains(&callee) => Effect::Waits,
                 _ => Effect::Fails,
             },
-            "cfb.record" => match name_attribute(operation, "kernel") {
+            Some(Op::CfbRecord) => match name_attribute(operation, "kernel") {
                 Some(kernel) if !self.ragged.contains(&kernel) => Effect::None,
                 _ => Effect::Fails,
             },
-            "cfb.param" | "cfb.constant" | "cfb.dim" | "cfb.ghost" | "cfb.same"
-            | "cfb.construct" | "cfb.array_create" | "cfb.array_len" | "cfb.array_push"
-            | "cfb.array_reverse" | "cfb.array_range" | "cfb.stack" | "cfb.str_constant"
-            | "cfb.str_equal" | "cfb.instance_key" | "cfb.match" | "cfb.yield" | "cfb.join"
-            | "scf.if" | "scf.yield" => Effect::None,
-            _ => match name.split('.').next() {
-                Some("arith" | "math" | "index") if !is_checked => Effect::None,
+            Some(
+                Op::CfbParam
+                | Op::CfbConstant
+                | Op::CfbDim
+                | Op::CfbGhost
+                | Op::CfbSame
+                | Op::CfbConstruct
+                | Op::CfbArrayCreate
+                | Op::CfbArrayLen
+                | Op::CfbArrayPush
+                | Op::CfbArrayReverse
+                | Op::CfbArrayRange
+                | Op::CfbStack
+                | Op::CfbStrConstant
+                | Op::CfbStrEqual
+                | Op::CfbInstanceKey
+                | Op::CfbMatch
+                | Op::CfbYield
+                | Op::CfbJoin
+                | Op::ScfIf
+                | Op::ScfYield,
+            ) => Effect::None,
+            _ => match Dialect::of(operation) {
+                Some(Dialect::Arith | Dialect::Math | Dialect::Index) if !is_checked => {
+                    Effect::None
+                }
                 // Loops go on for as long as they like; all else may fail.
                 _ => Effect::Fails,
             },
@@ -189,7 +207,7 @@ fn reaching(
     for function in functions {
         let name = name_attribute(*function, "sym_name").unwrap_or_default();
         for operation in nested_ops(*function) {
-            if name_of(operation) == "func.call"
+            if Op::FuncCall.is(operation)
                 && let Some(callee) = name_attribute(operation, "callee")
             {
                 callers.entry(callee).or_default().push(name.clone());
@@ -213,14 +231,14 @@ fn reaching(
 /// Makes strands in a basic block, those inside its operations first.
 fn visit<'c>(context: &'c Context, effects: &Effects, block: BlockRef<'c, 'c>) {
     for operation in operations_of(block) {
-        if matches!(name_of(operation).as_str(), "cfb.kernel" | "cfb.block") {
+        if matches!(Op::of(operation), Some(Op::CfbKernel | Op::CfbBlock)) {
             continue;
         }
         for body in blocks_of(operation) {
             visit(context, effects, body);
         }
         let effect = effects.effect(operation);
-        if name_of(operation) == "cfb.map" && effect == Effect::Waits {
+        if Op::CfbMap.is(operation) && effect == Effect::Waits {
             set_attribute(operation, STRANDS, Attribute::unit(context));
         }
     }

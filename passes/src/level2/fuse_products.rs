@@ -35,7 +35,7 @@
 use std::collections::HashSet;
 
 use cohort_dialects::builder::{
-    Builder, Val, name_of, operands_of, operations_of, region_with_block, result_of,
+    Builder, Op, Val, operands_of, operations_of, region_with_block, result_of,
 };
 use melior::{
     Context,
@@ -63,7 +63,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for kernel in top_level(module) {
-        if name_of(kernel) == "cfb.kernel" {
+        if Op::CfbKernel.is(kernel) {
             fuse_in(context, kernel);
         }
     }
@@ -171,8 +171,8 @@ fn panels_of(matrix: Val<'_>) -> i64 {
     let columns = last(matrix).unwrap_or(0);
     let mut whole = matrix;
     while let Some(producer) = defining_op(whole) {
-        let source = match name_of(producer).as_str() {
-            "tensor.extract_slice" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+        let source = match Op::of(producer) {
+            Some(Op::TensorExtractSlice | Op::TensorCollapseShape | Op::TensorExpandShape) => {
                 operands_of(producer)[0]
             }
             _ => break,
@@ -227,7 +227,7 @@ fn start_of(value: Val<'_>) -> Option<Start<'_>> {
     if is_zero(value) {
         return Some(Start::Zero);
     }
-    let broadcast = defining_op(value).filter(|op| name_of(*op) == "linalg.broadcast")?;
+    let broadcast = defining_op(value).filter(|op| Op::LinalgBroadcast.is(*op))?;
     let vector = operands_of(broadcast)[0];
     let ty = TensorType::of_value(vector)?;
     let to = TensorType::of_value(value)?;
@@ -326,7 +326,7 @@ fn start<'c>(
         let zero = at.constant(at.f32_attr(0.0), wide.element);
         let segments = DenseI32ArrayAttribute::new(context, &[1, 1]).into();
         let fill = at.op(
-            "linalg.fill",
+            Op::LinalgFill,
             &[zero, empty],
             &[wide.to_type()],
             &[("operandSegmentSizes", segments)],
@@ -347,7 +347,7 @@ fn start<'c>(
         .collect();
     let vector = concat(at, &parts, 0);
     let broadcast = at.op(
-        "linalg.broadcast",
+        Op::LinalgBroadcast,
         &[vector, empty],
         &[wide.to_type()],
         &[("dimensions", at.i64s(&[0]))],
@@ -365,7 +365,7 @@ fn concat<'c>(at: &Builder<'c>, parts: &[Val<'c>], dim: usize) -> Val<'c> {
     let mut ty = types[0].clone();
     ty.shape[dim] = types.iter().map(|ty| ty.shape[dim]).sum();
     let attribute = at.i64_attr(dim as i64);
-    at.value_with("tensor.concat", parts, ty.to_type(), &[("dim", attribute)])
+    at.value_with(Op::TensorConcat, parts, ty.to_type(), &[("dim", attribute)])
 }
 
 /// Columns `from..from + count` of every row.
@@ -386,7 +386,7 @@ fn columns_of<'c>(
         element,
     };
     at.value_with(
-        "tensor.extract_slice",
+        Op::TensorExtractSlice,
         &[rows_of, rows],
         ty.to_type(),
         &[

@@ -31,8 +31,8 @@
 use std::collections::HashSet;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, extend, extend_block, extend_op, name_of, operands_of,
-    operations_of, result_of, results_of,
+    Builder, Op, Val, arguments_of, extend, extend_block, extend_op, operands_of, operations_of,
+    result_of, results_of,
 };
 use cohort_dialects::types::{lazy, lazy_tensor};
 use melior::{
@@ -50,8 +50,8 @@ use crate::level2::accumulate_products::is_product;
 use crate::level2::specialise_kernels::{records_to_change, size};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    attributes_without, blocks_of, clone_op, erase, functions_of, is_local, key, name_attribute,
-    nested_ops, op_key, replace_uses, replace_uses_except, set_attribute, top_level, users_of,
+    blocks_of, clone_op, erase, functions_of, is_local, key, name_attribute, nested_ops, op_key,
+    replace_uses, replace_uses_except, set_attribute, top_level, users_of,
 };
 use crate::support::levels::used_values;
 use crate::support::symbols::Symbols;
@@ -129,7 +129,7 @@ impl<'c> Recursion<'c> {
             return None;
         }
         let calls_it = |op: &OperationRef<'c, 'c>| {
-            name_of(*op) == "func.call" && name_attribute(*op, "callee").as_deref() == Some(&name)
+            Op::FuncCall.is(*op) && name_attribute(*op, "callee").as_deref() == Some(&name)
         };
         let calls: Vec<_> = nested_ops(module).into_iter().filter(calls_it).collect();
         let own = nested_ops(function).into_iter().filter(calls_it);
@@ -312,7 +312,7 @@ impl<'c> Split<'c> {
                 false => {
                     let kernel = FlatSymbolRefAttribute::new(context, symbol).into();
                     let kernel = [("kernel", kernel)];
-                    results_of(b.op("cfb.record", &of_head, &types, &kernel, vec![]))
+                    results_of(b.op(Op::CfbRecord, &of_head, &types, &kernel, vec![]))
                 }
             };
             replace(&b, *call, &[operands, more].concat());
@@ -415,11 +415,7 @@ fn owner_in<'c>(
 /// Puts an operation of other operands in place of one.
 fn replace<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, operands: &[Val<'c>]) {
     let results: Vec<Type<'c>> = results_of(operation).iter().map(|r| r.r#type()).collect();
-    let attributes = attributes_without(operation, &[]);
-    let attributes: Vec<_> = (attributes.iter())
-        .map(|(name, value)| (name.as_str(), *value))
-        .collect();
-    let new = b.op(&name_of(operation), operands, &results, &attributes, vec![]);
+    let new = b.again(operation, operands, &results, vec![]);
     for (old, new) in results_of(operation).into_iter().zip(results_of(new)) {
         replace_uses(old, new);
     }

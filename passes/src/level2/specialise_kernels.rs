@@ -38,13 +38,12 @@
 
 mod known;
 
-use cohort_dialects::builder::CmpiPredicate;
+use cohort_dialects::builder::{
+    Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, operations_of, region_with_block,
+    result_of, results_of,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
-    results_of,
-};
 use cohort_dialects::types::array_element;
 use melior::{
     Context,
@@ -105,7 +104,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let Some(records) = records.get(&name) else {
             continue;
         };
-        if name_of(kernel) != "cfb.kernel" || kernel.has_attribute("lengths") {
+        if !Op::CfbKernel.is(kernel) || kernel.has_attribute("lengths") {
             continue;
         }
         let Some(case) = Case::find(kernel, records, &origins) else {
@@ -263,13 +262,13 @@ impl Case {
         }
         let length = b.ty("i32");
         let are_empty = lists.into_values().map(|list| {
-            let count = b.value("cfb.array_len", &[list], length);
+            let count = b.value(Op::CfbArrayLen, &[list], length);
             let none = b.integer(0, length);
             b.cmpi(CmpiPredicate::Eq, count, none)
         });
         let are_same = rows.into_values().map(|(operand, row)| {
             let source = row.handle(&b, operand.r#type());
-            b.value("cfb.same", &[operand, source], b.ty("i1"))
+            b.value(Op::CfbSame, &[operand, source], b.ty("i1"))
         });
         let holds = are_empty
             .chain(are_same)
@@ -282,8 +281,15 @@ impl Case {
             .map(|(_, operand)| *operand)
             .collect();
         let callee = FlatSymbolRefAttribute::new(context, symbol).into();
-        let special =
-            |b: &Builder<'c>| b.op("cfb.record", &others, &types, &[("kernel", callee)], vec![]);
+        let special = |b: &Builder<'c>| {
+            b.op(
+                Op::CfbRecord,
+                &others,
+                &types,
+                &[("kernel", callee)],
+                vec![],
+            )
+        };
         let chosen = match holds {
             None => special(&b),
             Some(holds) => {
@@ -326,12 +332,7 @@ impl Row {
         match self {
             Row::Parameter(name) => {
                 let global = FlatSymbolRefAttribute::new(b.context(), name).into();
-                b.value_with(
-                    "ml_program.global_load_const",
-                    &[],
-                    ty,
-                    &[("global", global)],
-                )
+                b.value_with(Op::MlProgramGlobalLoadConst, &[], ty, &[("global", global)])
             }
             Row::Constant(value) => b.constant(b.upstream(value), ty),
         }
@@ -342,10 +343,10 @@ impl Row {
         match self {
             Row::Parameter(name) => {
                 let param = FlatSymbolRefAttribute::new(b.context(), name).into();
-                b.value_with("cfb.param", &[], ty, &[("param", param)])
+                b.value_with(Op::CfbParam, &[], ty, &[("param", param)])
             }
             Row::Constant(value) => {
-                b.value_with("cfb.constant", &[], ty, &[("value", b.upstream(value))])
+                b.value_with(Op::CfbConstant, &[], ty, &[("value", b.upstream(value))])
             }
         }
     }
@@ -362,7 +363,7 @@ fn possible_start<'c>(
         .is_some_and(|operand| array_element(operand.r#type()).is_some());
     if is_list {
         let is_folded = |user: OperationRef<'c, 'c>| {
-            name_of(user) == "cfb.reduce_rows" && key(operands_of(user)[0]) == key(argument)
+            Op::CfbReduceRows.is(user) && key(operands_of(user)[0]) == key(argument)
         };
         return users_of(argument)
             .into_iter()
@@ -382,7 +383,7 @@ fn possible_start<'c>(
 /// The first list known that has as many elements.
 fn same_length(mut list: Val<'_>) -> Val<'_> {
     while let Some(producer) = defining_op(list) {
-        if !matches!(name_of(producer).as_str(), "cfb.map" | "cfb.array_reverse") {
+        if !matches!(Op::of(producer), Some(Op::CfbMap | Op::CfbArrayReverse)) {
             break;
         }
         list = operands_of(producer)[0];

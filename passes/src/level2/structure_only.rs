@@ -25,7 +25,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, results_of};
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, results_of};
 use cohort_dialects::types::{adt_name, array_element, flatten};
 use melior::{
     Context,
@@ -37,8 +38,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    array, blocks_of, elements_of, functions_of, key, name_attribute, nested_ops, set_attribute,
-    top_level, users_of,
+    array, blocks_of, elem_of, elements_of, functions_of, key, name_attribute, nested_ops,
+    set_attribute, top_level, users_of,
 };
 use crate::support::levels::{CHOOSES_ROWS, waits};
 use crate::support::origins::{Origin, Origins, adts_in};
@@ -67,7 +68,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let shown = shown_by(*entry, &adts);
     for adt in &adts {
         let matches = all.iter().filter(|op| {
-            name_of(**op) == "cfb.match"
+            Op::CfbMatch.is(**op)
                 && adt_name(operands_of(**op)[0].r#type()).as_deref() == Some(&adt.name)
         });
         let matches: Vec<_> = matches.map(|op| blocks_of(*op)).collect();
@@ -120,8 +121,8 @@ fn all_follows_from_structure<'c>(
     module: OperationRef<'c, 'c>,
     all: &[OperationRef<'c, 'c>],
 ) -> bool {
-    let is = |name: &'static str| all.iter().filter(move |op| name_of(**op) == name);
-    if all.iter().any(|op| waits(*op)) || is("cfb.instance_key").next().is_some() {
+    let is = |kind: Op| all.iter().filter(move |op| kind.is(**op));
+    if all.iter().any(|op| waits(*op)) || is(Op::CfbInstanceKey).next().is_some() {
         return false;
     }
     // Rows that numbers choose have other handles than whole parameters and constants.
@@ -130,12 +131,12 @@ fn all_follows_from_structure<'c>(
         let all = origins.of_all([value]);
         (all.iter()).all(|one| matches!(one, Origin::Parameter(_) | Origin::Constant(_)))
     };
-    is("cfb.same").all(|op| operands_of(*op).into_iter().any(is_fixed))
+    is(Op::CfbSame).all(|op| operands_of(*op).into_iter().any(is_fixed))
 }
 
 /// A number, or an array of numbers.
 fn is_number(ty: Type<'_>) -> bool {
-    array_element(ty).unwrap_or(ty).to_string() == "i32"
+    elem_of(array_element(ty).unwrap_or(ty)) == Some(Elem::I32)
 }
 
 fn types(attributes: Vec<Attribute<'_>>) -> Vec<Type<'_>> {
@@ -153,7 +154,7 @@ struct Adt<'c> {
 
 impl<'c> Adt<'c> {
     fn of(declaration: OperationRef<'c, 'c>) -> Option<Adt<'c>> {
-        if name_of(declaration) != "cfb.adt" {
+        if !Op::CfbAdt.is(declaration) {
             return None;
         }
         let fields = array(declaration, "fields").into_iter();
@@ -213,27 +214,27 @@ impl<'c> Numbers<'c> {
             let body = blocks_of(user).into_iter().next()?;
             arguments_of(body).get(place).copied()
         };
-        match name_of(user).as_str() {
-            "cfb.param_row" | "cfb.array_len" => Some(vec![]),
-            "cfb.array_reverse" => Some(results_of(user)),
+        match Op::of(user) {
+            Some(Op::CfbParamRow | Op::CfbArrayLen) => Some(vec![]),
+            Some(Op::CfbArrayReverse) => Some(results_of(user)),
             // The array; its element's place is a number that something else must be known of.
-            "cfb.array_get"
+            Some(Op::CfbArrayGet)
                 if operands.iter().filter(|operand| is_it(operand)).count() == 1
                     && is_it(&operands[0]) =>
             {
                 Some(results_of(user))
             }
-            "func.call" => {
+            Some(Op::FuncCall) => {
                 let callee = self.functions.get(&name_attribute(user, "callee")?)?;
                 let parameters = arguments_of(blocks_of(*callee).into_iter().next()?);
                 let handed = operands.iter().zip(parameters);
                 let handed = handed.filter(|(operand, _)| is_it(operand));
                 Some(handed.map(|(_, parameter)| parameter).collect())
             }
-            "cfb.fold" if !operands[1..].iter().any(is_it) => {
+            Some(Op::CfbFold) if !operands[1..].iter().any(is_it) => {
                 Some(vec![first_argument(operands.len() - 1)?])
             }
-            "cfb.map" => {
+            Some(Op::CfbMap) => {
                 let (mut place, mut elements) = (0, Vec::new());
                 for operand in &operands {
                     if is_it(operand) {

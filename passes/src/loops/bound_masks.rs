@@ -27,13 +27,13 @@
 //! After CoRa (Fegade et al., MLSys 2022), §4: triangles are ragged, with lengths that are a function
 //! of the row. Requires: the loop level, after `online-folds`. Leaves: the loop level.
 
-use cohort_dialects::builder::{Builder, name_of};
+use cohort_dialects::builder::{Builder, Op};
 use melior::{Context, ir::OperationRef};
 
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
 use crate::kernel::calls::loops;
 use crate::kernel::calls::stages::Stage;
-use crate::kernel::loop_level::{CALLS, kernels, kernels_for_gpu};
+use crate::kernel::loop_level::{kernels, kernels_for_gpu};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{integer_attribute, set_attribute};
 
@@ -46,7 +46,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let kernels = kernels(module).into_iter().chain(kernels_for_gpu(module));
-    for [op, stages] in kernels.filter(|[_, stages]| name_of(*stages) == CALLS) {
+    for [op, stages] in kernels.filter(|[_, stages]| Op::RaggedCalls.is(*stages)) {
         let kernel = loops::read(op)?;
         let b = Builder::before(context, stages)
             .ok_or_else(|| error(stages, "expected stages of a kernel"))?;
@@ -100,7 +100,7 @@ fn mask_of(
     let [condition, yes, no] = inputs[..] else {
         return None;
     };
-    if name_of(*op) != "arith.select" {
+    if !Op::ArithSelect.is(*op) {
         return None;
     }
     let splat = |node: NodeId| match graph.nodes[graph.resolve(node, &at).0].kind {
@@ -114,7 +114,7 @@ fn mask_of(
     let [left, right] = inputs[..] else {
         return None;
     };
-    if name_of(*op) != "arith.cmpi" {
+    if !Op::ArithCmpi.is(*op) {
         return None;
     }
     let index = |node: NodeId| {

@@ -22,7 +22,7 @@
 //! that programs have as such. Requires: the loop level, after `online-folds` and `bound-masks`. Leaves: the loop level.
 
 use cohort_abi::manifest::Extent;
-use cohort_dialects::builder::{Builder, name_of};
+use cohort_dialects::builder::{Builder, Op};
 use melior::{Context, ir::OperationRef};
 
 use crate::kernel::calls::graph::{Graph, NodeId, Size, Var};
@@ -30,7 +30,7 @@ use crate::kernel::calls::loops::{self, Kernel};
 use crate::kernel::calls::memory::extent;
 use crate::kernel::calls::neighbours::is_in_memory;
 use crate::kernel::calls::stages::{Matmul, Nest, Side, Stage};
-use crate::kernel::loop_level::{CALLS, kernels};
+use crate::kernel::loop_level::kernels;
 use crate::kernel::rows::layout::LANES;
 use crate::kernel::rows::stage::TILE_ROWS;
 use crate::pass::{Outcome, PassInfo, error};
@@ -50,7 +50,7 @@ const COMPUTING: i64 = 32;
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for [op, stages] in kernels(module) {
-        if name_of(stages) != CALLS {
+        if !Op::RaggedCalls.is(stages) {
             continue;
         }
         let kernel = loops::read(op)?;

@@ -20,13 +20,13 @@
 //! length depends on the outer. `ragged-fuse-loops` does the same to loops that programs have as such.
 //! Requires: the loop level, of `plan-kernels`. Leaves: the loop level.
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},
 };
 
-use crate::kernel::loop_level::{BLOCKS, kernels};
+use crate::kernel::loop_level::kernels;
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{elements_of, set_attribute};
 
@@ -40,7 +40,7 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for [kernel, blocks] in kernels(module) {
         let lengths = kernel.attribute("lengths").map_or(vec![], elements_of);
-        if name_of(blocks) == BLOCKS && !lengths.is_empty() {
+        if Op::RaggedBlocks.is(blocks) && !lengths.is_empty() {
             set_attribute(blocks, "fused", Attribute::unit(context));
         }
     }

@@ -3,7 +3,7 @@
 //! Values are of type `index`; what is read from or written to a table of other integers is
 //! converted on the way.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, results_of};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, results_of};
 use melior::ir::{Type, ValueLike};
 
 use crate::support::ir::TensorType;
@@ -64,10 +64,6 @@ impl<'c> Indices<'c> {
         self.mul(self.ceil_div(value, multiple), multiple)
     }
 
-    pub fn logic(&self, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        self.b.value(name, &[a, b], self.b.ty("i1"))
-    }
-
     /// One more where the condition holds.
     fn add_if(&self, value: Val<'c>, condition: Val<'c>) -> Val<'c> {
         let more = self.add(value, self.constant(1));
@@ -109,14 +105,14 @@ impl<'c> Indices<'c> {
         let mut operands = vec![tensor];
         operands.extend(at);
         let element = TensorType::of_value(tensor).map_or(self.index, |ty| ty.element);
-        self.b.value("tensor.extract", &operands, element)
+        self.b.value(Op::TensorExtract, &operands, element)
     }
 
     /// The tensor with another element.
     pub fn insert(&self, element: Val<'c>, tensor: Val<'c>, at: &[Val<'c>]) -> Val<'c> {
         let mut operands = vec![element, tensor];
         operands.extend(at);
-        self.b.value("tensor.insert", &operands, tensor.r#type())
+        self.b.value(Op::TensorInsert, &operands, tensor.r#type())
     }
 
     /// A table of so many entries, to be filled.
@@ -144,7 +140,7 @@ impl<'c> Indices<'c> {
         inner.b.scf_yield(&yielded);
         let mut operands = vec![from, to, self.constant(1)];
         operands.extend(carried);
-        results_of(self.b.op("scf.for", &operands, &types, &[], vec![region]))
+        results_of(self.b.op(Op::ScfFor, &operands, &types, &[], vec![region]))
     }
 
     /// A loop over the entries of a table.

@@ -1,7 +1,8 @@
 //! One loop over the iterations of several.
 
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, region_with_block};
+use cohort_dialects::builder::{
+    Builder, CmpiPredicate, Op, Val, arguments_of, operations_of, region_with_block,
+};
 use melior::ir::OperationRef;
 
 use super::index::Indices;
@@ -27,7 +28,7 @@ pub fn emit<'c>(e: &Indices<'c>, parts: &[Part<'c>]) -> OperationRef<'c, 'c> {
     choose(&inner, parts, at);
     inner.b.scf_yield(&[]);
     let operands = [zero, all, e.constant(1)];
-    e.b.op("scf.for", &operands, &[], &[], vec![region])
+    e.b.op(Op::ScfFor, &operands, &[], &[], vec![region])
 }
 
 /// The body of the part that an iteration is in, counted from the first of these parts.

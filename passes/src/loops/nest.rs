@@ -1,6 +1,6 @@
 //! Taking loops over dims apart.
 
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of};
 use melior::ir::{
     Attribute, BlockRef, OperationRef, attribute::DenseI32ArrayAttribute, operation::OperationLike,
 };
@@ -36,7 +36,6 @@ pub fn copy_attributes<'c>(
 pub struct Loop<'c> {
     pub op: OperationRef<'c, 'c>,
     /// The operation's.
-    pub name: String,
     pub dim: String,
     pub outer: Vec<Val<'c>>,
     pub from: Option<Val<'c>>,
@@ -50,7 +49,7 @@ pub struct Loop<'c> {
 impl<'c> Loop<'c> {
     /// `None` for another operation.
     pub fn of(op: OperationRef<'c, 'c>) -> Option<Self> {
-        if !matches!(name_of(op).as_str(), "ragged.for" | "ragged.forall") {
+        if !matches!(Op::of(op), Some(Op::RaggedFor | Op::RaggedForall)) {
             return None;
         }
         let mut operands = operands_of(op).into_iter();
@@ -63,7 +62,6 @@ impl<'c> Loop<'c> {
         let mut group = || next.next().unwrap_or_default();
         Some(Loop {
             op,
-            name: name_of(op),
             dim: name_attribute(op, "dim")?,
             outer: group(),
             from: group().first().copied(),
@@ -80,9 +78,17 @@ impl<'c> Loop<'c> {
         arguments_of(self.block)[0]
     }
 
+    /// `ragged.for` or `ragged.forall`.
+    pub fn kind(&self) -> Op {
+        match self.carries() {
+            true => Op::RaggedFor,
+            false => Op::RaggedForall,
+        }
+    }
+
     /// Whether it is of the kind that carries values.
     pub fn carries(&self) -> bool {
-        self.name == "ragged.for"
+        Op::RaggedFor.is(self.op)
     }
 
     /// What the body ends in.

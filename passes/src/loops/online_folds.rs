@@ -38,7 +38,7 @@ mod chain;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{Builder, name_of};
+use cohort_dialects::builder::{Builder, Op};
 use melior::{Context, ir::OperationRef};
 
 use crate::kernel::calls::graph::{Graph, Index, NodeId, Var};
@@ -48,7 +48,7 @@ use crate::kernel::calls::read::length_names;
 use crate::kernel::calls::sides::{Target, side};
 use crate::kernel::calls::stages::{Matmul, OnlineSoftmax, Stage, Store};
 use crate::kernel::calls::write::{Given, Shifted, Writer};
-use crate::kernel::loop_level::{CALLS, kernels, kernels_for_gpu};
+use crate::kernel::loop_level::{kernels, kernels_for_gpu};
 use crate::kernel::schedule::{GPU_SOFTMAX, Processor};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::erase;
@@ -68,7 +68,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         (kernels_for_gpu(module), Target::Gpu, GPU_SOFTMAX),
     ] {
         for [kernel, stages] in kernels {
-            if name_of(stages) == CALLS {
+            if Op::RaggedCalls.is(stages) {
                 rewrite(context, kernel, target, blocks)?;
             }
         }

@@ -33,8 +33,8 @@
 //! (MLSys 2022), vloop fusion.
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, extend_block, name_of, operands_of, operations_of,
-    region_with_block, result_of, results_of,
+    Builder, Op, Val, arguments_of, extend_block, operands_of, operations_of, region_with_block,
+    result_of, results_of,
 };
 use melior::{
     Context,
@@ -182,7 +182,7 @@ fn fuse<'c>(
         .iter()
         .map(|value| value.r#type())
         .collect();
-    let fused = builder.op(&outer.name, &operands, &types, &attributes, vec![body]);
+    let fused = builder.op(outer.kind(), &operands, &types, &attributes, vec![body]);
     for (result, value) in results_of(outer.op).into_iter().zip(results_of(fused)) {
         replace_uses(result, value);
     }
@@ -218,16 +218,16 @@ fn maps<'c>(builder: &Builder<'c>, inner: &Loop<'c>, lengths: Val<'c>) -> Vec<Va
         .to_type()
     };
     let offsets = within.value_with(
-        "ragged.offsets",
+        Op::RaggedOffsets,
         &[table],
         list(ty.shape[0].map(|rows| rows + 1)),
         &[("dim", dim), ("pad", pad)],
     );
     let types = [list(None), list(None)];
-    let fused = within.op("ragged.fuse", &[offsets], &types, &[("dim", dim)], vec![]);
+    let fused = within.op(Op::RaggedFuse, &[offsets], &types, &[("dim", dim)], vec![]);
     let yielded = [result_of(fused, 0), result_of(fused, 1)];
     within.ragged_yield(&yielded);
-    results_of(builder.op("ragged.prelude", &[lengths], &types, &[], vec![region]))
+    results_of(builder.op(Op::RaggedPrelude, &[lengths], &types, &[], vec![region]))
 }
 
 /// The table of the lengths that a rule gives each of so many rows.
@@ -240,7 +240,7 @@ fn by_rule<'c>(within: &Builder<'c>, dim: Attribute<'c>, rows: Val<'c>) -> Val<'
     let numbers = e.for_loop(e.constant(0), rows, &[e.empty(rows, ty)], count);
     let segments = DenseI32ArrayAttribute::new(within.context(), &[1, 0]).into();
     let attributes = [("dim", dim), ("operandSegmentSizes", segments)];
-    within.value_with("ragged.lengths", &numbers, ty, &attributes)
+    within.value_with(Op::RaggedLengths, &numbers, ty, &attributes)
 }
 
 /// The name of the dim that two loops are fused over; declared if it is not yet.
@@ -252,7 +252,7 @@ fn fused_dim<'c>(
 ) -> Option<String> {
     let origin = format!("{}, {}, pad {}", outer.dim, inner.dim, inner.pad);
     let known = top_level(module).into_iter().find(|op| {
-        name_of(*op) == "ragged.dim" && name_attribute(*op, ORIGIN).as_deref() == Some(&origin)
+        Op::RaggedDim.is(*op) && name_attribute(*op, ORIGIN).as_deref() == Some(&origin)
     });
     if let Some(known) = known {
         return name_attribute(known, "sym_name");
@@ -261,6 +261,6 @@ fn fused_dim<'c>(
     let text = |text: &str| StringAttribute::new(context, text).into();
     let attributes = [("sym_name", text(&name)), (ORIGIN, text(&origin))];
     let builder = Builder::before(context, declaration_of(module, &outer.dim)?)?;
-    builder.op("ragged.dim", &[], &[], &attributes, vec![]);
+    builder.op(Op::RaggedDim, &[], &[], &attributes, vec![]);
     Some(name)
 }

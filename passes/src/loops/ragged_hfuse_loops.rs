@@ -23,7 +23,9 @@
 //! effects stay, with a remark. After Fegade et al., "The CoRa Tensor Compiler" (MLSys 2022), §4.1:
 //! horizontal fusion, after Li et al. (HFuse, 2020).
 
-use cohort_dialects::builder::{Builder, extend_block, name_of, operations_of, region_with_block};
+use cohort_dialects::builder::{
+    Builder, Dialect, Op, extend_block, is_arithmetic, operations_of, region_with_block,
+};
 use melior::{
     Context,
     ir::{BlockRef, OperationRef, RegionLike, operation::OperationLike},
@@ -78,7 +80,7 @@ fn requests<'c>(block: BlockRef<'c, 'c>) -> Vec<(String, Vec<OperationRef<'c, 'c
 fn refusal<'c>(block: BlockRef<'c, 'c>, loops: &[OperationRef<'c, 'c>]) -> Option<&'static str> {
     if loops.len() < 2 {
         Some("there is one of the name in the block")
-    } else if loops.iter().any(|op| name_of(*op) != "ragged.forall") {
+    } else if loops.iter().any(|op| !Op::RaggedForall.is(*op)) {
         Some("one of them runs in order")
     } else if between(block, loops).any(|op| !only_computes(op)) {
         Some("what is between them may have effects")
@@ -103,12 +105,15 @@ fn between<'c>(
 
 /// Whether an operation is known to have no effects.
 fn only_computes(op: OperationRef<'_, '_>) -> bool {
-    let name = name_of(op);
-    let is_loop = ["ragged.for", "ragged.forall", "ragged.hfuse"].contains(&name.as_str());
-    let of = |dialect: &str| name.strip_prefix(dialect).is_some();
-    name == "memref.dim"
-        || (of("ragged.") && !is_loop)
-        || ["arith.", "math.", "tensor.", "index."].into_iter().any(of)
+    let is_loop = matches!(
+        Op::of(op),
+        Some(Op::RaggedFor | Op::RaggedForall | Op::RaggedHfuse)
+    );
+    match Dialect::of(op) {
+        Some(Dialect::Ragged) => !is_loop,
+        Some(Dialect::Tensor | Dialect::Index) => true,
+        _ => is_arithmetic(op) || Op::MemrefDim.is(op),
+    }
 }
 
 fn join<'c>(
@@ -124,7 +129,7 @@ fn join<'c>(
     let regions = loops
         .iter()
         .map(|_| region_with_block(&[], builder.location).0);
-    let joined = builder.op("ragged.hfuse", &[], &[], &[], regions.collect());
+    let joined = builder.op(Op::RaggedHfuse, &[], &[], &[], regions.collect());
     for (at, op) in loops.iter().enumerate() {
         let part = joined.region(at).map_err(|_| Failed)?;
         let part = part.first_block().map(extend_block).ok_or(Failed)?;

@@ -30,7 +30,7 @@
 //! another symbol table is an error at the loop.
 
 use cohort_dialects::builder::{
-    Builder, Val, extend_block, extend_op, name_of, operands_of, operations_of, results_of,
+    Builder, Op, Val, extend_block, extend_op, operands_of, operations_of, results_of,
 };
 use melior::{
     Context,
@@ -57,13 +57,16 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     // Chosen first: what ends a loop is erased with it.
     let is_lowered = |op: &OperationRef<'c, 'c>| {
-        let name = name_of(*op);
-        ["ragged.for", "ragged.forall", "ragged.hfuse"].contains(&name.as_str())
+        let kind = Op::of(*op);
+        matches!(
+            kind,
+            Some(Op::RaggedFor | Op::RaggedForall | Op::RaggedHfuse)
+        )
     };
     let chosen: Vec<_> = nested_ops(module).into_iter().filter(is_lowered).collect();
     let mut joined = Vec::new();
     for op in chosen {
-        if name_of(op) == "ragged.hfuse" {
+        if Op::RaggedHfuse.is(op) {
             dissolve(context, module, op, &mut joined)?;
         } else if joined.contains(&op_key(op)) {
             // It is part of a launch.
@@ -151,7 +154,7 @@ fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'
     let mut operands = vec![from, to, emitter.constant(1)];
     operands.extend(&ragged.inits);
     let types: Vec<_> = results_of(op).iter().map(|value| value.r#type()).collect();
-    let lowered = builder.op("scf.for", &operands, &types, &[], vec![body]);
+    let lowered = builder.op(Op::ScfFor, &operands, &types, &[], vec![body]);
     for (result, value) in results_of(op).into_iter().zip(results_of(lowered)) {
         replace_uses(result, value);
     }
@@ -164,7 +167,7 @@ fn read_index<'c>(emitter: &Indices<'c>, list: Val<'c>, position: Val<'c>) {
     let row = emitter.get(list, &[position]);
     // The entry itself is read at the position, be it converted or not.
     let mut reader = defining_op(row);
-    while let Some(op) = reader.filter(|op| name_of(*op) != "tensor.extract") {
+    while let Some(op) = reader.filter(|op| !Op::TensorExtract.is(*op)) {
         reader = defining_op(operands_of(op)[0]);
     }
     if let Some(reader) = reader {

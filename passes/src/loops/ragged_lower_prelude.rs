@@ -30,9 +30,8 @@
 //! function. After Fegade et al., "The CoRa Tensor Compiler"
 //! (MLSys 2022), section 5, whose prelude this is.
 
-use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
+    Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, operations_of, results_of,
 };
 use melior::{
     Context,
@@ -61,7 +60,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     // Chosen first: a prelude is erased together with what ends it.
     let preludes: Vec<_> = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "ragged.prelude")
+        .filter(|op| Op::RaggedPrelude.is(*op))
         .collect();
     preludes.into_iter().for_each(dissolve);
     for op in nested_ops(module) {
@@ -79,7 +78,7 @@ fn dissolve<'c>(prelude: OperationRef<'c, 'c>) {
         replace_uses(argument, operand);
     }
     for op in operations_of(block) {
-        if name_of(op) == "ragged.yield" {
+        if Op::RaggedYield.is(op) {
             for (result, value) in results_of(prelude).into_iter().zip(operands_of(op)) {
                 replace_uses(result, value);
             }
@@ -95,15 +94,15 @@ fn lower<'c>(
     module: OperationRef<'c, 'c>,
     op: OperationRef<'c, 'c>,
 ) -> Outcome {
-    let name = name_of(op);
-    let lowering: fn(&Lowering<'c>) -> Option<Vec<Val<'c>>> = match name.as_str() {
-        "ragged.lengths" => Lowering::lengths,
-        "ragged.offsets" => Lowering::offsets,
-        "ragged.fuse" => Lowering::fuse,
-        "ragged.split" => Lowering::split,
-        "ragged.remap" => Lowering::remap,
-        "ragged.partition" => Lowering::partition,
-        "ragged.merge" => Lowering::merge,
+    let kind = Op::of(op);
+    let lowering: fn(&Lowering<'c>) -> Option<Vec<Val<'c>>> = match kind {
+        Some(Op::RaggedLengths) => Lowering::lengths,
+        Some(Op::RaggedOffsets) => Lowering::offsets,
+        Some(Op::RaggedFuse) => Lowering::fuse,
+        Some(Op::RaggedSplit) => Lowering::split,
+        Some(Op::RaggedRemap) => Lowering::remap,
+        Some(Op::RaggedPartition) => Lowering::partition,
+        Some(Op::RaggedMerge) => Lowering::merge,
         _ => return Ok(()),
     };
     let Some(builder) = Builder::before(context, op) else {
@@ -293,7 +292,7 @@ impl<'c> Lowering<'c> {
                     .cmpi(CmpiPredicate::Sle, length, inner.constant(bound))
             });
             match (over, up_to) {
-                (Some(over), Some(up_to)) => inner.logic("arith.andi", over, up_to),
+                (Some(over), Some(up_to)) => inner.b.andi(over, up_to),
                 (Some(one), None) | (None, Some(one)) => one,
                 // There is at least one bound.
                 (None, None) => inner.b.cmpi(CmpiPredicate::Eq, length, length),

@@ -32,7 +32,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
+    Builder, Dialect, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of,
+    results_of,
 };
 use cohort_dialects::shape::Shape;
 use melior::{
@@ -58,7 +59,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for op in top_level(module) {
-        if name_of(op) == "cfb.kernel" {
+        if Op::CfbKernel.is(op) {
             continue;
         }
         let within = nested_ops(op).into_iter().chain([op]);
@@ -73,19 +74,17 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         lowering.dead.into_iter().rev().for_each(|op| erase(op));
     }
     let names_dims = |op: &OperationRef<'c, 'c>| {
-        let name = name_of(*op);
-        name.starts_with("cfb.") || (name.starts_with("ragged.") && name != DIM)
+        let is_ragged = Dialect::Ragged.has(*op) && !Op::RaggedDim.is(*op);
+        Dialect::Cfb.has(*op) || is_ragged
     };
     if !nested_ops(module).iter().any(names_dims) {
         let dims = top_level(module)
             .into_iter()
-            .filter(|op| name_of(*op) == DIM);
+            .filter(|op| Op::RaggedDim.is(*op));
         dims.for_each(|op| erase(op));
     }
     Ok(())
 }
-
-const DIM: &str = "ragged.dim";
 
 /// What a ragged tensor has become.
 #[derive(Clone)]
@@ -111,11 +110,20 @@ fn is_ragged(value: Val<'_>) -> bool {
 
 /// Whether an operation does the same to each element, whatever is in it.
 fn is_elementwise(op: OperationRef<'_, '_>) -> bool {
-    let name = name_of(op);
-    let divides = ["div", "rem"].iter().any(|part| name.contains(part));
-    let arithmetic = name.starts_with("arith.") && (!divides || name.ends_with('f'));
+    let divides = matches!(
+        Op::of(op),
+        Some(
+            Op::ArithCeildivsi
+                | Op::ArithCeildivui
+                | Op::ArithDivsi
+                | Op::ArithDivui
+                | Op::ArithFloordivsi
+                | Op::ArithRemsi
+                | Op::ArithRemui
+        )
+    );
     let has_one_result = results_of(op).len() == 1 && !operands_of(op).is_empty();
-    has_one_result && (arithmetic || name.starts_with("math."))
+    has_one_result && is_arithmetic(op) && !divides
 }
 
 fn ragged_operands(op: OperationRef<'_, '_>) -> Option<(usize, Vec<bool>)> {
@@ -126,38 +134,37 @@ fn ragged_operands(op: OperationRef<'_, '_>) -> Option<(usize, Vec<bool>)> {
 
 impl<'c> Lowering<'c> {
     fn op(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
-        let name = name_of(op);
         let operands = operands_of(op);
         let results = results_of(op);
         let ragged = self.ragged.get(&op_key(op)).cloned();
         let concerned = ragged.is_some();
-        match name.as_str() {
-            "ragged.from_storage" => self.locate(op)?,
-            "ragged.to_storage" => {
+        match Op::of(op) {
+            Some(Op::RaggedFromStorage) => self.locate(op)?,
+            Some(Op::RaggedToStorage) => {
                 let storage = self.of(operands[0], op)?.storage;
                 self.replace(op, storage);
             }
-            "ragged.pack" => self.pack(op)?,
-            "ragged.unpack" => self.unpack(op)?,
-            "tensor.extract" if concerned => {
+            Some(Op::RaggedPack) => self.pack(op)?,
+            Some(Op::RaggedUnpack) => self.unpack(op)?,
+            Some(Op::TensorExtract) if concerned => {
                 let stored = self.of(operands[0], op)?;
                 let e = self.before(op)?;
                 let place = stored.layout.place(&e, &operands[1..]);
                 self.replace(op, e.extract(stored.storage, &place));
             }
-            "tensor.insert" if concerned => {
+            Some(Op::TensorInsert) if concerned => {
                 let stored = self.of(operands[1], op)?;
                 let e = self.before(op)?;
                 let place = stored.layout.place(&e, &operands[2..]);
                 let storage = e.insert(operands[0], stored.storage, &place);
                 self.put(op, Stored { storage, ..stored });
             }
-            "scf.for" => self.carry(op, &ragged.unwrap_or_default())?,
-            "scf.if" if concerned => {}
+            Some(Op::ScfFor) => self.carry(op, &ragged.unwrap_or_default())?,
+            Some(Op::ScfIf) if concerned => {}
             _ if concerned && is_elementwise(op) => {
                 self.elementwise(op, &ragged.unwrap_or_default())?
             }
-            "scf.yield" if concerned => {
+            Some(Op::ScfYield) if concerned => {
                 let flags = ragged.into_iter().flatten();
                 for (at, (operand, is_ragged)) in operands.into_iter().zip(flags).enumerate() {
                     if is_ragged {
@@ -166,7 +173,7 @@ impl<'c> Lowering<'c> {
                 }
             }
             _ if concerned => {
-                let message = format!("not supported yet: `{name}` of a ragged tensor");
+                let message = format!("not supported yet: `{}` of a ragged tensor", name_of(op));
                 return Err(error(op, &message));
             }
             _ => {}
@@ -175,8 +182,9 @@ impl<'c> Lowering<'c> {
         let mut arguments = blocks.iter().flat_map(|block| arguments_of(*block));
         if arguments.any(is_ragged) {
             let message = format!(
-                "not supported yet: `{name}` that takes a ragged tensor; let it take storage, lengths \
-                 and offsets"
+                "not supported yet: `{}` that takes a ragged tensor; let it take storage, lengths \
+                 and offsets",
+                name_of(op)
             );
             return Err(error(op, &message));
         }
@@ -184,7 +192,7 @@ impl<'c> Lowering<'c> {
         for block in blocks {
             yielded = self.block(block)?;
         }
-        if name == "scf.if" {
+        if Op::ScfIf.is(op) {
             // Whichever branch it is, rows lie where the dims' tables say.
             for (result, stored) in results.into_iter().zip(yielded) {
                 if let Some(stored) = stored.filter(|_| is_ragged(result)) {

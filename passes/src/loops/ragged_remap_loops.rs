@@ -24,7 +24,7 @@
 //! remark. After Fegade et al., "The CoRa Tensor Compiler" (MLSys 2022), §4.1: thread remapping.
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, operations_of, region_with_block, result_of,
+    Builder, Op, Val, arguments_of, operations_of, region_with_block, result_of,
 };
 use melior::{
     Context,
@@ -88,10 +88,10 @@ fn remap<'c>(context: &'c Context, ragged: &Loop<'c>, table: Val<'c>) -> Outcome
     let within = Builder::at_end(context, block, builder.location);
     let lengths = arguments_of(block)[0];
     let order = op.attribute("remap").map_err(|_| Failed)?;
-    let rows = within.value_with("ragged.remap", &[lengths], ty, &[("order", order)]);
+    let rows = within.value_with(Op::RaggedRemap, &[lengths], ty, &[("order", order)]);
     within.ragged_yield(&[rows]);
     let list = result_of(
-        builder.op("ragged.prelude", &[table], &[ty], &[], vec![region]),
+        builder.op(Op::RaggedPrelude, &[table], &[ty], &[], vec![region]),
         0,
     );
 
@@ -99,7 +99,7 @@ fn remap<'c>(context: &'c Context, ragged: &Loop<'c>, table: Val<'c>) -> Outcome
     let segments = DenseI32ArrayAttribute::new(context, &[0, 0, 0, 1]).into();
     let mut attributes = vec![("operandSegmentSizes", segments)];
     copy_attributes(op, &["dim", "split", "hfuse"], &mut attributes);
-    builder.op(&ragged.name, &[list], &[], &attributes, vec![body]);
+    builder.op(ragged.kind(), &[list], &[], &attributes, vec![body]);
     erase(op);
     Ok(())
 }

@@ -18,7 +18,7 @@
 //! Limits: a loop that has `from`, no length after `to`, padding that does not divide the request, or
 //! is to be fused with the loop around it, keeps its form and gets a remark. After Fegade et al., "The CoRa Tensor Compiler" (MLSys 2022), operation splitting.
 
-use cohort_dialects::builder::{Builder, Val, result_of, results_of};
+use cohort_dialects::builder::{Builder, Op, Val, result_of, results_of};
 use melior::{
     Context,
     ir::{
@@ -84,7 +84,7 @@ fn split<'c>(context: &'c Context, ragged: &Loop<'c>, multiple: i64) -> Outcome 
         let types = [to.r#type(), to.r#type()];
         let attributes = [("multiple", attribute)];
         result_of(
-            builder.op("ragged.split", &[to], &types, &attributes, vec![]),
+            builder.op(Op::RaggedSplit, &[to], &types, &attributes, vec![]),
             0,
         )
     } else {
@@ -131,5 +131,5 @@ fn part<'c>(
         .map(|value| value.r#type())
         .collect();
     let body = clone_region(ragged.op, 0);
-    builder.op(&ragged.name, &operands, &types, &attributes, vec![body])
+    builder.op(ragged.kind(), &operands, &types, &attributes, vec![body])
 }

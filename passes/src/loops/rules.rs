@@ -1,6 +1,6 @@
 //! Declared dims, and the rules that give their lengths.
 
-use cohort_dialects::builder::{Val, name_of};
+use cohort_dialects::builder::{Op, Val};
 use melior::ir::{AffineExpr, OperationRef, operation::OperationLike};
 
 use super::index::Indices;
@@ -12,7 +12,7 @@ pub fn declaration_of<'c>(
     name: &str,
 ) -> Option<OperationRef<'c, 'c>> {
     top_level(module).into_iter().find(|op| {
-        name_of(*op) == "ragged.dim" && name_attribute(*op, "sym_name").as_deref() == Some(name)
+        Op::RaggedDim.is(*op) && name_attribute(*op, "sym_name").as_deref() == Some(name)
     })
 }
 

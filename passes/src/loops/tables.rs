@@ -1,6 +1,6 @@
 //! Tables over several dims as lists of their entries, in order of storage, and back.
 
-use cohort_dialects::builder::{Val, extend_op, name_of, operands_of, results_of};
+use cohort_dialects::builder::{Op, Val, extend_op, operands_of, results_of};
 use cohort_dialects::shape::Shape;
 use melior::ir::{BlockLike, OperationRef, Type, ValueLike};
 
@@ -43,7 +43,7 @@ pub fn flatten<'c>(e: &Indices<'c>, table: Val<'c>) -> Val<'c> {
             shape.extend(&tensor.shape[last + 1..]);
             let storage = TensorType { shape, ..tensor };
             let ty = storage.to_type();
-            (e.b.value("ragged.to_storage", &[table], ty), storage)
+            (e.b.value(Op::RaggedToStorage, &[table], ty), storage)
         }
         None if is_encoded(ty) => (e.b.tensor_cast(table, tensor.to_type()), tensor),
         None => (table, tensor),
@@ -56,7 +56,7 @@ pub fn flatten<'c>(e: &Indices<'c>, table: Val<'c>) -> Val<'c> {
         1 => dense,
         rank => {
             let attributes = [("reassociation", e.b.reassociation(&[(0..rank).collect()]))];
-            e.b.value_with("tensor.collapse_shape", &[dense], flat, &attributes)
+            e.b.value_with(Op::TensorCollapseShape, &[dense], flat, &attributes)
         }
     }
 }
@@ -81,7 +81,7 @@ pub fn unflatten<'c>(
         let given = operands_of(root(like)?);
         let (storage, tables) = given.split_first()?;
         let entries = expand(e, list, &TensorType::of_value(*storage)?, *storage);
-        return Some(e.b.value("ragged.from_storage", &[&[entries], tables].concat(), ty));
+        return Some(e.b.value(Op::RaggedFromStorage, &[&[entries], tables].concat(), ty));
     }
     let dense = expand(e, list, &tensor, like);
     Some(match dense.r#type() == ty {
@@ -112,7 +112,7 @@ fn expand<'c>(e: &Indices<'c>, list: Val<'c>, to: &TensorType<'c>, like: Val<'c>
                 ("reassociation", e.b.reassociation(&[(0..rank).collect()])),
                 ("static_output_shape", e.b.i64s(&sizes)),
             ];
-            e.b.value_with("tensor.expand_shape", &operands, to.to_type(), &attributes)
+            e.b.value_with(Op::TensorExpandShape, &operands, to.to_type(), &attributes)
         }
     }
 }
@@ -122,13 +122,13 @@ fn root(value: Val<'_>) -> Option<OperationRef<'_, '_>> {
     let mut value = value;
     loop {
         let (carrier, at) = match (defining_op(value), argument_of(value)) {
-            (Some(op), _) => match name_of(op).as_str() {
-                "ragged.from_storage" => return Some(op),
-                "tensor.insert" => {
+            (Some(op), _) => match Op::of(op) {
+                Some(Op::RaggedFromStorage) => return Some(op),
+                Some(Op::TensorInsert) => {
                     value = *operands_of(op).get(1)?;
                     continue;
                 }
-                "ragged.pack" => {
+                Some(Op::RaggedPack) => {
                     value = *operands_of(op).last()?;
                     continue;
                 }
@@ -140,8 +140,8 @@ fn root(value: Val<'_>) -> Option<OperationRef<'_, '_>> {
             (None, Some((block, at))) => (block.parent_operation()?, at.checked_sub(1)?),
             (None, None) => return None,
         };
-        let inits = match name_of(carrier).as_str() {
-            "scf.for" => operands_of(carrier).split_off(3),
+        let inits = match Op::of(carrier) {
+            Some(Op::ScfFor) => operands_of(carrier).split_off(3),
             _ => Loop::of(extend_op(carrier))?.inits,
         };
         value = *inits.get(at)?;

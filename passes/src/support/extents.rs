@@ -9,16 +9,21 @@
 //! others. An operation is *row-wise* if each row of its results needs the same row of those
 //! operands that have these leading dims, and else only what has no instance dims.
 
-use crate::support::ir::{array, elements_of};
-use melior::ir::attribute::IntegerAttribute;
 use std::collections::{BTreeMap, HashMap};
 
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, result_of, results_of};
-use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
+use cohort_dialects::attributes::folds_of;
+use cohort_dialects::builder::{
+    Dialect, Op, Val, arguments_of, is_arithmetic, operands_of, result_of, results_of,
+};
+use cohort_dialects::types::{array_element, flatten, lazy_tensor};
+use melior::ir::{
+    OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
+};
 
 use crate::kernel::rows::maps::{Place, indexing_maps, named_structure};
 use crate::support::ir::{
-    TensorType, blocks_of, defining_op, integer_attribute, integers, is_tensor, key, nested_ops,
+    TensorType, array, blocks_of, defining_op, elements_of, integer_attribute, integers, is_tensor,
+    key, nested_ops, strings,
 };
 
 /// The length of a dim.
@@ -147,7 +152,6 @@ impl Extents {
         operands: &[Val<'_>],
         rows: &[Length],
     ) -> bool {
-        let name = name_of(operation);
         if let Some(loops) = loops_of(operation) {
             return self.runs_along(operation, &loops, rows);
         }
@@ -156,16 +160,16 @@ impl Extents {
                 .iter()
                 .all(|operand| extents.leading(*operand) == rows)
         };
-        match name.as_str() {
-            "tensor.empty" => true,
-            "tensor.concat" => {
+        match Op::of(operation) {
+            Some(Op::TensorEmpty) => true,
+            Some(Op::TensorConcat) => {
                 let axis = integer_attribute(operation, "dim").unwrap_or(0);
                 axis >= rows.len() as i64 && all_have_rows(self)
             }
-            "tensor.extract_slice" | "tensor.collapse_shape" | "tensor.expand_shape" => {
+            Some(Op::TensorExtractSlice | Op::TensorCollapseShape | Op::TensorExpandShape) => {
                 all_have_rows(self)
             }
-            _ if name.starts_with("arith.") || name.starts_with("math.") => all_have_rows(self),
+            _ if is_arithmetic(operation) => all_have_rows(self),
             _ => false,
         }
     }
@@ -193,7 +197,7 @@ impl Extents {
         };
         let asks_for_row = nested_ops(operation).into_iter().any(|op| {
             let dim = integer_attribute(op, "dim").unwrap_or(0);
-            name_of(op) == "linalg.index" && lead.contains(&(dim as usize))
+            Op::LinalgIndex.is(op) && lead.contains(&(dim as usize))
         });
         if asks_for_row {
             return false;
@@ -215,50 +219,49 @@ impl Extents {
     }
 
     fn read(&mut self, operation: OperationRef<'_, '_>) {
-        let name = name_of(operation);
         let operands = operands_of(operation);
         let results = results_of(operation);
         if let Some(loops) = loops_of(operation) {
             self.read_loops(&operands, &results, &loops);
             return;
         }
-        match name.as_str() {
-            "tensor.dim" => {
+        match Op::of(operation) {
+            Some(Op::TensorDim) => {
                 let axis = defining_op(operands[1]).and_then(|op| integer_attribute(op, "value"));
                 if let Some(axis) = axis {
                     let length = self.length(results[0]);
                     self.join_axis(operands[0], axis as usize, length);
                 }
             }
-            "cfb.dim" => {
+            Some(Op::CfbDim) => {
                 let axis = integer_attribute(operation, "axis").unwrap_or(0);
                 let length = self.length(results[0]);
                 let node = self.axis(operands[0], axis as usize);
                 self.join(node, length);
             }
-            "tensor.empty" => self.join_lengths(results[0], &operands),
-            "cfb.view" => self.join_lengths(results[0], &operands[1..]),
-            "tensor.cast" => self.join_shapes(results[0], operands[0]),
-            "cfb.widen" => {
+            Some(Op::TensorEmpty) => self.join_lengths(results[0], &operands),
+            Some(Op::CfbView) => self.join_lengths(results[0], &operands[1..]),
+            Some(Op::TensorCast) => self.join_shapes(results[0], operands[0]),
+            Some(Op::CfbWiden) => {
                 self.join_lengths(results[0], &operands[1..]);
                 self.join_shapes(results[0], operands[0]);
             }
-            "tensor.concat" => {
+            Some(Op::TensorConcat) => {
                 let along = integer_attribute(operation, "dim").unwrap_or(0) as usize;
                 for operand in operands {
                     self.join_shapes_but(results[0], operand, Some(along));
                 }
             }
-            "tensor.extract_slice" => {
+            Some(Op::TensorExtractSlice) => {
                 self.join_lengths(results[0], &operands[1..]);
                 self.join_shapes(results[0], operands[0]);
             }
-            "tensor.expand_shape" => {
+            Some(Op::TensorExpandShape) => {
                 self.join_lengths(results[0], &operands[1..]);
                 self.join_groups(operation, operands[0], results[0]);
             }
-            "tensor.collapse_shape" => self.join_groups(operation, results[0], operands[0]),
-            _ if name.starts_with("arith.") || name.starts_with("math.") => {
+            Some(Op::TensorCollapseShape) => self.join_groups(operation, results[0], operands[0]),
+            _ if is_arithmetic(operation) => {
                 for result in results {
                     for operand in &operands {
                         self.join_shapes(result, *operand);
@@ -393,29 +396,41 @@ pub fn argument_dims<'c>(
     ) else {
         return dims;
     };
-    let text = attribute.to_string();
-    let mut names = text.split('"').skip(1).step_by(2);
+    let mut names = elements_of(attribute).into_iter().flat_map(strings);
     for argument in arguments_of(body) {
         let Some(ty) = TensorType::of_value(argument) else {
             // An array's names are those of its elements.
-            let held = argument.r#type().to_string().matches('?').count();
+            let held = unknown_lengths(argument.r#type());
             names.by_ref().take(held).for_each(drop);
             continue;
         };
         for axis in (0..ty.rank()).filter(|axis| ty.shape[*axis].is_none()) {
-            if let Some(name) = names.next().filter(|name| *name != "_") {
-                let same = dims.entry(name.to_owned()).or_default();
-                same.push((argument, axis));
+            if let Some(name) = names.next().filter(|name| name != "_") {
+                dims.entry(name).or_default().push((argument, axis));
             }
         }
     }
     dims
 }
 
+/// How many lengths the tensors in a type leave open.
+fn unknown_lengths(ty: Type<'_>) -> usize {
+    let held = array_element(ty).or_else(|| lazy_tensor(ty));
+    if let Some(held) = held {
+        return flatten(held).into_iter().map(unknown_lengths).sum();
+    }
+    let tensor = TensorType::of(ty);
+    tensor.map_or(0, |ty| {
+        ty.shape.iter().filter(|size| size.is_none()).count()
+    })
+}
+
 /// The loops of a structured operation with instance dims or a batch; `None` for any other.
 pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
-    let name = name_of(operation);
-    if !name.starts_with("linalg.") || name == "linalg.index" || operation.result_count() == 0 {
+    if !Dialect::Linalg.has(operation)
+        || Op::LinalgIndex.is(operation)
+        || operation.result_count() == 0
+    {
         return None;
     }
     let operands = operands_of(operation);
@@ -429,21 +444,21 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
         let values = integers(operation, attribute).into_iter();
         values.map(|axis| axis as usize).collect()
     };
-    Some(match name.as_str() {
-        "linalg.fill" => parallel(vec![vec![], all(rank)]),
-        "linalg.broadcast" => {
+    Some(match Op::of(operation) {
+        Some(Op::LinalgFill) => parallel(vec![vec![], all(rank)]),
+        Some(Op::LinalgBroadcast) => {
             let added = axes("dimensions");
             let kept = (0..rank).filter(|axis| !added.contains(axis));
             parallel(vec![kept.map(Place::Loop).collect(), all(rank)])
         }
-        "linalg.transpose" => {
+        Some(Op::LinalgTranspose) => {
             let mut source = vec![Place::Constant(0); rank];
             for (axis, from) in axes("permutation").into_iter().enumerate() {
                 source[from] = Place::Loop(axis);
             }
             parallel(vec![source, all(rank)])
         }
-        "linalg.reduce" => {
+        Some(Op::LinalgReduce) => {
             let folded = axes("dimensions");
             let from = TensorType::of_value(operands[0])?.rank();
             let kept: Vec<_> = (0..from)
@@ -456,18 +471,13 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
             let folds = (0..from).map(|axis| folded.contains(&axis)).collect();
             Loops { maps, folds }
         }
-        "linalg.generic" => {
-            let kinds = operation.attribute("iterator_types").ok()?.to_string();
-            let folds = kinds
-                .split(',')
-                .filter(|kind| kind.contains("iterator_type"))
-                .map(|kind| kind.contains("reduction"))
-                .collect();
+        Some(Op::LinalgGeneric) => {
+            let folds = folds_of(operation)?;
             let maps = indexing_maps(operation)?;
             Loops { maps, folds }
         }
-        _ => {
-            let named = named_structure(&name)?;
+        kind => {
+            let named = named_structure(kind?)?;
             Loops {
                 maps: indexing_maps(operation).unwrap_or(named.maps),
                 folds: named.folds,

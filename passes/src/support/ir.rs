@@ -2,11 +2,11 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
-    Builder, Val, extend, extend_block, extend_op, name_of, operations_of, result_of,
+    Builder, Op, Val, extend, extend_block, extend_op, operations_of, result_of,
 };
 use melior::ir::{
-    AffineMap, Attribute, BlockLike, BlockRef, Identifier, Operation, OperationRef, Region,
-    RegionLike, Type, Value, ValueLike,
+    AffineMap, Attribute, BlockLike, BlockRef, Identifier, Location, Operation, OperationRef,
+    Region, RegionLike, Type, Value, ValueLike,
     attribute::{
         ArrayAttribute, AttributeLike, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute,
     },
@@ -126,11 +126,10 @@ pub fn repeat<'c>(
     ty: Type<'c>,
 ) -> Val<'c> {
     let b = b.at(op.location());
-    let copy = b.op(&name_of(op), inputs, &[ty], &[], vec![]);
-    for (name, attribute) in op.attributes() {
-        let name = name.as_string_ref().as_str().unwrap_or_default();
-        if !name.starts_with("cfb.") {
-            set_attribute(copy, name, attribute);
+    let copy = b.again(op, inputs, &[ty], vec![]);
+    for (name, _) in attributes_without(op, &[]) {
+        if name.starts_with("cfb.") {
+            remove_attribute(copy, &name);
         }
     }
     result_of(copy, 0)
@@ -208,7 +207,7 @@ pub fn nested_ops<'c>(operation: OperationRef<'c, '_>) -> Vec<OperationRef<'c, '
 pub fn functions_of<'c>(module: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> {
     top_level(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "func.func")
+        .filter(|op| Op::FuncFunc.is(*op))
         .collect()
 }
 
@@ -246,7 +245,11 @@ pub fn is_local(value: Val<'_>, inside: &std::collections::HashSet<usize>) -> bo
 
 /// The value of a string or flat symbol attribute.
 pub fn name_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<String> {
-    let attribute = operation.attribute(name).ok()?;
+    text_of(operation.attribute(name).ok()?)
+}
+
+/// The text of a string, or the name of a flat symbol.
+pub fn text_of(attribute: Attribute<'_>) -> Option<String> {
     // SAFETY: the attribute is alive and its kind is asked before it is read.
     let text = unsafe {
         if mlir_sys::mlirAttributeIsAString(attribute.to_raw()) {
@@ -299,8 +302,9 @@ pub fn array<'c>(operation: OperationRef<'c, '_>, name: &str) -> Vec<Attribute<'
 /// The strings in an array attribute.
 pub fn strings(attribute: Attribute<'_>) -> Vec<String> {
     let texts = elements_of(attribute).into_iter();
-    let texts = texts.filter_map(|text| StringAttribute::try_from(text).ok());
-    texts.map(|text| text.value().to_owned()).collect()
+    let texts = texts.filter(|text| StringAttribute::try_from(*text).is_ok());
+    // Melior reads no empty string.
+    texts.filter_map(text_of).collect()
 }
 
 /// The map of an affine map attribute.
@@ -419,14 +423,16 @@ impl<'c> TensorType<'c> {
         self.shape.len()
     }
 
-    pub fn to_type(&self) -> Type<'c> {
+    /// The sizes as MLIR has them.
+    fn sizes(&self) -> Vec<i64> {
         // SAFETY: a pure function that returns MLIR's mark of a dynamic dim.
         let dynamic = unsafe { mlir_sys::mlirShapedTypeGetDynamicSize() };
-        let shape: Vec<i64> = self
-            .shape
-            .iter()
-            .map(|dim| dim.map_or(dynamic, |n| n as i64))
-            .collect();
+        let sizes = self.shape.iter();
+        sizes.map(|dim| dim.map_or(dynamic, |n| n as i64)).collect()
+    }
+
+    pub fn to_type(&self) -> Type<'c> {
+        let shape = self.sizes();
         // SAFETY: shape and element are valid; there is no encoding.
         unsafe {
             Type::from_raw(mlir_sys::mlirRankedTensorTypeGet(
@@ -434,6 +440,21 @@ impl<'c> TensorType<'c> {
                 shape.as_ptr(),
                 self.element.to_raw(),
                 mlir_sys::mlirAttributeGetNull(),
+            ))
+        }
+    }
+
+    /// The type with an encoding; `None`, with a diagnostic, where that does not fit.
+    pub fn encoded(&self, encoding: Attribute<'c>, location: Location<'c>) -> Option<Type<'c>> {
+        let shape = self.sizes();
+        // SAFETY: shape, element and encoding are valid and of one context.
+        unsafe {
+            Type::from_option_raw(mlir_sys::mlirRankedTensorTypeGetChecked(
+                location.to_raw(),
+                shape.len() as isize,
+                shape.as_ptr(),
+                self.element.to_raw(),
+                encoding.to_raw(),
             ))
         }
     }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use cohort_dialects::builder::{
-    Val, arguments_of, name_of, operands_of, operations_of, results_of,
+    Dialect, Op, Val, arguments_of, operands_of, operations_of, results_of,
 };
 use cohort_dialects::types::{adt_name, array_element, flatten, lazy_tensor, rows_tensor};
 use melior::ir::{
@@ -81,30 +81,28 @@ pub enum Role {
 }
 
 pub fn role(operation: OperationRef<'_, '_>) -> Role {
-    let name = name_of(operation);
-    let dialect = name.split('.').next().unwrap_or_default();
-    match dialect {
-        "ml_program" => Role::Parameter,
-        "arith" | "math" => {
+    match Dialect::of(operation) {
+        Some(Dialect::MlProgram) => Role::Parameter,
+        Some(Dialect::Arith | Dialect::Math) => {
             let tensors = operands_of(operation)
                 .into_iter()
                 .chain(results_of(operation))
                 .any(|value| is_tensor(value.r#type()));
             // A host condition picks one of two handles, whatever they stand for.
-            let picks = name == "arith.select"
+            let picks = Op::ArithSelect.is(operation)
                 && operands_of(operation)
                     .first()
                     .is_some_and(|first| !is_tensor(first.r#type()));
-            match (name == "arith.constant", tensors && !picks) {
+            match (Op::ArithConstant.is(operation), tensors && !picks) {
                 (true, _) => Role::Constant,
                 (false, true) => Role::Tensor,
                 (false, false) => Role::Control,
             }
         }
-        "cfb" if matches!(name.as_str(), "cfb.reduce_rows" | "cfb.widen") => Role::Tensor,
+        _ if matches!(Op::of(operation), Some(Op::CfbReduceRows | Op::CfbWiden)) => Role::Tensor,
         // Lengths are known before anything is computed.
-        "tensor" if name == "tensor.dim" => Role::Control,
-        "tensor" | "linalg" => {
+        _ if Op::TensorDim.is(operation) => Role::Control,
+        Some(Dialect::Tensor | Dialect::Linalg) => {
             let constant = operands_of(operation).into_iter().all(|operand| {
                 defining_op(operand).is_some_and(|producer| role(producer) == Role::Constant)
             });
@@ -120,27 +118,33 @@ pub fn role(operation: OperationRef<'_, '_>) -> Role {
 
 /// Whether the result of an operation is dear enough to be stored rather than computed again late.
 pub fn is_dear(operation: OperationRef<'_, '_>) -> bool {
-    match name_of(operation).split_once('.') {
-        Some(("linalg", name)) => {
-            !matches!(name, "broadcast" | "fill" | "transpose" | "map" | "copy")
-        }
+    match Op::of(operation) {
         // Any number of rows become one.
-        Some(("cfb", name)) => name == "reduce_rows",
-        _ => false,
+        Some(Op::CfbReduceRows) => true,
+        Some(
+            Op::LinalgBroadcast
+            | Op::LinalgFill
+            | Op::LinalgTranspose
+            | Op::LinalgMap
+            | Op::LinalgCopy,
+        ) => false,
+        _ => Dialect::Linalg.has(operation),
     }
 }
 
 /// Whether an operation only says how a value is read, and computes nothing of its own.
 pub fn is_view(operation: OperationRef<'_, '_>) -> bool {
     matches!(
-        name_of(operation).as_str(),
-        "linalg.broadcast"
-            | "linalg.fill"
-            | "tensor.empty"
-            | "tensor.extract_slice"
-            | "tensor.expand_shape"
-            | "tensor.collapse_shape"
-            | "tensor.from_elements"
+        Op::of(operation),
+        Some(
+            Op::LinalgBroadcast
+                | Op::LinalgFill
+                | Op::TensorEmpty
+                | Op::TensorExtractSlice
+                | Op::TensorExpandShape
+                | Op::TensorCollapseShape
+                | Op::TensorFromElements
+        )
     )
 }
 
@@ -179,14 +183,14 @@ pub struct Ordered {
 impl Ordered {
     pub fn new(module: OperationRef<'_, '_>) -> Ordered {
         Ordered {
-            showing: reaching(module, &|op| name_of(op) == "cfb.debug"),
+            showing: reaching(module, &|op| Op::CfbDebug.is(op)),
             failing: reaching(module, &may_fail),
         }
     }
 
     /// Whether an instance shows a value in an operation, or in what that calls.
     pub fn shows(&self, operation: OperationRef<'_, '_>) -> bool {
-        reaches(operation, &|op| name_of(op) == "cfb.debug", &self.showing)
+        reaches(operation, &|op| Op::CfbDebug.is(op), &self.showing)
     }
 
     /// Whether an instance may end in an operation, or in what that calls, with an error.
@@ -197,13 +201,15 @@ impl Ordered {
 
 /// Whether an instance may end at an operation of the control program itself with an error.
 fn may_fail(operation: OperationRef<'_, '_>) -> bool {
-    match name_of(operation).as_str() {
-        "cfb.array_get" | "cfb.lookup" | "cfb.within" | "cfb.quotient" | "cfb.view" => true,
+    match Op::of(operation) {
+        Some(Op::CfbArrayGet | Op::CfbLookup | Op::CfbWithin | Op::CfbQuotient | Op::CfbView) => {
+            true
+        }
         // The second operand says where a decision is none.
-        "cfb.force" => operands_of(operation).len() > 1,
+        Some(Op::CfbForce) => operands_of(operation).len() > 1,
         // Arrays of differing lengths.
-        "cfb.map" => operands_of(operation).len() > 1,
-        "arith.divsi" | "arith.remsi" => operation.has_attribute(CHECKED),
+        Some(Op::CfbMap) => operands_of(operation).len() > 1,
+        Some(Op::ArithDivsi | Op::ArithRemsi) => operation.has_attribute(CHECKED),
         _ => false,
     }
 }
@@ -278,7 +284,7 @@ impl<'c> BasicBlock<'c> {
         let (mut first, mut last, mut last_failing) = (0, 0, 0);
         for operation in &self.operations {
             let role = self.roles[&op_key(*operation)];
-            if name_of(*operation) == "cfb.phase" {
+            if Op::CfbPhase.is(*operation) {
                 first = last + 1;
             }
             let shows = self.ordered.shows(*operation);
@@ -303,7 +309,7 @@ impl<'c> BasicBlock<'c> {
             if fails {
                 last_failing = level;
             }
-            let waits = name_of(*operation) == "func.call" || operation.region_count() > 0;
+            let waits = Op::FuncCall.is(*operation) || operation.region_count() > 0;
             let ends = role == Role::Control && waits || operation.has_attribute(HOISTED);
             last = last.max(level + usize::from(ends));
             for result in results_of(*operation) {
@@ -461,8 +467,8 @@ impl Walk {
         operation: OperationRef<'c, 'c>,
         body: BlockRef<'c, 'c>,
     ) -> HashMap<usize, usize> {
-        let name = name_of(operation);
-        let loops = matches!(name.as_str(), "cfb.fold" | "scf.while" | "scf.for");
+        let kind = Op::of(operation);
+        let loops = matches!(kind, Some(Op::CfbFold | Op::ScfWhile | Op::ScfFor));
         if loops && self.decides(operation) {
             return HashMap::new();
         }
@@ -473,9 +479,9 @@ impl Walk {
             .collect();
         let operands = operands_of(operation);
         let waits = operands.iter().any(|value| outer.value_level(*value) > 0);
-        let carried = match name.as_str() {
-            "cfb.fold" => operands.len().saturating_sub(1),
-            "scf.while" | "scf.for" => usize::MAX,
+        let carried = match kind {
+            Some(Op::CfbFold) => operands.len().saturating_sub(1),
+            Some(Op::ScfWhile | Op::ScfFor) => usize::MAX,
             _ => 0,
         };
         for (index, argument) in arguments_of(body).into_iter().enumerate() {
@@ -489,11 +495,11 @@ impl Walk {
 
 /// Whether the instance waits here until tensors are computed.
 pub fn waits(operation: OperationRef<'_, '_>) -> bool {
-    matches!(name_of(operation).as_str(), "cfb.force" | "cfb.debug")
+    matches!(Op::of(operation), Some(Op::CfbForce | Op::CfbDebug))
 }
 
 fn callee(operation: OperationRef<'_, '_>) -> Option<String> {
-    (name_of(operation) == "func.call")
+    (Op::FuncCall.is(operation))
         .then(|| name_attribute(operation, "callee"))
         .flatten()
 }
@@ -515,7 +521,7 @@ pub fn close(reached: &mut HashMap<String, HashSet<String>>) {
 fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
     let declared = top_level(module).into_iter();
     let declared: Vec<_> = declared
-        .filter(|op| name_of(*op) == "cfb.adt")
+        .filter(|op| Op::CfbAdt.is(*op))
         .filter_map(|op| {
             let fields = array(op, "fields").into_iter().flat_map(elements_of);
             let fields = fields.filter_map(|field| TypeAttribute::try_from(field).ok());

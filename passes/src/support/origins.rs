@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use cohort_dialects::builder::{
-    Val, arguments_of, extend_op, name_of, operands_of, operations_of, results_of,
+    Op, Val, arguments_of, extend_op, operands_of, operations_of, results_of,
 };
 use cohort_dialects::types::{adt_name, array_element, flatten};
 use melior::ir::{
@@ -80,7 +80,7 @@ impl<'c> Origins<'c> {
         };
         let mut named_by: HashMap<String, Vec<String>> = HashMap::new();
         for adt in top_level(module) {
-            if name_of(adt) == "cfb.adt"
+            if Op::CfbAdt.is(adt)
                 && let Some(name) = name_attribute(adt, "sym_name")
             {
                 let constructors = adt.attribute("constructors").map_or(vec![], strings);
@@ -113,13 +113,13 @@ impl<'c> Origins<'c> {
             }
         }
         for operation in nested_ops(module) {
-            match name_of(operation).as_str() {
-                "func.call" => {
+            match Op::of(operation) {
+                Some(Op::FuncCall) => {
                     if let Some(callee) = name_attribute(operation, "callee") {
                         origins.calls.entry(callee).or_default().push(operation);
                     }
                 }
-                "cfb.construct" => {
+                Some(Op::CfbConstruct) => {
                     let adt = adt_name(results_of(operation)[0].r#type());
                     let constructor = name_attribute(operation, "constructor");
                     if let Some(made) = adt.zip(constructor) {
@@ -166,43 +166,46 @@ impl<'c> Origins<'c> {
     ) {
         let named = |attribute: &str| name_attribute(producer, attribute).unwrap_or_default();
         let operands = operands_of(producer);
-        match name_of(producer).as_str() {
-            "ml_program.global_load_const" => search.is(Origin::Parameter(named("global"))),
-            "cfb.param" => search.is(Origin::Parameter(named("param"))),
-            "cfb.param_row" => search.is(Origin::Row(named("param"))),
-            "cfb.lookup" => {
+        match Op::of(producer) {
+            Some(Op::MlProgramGlobalLoadConst) => search.is(Origin::Parameter(named("global"))),
+            Some(Op::CfbParam) => search.is(Origin::Parameter(named("param"))),
+            Some(Op::CfbParamRow) => search.is(Origin::Row(named("param"))),
+            Some(Op::CfbLookup) => {
                 let table = defining_op(operands[0]);
                 let name = table.and_then(|table| name_attribute(table, "global"));
                 search.is(name.map_or(Origin::Instance, Origin::Row));
             }
-            "cfb.constant" | "arith.constant" => {
+            Some(Op::CfbConstant | Op::ArithConstant) => {
                 let value = producer.attribute("value").map(|value| value.to_string());
                 search.is(Origin::Constant(value.unwrap_or_default()));
             }
-            "cfb.record" => search.is(Origin::Computed(named("kernel"))),
-            "cfb.block" => search.is(Origin::Computed(named("name"))),
-            "cfb.stack" | "cfb.row" | "cfb.view" => search.is(Origin::Arranged),
-            "cfb.ghost" | "cfb.array_reverse" => search.from(operands.into_iter().take(1), path),
-            "arith.select" => search.from(operands.into_iter().skip(1), path),
-            "func.call" => match self.functions.get(&named("callee")) {
-                Some(callee) => search.from(ends(*callee, "func.return", result), path),
+            Some(Op::CfbRecord) => search.is(Origin::Computed(named("kernel"))),
+            Some(Op::CfbBlock) => search.is(Origin::Computed(named("name"))),
+            Some(Op::CfbStack | Op::CfbRow | Op::CfbView) => search.is(Origin::Arranged),
+            Some(Op::CfbGhost | Op::CfbArrayReverse) => {
+                search.from(operands.into_iter().take(1), path)
+            }
+            Some(Op::ArithSelect) => search.from(operands.into_iter().skip(1), path),
+            Some(Op::FuncCall) => match self.functions.get(&named("callee")) {
+                Some(callee) => search.from(ends(*callee, Op::FuncReturn, result), path),
                 None => search.is(Origin::Instance),
             },
-            "cfb.match" | "scf.if" => search.from(yields(producer, result), path),
-            "cfb.fork" => {
+            Some(Op::CfbMatch | Op::ScfIf) => search.from(yields(producer, result), path),
+            Some(Op::CfbFork) => {
                 let strands = blocks_of(producer).into_iter().flat_map(operations_of);
-                let joined = strands.filter(|op| name_of(*op) == "cfb.join");
+                let joined = strands.filter(|op| Op::CfbJoin.is(*op));
                 let joined = joined.flat_map(operands_of);
                 search.from(joined.skip(result).take(1), path);
             }
             // What leaves a loop is what enters it or what a turn yields.
-            "cfb.fold" => {
+            Some(Op::CfbFold) => {
                 search.from(yields(producer, result), path);
                 let first = operands.len().saturating_sub(producer.result_count());
                 search.from(operands.get(first + result).copied(), path);
             }
-            "scf.while" => search.from(condition(producer, result), path),
-            name => self.array(search, name, producer, result, path),
+            Some(Op::ScfWhile) => search.from(condition(producer, result), path),
+            Some(kind) => self.array(search, kind, producer, result, path),
+            None => search.is(Origin::Instance),
         }
     }
 
@@ -210,22 +213,22 @@ impl<'c> Origins<'c> {
     fn array(
         &self,
         search: &mut Search<'c>,
-        name: &str,
+        kind: Op,
         producer: OperationRef<'c, 'c>,
         result: usize,
         path: &[usize],
     ) {
         let operands = operands_of(producer);
-        match (name, path) {
-            ("cfb.array_get", _) => search.elements(operands[0], result, path),
-            ("cfb.map", [component, inner @ ..]) => {
+        match (kind, path) {
+            (Op::CfbArrayGet, _) => search.elements(operands[0], result, path),
+            (Op::CfbMap, [component, inner @ ..]) => {
                 search.from(yields(producer, *component), inner);
             }
-            ("cfb.array_create", [component, inner @ ..]) => {
+            (Op::CfbArrayCreate, [component, inner @ ..]) => {
                 let width = width(results_of(producer)[0]).max(1);
                 search.from(operands.into_iter().skip(*component).step_by(width), inner);
             }
-            ("cfb.array_push", [component, inner @ ..]) => {
+            (Op::CfbArrayPush, [component, inner @ ..]) => {
                 search.from(operands.get(1 + component).copied(), inner);
                 search.from(operands.into_iter().take(1), path);
             }
@@ -245,8 +248,8 @@ impl<'c> Origins<'c> {
             return;
         };
         let operands = operands_of(owner);
-        match name_of(owner).as_str() {
-            "func.func" => {
+        match Op::of(owner) {
+            Some(Op::FuncFunc) => {
                 let name = self.names.get(&op_key(owner));
                 let calls = name.and_then(|name| self.calls.get(name));
                 if calls.is_none() || self.entries.contains(&op_key(owner)) {
@@ -256,12 +259,12 @@ impl<'c> Origins<'c> {
                     search.from(operands_of(*call).get(index).copied(), path);
                 }
             }
-            "scf.while" if number == 0 => {
+            Some(Op::ScfWhile) if number == 0 => {
                 search.from(yields(owner, index), path);
                 search.from(operands.get(index).copied(), path);
             }
-            "scf.while" => search.from(condition(owner, index), path),
-            "cfb.fold" => {
+            Some(Op::ScfWhile) => search.from(condition(owner, index), path),
+            Some(Op::CfbFold) => {
                 // The carried values come first, then the elements.
                 let carried = owner.result_count();
                 if index >= carried {
@@ -274,7 +277,7 @@ impl<'c> Origins<'c> {
                     path,
                 );
             }
-            "cfb.map" => {
+            Some(Op::CfbMap) => {
                 let mut component = index;
                 for array in operands {
                     let width = width(array);
@@ -286,8 +289,8 @@ impl<'c> Origins<'c> {
                 }
                 search.is(Origin::Instance);
             }
-            "cfb.match" => self.field(search, operands[0], number, index, path),
-            "cfb.fork" => {
+            Some(Op::CfbMatch) => self.field(search, operands[0], number, index, path),
+            Some(Op::CfbFork) => {
                 let earlier = blocks_of(owner).into_iter().take(number);
                 let before: usize = earlier.map(|strand| arguments_of(strand).len()).sum();
                 let result = integers(owner, "needs").get(before + index).copied();
@@ -366,23 +369,23 @@ pub fn adts_in(ty: Type<'_>) -> Vec<String> {
     names.collect()
 }
 
-/// Operand `index` of the terminators of this name in an operation's own regions.
-fn ends<'c>(operation: OperationRef<'c, 'c>, name: &str, index: usize) -> Vec<Val<'c>> {
+/// Operand `index` of the terminators of this kind in an operation's own regions.
+fn ends<'c>(operation: OperationRef<'c, 'c>, kind: Op, index: usize) -> Vec<Val<'c>> {
     blocks_of(operation)
         .into_iter()
         .flat_map(operations_of)
-        .filter(|op| name_of(*op) == name)
+        .filter(|op| kind.is(*op))
         .filter_map(|op| operands_of(op).get(index).copied())
         .collect()
 }
 
 fn yields<'c>(operation: OperationRef<'c, 'c>, index: usize) -> Vec<Val<'c>> {
-    let mut values = ends(operation, "cfb.yield", index);
-    values.extend(ends(operation, "scf.yield", index));
+    let mut values = ends(operation, Op::CfbYield, index);
+    values.extend(ends(operation, Op::ScfYield, index));
     values
 }
 
 /// What an `scf.while` passes on: behind the decision in `scf.condition`.
 fn condition<'c>(operation: OperationRef<'c, 'c>, index: usize) -> Vec<Val<'c>> {
-    ends(operation, "scf.condition", index + 1)
+    ends(operation, Op::ScfCondition, index + 1)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::ir::OperationRef;
 
 use super::ir::{name_attribute, top_level};
@@ -47,7 +47,7 @@ pub fn records_by_kernel<'c>(
 ) -> HashMap<String, Vec<OperationRef<'c, 'c>>> {
     let mut records: HashMap<String, Vec<_>> = HashMap::new();
     for operation in operations {
-        if name_of(operation) == "cfb.record"
+        if Op::CfbRecord.is(operation)
             && let Some(kernel) = name_attribute(operation, "kernel")
         {
             records.entry(kernel).or_default().push(operation);

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::Path;
 
 use cohort_abi::manifest::Manifest;
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use cohort_dialects::diagnostics::emit_error;
 use cohort_passes::codegen::gpu::lower_kernels_to_gpu::ATTRIBUTE as GPU_ATTRIBUTE;
 use cohort_passes::codegen::lower_control::MANIFEST_ATTRIBUTE;
@@ -57,23 +57,23 @@ pub fn level(module: &Module<'_>) -> Stage {
     }
     let mut level = Stage::Program;
     let operations = top_level(operation);
-    let is_planned = |operation: &OperationRef<'_, '_>| match name_of(*operation).as_str() {
-        "ragged.kernel" => true,
-        "gpu.module" => !operation.has_attribute(GPU_ATTRIBUTE),
+    let is_planned = |operation: &OperationRef<'_, '_>| match Op::of(*operation) {
+        Some(Op::RaggedKernel) => true,
+        Some(Op::GpuModule) => !operation.has_attribute(GPU_ATTRIBUTE),
         _ => false,
     };
-    let is_left = |operation: &OperationRef<'_, '_>| name_of(*operation) == "cfb.kernel";
+    let is_left = |operation: &OperationRef<'_, '_>| Op::CfbKernel.is(*operation);
     if operations.iter().any(is_planned) && !operations.iter().any(is_left) {
         return Stage::Loops;
     }
     for operation in top_level(operation) {
-        if name_of(operation) == "cfb.kernel" || operation.has_attribute(KERNEL_ATTRIBUTE) {
+        if Op::CfbKernel.is(operation) || operation.has_attribute(KERNEL_ATTRIBUTE) {
             return Stage::Batched;
         }
         let nested = cohort_passes::support::ir::nested_ops(operation);
         if nested
             .into_iter()
-            .any(|operation| name_of(operation) == "cfb.block")
+            .any(|operation| Op::CfbBlock.is(operation))
         {
             level = Stage::Blocks;
         }
@@ -115,7 +115,7 @@ pub fn refuse_assembly(module: &Module<'_>) -> Result<(), Stop> {
     let nested = cohort_passes::support::ir::nested_ops(operation);
     let inline = nested
         .into_iter()
-        .find(|nested| name_of(*nested) == "llvm.inline_asm");
+        .find(|nested| Op::LlvmInlineAsm.is(*nested));
     if let Some(inline) = inline {
         emit_error(
             inline,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use cohort_passes::support::ir::{
     clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, top_level,
 };
@@ -95,12 +95,12 @@ impl<'c> Symbol<'c> {
             .map(|reference| reference.value().to_owned())
             .collect();
         let is_constant = operation.has_attribute("constant") && refers_to.is_empty();
-        let role = match name_of(operation).as_str() {
-            "llvm.func" if nested.is_empty() => Role::Declaration,
-            "llvm.func" if operation.has_attribute("no_inline") => Role::Apart,
-            "llvm.func" => Role::Together,
-            "llvm.mlir.global" if is_hidden && is_constant => Role::Constant,
-            "llvm.mlir.global" => Role::Together,
+        let role = match Op::of(operation) {
+            Some(Op::LlvmFunc) if nested.is_empty() => Role::Declaration,
+            Some(Op::LlvmFunc) if operation.has_attribute("no_inline") => Role::Apart,
+            Some(Op::LlvmFunc) => Role::Together,
+            Some(Op::LlvmMlirGlobal) if is_hidden && is_constant => Role::Constant,
+            Some(Op::LlvmMlirGlobal) => Role::Together,
             _ => return None,
         };
         Some(Symbol {
@@ -148,7 +148,7 @@ impl<'c> Program<'c> {
             users[number]
                 .iter()
                 .for_each(|user| join(&mut units, *user, number));
-            let is_function = name_of(symbol.operation) == "llvm.func";
+            let is_function = Op::LlvmFunc.is(symbol.operation);
             if !is_function && users[number].is_empty() {
                 join(&mut units, entry, number);
             }

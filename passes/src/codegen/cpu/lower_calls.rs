@@ -22,7 +22,7 @@ mod product;
 use std::collections::HashMap;
 
 use cohort_abi::manifest::{CallShape, Unit};
-use cohort_dialects::builder::{Builder, Val, arguments_of, operations_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, operations_of, region_with_block};
 use melior::{
     Context,
     ir::{
@@ -83,7 +83,7 @@ fn add_function<'c>(
             StringAttribute::new(context, &description.to_json()).into(),
         ),
     ];
-    before.op("func.func", &[], &[], &attributes, vec![region]);
+    before.op(Op::FuncFunc, &[], &[], &attributes, vec![region]);
     Ok(())
 }
 

@@ -58,7 +58,7 @@ pub(super) mod product;
 mod reduce_rows;
 pub(super) mod scratch;
 
-use cohort_dialects::builder::{Builder, name_of};
+use cohort_dialects::builder::{Builder, Op};
 use melior::{
     Context,
     ir::{OperationRef, operation::OperationLike},
@@ -67,7 +67,6 @@ use melior::{
 use super::{lower_calls, micro_kernels, registers};
 use crate::codegen::emit::Emitter;
 use crate::kernel::calls::is_over_calls;
-use crate::kernel::loop_level::KERNEL;
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{blocks_of, erase, top_level};
 
@@ -84,13 +83,13 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut has_blocks = false;
     let mut has_calls = false;
     for kernel in top_level(module) {
-        match name_of(kernel).as_str() {
-            KERNEL if is_over_calls(kernel) => {
+        match Op::of(kernel) {
+            Some(Op::RaggedKernel) if is_over_calls(kernel) => {
                 has_calls = true;
                 has_blocks |= lower_calls::lower(context, kernel)?;
             }
-            KERNEL => has_products |= function::lower(context, kernel)?,
-            "cfb.kernel" => {
+            Some(Op::RaggedKernel) => has_products |= function::lower(context, kernel)?,
+            Some(Op::CfbKernel) => {
                 return Err(error(
                     kernel,
                     "a kernel is lowered from the loop level; run `plan-kernels` first",

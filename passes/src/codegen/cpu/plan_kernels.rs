@@ -52,7 +52,7 @@ mod schedule;
 
 pub(crate) use schedule::NARROW_ROW_TILE;
 
-use cohort_dialects::builder::{Builder, name_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, region_with_block};
 use melior::{
     Context,
     ir::{
@@ -67,7 +67,6 @@ use crate::codegen::generic_body;
 use crate::codegen::plan_calls::{self, Aim};
 use crate::codegen::plan_rows::{declare, stages};
 use crate::kernel::calls::is_over_calls;
-use crate::kernel::loop_level::KERNEL;
 use crate::kernel::row_products::row_products;
 use crate::kernel::rows::graph::Kind;
 use crate::kernel::rows::read;
@@ -89,7 +88,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let processor = Processor::of_module(module)?;
     for kernel in top_level(module) {
         let is_over_calls = is_over_calls(kernel);
-        if name_of(kernel) != "cfb.kernel" {
+        if !Op::CfbKernel.is(kernel) {
             continue;
         }
         for (name, scalars) in variants(context, kernel, &records)? {
@@ -141,7 +140,7 @@ fn plan_kernel<'c>(
     // How many rows a block has is known when all stages are.
     let number = |value: i64| e.b.i64_attr(value);
     let blocks = e.b.op(
-        "ragged.blocks",
+        Op::RaggedBlocks,
         &[],
         &[],
         &[("of", number(1)), ("tile", number(tile))],
@@ -166,7 +165,7 @@ fn plan_kernel<'c>(
         .iter()
         .map(|(name, attribute)| (name.as_str(), *attribute))
         .collect();
-    let planned = before.op(KERNEL, &[], &[], &attributes, vec![region]);
+    let planned = before.op(Op::RaggedKernel, &[], &[], &attributes, vec![region]);
     let rows = schedule::rows_of_block(processor, planned)?;
     set_attribute(blocks, "of", number(rows));
     Ok(())

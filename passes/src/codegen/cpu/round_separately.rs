@@ -16,7 +16,7 @@
 //!
 //! Requires: level 3. Leaves: level 3.
 
-use cohort_dialects::builder::{Builder, name_of, operands_of, result_of};
+use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
 use melior::{
     Context,
     ir::{OperationRef, operation::OperationLike},
@@ -37,10 +37,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     if name_attribute(module, ROUNDING).as_deref() != Some(SEPARATE) {
         return Ok(());
     }
-    let of_the_host = |operation: &OperationRef<'c, 'c>| name_of(*operation) != "gpu.module";
+    let of_the_host = |operation: &OperationRef<'c, 'c>| !Op::GpuModule.is(*operation);
     let functions = top_level(module).into_iter().filter(of_the_host);
     for operation in functions.flat_map(nested_ops) {
-        if !matches!(name_of(operation).as_str(), "vector.fma" | "math.fma") {
+        if !matches!(Op::of(operation), Some(Op::VectorFma | Op::MathFma)) {
             continue;
         }
         let operands = operands_of(operation);

@@ -24,13 +24,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
 use melior::{
     Context,
     ir::{
         OperationRef, RegionLike,
-        attribute::{DenseI32ArrayAttribute, StringAttribute},
+        attribute::{DenseI32ArrayAttribute, StringAttribute, TypeAttribute},
         operation::{OperationLike, OperationPrintingFlags},
+        r#type::IntegerType,
     },
 };
 
@@ -110,7 +111,7 @@ fn take_offsets<'c>(
         return found;
     };
     for load in operations_of(entry) {
-        if name_of(load) != "llvm.load" {
+        if !Op::LlvmLoad.is(load) {
             continue;
         }
         let address = operands_of(load)[0];
@@ -156,17 +157,18 @@ fn additions<'c>(address: Val<'c>, added: &mut Vec<(OperationRef<'c, 'c>, i32)>)
             return true;
         }
         let is_address = operands_of(user).first().map(|base| key(*base)) == Some(key(address));
-        let is_moved = name_of(user) == "llvm.getelementptr" && operands_of(user).len() == 2;
+        let is_moved = Op::LlvmGetelementptr.is(user) && operands_of(user).len() == 2;
         is_address && is_moved && additions(result_of(user, 0), added)
     })
 }
 
 /// The bytes that a computation of an address adds, where that is known.
 fn fixed_offset(operation: OperationRef<'_, '_>) -> Option<i32> {
-    if name_of(operation) != "llvm.getelementptr" || operands_of(operation).len() != 1 {
+    if !Op::LlvmGetelementptr.is(operation) || operands_of(operation).len() != 1 {
         return None;
     }
-    if operation.attribute("elem_type").ok()?.to_string() != "i8" {
+    let element = TypeAttribute::try_from(operation.attribute("elem_type").ok()?).ok()?;
+    if IntegerType::try_from(element.value()).ok()?.width() != 8 {
         return None;
     }
     let indices = operation.attribute("rawConstantIndices").ok()?;

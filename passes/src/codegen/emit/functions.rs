@@ -1,6 +1,6 @@
 //! Writes branches, functions of the compiler's own, and calls of them.
 
-use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
 use melior::{
     dialect::llvm::{
         attributes::{Linkage, linkage},
@@ -54,7 +54,7 @@ impl<'c> Emitter<'c> {
         let (region, block) = region_with_block(arguments, self.b.location);
         let inner = self.within(block);
         body(&inner, &arguments_of(block));
-        inner.b.op("llvm.return", &[], &[], &[], vec![]);
+        inner.b.op(Op::LlvmReturn, &[], &[], &[], vec![]);
         let ty = r#type::function(r#type::void(context), arguments, false);
         let attributes = [
             ("sym_name", StringAttribute::new(context, name).into()),
@@ -63,7 +63,7 @@ impl<'c> Emitter<'c> {
             ("no_inline", Attribute::unit(context)),
             (LIBRARY, StringAttribute::new(context, library).into()),
         ];
-        self.b.op("llvm.func", &[], &[], &attributes, vec![region]);
+        self.b.op(Op::LlvmFunc, &[], &[], &attributes, vec![region]);
     }
 
     /// Calls such a function.
@@ -78,6 +78,6 @@ impl<'c> Emitter<'c> {
             ("operandSegmentSizes", segments),
             ("op_bundle_sizes", self.b.i32s(&[])),
         ];
-        self.b.op("llvm.call", arguments, &[], &attributes, vec![]);
+        self.b.op(Op::LlvmCall, arguments, &[], &attributes, vec![]);
     }
 }

@@ -3,9 +3,7 @@
 //! A boolean is a byte in memory and one bit in registers.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::Val;
-use cohort_dialects::builder::element_of;
+use cohort_dialects::builder::{CmpiPredicate, Op, Val, element_of};
 use melior::ir::TypeLike;
 use melior::ir::{
     Attribute, Type, ValueLike,
@@ -34,7 +32,7 @@ impl<'c> Emitter<'c> {
     fn gep(&self, operands: &[Val<'c>], constant: i32, ty: Type<'c>) -> Val<'c> {
         let context = self.b.context();
         self.b.value_with(
-            "llvm.getelementptr",
+            Op::LlvmGetelementptr,
             operands,
             ty,
             &[
@@ -62,12 +60,12 @@ impl<'c> Emitter<'c> {
 
     pub fn load(&self, address: Val<'c>, ty: Type<'c>, alignment: i64) -> Val<'c> {
         self.b
-            .value_with("llvm.load", &[address], ty, &[self.alignment(alignment)])
+            .value_with(Op::LlvmLoad, &[address], ty, &[self.alignment(alignment)])
     }
 
     pub fn store(&self, value: Val<'c>, address: Val<'c>, alignment: i64) {
         self.b.op(
-            "llvm.store",
+            Op::LlvmStore,
             &[value, address],
             &[],
             &[self.alignment(alignment)],
@@ -120,7 +118,7 @@ impl<'c> Emitter<'c> {
                 let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
                 let attributes = [("alignment", alignment)];
                 self.b.value_with(
-                    "llvm.intr.masked.load",
+                    Op::LlvmIntrMaskedLoad,
                     &[address, mask, rest],
                     ty,
                     &attributes,
@@ -155,7 +153,7 @@ impl<'c> Emitter<'c> {
         let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
         let operands = [addresses, mask, self.zero(ty)];
         let value = self.b.value_with(
-            "llvm.intr.masked.gather",
+            Op::LlvmIntrMaskedGather,
             &operands,
             ty,
             &[("alignment", alignment)],
@@ -196,13 +194,8 @@ impl<'c> Emitter<'c> {
                 let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
                 let operands = [value, address, mask];
                 let attributes = [("alignment", alignment)];
-                self.b.op(
-                    "llvm.intr.masked.store",
-                    &operands,
-                    &[],
-                    &attributes,
-                    vec![],
-                );
+                self.b
+                    .op(Op::LlvmIntrMaskedStore, &operands, &[], &attributes, vec![]);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cohort_dialects::builder::{Builder, name_of, operands_of, result_of};
+use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
 use melior::{
     Context,
     ir::{
@@ -103,45 +103,42 @@ const TO_PTX: &str =
 /// Functions of NVIDIA's library that upstream calls although one instruction does it, of `f32`; those of
 /// `f64`, which the polynomials of sine and cosine use, are named without the `f`. Every other function
 /// is a polynomial by now, the same as on the CPU.
-const INSTRUCTIONS: &[(&str, &str)] = &[
-    ("__nv_abs", ABS),
-    ("__nv_ceilf", "llvm.intr.ceil"),
-    ("__nv_copysignf", "llvm.intr.copysign"),
-    ("__nv_fabsf", "llvm.intr.fabs"),
-    ("__nv_floorf", "llvm.intr.floor"),
-    ("__nv_fmaf", "llvm.intr.fma"),
-    ("__nv_rintf", "llvm.intr.roundeven"),
-    ("__nv_sqrtf", "llvm.intr.sqrt"),
-    ("__nv_truncf", "llvm.intr.trunc"),
+const INSTRUCTIONS: &[(&str, Op)] = &[
+    ("__nv_abs", Op::LlvmIntrAbs),
+    ("__nv_ceilf", Op::LlvmIntrCeil),
+    ("__nv_copysignf", Op::LlvmIntrCopysign),
+    ("__nv_fabsf", Op::LlvmIntrFabs),
+    ("__nv_floorf", Op::LlvmIntrFloor),
+    ("__nv_fmaf", Op::LlvmIntrFma),
+    ("__nv_rintf", Op::LlvmIntrRoundeven),
+    ("__nv_sqrtf", Op::LlvmIntrSqrt),
+    ("__nv_truncf", Op::LlvmIntrTrunc),
 ];
 
-/// Of integers; the smallest is its own.
-const ABS: &str = "llvm.intr.abs";
-
 /// Operations of `math` that run on a GPU besides those that are expanded to polynomials.
-pub const SUPPORTED_MATH: &[&str] = &[
-    "math.absf",
-    "math.absi",
-    "math.ceil",
-    "math.copysign",
-    "math.floor",
-    "math.fma",
-    "math.roundeven",
-    "math.rsqrt",
-    "math.sqrt",
-    "math.trunc",
+pub const SUPPORTED_MATH: &[Op] = &[
+    Op::MathAbsf,
+    Op::MathAbsi,
+    Op::MathCeil,
+    Op::MathCopysign,
+    Op::MathFloor,
+    Op::MathFma,
+    Op::MathRoundeven,
+    Op::MathRsqrt,
+    Op::MathSqrt,
+    Op::MathTrunc,
 ];
 
 /// A function that is called and not there.
 fn missing_function(module: OperationRef<'_, '_>) -> Option<String> {
     let operations = nested_ops(module);
-    let of_kind = |kind: &'static str| operations.iter().filter(move |op| name_of(**op) == kind);
+    let of_kind = |kind: Op| operations.iter().filter(move |op| kind.is(**op));
     let has_body = |op: &&OperationRef<'_, '_>| !blocks_of(**op).is_empty();
-    let defined = of_kind("llvm.func").filter(has_body);
+    let defined = of_kind(Op::LlvmFunc).filter(has_body);
     let defined: Vec<_> = defined
         .filter_map(|op| name_attribute(*op, "sym_name"))
         .collect();
-    of_kind("llvm.call")
+    of_kind(Op::LlvmCall)
         .filter_map(|op| name_attribute(*op, "callee"))
         .find(|callee| !defined.contains(callee))
 }
@@ -156,25 +153,28 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
     };
     let module = cohort_dialects::builder::extend_op(module);
     for operation in nested_ops(module) {
-        match name_of(operation).as_str() {
-            "llvm.call" => {
-                let Some(name) = instruction_of(name_attribute(operation, "callee")) else {
+        match Op::of(operation) {
+            Some(Op::LlvmCall) => {
+                let Some(instruction) = instruction_of(name_attribute(operation, "callee")) else {
                     continue;
                 };
                 let result = result_of(operation, 0);
                 let Some(b) = Builder::before(context, operation) else {
                     continue;
                 };
-                let attributes = match name {
-                    ABS => vec![("is_int_min_poison", b.bool_attr(false))],
+                let attributes = match instruction {
+                    // The smallest is its own.
+                    Op::LlvmIntrAbs => vec![("is_int_min_poison", b.bool_attr(false))],
                     _ => vec![],
                 };
                 let operands = operands_of(operation);
-                let value = b.value_with(name, &operands, result.r#type(), &attributes);
+                let value = b.value_with(instruction, &operands, result.r#type(), &attributes);
                 replace_uses(result, value);
                 erase(operation);
             }
-            "llvm.func" if instruction_of(name_attribute(operation, "sym_name")).is_some() => {
+            Some(Op::LlvmFunc)
+                if instruction_of(name_attribute(operation, "sym_name")).is_some() =>
+            {
                 erase(operation);
             }
             _ => {}
@@ -190,7 +190,7 @@ pub fn ptx(
 ) -> Result<String, GpuError> {
     let source = top_level(module)
         .into_iter()
-        .find(|op| name_of(*op) == "gpu.module")
+        .find(|op| Op::GpuModule.is(*op))
         .ok_or(GpuError::NoCode)?;
     let mut alone = Module::new(Location::unknown(context));
     alone.body().append_operation(clone_op(source));
@@ -205,7 +205,7 @@ pub fn ptx(
     run_pipeline(context, &mut alone, TO_PTX)?;
     let binary = top_level(alone.as_operation())
         .into_iter()
-        .find(|op| name_of(*op) == "gpu.binary")
+        .find(|op| Op::GpuBinary.is(*op))
         .ok_or(GpuError::Lowering)?;
     let objects = binary
         .attribute("objects")
@@ -270,9 +270,7 @@ pub fn cubin(ptx: &str, architecture: &Architecture, ptxas: &Path) -> Result<Cub
 
 /// Whether a module has code for a GPU.
 pub fn is_there(module: OperationRef<'_, '_>) -> bool {
-    top_level(module)
-        .into_iter()
-        .any(|op| name_of(op) == "gpu.module")
+    top_level(module).into_iter().any(|op| Op::GpuModule.is(op))
 }
 
 /// NVIDIA's assembler: the one that `COHORT_PTXAS` names, on the path, or in `.tools/bin`, where
@@ -292,7 +290,7 @@ pub fn find_assembler() -> Result<PathBuf, GpuError> {
 /// Takes the GPU code out of a module, so that the rest can go on to the host's code.
 pub fn remove(module: OperationRef<'_, '_>) {
     for operation in top_level(module) {
-        if name_of(operation) == "gpu.module" {
+        if Op::GpuModule.is(operation) {
             erase(operation);
         }
     }

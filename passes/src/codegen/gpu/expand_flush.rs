@@ -44,8 +44,9 @@
 //! Part of the way to PTX, not of the pipeline: the simulator calls the kernels' functions themselves.
 //! Requires: what `persistence` leaves. Leaves: level 3; a module without such functions as it is.
 
+use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
-    Builder, CmpiPredicate, Val, arguments_of, extend_block, extend_op, name_of, operands_of,
+    Builder, CmpiPredicate, Op, Val, arguments_of, extend_block, extend_op, operands_of,
     region_with_block, result_of,
 };
 use melior::{
@@ -78,14 +79,14 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let modules = top_level(module).into_iter();
-    for gpu in modules.filter(|op| name_of(*op) == "gpu.module") {
+    for gpu in modules.filter(|op| Op::GpuModule.is(*op)) {
         let operations = nested_ops(gpu).into_iter();
-        let is_call = |op: &OperationRef<'_, '_>| name_of(*op) == "func.call";
+        let is_call = |op: &OperationRef<'_, '_>| Op::FuncCall.is(*op);
         operations
             .filter(is_call)
             .try_for_each(|call| lower_call(context, call))?;
         for function in top_level(gpu) {
-            if name_of(function) != "func.func" {
+            if !Op::FuncFunc.is(function) {
                 continue;
             }
             let of = name_attribute(function, BLOCK_OF);
@@ -117,7 +118,7 @@ fn define<'c>(
         ("function_type", TypeAttribute::new(ty).into()),
         ("linkage", b.internal_linkage()),
     ];
-    b.op("llvm.func", &[], &[], &attributes, vec![body]);
+    b.op(Op::LlvmFunc, &[], &[], &attributes, vec![body]);
     erase(declared);
     Ok(())
 }
@@ -133,7 +134,7 @@ fn lower_call<'c>(context: &'c Context, call: OperationRef<'c, 'c>) -> Outcome {
         ("operandSegmentSizes", b.i32s(&[operands.len() as i32, 0])),
         ("op_bundle_sizes", b.i32s(&[])),
     ];
-    b.op("llvm.call", &operands, &[], &attributes, vec![]);
+    b.op(Op::LlvmCall, &operands, &[], &attributes, vec![]);
     erase(call);
     Ok(())
 }
@@ -146,7 +147,7 @@ fn write_block<'c>(
 ) -> Outcome {
     let mut functions = top_level(gpu).into_iter();
     let found = functions.find(|op| name_attribute(*op, "sym_name").as_deref() == Some(of));
-    let function = found.filter(|op| name_of(*op) == "gpu.func");
+    let function = found.filter(|op| Op::GpuFunc.is(*op));
     let function = function.ok_or_else(|| {
         error(
             declared,
@@ -207,7 +208,7 @@ fn write_block<'c>(
 /// it would be taken out of the loop over the blocks, for all functions at once, and there are no registers
 /// for all of that.
 fn thread_of_block<'c>(e: &Emitter<'c>, list: Val<'c>, threads: Option<i64>) -> Val<'c> {
-    let address = e.b.value("llvm.ptrtoint", &[list], e.i64);
+    let address = e.b.value(Op::LlvmPtrtoint, &[list], e.i64);
     // No address is as high.
     let zero = e.shift_right(address, 63);
     // And no block as large. That is known of the number in a function of its own, too.
@@ -227,27 +228,26 @@ fn place<'c>(
 ) -> Outcome {
     let b = Builder::before(context, operation);
     let b = b.ok_or_else(|| error(operation, "expected an operation in a block"))?;
-    match name_of(operation).as_str() {
-        name @ ("gpu.block_id" | "gpu.thread_id") => {
-            let dim = operation.attribute("dimension").map(|dim| dim.to_string());
-            let at = match (name, dim.unwrap_or_default().as_str()) {
-                ("gpu.thread_id", "#gpu<dim x>") => thread,
-                ("gpu.block_id", "#gpu<dim x>") => x,
-                ("gpu.block_id", "#gpu<dim y>") => y,
+    match Op::of(operation) {
+        Some(kind @ (Op::GpuBlockId | Op::GpuThreadId)) => {
+            let at = match (kind, GpuDim::of(operation)) {
+                (Op::GpuThreadId, Some(GpuDim::X)) => thread,
+                (Op::GpuBlockId, Some(GpuDim::X)) => x,
+                (Op::GpuBlockId, Some(GpuDim::Y)) => y,
                 _ => return Err(error(operation, "not supported yet in a flush: this dim")),
             };
             let result = result_of(operation, 0);
             replace_uses(result, b.index_cast(at, result.r#type()));
             erase(operation);
         }
-        "llvm.mlir.addressof"
+        Some(Op::LlvmMlirAddressof)
             if name_attribute(operation, "global_name").as_deref() == Some(shared) =>
         {
             let flush = FlatSymbolRefAttribute::new(context, &shared_of(FLUSH));
             set_attribute(operation, "global_name", flush.into());
         }
-        "gpu.return" => {
-            b.op("llvm.return", &[], &[], &[], vec![]);
+        Some(Op::GpuReturn) => {
+            b.op(Op::LlvmReturn, &[], &[], &[], vec![]);
             erase(operation);
         }
         _ => {}
@@ -276,12 +276,12 @@ fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Ou
             ("syncscope", device(e)),
         ];
         let one = e.b.integer(1, e.i32);
-        e.b.value_with("llvm.atomicrmw", &[arrived, one], e.i32, &add);
+        e.b.value_with(Op::LlvmAtomicrmw, &[arrived, one], e.i32, &add);
         wait(e, arrived, arrivals);
         fence(e);
     });
     barrier(&e);
-    e.b.op("llvm.return", &[], &[], &[], vec![]);
+    e.b.op(Op::LlvmReturn, &[], &[], &[], vec![]);
     define(context, declared, &types, region)
 }
 
@@ -300,7 +300,7 @@ fn fence(e: &Emitter<'_>) {
         ("ordering", e.b.i64_attr(ACQUIRE_RELEASE)),
         ("syncscope", device(e)),
     ];
-    e.b.op("llvm.fence", &[], &[], &attributes, vec![]);
+    e.b.op(Op::LlvmFence, &[], &[], &attributes, vec![]);
 }
 
 /// Waits until as many blocks have arrived.
@@ -312,11 +312,11 @@ fn wait<'c>(e: &Emitter<'c>, arrived: Val<'c>, arrivals: Val<'c>) {
         ("syncscope", device(e)),
         ("alignment", IntegerAttribute::new(e.i64, 4).into()),
     ];
-    let now = inner.b.value_with("llvm.load", &[arrived], e.i32, &load);
+    let now = inner.b.value_with(Op::LlvmLoad, &[arrived], e.i32, &load);
     let now = inner.b.extui(now, e.i64);
     let is_early = inner.b.cmpi(CmpiPredicate::Slt, now, arrivals);
-    inner.b.op("scf.condition", &[is_early], &[], &[], vec![]);
+    inner.b.op(Op::ScfCondition, &[is_early], &[], &[], vec![]);
     let (after, block) = region_with_block(&[], e.b.location);
     e.within(block).b.scf_yield(&[]);
-    e.b.op("scf.while", &[], &[], &[], vec![before, after]);
+    e.b.op(Op::ScfWhile, &[], &[], &[], vec![before, after]);
 }

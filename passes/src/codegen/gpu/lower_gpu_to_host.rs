@@ -44,9 +44,12 @@
 use std::collections::HashMap;
 
 use cohort_abi::gpu::{BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT};
+use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, extend_block, name_of, operands_of, result_of, results_of,
+    Builder, Dialect, Op, Val, arguments_of, extend_block, name_of, operands_of, result_of,
+    results_of,
 };
+use cohort_dialects::types::is_pointer;
 use melior::{
     Context,
     ir::{
@@ -108,15 +111,15 @@ const CALLED: &[(&str, &[&str], &[&str])] = &[
 
 /// The function of the runtime that an operation calls.
 fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
-    Some(match name_of(operation).as_str() {
-        "func.call" if callee(operation) == persistence::GRID_BARRIER => GRID_BARRIER,
-        "gpu.barrier" => BARRIER,
-        "nvvm.cp.async.shared.global" => COPY,
-        "nvvm.cp.async.commit.group" => COMMIT,
-        "nvvm.cp.async.wait.group" => WAIT,
-        "nvvm.mma.sync" => MULTIPLY,
-        "nvvm.convert.float.to.tf32" => TO_TF32,
-        "nvvm.convert.f32x2.to.bf16x2" => TO_BF16_PAIR,
+    Some(match Op::of(operation) {
+        Some(Op::FuncCall) if callee(operation) == persistence::GRID_BARRIER => GRID_BARRIER,
+        Some(Op::GpuBarrier) => BARRIER,
+        Some(Op::NvvmCpAsyncSharedGlobal) => COPY,
+        Some(Op::NvvmCpAsyncCommitGroup) => COMMIT,
+        Some(Op::NvvmCpAsyncWaitGroup) => WAIT,
+        Some(Op::NvvmMmaSync) => MULTIPLY,
+        Some(Op::NvvmConvertFloatToTf32) => TO_TF32,
+        Some(Op::NvvmConvertF32x2ToBf16x2) => TO_BF16_PAIR,
         _ => return None,
     })
 }
@@ -131,7 +134,7 @@ type Blocks = HashMap<String, String>;
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let modules: Vec<_> = top_level(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "gpu.module")
+        .filter(|op| Op::GpuModule.is(*op))
         .collect();
     let nested = modules.iter().flat_map(|gpu| nested_ops(*gpu));
     let used: Vec<&str> = nested.filter_map(called).collect();
@@ -152,13 +155,14 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             })
             .collect();
         for function in top_level(gpu) {
-            match name_of(function).as_str() {
-                "gpu.func" => lower(context, &builder, function, &blocks)?,
+            match Op::of(function) {
+                Some(Op::GpuFunc) => lower(context, &builder, function, &blocks)?,
                 // What the function that runs a flush calls.
-                "func.func" if blocks_of(function).is_empty() => {}
+                Some(Op::FuncFunc) if blocks_of(function).is_empty() => {}
                 // Shared memory, which the caller gives.
-                "llvm.mlir.global" => {}
-                name => {
+                Some(Op::LlvmMlirGlobal) => {}
+                _ => {
+                    let name = name_of(function);
                     let message = format!("not supported yet on the host: `{name}`");
                     return Err(error(function, &message));
                 }
@@ -174,7 +178,7 @@ fn declare(builder: &Builder<'_>, symbol: &str, arguments: &[&str], results: &[&
     let types = |names: &[&str]| -> Vec<_> { names.iter().map(|name| builder.ty(name)).collect() };
     let ty = FunctionType::new(context, &types(arguments), &types(results)).into();
     builder.op(
-        "func.func",
+        Op::FuncFunc,
         &[],
         &[],
         &[
@@ -204,7 +208,7 @@ fn lower<'c>(
     let entry = region.first_block().map(extend_block);
     let entry = entry.ok_or_else(|| error(function, "expected a function with a body"))?;
     let lowered = builder.at(function.location()).op(
-        "func.func",
+        Op::FuncFunc,
         &[],
         &[],
         &[
@@ -261,13 +265,13 @@ fn replace_arguments<'c>(
         let elem = TypeAttribute::new(b.ty("i8")).into();
         let attributes = [("elem_type", elem), ("rawConstantIndices", offset)];
         let at = b.value_with(
-            "llvm.getelementptr",
+            Op::LlvmGetelementptr,
             &[new.arguments],
             types[0],
             &attributes,
         );
         let alignment = IntegerAttribute::new(types[1], 8).into();
-        let value = b.value_with("llvm.load", &[at], ty, &[("alignment", alignment)]);
+        let value = b.value_with(Op::LlvmLoad, &[at], ty, &[("alignment", alignment)]);
         replace_uses(*argument, value);
     }
     for number in (0..old.len()).rev() {
@@ -278,11 +282,11 @@ fn replace_arguments<'c>(
     let new = Arguments {
         registers: operations
             .iter()
-            .any(|operation| name_of(*operation) == "nvvm.mma.sync")
+            .any(|operation| Op::NvvmMmaSync.is(*operation))
             .then(|| {
                 let count = b.integer(REGISTERS, types[1]);
                 let elem = [("elem_type", TypeAttribute::new(b.ty("i32")).into())];
-                b.value_with("llvm.alloca", &[count], types[0], &elem)
+                b.value_with(Op::LlvmAlloca, &[count], types[0], &elem)
             }),
         ..new
     };
@@ -298,34 +302,32 @@ fn lower_operation<'c>(
     new: Arguments<'c>,
     blocks: &Blocks,
 ) -> Outcome {
-    let name = name_of(operation);
     let b = Builder::before(context, operation)
         .ok_or_else(|| error(operation, "expected an operation in a block"))?;
-    let replacement = match name.as_str() {
-        "gpu.thread_id" | "gpu.block_id" => {
-            let dim = operation.attribute("dimension");
-            let dim = dim.map(|dim| dim.to_string()).unwrap_or_default();
-            let at = match (name.as_str(), dim.as_str()) {
-                ("gpu.thread_id", "#gpu<dim x>") => new.thread,
-                ("gpu.block_id", "#gpu<dim x>") => new.x,
-                ("gpu.block_id", "#gpu<dim y>") => new.y,
+    let replacement = match Op::of(operation) {
+        Some(kind @ (Op::GpuThreadId | Op::GpuBlockId)) => {
+            let at = match (kind, GpuDim::of(operation)) {
+                (Op::GpuThreadId, Some(GpuDim::X)) => new.thread,
+                (Op::GpuBlockId, Some(GpuDim::X)) => new.x,
+                (Op::GpuBlockId, Some(GpuDim::Y)) => new.y,
                 _ => return Err(error(operation, "not supported yet on the host: this dim")),
             };
             let index = result_of(operation, 0).r#type();
             Some(b.index_cast(at, index))
         }
-        "llvm.mlir.addressof" => Some(new.shared),
-        "gpu.return" => {
+        Some(Op::LlvmMlirAddressof) => Some(new.shared),
+        Some(Op::GpuReturn) => {
             b.return_(&operands_of(operation));
             erase(operation);
             return Ok(());
         }
-        "func.call" if blocks.contains_key(&callee(operation)) => {
+        Some(Op::FuncCall) if blocks.contains_key(&callee(operation)) => {
             let function = &blocks[&callee(operation)];
             return call_block(&b, operation, function, new);
         }
         _ if called(operation).is_some() => return lower_call(&b, operation, new),
-        _ if name.starts_with("gpu.") || name.starts_with("nvvm.") => {
+        _ if matches!(Dialect::of(operation), Some(Dialect::Gpu | Dialect::Nvvm)) => {
+            let name = name_of(operation);
             let message = format!("not supported yet on the host: `{name}`");
             return Err(error(operation, &message));
         }
@@ -395,7 +397,7 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
         TO_TF32 => Some(result_of(call(b, TO_TF32, &operands, &[b.ty("i32")]), 0)),
         TO_BF16_PAIR => {
             let bits = result_of(call(b, TO_BF16_PAIR, &operands, &[b.ty("i32")]), 0);
-            Some(b.value("llvm.bitcast", &[bits], result_of(operation, 0).r#type()))
+            Some(b.value(Op::LlvmBitcast, &[bits], result_of(operation, 0).r#type()))
         }
         symbol => {
             call(b, symbol, &[new.context], &[]);
@@ -417,7 +419,7 @@ fn call<'c>(
 ) -> OperationRef<'c, 'c> {
     let callee = FlatSymbolRefAttribute::new(b.context(), symbol).into();
     b.op(
-        "func.call",
+        Op::FuncCall,
         operands,
         results,
         &[("callee", callee)],
@@ -432,18 +434,10 @@ fn lower_product<'c>(
     operands: &[Val<'c>],
     new: Arguments<'c>,
 ) -> std::result::Result<Val<'c>, Failed> {
-    let shape = operation.attribute("shape");
-    let shape = shape.map(|shape| shape.to_string()).unwrap_or_default();
-    let k = match shape.as_str() {
-        "#nvvm.shape<m = 16, n = 8, k = 8>" => 8,
-        "#nvvm.shape<m = 16, n = 8, k = 16>" => 16,
-        _ => {
-            return Err(error(
-                operation,
-                "not supported yet on the host: this shape",
-            ));
-        }
-    };
+    let shape = operation.attribute("shape").ok();
+    let known = [8, 16].into_iter();
+    let k = known.into_iter().find(|k| Some(b.mma_shape(*k)) == shape);
+    let k = k.ok_or_else(|| error(operation, "not supported yet on the host: this shape"))?;
     let (Some(registers), true) = (new.registers, operands.len() as i64 == REGISTERS) else {
         return Err(error(
             operation,
@@ -455,29 +449,29 @@ fn lower_product<'c>(
         let offset = DenseI32ArrayAttribute::new(b.context(), &[4 * register as i32]).into();
         let elem = TypeAttribute::new(b.ty("i8")).into();
         let attributes = [("elem_type", elem), ("rawConstantIndices", offset)];
-        b.value_with("llvm.getelementptr", &[registers], pointer, &attributes)
+        b.value_with(Op::LlvmGetelementptr, &[registers], pointer, &attributes)
     };
     let alignment = [("alignment", IntegerAttribute::new(b.ty("i64"), 4).into())];
     for (register, operand) in operands.iter().enumerate() {
         let operands = [*operand, at(register as i64)];
-        b.op("llvm.store", &operands, &[], &alignment, vec![]);
+        b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
     }
     let k = b.integer(k, b.ty("i64"));
     call(b, MULTIPLY, &[new.context, k, registers], &[]);
     let result = result_of(operation, 0).r#type();
-    let mut sums = b.value("llvm.mlir.undef", &[], result);
+    let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
     for sum in 0..SUMS {
         let from = at(REGISTERS - SUMS + sum);
-        let value = b.value_with("llvm.load", &[from], b.ty("f32"), &alignment);
+        let value = b.value_with(Op::LlvmLoad, &[from], b.ty("f32"), &alignment);
         let position = [("position", b.i64s(&[sum]))];
-        sums = b.value_with("llvm.insertvalue", &[sums, value], result, &position);
+        sums = b.value_with(Op::LlvmInsertvalue, &[sums, value], result, &position);
     }
     Ok(sums)
 }
 
 /// Makes a pointer of any address space one of the host's.
 fn one_space<'c>(b: &Builder<'c>, value: Val<'c>) {
-    if value.r#type().to_string().starts_with("!llvm.ptr<") {
+    if is_pointer(value.r#type()) {
         set_type(value, b.ty("!llvm.ptr"));
     }
 }

@@ -106,7 +106,7 @@ pub(super) mod tile;
 
 pub(super) use function::is_foreign;
 
-use cohort_dialects::builder::{Builder, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{Builder, Op, operands_of, operations_of, result_of};
 use melior::ir::attribute::DictionaryAttribute;
 use melior::{
     Context,
@@ -121,7 +121,6 @@ use crate::codegen::gpu::lower_kernels_to_gpu::function::Lowered;
 use crate::codegen::gpu::plan_kernels_for_gpu::kernels_of;
 use crate::codegen::gpu::precision;
 use crate::kernel::calls::is_over_calls;
-use crate::kernel::loop_level::KERNEL;
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{
     blocks_of, erase, name_attribute, nested_ops, replace_uses, set_attribute, top_level,
@@ -151,7 +150,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let block = blocks_of(gpu).first().copied();
     let block = block.ok_or_else(|| error(gpu, "expected a gpu.module with a body"))?;
     let planned = operations_of(block).into_iter();
-    let planned: Vec<_> = planned.filter(|op| name_of(*op) == KERNEL).collect();
+    let planned: Vec<_> = planned.filter(|op| Op::RaggedKernel.is(*op)).collect();
     for kernel in kernels {
         let name = name_attribute(kernel, "sym_name");
         let mut named = planned.iter().map(|op| name_attribute(*op, "sym_name"));
@@ -166,7 +165,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for kernel in planned {
         let name = name_attribute(kernel, "sym_name").unwrap_or_default();
         let mut stages = blocks_of(kernel).into_iter().flat_map(operations_of);
-        let lowered = match stages.any(|op| name_of(op) == "ragged.calls") {
+        let lowered = match stages.any(|op| Op::RaggedCalls.is(op)) {
             true => calls::lower(context, &inside, kernel, &name, precision)?,
             false => function::lower(context, &inside, kernel, &name)?,
         };
@@ -194,7 +193,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 /// `1 / sqrt(x)`, as on the CPU; the instruction for it is not exact to the last place.
 fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) {
     for op in nested_ops(gpu) {
-        if name_of(op) != "math.rsqrt" {
+        if !Op::MathRsqrt.is(op) {
             continue;
         }
         let Some(b) = Builder::before(context, op) else {
@@ -222,7 +221,7 @@ fn planned<'c>(
     kernels: &[OperationRef<'c, 'c>],
 ) -> std::result::Result<Option<OperationRef<'c, 'c>>, Failed> {
     let mut operations = top_level(module).into_iter();
-    let gpu = operations.find(|op| name_of(*op) == "gpu.module");
+    let gpu = operations.find(|op| Op::GpuModule.is(*op));
     match (gpu, kernels.first()) {
         (Some(gpu), _) => Ok((!gpu.has_attribute(ATTRIBUTE)).then_some(gpu)),
         (None, Some(kernel)) => Err(error(*kernel, UNPLANNED)),

@@ -60,7 +60,7 @@
 mod function;
 
 use cohort_abi::gpu::{GpuFlush, GpuFunction};
-use cohort_dialects::builder::{Builder, name_of};
+use cohort_dialects::builder::{Builder, Op};
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -97,7 +97,7 @@ pub fn shared_of(function: &str) -> String {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut operations = top_level(module).into_iter();
-    let gpu = operations.find(|op| name_of(*op) == "gpu.module");
+    let gpu = operations.find(|op| Op::GpuModule.is(*op));
     let Some(gpu) = gpu.filter(|gpu| !gpu.has_attribute(ATTRIBUTE)) else {
         return Ok(());
     };
@@ -186,7 +186,7 @@ fn is_pointless(module: OperationRef<'_, '_>, functions: &[GpuFunction]) -> Opti
     launches.dedup();
     let records = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.record");
+        .filter(|op| Op::CfbRecord.is(*op));
     let records: Vec<_> = records.collect();
     let [record] = records[..] else {
         return None;

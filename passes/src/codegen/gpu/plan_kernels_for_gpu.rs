@@ -70,7 +70,7 @@
 mod lifts;
 mod rows;
 
-use cohort_dialects::builder::{Builder, name_of, operands_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, operands_of, region_with_block};
 use melior::{
     Context,
     ir::{OperationRef, ValueLike, attribute::StringAttribute, operation::OperationLike},
@@ -117,7 +117,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
     }
     let name = StringAttribute::new(context, MODULE).into();
-    builder.op("gpu.module", &[], &[], &[("sym_name", name)], vec![region]);
+    builder.op(Op::GpuModule, &[], &[], &[("sym_name", name)], vec![region]);
     Ok(())
 }
 
@@ -131,7 +131,7 @@ pub fn kernels_of<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>>
         .collect();
     let is_run = |kernel: &OperationRef<'c, 'c>| {
         let name = name_attribute(*kernel, "sym_name");
-        name_of(*kernel) == "cfb.kernel" && name.is_none_or(|name| !computed.contains(&name))
+        Op::CfbKernel.is(*kernel) && name.is_none_or(|name| !computed.contains(&name))
     };
     operations.into_iter().filter(is_run).collect()
 }

@@ -1,7 +1,7 @@
 //! The precision of products on GPUs, as the module's attribute says it.
 
 use cohort_abi::gpu::Precision;
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -40,7 +40,7 @@ pub fn set<'c>(
     }
     let code = top_level(module)
         .into_iter()
-        .find(|op| name_of(*op) == "gpu.module");
+        .find(|op| Op::GpuModule.is(*op));
     if let Some(code) = code {
         return Err(error(
             code,

@@ -2,8 +2,9 @@
 //! fold that pushes, see [`growth`].
 
 use cohort_abi::Failure;
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Builder, Val, arguments_of, operands_of, results_of};
+use cohort_dialects::builder::{
+    Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, results_of,
+};
 use cohort_dialects::types::{array_element, flatten};
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
@@ -274,7 +275,7 @@ pub fn store_element<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, values
 fn copy_bytes<'c>(b: &Builder<'c>, to: Val<'c>, from: Val<'c>, bytes: Val<'c>) {
     let attributes = [("isVolatile", b.bool_attr(false))];
     b.op(
-        "llvm.intr.memcpy",
+        Op::LlvmIntrMemcpy,
         &[to, from, bytes],
         &[],
         &attributes,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::ir::{OperationRef, RegionLike, operation::OperationLike};
 
 use crate::kernel::description::ATTRIBUTE;
@@ -35,7 +35,7 @@ impl CallGraph {
         for function in &functions {
             let calls = nested_ops(*function)
                 .into_iter()
-                .filter(|op| name_of(*op) == "func.call");
+                .filter(|op| Op::FuncCall.is(*op));
             callees.push(
                 calls
                     .filter_map(|call| name_attribute(call, "callee"))

@@ -3,8 +3,7 @@
 use cohort_abi::manifest::Debug;
 use cohort_abi::manifest::Elem;
 use cohort_abi::{Context, Failure, symbols};
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
+use cohort_dialects::builder::{Builder, CmpiPredicate, Op, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{OperationRef, ValueLike, attribute::TypeAttribute, operation::OperationLike};
 
@@ -78,7 +77,7 @@ impl<'c> Lowering<'c, '_> {
         let values = self.values(&operands);
         let slots = match self.operand_slots {
             Some(slots) if !values.is_empty() => slots,
-            _ => b.value("llvm.mlir.zero", &[], pointer(b)),
+            _ => b.value(Op::LlvmMlirZero, &[], pointer(b)),
         };
         for (value, slot) in values.into_iter().zip(0..) {
             store_slot(b, value, slot_address(b, slots, slot));
@@ -92,16 +91,16 @@ impl<'c> Lowering<'c, '_> {
     pub fn phase(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let number = integer_attribute(source, "number").unwrap_or_default();
         let address = slot_address(b, self.runtime, PHASE_SLOT);
-        let now = b.value("llvm.load", &[address], i64_type(b));
+        let now = b.value(Op::LlvmLoad, &[address], i64_type(b));
         let later = b.maxui(now, i64_constant(b, number));
-        b.op("llvm.store", &[later, address], &[], &[], vec![]);
+        b.op(Op::LlvmStore, &[later, address], &[], &[], vec![]);
         Ok(())
     }
 
     /// The words of the instance's key.
     pub fn instance_key(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) {
         let address = slot_address(b, self.runtime, KEY_SLOT);
-        let key = b.value("llvm.load", &[address], i64_type(b));
+        let key = b.value(Op::LlvmLoad, &[address], i64_type(b));
         let half = i64_constant(b, i64::from(u32::BITS));
         let upper = b.shrui(key, half);
         let words = [key, upper].map(|word| b.trunci(word, b.ty("i32")));

@@ -1,12 +1,12 @@
 //! Small pieces of level-3 code: memory, integers, calls of the runtime.
 
 use cohort_abi::{Failure, symbols};
-use cohort_dialects::builder::{Builder, Val, region_with_block, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, region_with_block, result_of};
 use melior::ir::{
-    Attribute, Region, Type, ValueLike,
+    Attribute, Region, Type, TypeLike, ValueLike,
     attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
     operation::OperationLike,
-    r#type::FunctionType,
+    r#type::{FunctionType, IntegerType},
 };
 
 use super::Program;
@@ -26,10 +26,6 @@ pub fn i64_constant<'c>(b: &Builder<'c>, value: i64) -> Val<'c> {
 
 pub fn i32_constant<'c>(b: &Builder<'c>, value: i64) -> Val<'c> {
     b.integer(value, b.ty("i32"))
-}
-
-pub fn binary<'c>(b: &Builder<'c>, name: &str, lhs: Val<'c>, rhs: Val<'c>) -> Val<'c> {
-    b.value(name, &[lhs, rhs], lhs.r#type())
 }
 
 /// An `i64` as an `index`, or back.
@@ -59,37 +55,38 @@ fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) ->
         ("rawConstantIndices", indices),
         ("noWrapFlags", b.i32_attr(0)),
     ];
-    b.value_with("llvm.getelementptr", operands, pointer(b), &attributes)
+    b.value_with(Op::LlvmGetelementptr, operands, pointer(b), &attributes)
 }
 
 /// Reads a value of a lowered type from a slot.
 pub fn load_slot<'c>(b: &Builder<'c>, address: Val<'c>, ty: Type<'c>) -> Val<'c> {
     if ty == b.ty("i1") {
-        let slot = b.value("llvm.load", &[address], b.ty("i32"));
+        let slot = b.value(Op::LlvmLoad, &[address], b.ty("i32"));
         return b.trunci(slot, ty);
     }
     if ty == b.ty("index") {
-        let slot = b.value("llvm.load", &[address], i64_type(b));
+        let slot = b.value(Op::LlvmLoad, &[address], i64_type(b));
         return index_cast(b, slot, "index");
     }
-    b.value("llvm.load", &[address], ty)
+    b.value(Op::LlvmLoad, &[address], ty)
 }
 
 /// Writes a value of a lowered type to a slot; all 64 bits of it.
 pub fn store_slot<'c>(b: &Builder<'c>, value: Val<'c>, address: Val<'c>) {
     let bits = slot_bits(b, value);
-    b.op("llvm.store", &[bits, address], &[], &[], vec![]);
+    b.op(Op::LlvmStore, &[bits, address], &[], &[], vec![]);
 }
 
 /// What a slot holds for a value: a pointer, or 64 bits.
 fn slot_bits<'c>(b: &Builder<'c>, value: Val<'c>) -> Val<'c> {
-    match value.r#type().to_string().as_str() {
-        "f32" => {
-            let bits = b.bitcast(value, b.ty("i32"));
-            b.extui(bits, i64_type(b))
-        }
-        "i1" | "i8" | "i32" => b.extui(value, i64_type(b)),
-        "index" => index_cast(b, value, "i64"),
+    let ty = value.r#type();
+    if ty.is_f32() {
+        let bits = b.bitcast(value, b.ty("i32"));
+        return b.extui(bits, i64_type(b));
+    }
+    match IntegerType::try_from(ty) {
+        Ok(integer) if integer.width() < 64 => b.extui(value, i64_type(b)),
+        _ if ty.is_index() => index_cast(b, value, "i64"),
         _ => value,
     }
 }
@@ -122,7 +119,7 @@ pub fn count_loop<'c, E>(
     inner.scf_yield(&next);
     let mut operands = vec![i64_constant(b, 0), count, i64_constant(b, 1)];
     operands.extend_from_slice(inits);
-    let loop_op = b.op("scf.for", &operands, &types, &[], vec![region]);
+    let loop_op = b.op(Op::ScfFor, &operands, &types, &[], vec![region]);
     Ok((0..types.len())
         .map(|index| result_of(loop_op, index))
         .collect())
@@ -136,7 +133,7 @@ pub fn call<'c>(
 ) -> Vec<Val<'c>> {
     let callee = FlatSymbolRefAttribute::new(b.context(), callee).into();
     let call = b.op(
-        "func.call",
+        Op::FuncCall,
         operands,
         results,
         &[("callee", callee)],
@@ -238,7 +235,7 @@ pub fn declare_runtime(program: &Program<'_>) {
             ),
             ("passthrough", b.strings(attributes.iter())),
         ];
-        b.op("func.func", &[], &[], &attributes, vec![Region::new()]);
+        b.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
     }
 }
 
@@ -263,6 +260,6 @@ pub fn function<'c>(
         ("function_type", TypeAttribute::new(ty).into()),
     ];
     all.extend_from_slice(attributes);
-    b.op("func.func", &[], &[], &all, vec![region]);
+    b.op(Op::FuncFunc, &[], &[], &all, vec![region]);
     Builder::at_end(b.context(), block, b.location)
 }

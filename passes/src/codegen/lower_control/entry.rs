@@ -1,7 +1,7 @@
 //! `cohort_entry`, what the runtime calls for an instance, and the manifest around it.
 
 use cohort_abi::manifest::{Argument, Manifest, Structure};
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of};
 use cohort_dialects::types::flatten;
 use melior::ir::{
     Attribute, BlockRef, OperationRef, ValueLike,
@@ -96,7 +96,7 @@ fn structure(program: &Program<'_>, main: OperationRef<'_, '_>) -> Option<Struct
     main.attribute(CHOOSES_ROWS).ok()?;
     let mut fields = Vec::new();
     let adts = top_level(program.module).into_iter();
-    for (adt, declaration) in adts.filter(|op| name_of(*op) == "cfb.adt").enumerate() {
+    for (adt, declaration) in adts.filter(|op| Op::CfbAdt.is(*op)).enumerate() {
         for (tag, chosen) in array(declaration, CHOOSES_ROWS).into_iter().enumerate() {
             fields.extend(numbers(elements_of(chosen)).map(|field| [adt, tag, field]));
         }

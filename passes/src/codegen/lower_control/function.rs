@@ -1,12 +1,12 @@
 //! One function of the control program, rebuilt operation by operation.
 
-use cohort_dialects::builder::CmpiPredicate;
+use cohort_dialects::builder::{
+    Builder, CmpiPredicate, Dialect, Op, Val, arguments_of, name_of, operands_of, operations_of,
+    results_of,
+};
 use std::collections::{HashMap, HashSet};
 
 use cohort_abi::{Failure, symbols};
-use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, results_of,
-};
 use melior::ir::{
     BlockRef, OperationRef, Type, ValueLike, attribute::StringAttribute, operation::OperationLike,
 };
@@ -91,9 +91,11 @@ fn operand_slots<'c>(
     program: &Program<'c>,
     source: OperationRef<'c, 'c>,
 ) -> Option<Val<'c>> {
-    let slots = |op: OperationRef<'c, 'c>| match name_of(op).as_str() {
-        "cfb.record" => op.operand_count(),
-        "cfb.debug" => lowered_types(program, op, &operands_of(op)).map_or(0, |types| types.len()),
+    let slots = |op: OperationRef<'c, 'c>| match Op::of(op) {
+        Some(Op::CfbRecord) => op.operand_count(),
+        Some(Op::CfbDebug) => {
+            lowered_types(program, op, &operands_of(op)).map_or(0, |types| types.len())
+        }
         _ => 0,
     };
     stack_slots(b, nested_ops(source).into_iter().map(slots).max())
@@ -105,7 +107,7 @@ pub fn stack_slots<'c>(b: &Builder<'c>, count: Option<usize>) -> Option<Val<'c>>
     let count = i64_constant(b, most as i64);
     let element = melior::ir::attribute::TypeAttribute::new(i64_type(b)).into();
     Some(b.value_with(
-        "llvm.alloca",
+        Op::LlvmAlloca,
         &[count],
         pointer(b),
         &[("elem_type", element)],
@@ -264,7 +266,7 @@ impl<'c> Lowering<'c, '_> {
     ) -> Result<Vec<Val<'c>>, Failed> {
         for operation in operations_of(source) {
             let b = b.at(operation.location());
-            if matches!(name_of(operation).as_str(), "cfb.yield" | "cfb.join") {
+            if matches!(Op::of(operation), Some(Op::CfbYield | Op::CfbJoin)) {
                 return Ok(self.values(&operands_of(operation)));
             }
             self.operation(&b, operation)?;
@@ -273,80 +275,82 @@ impl<'c> Lowering<'c, '_> {
     }
 
     fn operation(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let name = name_of(source);
-        match name.as_str() {
-            "func.call" => self.call(b, source),
-            "func.return" => {
+        match Op::of(source) {
+            Some(Op::FuncCall) => self.call(b, source),
+            Some(Op::FuncReturn) => {
                 self.leave(b);
                 let results = self.values(&operands_of(source));
                 b.return_(&results);
                 Ok(())
             }
-            "cfb.match" => self.match_(b, source),
-            "cfb.construct" => self.construct(b, source),
-            "cfb.record" => self.record(b, source),
-            "cfb.param" => self.param(b, source),
-            "cfb.param_row" => self.param_row(b, source),
-            "cfb.constant" => self.constant(b, source),
-            "cfb.dim" => self.dim(b, source),
-            "cfb.row" => self.row(b, source),
-            "cfb.within" => self.within(b, source),
-            "cfb.quotient" => self.quotient(b, source),
-            "cfb.length" => {
+            Some(Op::CfbMatch) => self.match_(b, source),
+            Some(Op::CfbConstruct) => self.construct(b, source),
+            Some(Op::CfbRecord) => self.record(b, source),
+            Some(Op::CfbParam) => self.param(b, source),
+            Some(Op::CfbParamRow) => self.param_row(b, source),
+            Some(Op::CfbConstant) => self.constant(b, source),
+            Some(Op::CfbDim) => self.dim(b, source),
+            Some(Op::CfbRow) => self.row(b, source),
+            Some(Op::CfbWithin) => self.within(b, source),
+            Some(Op::CfbQuotient) => self.quotient(b, source),
+            Some(Op::CfbLength) => {
                 let values = self.values(&operands_of(source));
                 self.bind_results(source, &values);
                 Ok(())
             }
-            "cfb.view" => self.view(b, source),
-            "arith.select" => self.select(b, source),
-            "cfb.array_create" => self.array_create(b, source),
-            "cfb.array_len" => self.array_len(b, source),
-            "cfb.array_get" => self.array_get(b, source),
-            "cfb.array_push" => self.array_push(b, source),
-            "cfb.array_reverse" => self.array_reverse(b, source),
-            "cfb.array_range" => self.array_range(b, source),
-            "cfb.force" => self.force(b, source),
-            "cfb.phase" => self.phase(b, source),
-            "cfb.str_constant" => self.str_constant(b, source),
-            "cfb.str_equal" => {
+            Some(Op::CfbView) => self.view(b, source),
+            Some(Op::ArithSelect) => self.select(b, source),
+            Some(Op::CfbArrayCreate) => self.array_create(b, source),
+            Some(Op::CfbArrayLen) => self.array_len(b, source),
+            Some(Op::CfbArrayGet) => self.array_get(b, source),
+            Some(Op::CfbArrayPush) => self.array_push(b, source),
+            Some(Op::CfbArrayReverse) => self.array_reverse(b, source),
+            Some(Op::CfbArrayRange) => self.array_range(b, source),
+            Some(Op::CfbForce) => self.force(b, source),
+            Some(Op::CfbPhase) => self.phase(b, source),
+            Some(Op::CfbStrConstant) => self.str_constant(b, source),
+            Some(Op::CfbStrEqual) => {
                 let texts = self.values(&operands_of(source));
                 let same = call(b, symbols::STR_EQUAL, &texts, &[b.ty("i32")])[0];
                 let same = b.cmpi(CmpiPredicate::Ne, same, i32_constant(b, 0));
                 self.bind_results(source, &[same]);
                 Ok(())
             }
-            "cfb.debug" => self.debug(b, source),
-            "cfb.instance_key" => {
+            Some(Op::CfbDebug) => self.debug(b, source),
+            Some(Op::CfbInstanceKey) => {
                 self.instance_key(b, source);
                 Ok(())
             }
-            "cfb.ghost" => self.ghost(b, source),
-            "cfb.same" => {
+            Some(Op::CfbGhost) => self.ghost(b, source),
+            Some(Op::CfbSame) => {
                 let handles = self.values(&operands_of(source));
                 let same = b.cmpi(CmpiPredicate::Eq, handles[0], handles[1]);
                 self.bind_results(source, &[same]);
                 Ok(())
             }
-            "cfb.stack" => self.stack(b, source),
-            "cfb.map" => self.map(b, source),
-            "cfb.fork" => self.fork(b, source),
-            "cfb.fold" => self.fold(b, source),
-            "scf.while" => self.while_(b, source),
-            "cfb.turn" => {
+            Some(Op::CfbStack) => self.stack(b, source),
+            Some(Op::CfbMap) => self.map(b, source),
+            Some(Op::CfbFork) => self.fork(b, source),
+            Some(Op::CfbFold) => self.fold(b, source),
+            Some(Op::ScfWhile) => self.while_(b, source),
+            Some(Op::CfbTurn) => {
                 self.turn(b);
                 Ok(())
             }
-            "arith.divsi" | "arith.remsi" => self.divide(b, source),
-            powers::POWER => {
+            Some(Op::ArithDivsi | Op::ArithRemsi) => self.divide(b, source),
+            Some(Op::MathIpowi) => {
                 let operands = self.values(&operands_of(source));
                 let power = powers::power(b, operands[0], operands[1]);
                 self.bind_results(source, &[power]);
                 Ok(())
             }
-            _ if is_kept(&name) => self.rebuild(b, source),
+            _ if is_kept(source) => self.rebuild(b, source),
             _ => Err(error(
                 source,
-                &format!("not supported yet: `{name}` in the control program"),
+                &format!(
+                    "not supported yet: `{}` in the control program",
+                    name_of(source)
+                ),
             )),
         }
     }
@@ -380,7 +384,7 @@ impl<'c> Lowering<'c, '_> {
         let left = load_slot(b, address, word);
         let count = b.select(none, zero, one);
         let left = b.subi(left, count);
-        b.op("llvm.store", &[left, address], &[], &[], vec![]);
+        b.op(Op::LlvmStore, &[left, address], &[], &[], vec![]);
     }
 
     /// Counts how deep the call is and checks what is left of the stack.
@@ -389,8 +393,8 @@ impl<'c> Lowering<'c, '_> {
         let depth = load_slot(b, self.runtime, word);
         let max_depth = load_slot(b, slot_address(b, self.runtime, 1), word);
         let stack_limit = load_slot(b, slot_address(b, self.runtime, 2), word);
-        let stack = b.value("llvm.intr.stacksave", &[], pointer(b));
-        let stack = b.value("llvm.ptrtoint", &[stack], word);
+        let stack = b.value(Op::LlvmIntrStacksave, &[], pointer(b));
+        let stack = b.value(Op::LlvmPtrtoint, &[stack], word);
         let too_deep = b.cmpi(CmpiPredicate::Uge, depth, max_depth);
         let too_low = b.cmpi(CmpiPredicate::Ult, stack, stack_limit);
         let stop = b.ori(too_deep, too_low);
@@ -400,19 +404,22 @@ impl<'c> Lowering<'c, '_> {
             fail(b, runtime, Failure::DepthLimit, depth, max_depth, location);
         });
         let deeper = b.addi(depth, i64_constant(b, 1));
-        b.op("llvm.store", &[deeper, self.runtime], &[], &[], vec![]);
+        b.op(Op::LlvmStore, &[deeper, self.runtime], &[], &[], vec![]);
         self.depth = Some(depth);
     }
 
     fn leave(&mut self, b: &Builder<'c>) {
         if let Some(depth) = self.depth {
-            b.op("llvm.store", &[depth, self.runtime], &[], &[], vec![]);
+            b.op(Op::LlvmStore, &[depth, self.runtime], &[], &[], vec![]);
         }
     }
 }
 
 /// Whether an operation stays what it is, on lowered types.
-fn is_kept(name: &str) -> bool {
-    let dialect = name.split('.').next().unwrap_or_default();
-    matches!(dialect, "arith" | "math" | "scf" | "index" | "ub" | "llvm")
+fn is_kept(operation: OperationRef<'_, '_>) -> bool {
+    use Dialect::{Arith, Index, Llvm, Math, Scf, Ub};
+    matches!(
+        Dialect::of(operation),
+        Some(Arith | Index | Llvm | Math | Scf | Ub)
+    )
 }

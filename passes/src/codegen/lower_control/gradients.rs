@@ -8,8 +8,9 @@ use cohort_dialects::builder::{Val, arguments_of};
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
-    attribute::{ArrayAttribute, AttributeLike, DenseI64ArrayAttribute, StringAttribute},
+    attribute::{ArrayAttribute, AttributeLike, DenseI64ArrayAttribute},
     operation::OperationLike,
+    r#type::IntegerType,
 };
 
 use super::Program;
@@ -17,7 +18,7 @@ use super::entry::{callable, returned_by};
 use crate::level0::form_blocks::DIM;
 use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Failed, error};
-use crate::support::ir::{GRADIENT_OF, array, blocks_of, name_attribute, strings};
+use crate::support::ir::{GRADIENT_OF, array, blocks_of, name_attribute, strings, text_of};
 use crate::support::levels::{GRADIENTS, PARAMETERS};
 
 /// Adds what the runtime calls for gradients, if the program has it.
@@ -164,7 +165,7 @@ fn described<'c>(
     value: Val<'c>,
 ) -> Result<ManifestType, Failed> {
     let ty = value.r#type();
-    if ty.to_string() == "i64" {
+    if IntegerType::try_from(ty).is_ok_and(|ty| ty.width() == 64) {
         // A length.
         return Ok(ManifestType::Scalar(Elem::I32));
     }
@@ -196,14 +197,6 @@ fn elements(list: ArrayAttribute<'_>) -> Vec<Attribute<'_>> {
         .collect()
 }
 
-/// The text of a string or the name of a symbol.
 fn text(attribute: Attribute<'_>) -> String {
-    match StringAttribute::try_from(attribute) {
-        Ok(text) => text.value().to_owned(),
-        Err(_) => attribute
-            .to_string()
-            .trim_start_matches('@')
-            .trim_matches('"')
-            .to_owned(),
-    }
+    text_of(attribute).unwrap_or_default()
 }

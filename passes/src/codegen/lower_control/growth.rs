@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of};
 use cohort_dialects::types::array_element;
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
@@ -70,8 +70,8 @@ impl<'c> Chain<'c> {
             return Some(0);
         }
         let maker = defining_op(version)?;
-        match name_of(maker).as_str() {
-            "cfb.array_push" => {
+        match Op::of(maker) {
+            Some(Op::CfbArrayPush) => {
                 if !self
                     .pushes
                     .iter()
@@ -81,7 +81,7 @@ impl<'c> Chain<'c> {
                 }
                 Some(self.follow(maker, 0)? + 1)
             }
-            "cfb.fork" => {
+            Some(Op::CfbFork) => {
                 // The strands' values stand one behind another.
                 let results = cohort_dialects::builder::results_of(maker);
                 let mut number = results
@@ -100,7 +100,7 @@ impl<'c> Chain<'c> {
                 }
                 None
             }
-            name if is_choice(name) => {
+            _ if is_choice(maker) => {
                 let results = cohort_dialects::builder::results_of(maker);
                 let number = results
                     .iter()
@@ -140,16 +140,16 @@ impl<'c> Chain<'c> {
     }
 }
 
-fn is_choice(name: &str) -> bool {
-    matches!(name, "scf.if" | "cfb.match")
+fn is_choice(operation: OperationRef<'_, '_>) -> bool {
+    matches!(Op::of(operation), Some(Op::ScfIf | Op::CfbMatch))
 }
 
 /// Whether an operation does nothing with an operand but look at its length and elements.
 fn reads(user: OperationRef<'_, '_>, operand: usize) -> bool {
-    match name_of(user).as_str() {
+    match Op::of(user) {
         // A record reads the lists it gets before it returns.
-        "cfb.array_len" | "cfb.map" | "cfb.record" => true,
-        "cfb.array_get" | "cfb.fold" => operand == 0,
+        Some(Op::CfbArrayLen | Op::CfbMap | Op::CfbRecord) => true,
+        Some(Op::CfbArrayGet | Op::CfbFold) => operand == 0,
         _ => false,
     }
 }
@@ -171,7 +171,7 @@ fn order<'c>(first: OperationRef<'c, 'c>, second: OperationRef<'c, 'c>) -> Order
         for b in &outer_second {
             if op_key(*a) == op_key(*b) {
                 let nested = op_key(*a) != op_key(first) && op_key(*b) != op_key(second);
-                return match nested && is_choice(&name_of(*a)) {
+                return match nested && is_choice(*a) {
                     true => Order::Exclusive,
                     false => Order::Around,
                 };

@@ -4,8 +4,7 @@
 //! arithmetic.
 
 use cohort_abi::Failure;
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
+use cohort_dialects::builder::{Builder, CmpiPredicate, Val, operands_of, results_of};
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 

@@ -2,8 +2,7 @@
 
 use cohort_abi::manifest::Source;
 use cohort_abi::{Failure, Handle, symbols};
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
+use cohort_dialects::builder::{Builder, CmpiPredicate, Op, Val, operands_of, results_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::constants;
@@ -41,7 +40,7 @@ impl<'c> Lowering<'c, '_> {
         }
         let slots = match self.operand_slots {
             Some(slots) if !operands.is_empty() => slots,
-            _ => b.value("llvm.mlir.zero", &[], super::emit::pointer(b)),
+            _ => b.value(Op::LlvmMlirZero, &[], super::emit::pointer(b)),
         };
         for (operand, slot) in operands.iter().zip(0..) {
             let operand = self.recorded(b, *operand);

@@ -1,7 +1,7 @@
 //! Operations that stay what they are, with their regions.
 
 use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, operations_of, region_with_block, results_of,
+    Builder, Op, arguments_of, operands_of, operations_of, region_with_block, results_of,
 };
 use melior::ir::{OperationRef, Region, RegionLike, operation::OperationLike};
 
@@ -17,25 +17,11 @@ impl<'c> Lowering<'c, '_> {
             .regions()
             .map(|region| self.region(b, source, &region))
             .collect::<Result<Vec<_>, _>>()?;
-        let name = name_of(source);
         let operands = operands_of(source);
         self.types_of(source, &operands)?;
         let operands = self.values(&operands);
         let types = self.result_types(source)?;
-        let attributes: Vec<_> = source
-            .attributes()
-            .map(|(name, attribute)| {
-                (
-                    name.as_string_ref().as_str().unwrap_or_default().to_owned(),
-                    attribute,
-                )
-            })
-            .collect();
-        let attributes: Vec<_> = attributes
-            .iter()
-            .map(|(name, attribute)| (name.as_str(), *attribute))
-            .collect();
-        let rebuilt = b.op(&name, &operands, &types, &attributes, regions);
+        let rebuilt = b.again(source, &operands, &types, regions);
         self.bind_results(source, &results_of(rebuilt));
         Ok(())
     }
@@ -43,7 +29,7 @@ impl<'c> Lowering<'c, '_> {
     /// `scf.while`, of which each turn must count a step.
     pub fn while_(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let body = blocks_of(source).pop();
-        let counts = |op: &OperationRef<'c, 'c>| name_of(*op) == "cfb.turn";
+        let counts = |op: &OperationRef<'c, 'c>| Op::CfbTurn.is(*op);
         if !body.is_some_and(|body| operations_of(body).iter().any(counts)) {
             return Err(error(
                 source,

@@ -1,11 +1,10 @@
 //! Host arithmetic that must not trap or be undefined.
 
 use cohort_abi::Failure;
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Builder, name_of, operands_of};
+use cohort_dialects::builder::{Builder, CmpiPredicate, Op, operands_of, result_of};
 use melior::ir::{OperationRef, ValueLike};
 
-use super::emit::{binary, i64_constant, i64_type};
+use super::emit::{i64_constant, i64_type};
 use super::function::Lowering;
 use crate::pass::Outcome;
 
@@ -16,7 +15,6 @@ impl<'c> Lowering<'c, '_> {
         let operands = self.values(&operands_of(source));
         let (lhs, rhs) = (operands[0], operands[1]);
         let ty = lhs.r#type();
-        let name = name_of(source);
         let (zero, one, minus_one) = (b.integer(0, ty), b.integer(1, ty), b.integer(-1, ty));
 
         let by_zero = b.cmpi(CmpiPredicate::Eq, rhs, zero);
@@ -31,8 +29,8 @@ impl<'c> Lowering<'c, '_> {
 
         let by_minus_one = b.cmpi(CmpiPredicate::Eq, rhs, minus_one);
         let divisor = b.select(by_minus_one, one, rhs);
-        let result = binary(b, &name, lhs, divisor);
-        let wrapped = if name == "arith.divsi" {
+        let result = result_of(b.again(source, &[lhs, divisor], &[ty], vec![]), 0);
+        let wrapped = if Op::ArithDivsi.is(source) {
             b.subi(zero, lhs)
         } else {
             zero

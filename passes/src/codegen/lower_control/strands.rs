@@ -8,10 +8,9 @@
 use std::collections::BTreeSet;
 
 use cohort_abi::symbols;
-use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
-    results_of,
+    Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, operations_of, region_with_block,
+    result_of, results_of,
 };
 use melior::ir::{
     OperationRef, Type,
@@ -58,7 +57,7 @@ pub fn scope_slots<'c>(
 }
 
 fn forks(operation: OperationRef<'_, '_>) -> bool {
-    name_of(operation) == "cfb.fork" || operation.has_attribute(STRANDS)
+    Op::CfbFork.is(operation) || operation.has_attribute(STRANDS)
 }
 
 /// What the strands of an operation use from outside of it, and its operands.
@@ -248,7 +247,7 @@ impl<'c> Lowering<'c, '_> {
     fn begin_strand(&self, b: &Builder<'c>, strand: &str, scope: Val<'c>, index: Val<'c>) {
         let symbol = FlatSymbolRefAttribute::new(b.context(), strand).into();
         let function = b.op(
-            "func.constant",
+            Op::FuncConstant,
             &[],
             &[b.ty(STRAND_TYPE)],
             &[("value", symbol)],

@@ -2,9 +2,9 @@
 
 use cohort_abi::manifest::Constructor;
 use cohort_abi::text_slots;
-use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, operands_of, region_with_block, result_of, results_of,
+    Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, region_with_block, result_of,
+    results_of,
 };
 use melior::ir::{
     BlockRef, OperationRef, Region, Type, ValueLike,
@@ -89,7 +89,7 @@ impl<'c> Lowering<'c, '_> {
                 ("addr_space", b.i32_attr(0)),
             ];
             module_end(self.program).op(
-                "llvm.mlir.global",
+                Op::LlvmMlirGlobal,
                 &[],
                 &[],
                 &attributes,
@@ -97,7 +97,7 @@ impl<'c> Lowering<'c, '_> {
             );
         }
         b.value_with(
-            "llvm.mlir.addressof",
+            Op::LlvmMlirAddressof,
             &[],
             pointer(b),
             &[("global_name", symbol)],
@@ -128,7 +128,7 @@ impl<'c> Lowering<'c, '_> {
                 let tags: Vec<i64> = (0..tested.len() as i64).collect();
                 let tags = b.i64s(&tags);
                 let switch = b.op(
-                    "scf.index_switch",
+                    Op::ScfIndexSwitch,
                     &[tag],
                     &types,
                     &[("cases", tags)],

@@ -7,7 +7,8 @@ use cohort_abi::manifest::{
     Adt, Computed, Constant, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Operand, Param,
     Source, Space, Stored, Structure, Type as ManifestType,
 };
-use cohort_dialects::builder::name_of;
+use cohort_dialects::attributes::is_external;
+use cohort_dialects::builder::Op;
 use cohort_dialects::location::{caller_elsewhere, file_line_col};
 use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::ir::{
@@ -65,14 +66,9 @@ impl Tables {
     pub fn new<'c>(module: OperationRef<'c, 'c>) -> Result<Tables, Failed> {
         let mut tables = Tables::default();
         let operations = top_level(module);
-        let named = |name: &'static str| {
-            operations
-                .iter()
-                .copied()
-                .filter(move |op| name_of(*op) == name)
-        };
-        let globals = tables.add_params(named("ml_program.global"))?;
-        for (number, adt) in named("cfb.adt").enumerate() {
+        let named = |kind: Op| operations.iter().copied().filter(move |op| kind.is(*op));
+        let globals = tables.add_params(named(Op::MlProgramGlobal))?;
+        for (number, adt) in named(Op::CfbAdt).enumerate() {
             let name = name_attribute(adt, "sym_name").unwrap_or_default();
             tables.adt_numbers.insert(name.clone(), number);
             tables.adts.push(Adt {
@@ -80,13 +76,13 @@ impl Tables {
                 constructors: Vec::new(),
             });
         }
-        for (number, adt) in named("cfb.adt").enumerate() {
+        for (number, adt) in named(Op::CfbAdt).enumerate() {
             tables.adts[number].constructors = tables.constructors(adt)?;
         }
-        for function in named("func.func") {
+        for function in named(Op::FuncFunc) {
             tables.add_kernel(function)?;
         }
-        for gpu in named("gpu.module") {
+        for gpu in named(Op::GpuModule) {
             tables.add_gpu_kernels(gpu)?;
         }
         tables.finish_computed(&globals)?;
@@ -506,10 +502,7 @@ fn place(location: Location<'_>) -> String {
 /// What a global declares.
 fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
     let name = name_attribute(global, "sym_name").unwrap_or_default();
-    let external = global
-        .attribute("value")
-        .is_ok_and(|value| value.to_string().starts_with("#ml_program.extern"));
-    if !external {
+    if !is_external(global) {
         return Err(error(
             global,
             "not supported yet: a global that is not a parameter",

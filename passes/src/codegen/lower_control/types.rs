@@ -1,10 +1,13 @@
 //! What the types of the control program become: slots in memory, scalars and pointers in SSA.
 
-use cohort_dialects::builder::{Val, name_of};
+use cohort_dialects::builder::{Op, Val};
 use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::{
     Context,
-    ir::{Type, ValueLike, r#type::TypeLike},
+    ir::{
+        Type, ValueLike,
+        r#type::{IntegerType, TypeLike},
+    },
 };
 
 use crate::support::ir::{TensorType, defining_op};
@@ -37,12 +40,10 @@ pub fn lowered<'c>(context: &'c Context, ty: Type<'c>) -> Option<Vec<Type<'c>>> 
     if adt_name(ty).is_some() || array_element(ty).is_some() || is_str(ty) {
         return Some(vec![Type::parse(context, "!llvm.ptr")?]);
     }
-    let text = ty.to_string();
-    matches!(
-        text.as_str(),
-        "i1" | "i8" | "i32" | "i64" | "index" | "f32" | "f64" | "!llvm.ptr"
-    )
-    .then_some(vec![ty])
+    let is_integer = IntegerType::try_from(ty)
+        .is_ok_and(|ty| ty.is_signless() && [1, 8, 32, 64].contains(&ty.width()));
+    let is_number = is_integer || ty.is_index() || ty.is_f32() || ty.is_f64();
+    (is_number || Type::parse(context, "!llvm.ptr") == Some(ty)).then_some(vec![ty])
 }
 
 /// The types of what a value becomes. A tensor stacked from rows is the array of them.
@@ -55,7 +56,7 @@ pub fn lowered_value<'c>(context: &'c Context, value: Val<'c>) -> Option<Vec<Typ
 
 /// Whether a value is a tensor stacked from rows.
 pub fn is_stacked(value: Val<'_>) -> bool {
-    defining_op(value).is_some_and(|op| name_of(op) == "cfb.stack")
+    defining_op(value).is_some_and(|op| Op::CfbStack.is(op))
 }
 
 /// How many lengths a tensor has that are known at run time only.

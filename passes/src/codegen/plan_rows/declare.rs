@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{Op, Val};
 use melior::ir::{
     Attribute, OperationRef,
-    attribute::{FlatSymbolRefAttribute, IntegerAttribute},
+    attribute::{AttributeLike, FlatSymbolRefAttribute, IntegerAttribute},
     operation::OperationLike,
     r#type::IntegerType,
 };
@@ -93,11 +93,11 @@ impl<'a, 'c> Declared<'a, 'c> {
             };
             let i32 = IntegerType::new(e.b.context(), 32).into();
             let kind = IntegerAttribute::new(i32, kind as i64).into();
-            memory(e, "ragged.operand", &row_of(graph, *id), &[("kind", kind)])
+            memory(e, Op::RaggedOperand, &row_of(graph, *id), &[("kind", kind)])
         });
         let operands = operands.collect();
         let results = graph.results.iter();
-        let results = results.map(|id| memory(e, "ragged.result", &row_of(graph, *id), &[]));
+        let results = results.map(|id| memory(e, Op::RaggedResult, &row_of(graph, *id), &[]));
         let results = results.collect();
         Declared {
             graph,
@@ -136,7 +136,7 @@ impl<'a, 'c> Declared<'a, 'c> {
         for (slot, mut content) in contents {
             if let Some(attributes) = known(slot) {
                 content.rows = self.layouts.slots[slot].rows;
-                let value = memory(e, "ragged.scratch", &content, &attributes);
+                let value = memory(e, Op::RaggedScratch, &content, &attributes);
                 self.slots.insert(slot, value);
             }
         }
@@ -145,12 +145,12 @@ impl<'a, 'c> Declared<'a, 'c> {
 
 fn memory<'c>(
     e: &Emitter<'c>,
-    name: &str,
+    kind: Op,
     memory: &Memory,
     attributes: &[(&str, Attribute<'c>)],
 ) -> Val<'c> {
     let ty = memory.to_type(e.b.context());
-    e.b.value_with(name, &[], ty, attributes)
+    e.b.value_with(kind, &[], ty, attributes)
 }
 
 /// The rows of an operand or of a result.
@@ -168,7 +168,7 @@ struct Constants<'s, 'a, 'c> {
     e: &'s Emitter<'c>,
     declared: &'s mut Declared<'a, 'c>,
     /// By their attribute, and the columns of their panels.
-    known: HashMap<(String, Option<i64>), Val<'c>>,
+    known: HashMap<(usize, Option<i64>), Val<'c>>,
 }
 
 impl<'c> Constants<'_, '_, 'c> {
@@ -219,9 +219,13 @@ impl<'c> Constants<'_, '_, 'c> {
         let (name, key, value): (_, _, Attribute<'c>) = match &node.kind {
             Kind::Param(param) => {
                 let symbol = FlatSymbolRefAttribute::new(e.b.context(), param);
-                ("ragged.param", "param", symbol.into())
+                (Op::RaggedParam, "param", symbol.into())
             }
-            Kind::Dense => ("ragged.constant", "value", node.op.attribute("value").ok()?),
+            Kind::Dense => (
+                Op::RaggedConstant,
+                "value",
+                node.op.attribute("value").ok()?,
+            ),
             _ => return None,
         };
         let shared = Memory {
@@ -234,7 +238,7 @@ impl<'c> Constants<'_, '_, 'c> {
             .into_iter()
             .chain(panels_attribute.map(|width| ("panels", width)))
             .collect();
-        let known = (value.to_string(), panels);
+        let known = (value.to_raw().ptr as usize, panels);
         let declare = || memory(e, name, &shared, &attributes);
         Some(*self.known.entry(known).or_insert_with(declare))
     }
@@ -290,7 +294,7 @@ fn slots<'a, 'c: 'a>(
             0 => &[],
             _ => &[("products", products)],
         };
-        (number, memory(e, "ragged.scratch", &content, attributes))
+        (number, memory(e, Op::RaggedScratch, &content, attributes))
     });
     slots.collect()
 }

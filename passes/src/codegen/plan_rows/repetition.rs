@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::{Dialect, Op};
 
 use crate::kernel::rows::body::Body;
 use crate::kernel::rows::graph::{Graph, Kind, NodeId};
@@ -65,9 +65,9 @@ fn cost(graph: &Graph<'_>, layouts: &Layouts, id: NodeId, depth: usize) -> f64 {
     }
     let node = &graph.nodes[id];
     let own = match &node.kind {
-        Kind::Pointwise { op, .. } => match name_of(*op).as_str() {
-            "arith.divf" => 8.0,
-            name if name.starts_with("math.") && name != "math.absf" => 20.0,
+        Kind::Pointwise { op, .. } => match Op::of(*op) {
+            Some(Op::ArithDivf) => 8.0,
+            _ if Dialect::Math.has(*op) && !Op::MathAbsf.is(*op) => 20.0,
             _ => 1.0,
         },
         _ => 0.0,

@@ -1,7 +1,7 @@
 //! Writes the stages of a plan as operations of the loop level.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
 use melior::ir::{
     Attribute, Region, Type,
     attribute::{ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
@@ -64,12 +64,12 @@ impl<'c> Writer<'_, '_, 'c> {
 
     fn stage(
         &self,
-        name: &str,
+        kind: Op,
         operands: &[Val<'c>],
         attributes: &[(&str, Attribute<'c>)],
         regions: Vec<Region<'c>>,
     ) {
-        self.e.b.op(name, operands, &[], attributes, regions);
+        self.e.b.op(kind, operands, &[], attributes, regions);
     }
 
     /// A region of scalars that takes such elements and yields what `body` returns.
@@ -105,7 +105,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let mut attributes = vec![("over", self.numbers(&body.domain))];
         attributes.extend(chosen.lanes.map(|dim| ("lanes", self.number(dim as i64))));
         attributes.extend(chosen.by.map(|by| ("by", self.number(by))));
-        self.stage("ragged.nest", &[], &attributes, vec![region]);
+        self.stage(Op::RaggedNest, &[], &attributes, vec![region]);
     }
 
     /// Where a node with memory of its own is stored.
@@ -149,7 +149,7 @@ impl<'c> Writer<'_, '_, 'c> {
         if let Some(lanes) = chosen.lanes {
             attributes.push(("lanes", self.number(lanes as i64)));
         }
-        self.stage("ragged.fold", &[memory], &attributes, vec![start, step]);
+        self.stage(Op::RaggedFold, &[memory], &attributes, vec![start, step]);
     }
 
     fn fold_list(&self, stage: &ReduceRows<'c>) {
@@ -169,7 +169,7 @@ impl<'c> Writer<'_, '_, 'c> {
         ];
         let operands = [self.memory.operands[stage.list], memory];
         self.stage(
-            "ragged.fold_list",
+            Op::RaggedFoldList,
             &operands,
             &attributes,
             vec![start, step],
@@ -210,7 +210,7 @@ impl<'c> Writer<'_, '_, 'c> {
                 .map(|dim| Index {
                     value: asked.contains(&loops.loop_of_dim[dim]).then(|| {
                         let attributes = [("dim", self.number(dim as i64))];
-                        e.b.value_with("ragged.index", &[], e.i64, &attributes)
+                        e.b.value_with(Op::RaggedIndex, &[], e.i64, &attributes)
                     }),
                     constant: 0,
                 })
@@ -237,7 +237,7 @@ impl<'c> Writer<'_, '_, 'c> {
             ("addresses", ArrayAttribute::new(context, &addresses).into()),
             ("stored", self.numbers(&stored)),
         ];
-        self.stage("ragged.loops", &memories, &attributes, vec![start, step]);
+        self.stage(Op::RaggedLoops, &memories, &attributes, vec![start, step]);
     }
 
     fn pack(&self, body: &Body<'c>, slot: usize) {
@@ -247,7 +247,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let memory = self.memory.of_place(Place::Slot(slot));
         let attributes = [("over", self.numbers(&body.domain))];
         let region = self.value_region(body, store.value);
-        self.stage("ragged.pack_panels", &[memory], &attributes, vec![region]);
+        self.stage(Op::RaggedPackPanels, &[memory], &attributes, vec![region]);
     }
 
     fn product(&self, product: &Product) {
@@ -295,7 +295,7 @@ impl<'c> Writer<'_, '_, 'c> {
             }
         }
         operands.push(self.memory.of_place(product.c));
-        self.stage("ragged.product", &operands, &attributes, vec![]);
+        self.stage(Op::RaggedProduct, &operands, &attributes, vec![]);
     }
 }
 
@@ -328,7 +328,7 @@ pub fn values<'c>(
 fn load<'c>(e: &Emitter<'c>, memory: Val<'c>, address: &Linear, elem: Elem) -> Val<'c> {
     let ty = e.elem_type(elem, Width::Scalar);
     let attributes = [("address", map_attribute(e.b.context(), address))];
-    e.b.value_with("ragged.load", &[memory], ty, &attributes)
+    e.b.value_with(Op::RaggedLoad, &[memory], ty, &attributes)
 }
 
 /// Stores what a body stores of its values.
@@ -337,7 +337,7 @@ pub fn store<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, body: &Body<'c>, va
         let operands = [values[store.value], memory.of_place(store.place)];
         let address = map_attribute(e.b.context(), &store.address);
         e.b.op(
-            "ragged.store",
+            Op::RaggedStore,
             &operands,
             &[],
             &[("address", address)],

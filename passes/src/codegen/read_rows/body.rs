@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of, results_of};
+use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of, results_of};
 use melior::ir::{BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::kernel::Kernel;
@@ -40,9 +40,9 @@ impl<'c> Body<'c> {
             if Some(op) == upto {
                 break;
             }
-            match name_of(op).as_str() {
-                "ragged.yield" => break,
-                "ragged.store" => {
+            match Op::of(op) {
+                Some(Op::RaggedYield) => break,
+                Some(Op::RaggedStore) => {
                     let [value, memory] = operands_of(op)[..] else {
                         return Err(error(op, "expected a value and memory"));
                     };
@@ -53,7 +53,7 @@ impl<'c> Body<'c> {
                         value: body.known[&key(value)],
                     });
                 }
-                "ragged.products" => {
+                Some(Op::RaggedProducts) => {
                     let sums = body.values.len()..;
                     for (number, sum) in sums.zip(results_of(op)) {
                         let address = Linear::constant(0, body.domain.len());
@@ -82,8 +82,8 @@ impl<'c> Body<'c> {
         op: OperationRef<'c, 'c>,
     ) -> Result<Instruction<'c, Place>, Failed> {
         let operands = operands_of(op);
-        Ok(match name_of(op).as_str() {
-            "ragged.load" => {
+        Ok(match Op::of(op) {
+            Some(Op::RaggedLoad) => {
                 let place = kernel.place(operands[0]);
                 match place {
                     Place::Operand(operand)
@@ -98,7 +98,7 @@ impl<'c> Body<'c> {
                     },
                 }
             }
-            "arith.constant" => {
+            Some(Op::ArithConstant) => {
                 let bits = op.attribute("value").ok().and_then(bits_of);
                 let (bits, _) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
                 Instruction::Splat(bits[0])

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
 use melior::ir::{BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::body::{Body, block_of, yields};
 use super::kernel::Kernel;
-use crate::codegen::emit::{DIVISIONS, Emitter, Width};
+use crate::codegen::emit::{Emitter, Width, divides};
 use crate::codegen::plan_rows::is_operation;
 use crate::kernel::loop_level::address_of;
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
@@ -54,7 +54,7 @@ impl<'c> Fold<'c> {
         let (instruction, elem) = &body.values[input];
         let inputs = match instruction {
             Instruction::Pointwise { inputs, .. }
-                if is_operation(instruction, "arith.mulf") && name_of(combiner) == "arith.addf" =>
+                if is_operation(instruction, Op::ArithMulf) && Op::ArithAddf.is(combiner) =>
             {
                 inputs.clone()
             }
@@ -155,14 +155,13 @@ pub fn combine<'c>(
         if op.result_count() == 0 {
             return operands.first().copied().unwrap_or(carried);
         }
-        let name = name_of(op);
         let result = result_of(op, 0);
         let elem = elem_of(result.r#type()).unwrap_or(elem);
-        let value = if name == "arith.constant" {
+        let value = if Op::ArithConstant.is(op) {
             let scalar = e.copy(op, &[], result.r#type());
             e.splat(scalar, elem, width)
         } else {
-            if DIVISIONS.contains(&name.as_str()) {
+            if divides(op) {
                 operands[1] = e.safe_divisor(operands[0], operands[1], width);
             }
             e.copy(op, &operands, e.elem_type(elem, width))

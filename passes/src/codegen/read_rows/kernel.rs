@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use crate::kernel::description::{ConstantDescription, RowType};
@@ -52,16 +52,21 @@ impl<'c> Kernel<'c> {
             places: HashMap::new(),
         };
         for inner in blocks_of(op).into_iter().flat_map(operations_of) {
-            match name_of(inner).as_str() {
-                "ragged.blocks" => {
+            match Op::of(inner) {
+                Some(Op::RaggedBlocks) => {
                     kernel.block_rows = number(inner, "of")?;
                     kernel.row_tile = number(inner, "tile")?;
                     kernel.fused = inner.has_attribute("fused");
                     let stages = blocks_of(inner).into_iter().flat_map(operations_of);
                     kernel.rows = stages.collect();
                 }
-                "ragged.operand" | "ragged.result" | "ragged.param" | "ragged.constant"
-                | "ragged.scratch" => kernel.declare(inner)?,
+                Some(
+                    Op::RaggedOperand
+                    | Op::RaggedResult
+                    | Op::RaggedParam
+                    | Op::RaggedConstant
+                    | Op::RaggedScratch,
+                ) => kernel.declare(inner)?,
                 _ => kernel.shared.push(inner),
             }
         }
@@ -71,18 +76,18 @@ impl<'c> Kernel<'c> {
     fn declare(&mut self, op: OperationRef<'c, 'c>) -> Result<(), Failed> {
         let value = result_of(op, 0);
         let memory = Memory::of(value).ok_or_else(|| error(op, "expected memory"))?;
-        let place = match name_of(op).as_str() {
-            "ragged.operand" => {
+        let place = match Op::of(op) {
+            Some(Op::RaggedOperand) => {
                 let kind = OperandKind::from_number(number(op, "kind")?)
                     .ok_or_else(|| error(op, "expected a kind of operand"))?;
                 self.operands.push(Operand { kind, memory });
                 Place::Operand(self.operands.len() - 1)
             }
-            "ragged.result" => {
+            Some(Op::RaggedResult) => {
                 self.results.push(memory);
                 Place::Result(self.results.len() - 1)
             }
-            "ragged.scratch" => {
+            Some(Op::RaggedScratch) => {
                 self.slots.push(Slot {
                     bytes: memory.slot_bytes(),
                     rows: memory.rows,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
-    Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+    Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
 use melior::ir::{
     BlockRef, OperationRef, ValueLike, attribute::ArrayAttribute, operation::OperationLike,
@@ -12,8 +12,7 @@ use melior::ir::{
 
 use super::body::block_of;
 use super::kernel::{Kernel, number};
-use crate::codegen::emit::{DIVISIONS, Emitter, Index, Width};
-use crate::codegen::powers::POWER;
+use crate::codegen::emit::{Emitter, Index, Width, divides};
 use crate::kernel::loop_level::{Memory, address_of, to_linear};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::Place;
@@ -109,7 +108,7 @@ impl<'c> Loops<'c> {
     pub fn places(&self, kernel: &Kernel<'c>) -> Vec<Place> {
         let loaded = |block| {
             let loads = operations_of(block).into_iter();
-            let loads = loads.filter(|op| name_of(*op) == "ragged.load");
+            let loads = loads.filter(|op| Op::RaggedLoad.is(*op));
             loads.map(|op| kernel.place(operands_of(op)[0]))
         };
         let stored = self.stored.iter().map(|stored| stored.place);
@@ -162,7 +161,7 @@ fn write<'c>(
         values.insert(key(old), *new);
     }
     for op in operations_of(block) {
-        if name_of(op) == "ragged.load" {
+        if Op::RaggedLoad.is(op) {
             let elem = elem_of(result_of(op, 0).r#type());
             let elem = elem.ok_or_else(|| error(op, "expected f32, i32 or i1"))?;
             let address = address_of(op).ok_or_else(|| error(op, "expected a linear map"))?;
@@ -173,19 +172,17 @@ fn write<'c>(
         }
         let operands = operands_of(op).into_iter();
         let mut operands: Vec<Val<'c>> = operands.map(|value| values[&key(value)]).collect();
-        match name_of(op).as_str() {
-            "ragged.yield" => return Ok(operands),
-            "ragged.index" => {
+        match Op::of(op) {
+            Some(Op::RaggedYield) => return Ok(operands),
+            Some(Op::RaggedIndex) => {
                 let at = e.index_value(index[number(op, "dim")? as usize]);
                 values.insert(key(result_of(op, 0)), at);
                 continue;
             }
-            name if DIVISIONS.contains(&name)
-                && elem_of(result_of(op, 0).r#type()) == Some(Elem::I32) =>
-            {
+            _ if divides(op) && elem_of(result_of(op, 0).r#type()) == Some(Elem::I32) => {
                 operands[1] = e.safe_divisor(operands[0], operands[1], Width::Scalar);
             }
-            POWER => {
+            Some(Op::MathIpowi) => {
                 let result = result_of(op, 0);
                 let power = e.copy(op, &operands, result.r#type());
                 values.insert(key(result), power);

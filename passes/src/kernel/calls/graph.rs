@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::{Op, name_of};
 use melior::ir::OperationRef;
 
 use crate::support::ir::attributes_without;
@@ -230,10 +230,10 @@ impl<'c> Graph<'c> {
         let rank = self.nodes[*input].shape.len();
         let (input, _) = self.resolve(*input, &identity(rank));
         let product = match &self.nodes[input].kind {
-            Kind::Pointwise { op, .. } => name_of(*op) == "arith.mulf",
+            Kind::Pointwise { op, .. } => Op::ArithMulf.is(*op),
             _ => false,
         };
-        product && name_of(*combiner) == "arith.addf"
+        product && Op::ArithAddf.is(*combiner)
     }
 
     /// The two factors of a sum of products, each over the domain of kept dims, then the summed.
@@ -248,7 +248,7 @@ impl<'c> Graph<'c> {
             return None;
         };
         let rank = self.nodes[node].shape.len();
-        if name_of(*combiner) != "arith.addf" || rank < 2 || dims.len() != 1 {
+        if !Op::ArithAddf.is(*combiner) || rank < 2 || dims.len() != 1 {
             return None;
         }
         // The domain's index, with the summed dim's variable behind the kept ones.
@@ -265,7 +265,7 @@ impl<'c> Graph<'c> {
             return None;
         };
         let [x, y] = inputs[..] else { return None };
-        if name_of(*op) != "arith.mulf" {
+        if !Op::ArithMulf.is(*op) {
             return None;
         }
         let (row, column) = (rank - 2, rank - 1);

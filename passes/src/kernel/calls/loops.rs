@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::{Division, Elem, Extent, Padding};
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
 use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
@@ -57,11 +57,11 @@ pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
         memory: HashMap::new(),
     };
     for inner in blocks_of(op).into_iter().flat_map(operations_of) {
-        match name_of(inner).as_str() {
-            "ragged.calls" if reader.kernel.graph.operands.len() < reader.lengths.len() => {
+        match Op::of(inner) {
+            Some(Op::RaggedCalls) if reader.kernel.graph.operands.len() < reader.lengths.len() => {
                 return Err(error(op, LENGTHS_FIRST));
             }
-            "ragged.calls" => reader.calls(inner)?,
+            Some(Op::RaggedCalls) => reader.calls(inner)?,
             _ => reader.declare(inner)?,
         }
     }
@@ -110,8 +110,8 @@ impl<'c> Reader<'c> {
         let value = result_of(op, 0);
         let memory = Memory::of(value).ok_or_else(|| error(op, "expected memory"))?;
         let graph = &mut self.kernel.graph;
-        let kind = match name_of(op).as_str() {
-            "ragged.operand" => {
+        let kind = match Op::of(op) {
+            Some(Op::RaggedOperand) => {
                 let kind = integer_attribute(op, "kind").and_then(OperandKind::from_number);
                 let (kind, form) = match kind {
                     Some(OperandKind::Length) => (Kind::Length, Form::Length),
@@ -131,11 +131,11 @@ impl<'c> Reader<'c> {
                 graph.operands.push((graph.nodes.len(), form));
                 kind
             }
-            "ragged.result" => {
+            Some(Op::RaggedResult) => {
                 graph.results.push(graph.nodes.len());
                 Kind::Operand
             }
-            "ragged.param" => Kind::Param(
+            Some(Op::RaggedParam) => Kind::Param(
                 name_attribute(op, "param").ok_or_else(|| error(op, "expected a parameter"))?,
             ),
             _ => {
@@ -205,9 +205,9 @@ impl<'c> Reader<'c> {
         };
         for stage in blocks_of(op).into_iter().flat_map(operations_of) {
             self.kernel.operations.push(stage);
-            let stage = match name_of(stage).as_str() {
-                "ragged.matmul" => Stage::Matmul(self.matmul(stage)?),
-                "ragged.online_softmax" => Stage::Online(self.online(stage)?),
+            let stage = match Op::of(stage) {
+                Some(Op::RaggedMatmul) => Stage::Matmul(self.matmul(stage)?),
+                Some(Op::RaggedOnlineSoftmax) => Stage::Online(self.online(stage)?),
                 _ => Stage::Nest(self.nest(stage)?),
             };
             self.kernel.stages.push(stage);
@@ -238,7 +238,7 @@ impl<'c> Reader<'c> {
         let block = block_of(stage, 0)?;
         self.region(&mut region, block)?;
         let store = operations_of(block).into_iter();
-        let store = store.filter(|op| name_of(*op) == "ragged.store").last();
+        let store = store.filter(|op| Op::RaggedStore.is(*op)).last();
         let store = store.ok_or_else(expected)?;
         let [value, memory] = operands_of(store)[..] else {
             return Err(expected());
@@ -383,26 +383,26 @@ impl<'c> Reader<'c> {
     /// Reads the values of a region.
     fn region(&mut self, region: &mut Region, block: BlockRef<'c, 'c>) -> Outcome {
         for op in operations_of(block) {
-            let name = name_of(op);
-            if ["ragged.store", "ragged.yield"].contains(&name.as_str()) {
+            let name = Op::of(op);
+            if matches!(name, Some(Op::RaggedStore | Op::RaggedYield)) {
                 continue;
             }
             let result = result_of(op, 0);
             let elem = elem_of(result.r#type());
             let elem = elem.ok_or_else(|| error(op, "expected f32, i32 or i1"))?;
-            let value = match name.as_str() {
-                "ragged.load" => {
+            let value = match name {
+                Some(Op::RaggedLoad) => {
                     let source = self.memory.get(&key(operands_of(op)[0])).copied();
                     let source =
                         source.ok_or_else(|| error(op, "expected memory of the kernel"))?;
                     self.access(region, source, region.index(op)?, op)
                 }
-                "ragged.position" => {
+                Some(Op::RaggedPosition) => {
                     let source = self.node(Kind::Iota(0), vec![Size::Known(1)], elem, op);
                     self.access(region, source, region.index(op)?, op)
                 }
-                "ragged.reduce" => self.reduce(region, op)?,
-                "arith.constant" => {
+                Some(Op::RaggedReduce) => self.reduce(region, op)?,
+                Some(Op::ArithConstant) => {
                     let bits = op.attribute("value").ok().and_then(bits_of);
                     let (bits, _) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
                     Value {

@@ -1,7 +1,7 @@
 //! How a kernel's results are padded in storage.
 
 use cohort_abi::manifest::Padding;
-use cohort_dialects::builder::{name_of, operands_of, operations_of};
+use cohort_dialects::builder::{Op, operands_of, operations_of};
 use cohort_dialects::shape::Shape;
 use melior::ir::{OperationRef, ValueLike};
 
@@ -24,7 +24,7 @@ pub fn is_of_rows(shape: &Shape) -> bool {
 /// What the types of a kernel's results say, which lie in storage alike.
 pub fn of(kernel: OperationRef<'_, '_>) -> Result<Option<Padding>, Failed> {
     let operations = blocks_of(kernel).into_iter().flat_map(operations_of);
-    let end = operations.filter(|op| name_of(*op) == "cfb.yield").last();
+    let end = operations.filter(|op| Op::CfbYield.is(*op)).last();
     let results = end.map_or(vec![], operands_of).into_iter();
     let mut paddings = results.map(|result| {
         let shape = Shape::of_type(result.r#type())?;

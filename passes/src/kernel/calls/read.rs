@@ -6,7 +6,9 @@ mod views;
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, arguments_of, name_of, operands_of, operations_of, result_of};
+use cohort_dialects::builder::{
+    Dialect, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of, result_of,
+};
 use cohort_dialects::shape::Shape;
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike,
@@ -90,6 +92,13 @@ pub fn length_names(kernel: OperationRef<'_, '_>) -> Vec<String> {
         .filter_map(|name| FlatSymbolRefAttribute::try_from(name).ok())
         .map(|name| name.value().to_owned())
         .collect()
+}
+
+/// What a kernel over calls cannot have.
+fn unsupported(op: OperationRef<'_, '_>) -> Failed {
+    let name = name_of(op);
+    let message = format!("not supported yet in a kernel over calls: `{name}`");
+    error(op, &message)
 }
 
 impl<'c> Reader<'c> {
@@ -220,34 +229,33 @@ impl<'c> Reader<'c> {
     }
 
     fn read(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
-        let name = name_of(op);
         let operands = operands_of(op);
-        match name.as_str() {
-            "cfb.yield" => {
+        match Op::of(op) {
+            Some(Op::CfbYield) => {
                 for operand in operands {
                     let node = self.node(operand, op)?;
                     self.graph.results.push(node);
                 }
                 return Ok(());
             }
-            "ml_program.global_load_const" => {
+            Some(Op::MlProgramGlobalLoadConst) => {
                 let name = name_attribute(op, "global")
                     .ok_or_else(|| error(op, "expected the symbol of a parameter"))?;
                 self.define(op, Kind::Param(name))?;
             }
-            "arith.constant" => {
+            Some(Op::ArithConstant) => {
                 let kind = self.constant(op)?;
                 self.define(op, kind)?;
             }
-            "tensor.empty" => {
+            Some(Op::TensorEmpty) => {
                 self.define(op, Kind::Splat(0))?;
             }
-            "tensor.dim" | "affine.apply" => {}
-            "tensor.extract_slice" => self.slice(op)?,
-            "tensor.concat" => self.concat(op)?,
-            "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(op)?,
-            "tensor.cast" | "cfb.widen" => self.cast(op)?,
-            "tensor.from_elements" | "tensor.extract" | "tensor.splat" => {
+            Some(Op::TensorDim | Op::AffineApply) => {}
+            Some(Op::TensorExtractSlice) => self.slice(op)?,
+            Some(Op::TensorConcat) => self.concat(op)?,
+            Some(Op::TensorCollapseShape | Op::TensorExpandShape) => self.reshape(op)?,
+            Some(Op::TensorCast | Op::CfbWiden) => self.cast(op)?,
+            Some(Op::TensorFromElements | Op::TensorExtract | Op::TensorSplat) => {
                 let source = self.node(operands[0], op)?;
                 let single = operands.len() == 1 && self.graph.nodes[source].shape.is_empty();
                 if !single {
@@ -258,13 +266,13 @@ impl<'c> Reader<'c> {
                 let node = self.access(source, index, &typed.shape, op);
                 self.values.insert(key(result_of(op, 0)), node);
             }
-            "linalg.fill" => {
+            Some(Op::LinalgFill) => {
                 let source = self.node(operands[0], op)?;
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;
                 let node = self.access(source, vec![], &typed.shape, op);
                 self.values.insert(key(result_of(op, 0)), node);
             }
-            "linalg.broadcast" => {
+            Some(Op::LinalgBroadcast) => {
                 let source = self.node(operands[0], op)?;
                 let from = self.typed(operands[0].r#type(), op)?;
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;
@@ -283,7 +291,7 @@ impl<'c> Reader<'c> {
                 let node = self.access(source, index, &typed.shape, op);
                 self.values.insert(key(result_of(op, 0)), node);
             }
-            "linalg.transpose" => {
+            Some(Op::LinalgTranspose) => {
                 let source = self.node(operands[0], op)?;
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;
                 let lead = i64::from(typed.batched);
@@ -301,7 +309,7 @@ impl<'c> Reader<'c> {
                 let node = self.access(source, index, &typed.shape, op);
                 self.values.insert(key(result_of(op, 0)), node);
             }
-            _ if name.starts_with("linalg.") => self.structured(op, &name)?,
+            _ if Dialect::Linalg.has(op) => self.structured(op)?,
             _ if op.result_count() == 1
                 && result_of(op, 0).r#type().is_index()
                 && operands
@@ -310,7 +318,7 @@ impl<'c> Reader<'c> {
             {
                 // The size of some dim, which its type tells.
             }
-            _ if name.starts_with("arith.") || name.starts_with("math.") => {
+            _ if is_arithmetic(op) => {
                 let mut inputs = Vec::new();
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;
                 for operand in operands {
@@ -323,10 +331,7 @@ impl<'c> Reader<'c> {
                 self.values.insert(key(result_of(op, 0)), node);
             }
             _ => {
-                return Err(error(
-                    op,
-                    &format!("not supported yet in a kernel over calls: `{name}`"),
-                ));
+                return Err(unsupported(op));
             }
         }
         Ok(())
@@ -339,14 +344,10 @@ impl<'c> Reader<'c> {
         shape: Vec<Size>,
         elem: Elem,
     ) -> Result<NodeId, Failed> {
-        let name = name_of(op);
         if op.result_count() != 1 {
-            return Err(error(
-                op,
-                &format!("not supported yet in a kernel over calls: `{name}`"),
-            ));
+            return Err(unsupported(op));
         }
-        let casts = ["arith.index_cast", "arith.index_castui"].contains(&name.as_str());
+        let casts = matches!(Op::of(op), Some(Op::ArithIndexCast | Op::ArithIndexCastui));
         if casts && self.graph.nodes[inputs[0]].elem == elem {
             return Ok(inputs[0]);
         }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use melior::ir::{Attribute, Region, Type};
 
 pub use given::Given;
@@ -120,14 +120,14 @@ impl<'c> Writer<'_, 'c> {
             let value = scalars.value(store.value, &store.at);
             let operands = [value, self.memory.results[store.result]];
             let b = scalars.outermost();
-            b.op("ragged.store", &operands, &[], &[to], vec![]);
+            b.op(Op::RaggedStore, &operands, &[], &[to], vec![]);
             vec![]
         });
         let mut attributes = self.extents(&nest.over);
         attributes.push(("by", self.b.i64_attr(LANES)));
         attributes.extend(self.lanes(store.lanes));
         self.b
-            .op("ragged.nest", &[], &[], &attributes, vec![region]);
+            .op(Op::RaggedNest, &[], &[], &attributes, vec![region]);
     }
 
     /// A product; `sums` is what stands for it in what is computed of it.
@@ -162,7 +162,7 @@ impl<'c> Writer<'_, 'c> {
         ]));
         let regions = vec![left, right, finish.unwrap_or_default()];
         self.b
-            .op("ragged.matmul", &[result], &[], &attributes, regions);
+            .op(Op::RaggedMatmul, &[result], &[], &attributes, regions);
     }
 
     /// A softmax-like chain whose scores are made of a product, which is read there; `sums` is what stands for the
@@ -210,7 +210,7 @@ impl<'c> Writer<'_, 'c> {
         let regions = vec![left, right, scores, values, finish];
         let result = self.memory.results[online.finish.result];
         self.b.op(
-            "ragged.online_softmax",
+            Op::RaggedOnlineSoftmax,
             &[result],
             &[],
             &attributes,

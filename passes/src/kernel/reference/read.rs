@@ -4,7 +4,7 @@ use crate::support::extents::reassociation;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Val, arguments_of, name_of, operands_of, operations_of, results_of,
+    Op, Val, arguments_of, name_of, operands_of, operations_of, results_of,
 };
 use cohort_dialects::shape::Shape;
 use cohort_dialects::types::rows_tensor;
@@ -222,50 +222,55 @@ impl Reader {
     }
 
     fn code<'c>(&mut self, op: OperationRef<'c, 'c>) -> Result<Code, String> {
-        let name = name_of(op);
-        let unknown = || format!("`{name}` is not interpreted");
+        let unknown = || format!("`{}` is not interpreted", name_of(op));
         let result = results_of(op).first().map(|result| result.r#type());
         let shape = || {
             let tensor = result.and_then(TensorType::of);
             tensor.map(|tensor| tensor.shape).ok_or_else(unknown)
         };
-        Ok(match name.as_str() {
-            "arith.constant" => constant(op).ok_or_else(unknown)?,
-            "ml_program.global_load_const" => {
+        Ok(match Op::of(op) {
+            Some(Op::ArithConstant) => constant(op).ok_or_else(unknown)?,
+            Some(Op::MlProgramGlobalLoadConst) => {
                 Code::Param(name_attribute(op, "global").ok_or_else(unknown)?)
             }
-            "tensor.empty" => Code::Empty(shape()?),
-            "tensor.splat" => Code::Splat(shape()?),
-            "tensor.from_elements" => Code::FromElements(known_shape(result.ok_or_else(unknown)?)?),
-            "tensor.dim" => Code::Dim,
-            "tensor.cast" | "cfb.widen" => Code::Cast,
-            "tensor.extract" => Code::Extract,
-            "tensor.collapse_shape" => Code::Collapse(reassociation(op)),
-            "tensor.expand_shape" => Code::Expand(numbers(op, "static_output_shape")),
-            "tensor.extract_slice" => Code::ExtractSlice(slice(op, &shape()?).ok_or_else(unknown)?),
-            "tensor.insert_slice" => {
+            Some(Op::TensorEmpty) => Code::Empty(shape()?),
+            Some(Op::TensorSplat) => Code::Splat(shape()?),
+            Some(Op::TensorFromElements) => {
+                Code::FromElements(known_shape(result.ok_or_else(unknown)?)?)
+            }
+            Some(Op::TensorDim) => Code::Dim,
+            Some(Op::TensorCast | Op::CfbWiden) => Code::Cast,
+            Some(Op::TensorExtract) => Code::Extract,
+            Some(Op::TensorCollapseShape) => Code::Collapse(reassociation(op)),
+            Some(Op::TensorExpandShape) => Code::Expand(numbers(op, "static_output_shape")),
+            Some(Op::TensorExtractSlice) => {
+                Code::ExtractSlice(slice(op, &shape()?).ok_or_else(unknown)?)
+            }
+            Some(Op::TensorInsertSlice) => {
                 let part = operands_of(op).first().map(|part| part.r#type());
                 let part = part.and_then(TensorType::of).ok_or_else(unknown)?;
                 Code::InsertSlice(slice(op, &part.shape).ok_or_else(unknown)?)
             }
-            "tensor.concat" => {
+            Some(Op::TensorConcat) => {
                 Code::Concat(integer_attribute(op, "dim").ok_or_else(unknown)? as usize)
             }
-            "affine.apply" => Code::Affine(affine(op).ok_or_else(unknown)?),
-            "linalg.generic" => Code::Loops(
+            Some(Op::AffineApply) => Code::Affine(affine(op).ok_or_else(unknown)?),
+            Some(Op::LinalgGeneric) => Code::Loops(
                 self.loops(op)
                     .map_err(|problem| problem.unwrap_or_else(unknown))?,
             ),
-            "linalg.index" => {
+            Some(Op::LinalgIndex) => {
                 Code::LoopIndex(integer_attribute(op, "dim").ok_or_else(unknown)? as usize)
             }
-            "cfb.reduce_rows" => {
+            Some(Op::CfbReduceRows) => {
                 let body = blocks_of(op).first().copied().ok_or_else(unknown)?;
                 Code::ReduceRows(self.block(body)?)
             }
             _ => {
                 let predicate = integer_attribute(op, "predicate");
-                let of = operation(&name, predicate).ok_or_else(unknown)?;
+                let of = Op::of(op)
+                    .and_then(|kind| operation(kind, predicate))
+                    .ok_or_else(unknown)?;
                 let first = operands_of(op).first().map(|first| first.r#type());
                 let widths = Widths {
                     from: first.and_then(bits).ok_or_else(unknown)?,
@@ -302,8 +307,8 @@ fn multiplies_and_adds<'c>(body: BlockRef<'c, 'c>) -> bool {
         operands.len() == values.len()
             && operands.iter().zip(values).all(|(x, y)| key(*x) == key(*y))
     };
-    name_of(*multiply) == "arith.mulf"
-        && name_of(*add) == "arith.addf"
+    Op::ArithMulf.is(*multiply)
+        && Op::ArithAddf.is(*add)
         && reads(*multiply, &[*a, *b])
         && reads(*add, &[*sum, results_of(*multiply)[0]])
         && reads(*end, &[results_of(*add)[0]])

@@ -8,6 +8,7 @@ pub enum Scalar {
 }
 
 use Scalar::{Float, Int};
+use cohort_dialects::builder::Op;
 
 impl Scalar {
     pub fn float(self) -> f64 {
@@ -125,105 +126,105 @@ macro_rules! truth {
 }
 
 /// The operation of a name; a comparison also has a predicate.
-pub fn operation(name: &str, predicate: Option<i64>) -> Option<Operation> {
-    Some(match name {
-        "arith.addf" => float!(|x| x[0].float() + x[1].float()),
-        "arith.subf" => float!(|x| x[0].float() - x[1].float()),
-        "arith.mulf" => float!(|x| x[0].float() * x[1].float()),
-        "arith.divf" => float!(|x| x[0].float() / x[1].float()),
-        "arith.remf" => float!(|x| x[0].float() % x[1].float()),
-        "arith.negf" => float!(|x| -x[0].float()),
-        "arith.maximumf" => float!(|x| either(x, f64::max)),
-        "arith.minimumf" => float!(|x| either(x, f64::min)),
-        "arith.maxnumf" => float!(|x| x[0].float().max(x[1].float())),
-        "arith.minnumf" => float!(|x| x[0].float().min(x[1].float())),
-        "math.fma" => float!(|x| x[0].float().mul_add(x[1].float(), x[2].float())),
-        "math.powf" => float!(|x| x[0].float().powf(x[1].float())),
-        "math.atan2" => float!(|x| x[0].float().atan2(x[1].float())),
-        "math.copysign" => float!(|x| x[0].float().copysign(x[1].float())),
-        "math.fpowi" => float!(|x| x[0].float().powi(x[1].int() as i32)),
-        "math.rsqrt" => float!(|x| 1.0 / x[0].float().sqrt()),
-        "math.absf" => float_of!(f64::abs),
-        "math.acos" => float_of!(f64::acos),
-        "math.asin" => float_of!(f64::asin),
-        "math.atan" => float_of!(f64::atan),
-        "math.cbrt" => float_of!(f64::cbrt),
-        "math.ceil" => float_of!(f64::ceil),
-        "math.cos" => float_of!(f64::cos),
-        "math.cosh" => float_of!(f64::cosh),
-        "math.erf" => float_of!(libm::erf),
-        "math.erfc" => float_of!(libm::erfc),
-        "math.exp" => float_of!(f64::exp),
-        "math.exp2" => float_of!(f64::exp2),
-        "math.expm1" => float_of!(f64::exp_m1),
-        "math.floor" => float_of!(f64::floor),
-        "math.log" => float_of!(f64::ln),
-        "math.log10" => float_of!(f64::log10),
-        "math.log1p" => float_of!(f64::ln_1p),
-        "math.log2" => float_of!(f64::log2),
-        "math.round" => float_of!(f64::round),
-        "math.roundeven" => float_of!(f64::round_ties_even),
-        "math.sin" => float_of!(f64::sin),
-        "math.sinh" => float_of!(f64::sinh),
-        "math.sqrt" => float_of!(f64::sqrt),
-        "math.tan" => float_of!(f64::tan),
-        "math.tanh" => float_of!(f64::tanh),
-        "math.trunc" => float_of!(f64::trunc),
+pub fn operation(kind: Op, predicate: Option<i64>) -> Option<Operation> {
+    Some(match kind {
+        Op::ArithAddf => float!(|x| x[0].float() + x[1].float()),
+        Op::ArithSubf => float!(|x| x[0].float() - x[1].float()),
+        Op::ArithMulf => float!(|x| x[0].float() * x[1].float()),
+        Op::ArithDivf => float!(|x| x[0].float() / x[1].float()),
+        Op::ArithRemf => float!(|x| x[0].float() % x[1].float()),
+        Op::ArithNegf => float!(|x| -x[0].float()),
+        Op::ArithMaximumf => float!(|x| either(x, f64::max)),
+        Op::ArithMinimumf => float!(|x| either(x, f64::min)),
+        Op::ArithMaxnumf => float!(|x| x[0].float().max(x[1].float())),
+        Op::ArithMinnumf => float!(|x| x[0].float().min(x[1].float())),
+        Op::MathFma => float!(|x| x[0].float().mul_add(x[1].float(), x[2].float())),
+        Op::MathPowf => float!(|x| x[0].float().powf(x[1].float())),
+        Op::MathAtan2 => float!(|x| x[0].float().atan2(x[1].float())),
+        Op::MathCopysign => float!(|x| x[0].float().copysign(x[1].float())),
+        Op::MathFpowi => float!(|x| x[0].float().powi(x[1].int() as i32)),
+        Op::MathRsqrt => float!(|x| 1.0 / x[0].float().sqrt()),
+        Op::MathAbsf => float_of!(f64::abs),
+        Op::MathAcos => float_of!(f64::acos),
+        Op::MathAsin => float_of!(f64::asin),
+        Op::MathAtan => float_of!(f64::atan),
+        Op::MathCbrt => float_of!(f64::cbrt),
+        Op::MathCeil => float_of!(f64::ceil),
+        Op::MathCos => float_of!(f64::cos),
+        Op::MathCosh => float_of!(f64::cosh),
+        Op::MathErf => float_of!(libm::erf),
+        Op::MathErfc => float_of!(libm::erfc),
+        Op::MathExp => float_of!(f64::exp),
+        Op::MathExp2 => float_of!(f64::exp2),
+        Op::MathExpm1 => float_of!(f64::exp_m1),
+        Op::MathFloor => float_of!(f64::floor),
+        Op::MathLog => float_of!(f64::ln),
+        Op::MathLog10 => float_of!(f64::log10),
+        Op::MathLog1p => float_of!(f64::ln_1p),
+        Op::MathLog2 => float_of!(f64::log2),
+        Op::MathRound => float_of!(f64::round),
+        Op::MathRoundeven => float_of!(f64::round_ties_even),
+        Op::MathSin => float_of!(f64::sin),
+        Op::MathSinh => float_of!(f64::sinh),
+        Op::MathSqrt => float_of!(f64::sqrt),
+        Op::MathTan => float_of!(f64::tan),
+        Op::MathTanh => float_of!(f64::tanh),
+        Op::MathTrunc => float_of!(f64::trunc),
 
-        "arith.addi" => int!(|x, w| x[0].int().wrapping_add(x[1].int())),
-        "arith.subi" => int!(|x, w| x[0].int().wrapping_sub(x[1].int())),
-        "arith.muli" => int!(|x, w| x[0].int().wrapping_mul(x[1].int())),
-        "arith.divsi" => int!(|x, w| x[0].int().wrapping_div(divisor(x, w.from))),
-        "arith.remsi" => int!(|x, w| x[0].int().wrapping_rem(divisor(x, w.from))),
-        "arith.divui" => {
+        Op::ArithAddi => int!(|x, w| x[0].int().wrapping_add(x[1].int())),
+        Op::ArithSubi => int!(|x, w| x[0].int().wrapping_sub(x[1].int())),
+        Op::ArithMuli => int!(|x, w| x[0].int().wrapping_mul(x[1].int())),
+        Op::ArithDivsi => int!(|x, w| x[0].int().wrapping_div(divisor(x, w.from))),
+        Op::ArithRemsi => int!(|x, w| x[0].int().wrapping_rem(divisor(x, w.from))),
+        Op::ArithDivui => {
             int!(
                 |x, w| (unsigned(x[0].int(), w.from) / unsigned(divisor(x, w.from), w.from)) as i64
             )
         }
-        "arith.remui" => {
+        Op::ArithRemui => {
             int!(
                 |x, w| (unsigned(x[0].int(), w.from) % unsigned(divisor(x, w.from), w.from)) as i64
             )
         }
-        "arith.andi" => int!(|x, w| x[0].int() & x[1].int()),
-        "arith.ori" => int!(|x, w| x[0].int() | x[1].int()),
-        "arith.xori" => int!(|x, w| x[0].int() ^ x[1].int()),
-        "arith.shli" => int!(|x, w| x[0].int().wrapping_shl(x[1].int() as u32)),
-        "arith.shrsi" => int!(|x, w| x[0].int().wrapping_shr(x[1].int() as u32)),
-        "arith.shrui" => {
+        Op::ArithAndi => int!(|x, w| x[0].int() & x[1].int()),
+        Op::ArithOri => int!(|x, w| x[0].int() | x[1].int()),
+        Op::ArithXori => int!(|x, w| x[0].int() ^ x[1].int()),
+        Op::ArithShli => int!(|x, w| x[0].int().wrapping_shl(x[1].int() as u32)),
+        Op::ArithShrsi => int!(|x, w| x[0].int().wrapping_shr(x[1].int() as u32)),
+        Op::ArithShrui => {
             int!(|x, w| unsigned(x[0].int(), w.from).wrapping_shr(x[1].int() as u32) as i64)
         }
-        "arith.maxsi" => int!(|x, w| x[0].int().max(x[1].int())),
-        "arith.minsi" => int!(|x, w| x[0].int().min(x[1].int())),
-        "arith.maxui" => {
+        Op::ArithMaxsi => int!(|x, w| x[0].int().max(x[1].int())),
+        Op::ArithMinsi => int!(|x, w| x[0].int().min(x[1].int())),
+        Op::ArithMaxui => {
             int!(|x, w| unsigned(x[0].int(), w.from).max(unsigned(x[1].int(), w.from)) as i64)
         }
-        "arith.minui" => {
+        Op::ArithMinui => {
             int!(|x, w| unsigned(x[0].int(), w.from).min(unsigned(x[1].int(), w.from)) as i64)
         }
-        "math.absi" => int!(|x, w| x[0].int().wrapping_abs()),
-        "math.ipowi" => int!(|x, w| power(x[0].int(), x[1].int(), w.to)),
+        Op::MathAbsi => int!(|x, w| x[0].int().wrapping_abs()),
+        Op::MathIpowi => int!(|x, w| power(x[0].int(), x[1].int(), w.to)),
 
-        "arith.sitofp" => float!(|x| x[0].float()),
-        "arith.uitofp" => |x, w| Float(unsigned(x[0].int(), w.from) as f64),
-        "arith.fptosi" => int!(|x, w| match w.to {
+        Op::ArithSitofp => float!(|x| x[0].float()),
+        Op::ArithUitofp => |x, w| Float(unsigned(x[0].int(), w.from) as f64),
+        Op::ArithFptosi => int!(|x, w| match w.to {
             32 => i64::from(x[0].float() as i32),
             _ => x[0].float() as i64,
         }),
-        "arith.fptoui" => int!(|x, w| match w.to {
+        Op::ArithFptoui => int!(|x, w| match w.to {
             32 => i64::from(x[0].float() as u32),
             _ => x[0].float() as u64 as i64,
         }),
-        "arith.extsi" => int!(|x, w| signed(x[0].int(), w.from)),
-        "arith.extui" | "arith.index_castui" => int!(|x, w| unsigned(x[0].int(), w.from) as i64),
-        "arith.trunci" | "arith.index_cast" => int!(|x, w| x[0].int()),
-        "arith.bitcast" => |x, _| match x[0] {
+        Op::ArithExtsi => int!(|x, w| signed(x[0].int(), w.from)),
+        Op::ArithExtui | Op::ArithIndexCastui => int!(|x, w| unsigned(x[0].int(), w.from) as i64),
+        Op::ArithTrunci | Op::ArithIndexCast => int!(|x, w| x[0].int()),
+        Op::ArithBitcast => |x, _| match x[0] {
             Float(number) => Int(i64::from((number as f32).to_bits() as i32)),
             Int(bits) => Float(f64::from(f32::from_bits(bits as u32))),
         },
-        "arith.select" => |x, _| if x[0].is_true() { x[1] } else { x[2] },
-        "arith.cmpi" => compare_integers(predicate?)?,
-        "arith.cmpf" => compare_floats(predicate?)?,
+        Op::ArithSelect => |x, _| if x[0].is_true() { x[1] } else { x[2] },
+        Op::ArithCmpi => compare_integers(predicate?)?,
+        Op::ArithCmpf => compare_floats(predicate?)?,
         _ => return None,
     })
 }

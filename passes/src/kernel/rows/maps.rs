@@ -1,6 +1,6 @@
 //! Loops and index maps of structured operations.
 
-use cohort_dialects::builder::{operands_of, result_of};
+use cohort_dialects::builder::{Op, name_of, operands_of, result_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::read::Reader;
@@ -8,6 +8,7 @@ use crate::pass::{Failed, error};
 use crate::support::ir::{affine_map, elements_of, integers};
 
 pub use cohort_dialects::attributes::Place;
+use cohort_dialects::attributes::folds_of;
 
 /// A structured operation without its body.
 pub struct Structure {
@@ -18,9 +19,9 @@ pub struct Structure {
 
 impl<'c> Reader<'c> {
     /// The loops and maps of an operation.
-    pub fn structure(&self, op: OperationRef<'c, 'c>, name: &str) -> Result<Structure, Failed> {
+    pub fn structure(&self, op: OperationRef<'c, 'c>) -> Result<Structure, Failed> {
         let operands = operands_of(op);
-        if name == "linalg.reduce" {
+        if Op::LinalgReduce.is(op) {
             let dims = integers(op, "dimensions");
             let rank = self.tensor_type(operands[0], op)?.rank();
             let folds: Vec<bool> = (0..rank)
@@ -39,7 +40,7 @@ impl<'c> Reader<'c> {
                 inputs,
             });
         }
-        if name == "linalg.map" {
+        if Op::LinalgMap.is(op) {
             let rank = self.tensor_type(result_of(op, 0), op)?.rank();
             let maps = vec![(0..rank).map(Place::Loop).collect(); operands.len()];
             return Ok(Structure {
@@ -48,19 +49,18 @@ impl<'c> Reader<'c> {
                 inputs: operands.len() - 1,
             });
         }
-        let refuse = || error(op, &format!("not supported yet: this form of `{name}`"));
-        if let Some(named) = named_structure(name) {
+        let refuse = || {
+            let message = format!("not supported yet: this form of `{}`", name_of(op));
+            error(op, &message)
+        };
+        if let Some(named) = Op::of(op).and_then(named_structure) {
             return match indexing_maps(op) {
-                Some(maps) if name != "linalg.generic" => Ok(Structure { maps, ..named }),
+                Some(maps) => Ok(Structure { maps, ..named }),
                 _ => Ok(named),
             };
         }
         let maps = indexing_maps(op).ok_or_else(refuse)?;
-        let kinds = op.attribute("iterator_types").map_err(|_| refuse())?;
-        let folds = elements_of(kinds)
-            .iter()
-            .map(|kind| kind.to_string().contains("reduction"))
-            .collect();
+        let folds = folds_of(op).ok_or_else(refuse)?;
         let inputs = operands.len() - op.result_count();
         Ok(Structure {
             maps,
@@ -71,7 +71,7 @@ impl<'c> Reader<'c> {
 }
 
 /// Loops and maps of the named operations that level 2 uses.
-pub fn named_structure(name: &str) -> Option<Structure> {
+pub fn named_structure(kind: Op) -> Option<Structure> {
     let structure = |maps: [&[usize]; 3], loops: usize| Structure {
         maps: maps
             .iter()
@@ -81,14 +81,14 @@ pub fn named_structure(name: &str) -> Option<Structure> {
         folds: (0..loops).map(|number| number + 1 == loops).collect(),
         inputs: 2,
     };
-    Some(match name {
-        "linalg.dot" => structure([&[0], &[0], &[]], 1),
-        "linalg.vecmat" => structure([&[1], &[1, 0], &[0]], 2),
-        "linalg.matvec" => structure([&[0, 1], &[1], &[0]], 2),
-        "linalg.matmul" => structure([&[0, 2], &[2, 1], &[0, 1]], 3),
-        "linalg.batch_vecmat" => structure([&[0, 2], &[0, 2, 1], &[0, 1]], 3),
-        "linalg.batch_matvec" => structure([&[0, 1, 2], &[0, 2], &[0, 1]], 3),
-        "linalg.batch_matmul" => structure([&[0, 1, 3], &[0, 3, 2], &[0, 1, 2]], 4),
+    Some(match kind {
+        Op::LinalgDot => structure([&[0], &[0], &[]], 1),
+        Op::LinalgVecmat => structure([&[1], &[1, 0], &[0]], 2),
+        Op::LinalgMatvec => structure([&[0, 1], &[1], &[0]], 2),
+        Op::LinalgMatmul => structure([&[0, 2], &[2, 1], &[0, 1]], 3),
+        Op::LinalgBatchVecmat => structure([&[0, 2], &[0, 2, 1], &[0, 1]], 3),
+        Op::LinalgBatchMatvec => structure([&[0, 1, 2], &[0, 2], &[0, 1]], 3),
+        Op::LinalgBatchMatmul => structure([&[0, 1, 3], &[0, 3, 2], &[0, 1, 2]], 4),
         _ => return None,
     })
 }

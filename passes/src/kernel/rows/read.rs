@@ -8,7 +8,8 @@ use melior::ir::Attribute;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+    Dialect, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of, result_of,
+    results_of,
 };
 use cohort_dialects::types::rows_tensor;
 use melior::ir::{
@@ -87,34 +88,31 @@ pub fn read<'c>(block: BlockRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<'c>, 
 
 impl<'c> Reader<'c> {
     fn read(&mut self, operation: OperationRef<'c, 'c>) -> Outcome {
-        let name = name_of(operation);
-        match name.as_str() {
-            "cfb.yield" => {
+        match Op::of(operation) {
+            Some(Op::CfbYield) => {
                 for operand in operands_of(operation) {
                     let node = self.rows(operand, operation)?.node;
                     self.graph.results.push(node);
                 }
                 Ok(())
             }
-            "ml_program.global_load_const" => self.param(operation),
-            "arith.constant" => self.constant(operation),
-            "tensor.empty" => self.empty(operation),
-            "tensor.dim" | "affine.apply" => self.size(operation),
-            "tensor.extract_slice" => self.slice(operation),
-            "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(operation),
-            "tensor.concat" => self.concat(operation),
-            "tensor.from_elements" | "tensor.extract" | "tensor.cast" | "tensor.splat" => {
+            Some(Op::MlProgramGlobalLoadConst) => self.param(operation),
+            Some(Op::ArithConstant) => self.constant(operation),
+            Some(Op::TensorEmpty) => self.empty(operation),
+            Some(Op::TensorDim | Op::AffineApply) => self.size(operation),
+            Some(Op::TensorExtractSlice) => self.slice(operation),
+            Some(Op::TensorCollapseShape | Op::TensorExpandShape) => self.reshape(operation),
+            Some(Op::TensorConcat) => self.concat(operation),
+            Some(Op::TensorFromElements | Op::TensorExtract | Op::TensorCast | Op::TensorSplat) => {
                 self.forward(operation)
             }
-            "cfb.reduce_rows" => self.reduce_rows(operation),
-            _ if name.starts_with("linalg.") => self.structured(operation, &name),
+            Some(Op::CfbReduceRows) => self.reduce_rows(operation),
+            _ if Dialect::Linalg.has(operation) => self.structured(operation),
             _ if self.is_size(operation) => self.size(operation),
-            _ if name.starts_with("arith.") || name.starts_with("math.") => {
-                self.pointwise(operation)
-            }
+            _ if is_arithmetic(operation) => self.pointwise(operation),
             _ => Err(error(
                 operation,
-                &format!("not supported yet in a kernel: `{name}`"),
+                &format!("not supported yet in a kernel: `{}`", name_of(operation)),
             )),
         }
     }
@@ -235,7 +233,7 @@ impl<'c> Reader<'c> {
         value: Val<'c>,
         at: OperationRef<'c, 'c>,
     ) -> Result<i64, Failed> {
-        if let Some(op) = defining_op(value).filter(|op| name_of(*op) == "tensor.empty") {
+        if let Some(op) = defining_op(value).filter(|op| Op::TensorEmpty.is(*op)) {
             return match operands_of(op).first() {
                 None => Ok(1),
                 size => self
@@ -258,18 +256,18 @@ impl<'c> Reader<'c> {
     fn size(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let operands = operands_of(op);
         let multiple = |reader: &Self, value: &Val<'c>| reader.multiples.get(&key(*value)).copied();
-        let result = match name_of(op).as_str() {
-            "tensor.dim" => self
+        let result = match Op::of(op) {
+            Some(Op::TensorDim) => self
                 .values
                 .get(&key(operands[0]))
                 .map(|tensor| tensor.factor),
-            "arith.muli" => operands
+            Some(Op::ArithMuli) => operands
                 .iter()
                 .map(|value| {
                     multiple(self, value).or_else(|| self.indices.get(&key(*value)).copied())
                 })
                 .product(),
-            "affine.apply" => op
+            Some(Op::AffineApply) => op
                 .attribute("map")
                 .ok()
                 .and_then(factor_of_map)

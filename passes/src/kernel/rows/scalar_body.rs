@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    arguments_of, extend_block, name_of, operands_of, operations_of, result_of,
+    Op, arguments_of, extend_block, is_arithmetic, operands_of, operations_of, result_of,
 };
 use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::OperationLike};
 
@@ -13,32 +13,37 @@ use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{elem_of, key, users_of};
 
 /// Combiners whose order of application lanes may change, once and for all rows alike.
-pub const COMBINERS: &[&str] = &[
-    "arith.addf",
-    "arith.mulf",
-    "arith.maximumf",
-    "arith.minimumf",
-    "arith.maxnumf",
-    "arith.minnumf",
-    "arith.addi",
-    "arith.muli",
-    "arith.maxsi",
-    "arith.minsi",
-    "arith.maxui",
-    "arith.minui",
-    "arith.andi",
-    "arith.ori",
-    "arith.xori",
-];
+pub fn is_combiner(op: OperationRef<'_, '_>) -> bool {
+    matches!(
+        Op::of(op),
+        Some(
+            Op::ArithAddf
+                | Op::ArithMulf
+                | Op::ArithMaximumf
+                | Op::ArithMinimumf
+                | Op::ArithMaxnumf
+                | Op::ArithMinnumf
+                | Op::ArithAddi
+                | Op::ArithMuli
+                | Op::ArithMaxsi
+                | Op::ArithMinsi
+                | Op::ArithMaxui
+                | Op::ArithMinui
+                | Op::ArithAndi
+                | Op::ArithOri
+                | Op::ArithXori
+        )
+    )
+}
 
 impl<'c> Reader<'c> {
     pub fn body(&mut self, body: Body<'c>, loop_of_dim: Vec<usize>) -> Outcome {
         let op = body.op;
         let block = body_of(op)?;
-        let names: Vec<String> = operations_of(block).into_iter().map(name_of).collect();
-        let plain = names.iter().all(|name| {
-            (name.starts_with("arith.") || name.starts_with("math.")) || name == "linalg.yield"
-        });
+        let operations = operations_of(block).into_iter();
+        let plain = operations
+            .into_iter()
+            .all(|op| is_arithmetic(op) || Op::LinalgYield.is(op));
         if plain && !body.folds.contains(&true) && body.writes_whole_domain() {
             let nodes = self.compute(&body, block, None)?;
             self.define_results(op, &nodes, body.factor);
@@ -99,7 +104,7 @@ impl<'c> Reader<'c> {
             }
         }
         for operation in operations_of(block) {
-            let is_end = name_of(operation) == "linalg.yield";
+            let is_end = Op::LinalgYield.is(operation);
             let is_combiner = combiner.is_some_and(|combiner| combiner == operation);
             let mut inputs = Vec::new();
             for operand in operands_of(operation) {
@@ -115,7 +120,7 @@ impl<'c> Reader<'c> {
             if is_combiner || is_end {
                 return Ok(inputs);
             }
-            if name_of(operation) == "arith.constant" {
+            if Op::ArithConstant.is(operation) {
                 self.constant(operation)?;
                 continue;
             }
@@ -233,7 +238,7 @@ impl<'c> Body<'c> {
             && operands_of(end).first().map(|v| key(*v)) == Some(key(result_of(combiner, 0)));
         let operands = operands_of(combiner);
         let once = operands.len() == 2 && key(operands[0]) != key(operands[1]);
-        (yields && once && COMBINERS.contains(&name_of(combiner).as_str())).then_some(combiner)
+        (yields && once && is_combiner(combiner)).then_some(combiner)
     }
 }
 

@@ -5,7 +5,7 @@
 //! the loops' domain, one that folds with a known combiner a [`Kind::Reduce`] of such nodes, and
 //! any other body is kept as it is ([`Kind::Loops`]).
 
-use cohort_dialects::builder::{operands_of, result_of};
+use cohort_dialects::builder::{Op, operands_of, result_of};
 use melior::ir::OperationRef;
 
 use super::graph::{Kind, Linear, identity};
@@ -16,14 +16,14 @@ use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{elem_of, integers};
 
 impl<'c> Reader<'c> {
-    pub fn structured(&mut self, op: OperationRef<'c, 'c>, name: &str) -> Outcome {
-        match name {
-            "linalg.fill" => self.fill(op),
-            "linalg.broadcast" => self.broadcast(op),
-            "linalg.transpose" => self.transpose(op),
-            "linalg.matmul" if self.has_shared_right_side(op)? => self.product(op),
+    pub fn structured(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        match Op::of(op) {
+            Some(Op::LinalgFill) => self.fill(op),
+            Some(Op::LinalgBroadcast) => self.broadcast(op),
+            Some(Op::LinalgTranspose) => self.transpose(op),
+            Some(Op::LinalgMatmul) if self.has_shared_right_side(op)? => self.product(op),
             _ => {
-                let structure = self.structure(op, name)?;
+                let structure = self.structure(op)?;
                 self.loops(op, &structure)
             }
         }
@@ -115,7 +115,7 @@ impl<'c> Reader<'c> {
     fn has_shared_right_side(&self, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
         let operands = operands_of(op);
         let plain = indexing_maps(op)
-            .is_none_or(|maps| Some(maps) == named_structure("linalg.matmul").map(|s| s.maps));
+            .is_none_or(|maps| Some(maps) == named_structure(Op::LinalgMatmul).map(|s| s.maps));
         Ok(plain
             && is_rows(&self.tensor_type(operands[0], op)?)
             && !is_rows(&self.tensor_type(operands[1], op)?))

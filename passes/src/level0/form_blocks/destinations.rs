@@ -4,7 +4,9 @@
 //! block that uses it. Upstream's CSE and loop-invariant code motion share one among regions of the
 //! control program; here each region that computes with it gets its own again.
 
-use cohort_dialects::builder::{Builder, extend_op, name_of, operands_of, result_of, results_of};
+use cohort_dialects::builder::{
+    Builder, Dialect, Op, extend_op, operands_of, result_of, results_of,
+};
 use melior::{
     Context,
     ir::{BlockLike, OperationRef, ValueLike, operation::OperationLike},
@@ -16,12 +18,10 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Role, role};
 
-const EMPTY: &str = "tensor.empty";
-
 /// Gives each basic block of a function destinations of its own.
 pub fn bring_in<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
     for operation in nested_ops(function) {
-        if name_of(operation) == "linalg.fill" {
+        if Op::LinalgFill.is(operation) {
             fill_empty(context, operation);
         }
     }
@@ -30,7 +30,7 @@ pub fn bring_in<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
     // What is filled comes before what it is filled into, so that the latter sees its new users.
     operations.reverse();
     for operation in operations {
-        let is_destination = matches!(name_of(operation).as_str(), "tensor.empty" | "linalg.fill");
+        let is_destination = matches!(Op::of(operation), Some(Op::TensorEmpty | Op::LinalgFill));
         if !is_destination || !super::grows(operation) {
             continue;
         }
@@ -63,7 +63,7 @@ fn fill_empty<'c>(context: &'c Context, fill: OperationRef<'c, 'c>) {
         return;
     };
     let is_view = |op: OperationRef<'c, 'c>| {
-        role(op) == Role::Tensor && name_of(op).starts_with("tensor.") && name_of(op) != EMPTY
+        role(op) == Role::Tensor && Dialect::Tensor.has(op) && !Op::TensorEmpty.is(op)
     };
     if !defining_op(destination).is_some_and(is_view) {
         return;
@@ -78,13 +78,13 @@ fn fill_empty<'c>(context: &'c Context, fill: OperationRef<'c, 'c>) {
     let lengths: Vec<_> = dynamic
         .map(|axis| length_of(&b, destination, axis))
         .collect();
-    set_operand(fill, 1, b.value(EMPTY, &lengths, destination.r#type()));
+    set_operand(fill, 1, b.tensor_empty(&lengths, destination.r#type()));
 }
 
 /// Erases rearrangements of tensors that nothing uses.
 fn erase_unused(function: OperationRef<'_, '_>) {
     for operation in nested_ops(function).into_iter().rev() {
-        let is_view = name_of(operation).starts_with("tensor.") && role(operation) == Role::Tensor;
+        let is_view = Dialect::Tensor.has(operation) && role(operation) == Role::Tensor;
         let mut results = results_of(operation).into_iter();
         if is_view && results.all(|result| users_of(result).is_empty()) {
             erase(operation);

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use cohort_dialects::builder::{name_of, operands_of, results_of};
+use cohort_dialects::builder::{Op, operands_of, results_of};
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
 use crate::support::extents::{Extents, Kind, Length, loops_of, reassociation};
@@ -28,7 +28,7 @@ pub fn joins_dims(operation: OperationRef<'_, '_>) -> bool {
         return false;
     };
     let is_long = |axis: &&usize| from.shape.get(**axis) != Some(&Some(1));
-    name_of(operation) == "tensor.collapse_shape"
+    Op::TensorCollapseShape.is(operation)
         && reassociation(operation)
             .iter()
             .any(|group| group.iter().filter(is_long).count() > 1)
@@ -41,7 +41,7 @@ fn splits_dim(operation: OperationRef<'_, '_>) -> bool {
         return false;
     };
     let is_long = |axis: &&usize| to.shape.get(**axis) != Some(&Some(1));
-    name_of(operation) == "tensor.expand_shape"
+    Op::TensorExpandShape.is(operation)
         && reassociation(operation)
             .iter()
             .any(|group| group.iter().filter(is_long).count() > 1)
@@ -129,22 +129,32 @@ fn folds(operation: OperationRef<'_, '_>) -> bool {
 
 /// Whether an operation is a product, by whatever name.
 fn contracts(operation: OperationRef<'_, '_>) -> bool {
-    folds(operation) && name_of(operation) != "linalg.reduce"
+    folds(operation) && !Op::LinalgReduce.is(operation)
 }
 
 fn concatenates(operation: OperationRef<'_, '_>) -> bool {
-    name_of(operation) == "tensor.concat"
+    Op::TensorConcat.is(operation)
 }
 
 /// Whether an operation is too dear to be done more than once.
 fn is_product(operation: OperationRef<'_, '_>) -> bool {
-    is_dear(operation) && name_of(operation) != "linalg.generic"
+    is_dear(operation) && !Op::LinalgGeneric.is(operation)
 }
 
 /// Whether an operation multiplies vectors or matrices.
 fn multiplies(operation: OperationRef<'_, '_>) -> bool {
-    let name = name_of(operation);
-    name.starts_with("linalg.") && (name.contains("mat") || name == "linalg.dot")
+    matches!(
+        Op::of(operation),
+        Some(
+            Op::LinalgMatmul
+                | Op::LinalgMatvec
+                | Op::LinalgVecmat
+                | Op::LinalgBatchMatmul
+                | Op::LinalgBatchMatvec
+                | Op::LinalgBatchVecmat
+                | Op::LinalgDot
+        )
+    )
 }
 
 /// The operations of a group by number, with who uses whom.
@@ -328,7 +338,7 @@ impl<'c> Graph<'c> {
     fn meets_itself(&self, number: usize) -> bool {
         let users = self.users[number].iter().map(|user| self.operations[*user]);
         let mut along = users
-            .filter(|user| name_of(*user) == "linalg.broadcast")
+            .filter(|user| Op::LinalgBroadcast.is(*user))
             .filter_map(|user| user.attribute("dimensions").ok());
         along
             .next()
@@ -397,7 +407,7 @@ impl<'c> Graph<'c> {
         let is_apart = |used: usize, number: usize| {
             // Each of its elements is read many times, and must be the same each time, whose sum may be taken
             // in another order where it is made anew: a sort counts how many are less than it.
-            let is_repeated = name_of(self.operations[number]) == "linalg.broadcast"
+            let is_repeated = Op::LinalgBroadcast.is(self.operations[number])
                 && (of_products[used] || of_folds[used] && self.meets_itself(used));
             self.kinds[used] != self.kinds[number]
                 || for_products[number] && self.is_stored(used)

@@ -3,7 +3,7 @@
 //! A kernel takes each of its operands as arguments, of which a GPU gives it 4 KiB. Blocks are cut so that
 //! they have not more ([`cut`](super::cut)), but one operation cannot be cut.
 
-use cohort_dialects::builder::{Builder, Val, name_of, operands_of, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},
@@ -18,7 +18,7 @@ const FEW: usize = 64;
 pub fn split<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
     for operation in nested_ops(function) {
         let parts = operands_of(operation);
-        if name_of(operation) != "tensor.concat" || parts.len() <= FEW {
+        if !Op::TensorConcat.is(operation) || parts.len() <= FEW {
             continue;
         }
         let (Some(b), Ok(dim), Some(axis)) = (
@@ -52,6 +52,6 @@ fn join<'c>(b: &Builder<'c>, parts: &[Part<'c>], (dim, axis): (Attribute<'c>, us
     let (values, types): (Vec<_>, Vec<_>) = parts.iter().cloned().unzip();
     let mut ty = types[0].clone();
     ty.shape[axis] = types.iter().map(|ty| ty.shape[axis]).sum();
-    let joined = b.value_with("tensor.concat", &values, ty.to_type(), &[("dim", dim)]);
+    let joined = b.value_with(Op::TensorConcat, &values, ty.to_type(), &[("dim", dim)]);
     (joined, ty)
 }

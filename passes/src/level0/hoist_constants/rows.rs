@@ -1,7 +1,8 @@
 //! What is the same in all rows of a kernel.
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of, results_of,
+    Builder, Op, Val, arguments_of, is_arithmetic, operands_of, region_with_block, result_of,
+    results_of,
 };
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike, r#type::TypeLike};
 
@@ -10,7 +11,7 @@ use crate::support::ir::{TensorType, blocks_of, defining_op, integer_attribute, 
 
 /// The first argument of a kernel whose calls make one row each.
 pub fn number_of_rows<'c>(scope: OperationRef<'c, 'c>) -> Option<Val<'c>> {
-    let is_plain = name_of(scope) == "cfb.kernel" && !scope.has_attribute("lengths");
+    let is_plain = Op::CfbKernel.is(scope) && !scope.has_attribute("lengths");
     let body = blocks_of(scope).first().copied().filter(|_| is_plain)?;
     arguments_of(body).first().copied()
 }
@@ -28,7 +29,6 @@ pub fn row_of(value: Val<'_>) -> Option<TensorType<'_>> {
 /// Whether an operation of a kernel gives each row what it would give that row alone, so that operands
 /// which are the same in all rows give results which are. `rows` is the number of rows.
 pub fn keeps_rows<'c>(operation: OperationRef<'c, 'c>, rows: Val<'c>) -> bool {
-    let name = name_of(operation);
     let tensors = operands_of(operation)
         .into_iter()
         .chain(results_of(operation));
@@ -47,19 +47,21 @@ pub fn keeps_rows<'c>(operation: OperationRef<'c, 'c>, rows: Val<'c>) -> bool {
     let counts_rows = || sizes().all(|size| key(size) == key(rows));
     are_dims_known
         && !folds_rows
-        && match name.as_str() {
-            "tensor.empty" => counts_rows(),
+        && match Op::of(operation) {
+            Some(Op::TensorEmpty) => counts_rows(),
             // From the first row to the last.
-            "tensor.extract_slice" => {
+            Some(Op::TensorExtractSlice) => {
                 let first = |name| integers(operation, name).first().copied();
                 counts_rows()
                     && first("static_offsets") == Some(0)
                     && first("static_strides") == Some(1)
             }
             // Results with rows have them of an operand with rows.
-            "linalg.fill" | "linalg.broadcast" | "linalg.reduce" | "linalg.matmul" => true,
-            "tensor.concat" => integer_attribute(operation, "dim") != Some(0),
-            name => name.starts_with("arith.") || name.starts_with("math."),
+            Some(Op::LinalgFill | Op::LinalgBroadcast | Op::LinalgReduce | Op::LinalgMatmul) => {
+                true
+            }
+            Some(Op::TensorConcat) => integer_attribute(operation, "dim") != Some(0),
+            _ => is_arithmetic(operation),
         }
 }
 
@@ -75,7 +77,7 @@ pub fn repeat<'c>(b: &Builder<'c>, rows: Val<'c>, value: Val<'c>) -> Val<'c> {
     let elements = arguments_of(element);
     end.linalg_yield(&elements[..1]);
     let broadcast = b.op(
-        "linalg.broadcast",
+        Op::LinalgBroadcast,
         &[value, empty],
         &[of_rows],
         &[("dimensions", b.i64s(&[0]))],

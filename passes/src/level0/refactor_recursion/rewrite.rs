@@ -1,7 +1,7 @@
 //! How a recursion is refactored: the ends of the function, the list of its results, the calls from outside.
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, extend, name_of, operands_of, operations_of, region_with_block,
+    Builder, Op, Val, arguments_of, extend, operands_of, operations_of, region_with_block,
     result_of, results_of,
 };
 use cohort_dialects::types::array;
@@ -116,18 +116,13 @@ impl<'c> Rewrite<'_, 'c> {
                 let regions = (0..choice.region_count()).map(|index| take_region(choice, index));
                 let regions = regions.collect();
 
-                let new = before.at(choice.location()).op(
-                    &name_of(choice),
-                    &operands_of(choice),
-                    &self.types,
-                    &[],
-                    regions,
-                );
+                let new = before.at(choice.location());
+                let new = new.again(choice, &operands_of(choice), &self.types, regions);
                 results_of(new)
             }
             None => self.values(&before, &operands_of(end)),
         };
-        before.op(&name_of(end), &values, &[], &[], vec![]);
+        before.again(end, &values, &[], vec![]);
         let choice = self.choice(end);
         erase(end);
         if let Some(choice) = choice {
@@ -140,7 +135,7 @@ impl<'c> Rewrite<'_, 'c> {
         let values = operands_of(end);
         let choice = defining_op(*values.first()?)?;
         let results = results_of(choice);
-        let is_choice = matches!(name_of(choice).as_str(), "cfb.match" | "scf.if")
+        let is_choice = matches!(Op::of(choice), Some(Op::CfbMatch | Op::ScfIf))
             && choice.attributes().next().is_none();
         let same = results.len() == values.len()
             && results.iter().zip(&values).all(|(a, b)| key(*a) == key(*b))
@@ -198,7 +193,7 @@ impl<'c> Rewrite<'_, 'c> {
         let mut operands = operands_of(call);
         operands.extend(more);
         before.op(
-            "func.call",
+            Op::FuncCall,
             &operands,
             &self.types,
             &[("callee", callee)],
@@ -243,7 +238,7 @@ impl<'c> Rewrite<'_, 'c> {
             _ => TupleType::new(self.recursion.context, &self.types).into(),
         };
         let list = before.op(
-            "cfb.map",
+            Op::CfbMap,
             &operands_of(children),
             &[array(element)],
             &[],
@@ -326,6 +321,6 @@ impl<'c> Rewrite<'_, 'c> {
         let values = values(mark, &arguments_of(block));
         inner.cfb_yield(&values);
         erase(mark);
-        result_of(before.op("cfb.map", &[list], &[ty], &[], vec![region]), 0)
+        result_of(before.op(Op::CfbMap, &[list], &[ty], &[], vec![region]), 0)
     }
 }

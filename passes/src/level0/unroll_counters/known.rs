@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, result_of, results_of};
+use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of, results_of};
 use melior::ir::operation::OperationLike;
 use melior::ir::{BlockRef, OperationRef, ValueLike, attribute::IntegerAttribute};
 
@@ -53,7 +53,7 @@ impl Known {
 
     /// The branch of an `scf.if` that a known condition chooses.
     fn chosen<'c>(&self, operation: OperationRef<'c, 'c>) -> Option<BlockRef<'c, 'c>> {
-        if name_of(operation) != "scf.if" {
+        if !Op::ScfIf.is(operation) {
             return None;
         }
         let condition = self.get(*operands_of(operation).first()?)?;
@@ -80,24 +80,24 @@ impl Known {
             Some(Elem::I32) => |number| i64::from(number as i32),
             _ => return None,
         };
-        let name = name_of(operation);
-        if name == "arith.constant" {
+        let kind = Op::of(operation);
+        if kind == Some(Op::ArithConstant) {
             let value = operation.attribute("value").ok()?;
             return Some(wrap(IntegerAttribute::try_from(value).ok()?.value()));
         }
         let operands = operands_of(operation);
         let of = |index: usize| self.get(*operands.get(index)?);
-        let number = match name.as_str() {
-            "arith.select" => of(if of(0)? == 0 { 2 } else { 1 })?,
-            "arith.addi" => of(0)?.wrapping_add(of(1)?),
-            "arith.subi" => of(0)?.wrapping_sub(of(1)?),
-            "arith.muli" => of(0)?.wrapping_mul(of(1)?),
-            "arith.andi" => of(0)? & of(1)?,
-            "arith.ori" => of(0)? | of(1)?,
-            "arith.xori" => of(0)? ^ of(1)?,
-            "arith.minsi" => of(0)?.min(of(1)?),
-            "arith.maxsi" => of(0)?.max(of(1)?),
-            "arith.cmpi" => i64::from(compare(
+        let number = match kind {
+            Some(Op::ArithSelect) => of(if of(0)? == 0 { 2 } else { 1 })?,
+            Some(Op::ArithAddi) => of(0)?.wrapping_add(of(1)?),
+            Some(Op::ArithSubi) => of(0)?.wrapping_sub(of(1)?),
+            Some(Op::ArithMuli) => of(0)?.wrapping_mul(of(1)?),
+            Some(Op::ArithAndi) => of(0)? & of(1)?,
+            Some(Op::ArithOri) => of(0)? | of(1)?,
+            Some(Op::ArithXori) => of(0)? ^ of(1)?,
+            Some(Op::ArithMinsi) => of(0)?.min(of(1)?),
+            Some(Op::ArithMaxsi) => of(0)?.max(of(1)?),
+            Some(Op::ArithCmpi) => i64::from(compare(
                 integer_attribute(operation, "predicate")?,
                 of(0)?,
                 of(1)?,
@@ -124,7 +124,7 @@ fn compare(predicate: i64, left: i64, right: i64) -> Option<bool> {
 /// Moves the operations of a branch before what chooses it, and erases that.
 fn put_in_place<'c>(branch: BlockRef<'c, 'c>, choice: OperationRef<'c, 'c>) {
     for operation in operations_of(branch) {
-        if name_of(operation) == "scf.yield" {
+        if Op::ScfYield.is(operation) {
             for (result, value) in results_of(choice).into_iter().zip(operands_of(operation)) {
                 replace_uses(result, value);
             }

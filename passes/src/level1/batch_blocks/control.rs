@@ -1,33 +1,34 @@
 //! The control program: tensors become handles.
 
 use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, result_of, results_of,
+    Builder, Op, arguments_of, name_of, operands_of, result_of, results_of,
 };
-use cohort_dialects::types::lazy_tensor;
+use cohort_dialects::types::{array, array_element, lazy, lazy_tensor};
 use melior::{
     Context,
     ir::{
         Attribute, OperationRef, Type, ValueLike,
-        attribute::{AttributeLike, TypeAttribute},
+        attribute::{ArrayAttribute, TypeAttribute},
         operation::OperationLike,
+        r#type::{FunctionType, TupleType},
     },
 };
 
 use super::make_value_lazy;
 use crate::pass::{Outcome, error};
 use crate::support::ir::{
-    TensorType, blocks_of, defining_op, erase, functions_of, integer_attribute, is_tensor,
-    nested_ops, replace_uses, set_attribute, top_level, users_of,
+    TensorType, blocks_of, defining_op, elements_of, erase, functions_of, integer_attribute,
+    is_tensor, nested_ops, replace_uses, set_attribute, top_level, users_of,
 };
 
 /// Gives every tensor outside of kernels its lazy form.
 pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
         for operation in nested_ops(function) {
-            match name_of(operation).as_str() {
-                "cfb.lookup" => lookup(context, operation)?,
-                "tensor.dim" => read_length(context, operation)?,
-                "cfb.debug" => {
+            match Op::of(operation) {
+                Some(Op::CfbLookup) => lookup(context, operation)?,
+                Some(Op::TensorDim) => read_length(context, operation)?,
+                Some(Op::CfbDebug) => {
                     if let Ok(ty) = operation.attribute("type") {
                         set_attribute(operation, "type", lazy_attribute(context, ty));
                     }
@@ -57,7 +58,7 @@ pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outc
     }
     for adt in top_level(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.adt")
+        .filter(|op| Op::CfbAdt.is(*op))
     {
         if let Ok(fields) = adt.attribute("fields") {
             set_attribute(adt, "fields", lazy_attribute(context, fields));
@@ -76,7 +77,7 @@ fn read_length<'c>(context: &'c Context, dim: OperationRef<'c, 'c>) -> Outcome {
     };
     let axis = builder.i64_attr(axis as i64);
     let attributes = [("axis", axis)];
-    let length = builder.value_with("cfb.dim", &operands[..1], builder.ty("index"), &attributes);
+    let length = builder.value_with(Op::CfbDim, &operands[..1], builder.ty("index"), &attributes);
     replace_uses(result_of(dim, 0), length);
     erase(dim);
     Ok(())
@@ -95,13 +96,13 @@ fn lookup<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) -> Outcome {
             return Ok(());
         };
         let ty = lazy_form(context, result_of(lookup, 0).r#type());
-        let row = builder.value("cfb.row", &operands, ty);
+        let row = builder.value(Op::CfbRow, &operands, ty);
         replace_uses(result_of(lookup, 0), row);
         erase(lookup);
         return Ok(());
     }
     let table = defining_op(operands[0])
-        .filter(|load| name_of(*load) == "ml_program.global_load_const")
+        .filter(|load| Op::MlProgramGlobalLoadConst.is(*load))
         .and_then(|load| load.attribute("global").ok())
         .ok_or_else(|| {
             error(
@@ -113,7 +114,7 @@ fn lookup<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) -> Outcome {
         return Ok(());
     };
     let ty = lazy_form(context, result_of(lookup, 0).r#type());
-    let row = builder.value_with("cfb.param_row", &operands[1..], ty, &[("param", table)]);
+    let row = builder.value_with(Op::CfbParamRow, &operands[1..], ty, &[("param", table)]);
     replace_uses(result_of(lookup, 0), row);
     erase(lookup);
     Ok(())
@@ -125,15 +126,16 @@ fn replace_tensor_values<'c>(context: &'c Context, function: OperationRef<'c, 'c
     let mut operations = nested_ops(function);
     operations.reverse();
     for operation in operations {
-        let name = name_of(operation);
         let results = results_of(operation);
-        let replaced = match name.as_str() {
-            "ml_program.global_load_const" => true,
-            "arith.constant"
-            | "tensor.empty"
-            | "linalg.fill"
-            | "linalg.broadcast"
-            | "tensor.from_elements" => results.iter().any(|result| is_tensor(result.r#type())),
+        let replaced = match Op::of(operation) {
+            Some(Op::MlProgramGlobalLoadConst) => true,
+            Some(
+                Op::ArithConstant
+                | Op::TensorEmpty
+                | Op::LinalgFill
+                | Op::LinalgBroadcast
+                | Op::TensorFromElements,
+            ) => results.iter().any(|result| is_tensor(result.r#type())),
             _ => false,
         };
         if !replaced {
@@ -146,17 +148,18 @@ fn replace_tensor_values<'c>(context: &'c Context, function: OperationRef<'c, 'c
             };
             let ty = lazy_form(context, results[0].r#type());
             let handle = match (
-                name.as_str(),
+                Op::of(operation),
                 operation.attribute("global"),
                 operation.attribute("value"),
             ) {
                 (_, Ok(parameter), _) => {
-                    builder.value_with("cfb.param", &[], ty, &[("param", parameter)])
+                    builder.value_with(Op::CfbParam, &[], ty, &[("param", parameter)])
                 }
-                ("arith.constant", _, Ok(value)) => {
-                    builder.value_with("cfb.constant", &[], ty, &[("value", value)])
+                (Some(Op::ArithConstant), _, Ok(value)) => {
+                    builder.value_with(Op::CfbConstant, &[], ty, &[("value", value)])
                 }
                 _ => {
+                    let name = name_of(operation);
                     let message = format!("`{name}` outside of a block; run `form-blocks` first");
                     return Err(error(operation, &message));
                 }
@@ -170,11 +173,27 @@ fn replace_tensor_values<'c>(context: &'c Context, function: OperationRef<'c, 'c
 
 /// A type with every tensor in it, inside of arrays and tuples too, made lazy.
 pub fn lazy_form<'c>(context: &'c Context, ty: Type<'c>) -> Type<'c> {
-    let text = ty.to_string();
-    match make_text_lazy(&text) {
-        Some(lazy) => Type::parse(context, &lazy).unwrap_or(ty),
-        None => ty,
+    let each = |types: &[Type<'c>]| -> Vec<_> {
+        let types = types.iter();
+        types.map(|ty| lazy_form(context, *ty)).collect()
+    };
+    if is_tensor(ty) {
+        return lazy(ty).unwrap_or(ty);
     }
+    if let Some(element) = array_element(ty) {
+        return array(lazy_form(context, element));
+    }
+    if let Ok(tuple) = TupleType::try_from(ty) {
+        let parts = (0..tuple.type_count()).filter_map(|index| tuple.r#type(index).ok());
+        return TupleType::new(context, &each(&parts.collect::<Vec<_>>())).into();
+    }
+    if let Ok(function) = FunctionType::try_from(ty) {
+        let inputs = (0..function.input_count()).filter_map(|index| function.input(index).ok());
+        let results = (0..function.result_count()).filter_map(|index| function.result(index).ok());
+        let [inputs, results] = [inputs.collect::<Vec<_>>(), results.collect()];
+        return FunctionType::new(context, &each(&inputs), &each(&results)).into();
+    }
+    ty
 }
 
 /// The same for the types in an attribute.
@@ -182,83 +201,43 @@ fn lazy_attribute<'c>(context: &'c Context, attribute: Attribute<'c>) -> Attribu
     if let Ok(ty) = TypeAttribute::try_from(attribute) {
         return TypeAttribute::new(lazy_form(context, ty.value())).into();
     }
-    // SAFETY: the attribute is alive and its kind is asked before its elements are read.
-    let count = unsafe {
-        if !mlir_sys::mlirAttributeIsAArray(attribute.to_raw()) {
-            return attribute;
-        }
-        mlir_sys::mlirArrayAttrGetNumElements(attribute.to_raw())
-    };
-    let elements: Vec<_> = (0..count)
-        // SAFETY: as above; the index is below the count.
-        .map(|index| unsafe {
-            Attribute::from_raw(mlir_sys::mlirArrayAttrGetElement(attribute.to_raw(), index))
-        })
+    if ArrayAttribute::try_from(attribute).is_err() {
+        return attribute;
+    }
+    let elements = elements_of(attribute).into_iter();
+    let elements: Vec<_> = elements
         .map(|element| lazy_attribute(context, element))
         .collect();
-    melior::ir::attribute::ArrayAttribute::new(context, &elements).into()
-}
-
-/// Wraps every `tensor<…>` of a printed type that is not in a `!cfb.lazy` already; `None` when
-/// there is none.
-fn make_text_lazy(text: &str) -> Option<String> {
-    const TENSOR: &str = "tensor<";
-    const LAZY: &str = "!cfb.lazy<";
-    let mut out = String::new();
-    let mut rest = text;
-    let mut changed = false;
-    while let Some(start) = rest.find(TENSOR) {
-        let (before, from) = rest.split_at(start);
-        let depth_end = matching_angle(from, TENSOR.len())?;
-        let (tensor, after) = from.split_at(depth_end);
-        out.push_str(before);
-        if out.ends_with(LAZY) {
-            out.push_str(tensor);
-        } else {
-            out.push_str(LAZY);
-            out.push_str(tensor);
-            out.push('>');
-            changed = true;
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    changed.then_some(out)
-}
-
-/// The end of the bracket that opened before `from`.
-fn matching_angle(text: &str, from: usize) -> Option<usize> {
-    let mut depth = 1;
-    for (index, byte) in text.bytes().enumerate().skip(from) {
-        match byte {
-            b'<' => depth += 1,
-            b'>' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(index + 1);
-        }
-    }
-    None
+    ArrayAttribute::new(context, &elements).into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::make_text_lazy;
+    use cohort_dialects::new_context;
+    use melior::ir::Type;
+
+    use super::lazy_form;
 
     #[test]
     fn wraps_tensors_once_wherever_they_are() {
+        let context = new_context();
         let cases = [
-            ("i32", None),
-            ("tensor<3xf32>", Some("!cfb.lazy<tensor<3xf32>>")),
-            ("!cfb.lazy<tensor<3xf32>>", None),
+            ("i32", "i32"),
+            ("tensor<3xf32>", "!cfb.lazy<tensor<3xf32>>"),
+            ("!cfb.lazy<tensor<3xf32>>", "!cfb.lazy<tensor<3xf32>>"),
+            (
+                "(tensor<f32>, i32) -> tensor<2xi1>",
+                "(!cfb.lazy<tensor<f32>>, i32) -> !cfb.lazy<tensor<2xi1>>",
+            ),
             (
                 "!cfb.array<tuple<tensor<f32>, tensor<2xi1>>>",
-                Some("!cfb.array<tuple<!cfb.lazy<tensor<f32>>, !cfb.lazy<tensor<2xi1>>>>"),
+                "!cfb.array<tuple<!cfb.lazy<tensor<f32>>, !cfb.lazy<tensor<2xi1>>>>",
             ),
         ];
         for (text, expected) in cases {
-            assert_eq!(make_text_lazy(text).as_deref(), expected, "{text}");
+            let ty = Type::parse(&context, text).expect(text);
+            let lazy = lazy_form(&context, ty);
+            assert_eq!(lazy, Type::parse(&context, expected).expect(text), "{text}");
         }
     }
 }

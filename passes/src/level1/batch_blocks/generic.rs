@@ -2,7 +2,7 @@
 
 use crate::support::extents::loops_of;
 use cohort_dialects::attributes::Place;
-use cohort_dialects::builder::{name_of, operands_of, results_of};
+use cohort_dialects::builder::{Op, operands_of, results_of};
 use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
 use super::rules::{Batched, Batcher, int32s};
@@ -44,7 +44,7 @@ impl<'c> Batcher<'c> {
         self.rebind_captures(operation, copy)?;
         for index in nested_ops(copy)
             .into_iter()
-            .filter(|op| name_of(*op) == "linalg.index")
+            .filter(|op| Op::LinalgIndex.is(*op))
         {
             let dim = index
                 .attribute("dim")

@@ -5,7 +5,7 @@
 
 use crate::kernel::rows::maps::named_structure;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, operands_of, region_with_block, result_of,
+    Builder, Op, Val, arguments_of, operands_of, region_with_block, result_of,
 };
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
@@ -22,8 +22,8 @@ impl<'c> Batcher<'c> {
         let init = self.destination(operands[2], operation)?;
         let vector = self.rows_of(operands[0], operation)?;
         Ok(match self.lookup(operands[1], operation)? {
-            Batched::Shared(matrix) => self.named("linalg.matmul", &[vector, matrix], init),
-            Batched::Rows(matrices) => self.named("linalg.batch_vecmat", &[vector, matrices], init),
+            Batched::Shared(matrix) => self.named(Op::LinalgMatmul, &[vector, matrix], init),
+            Batched::Rows(matrices) => self.named(Op::LinalgBatchVecmat, &[vector, matrices], init),
         })
     }
 
@@ -32,7 +32,7 @@ impl<'c> Batcher<'c> {
         let init = self.destination(operands[2], operation)?;
         let matrices = self.rows_of(operands[0], operation)?;
         let vectors = self.rows_of(operands[1], operation)?;
-        Ok(self.named("linalg.batch_matvec", &[matrices, vectors], init))
+        Ok(self.named(Op::LinalgBatchMatvec, &[matrices, vectors], init))
     }
 
     pub(super) fn matmul(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
@@ -43,16 +43,16 @@ impl<'c> Batcher<'c> {
         match self.lookup(operands[1], operation)? {
             Batched::Shared(_) if is_ragged => {
                 let rhs = self.rows_of(operands[1], operation)?;
-                Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init))
+                Ok(self.named(Op::LinalgBatchMatmul, &[lhs, rhs], init))
             }
             Batched::Shared(rhs) => {
                 let lhs = self.flatten_rows(lhs);
                 let flat_init = self.flatten_rows(init);
-                let flat = self.named("linalg.matmul", &[lhs, rhs], flat_init);
+                let flat = self.named(Op::LinalgMatmul, &[lhs, rhs], flat_init);
                 let groups = self.builder.reassociation(&[vec![0, 1], vec![2]]);
                 self.expand(flat, result_of(operation, 0), groups, operation)
             }
-            Batched::Rows(rhs) => Ok(self.named("linalg.batch_matmul", &[lhs, rhs], init)),
+            Batched::Rows(rhs) => Ok(self.named(Op::LinalgBatchMatmul, &[lhs, rhs], init)),
         }
     }
 
@@ -67,7 +67,7 @@ impl<'c> Batcher<'c> {
         };
         let groups = self.builder.reassociation(&[vec![0, 1], vec![2]]);
         self.builder.value_with(
-            "tensor.collapse_shape",
+            Op::TensorCollapseShape,
             &[value],
             flat.to_type(),
             &[("reassociation", groups)],
@@ -89,7 +89,7 @@ impl<'c> Batcher<'c> {
         inner.linalg_yield(&[inner.addf(parts[0], parts[1])]);
         let dims = DenseI64ArrayAttribute::new(self.builder.context(), &[1]).into();
         let reduced = self.builder.op(
-            "linalg.reduce",
+            Op::LinalgReduce,
             &[products, init],
             &[init.r#type()],
             &[("dimensions", dims)],
@@ -98,27 +98,27 @@ impl<'c> Batcher<'c> {
         Ok(result_of(reduced, 0))
     }
 
-    pub(super) fn named(&self, name: &str, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
-        named(&self.builder, name, inputs, init)
+    pub(super) fn named(&self, kind: Op, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
+        named(&self.builder, kind, inputs, init)
     }
 }
 
 /// A named linalg operation whose payload its name tells.
-pub fn named<'c>(b: &Builder<'c>, name: &str, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
+pub fn named<'c>(b: &Builder<'c>, kind: Op, inputs: &[Val<'c>], init: Val<'c>) -> Val<'c> {
     let context = b.context();
     let mut operands = inputs.to_vec();
     operands.push(init);
     let segments = DenseI32ArrayAttribute::new(context, &[inputs.len() as i32, 1]).into();
     let mut attributes: Vec<(&str, Attribute<'c>)> = vec![("operandSegmentSizes", segments)];
     // Their builders write the maps, those of the others do not.
-    if matches!(name, "linalg.matmul" | "linalg.batch_matmul")
-        && let Some(named) = named_structure(name)
+    if matches!(kind, Op::LinalgMatmul | Op::LinalgBatchMatmul)
+        && let Some(named) = named_structure(kind)
     {
         let maps = b.indexing_maps(named.folds.len(), &named.maps);
         attributes.push(("indexing_maps", maps));
     }
     let region = melior::ir::Region::new();
-    let operation = b.op(name, &operands, &[init.r#type()], &attributes, vec![region]);
+    let operation = b.op(kind, &operands, &[init.r#type()], &attributes, vec![region]);
     // SAFETY: the operation is a named linalg operation with an empty region, as required.
     unsafe { mlir_sys::mlirLinalgFillBuiltinNamedOpRegion(operation.to_raw()) };
     result_of(operation, 0)

@@ -8,8 +8,8 @@ use crate::kernel::rows::maps::named_structure;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
-    results_of,
+    Builder, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of,
+    region_with_block, result_of, results_of,
 };
 use melior::{
     Context,
@@ -94,33 +94,32 @@ impl<'c> Rows<'c> {
     }
 
     fn convert(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
-        let name = name_of(operation);
         let results = results_of(operation);
         let operands = operands_of(operation);
         if !results.iter().any(|result| self.is_row(*result)) {
             self.copy(operation);
             return Ok(());
         }
-        match name.as_str() {
-            "tensor.empty" => {
+        match Op::of(operation) {
+            Some(Op::TensorEmpty) => {
                 let row = self.type_of(results[0]);
                 let empty = self.builder.tensor_empty(&[], row.to_type());
                 self.define(operation, empty);
             }
-            "arith.constant" => {
+            Some(Op::ArithConstant) => {
                 let copy = self.copy(operation);
                 let row = self.type_of(results[0]).to_type();
                 let value = splat_value(operation).and_then(|value| splat(row, value));
                 let value = value.ok_or_else(|| error(operation, "expected one number for all"))?;
                 set_attribute(copy, "value", value);
             }
-            "tensor.extract_slice" => self.slice(operation),
-            "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(operation),
-            "tensor.concat" => {
+            Some(Op::TensorExtractSlice) => self.slice(operation),
+            Some(Op::TensorCollapseShape | Op::TensorExpandShape) => self.reshape(operation),
+            Some(Op::TensorConcat) => {
                 let copy = self.copy(operation);
                 self.lower_integer(copy, "dim");
             }
-            "linalg.broadcast" => {
+            Some(Op::LinalgBroadcast) => {
                 let added: Vec<i64> = integers(operation, "dimensions")
                     .into_iter()
                     .filter_map(|axis| self.below(axis))
@@ -133,9 +132,9 @@ impl<'c> Rows<'c> {
                     self.set_integers(copy, "dimensions", &added);
                 }
             }
-            "linalg.reduce" | "linalg.transpose" => {
-                let attribute = match name.as_str() {
-                    "linalg.reduce" => "dimensions",
+            Some(Op::LinalgReduce | Op::LinalgTranspose) => {
+                let attribute = match Op::of(operation) {
+                    Some(Op::LinalgReduce) => "dimensions",
                     _ => "permutation",
                 };
                 let axes: Vec<i64> = integers(operation, attribute)
@@ -145,16 +144,17 @@ impl<'c> Rows<'c> {
                 let copy = self.copy(operation);
                 self.set_integers(copy, attribute, &axes);
             }
-            "linalg.generic" => self.generic(operation)?,
-            "linalg.matmul" => self.product(operation, "linalg.vecmat"),
-            "linalg.matvec" => self.product(operation, "linalg.dot"),
-            "linalg.fill" => {
+            Some(Op::LinalgGeneric) => self.generic(operation)?,
+            Some(Op::LinalgMatmul) => self.product(operation, Op::LinalgVecmat),
+            Some(Op::LinalgMatvec) => self.product(operation, Op::LinalgDot),
+            Some(Op::LinalgFill) => {
                 self.copy(operation);
             }
-            _ if name.starts_with("arith.") || name.starts_with("math.") => {
+            _ if is_arithmetic(operation) => {
                 self.copy(operation);
             }
             _ => {
+                let name = name_of(operation);
                 let message = format!("not supported yet: `{name}` of each row");
                 return Err(error(operation, &message));
             }
@@ -225,7 +225,7 @@ impl<'c> Rows<'c> {
         ];
         let slice = self
             .builder
-            .value_with("tensor.extract_slice", &[source], row, &attributes);
+            .value_with(Op::TensorExtractSlice, &[source], row, &attributes);
         self.define(operation, slice);
     }
 
@@ -250,9 +250,8 @@ impl<'c> Rows<'c> {
         }
         groups.truncate(few);
         let groups = self.builder.reassociation(&groups);
-        let name = name_of(operation);
         let mut attributes = vec![("reassociation", groups)];
-        if name == "tensor.expand_shape" {
+        if Op::TensorExpandShape.is(operation) {
             let sizes: Vec<i64> = to
                 .shape
                 .iter()
@@ -261,14 +260,18 @@ impl<'c> Rows<'c> {
             let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
             attributes.push(("static_output_shape", sizes));
         }
+        let kind = match Op::TensorExpandShape.is(operation) {
+            true => Op::TensorExpandShape,
+            false => Op::TensorCollapseShape,
+        };
         let reshaped = self
             .builder
-            .value_with(&name, &[value], to.to_type(), &attributes);
+            .value_with(kind, &[value], to.to_type(), &attributes);
         self.define(operation, reshaped);
     }
 
     /// A product of rows with what is the same for all of them.
-    fn product(&mut self, operation: OperationRef<'c, 'c>, name: &str) {
+    fn product(&mut self, operation: OperationRef<'c, 'c>, kind: Op) {
         let operands: Vec<_> = operands_of(operation)
             .into_iter()
             .map(|operand| self.value(operand))
@@ -278,7 +281,7 @@ impl<'c> Rows<'c> {
         let attributes = [("operandSegmentSizes", segments)];
         let product = self
             .builder
-            .op(name, &operands, &[row], &attributes, vec![Region::new()]);
+            .op(kind, &operands, &[row], &attributes, vec![Region::new()]);
         // SAFETY: the operation is a named linalg operation with an empty region, as required.
         unsafe { mlir_sys::mlirLinalgFillBuiltinNamedOpRegion(product.to_raw()) };
         self.define(operation, result_of(product, 0));
@@ -313,8 +316,8 @@ impl<'c> Rows<'c> {
                 places.collect()
             })
             .collect();
-        if let Some(name) = product_of(operation, &maps) {
-            self.product(operation, name);
+        if let Some(kind) = product_of(operation, &maps) {
+            self.product(operation, kind);
             return Ok(());
         }
         let folds: Vec<bool> = kept.iter().map(|number| loops.folds[*number]).collect();
@@ -323,7 +326,7 @@ impl<'c> Rows<'c> {
         set_attribute(copy, "indexing_maps", maps);
         set_attribute(copy, "iterator_types", self.builder.iterators(&folds));
         for index in nested_ops(copy) {
-            if name_of(index) == "linalg.index" {
+            if Op::LinalgIndex.is(index) {
                 let number = integer_attribute(index, "dim").unwrap_or(0) as usize;
                 let number = renumbered(number).ok_or_else(refuse)?;
                 let ty = self.builder.ty("i64");
@@ -339,18 +342,18 @@ impl<'c> Rows<'c> {
 }
 
 /// The named product that sums of products over these loops are.
-fn product_of(operation: OperationRef<'_, '_>, maps: &[Vec<Place>]) -> Option<&'static str> {
-    let body: Vec<String> = nested_ops(operation).into_iter().map(name_of).collect();
-    if body != ["arith.mulf", "arith.addf", "linalg.yield"] {
+fn product_of(operation: OperationRef<'_, '_>, maps: &[Vec<Place>]) -> Option<Op> {
+    let body: Vec<_> = nested_ops(operation).into_iter().map(Op::of).collect();
+    if body != [Op::ArithMulf, Op::ArithAddf, Op::LinalgYield].map(Some) {
         return None;
     }
     let products = [
-        "linalg.dot",
-        "linalg.vecmat",
-        "linalg.matvec",
-        "linalg.matmul",
+        Op::LinalgDot,
+        Op::LinalgVecmat,
+        Op::LinalgMatvec,
+        Op::LinalgMatmul,
     ];
     products
         .into_iter()
-        .find(|name| named_structure(name).is_some_and(|named| named.maps == maps))
+        .find(|kind| named_structure(*kind).is_some_and(|named| named.maps == maps))
 }

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of, results_of,
+    Builder, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, region_with_block,
+    result_of, results_of,
 };
 use melior::ir::{
     OperationRef, ValueLike,
@@ -18,8 +19,7 @@ use melior::ir::{
 use super::shapes::Bounds;
 use crate::pass::{Failed, error};
 use crate::support::ir::{
-    TensorType, clone_op, clone_region, defining_op, integers, is_tensor, key, set_attribute,
-    set_operand,
+    TensorType, clone_op, clone_region, defining_op, integers, is_tensor, key, set_operand,
 };
 
 #[derive(Clone, Copy)]
@@ -60,7 +60,7 @@ impl<'c> Batcher<'c> {
     pub fn batch(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
         self.builder.location = operation.location();
         let operands = self.operands(operation)?;
-        if name_of(operation) == "cfb.widen" {
+        if Op::CfbWiden.is(operation) {
             // What is the same for all instances gets a length like any other.
             let result = self.widen(operation)?;
             self.define_rows(result_of(operation, 0), result);
@@ -72,33 +72,35 @@ impl<'c> Batcher<'c> {
         {
             return self.keep_shared(operation, &operands);
         }
-        let name = name_of(operation);
-        let result = match name.as_str() {
-            "tensor.empty" => self.empty(result_of(operation, 0), operation)?,
-            "linalg.fill" => self.fill(operation)?,
-            "linalg.broadcast" => {
-                self.shift_dimensions(operation, "dimensions", "linalg.broadcast")?
+        let result = match Op::of(operation) {
+            Some(Op::TensorEmpty) => self.empty(result_of(operation, 0), operation)?,
+            Some(Op::LinalgFill) => self.fill(operation)?,
+            Some(Op::LinalgBroadcast) => {
+                self.shift_dimensions(operation, "dimensions", Op::LinalgBroadcast)?
             }
-            "linalg.reduce" => self.shift_dimensions(operation, "dimensions", "linalg.reduce")?,
-            "linalg.transpose" => self.transpose(operation)?,
-            "cfb.reduce_rows" => self.reduce_rows(operation)?,
-            "linalg.generic" => return self.generic(operation),
-            "linalg.vecmat" => self.vecmat(operation)?,
-            "linalg.matvec" => self.matvec(operation)?,
-            "linalg.matmul" => self.matmul(operation)?,
-            "linalg.dot" => self.dot(operation)?,
-            "tensor.cast" => self.cast(operation)?,
-            "tensor.extract_slice" => self.extract_slice(operation)?,
-            "tensor.concat" => self.concat(operation)?,
-            "tensor.collapse_shape" | "tensor.expand_shape" => self.reshape(operation)?,
-            "tensor.from_elements" => self.scalar_rows(operation)?,
-            _ if name.starts_with("arith.") || name.starts_with("math.") => {
-                self.elementwise(operation)?
+            Some(Op::LinalgReduce) => {
+                self.shift_dimensions(operation, "dimensions", Op::LinalgReduce)?
             }
+            Some(Op::LinalgTranspose) => self.transpose(operation)?,
+            Some(Op::CfbReduceRows) => self.reduce_rows(operation)?,
+            Some(Op::LinalgGeneric) => return self.generic(operation),
+            Some(Op::LinalgVecmat) => self.vecmat(operation)?,
+            Some(Op::LinalgMatvec) => self.matvec(operation)?,
+            Some(Op::LinalgMatmul) => self.matmul(operation)?,
+            Some(Op::LinalgDot) => self.dot(operation)?,
+            Some(Op::TensorCast) => self.cast(operation)?,
+            Some(Op::TensorExtractSlice) => self.extract_slice(operation)?,
+            Some(Op::TensorConcat) => self.concat(operation)?,
+            Some(Op::TensorCollapseShape | Op::TensorExpandShape) => self.reshape(operation)?,
+            Some(Op::TensorFromElements) => self.scalar_rows(operation)?,
+            _ if is_arithmetic(operation) => self.elementwise(operation)?,
             _ => {
                 return Err(error(
                     operation,
-                    &format!("not supported yet: no batching rule for `{name}`"),
+                    &format!(
+                        "not supported yet: no batching rule for `{}`",
+                        name_of(operation)
+                    ),
                 ));
             }
         };
@@ -206,7 +208,7 @@ impl<'c> Batcher<'c> {
         let dims = DenseI64ArrayAttribute::new(self.builder.context(), dims).into();
         result_of(
             self.builder.op(
-                "linalg.broadcast",
+                Op::LinalgBroadcast,
                 &[value, init],
                 &[init.r#type()],
                 &[("dimensions", dims)],
@@ -227,9 +229,9 @@ impl<'c> Batcher<'c> {
             return Ok(rows);
         }
         let producer = defining_op(value);
-        match producer.map(name_of).as_deref() {
-            Some("tensor.empty") => self.empty(value, user),
-            Some("linalg.fill") => match producer {
+        match producer.and_then(Op::of) {
+            Some(Op::TensorEmpty) => self.empty(value, user),
+            Some(Op::LinalgFill) => match producer {
                 Some(fill) => self.fill(fill),
                 None => self.rows_of(value, user),
             },
@@ -243,7 +245,7 @@ impl<'c> Batcher<'c> {
         let result = result_of(operation, 0);
         let operands = [vec![rows], self.sizes(result, operation)?].concat();
         let ty = tensor_type(result, operation)?.batched();
-        Ok(self.builder.value("cfb.widen", &operands, ty.to_type()))
+        Ok(self.builder.value(Op::CfbWiden, &operands, ty.to_type()))
     }
 
     /// A tensor whose lengths are operands of the kernel as one whose shape is known, where the lengths
@@ -264,21 +266,8 @@ impl<'c> Batcher<'c> {
             }
             operands.push(self.rows_of(operand, operation)?);
         }
-        let attributes: Vec<_> = operation.attributes().collect();
-        let copy = self.builder.op(
-            &name_of(operation),
-            &operands,
-            &[row.batched().to_type()],
-            &[],
-            vec![],
-        );
-        for (name, attribute) in attributes {
-            set_attribute(
-                copy,
-                name.as_string_ref().as_str().unwrap_or_default(),
-                attribute,
-            );
-        }
+        let types = [row.batched().to_type()];
+        let copy = self.builder.again(operation, &operands, &types, vec![]);
         Ok(result_of(copy, 0))
     }
 
@@ -290,7 +279,7 @@ impl<'c> Batcher<'c> {
                 let dims: Vec<i64> = (1..=row.rank() as i64).collect();
                 self.broadcast_along(scalars, init, &dims)
             }
-            Batched::Shared(scalar) => self.named("linalg.fill", &[scalar], init),
+            Batched::Shared(scalar) => self.named(Op::LinalgFill, &[scalar], init),
         })
     }
 
@@ -299,7 +288,7 @@ impl<'c> Batcher<'c> {
         &mut self,
         operation: OperationRef<'c, 'c>,
         attribute: &str,
-        name: &str,
+        kind: Op,
     ) -> Result<Val<'c>, Failed> {
         let operands = operands_of(operation);
         if operands.len() != 2 {
@@ -317,7 +306,7 @@ impl<'c> Batcher<'c> {
         let dims = DenseI64ArrayAttribute::new(self.builder.context(), &dims).into();
         let region = clone_region(operation, 0);
         let copy = self.builder.op(
-            name,
+            kind,
             &[input, init],
             &[init.r#type()],
             &[(attribute, dims)],
@@ -335,7 +324,7 @@ impl<'c> Batcher<'c> {
         let ty = init.r#type();
         let copy = self
             .builder
-            .op("cfb.reduce_rows", &[list, init], &[ty], &[], vec![region]);
+            .op(Op::CfbReduceRows, &[list, init], &[ty], &[], vec![region]);
         Ok(result_of(copy, 0))
     }
 }

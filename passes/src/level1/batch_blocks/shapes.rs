@@ -7,14 +7,11 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, operands_of, operations_of, results_of,
+    Builder, Op, Val, arguments_of, operands_of, operations_of, results_of,
 };
 use melior::{
     Context,
-    ir::{
-        Attribute, BlockRef, OperationRef, Type, attribute::ArrayAttribute,
-        operation::OperationLike,
-    },
+    ir::{Attribute, BlockRef, OperationRef, attribute::ArrayAttribute, operation::OperationLike},
 };
 
 use crate::pass::{Failed, error};
@@ -97,13 +94,13 @@ pub fn encode<'c>(
             let message = "not supported yet: a length that no operand of the kernel has";
             return Err(error(kernel, message));
         };
-        let text = ty.to_type().to_string();
-        let text = text.trim_end_matches('>');
-        let text = format!("{text}, #ragged.shape<{}>>", dims.join(", "));
-        let Some(encoded) = Type::parse(context, &text) else {
+        let shape = format!("#ragged.shape<{}>", dims.join(", "));
+        let shape = Attribute::parse(context, &shape);
+        let encoded = shape.and_then(|shape| ty.encoded(shape, kernel.location()));
+        let Some(encoded) = encoded else {
             return Err(error(
                 kernel,
-                &format!("not supported yet: the type {text}"),
+                &format!("not supported yet: the type {}", ty.to_type()),
             ));
         };
         set_type(value, encoded);
@@ -120,7 +117,7 @@ pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String])
     let declare = |name: &str, outer: &[Attribute]| {
         if !known.iter().any(|known| known == name) {
             let attributes = [("sym_name", top.string(name)), ("outer", top.array(outer))];
-            top.op("ragged.dim", &[], &[], &attributes, vec![]);
+            top.op(Op::RaggedDim, &[], &[], &attributes, vec![]);
         }
     };
     declare(BATCH, &[]);

@@ -15,7 +15,7 @@
 //! One that is only a result of the entry stays: its rows are written out from where they are.
 
 use cohort_dialects::builder::{
-    Builder, arguments_of, name_of, operands_of, region_with_block, result_of,
+    Builder, Op, arguments_of, operands_of, region_with_block, result_of,
 };
 use melior::{
     Context,
@@ -37,7 +37,7 @@ pub fn record_stacks<'c>(
 ) -> Outcome {
     let stacks: Vec<_> = nested_ops(module)
         .into_iter()
-        .filter(|op| name_of(*op) == "cfb.stack" && !passes_through(*op))
+        .filter(|op| Op::CfbStack.is(*op) && !passes_through(*op))
         .collect();
     for stack in stacks {
         record(context, kernels, stack)?;
@@ -49,7 +49,7 @@ pub fn record_stacks<'c>(
 fn passes_through(stack: OperationRef<'_, '_>) -> bool {
     users_of(result_of(stack, 0)).into_iter().all(|user| {
         let around = user.parent_operation();
-        name_of(user) == "func.return" && around.is_some_and(|op| op.has_attribute("cfb.entry"))
+        Op::FuncReturn.is(user) && around.is_some_and(|op| op.has_attribute("cfb.entry"))
     })
 }
 
@@ -83,7 +83,7 @@ fn record<'c>(
         ("rows", lengths),
         ("operands", top.strings(["stacked"])),
     ];
-    let kernel = top.op("cfb.kernel", &[], &[], &attributes, vec![region]);
+    let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
     if !kernels.dims.contains(&dim) {
         kernels.dims.push(dim);
     }
@@ -92,12 +92,12 @@ fn record<'c>(
     let Some(before) = Builder::before(context, stack) else {
         return Ok(());
     };
-    let length = before.value("cfb.array_len", &[array], before.ty("i32"));
+    let length = before.value(Op::CfbArrayLen, &[array], before.ty("i32"));
     let length = before.index_cast(length, before.ty("index"));
     let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
     let result = super::lazy(context, stacked.r#type());
     let attributes = [("kernel", callee)];
-    let row = before.value_with("cfb.record", &[length, array], result, &attributes);
+    let row = before.value_with(Op::CfbRecord, &[length, array], result, &attributes);
     replace_uses(stacked, row);
     erase(stack);
     Ok(())

@@ -2,7 +2,7 @@
 //! transpositions, and scalars side by side.
 
 use crate::support::extents::reassociation;
-use cohort_dialects::builder::{Val, name_of, operands_of, result_of};
+use cohort_dialects::builder::{Op, Val, operands_of, result_of};
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
@@ -52,7 +52,7 @@ impl<'c> Batcher<'c> {
                 let dim = IntegerAttribute::new(self.builder.ty("i64"), 1).into();
                 let ty = row.batched().to_type();
                 self.builder
-                    .value_with("tensor.concat", &parts, ty, &[("dim", dim)])
+                    .value_with(Op::TensorConcat, &parts, ty, &[("dim", dim)])
             }
         }
     }
@@ -68,7 +68,7 @@ impl<'c> Batcher<'c> {
         let groups = self.builder.reassociation(&groups);
         let sizes = self.batched_sizes(row);
         self.builder.value_with(
-            "tensor.expand_shape",
+            Op::TensorExpandShape,
             &[value, self.rows],
             row.batched().to_type(),
             &[("reassociation", groups), ("static_output_shape", sizes)],
@@ -96,7 +96,7 @@ impl<'c> Batcher<'c> {
         operands.extend(self.sizes(like, user)?);
         let sizes = self.batched_sizes(&row);
         Ok(self.builder.value_with(
-            "tensor.expand_shape",
+            Op::TensorExpandShape,
             &operands,
             row.batched().to_type(),
             &[("reassociation", groups), ("static_output_shape", sizes)],
@@ -116,7 +116,7 @@ impl<'c> Batcher<'c> {
         let permutation = DenseI64ArrayAttribute::new(self.builder.context(), &permutation).into();
         let region = clone_region(operation, 0);
         let copy = self.builder.op(
-            "linalg.transpose",
+            Op::LinalgTranspose,
             &[input, init],
             &[init.r#type()],
             &[("permutation", permutation)],
@@ -154,7 +154,7 @@ impl<'c> Batcher<'c> {
         let mut operands = vec![source];
         operands.extend(sizes);
         Ok(self.builder.value_with(
-            "tensor.extract_slice",
+            Op::TensorExtractSlice,
             &operands,
             row.batched().to_type(),
             &[
@@ -180,7 +180,7 @@ impl<'c> Batcher<'c> {
         let row = tensor_type(result_of(operation, 0), operation)?;
         let dim = IntegerAttribute::new(i64_type, dim + 1).into();
         Ok(self.builder.value_with(
-            "tensor.concat",
+            Op::TensorConcat,
             &parts,
             row.batched().to_type(),
             &[("dim", dim)],
@@ -201,11 +201,11 @@ impl<'c> Batcher<'c> {
             std::iter::once(vec![0]).chain(behind).collect()
         };
         let groups = self.builder.reassociation(&groups);
-        if name_of(operation) == "tensor.expand_shape" {
+        if Op::TensorExpandShape.is(operation) {
             return self.expand(value, result_of(operation, 0), groups, operation);
         }
         Ok(self.builder.value_with(
-            "tensor.collapse_shape",
+            Op::TensorCollapseShape,
             &[value],
             to.batched().to_type(),
             &[("reassociation", groups)],

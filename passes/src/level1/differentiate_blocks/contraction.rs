@@ -6,7 +6,7 @@
 
 use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, region_with_block, result_of,
+    Builder, Op, Val, arguments_of, operands_of, region_with_block, result_of,
 };
 use melior::ir::{OperationRef, ValueLike};
 
@@ -55,7 +55,7 @@ impl<'c> Backward<'c> {
             let cotangent = cotangent_of(&self.b, &sides[own], &g, &sides[other]);
             self.add(of[own], cotangent);
         }
-        if defining_op(of[2]).is_none_or(|init| name_of(init) != "linalg.fill") {
+        if defining_op(of[2]).is_none_or(|init| !Op::LinalgFill.is(init)) {
             self.add(of[2], g.value);
         }
         Ok(())
@@ -87,9 +87,8 @@ impl<'c> Backward<'c> {
 
 /// The loops of both sides and of the result, where the operation sums up their products.
 fn factors_of(operation: OperationRef<'_, '_>) -> Option<[Vec<usize>; 3]> {
-    let names: Vec<String> = nested_ops(operation).into_iter().map(name_of).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if names != ["arith.mulf", "arith.addf", "linalg.yield"] {
+    let kinds: Vec<_> = nested_ops(operation).into_iter().map(Op::of).collect();
+    if kinds != [Op::ArithMulf, Op::ArithAddf, Op::LinalgYield].map(Some) {
         return None;
     }
     let Loops { maps, .. } = loops_of(operation)?;
@@ -218,7 +217,7 @@ fn contract<'c>(
     let operands = [left.value, right.value, init];
     result_of(
         b.op(
-            "linalg.generic",
+            Op::LinalgGeneric,
             &operands,
             &[ty],
             &attributes,

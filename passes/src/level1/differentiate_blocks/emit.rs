@@ -1,6 +1,6 @@
 //! Tensor operations of one instance, as the rules of derivatives make them.
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, result_of};
 use melior::ir::{
     Attribute, Type, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, FloatAttribute},
@@ -63,13 +63,13 @@ pub fn full<'c>(b: &Builder<'c>, shape: &Shape<'c>, value: f32) -> Val<'c> {
 }
 
 pub fn fill<'c>(b: &Builder<'c>, scalar: Val<'c>, init: Val<'c>) -> Val<'c> {
-    named(b, "linalg.fill", &[scalar], init)
+    named(b, Op::LinalgFill, &[scalar], init)
 }
 
 /// `linalg.broadcast`, `linalg.transpose` or `linalg.reduce` with the named dims.
 fn with_dims<'c>(
     b: &Builder<'c>,
-    name: &str,
+    kind: Op,
     (attribute, dims): (&str, &[usize]),
     (value, init): (Val<'c>, Val<'c>),
     payload: impl Fn(&Builder<'c>, &[Val<'c>]) -> Val<'c>,
@@ -84,7 +84,7 @@ fn with_dims<'c>(
     let attributes = [(attribute, dims)];
     let ty = init.r#type();
     result_of(
-        b.op(name, &[value, init], &[ty], &attributes, vec![region]),
+        b.op(kind, &[value, init], &[ty], &attributes, vec![region]),
         0,
     )
 }
@@ -101,7 +101,7 @@ pub fn broadcast<'c>(
     }
     let init = empty(b, shape);
     let dims = ("dimensions", added);
-    with_dims(b, "linalg.broadcast", dims, (value, init), |_, args| {
+    with_dims(b, Op::LinalgBroadcast, dims, (value, init), |_, args| {
         args[0]
     })
 }
@@ -115,7 +115,7 @@ pub fn transpose<'c>(
 ) -> Val<'c> {
     let init = empty(b, &shape.pick(permutation));
     let dims = ("permutation", permutation);
-    with_dims(b, "linalg.transpose", dims, (value, init), |_, args| {
+    with_dims(b, Op::LinalgTranspose, dims, (value, init), |_, args| {
         args[0]
     })
 }
@@ -130,23 +130,23 @@ pub fn sum_over<'c>(b: &Builder<'c>, value: Val<'c>, shape: &Shape<'c>, axes: &[
         let init = full(b, &shape.pick(&kept), 0.0);
         let dims = [*axis];
         let dims = ("dimensions", &dims[..]);
-        value = with_dims(b, "linalg.reduce", dims, (value, init), |inner, args| {
+        value = with_dims(b, Op::LinalgReduce, dims, (value, init), |inner, args| {
             inner.addf(args[1], args[0])
         });
     }
     value
 }
 
-/// A product, `name` one of `vecmat`, `matvec`, `matmul` and `batch_matmul`, that starts at zero.
+/// A product of a kind of `linalg` that starts at zero.
 pub fn product<'c>(
     b: &Builder<'c>,
-    name: &str,
+    kind: Op,
     left: Val<'c>,
     right: Val<'c>,
     shape: &Shape<'c>,
 ) -> Val<'c> {
     let init = full(b, shape, 0.0);
-    named(b, &format!("linalg.{name}"), &[left, right], init)
+    named(b, kind, &[left, right], init)
 }
 
 /// The elements of a tensor along an axis, from `first` on, as many as the shape has.
@@ -180,7 +180,7 @@ pub fn slice<'c>(
         ),
     ];
     b.value_with(
-        "tensor.extract_slice",
+        Op::TensorExtractSlice,
         &operands,
         shape.to_type(),
         &attributes,
@@ -193,5 +193,5 @@ pub fn concat<'c>(b: &Builder<'c>, parts: &[Val<'c>], shape: &Shape<'c>, axis: u
         return *part;
     }
     let dim = b.i64_attr(axis as i64);
-    b.value_with("tensor.concat", parts, shape.to_type(), &[("dim", dim)])
+    b.value_with(Op::TensorConcat, parts, shape.to_type(), &[("dim", dim)])
 }

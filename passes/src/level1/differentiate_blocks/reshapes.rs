@@ -1,6 +1,6 @@
 //! The vector-Jacobian products of reshapes: the same elements in the shape that they came from.
 
-use cohort_dialects::builder::{Val, operands_of, result_of};
+use cohort_dialects::builder::{Op, Val, operands_of, result_of};
 use melior::ir::{
     Attribute, OperationRef, attribute::DenseI64ArrayAttribute, operation::OperationLike,
 };
@@ -26,7 +26,7 @@ impl<'c> Backward<'c> {
             ("static_output_shape", sizes),
         ];
         let ty = shape.to_type();
-        let back = (self.b).value_with("tensor.expand_shape", &operands, ty, &attributes);
+        let back = (self.b).value_with(Op::TensorExpandShape, &operands, ty, &attributes);
         self.add(source, back);
         Ok(())
     }
@@ -43,7 +43,7 @@ impl<'c> Backward<'c> {
         let groups = apart(&joined, &many.shape);
         if groups == joined {
             let groups = [("reassociation", groups_of(expand)?)];
-            let back = b.value_with("tensor.collapse_shape", &[g], few.to_type(), &groups);
+            let back = b.value_with(Op::TensorCollapseShape, &[g], few.to_type(), &groups);
             self.add(source, back);
             return Ok(());
         }
@@ -59,11 +59,11 @@ impl<'c> Backward<'c> {
             true => g,
             false => {
                 let groups = [("reassociation", b.reassociation(&groups))];
-                b.value_with("tensor.collapse_shape", &[g], rows.to_type(), &groups)
+                b.value_with(Op::TensorCollapseShape, &[g], rows.to_type(), &groups)
             }
         };
         let operands = [&[rows], &few.lengths[..]].concat();
-        let back = b.value("cfb.view", &operands, few.to_type());
+        let back = b.value(Op::CfbView, &operands, few.to_type());
         self.add(source, back);
         Ok(())
     }

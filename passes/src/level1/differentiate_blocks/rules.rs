@@ -5,12 +5,12 @@
 //! The formulas are listed in `docs/training.md`; broadcasts and sums are each other's cotangents.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpfPredicate;
+use cohort_dialects::builder::{
+    Builder, CmpfPredicate, Dialect, Op, Val, arguments_of, name_of, operands_of, operations_of,
+    result_of, results_of,
+};
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
-};
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{Shape, broadcast, concat, full, product, slice, sum_over, transpose};
@@ -148,26 +148,30 @@ impl<'c> Backward<'c> {
             return Ok(());
         }
         self.b = self.b.at(operation.location());
-        let name = name_of(operation);
-        match name.split_once('.') {
-            Some(("arith" | "math", _)) => self.elementwise(operation, &name, result, g),
-            Some(("linalg", _)) => self.structured(operation, &name, result, g),
-            Some(("tensor", _) | ("cfb", "widen")) => self.reshaped(operation, &name, g),
-            Some(("cfb", "reduce_rows")) => self.reduce_rows(operation, g),
-            _ => Err(NoRule(format!("`{name}`"))),
+        let Some(kind) = Op::of(operation) else {
+            return Err(no_rule(operation));
+        };
+        match (Dialect::of(operation), kind) {
+            (Some(Dialect::Arith | Dialect::Math), _) => {
+                self.elementwise(operation, kind, result, g)
+            }
+            (Some(Dialect::Linalg), _) => self.structured(operation, kind, result, g),
+            (Some(Dialect::Tensor), _) | (_, Op::CfbWiden) => self.reshaped(operation, kind, g),
+            (_, Op::CfbReduceRows) => self.reduce_rows(operation, g),
+            _ => Err(no_rule(operation)),
         }
     }
 
     fn elementwise(
         &mut self,
         operation: OperationRef<'c, 'c>,
-        name: &str,
+        kind: Op,
         result: Val<'c>,
         g: Val<'c>,
     ) -> Rule {
         let b = self.b;
         let of = operands_of(operation);
-        if name == "arith.constant" {
+        if kind == Op::ArithConstant {
             return Ok(());
         }
         let shape = self.shape(result)?;
@@ -175,21 +179,21 @@ impl<'c> Backward<'c> {
         let at: Vec<Val<'c>> = of.iter().map(|operand| self.value(*operand)).collect();
         let y = self.value(result);
         let mul = |left, right| b.mulf(left, right);
-        match name {
-            "arith.addf" => {
+        match kind {
+            Op::ArithAddf => {
                 self.add(of[0], g);
                 self.add(of[1], g);
             }
-            "arith.subf" => {
+            Op::ArithSubf => {
                 self.add(of[0], g);
                 self.add(of[1], b.negf(g));
             }
-            "arith.negf" => self.add(of[0], b.negf(g)),
-            "arith.mulf" => {
+            Op::ArithNegf => self.add(of[0], b.negf(g)),
+            Op::ArithMulf => {
                 self.add(of[0], mul(g, at[1]));
                 self.add(of[1], mul(g, at[0]));
             }
-            "arith.divf" => match sigmoid_of(operation) {
+            Op::ArithDivf => match sigmoid_of(operation) {
                 // Of both together, for far out exp is infinite and what it is multiplied by zero.
                 Some(x) => {
                     let rest = b.subf(number(1.0), y);
@@ -201,8 +205,8 @@ impl<'c> Backward<'c> {
                     self.add(of[1], b.negf(mul(share, y)));
                 }
             },
-            "arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf" => {
-                let better = match name.contains("max") {
+            Op::ArithMaximumf | Op::ArithMinimumf | Op::ArithMaxnumf | Op::ArithMinnumf => {
+                let better = match matches!(kind, Op::ArithMaximumf | Op::ArithMaxnumf) {
                     true => CmpfPredicate::Ogt,
                     false => CmpfPredicate::Olt,
                 };
@@ -211,33 +215,33 @@ impl<'c> Backward<'c> {
                 self.add(of[0], b.select(is_left, g, zero));
                 self.add(of[1], b.select(is_left, zero, g));
             }
-            "arith.select" => {
+            Op::ArithSelect => {
                 let zero = number(0.0);
                 self.add(of[1], b.select(at[0], g, zero));
                 self.add(of[2], b.select(at[0], zero, g));
             }
-            "math.exp" => self.add(of[0], mul(g, y)),
-            "math.log" => self.add(of[0], b.divf(g, at[0])),
-            "math.sqrt" => {
+            Op::MathExp => self.add(of[0], mul(g, y)),
+            Op::MathLog => self.add(of[0], b.divf(g, at[0])),
+            Op::MathSqrt => {
                 let twice = b.addf(y, y);
                 self.add(of[0], b.divf(g, twice));
             }
-            "math.tanh" => {
+            Op::MathTanh => {
                 let rest = b.subf(number(1.0), mul(y, y));
                 self.add(of[0], mul(g, rest));
             }
-            "math.sin" => self.add(of[0], mul(g, b.cos(at[0]))),
-            "math.cos" => {
+            Op::MathSin => self.add(of[0], mul(g, b.cos(at[0]))),
+            Op::MathCos => {
                 let slope = b.negf(b.sin(at[0]));
                 self.add(of[0], mul(g, slope));
             }
-            "math.erf" => {
+            Op::MathErf => {
                 let exponent = b.negf(mul(at[0], at[0]));
                 let bell = b.exp(exponent);
                 let slope = mul(number(std::f32::consts::FRAC_2_SQRT_PI), bell);
                 self.add(of[0], mul(g, slope));
             }
-            "math.absf" => {
+            Op::MathAbsf => {
                 let zero = number(0.0);
                 let negative = b.cmpf(CmpfPredicate::Olt, at[0], zero);
                 let positive = b.cmpf(CmpfPredicate::Ogt, at[0], zero);
@@ -245,7 +249,7 @@ impl<'c> Backward<'c> {
                 let below = b.select(negative, turned, zero);
                 self.add(of[0], b.select(positive, g, below));
             }
-            "math.powf" => {
+            Op::MathPowf => {
                 let (zero, one) = (number(0.0), number(1.0));
                 let less = b.subf(at[1], one);
                 let slope = mul(at[1], b.powf(at[0], less));
@@ -257,8 +261,8 @@ impl<'c> Backward<'c> {
                 let grows = b.select(below, mul(y, log), zero);
                 self.add(of[1], mul(g, b.select(base, grows, mul(y, log))));
             }
-            "arith.sitofp" | "arith.uitofp" => {}
-            _ => return Err(NoRule(format!("`{name}`"))),
+            Op::ArithSitofp | Op::ArithUitofp => {}
+            _ => return Err(no_rule(operation)),
         }
         Ok(())
     }
@@ -266,17 +270,17 @@ impl<'c> Backward<'c> {
     fn structured(
         &mut self,
         operation: OperationRef<'c, 'c>,
-        name: &str,
+        kind: Op,
         result: Val<'c>,
         g: Val<'c>,
     ) -> Rule {
         let b = self.b;
         let of = operands_of(operation);
         let shape = self.shape(result)?;
-        match name {
+        match kind {
             // Of a host scalar.
-            "linalg.fill" => {}
-            "linalg.broadcast" => {
+            Op::LinalgFill => {}
+            Op::LinalgBroadcast => {
                 let axes = axes(operation, "dimensions");
                 let leads = axes.iter().enumerate().all(|(at, axis)| at == *axis);
                 match self.views.get(&key(of[0])) {
@@ -288,7 +292,7 @@ impl<'c> Backward<'c> {
                     _ => self.add(of[0], sum_over(&b, g, &shape, &axes)),
                 }
             }
-            "linalg.transpose" => {
+            Op::LinalgTranspose => {
                 let permutation = axes(operation, "permutation");
                 let mut inverse = vec![0; permutation.len()];
                 for (to, from) in permutation.iter().enumerate() {
@@ -296,8 +300,8 @@ impl<'c> Backward<'c> {
                 }
                 self.add(of[0], transpose(&b, g, &shape, &inverse));
             }
-            "linalg.reduce" if of.len() == 2 => return self.reduce(operation, result, g),
-            "linalg.dot" => {
+            Op::LinalgReduce if of.len() == 2 => return self.reduce(operation, result, g),
+            Op::LinalgDot => {
                 let vector = self.shape(of[0])?;
                 let spread = broadcast(&b, g, &vector, &[0]);
                 for (own, other) in [(0, 1), (1, 0)] {
@@ -305,20 +309,20 @@ impl<'c> Backward<'c> {
                     self.add(of[own], b.mulf(spread, other));
                 }
             }
-            "linalg.vecmat" => {
+            Op::LinalgVecmat => {
                 let (x, w) = (self.value(of[0]), self.value(of[1]));
                 let (vector, matrix) = (self.shape(of[0])?, self.shape(of[1])?);
                 let turned = transpose(&b, w, &matrix, &[1, 0]);
-                self.add(of[0], product(&b, "vecmat", g, turned, &vector));
+                self.add(of[0], product(&b, Op::LinalgVecmat, g, turned, &vector));
                 self.outer(of[1], &matrix, (x, &vector), (g, &shape));
             }
-            "linalg.matvec" => {
+            Op::LinalgMatvec => {
                 let (w, x) = (self.value(of[0]), self.value(of[1]));
                 let (matrix, vector) = (self.shape(of[0])?, self.shape(of[1])?);
-                self.add(of[1], product(&b, "vecmat", g, w, &vector));
+                self.add(of[1], product(&b, Op::LinalgVecmat, g, w, &vector));
                 self.outer(of[0], &matrix, (g, &shape), (x, &vector));
             }
-            "linalg.matmul" => {
+            Op::LinalgMatmul => {
                 let sides = [self.value(of[0]), self.value(of[1])];
                 let shapes = [self.shape(of[0])?, self.shape(of[1])?];
                 let right = transpose(&b, sides[1], &shapes[1], &[1, 0]);
@@ -327,7 +331,7 @@ impl<'c> Backward<'c> {
                     self.site_of_product(view, sides[0], g);
                 } else {
                     let left = transpose(&b, sides[0], &shapes[0], &[1, 0]);
-                    self.add(of[1], product(&b, "matmul", left, g, &shapes[1]));
+                    self.add(of[1], product(&b, Op::LinalgMatmul, left, g, &shapes[1]));
                 }
                 match self.views.get(&key(of[0])) {
                     Some(view) => {
@@ -338,31 +342,37 @@ impl<'c> Backward<'c> {
                         };
                         self.sites.push(site);
                     }
-                    None => self.add(of[0], product(&b, "matmul", g, right, &shapes[0])),
+                    None => self.add(of[0], product(&b, Op::LinalgMatmul, g, right, &shapes[0])),
                 }
             }
-            "linalg.batch_matmul" => {
+            Op::LinalgBatchMatmul => {
                 let sides = [self.value(of[0]), self.value(of[1])];
                 let shapes = [self.shape(of[0])?, self.shape(of[1])?];
                 let turned =
                     [0, 1].map(|side| transpose(&b, sides[side], &shapes[side], &[0, 2, 1]));
-                self.add(of[0], product(&b, "batch_matmul", g, turned[1], &shapes[0]));
-                self.add(of[1], product(&b, "batch_matmul", turned[0], g, &shapes[1]));
+                self.add(
+                    of[0],
+                    product(&b, Op::LinalgBatchMatmul, g, turned[1], &shapes[0]),
+                );
+                self.add(
+                    of[1],
+                    product(&b, Op::LinalgBatchMatmul, turned[0], g, &shapes[1]),
+                );
             }
-            "linalg.generic" => return self.contraction(operation, result, g),
-            _ => return Err(NoRule(format!("`{name}`"))),
+            Op::LinalgGeneric => return self.contraction(operation, result, g),
+            _ => return Err(no_rule(operation)),
         }
         // Products start from their last operand, which is a fill but where one is accumulated.
         let init = of[of.len() - 1];
         let is_product = matches!(
-            name,
-            "linalg.dot"
-                | "linalg.vecmat"
-                | "linalg.matvec"
-                | "linalg.matmul"
-                | "linalg.batch_matmul"
+            kind,
+            Op::LinalgDot
+                | Op::LinalgVecmat
+                | Op::LinalgMatvec
+                | Op::LinalgMatmul
+                | Op::LinalgBatchMatmul
         );
-        if is_product && defining_op(init).is_none_or(|op| name_of(op) != "linalg.fill") {
+        if is_product && defining_op(init).is_none_or(|op| !Op::LinalgFill.is(op)) {
             self.add(init, g);
         }
         Ok(())
@@ -415,9 +425,9 @@ impl<'c> Backward<'c> {
         let axes = axes(operation, "dimensions");
         let shape = self.shape(of[0])?;
         let folds = self.shape(result)?;
-        match combiner(operation).as_deref() {
-            Some("arith.addf") => self.add(of[0], broadcast(&b, g, &shape, &axes)),
-            Some("arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf") => {
+        match combiner(operation) {
+            Some(Op::ArithAddf) => self.add(of[0], broadcast(&b, g, &shape, &axes)),
+            Some(Op::ArithMaximumf | Op::ArithMinimumf | Op::ArithMaxnumf | Op::ArithMinnumf) => {
                 let best = broadcast(&b, self.value(result), &shape, &axes);
                 let is_best = b.cmpf(CmpfPredicate::Oeq, self.value(of[0]), best);
                 let (zero, one) = (full(&b, &shape, 0.0), full(&b, &shape, 1.0));
@@ -437,7 +447,7 @@ impl<'c> Backward<'c> {
 
     /// Each tensor of the list has the cotangent of their sum.
     fn reduce_rows(&mut self, operation: OperationRef<'c, 'c>, g: Val<'c>) -> Rule {
-        if combiner(operation).as_deref() != Some("arith.addf") {
+        if combiner(operation) != Some(Op::ArithAddf) {
             return Err(NoRule("a fold of a list other than a sum".to_owned()));
         }
         let of = operands_of(operation);
@@ -446,11 +456,11 @@ impl<'c> Backward<'c> {
         Ok(())
     }
 
-    fn reshaped(&mut self, operation: OperationRef<'c, 'c>, name: &str, g: Val<'c>) -> Rule {
+    fn reshaped(&mut self, operation: OperationRef<'c, 'c>, kind: Op, g: Val<'c>) -> Rule {
         let b = self.b;
         let of = operands_of(operation);
-        match name {
-            "tensor.extract_slice" => {
+        match kind {
+            Op::TensorExtractSlice => {
                 let shape = self.shape(of[0])?;
                 let dynamic = |numbers: &[i64]| numbers.iter().any(|number| *number < 0);
                 let offsets = integers(operation, "static_offsets");
@@ -492,7 +502,7 @@ impl<'c> Backward<'c> {
                 let size = part.shape[first].unwrap_or(0);
                 self.add_slice(of[0], first, offsets[first] as u64, size, value);
             }
-            "tensor.concat" => {
+            Op::TensorConcat => {
                 let axis = integer_attribute(operation, "dim").unwrap_or(0) as usize;
                 let mut first = 0;
                 for operand in of {
@@ -506,21 +516,21 @@ impl<'c> Backward<'c> {
                     first += size;
                 }
             }
-            "tensor.collapse_shape" => return self.split_again(operation, g),
-            "tensor.expand_shape" => return self.join_again(operation, g),
+            Op::TensorCollapseShape => return self.split_again(operation, g),
+            Op::TensorExpandShape => return self.join_again(operation, g),
             // One way and back.
-            "tensor.cast" => {
+            Op::TensorCast => {
                 let shape = self.shape(of[0])?;
                 let operands = [&[g], &shape.lengths[..]].concat();
-                self.add(of[0], b.value("cfb.widen", &operands, shape.to_type()));
+                self.add(of[0], b.value(Op::CfbWiden, &operands, shape.to_type()));
             }
-            "cfb.widen" => {
+            Op::CfbWiden => {
                 let ty: Type<'c> = of[0].r#type();
                 self.add(of[0], b.tensor_cast(g, ty));
             }
             // Of a host scalar, or of nothing.
-            "tensor.from_elements" | "tensor.empty" => {}
-            _ => return Err(NoRule(format!("`{name}`"))),
+            Op::TensorFromElements | Op::TensorEmpty => {}
+            _ => return Err(no_rule(operation)),
         }
         Ok(())
     }
@@ -556,16 +566,16 @@ fn sigmoid_of<'c>(division: OperationRef<'c, 'c>) -> Option<Val<'c>> {
     if !is_one(of[0]) {
         return None;
     }
-    let sum = defining_op(of[1]).filter(|op| name_of(*op) == "arith.addf")?;
+    let sum = defining_op(of[1]).filter(|op| Op::ArithAddf.is(*op))?;
     let sides = operands_of(sum);
     let exponential = match (is_one(sides[0]), is_one(sides[1])) {
         (false, true) => sides[0],
         (true, false) => sides[1],
         _ => return None,
     };
-    let exponential = defining_op(exponential).filter(|op| name_of(*op) == "math.exp")?;
+    let exponential = defining_op(exponential).filter(|op| Op::MathExp.is(*op))?;
     let turned = defining_op(operands_of(exponential)[0])?;
-    (name_of(turned) == "arith.negf").then(|| operands_of(turned)[0])
+    (Op::ArithNegf.is(turned)).then(|| operands_of(turned)[0])
 }
 
 /// Whether a value is full of ones.
@@ -573,8 +583,8 @@ fn is_one(value: Val<'_>) -> bool {
     let Some(producer) = defining_op(value) else {
         return false;
     };
-    match name_of(producer).as_str() {
-        "arith.constant" => {
+    match Op::of(producer) {
+        Some(Op::ArithConstant) => {
             let number = match TensorType::of_value(value) {
                 Some(_) => crate::support::ir::splat_value(producer),
                 None => producer.attribute("value").ok(),
@@ -583,13 +593,18 @@ fn is_one(value: Val<'_>) -> bool {
                 .and_then(|number| melior::ir::attribute::FloatAttribute::try_from(number).ok());
             number.is_some_and(|number| number.value() == 1.0)
         }
-        "linalg.fill" | "linalg.broadcast" => is_one(operands_of(producer)[0]),
+        Some(Op::LinalgFill | Op::LinalgBroadcast) => is_one(operands_of(producer)[0]),
         _ => false,
     }
 }
 
+/// What has no rule.
+fn no_rule(operation: OperationRef<'_, '_>) -> NoRule {
+    NoRule(format!("`{}`", name_of(operation)))
+}
+
 /// The one operation that combines two elements of a reduction.
-fn combiner(operation: OperationRef<'_, '_>) -> Option<String> {
+fn combiner(operation: OperationRef<'_, '_>) -> Option<Op> {
     let body = *blocks_of(operation).first()?;
     let operations = operations_of(body);
     let [combine, end] = operations[..] else {
@@ -599,7 +614,7 @@ fn combiner(operation: OperationRef<'_, '_>) -> Option<String> {
     let arguments = arguments_of(body);
     let takes_both = of.len() == 2 && arguments.iter().all(|own| of.contains(own));
     let gives = operands_of(end) == results_of(combine);
-    (takes_both && gives).then(|| name_of(combine))
+    (takes_both && gives).then(|| Op::of(combine)).flatten()
 }
 
 fn axes(operation: OperationRef<'_, '_>, name: &str) -> Vec<usize> {

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
-    Builder, Val, name_of, operands_of, operations_of, result_of, results_of,
+    Builder, Dialect, Op, Val, operands_of, operations_of, result_of, results_of,
 };
 use melior::{
     Context,
@@ -94,13 +94,15 @@ fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
         let Some(producer) = defining_op(value) else {
             continue;
         };
-        let name = name_of(producer);
-        let computes = match name.split_once('.') {
-            Some(("linalg", name)) => !matches!(name, "fill" | "broadcast" | "transpose"),
-            Some(("math", name)) => name != "absf",
-            Some(("arith", name)) => name == "divf",
-            Some(("cfb", _)) => true,
-            _ => false,
+        let kind = Op::of(producer);
+        let computes = match Dialect::of(producer) {
+            Some(Dialect::Linalg) => !matches!(
+                kind,
+                Some(Op::LinalgFill | Op::LinalgBroadcast | Op::LinalgTranspose)
+            ),
+            Some(Dialect::Math) => kind != Some(Op::MathAbsf),
+            Some(Dialect::Arith) => kind == Some(Op::ArithDivf),
+            dialect => dialect == Some(Dialect::Cfb),
         };
         if computes {
             return true;
@@ -145,7 +147,7 @@ pub fn save<'c>(
             .map(|(place, number)| result_of(old[*place], *number).r#type()),
     );
     let operands = operands_of(block);
-    let new = before.op("cfb.block", &operands, &types, &attributes, vec![region]);
+    let new = before.op(Op::CfbBlock, &operands, &types, &attributes, vec![region]);
     let body = blocks_of(new)
         .first()
         .map(|body| operations_of(*body))

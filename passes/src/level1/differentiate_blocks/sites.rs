@@ -4,7 +4,7 @@
 //! of each call that it is the sum of, `Σ leftᵀ right` over rows for a product, `Σ right` for anything
 //! else. A part of a parameter, reshaped or transposed, is a *view* of it: an offset and strides.
 
-use cohort_dialects::builder::{Val, name_of, operands_of};
+use cohort_dialects::builder::{Op, Val, operands_of};
 use melior::ir::OperationRef;
 
 use crate::support::extents::reassociation;
@@ -53,13 +53,13 @@ impl View {
             shape,
             ..self.clone()
         };
-        match name_of(operation).as_str() {
-            "linalg.transpose" => {
+        match Op::of(operation) {
+            Some(Op::LinalgTranspose) => {
                 let permutation = integers(operation, "permutation");
                 let of = |axis: &i64| self.strides.get(*axis as usize).copied();
                 view.strides = permutation.iter().map(of).collect::<Option<_>>()?;
             }
-            "tensor.extract_slice" => {
+            Some(Op::TensorExtractSlice) => {
                 if operands_of(operation).len() > 1 || view.shape.len() != self.shape.len() {
                     return None;
                 }
@@ -72,7 +72,7 @@ impl View {
                     *stride *= step as u64;
                 }
             }
-            "tensor.expand_shape" => {
+            Some(Op::TensorExpandShape) => {
                 view.strides = vec![1; view.shape.len()];
                 for (axis, group) in reassociation(operation).into_iter().enumerate() {
                     let mut stride = self.strides[axis];
@@ -82,7 +82,7 @@ impl View {
                     }
                 }
             }
-            "tensor.collapse_shape" => {
+            Some(Op::TensorCollapseShape) => {
                 view.strides = Vec::new();
                 for group in reassociation(operation) {
                     let real: Vec<usize> = (group.into_iter())

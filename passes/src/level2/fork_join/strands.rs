@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, extend_op, name_of, operands_of, operations_of, region_with_block,
+    Builder, Op, Val, arguments_of, extend_op, operands_of, operations_of, region_with_block,
     results_of,
 };
 use cohort_dialects::types::array_element;
@@ -223,8 +223,8 @@ impl<'c> Operations<'c> {
                 let Some(number) = here.get(&op_key(maker)) else {
                     continue;
                 };
-                let name = name_of(maker);
-                let pushes = matches!(name.as_str(), "cfb.array_push" | "scf.if" | "cfb.match");
+                let name = Op::of(maker);
+                let pushes = matches!(name, Some(Op::CfbArrayPush | Op::ScfIf | Op::CfbMatch));
                 if pushes && array_element(value.r#type()).is_some() {
                     return true;
                 }
@@ -285,7 +285,7 @@ impl<'c> Operations<'c> {
                 self.all[strands[strand].members[strands[strand].members.len() - 1]].location();
             let b = Builder::at_end(context, block, end);
             let values: Vec<Val<'c>> = joined[strand].iter().map(|value| value.value).collect();
-            joins.push(b.op("cfb.join", &values, &[], &[], vec![]));
+            joins.push(b.op(Op::CfbJoin, &values, &[], &[], vec![]));
             regions.push(region);
         }
         self.replace(context, first, regions, &needs, &joined, &joins);
@@ -389,7 +389,7 @@ impl<'c> Operations<'c> {
             [] => vec![],
             needs => vec![("needs", DenseI64ArrayAttribute::new(context, needs).into())],
         };
-        let fork = b.op("cfb.fork", &[], &types, &needs, regions);
+        let fork = b.op(Op::CfbFork, &[], &types, &needs, regions);
         let handed = joined
             .iter()
             .zip(joins)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cohort_dialects::builder::{
-    Val, arguments_of, name_of, operands_of, operations_of, result_of, results_of,
+    Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
 use melior::ir::{BlockRef, OperationRef, Type, ValueLike};
 
@@ -60,7 +60,11 @@ impl<'c> Products<'c> {
         }
         for operation in operations_of(body) {
             let operands = operands_of(operation);
-            if is_product(operation) || name_of(operation).starts_with("linalg.batch_") {
+            let of_batches = matches!(
+                Op::of(operation),
+                Some(Op::LinalgBatchMatmul | Op::LinalgBatchMatvec | Op::LinalgBatchVecmat)
+            );
+            if is_product(operation) || of_batches {
                 let left = values
                     .get(&key(operands[0]))
                     .filter(|_| is_product(operation));
@@ -104,16 +108,16 @@ fn made<'c>(
     lists: &HashMap<usize, usize>,
 ) -> Option<Made> {
     let operands = operands_of(operation);
-    let name = name_of(operation);
-    match name.as_str() {
-        "ml_program.global_load_const" => return Some(Made::default()),
-        "arith.constant" => {
+    let kind = Op::of(operation);
+    match kind {
+        Some(Op::MlProgramGlobalLoadConst) => return Some(Made::default()),
+        Some(Op::ArithConstant) => {
             let zero = results_of(operation).into_iter().all(is_zero);
             let of = BTreeSet::new();
             return Some(Made { of, zero });
         }
         // Of nothing, a fold is its start.
-        "cfb.reduce_rows" => {
+        Some(Op::CfbReduceRows) => {
             let mut made = values.get(&key(operands[1]))?.clone();
             made.of.insert(*lists.get(&key(operands[0]))?);
             return Some(made);
@@ -126,10 +130,10 @@ fn made<'c>(
         .filter(|operand| key(**operand) != key(rows));
     let used: Option<Vec<&Made>> = used.map(|operand| values.get(&key(*operand))).collect();
     let used = used?;
-    let zero = match name.as_str() {
+    let zero = match kind {
         // The other operand is where the result goes.
-        "linalg.fill" | "linalg.broadcast" => used[0].zero,
-        "tensor.extract_slice" | "tensor.concat" => used.iter().all(|made| made.zero),
+        Some(Op::LinalgFill | Op::LinalgBroadcast) => used[0].zero,
+        Some(Op::TensorExtractSlice | Op::TensorConcat) => used.iter().all(|made| made.zero),
         _ => false,
     };
     let of = used

@@ -2,7 +2,7 @@
 //! computed from a product, element by element.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Product, Size};
 use crate::kernel::calls::stages::Matmul;
@@ -30,11 +30,11 @@ pub fn find(graph: &Graph<'_>, second: &Matmul) -> Option<Chain> {
         return None;
     }
     let weight = graph.resolve(second.left.value, &second.left.at);
-    let [power, total] = operands(graph, &weight, "arith.divf")?;
-    let [shifted] = operands(graph, &power, "math.exp")?;
-    let [scores, most] = operands(graph, &shifted, "arith.subf")?;
+    let [power, total] = operands(graph, &weight, Op::ArithDivf)?;
+    let [shifted] = operands(graph, &power, Op::MathExp)?;
+    let [scores, most] = operands(graph, &shifted, Op::ArithSubf)?;
     // Whether one folds the other over all `j`.
-    let folds = |fold: &Read, of: &Read, combiners: &[&str], start: u32| {
+    let folds = |fold: &Read, of: &Read, combiners: &[Op], start: u32| {
         let Kind::Reduce {
             input,
             dims,
@@ -53,12 +53,12 @@ pub fn find(graph: &Graph<'_>, second: &Matmul) -> Option<Chain> {
         at.insert(dim, Index::var(j));
         let starts = matches!(graph.nodes[*init].kind, Kind::Splat(bits) if bits == start);
         free && starts
-            && combiners.contains(&name_of(*combiner).as_str())
+            && combiners.iter().any(|kind| kind.is(*combiner))
             && graph.same((*input, &at), (of.0, &of.1))
     };
     let low = f32::NEG_INFINITY.to_bits();
-    if !folds(&total, &power, &["arith.addf"], 0)
-        || !folds(&most, &scores, &["arith.maximumf", "arith.maxnumf"], low)
+    if !folds(&total, &power, &[Op::ArithAddf], 0)
+        || !folds(&most, &scores, &[Op::ArithMaximumf, Op::ArithMaxnumf], low)
     {
         return None;
     }
@@ -84,11 +84,11 @@ pub fn find(graph: &Graph<'_>, second: &Matmul) -> Option<Chain> {
 }
 
 /// The operands of a value that is this operation, where they are in the end read.
-fn operands<const N: usize>(graph: &Graph<'_>, (node, at): &Read, name: &str) -> Option<[Read; N]> {
+fn operands<const N: usize>(graph: &Graph<'_>, (node, at): &Read, kind: Op) -> Option<[Read; N]> {
     let Kind::Pointwise { op, inputs } = &graph.nodes[*node].kind else {
         return None;
     };
-    if name_of(*op) != name {
+    if !kind.is(*op) {
         return None;
     }
     let operands: Vec<_> = inputs

@@ -9,11 +9,11 @@ mod stores;
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of};
+use cohort_dialects::builder::{Op, Val};
 use melior::ir::ValueLike;
 
 use super::graph::{Graph, Index, Kind, NodeId, Size, Var};
-use crate::codegen::emit::DIVISIONS;
+use crate::codegen::emit::divides;
 use crate::codegen::emit::{Emitter, Width};
 use crate::codegen::variables::{Fold, Variables};
 use crate::kernel::calls;
@@ -166,7 +166,7 @@ impl<'a, 'c> Call<'a, 'c> {
                     .iter()
                     .map(|input| self.value(e, *input, at, lanes))
                     .collect();
-                if DIVISIONS.contains(&name_of(*op).as_str()) {
+                if divides(*op) {
                     inputs[1] = e.safe_divisor(inputs[0], inputs[1], lanes.width());
                 }
                 e.copy(*op, &inputs, e.elem_type(elem, lanes.width()))
@@ -279,8 +279,8 @@ impl<'a, 'c> Call<'a, 'c> {
         let graph = self.graph;
         let (input, at) = graph.resolve(fold.input, &fold.domain);
         if let Kind::Pointwise { op, inputs } = &graph.nodes[input].kind
-            && name_of(*op) == "arith.mulf"
-            && name_of(fold.combiner) == "arith.addf"
+            && Op::ArithMulf.is(*op)
+            && Op::ArithAddf.is(fold.combiner)
         {
             let a = self.value(e, inputs[0], &at, lanes);
             let b = self.value(e, inputs[1], &at, lanes);

@@ -7,8 +7,7 @@
 //! algorithm 1). Blocks are counted from the call's own first row, so bits depend on the call alone.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpfPredicate;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{CmpfPredicate, Val};
 use melior::ir::ValueLike;
 
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};

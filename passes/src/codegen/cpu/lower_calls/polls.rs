@@ -5,10 +5,9 @@
 //! more is computed, and what was is thrown away. Calls whose lengths are all small never ask.
 
 use cohort_abi::symbols;
-use cohort_dialects::builder::CmpiPredicate;
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, operations_of, region_with_block, result_of,
-    results_of,
+    Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, operations_of, region_with_block,
+    result_of, results_of,
 };
 use melior::{
     Context,
@@ -43,7 +42,7 @@ pub fn declare(module: &Builder<'_>) {
             ArrayAttribute::new(context, &[nounwind]).into(),
         ),
     ];
-    module.op("llvm.func", &[], &[], &attributes, vec![Region::new()]);
+    module.op(Op::LlvmFunc, &[], &[], &attributes, vec![Region::new()]);
 }
 
 /// Whether a call is long.
@@ -56,7 +55,7 @@ pub fn is_long<'c>(e: &Emitter<'c>, call: &Call<'_, 'c>) -> Val<'c> {
 /// Lets the loops within one over calls ask, where `is_long` holds.
 pub fn add<'c>(context: &'c Context, calls: OperationRef<'c, 'c>, is_long: Val<'c>) {
     for the_loop in nested_ops(calls) {
-        if name_of(the_loop) == "scf.for" && has_loops_in_loops(the_loop) {
+        if Op::ScfFor.is(the_loop) && has_loops_in_loops(the_loop) {
             poll(context, the_loop, is_long);
         }
     }
@@ -64,9 +63,9 @@ pub fn add<'c>(context: &'c Context, calls: OperationRef<'c, 'c>, is_long: Val<'
 
 /// Whether some loop of the body has a loop, or multiplies blocks, which are loops.
 fn has_loops_in_loops(the_loop: OperationRef<'_, '_>) -> bool {
-    let is_loop = |op: &OperationRef<'_, '_>| name_of(*op) == "scf.for";
+    let is_loop = |op: &OperationRef<'_, '_>| Op::ScfFor.is(*op);
     let inner = nested_ops(the_loop);
-    inner.iter().any(|op| name_of(*op) == "llvm.call")
+    inner.iter().any(|op| Op::LlvmCall.is(*op))
         || (inner.into_iter().filter(is_loop)).any(|inner| nested_ops(inner).iter().any(is_loop))
 }
 
@@ -97,7 +96,7 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
             ("operandSegmentSizes", b.i32s(&[0, 0])),
             ("op_bundle_sizes", b.i32s(&[])),
         ];
-        let late = b.value_with("llvm.call", &[], b.ty("i32"), &attributes);
+        let late = b.value_with(Op::LlvmCall, &[], b.ty("i32"), &attributes);
         let none = b.integer(0, late.r#type());
         vec![b.cmpi(CmpiPredicate::Eq, late, none)]
     };

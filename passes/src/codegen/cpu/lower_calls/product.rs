@@ -5,7 +5,7 @@
 //! is elementwise before the product (a scale, a mask, a transposition) has no memory of its own.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{Op, Val};
 use melior::ir::ValueLike;
 
 use super::eval::{Call, Lanes, Memory, Range, Stride};
@@ -493,5 +493,5 @@ fn transpose<'c>(e: &Emitter<'c>, mut square: Vec<Val<'c>>) -> Vec<Val<'c>> {
 fn shuffle<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>, lanes: &[usize]) -> Val<'c> {
     let lanes: Vec<i64> = lanes.iter().map(|lane| *lane as i64).collect();
     let mask = e.b.i64s(&lanes);
-    e.b.value_with("vector.shuffle", &[a, b], a.r#type(), &[("mask", mask)])
+    e.b.value_with(Op::VectorShuffle, &[a, b], a.r#type(), &[("mask", mask)])
 }

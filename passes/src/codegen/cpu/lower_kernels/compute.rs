@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of};
+use cohort_dialects::builder::Val;
 use melior::ir::OperationRef;
 
 use super::frame::{Block, Frame, Row};
-use crate::codegen::emit::{DIVISIONS, Emitter, Index, Width, element_address};
+use crate::codegen::emit::{Emitter, Index, Width, divides, element_address};
 use crate::codegen::read_rows::body::{Body, block_of};
 use crate::kernel::rows::body::{Instruction, Store, ValueId};
 use crate::kernel::rows::graph::Linear;
@@ -120,7 +120,7 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
                     .iter()
                     .map(|input| self.value(e, *input, index, lanes, known))
                     .collect();
-                if DIVISIONS.contains(&name_of(*op).as_str()) {
+                if divides(*op) {
                     inputs[1] = e.safe_divisor(inputs[0], inputs[1], lanes.width);
                 }
                 e.copy(*op, &inputs, e.elem_type(*elem, lanes.width))

@@ -1,7 +1,7 @@
 //! Writes the function of one kernel.
 
 use cohort_abi::manifest::{CallShape, Elem, RowProduct};
-use cohort_dialects::builder::{Builder, Val, arguments_of, name_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use melior::{
     Context,
     ir::{
@@ -49,7 +49,7 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
     let description = describe(&kernel, &name, &map)?;
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
     before.op(
-        "func.func",
+        Op::FuncFunc,
         &[],
         &[],
         &[
@@ -66,7 +66,7 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
 }
 
 fn is_product(stage: &OperationRef<'_, '_>) -> bool {
-    name_of(*stage) == "ragged.product"
+    Op::RaggedProduct.is(*stage)
 }
 
 fn write<'c>(
@@ -119,13 +119,13 @@ fn write_stage<'c>(
     stage: OperationRef<'c, 'c>,
     block: Option<Block<'c>>,
 ) -> Outcome {
-    match (name_of(stage).as_str(), block) {
-        ("ragged.nest", _) => compute::nest(e, frame, stage, block),
-        ("ragged.fold", _) => fold::fold(e, frame, stage, block),
-        ("ragged.fold_list", _) => reduce_rows::fold_list(e, frame, stage, block),
-        ("ragged.loops", _) => loops::loops(e, frame, stage, block),
-        ("ragged.pack_panels", _) => product::pack(e, frame, stage),
-        ("ragged.product", Some(block)) => product::product(e, frame, stage, block),
+    match (Op::of(stage), block) {
+        (Some(Op::RaggedNest), _) => compute::nest(e, frame, stage, block),
+        (Some(Op::RaggedFold), _) => fold::fold(e, frame, stage, block),
+        (Some(Op::RaggedFoldList), _) => reduce_rows::fold_list(e, frame, stage, block),
+        (Some(Op::RaggedLoops), _) => loops::loops(e, frame, stage, block),
+        (Some(Op::RaggedPackPanels), _) => product::pack(e, frame, stage),
+        (Some(Op::RaggedProduct), Some(block)) => product::product(e, frame, stage, block),
         _ => Err(error(stage, "expected a stage of a kernel")),
     }
 }

@@ -1,7 +1,7 @@
 //! Chooses what a person may choose otherwise: rows of a block, the loop that runs in vectors and how
 //! many of them at once, tiles. What depends on the processor is chosen by [`Processor`].
 
-use cohort_dialects::builder::name_of;
+use cohort_dialects::builder::Op;
 use melior::ir::OperationRef;
 
 use crate::codegen::cpu::lower_kernels::scratch;
@@ -41,7 +41,7 @@ pub fn rows_of_block(processor: &Processor, kernel: OperationRef<'_, '_>) -> Res
 fn weight_bytes(kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
     let bytes = nested_ops(kernel)
         .into_iter()
-        .filter(|op| name_of(*op) == "ragged.product")
+        .filter(|op| Op::RaggedProduct.is(*op))
         .map(|product| Ok(number(product, "k")? * number(product, "columns")? * 4));
     bytes.sum()
 }

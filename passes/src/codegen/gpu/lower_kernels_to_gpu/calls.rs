@@ -29,6 +29,7 @@ mod source;
 use std::collections::HashSet;
 
 use cohort_abi::gpu::{CallTiles, GpuFunction, GpuLaunch, Precision, TiledDim};
+use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{Builder, Val};
 use melior::{
     Context,
@@ -135,7 +136,9 @@ fn products<'c>(graph: &Graph<'c>, mut roots: Vec<NodeId>) -> Vec<OperationRef<'
                 roots.extend([*input, *init]);
             }
             let operation = graph.nodes[fold].op;
-            if graph.is_sum_of_products(fold) && places.insert(operation.location().to_string()) {
+            if graph.is_sum_of_products(fold)
+                && places.insert(operation.location().to_raw().ptr as usize)
+            {
                 found.push(operation);
             }
         }
@@ -285,7 +288,7 @@ impl<'c> Writer<'_, 'c> {
         // Behind the scratch, which no function needs.
         let blocks = rest[1 + function.number];
 
-        let entry = e.offset(blocks, e.times(block_id(e, "x"), 8));
+        let entry = e.offset(blocks, e.times(block_id(e, GpuDim::X), 8));
         let of_call = e.times(e.load_u32(entry), 4);
         let tile = e.load_u32(e.offset_by(entry, 4));
         let mut call = Call::new(graph);

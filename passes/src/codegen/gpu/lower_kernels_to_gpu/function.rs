@@ -2,13 +2,13 @@
 
 use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
 use cohort_dialects::builder::{
-    Builder, Val, arguments_of, name_of, operands_of, region_with_block,
+    Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
 };
 use cohort_dialects::math::EXPANDABLE;
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef, Type, ValueLike,
+        Attribute, OperationRef, Type, TypeLike, ValueLike,
         attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
         operation::OperationLike,
         r#type::FunctionType,
@@ -49,14 +49,13 @@ pub enum Lowered<'c> {
 
 /// The operation, and why, if no instruction or polynomial does it.
 pub fn is_foreign<'c>(op: OperationRef<'c, 'c>) -> Option<(OperationRef<'c, 'c>, String)> {
-    let name = name_of(op);
     let float = operands_of(op)
         .first()
-        .is_some_and(|o| o.r#type().to_string().contains("f32"));
-    let known = EXPANDABLE.contains(&name.as_str())
-        || SUPPORTED_MATH.contains(&name.as_str())
-        || !name.starts_with("math.") && name != "arith.remf";
-    (!known && float).then(|| (op, format!("`{name}` is not supported there")))
+        .is_some_and(|operand| element_of(operand.r#type()).is_f32());
+    let known = Op::of(op)
+        .is_some_and(|kind| EXPANDABLE.contains(&kind) || SUPPORTED_MATH.contains(&kind))
+        || !Dialect::Math.has(op) && !Op::ArithRemf.is(op);
+    (!known && float).then(|| (op, format!("`{}` is not supported there", name_of(op))))
 }
 
 /// Adds a kernel's functions at the end of the `gpu.module`.
@@ -378,18 +377,18 @@ pub fn add_kernel<'c>(
         let name = module.symbol(&memory);
         let pointer = module.ty("!llvm.ptr<3>");
         e.b.value_with(
-            "llvm.mlir.addressof",
+            Op::LlvmMlirAddressof,
             &[],
             pointer,
             &[("global_name", name)],
         )
     });
     body(&e, &arguments_of(entry), shared);
-    e.b.op("gpu.return", &[], &[], &[], vec![]);
+    e.b.op(Op::GpuReturn, &[], &[], &[], vec![]);
 
     let ty: Type<'c> = FunctionType::new(context, arguments, &[]).into();
     module.op(
-        "gpu.func",
+        Op::GpuFunc,
         &[],
         &[],
         &[
@@ -410,7 +409,7 @@ fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &st
     let ty = module.ty(&format!("!llvm.array<{bytes} x i8>"));
     let number = |value, ty: &str| IntegerAttribute::new(module.ty(ty), value).into();
     module.op(
-        "llvm.mlir.global",
+        Op::LlvmMlirGlobal,
         &[],
         &[],
         &[

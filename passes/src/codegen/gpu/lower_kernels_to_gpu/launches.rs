@@ -1,7 +1,7 @@
 //! Reads the launches of a row-wise kernel at the loop level: tiles of products, and stages over whole rows.
 
 use cohort_abi::gpu::Precision;
-use cohort_dialects::builder::{Val, name_of, operands_of, operations_of, results_of};
+use cohort_dialects::builder::{Op, Val, operands_of, operations_of, results_of};
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
@@ -85,11 +85,16 @@ pub enum Stage<'c> {
 pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
     let mut launches = vec![];
     for op in blocks_of(kernel.op).into_iter().flat_map(operations_of) {
-        match name_of(op).as_str() {
-            "ragged.operand" | "ragged.result" | "ragged.param" | "ragged.constant"
-            | "ragged.scratch" => {}
-            "ragged.tiles" => launches.push(Launch::Tile(Box::new(Tile::read(kernel, op)?))),
-            "ragged.blocks" => {
+        match Op::of(op) {
+            Some(
+                Op::RaggedOperand
+                | Op::RaggedResult
+                | Op::RaggedParam
+                | Op::RaggedConstant
+                | Op::RaggedScratch,
+            ) => {}
+            Some(Op::RaggedTiles) => launches.push(Launch::Tile(Box::new(Tile::read(kernel, op)?))),
+            Some(Op::RaggedBlocks) => {
                 let stages = blocks_of(op).into_iter().flat_map(operations_of);
                 let stages: Result<_> = stages.map(|op| Stage::read(kernel, op)).collect();
                 launches.push(Launch::Rows(Rows {
@@ -118,15 +123,15 @@ pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
 
 impl<'c> Stage<'c> {
     fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Stage<'c>> {
-        Ok(match name_of(op).as_str() {
-            "ragged.nest" => {
+        Ok(match Op::of(op) {
+            Some(Op::RaggedNest) => {
                 let over = integers(op, "over");
                 let body = Body::read(kernel, block_of(op, 0)?, over, None)?;
                 Stage::Group(body, number(op, "by")?)
             }
-            "ragged.fold" => Stage::Fold(Box::new(Fold::read(kernel, op)?)),
-            "ragged.fold_list" => Stage::List(Box::new(List::read(kernel, op)?)),
-            "ragged.loops" => Stage::Loops(Box::new(Loops::read(kernel, op)?)),
+            Some(Op::RaggedFold) => Stage::Fold(Box::new(Fold::read(kernel, op)?)),
+            Some(Op::RaggedFoldList) => Stage::List(Box::new(List::read(kernel, op)?)),
+            Some(Op::RaggedLoops) => Stage::Loops(Box::new(Loops::read(kernel, op)?)),
             _ => return Err(error(op, "expected a stage that threads can compute")),
         })
     }
@@ -164,7 +169,7 @@ impl<'c> Tile<'c> {
         // The number of each sum of the last products of a chain.
         let mut sums = vec![];
         for products in operations_of(block) {
-            if name_of(products) != "ragged.products" {
+            if !Op::RaggedProducts.is(products) {
                 continue;
             }
             let results = results_of(products);
@@ -232,7 +237,7 @@ fn is_continued<'c>(block: BlockRef<'c, 'c>, sum: Val<'c>) -> bool {
     let mut products = operations_of(block).into_iter();
     products.any(|op| {
         let operands = operands_of(op);
-        name_of(op) == "ragged.products" && operands.iter().any(|value| key(*value) == key(sum))
+        Op::RaggedProducts.is(op) && operands.iter().any(|value| key(*value) == key(sum))
     })
 }
 
@@ -249,7 +254,7 @@ impl<'c> Chain<'c> {
         while let Some(before) = operands_of(first)
             .get(2)
             .and_then(|value| defining_op(*value))
-            && name_of(before) == "ragged.products"
+            && Op::RaggedProducts.is(before)
         {
             segments.push(Segment::read(kernel, before, rounding)?);
             first = before;

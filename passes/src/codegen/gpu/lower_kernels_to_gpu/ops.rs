@@ -2,8 +2,8 @@
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpiPredicate;
-use cohort_dialects::builder::{Val, region_with_block};
+use cohort_dialects::attributes::GpuDim;
+use cohort_dialects::builder::{CmpiPredicate, Op, Val, region_with_block};
 use melior::ir::{Attribute, Type, attribute::IntegerAttribute};
 
 use crate::codegen::emit::{Emitter, Index, Width};
@@ -16,24 +16,24 @@ pub const WARP: i64 = 32;
 /// Neighbouring elements that a thread loads or stores at once, of 4 bytes each.
 pub const WIDE: i64 = 4;
 
-fn position<'c>(e: &Emitter<'c>, op: &str, dim: &str) -> Val<'c> {
-    let dim = e.b.upstream(&format!("#gpu<dim {dim}>"));
+fn position<'c>(e: &Emitter<'c>, kind: Op, dim: GpuDim) -> Val<'c> {
     let index = Type::index(e.b.context());
-    let at = e.b.value_with(op, &[], index, &[("dimension", dim)]);
+    let at =
+        e.b.value_with(kind, &[], index, &[("dimension", e.b.gpu_dim(dim))]);
     e.b.index_cast(at, e.i64)
 }
 
 pub fn thread<'c>(e: &Emitter<'c>) -> Val<'c> {
-    position(e, "gpu.thread_id", "x")
+    position(e, Op::GpuThreadId, GpuDim::X)
 }
 
-/// The block's place along a dim of the grid, `x` or `y`.
-pub fn block<'c>(e: &Emitter<'c>, dim: &str) -> Val<'c> {
-    position(e, "gpu.block_id", dim)
+/// The block's place along a dim of the grid.
+pub fn block<'c>(e: &Emitter<'c>, dim: GpuDim) -> Val<'c> {
+    position(e, Op::GpuBlockId, dim)
 }
 
 pub fn barrier(e: &Emitter<'_>) {
-    e.b.op("gpu.barrier", &[], &[], &[], vec![]);
+    e.b.op(Op::GpuBarrier, &[], &[], &[], vec![]);
 }
 
 /// Which copies are made; the others fill with zeros what they would write.
@@ -63,13 +63,13 @@ pub fn copy_async<'c>(e: &Emitter<'c>, to: Val<'c>, from: Val<'c>, bytes: i64, c
             e.b.upstream(&format!("#nvvm<load_cache_modifier {cache}>")),
         ),
     ];
-    let name = "nvvm.cp.async.shared.global";
+    let name = Op::NvvmCpAsyncSharedGlobal;
     e.b.op(name, &operands, &[], &attributes, vec![]);
 }
 
 /// Ends a group of copies.
 pub fn commit_copies(e: &Emitter<'_>) {
-    e.b.op("nvvm.cp.async.commit.group", &[], &[], &[], vec![]);
+    e.b.op(Op::NvvmCpAsyncCommitGroup, &[], &[], &[], vec![]);
 }
 
 /// Waits until all groups of copies that this thread began are done.
@@ -80,7 +80,7 @@ pub fn wait_for_copies(e: &Emitter<'_>) {
 /// The same of all groups but the last few.
 pub fn wait_for_copies_but(e: &Emitter<'_>, groups: i64) {
     let groups = [("n", IntegerAttribute::new(e.i32, groups).into())];
-    e.b.op("nvvm.cp.async.wait.group", &[], &[], &groups, vec![]);
+    e.b.op(Op::NvvmCpAsyncWaitGroup, &[], &[], &groups, vec![]);
 }
 
 fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(&'static str, Attribute<'c>); 3] {
@@ -95,16 +95,16 @@ fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(&'static str, Attribute<'c>); 
 /// A float rounded to tf32, to the nearest, halves away from zero.
 pub fn to_tf32<'c>(e: &Emitter<'c>, value: Val<'c>) -> Val<'c> {
     let rounding = rounding(e, "rna");
-    e.b.value_with("nvvm.convert.float.to.tf32", &[value], e.i32, &rounding)
+    e.b.value_with(Op::NvvmConvertFloatToTf32, &[value], e.i32, &rounding)
 }
 
 /// Two floats rounded to bf16, to the nearest, halves to even: the first in the lower half.
 pub fn to_bf16_pair<'c>(e: &Emitter<'c>, first: Val<'c>, second: Val<'c>) -> Val<'c> {
     let rounding = rounding(e, "rn");
     let pair = e.b.ty("vector<2xbf16>");
-    let name = "nvvm.convert.f32x2.to.bf16x2";
+    let name = Op::NvvmConvertF32x2ToBf16x2;
     let pair = e.b.value_with(name, &[second, first], pair, &rounding);
-    e.b.value("llvm.bitcast", &[pair], e.i32)
+    e.b.value(Op::LlvmBitcast, &[pair], e.i32)
 }
 
 /// `c + a · b` of a warp, of 16 rows, 8 columns, and 8 k in tf32 or 16 in bf16. Which elements each
@@ -118,8 +118,7 @@ pub fn multiply_matrices<'c>(
 ) -> [Val<'c>; 4] {
     let k = if precision == Precision::Bf16 { 16 } else { 8 };
     let of_type = e.b.upstream(&format!("#nvvm.mma_type<{precision}>"));
-    let shape =
-        e.b.upstream(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"));
+    let shape = e.b.mma_shape(k);
     let attributes = [
         ("shape", shape),
         ("layoutA", e.b.upstream("#nvvm.mma_layout<row>")),
@@ -131,10 +130,10 @@ pub fn multiply_matrices<'c>(
     let operands = [&a[..], &b[..], &c[..]].concat();
     let result = e.b.ty("!llvm.struct<(f32, f32, f32, f32)>");
     let sums =
-        e.b.value_with("nvvm.mma.sync", &operands, result, &attributes);
+        e.b.value_with(Op::NvvmMmaSync, &operands, result, &attributes);
     [0, 1, 2, 3].map(|at| {
         let position = [("position", e.b.i64s(&[at]))];
-        e.b.value_with("llvm.extractvalue", &[sums], e.b.ty("f32"), &position)
+        e.b.value_with(Op::LlvmExtractvalue, &[sums], e.b.ty("f32"), &position)
     })
 }
 
@@ -149,7 +148,7 @@ pub fn load_neighbours<'c>(e: &Emitter<'c>, at: Val<'c>, elem: Elem, count: i64)
         .map(|lane| {
             let position = e.b.i64s(&[lane]);
             let attributes = [("static_position", position)];
-            e.b.value_with("vector.extract", &[vector], ty, &attributes)
+            e.b.value_with(Op::VectorExtract, &[vector], ty, &attributes)
         })
         .collect()
 }
@@ -162,7 +161,7 @@ pub fn store_neighbours<'c>(e: &Emitter<'c>, values: &[Val<'c>], at: Val<'c>, el
     let count = values.len() as i64;
     let ty = e.elem_type(elem, Width::Scalar);
     let ty = e.b.ty(&format!("vector<{count}x{ty}>"));
-    let vector = e.b.value("vector.from_elements", values, ty);
+    let vector = e.b.value(Op::VectorFromElements, values, ty);
     e.store(vector, at, count * 4);
 }
 

@@ -8,6 +8,7 @@ mod folds;
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::Val;
 
 use super::Result;
@@ -40,7 +41,7 @@ pub fn write<'c>(
     rows: &Rows<'c>,
     lanes: i64,
 ) -> Result<()> {
-    let first = e.times(block(e, "x"), rows.block_rows);
+    let first = e.times(block(e, GpuDim::X), rows.block_rows);
     let count = match rows.once {
         true => e.int(1),
         false => e.min(e.sub(frame.rows, first), e.int(rows.block_rows)),

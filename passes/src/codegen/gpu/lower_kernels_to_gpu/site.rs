@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::{Val, name_of};
+use cohort_dialects::builder::Val;
 
 use super::ops::{load_neighbours, store_neighbours};
-use crate::codegen::emit::{DIVISIONS, Emitter, Index, Width, element_address};
+use crate::codegen::emit::{Emitter, Index, Width, divides, element_address};
 use crate::codegen::gpu::neighbours::are_neighbours;
 use crate::codegen::read_rows::body::Body;
 use crate::codegen::read_rows::kernel::Kernel;
@@ -245,7 +245,7 @@ impl<'c> Site<'_, '_, 'c> {
                     .collect();
                 let compute = |at: usize| {
                     let mut inputs: Vec<_> = inputs.iter().map(|values| values[at]).collect();
-                    if DIVISIONS.contains(&name_of(*op).as_str()) {
+                    if divides(*op) {
                         inputs[1] = e.safe_divisor(inputs[0], inputs[1], Width::Scalar);
                     }
                     e.copy(*op, &inputs, e.elem_type(*elem, Width::Scalar))

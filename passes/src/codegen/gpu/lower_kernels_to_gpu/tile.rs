@@ -19,6 +19,7 @@ mod tensor;
 use std::cell::Cell;
 use std::collections::HashMap;
 
+use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::Val;
 
 use super::launches::{Chain, Segment, Tile};
@@ -67,8 +68,8 @@ pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: 
     let thread = thread(e);
     let (warp, lane) = divide(e, thread, WARP);
     let total = e.times(frame.rows, tile.matrix_rows());
-    let first_row = e.times(block(e, "x"), size.block_rows());
-    let first_column = e.times(block(e, "y"), size.block_columns());
+    let first_row = e.times(block(e, GpuDim::X), size.block_rows());
+    let first_column = e.times(block(e, GpuDim::Y), size.block_columns());
     let (row, column) = first_of_thread(e, size, warp, lane);
     let writer = Writer {
         frame,

@@ -2,8 +2,10 @@
 
 use cohort_abi::gpu::GpuFlush;
 use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS};
-use cohort_dialects::builder::Builder;
-use cohort_dialects::builder::{CmpiPredicate, Val, arguments_of, region_with_block, results_of};
+use cohort_dialects::attributes::GpuDim;
+use cohort_dialects::builder::{
+    Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
+};
 use melior::{
     Context,
     ir::{
@@ -62,12 +64,12 @@ fn declare<'c>(module: &Builder<'c>, symbol: &str, types: &[Type<'c>], block_of:
         ("sym_visibility", private),
     ];
     attributes.extend(block_of.map(|function| (BLOCK_OF, module.symbol(function))));
-    module.op("func.func", &[], &[], &attributes, vec![Region::new()]);
+    module.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
 }
 
 fn call<'c>(e: &Emitter<'c>, symbol: &str, operands: &[Val<'c>]) {
     let callee = FlatSymbolRefAttribute::new(e.b.context(), symbol).into();
-    e.b.op("func.call", operands, &[], &[("callee", callee)], vec![]);
+    e.b.op(Op::FuncCall, operands, &[], &[("callee", callee)], vec![]);
 }
 
 struct Writer<'a, 'c> {
@@ -81,7 +83,7 @@ impl<'c> Writer<'_, 'c> {
         let (all_blocks, steps) = (word(1), word(2));
         let records = e.offset_by(self.schedule, HEADER_WORDS as i64 * WORD);
         let launches = e.offset(records, e.times(steps, STEP_WORDS as i64 * WORD));
-        let me = block(e, "x");
+        let me = block(e, GpuDim::X);
         e.for_loop(e.int(0), steps, 1, &[], |e, step, _| {
             let is_later = e.b.cmpi(CmpiPredicate::Sgt, step, e.int(0));
             e.if_then(is_later, |e| {
@@ -122,7 +124,7 @@ impl<'c> Writer<'_, 'c> {
         barrier(&inner);
         inner.b.scf_yield(&[launch, begin]);
         let operands = [me, blocks, all_blocks, first, e.int(0)];
-        e.b.op("scf.for", &operands, &types[1..], &[], vec![region]);
+        e.b.op(Op::ScfFor, &operands, &types[1..], &[], vec![region]);
     }
 
     /// Runs a block of the function of that number.
@@ -142,7 +144,7 @@ impl<'c> Writer<'_, 'c> {
         regions.extend(self.flush.functions.iter().map(|symbol| case(Some(symbol))));
         let numbers: Vec<i64> = (0..self.flush.functions.len() as i64).collect();
         let cases = [("cases", e.b.i64s(&numbers))];
-        e.b.op("scf.index_switch", &[function], &[], &cases, regions);
+        e.b.op(Op::ScfIndexSwitch, &[function], &[], &cases, regions);
     }
 }
 
@@ -164,13 +166,14 @@ fn find_launch<'c>(
     let end = inner.add(arguments[1], blocks);
     let is_behind = inner.at_least(at, end);
     let next = [is_behind, arguments[0], arguments[1], end];
-    inner.b.op("scf.condition", &next, &[], &[], vec![]);
+    inner.b.op(Op::ScfCondition, &next, &[], &[], vec![]);
     let (after, block) = region_with_block(&types, e.b.location);
     let inner = e.within(block);
     let arguments = arguments_of(block);
     let next = [inner.add(arguments[0], inner.int(1)), arguments[2]];
     inner.b.scf_yield(&next);
-    let found = e.b.op("scf.while", &from, &types, &[], vec![before, after]);
+    let found =
+        e.b.op(Op::ScfWhile, &from, &types, &[], vec![before, after]);
     let found = results_of(found);
     [found[0], found[1]]
 }

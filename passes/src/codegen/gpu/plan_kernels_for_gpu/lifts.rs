@@ -13,11 +13,13 @@
 
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{Builder, arguments_of, operands_of, region_with_block, result_of};
+use cohort_dialects::builder::{
+    Builder, Op, arguments_of, operands_of, region_with_block, result_of,
+};
 use melior::{
     Context,
     ir::{
-        Attribute, Location, OperationRef, Type, ValueLike,
+        Attribute, Location, OperationRef, Type, TypeLike, ValueLike,
         attribute::{FlatSymbolRefAttribute, StringAttribute},
         operation::OperationLike,
     },
@@ -40,14 +42,14 @@ pub fn lift_scalars<'c>(
     };
     let records = records_by_kernel(nested_ops(module));
     let mut symbols = Symbols::of(module);
-    let mut lifts: HashMap<String, String> = HashMap::new();
+    let mut lifts: HashMap<usize, String> = HashMap::new();
     for kernel in kernels {
         let name = name_attribute(*kernel, "sym_name").unwrap_or_default();
         for (record, index) in mixed(records.get(&name).map_or(&[], Vec::as_slice)) {
             let scalar = operands_of(record)[index];
             let ty = scalar.r#type();
             let lift = lifts
-                .entry(ty.to_string())
+                .entry(ty.to_raw().ptr as usize)
                 .or_insert_with(|| lift_kernel(context, top, kernel.location(), ty, &mut symbols));
             let Some(before) = Builder::before(context, record) else {
                 continue;
@@ -55,7 +57,7 @@ pub fn lift_scalars<'c>(
             let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, lift).into();
             let tensor = before.ty(&format!("!cfb.lazy<tensor<{ty}>>"));
             let lifted = before.op(
-                "cfb.record",
+                Op::CfbRecord,
                 &[scalar],
                 &[tensor],
                 &[("kernel", callee)],
@@ -109,6 +111,6 @@ fn lift_kernel<'c>(
         ),
     ];
     top.at(location)
-        .op("cfb.kernel", &[], &[], &attributes, vec![region]);
+        .op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
     name
 }

@@ -7,7 +7,7 @@ mod threads;
 mod write;
 
 use cohort_abi::gpu::Precision;
-use cohort_dialects::builder::{Builder, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, arguments_of, region_with_block};
 use melior::ir::{
     OperationRef,
     attribute::{IntegerAttribute, StringAttribute},
@@ -18,7 +18,6 @@ use super::super::lower_kernels_to_gpu::{is_foreign, refuse};
 use crate::codegen::emit::Emitter;
 use crate::codegen::generic_body;
 use crate::codegen::plan_rows::stages;
-use crate::kernel::loop_level::KERNEL;
 use crate::kernel::rows::graph::{Graph, Kind};
 use crate::kernel::rows::read;
 use crate::kernel::rows::stage::{Combiner, Stage};
@@ -92,7 +91,7 @@ fn write<'c>(
                 }
                 let number = |value: i64| IntegerAttribute::new(e.i64, value).into();
                 let attributes = [("of", number(block_rows(graph, rows))), ("tile", number(1))];
-                e.b.op("ragged.blocks", &[], &[], &attributes, vec![region]);
+                e.b.op(Op::RaggedBlocks, &[], &[], &attributes, vec![region]);
             }
         }
     }
@@ -106,7 +105,7 @@ fn write<'c>(
         .map(|(name, attribute)| (name.as_str(), *attribute))
         .collect();
     let inside = inside.at(kernel.location());
-    inside.op(KERNEL, &[], &[], &attributes, vec![region]);
+    inside.op(Op::RaggedKernel, &[], &[], &attributes, vec![region]);
 }
 
 /// An operation of the kernel that no instruction or polynomial does.

@@ -3,23 +3,25 @@
 use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
+use cohort_dialects::attributes::folds_of;
 use cohort_dialects::builder::{
-    Val, arguments_of, extend_block, name_of, operands_of, operations_of, result_of, results_of,
+    Op, Val, arguments_of, extend_block, is_arithmetic, name_of, operands_of, operations_of,
+    result_of, results_of,
 };
 use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::OperationLike};
 
 use super::super::graph::{Index, Kind, Node, NodeId, Size};
-use super::Reader;
+use super::{Reader, unsupported};
 use crate::kernel::rows::{
     maps::{Place, Structure, indexing_maps, named_structure},
-    scalar_body::COMBINERS,
+    scalar_body::is_combiner,
 };
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, elements_of, integers, key, users_of};
+use crate::support::ir::{TensorType, integers, key, users_of};
 
 impl<'c> Reader<'c> {
-    pub(super) fn structured(&mut self, op: OperationRef<'c, 'c>, name: &str) -> Outcome {
-        let structure = self.structure(op, name)?;
+    pub(super) fn structured(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
+        let structure = self.structure(op)?;
         let operands = operands_of(op);
         let count = structure.folds.len();
         let mut sizes: Vec<Option<Size>> = vec![None; count];
@@ -162,10 +164,9 @@ impl<'c> Reader<'c> {
         dim_of: &dyn Fn(usize) -> Option<usize>,
     ) -> Result<Vec<NodeId>, Failed> {
         for operation in operations_of(body) {
-            let name = name_of(operation);
-            let is_end = name == "linalg.yield";
+            let is_end = Op::LinalgYield.is(operation);
             let is_combiner = combiner == Some(operation);
-            if name == "linalg.index" {
+            if Op::LinalgIndex.is(operation) {
                 let number =
                     crate::support::ir::integer_attribute(operation, "dim").unwrap_or(0) as usize;
                 let Some(dim) = dim_of(number) else {
@@ -183,7 +184,7 @@ impl<'c> Reader<'c> {
                 nodes.insert(key(result_of(operation, 0)), node);
                 continue;
             }
-            if name == "arith.constant" {
+            if Op::ArithConstant.is(operation) {
                 let kind = self.constant(operation)?;
                 self.define(operation, kind)?;
                 continue;
@@ -205,12 +206,8 @@ impl<'c> Reader<'c> {
                 return Ok(inputs);
             }
             let typed = self.typed(result_of(operation, 0).r#type(), operation)?;
-            let plain = name.starts_with("arith.") || name.starts_with("math.");
-            if !plain {
-                return Err(error(
-                    operation,
-                    &format!("not supported yet in a kernel over calls: `{name}`"),
-                ));
+            if !is_arithmetic(operation) {
+                return Err(unsupported(operation));
             }
             let node = self.pointwise(operation, inputs, domain.to_vec(), typed.elem)?;
             nodes.insert(key(result_of(operation, 0)), node);
@@ -218,11 +215,11 @@ impl<'c> Reader<'c> {
         Ok(vec![])
     }
 
-    fn structure(&self, op: OperationRef<'c, 'c>, name: &str) -> Result<Structure, Failed> {
+    fn structure(&self, op: OperationRef<'c, 'c>) -> Result<Structure, Failed> {
         let operands = operands_of(op);
         let rank = |value: Val<'c>| TensorType::of_value(value).map_or(0, |ty| ty.rank());
         let whole = |rank: usize| (0..rank).map(Place::Loop).collect::<Vec<_>>();
-        if name == "linalg.reduce" {
+        if Op::LinalgReduce.is(op) {
             let dims = integers(op, "dimensions");
             let rank = rank(operands[0]);
             let folds: Vec<bool> = (0..rank)
@@ -241,7 +238,7 @@ impl<'c> Reader<'c> {
                 inputs,
             });
         }
-        if name == "linalg.map" {
+        if Op::LinalgMap.is(op) {
             let rank = rank(result_of(op, 0));
             return Ok(Structure {
                 maps: vec![whole(rank); operands.len()],
@@ -249,19 +246,20 @@ impl<'c> Reader<'c> {
                 inputs: operands.len() - 1,
             });
         }
-        let refuse = || error(op, &format!("not supported yet: this form of `{name}`"));
-        if let Some(named) = named_structure(name) {
+        let refuse = || {
+            error(
+                op,
+                &format!("not supported yet: this form of `{}`", name_of(op)),
+            )
+        };
+        if let Some(named) = Op::of(op).and_then(named_structure) {
             return Ok(match indexing_maps(op) {
                 Some(maps) => Structure { maps, ..named },
                 None => named,
             });
         }
         let maps = indexing_maps(op).ok_or_else(refuse)?;
-        let kinds = op.attribute("iterator_types").map_err(|_| refuse())?;
-        let folds = elements_of(kinds)
-            .iter()
-            .map(|kind| kind.to_string().contains("reduction"))
-            .collect();
+        let folds = folds_of(op).ok_or_else(refuse)?;
         Ok(Structure {
             maps,
             folds,
@@ -284,5 +282,5 @@ fn combiner<'c>(body: BlockRef<'c, 'c>, inputs: usize) -> Option<OperationRef<'c
         && operands_of(end).first().map(|v| key(*v)) == Some(key(result_of(combiner, 0)));
     let operands = operands_of(combiner);
     let once = operands.len() == 2 && key(operands[0]) != key(operands[1]);
-    (yields && once && COMBINERS.contains(&name_of(combiner).as_str())).then_some(combiner)
+    (yields && once && is_combiner(combiner)).then_some(combiner)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use melior::Context;
 use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike, operation::OperationLike};
 
@@ -85,13 +85,13 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let sums = sums.filter(|(sums, ..)| sums.stands_for(node, at));
         if let Some((sums, memory, shape)) = sums {
             let address = [("address", self.address(&sums.index(at), shape, scope))];
-            return b.value_with("ragged.load", &[*memory], element, &address);
+            return b.value_with(Op::RaggedLoad, &[*memory], element, &address);
         }
         match &of_node.kind {
             Kind::Splat(bits) => constant_of(&b, *bits, of_node.elem),
             Kind::Iota(dim) => {
                 let address = [("address", self.map(&at[*dim..=*dim], scope))];
-                b.value_with("ragged.position", &[], element, &address)
+                b.value_with(Op::RaggedPosition, &[], element, &address)
             }
             Kind::Pointwise { op, inputs } => {
                 let inputs = inputs.iter().map(|input| self.value(*input, at));
@@ -108,7 +108,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
             Kind::Operand | Kind::Scalar | Kind::Length | Kind::Param(_) | Kind::Dense(_) => {
                 let address = [("address", self.address(at, &of_node.shape, scope))];
                 b.value_with(
-                    "ragged.load",
+                    Op::RaggedLoad,
                     &[self.writer.memory.of_node[&node]],
                     element,
                     &address,
@@ -153,7 +153,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         self.scopes.extend(hidden);
         let attributes = self.writer.extents(&self.sizes[first..first + dims.len()]);
         let reduce = b.at(location).op(
-            "ragged.reduce",
+            Op::RaggedReduce,
             &[start],
             &[element],
             &attributes,

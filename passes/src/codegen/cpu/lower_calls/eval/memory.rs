@@ -1,7 +1,7 @@
 //! Where values lie in memory, and how one or a vector of their elements is loaded.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{Op, Val};
 
 use super::super::graph::{Index, NodeId, Size, Var};
 use super::{Call, Lanes};
@@ -179,7 +179,7 @@ impl<'c> Call<'_, 'c> {
                     }
                     let lanes = e.lane_offsets(coefficient);
                     let bytes = self.stride(e, *stride);
-                    let bytes = e.b.value("vector.broadcast", &[bytes], ty);
+                    let bytes = e.b.value(Op::VectorBroadcast, &[bytes], ty);
                     let product = e.b.muli(lanes, bytes);
                     sum = e.b.addi(sum, product);
                 }

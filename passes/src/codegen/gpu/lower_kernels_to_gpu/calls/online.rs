@@ -16,8 +16,7 @@ mod plan;
 mod weights;
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::CmpfPredicate;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{CmpfPredicate, Val};
 use melior::ir::ValueLike;
 
 use super::super::ops::{

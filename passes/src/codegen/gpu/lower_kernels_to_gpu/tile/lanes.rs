@@ -5,7 +5,7 @@
 //! so no two of them read from one bank.
 
 use cohort_abi::manifest::Elem;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{Op, Val};
 
 use super::super::ops::load_neighbours;
 use super::super::site::memory;
@@ -48,7 +48,7 @@ pub fn multiply<'c>(
                 for a in &a {
                     for b in &b {
                         let factors = [a[step as usize], *b, sums[sum]];
-                        sums[sum] = e.b.value("math.fma", &factors, ty);
+                        sums[sum] = e.b.value(Op::MathFma, &factors, ty);
                         sum += 1;
                     }
                 }

@@ -1,7 +1,7 @@
 //! Declares the memory of a row-wise kernel, and writes tiles of products.
 
 use cohort_abi::gpu::Precision;
-use cohort_dialects::builder::{Builder, Val, region_with_block, results_of};
+use cohort_dialects::builder::{Builder, Op, Val, region_with_block, results_of};
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike,
     attribute::{DenseI64ArrayAttribute, IntegerAttribute, StringAttribute},
@@ -75,7 +75,7 @@ pub fn tiles<'c>(
     if is_rounded {
         attributes.push(("weights", Attribute::unit(context)));
     }
-    e.b.op("ragged.tiles", &[], &[], &attributes, vec![region]);
+    e.b.op(Op::RaggedTiles, &[], &[], &attributes, vec![region]);
 }
 
 /// Rows and columns of a thread, how many k are in shared memory at once, and warps side by side.
@@ -152,7 +152,7 @@ impl<'c> Writer<'_, '_, 'c> {
         ];
         operands.extend(from);
         let types: Vec<Type<'c>> = from.iter().map(|value| value.r#type()).collect();
-        results_of(b.op("ragged.products", &operands, &types, &attributes, vec![]))
+        results_of(b.op(Op::RaggedProducts, &operands, &types, &attributes, vec![]))
     }
 
     /// How far apart what a view selects is along the loops before the columns.

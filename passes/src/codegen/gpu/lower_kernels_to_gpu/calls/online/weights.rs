@@ -1,7 +1,6 @@
 //! Scores become weights: the threads of a row find its largest score and add its weights up.
 
-use cohort_dialects::builder::CmpfPredicate;
-use cohort_dialects::builder::Val;
+use cohort_dialects::builder::{CmpfPredicate, Val};
 use melior::ir::{Type, ValueLike};
 
 use super::super::super::ops::{barrier, below, when};
