@@ -65,6 +65,7 @@ use pieces::Rule;
 pub use pieces::Task;
 use place::Plan;
 use ragged::RaggedLaunches;
+use replayed::Target;
 use tables::{TableRule, Tables};
 
 /// What one flush computed. Nobody holds a handle into it when it is released.
@@ -136,6 +137,7 @@ pub struct Executor {
     lists: Lists,
     /// Of the instance whose index lists are written from a recording.
     of_references: Vec<u32>,
+    targets: Vec<Target>,
     ragged: RaggedLaunches,
     tables: Tables,
     /// 0, 1, 2, …
@@ -257,6 +259,7 @@ impl Executor {
             index: AlignedBuffer::default(),
             lists: Lists::default(),
             of_references: Vec::new(),
+            targets: Vec::new(),
             ragged: RaggedLaunches::default(),
             tables: Tables::new(TableRule {
                 pieces: Rule {

@@ -42,7 +42,9 @@ mod ghosts;
 mod instances;
 mod keep;
 mod making;
+mod marks;
 mod recording;
+mod recordings;
 mod replay;
 mod requests;
 mod state;
@@ -56,9 +58,11 @@ use cohort_abi::manifest::Manifest;
 pub use buckets::Buckets;
 use costs::KernelCalls;
 use ghosts::ragged_inputs;
-pub use making::{Marks, Take};
+pub use making::Take;
+pub use marks::Marks;
 pub use recording::Recording;
-pub(crate) use recording::{Form, Part};
+pub(crate) use recording::{Form, Part, Run, follow};
+pub use recordings::Recordings;
 pub(crate) use replay::Calls;
 use replay::Replayed;
 pub use state::{STRAND, State, StrandState};
@@ -142,6 +146,7 @@ pub struct Recorder {
     keeps_tapes: bool,
     /// Watches one instance, when two runs are compared.
     tracer: Option<Box<Tracer>>,
+    recordings: Recordings,
     replayed: Replayed,
 }
 
@@ -208,6 +213,7 @@ impl Recorder {
             draw: 0,
             keeps_tapes: false,
             tracer: None,
+            recordings: Recordings::default(),
             replayed: Replayed::default(),
         });
         recorder.begin_batch();

@@ -10,6 +10,8 @@
 
 mod kept;
 
+use std::collections::VecDeque;
+
 use cohort_abi::EntryFn;
 use cohort_abi::manifest::{Manifest, Source};
 
@@ -18,7 +20,7 @@ use crate::fiber::{Event, Fiber, Job};
 use crate::input::Known;
 use crate::recorder::{Marks, Recorder, Recording, Take};
 use crate::structure::{Image, Plan};
-use kept::Kept;
+use kept::{Entry, Kept};
 
 /// Slots of the arguments, or of the result, of an instance of which a recording is made.
 const MOST_SLOTS: usize = 1 << 20;
@@ -33,8 +35,8 @@ pub struct Reuse {
     /// Where the control program runs for recordings.
     scout: Box<Recorder>,
     kept: Kept,
-    /// What is kept of the instance that comes next.
-    next: Option<(u128, Recording)>,
+    /// What is kept of instances that come next.
+    ahead: VecDeque<(u128, Option<Entry>)>,
     counts: Counts,
 }
 
@@ -48,6 +50,9 @@ pub struct Counts {
 }
 
 impl Reuse {
+    /// For so many instances at once it is looked up what is kept, as the processor then waits for all of that together.
+    pub const AHEAD: usize = 16;
+
     /// For a program, which keeps at most `bytes` bytes. The scout is a recorder of the program which shares no calls.
     /// `None` where schedules do not follow from structures.
     pub fn new(
@@ -70,14 +75,26 @@ impl Reuse {
             source_rows: source_rows.map(Option::unwrap_or_default).collect(),
             scout,
             kept: Kept::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
-            next: None,
+            ahead: VecDeque::new(),
             counts: Counts::default(),
         })
     }
 
+    /// Instances are recorded on a recorder that has nothing to flush.
+    pub fn begin_batch(&mut self, recorder: &mut Recorder) {
+        self.ahead.clear();
+        recorder.recordings().drop(self.kept.gone());
+    }
+
+    /// Instances of these structures are recorded next.
+    pub fn expect(&mut self, keys: impl Iterator<Item = u128>) {
+        self.ahead.clear();
+        let kept = &mut self.kept;
+        self.ahead.extend(keys.map(|key| (key, kept.find(key))));
+    }
+
     /// Records the calls of the instance that has just begun on the recorder and writes its result, if its structure
-    /// is known; otherwise the control program must. `next` is the structure of the instance that comes after it, if
-    /// that is known to come.
+    /// is known; otherwise the control program must.
     ///
     /// # Safety
     ///
@@ -87,32 +104,35 @@ impl Reuse {
         recorder: &mut Recorder,
         fiber: &mut Fiber,
         instance: Known<'_>,
-        next: Option<u128>,
         results: &mut [u64],
     ) -> Result<bool, Error> {
         let key = instance.key;
-        let found = match self.next.take() {
-            Some((of, recording)) if of == key => Some(Some(recording)),
+        let found = match self.ahead.pop_front() {
+            Some((of, Some(entry))) if of == key => Some(entry),
+            // It may have become known since.
             _ => self.kept.find(key),
         };
-        // While this one is recorded, what is kept of the next one comes from memory.
-        if let Some(next) = next
-            && let Some(Some(recording)) = self.kept.find(next)
+        // The next but one comes from memory while this one and the next are recorded.
+        if let Some((_, Some(entry))) = self.ahead.get(1)
+            && let Some(number) = entry.recording
         {
-            recording.fetch();
-            self.next = Some((next, recording));
+            recorder.recordings().get(number).fetch();
         }
-        let recording = match found {
-            Some(recording) => recording,
+        let entry = match found {
+            Some(entry) => Some(entry),
             None if self.kept.is_new(key) => None,
             None => {
                 // SAFETY: the caller's promise.
                 let recording = unsafe { self.record(recorder, fiber, instance)? };
-                self.kept.put(key, recording);
-                self.kept.find(key).flatten()
+                let entry = Entry {
+                    bytes: recording.as_ref().map_or(0, Recording::size),
+                    recording: recording.map(|recording| recorder.recordings().put(recording)),
+                };
+                self.kept.put(key, entry);
+                Some(entry)
             }
         };
-        let is_done = match recording {
+        let is_done = match entry.and_then(|entry| entry.recording) {
             Some(recording) => recorder.replay(recording, instance.data, results),
             None => false,
         };
@@ -182,7 +202,6 @@ impl Reuse {
 
     /// Forgets all structures.
     pub fn forget(&mut self) {
-        self.next = None;
         self.kept.clear();
     }
 

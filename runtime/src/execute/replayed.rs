@@ -1,15 +1,16 @@
 //! Index lists of calls that are written from recordings ([`crate::recorder`]), where each bucket is a launch.
 //!
-//! The calls of an instance in a launch lie behind each other, and a recording has their operands list by list. So a list
-//! gets the rows of all these calls in one loop, which adds to each offset the row that it is relative to.
+//! The calls of an instance in a launch lie behind each other, and a recording has what they read operand by operand. So
+//! each list gets what these calls have there in one loop, which adds to an offset the row that it is relative to.
 
 use cohort_abi::Handle;
 use cohort_abi::manifest::Operand;
 
 use super::Executor;
-use crate::recorder::{Calls, Form, Part};
+use super::launch::Placed;
+use crate::recorder::{Calls, Form, Part, Run, follow};
 
-/// Writes rows of one instance.
+/// Rows of one instance.
 struct Rows<'a> {
     form: Form,
     /// What each reference of the recording stands for.
@@ -17,9 +18,9 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Makes words rows; whether all are below `all`.
-    #[inline]
-    fn write(&self, to: &mut [u32], words: &[u32], all: u64) -> bool {
+    /// Makes words rows; the last of them in their space.
+    #[inline(always)]
+    fn write(&self, to: &mut [u32], words: &[u32]) -> u32 {
         let mut last = 0;
         for (to, word) in to.iter_mut().zip(words) {
             let first = self.of_references[self.form.reference(*word)];
@@ -27,7 +28,31 @@ impl Rows<'_> {
             *to = first.wrapping_add(self.form.offset(*word));
             last = last.max(*to);
         }
-        words.is_empty() || u64::from(last) < all
+        last
+    }
+}
+
+/// Where the calls of a group are in the next list of their launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    slot: usize,
+    calls: usize,
+    /// From one list of the launch to the next.
+    step: usize,
+    /// The first list operand of the launch, and the first call's row.
+    list: usize,
+    row: usize,
+}
+
+impl Target {
+    fn of(placed: &Placed, row: u32, calls: u32) -> Target {
+        Target {
+            slot: placed.index_start + row as usize,
+            calls: calls as usize,
+            step: placed.calls as usize,
+            list: placed.list_start,
+            row: row as usize,
+        }
     }
 }
 
@@ -39,62 +64,97 @@ impl Executor {
 
     /// Writes the index lists of calls; whether all rows are there.
     pub(super) fn write_replayed(&mut self, calls: &Calls<'_>) -> bool {
+        let mut inside = self.find_references(calls);
         let recording = calls.recording;
-        let mut inside = true;
-        self.of_references.clear();
-        for reference in recording.part(Part::References) {
-            let (base, result) = recording.follow(calls.bases, *reference);
-            let row = self.rows.of_result(base, result);
-            inside &= row.is_some();
-            self.of_references.push(row.unwrap_or(0));
-        }
         let rows = Rows {
             form: recording.form(),
             of_references: &self.of_references,
         };
         let index = self.index.words_mut();
         let mut columns = recording.part(Part::Columns);
-        for (group, base) in recording.groups().zip(calls.of_groups()) {
-            let (mut own, rest) = columns.split_at(group.words as usize);
-            columns = rest;
-            let (base, count) = (Handle(*base), group.calls as usize);
-            if count == 0 {
-                continue;
+        let mut bases = calls.of_groups();
+        for run in recording.runs() {
+            let (own, behind) = bases.split_at(run.calls.len());
+            bases = behind;
+            let kernel = &self.kernels[run.kernel as usize];
+            self.targets.clear();
+            for (base, calls) in own.iter().zip(run.calls).filter(|(_, calls)| **calls > 0) {
+                let base = Handle(*base);
+                let plan = &mut self.plans[base.bucket() as usize];
+                plan.next += calls;
+                let placed = &self.placed[plan.placed];
+                self.targets
+                    .push(Target::of(placed, base.position(), *calls));
             }
-            let plan = &mut self.plans[base.bucket() as usize];
-            plan.next += group.calls;
-            let placed = &self.placed[plan.placed];
-            let kernel = &self.kernels[group.kernel as usize];
-            let row = base.position() as usize;
-            let mut slot = placed.index_start + row;
             for operand in &kernel.operands {
-                let (words, rest) = own.split_at(count);
-                own = rest;
+                let (mut words, behind) = columns.split_at(run.all_calls as usize);
+                columns = behind;
+                let (mut last, mut all) = (0, u64::MAX);
                 match operand {
                     Operand::Row { space } => {
-                        let to = &mut index[slot..slot + count];
-                        inside &= rows.write(to, words, self.arena.rows(*space));
+                        all = self.arena.rows(*space);
+                        for target in &mut self.targets {
+                            let (own, behind) = words.split_at(target.calls);
+                            words = behind;
+                            let to = &mut index[target.slot..target.slot + target.calls];
+                            last = last.max(rows.write(to, own));
+                            target.slot += target.step;
+                        }
                     }
                     Operand::Scalar(_) | Operand::Length => {
-                        index[slot..slot + count].copy_from_slice(words);
+                        for target in &mut self.targets {
+                            let (own, behind) = words.split_at(target.calls);
+                            words = behind;
+                            index[target.slot..target.slot + target.calls].copy_from_slice(own);
+                            target.slot += target.step;
+                        }
                     }
-                    Operand::Rows { .. } => {}
+                    Operand::Rows { .. } => {
+                        let targets = self.targets.iter_mut();
+                        targets.for_each(|target| target.slot += target.step);
+                    }
                     // Only in calls that are in the log.
                     Operand::Ragged { .. } | Operand::Stacked { .. } => inside = false,
                 }
-                slot += placed.calls as usize;
+                inside &= run.all_calls == 0 || u64::from(last) < all;
             }
             let lists = kernel.operands.iter().filter_map(|operand| match operand {
                 Operand::Rows { space } => Some(*space),
                 _ => None,
             });
-            for (space, list) in lists.zip(placed.list_start..) {
-                let begin = self.lists.start(list, row);
-                let to = &mut index[begin..self.lists.start(list, row + count)];
-                let (words, rest) = own.split_at(to.len());
-                own = rest;
-                inside &= rows.write(to, words, self.arena.rows(space));
+            for (number, space) in lists.enumerate() {
+                let all = self.arena.rows(space);
+                for target in &self.targets {
+                    let list = target.list + number;
+                    let begin = self.lists.start(list, target.row);
+                    let end = self.lists.start(list, target.row + target.calls);
+                    let (own, behind) = columns.split_at(end - begin);
+                    columns = behind;
+                    let last = rows.write(&mut index[begin..end], own);
+                    inside &= own.is_empty() || u64::from(last) < all;
+                }
             }
+        }
+        inside
+    }
+
+    /// Finds the rows that references stand for; whether all have one.
+    fn find_references(&mut self, calls: &Calls<'_>) -> bool {
+        let recording = calls.recording;
+        let mut inside = true;
+        let mut found = |row: Option<u32>| {
+            inside &= row.is_some();
+            row.unwrap_or(0)
+        };
+        self.of_references.clear();
+        for reference in recording.part(Part::References) {
+            let (base, result) = follow(*reference);
+            let row = self.rows.of_result(calls.bases[base], result);
+            self.of_references.push(found(row));
+        }
+        for handle in recording.fixed() {
+            let row = self.rows.of_result(handle, Handle(handle).result());
+            self.of_references.push(found(row));
         }
         inside
     }
@@ -102,24 +162,41 @@ impl Executor {
     /// Notes the lengths of the lists of calls.
     pub(super) fn measure_replayed(&mut self, calls: &Calls<'_>) {
         let mut columns = calls.recording.part(Part::Columns);
-        for (group, base) in calls.recording.groups().zip(calls.of_groups()) {
-            let (own, rest) = columns.split_at(group.words as usize);
-            columns = rest;
-            let (base, count) = (Handle(*base), group.calls as usize);
-            if count == 0 {
-                continue;
-            }
-            let plan = &mut self.plans[base.bucket() as usize];
-            plan.next += group.calls;
-            plan.next_row += group.rows;
-            let kernel = &self.kernels[group.kernel as usize];
-            let lists = kernel.operands.iter().zip(own.chunks_exact(count));
-            let lists = lists.filter(|(operand, _)| matches!(operand, Operand::Rows { .. }));
-            for ((_, lengths), list) in lists.zip(self.placed[plan.placed].list_start..) {
-                for (length, row) in lengths.iter().zip(base.position() as usize..) {
-                    self.lists.set_length(list, row, u64::from(*length));
+        let mut bases = calls.of_groups();
+        for run in calls.recording.runs() {
+            let (own, behind) = bases.split_at(run.calls.len());
+            bases = behind;
+            let kernel = &self.kernels[run.kernel as usize];
+            let count = run.all_calls as usize;
+            let mut words = kernel.operands.len() * count;
+            let mut number = 0;
+            for (operand, lengths) in kernel.operands.iter().zip(columns.chunks(count.max(1))) {
+                if !matches!(operand, Operand::Rows { .. }) {
+                    continue;
                 }
+                let mut lengths = lengths.iter();
+                for (base, calls) in own.iter().zip(run.calls).filter(|(_, calls)| **calls > 0) {
+                    let base = Handle(*base);
+                    let placed = &self.placed[self.plans[base.bucket() as usize].placed];
+                    let rows = base.position() as usize..;
+                    for (length, row) in lengths.by_ref().take(*calls as usize).zip(rows) {
+                        (self.lists).set_length(placed.list_start + number, row, (*length).into());
+                        words += *length as usize;
+                    }
+                }
+                number += 1;
             }
+            self.count_calls(own, run);
+            columns = &columns[words..];
+        }
+    }
+
+    /// Calls of the log are behind those of a run.
+    fn count_calls(&mut self, bases: &[u64], run: Run<'_>) {
+        for (base, (calls, rows)) in bases.iter().zip(run.calls.iter().zip(run.rows)) {
+            let plan = &mut self.plans[Handle(*base).bucket() as usize];
+            plan.next += calls;
+            plan.next_row += rows;
         }
     }
 }

@@ -5,6 +5,8 @@
 //! them; then their key is 0, as it is of sources and inputs, and when nobody holds a handle into them
 //! any more, their numbers are used again.
 
+use cohort_abi::Handle;
+
 use crate::numbering::Numbering;
 
 /// Where the phase begins in an order key; its depth is below.
@@ -125,6 +127,40 @@ impl Buckets {
         }
     }
 
+    /// Appends calls of a kernel at one depth after another, from that key on: of `rows` rows at each. Their handles go
+    /// to `handles`. `None` if there are too few buckets.
+    #[inline]
+    pub(super) fn append_run(
+        &mut self,
+        kernel: u32,
+        key: u64,
+        rows: &[u32],
+        handles: &mut Vec<u64>,
+    ) -> Option<()> {
+        let (phase, depth) = ((key >> PHASE_SHIFT) as u32, key as u32 as usize);
+        let mut done = 0;
+        loop {
+            // Where calls of all phases come in turn, the tables at hand stay.
+            let tables = match phase == self.table_phase {
+                true => Some(&self.tables),
+                false => self.parked.get(phase as usize),
+            };
+            let table = tables.and_then(|tables| tables.get(kernel as usize)?.get(depth + done..));
+            let known = table.unwrap_or(&[]).iter();
+            let known = known.take_while(|bucket| **bucket != NO_BUCKET);
+            for (bucket, rows) in known.zip(&rows[done..]) {
+                let length = &mut self.rows[*bucket as usize];
+                handles.push(Handle::new(*bucket, 0, *length).0);
+                *length += rows;
+                done += 1;
+            }
+            if done == rows.len() {
+                return Some(());
+            }
+            self.find(kernel, key + done as u64)?;
+        }
+    }
+
     /// The bucket of a key that the tables at hand do not have.
     #[cold]
     #[inline(never)]
@@ -228,6 +264,11 @@ impl Buckets {
     /// Buckets of calls that are not recycled.
     pub fn used(&self) -> u64 {
         (self.keys.len() - self.first - self.free.len()) as u64
+    }
+
+    /// How many others there are for calls.
+    pub(super) fn left(&self) -> u64 {
+        self.most.saturating_sub(self.used())
     }
 
     /// Whether there is no other for calls.

@@ -1,76 +1,20 @@
 //! Recordings are made: what the control program records of a structure, and where it comes from.
 //!
-//! The control program runs on a recorder of its own, with *marks* in place of the instance's numbers: they say which
-//! number it is. Where the log then has a row of a parameter that a mark chose, that is where the instance's number
-//! goes. A parameter may have fewer rows than there are numbers, so a mark is one digit of the number's place a
-//! *take*; and one take more, in which all first digits are others, tells marks from rows that the program names.
+//! The control program runs several times, each a *take*, with [`Marks`] in place of the instance's numbers: where the log
+//! then has a row of a parameter that a mark chose, that is where the instance's number goes.
 
 use std::collections::HashMap;
 
 use cohort_abi::Handle;
 
-use super::recording::{Chosen, Form, Group, Part, Recording, Used, halves, reference};
+use super::marks::Marks;
+use super::recording::{
+    Chosen, Form, Part, Recording, Run, SAME_ROW, Used, halves, reference, write_run,
+};
 use super::replay::SHARED_KEY;
 use super::{MAX_ROWS, Recorder};
 use crate::slot::Slot;
 use crate::structure::Image;
-
-/// More digits are not worth their takes.
-const MOST_DIGITS: usize = 3;
-/// Marks are smaller, so that a few digits of them are a number.
-const LARGEST_BASE: u64 = 1 << 20;
-
-/// The marks of an instance's numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct Marks {
-    count: u64,
-    base: u64,
-    digits: usize,
-}
-
-impl Marks {
-    /// For `count` numbers, each of which must choose one of `rows` rows; `None` where they cannot be told apart.
-    pub fn new(count: usize, rows: u64) -> Option<Marks> {
-        let (count, base) = (count as u64, rows.min(LARGEST_BASE));
-        if count == 0 {
-            return Some(Marks {
-                count,
-                base,
-                digits: 0,
-            });
-        }
-        let digits = (1..=MOST_DIGITS).find(|digits| base.pow(*digits as u32) >= count)?;
-        (base >= 2).then_some(Marks {
-            count,
-            base,
-            digits,
-        })
-    }
-
-    /// How often the control program runs.
-    pub fn takes(&self) -> usize {
-        self.digits + 1
-    }
-
-    /// The mark of a number in a take.
-    pub fn mark(&self, take: usize, number: usize) -> u64 {
-        let digit = |digit: usize| number as u64 / self.base.pow(digit as u32) % self.base;
-        match take == self.digits {
-            true => (digit(0) + 1) % self.base,
-            false => digit(take),
-        }
-    }
-
-    /// The number that has these marks in all takes.
-    fn number(&self, marks: &[u64]) -> Option<u32> {
-        let (last, digits) = marks.split_last()?;
-        let number = digits.iter().rev().try_fold(0_u64, |number, digit| {
-            number.checked_mul(self.base)?.checked_add(*digit)
-        })?;
-        let is_it = number < self.count && self.mark(self.digits, number as usize) == *last;
-        is_it.then_some(number as u32)
-    }
-}
 
 /// What the control program made of an instance with marks.
 pub struct Take {
@@ -95,7 +39,8 @@ enum Base {
     Chosen(usize),
     Shared(usize),
     Group(usize),
-    Constant(usize),
+    /// Nothing: the row is always the same.
+    Fixed(usize),
 }
 
 /// Where the calls of a bucket go.
@@ -107,11 +52,28 @@ enum Place {
     Ghosts(Vec<Origin>),
 }
 
+/// The calls of a kernel at an order key, which are a bucket.
+#[derive(Clone, Copy)]
+struct Group {
+    kernel: u32,
+    key: u64,
+    calls: u32,
+    rows: u32,
+}
+
 /// What the calls of a group have in their slots, and in their lists.
 #[derive(Clone, Default)]
 struct Columns {
     slots: Vec<Vec<Origin>>,
     lists: Vec<Vec<Origin>>,
+}
+
+/// A call that may be equal to others, and its operand: as the calls of a kernel have it.
+#[derive(Clone, Copy)]
+struct SharedCall {
+    kernel: u32,
+    source: u32,
+    row: u32,
 }
 
 /// Different things, in the order in which they are met.
@@ -148,10 +110,9 @@ struct Making<'a> {
     places: Vec<Place>,
     /// Spaces of input rows.
     spaces: Met<usize>,
-    constants: Met<u64>,
+    fixed: Met<u64>,
     chosen: Met<Chosen>,
-    /// Kernels and their operands.
-    shared: Vec<(u32, Base)>,
+    shared: Vec<SharedCall>,
     groups: Vec<Group>,
     columns: Vec<Columns>,
 }
@@ -177,7 +138,7 @@ impl Recorder {
             source_rows,
             places: Vec::new(),
             spaces: Met::new(),
-            constants: Met::new(),
+            fixed: Met::new(),
             chosen: Met::new(),
             shared: Vec::new(),
             groups: Vec::new(),
@@ -225,8 +186,8 @@ impl Making<'_> {
         self.of.numbering.first_call(self.of.chunks)
     }
 
-    /// Divides buckets in those whose calls are shared, those of ghosts, and others. Of these the least deep is the
-    /// first group.
+    /// Divides buckets in those whose calls are shared, those of ghosts, and others, which are groups: of one kernel
+    /// after another, the least deep first.
     fn find_places(&mut self, shares: &impl Fn(u32, u64) -> bool) -> Option<()> {
         let first = self.first_bucket();
         let buckets = &self.of.buckets;
@@ -256,7 +217,7 @@ impl Making<'_> {
                 }
             });
         }
-        groups.sort_by_key(|bucket| buckets.key(*bucket));
+        groups.sort_by_key(|bucket| (buckets.kernel(*bucket), buckets.key(*bucket)));
         for bucket in groups {
             self.places[bucket - first] = Place::Group(self.groups.len());
             let kernel = buckets.kernel(bucket);
@@ -264,9 +225,8 @@ impl Making<'_> {
             self.groups.push(Group {
                 kernel,
                 key: buckets.key(bucket),
-                rows: buckets.rows(bucket),
                 calls: self.of.bucket_calls(bucket),
-                words: 0,
+                rows: buckets.rows(bucket),
             });
             let lists = form.slots.iter().filter(|slot| **slot == Slot::List);
             self.columns.push(Columns {
@@ -296,13 +256,15 @@ impl Making<'_> {
                     continue;
                 }
                 Place::Shared(_) => {
-                    let Origin::Row(operand, 0, 0) = self.handle(slot(slots))? else {
-                        return None;
-                    };
+                    let (source, row) = self.source_row(slot(slots))?;
                     if let Place::Shared(calls) = &mut self.places[place] {
                         calls.push(self.shared.len());
                     }
-                    self.shared.push((kernel, operand));
+                    self.shared.push(SharedCall {
+                        kernel,
+                        source,
+                        row,
+                    });
                     continue;
                 }
             };
@@ -366,16 +328,16 @@ impl Making<'_> {
         let (bucket, result) = (handle.bucket() as usize, handle.result());
         let numbering = &self.of.numbering;
         let is_same = (1..self.takes.len()).all(|take| slot(take) == handle.0);
-        if bucket < numbering.sources {
-            if !is_same {
-                return self.chosen(bucket, slot);
+        match bucket < numbering.sources {
+            true if is_same => {
+                return Some(Origin::Row(Base::Fixed(self.fixed.place(handle.0)), 0, 0));
             }
-            let first_result = Handle::new(bucket as u32, 0, handle.position());
-            let constant = self.constants.place(first_result.0);
-            return Some(Origin::Row(Base::Constant(constant), result, 0));
-        }
-        if !is_same {
-            return None;
+            true => {
+                let chosen = self.chosen(bucket, slot)?;
+                return Some(Origin::Row(Base::Chosen(self.chosen.place(chosen)), 0, 0));
+            }
+            false if is_same => {}
+            false => return None,
         }
         let Some(number) = bucket.checked_sub(self.first_bucket()) else {
             let space = numbering.input_space(bucket)?;
@@ -399,34 +361,43 @@ impl Making<'_> {
     }
 
     /// A row that differs from take to take.
-    fn chosen(&mut self, source: usize, slot: impl Fn(usize) -> u64) -> Option<Origin> {
+    fn chosen(&self, source: usize, slot: impl Fn(usize) -> u64) -> Option<Chosen> {
         let handles = (0..self.takes.len()).map(|take| Handle(slot(take)));
         let marks = handles.map(|handle| {
             let row = Handle::new(source as u32, 0, handle.position());
             (handle == row).then_some(u64::from(handle.position()))
         });
         let rows = *self.source_rows.get(source)?;
-        let chosen = self.chosen.place(Chosen {
+        Some(Chosen {
             number: self.marks.number(&marks.collect::<Option<Vec<_>>>()?)?,
             source: source as u32,
             rows: u32::try_from(rows).unwrap_or(u32::MAX),
-        });
-        Some(Origin::Row(Base::Chosen(chosen), 0, 0))
+        })
     }
 
-    /// The number of a base, as a recording counts them.
-    fn base(&self, base: Base) -> usize {
+    /// The source of a row, and which one it is, as [`super::recording::SharedCalls`] say it.
+    fn source_row(&self, slot: impl Fn(usize) -> u64) -> Option<(u32, u32)> {
+        let handle = Handle(slot(0));
+        let source = handle.bucket();
+        let (row, mark) = match (1..self.takes.len()).all(|take| slot(take) == handle.0) {
+            true => (handle.position(), SAME_ROW),
+            false => (self.chosen(source as usize, slot)?.number, 0),
+        };
+        (row < SAME_ROW).then_some((source, row | mark))
+    }
+
+    /// The number of a base, as a recording counts them, and shared calls by these numbers.
+    fn base(&self, base: Base, shared_calls: &[usize]) -> Option<usize> {
         let chosen = self.spaces.all.len();
         let shared = chosen + self.chosen.all.len();
         let groups = shared + self.shared.len();
-        let constants = groups + self.groups.len();
-        match base {
+        Some(match base {
             Base::Input(place) => place,
             Base::Chosen(place) => chosen + place,
-            Base::Shared(place) => shared + place,
+            Base::Shared(place) => shared + shared_calls[place],
             Base::Group(place) => groups + place,
-            Base::Constant(place) => constants + place,
-        }
+            Base::Fixed(_) => return None,
+        })
     }
 
     /// The recording of what was found.
@@ -435,9 +406,12 @@ impl Making<'_> {
         let mut values = Vec::new();
         let mut largest = 0;
         for origin in self.columns.iter().flat_map(Columns::all).chain(results) {
-            if let Origin::Row(base, result, offset) = *origin {
-                references.place((base, result));
-                largest = largest.max(offset);
+            match *origin {
+                Origin::Row(Base::Fixed(_), ..) | Origin::Number(_) => {}
+                Origin::Row(base, result, offset) => {
+                    references.place((base, result));
+                    largest = largest.max(offset);
+                }
             }
         }
         for origin in results {
@@ -445,25 +419,45 @@ impl Making<'_> {
                 values.push(value);
             }
         }
-        let form = Form::new(largest, references.all.len() + values.len())?;
+        let of_bases = references.all.len();
+        let rows = of_bases + self.fixed.all.len();
+        let form = Form::new(largest, rows + values.len())?;
         let row = |base, result, offset| {
-            let reference = references.places.get(&(base, result))?;
-            Some(form.word(*reference as u32, offset))
+            let reference = match base {
+                Base::Fixed(place) => of_bases + place,
+                _ => *references.places.get(&(base, result))?,
+            };
+            Some(form.word(reference as u32, offset))
         };
-        let (mut groups, mut columns) = (Vec::new(), Vec::new());
-        for (group, of_group) in self.groups.iter().zip(&self.columns) {
-            let first = columns.len();
-            for origin in of_group.all() {
-                columns.push(match *origin {
-                    Origin::Row(base, result, offset) => row(base, result, offset)?,
-                    Origin::Number(value) => short(value)?,
-                });
+        let (mut runs, mut columns) = (Vec::new(), Vec::new());
+        let mut left = &self.columns[..];
+        let goes_on =
+            |one: &Group, other: &Group| one.kernel == other.kernel && one.key + 1 == other.key;
+        for run in self.groups.chunk_by(goes_on) {
+            let (own, behind) = left.split_at(run.len());
+            left = behind;
+            for column in 0..own[0].slots.len() + own[0].lists.len() {
+                for origin in own.iter().flat_map(|columns| columns.column(column)) {
+                    columns.push(match *origin {
+                        Origin::Row(base, result, offset) => row(base, result, offset)?,
+                        Origin::Number(value) => short(value)?,
+                    });
+                }
             }
-            let words = u32::try_from(columns.len() - first).ok()?;
-            let [low, high] = halves(group.key);
-            groups.extend([group.kernel, low, high, group.rows, group.calls, words]);
+            let calls: Vec<u32> = run.iter().map(|group| group.calls).collect();
+            let rows: Vec<u32> = run.iter().map(|group| group.rows).collect();
+            let run = Run {
+                kernel: run[0].kernel,
+                key: run[0].key,
+                all_calls: calls
+                    .iter()
+                    .try_fold(0_u32, |sum, calls| sum.checked_add(*calls))?,
+                calls: &calls,
+                rows: &rows,
+            };
+            write_run(&mut runs, run)?;
         }
-        let mut numbers = references.all.len() as u32..;
+        let mut numbers = rows as u32..;
         let results = results.iter().map(|origin| match *origin {
             Origin::Row(base, result, offset) => row(base, result, offset),
             Origin::Number(_) => Some(form.word(numbers.next()?, 0)),
@@ -471,10 +465,11 @@ impl Making<'_> {
         let results = results.collect::<Option<_>>()?;
         let chosen = self.chosen.all.iter();
         let chosen = chosen.flat_map(|chosen| [chosen.number, chosen.source, chosen.rows]);
-        let shared = self.shared.iter();
-        let shared = shared.flat_map(|(kernel, operand)| [*kernel, self.base(*operand) as u32]);
-        let references = references.all.iter();
-        let references = references.map(|(base, result)| reference(self.base(*base), *result));
+        let (shared, shared_calls) = self.shared_runs();
+        let references = references.all.iter().map(|(base, result)| {
+            let base = self.base(*base, &shared_calls)?;
+            reference(base, *result)
+        });
         let addresses = self.takes.first()?.result.addresses.iter();
         let addresses = addresses.map(|place| u32::try_from(*place).ok());
         let parts = [
@@ -483,29 +478,51 @@ impl Making<'_> {
                 self.spaces.all.iter().map(|space| *space as u32).collect(),
             ),
             (Part::Chosen, chosen.collect()),
-            (Part::Shared, shared.collect()),
-            (Part::Groups, groups),
+            (Part::Shared, shared),
+            (Part::Runs, runs),
             (Part::Results, results),
             (Part::Addresses, addresses.collect::<Option<_>>()?),
             (Part::Values, values.into_iter().flat_map(halves).collect()),
-            (
-                Part::Constants,
-                self.constants
-                    .all
-                    .iter()
-                    .copied()
-                    .flat_map(halves)
-                    .collect(),
-            ),
             (Part::References, references.collect::<Option<_>>()?),
+            (
+                Part::Fixed,
+                self.fixed.all.iter().copied().flat_map(halves).collect(),
+            ),
             (Part::Columns, columns),
         ];
-        Recording::new(used, form, &parts)
+        let first_group = self.spaces.all.len() + self.chosen.all.len() + self.shared.len();
+        let bases = [first_group, first_group + self.groups.len()];
+        Recording::new(used, form, bases, &parts)
+    }
+
+    /// The words of shared calls, kernel by kernel, and the number of each among them.
+    fn shared_runs(&self) -> (Vec<u32>, Vec<usize>) {
+        let mut order: Vec<usize> = (0..self.shared.len()).collect();
+        let of = |call: usize| (self.shared[call].kernel, self.shared[call].source);
+        order.sort_by_key(|call| of(*call));
+        let mut numbers = vec![0; order.len()];
+        let mut words = Vec::new();
+        for run in order.chunk_by(|one, other| of(*one) == of(*other)) {
+            let (kernel, source) = of(run[0]);
+            words.extend([kernel, source, run.len() as u32]);
+            words.extend(run.iter().map(|call| self.shared[*call].row));
+        }
+        for (number, call) in order.iter().enumerate() {
+            numbers[*call] = number;
+        }
+        (words, numbers)
     }
 }
 
 impl Columns {
-    /// Column after column.
+    /// A slot's, or behind those a list's.
+    fn column(&self, column: usize) -> &[Origin] {
+        match column.checked_sub(self.slots.len()) {
+            None => &self.slots[column],
+            Some(list) => &self.lists[list],
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = &Origin> {
         self.slots.iter().chain(&self.lists).flatten()
     }
@@ -516,43 +533,4 @@ fn short(value: u64) -> Option<u32> {
     let short = value as u32;
     let is_it = value == u64::from(short) || value as i64 == i64::from(short as i32);
     is_it.then_some(short)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn marks_tell_numbers_apart() {
-        for (count, rows) in [
-            (0, 0),
-            (1, 2),
-            (3, 2),
-            (8, 2),
-            (5, 1000),
-            (1000, 10),
-            (1_000_000, 1 << 31),
-        ] {
-            let marks = Marks::new(count, rows).unwrap();
-            for number in 0..count {
-                let of_number: Vec<u64> = (0..marks.takes())
-                    .map(|take| marks.mark(take, number))
-                    .collect();
-                assert!(
-                    of_number.iter().all(|mark| *mark < rows),
-                    "{count} of {rows}"
-                );
-                assert_eq!(
-                    marks.number(&of_number),
-                    Some(number as u32),
-                    "{count} of {rows}"
-                );
-            }
-        }
-        let marks = Marks::new(5, 1000).unwrap();
-        assert_eq!(marks.number(&[5, 6]), None);
-        assert_eq!(marks.number(&[3, 3]), None);
-        assert!(Marks::new(9, 2).is_none());
-        assert!(Marks::new(1, 1).is_none());
-    }
 }

@@ -2,12 +2,11 @@
 //!
 //! A recording is a list of rows and numbers, each row relative to one of the instance's *bases*: the first of its input
 //! rows in a space, a row that one of its numbers chooses, the result of a call that may be shared, the first of its calls
-//! in a bucket, or a row that is always the same. Calls are there by *group*, which is those of a kernel at an order key,
-//! and in a group operand by operand, as index lists have them: so what an instance adds to a list is copied in one loop.
+//! in a bucket; or it is a row that is always the same. Calls are there by *group*, which is those of a kernel at an order
+//! key, and groups of a kernel at one depth after another are a [`Run`]. In a run rows are there operand by operand, as
+//! index lists have them, so that what an instance adds to lists is copied in one loop.
 //!
 //! All of it is words of 32 bits that lie one behind another, so that it can be fetched ahead.
-
-use std::sync::Arc;
 
 use cohort_abi::Handle;
 
@@ -15,30 +14,35 @@ use cohort_abi::Handle;
 /// recorded comes first, and then what is read in the flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Bases: the spaces of input rows; what is [`Chosen`]; [`SharedCall`]s; [`Group`]s.
+    /// Bases: the spaces of input rows; what is [`Chosen`]; [`SharedCalls`]; the groups of [`Run`]s.
     Inputs,
     Chosen,
     Shared,
-    Groups,
-    /// The result's slots and what belongs to it, see [`crate::structure::Image`]: words, or, behind the last reference, the
-    /// number of one of the values. Which of them are addresses, as places.
+    Runs,
+    /// The result's slots and what belongs to it, see [`crate::structure::Image`]; which of them are addresses, as
+    /// places; the numbers among them, two words each.
     Results,
     Addresses,
-    /// Two words each.
     Values,
-    /// The last bases: handles, two words each.
-    Constants,
-    /// A base, and a result: what words refer to.
+    /// What words refer to, by number: results of bases; handles that are always the same, two words each; then, in
+    /// results, the numbers.
     References,
-    /// For each group and each slot of its kernel: what each call has there, a list's length for a list. Then, for each list,
-    /// the rows of each call.
+    Fixed,
+    /// For each run and each slot of its kernel: what each call has there, a list's length for a list. Then, for each
+    /// list, the rows of each call.
     Columns,
 }
 
 const PARTS: usize = Part::Columns as usize + 1;
-/// Words before the first part: what the instance uses of its limits, bits of a word's offset, and ends.
-const HEAD: usize = 2 * LIMITS + 1 + PARTS;
-const LIMITS: usize = 3;
+
+/// Before the parts are what the instance uses of its limits, the form of words, how many bases there are before those of
+/// groups and with them, and where the parts end.
+const FORM: usize = 6;
+const FIRST_GROUP: usize = FORM + 1;
+const BASES: usize = FIRST_GROUP + 1;
+const ENDS: usize = BASES + 1;
+const HEAD: usize = ENDS + PARTS;
+
 /// Bits of a result in a reference.
 const RESULT_BITS: u32 = Handle::BUCKET_SHIFT - Handle::RESULT_SHIFT;
 /// Bytes that are fetched ahead at most.
@@ -55,23 +59,47 @@ pub(super) struct Chosen {
     pub rows: u32,
 }
 
-/// A call that is equal to others on the same row, see [`crate::sharing`].
+/// Calls of a kernel that are equal to others on the same rows, see [`crate::sharing`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SharedCall {
+pub(super) struct SharedCalls<'r> {
     pub kernel: u32,
-    /// The base that is the row.
-    pub operand: u32,
+    /// Where the rows are.
+    pub source: u32,
+    /// Of each call which of the instance's numbers chooses the row, or the row itself with [`SAME_ROW`].
+    pub rows: &'r [u32],
 }
 
-/// The calls of a kernel at an order key.
+/// Marks a row that is always the same.
+pub(super) const SAME_ROW: u32 = 1 << 31;
+
+/// Groups of a kernel, each a level deeper than the one before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
+pub(crate) struct Run<'r> {
     pub kernel: u32,
+    /// The order key of the first.
     pub key: u64,
-    pub rows: u32,
-    pub calls: u32,
-    /// Its words in the columns.
-    pub words: u32,
+    /// How many calls they have together.
+    pub all_calls: u32,
+    /// Of each group; and how many rows these make.
+    pub calls: &'r [u32],
+    pub rows: &'r [u32],
+}
+
+/// Marks a run whose calls do not make a row each.
+const IS_RAGGED: u32 = 1 << 31;
+
+/// Appends a run to the words of that part. `None` if it is too long.
+pub(super) fn write_run(words: &mut Vec<u32>, run: Run<'_>) -> Option<()> {
+    let [low, high] = halves(run.key);
+    let count = u32::try_from(run.calls.len()).ok()?;
+    let is_ragged = run.calls != run.rows;
+    let mark = if is_ragged { IS_RAGGED } else { 0 };
+    words.extend([run.kernel, low, high, run.all_calls, count | mark]);
+    words.extend(run.calls);
+    if is_ragged {
+        words.extend(run.rows);
+    }
+    (count < IS_RAGGED).then_some(())
 }
 
 /// What the instance uses of its limits.
@@ -114,31 +142,38 @@ impl Form {
 }
 
 /// What is recorded of instances of one structure, see the [module's page](self).
-#[derive(Clone, Debug)]
-pub struct Recording(Arc<[u32]>);
+#[derive(Debug)]
+pub struct Recording(Box<[u32]>);
 
 impl Default for Recording {
     /// Of a structure that makes no calls, and whose result has no slots.
     fn default() -> Recording {
         let mut words = [0; HEAD];
-        words[HEAD - PARTS..].fill(HEAD as u32);
+        words[ENDS..].fill(HEAD as u32);
         Recording(words.into())
     }
 }
 
 impl Recording {
-    /// Of the words of each part.
-    pub(super) fn new(used: Used, form: Form, parts: &[(Part, Vec<u32>)]) -> Option<Recording> {
+    /// Of the words of each part; so many bases are before those of groups, and with them.
+    pub(super) fn new(
+        used: Used,
+        form: Form,
+        [first_group, bases]: [usize; 2],
+        parts: &[(Part, Vec<u32>)],
+    ) -> Option<Recording> {
         let mut words = vec![0; HEAD];
         let limits = [used.calls, used.rows as u64, used.bytes];
         for (to, limit) in words.chunks_exact_mut(2).zip(limits) {
             to.copy_from_slice(&halves(limit));
         }
-        words[2 * LIMITS] = form.0;
+        words[FORM] = form.0;
+        words[FIRST_GROUP] = u32::try_from(first_group).ok()?;
+        words[BASES] = u32::try_from(bases).ok()?;
         for number in 0..PARTS {
             let own = parts.iter().filter(|(part, _)| *part as usize == number);
             own.for_each(|(_, own)| words.extend_from_slice(own));
-            words[2 * LIMITS + 1 + number] = u32::try_from(words.len()).ok()?;
+            words[ENDS + number] = u32::try_from(words.len()).ok()?;
         }
         Some(Recording(words.into()))
     }
@@ -162,7 +197,7 @@ impl Recording {
 
     #[inline]
     fn end(&self, part: Part) -> usize {
-        self.0[2 * LIMITS + 1 + part as usize] as usize
+        self.0[ENDS + part as usize] as usize
     }
 
     /// The words of a part.
@@ -170,7 +205,7 @@ impl Recording {
     pub(crate) fn part(&self, part: Part) -> &[u32] {
         let begin = match part {
             Part::Inputs => HEAD,
-            _ => self.0[2 * LIMITS + part as usize] as usize,
+            _ => self.0[ENDS + part as usize - 1] as usize,
         };
         &self.0[begin..self.end(part)]
     }
@@ -187,7 +222,7 @@ impl Recording {
 
     #[inline]
     pub(crate) fn form(&self) -> Form {
-        Form(self.0[2 * LIMITS])
+        Form(self.0[FORM])
     }
 
     #[inline]
@@ -201,66 +236,87 @@ impl Recording {
     }
 
     #[inline]
-    pub(super) fn shared(&self) -> impl ExactSizeIterator<Item = SharedCall> {
-        let (all, _) = self.part(Part::Shared).as_chunks();
-        all.iter()
-            .map(|&[kernel, operand]| SharedCall { kernel, operand })
+    pub(super) fn shared(&self) -> impl Iterator<Item = SharedCalls<'_>> {
+        let mut words = self.part(Part::Shared);
+        std::iter::from_fn(move || {
+            let ([kernel, source, count], behind) = words.split_first_chunk()?;
+            let (rows, behind) = behind.split_at(*count as usize);
+            words = behind;
+            Some(SharedCalls {
+                kernel: *kernel,
+                source: *source,
+                rows,
+            })
+        })
     }
 
     #[inline]
-    pub(crate) fn groups(&self) -> impl ExactSizeIterator<Item = Group> {
-        let (all, _) = self.part(Part::Groups).as_chunks();
-        all.iter()
-            .map(|&[kernel, low, high, rows, calls, words]| Group {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        let mut words = self.part(Part::Runs);
+        std::iter::from_fn(move || {
+            let (&[kernel, low, high, all_calls, marked], behind) = words.split_first_chunk()?;
+            let count = (marked & !IS_RAGGED) as usize;
+            let (calls, behind) = behind.split_at(count);
+            let (rows, behind) = match marked & IS_RAGGED {
+                0 => (calls, behind),
+                _ => behind.split_at(count),
+            };
+            words = behind;
+            Some(Run {
                 kernel,
                 key: whole(low, high),
-                rows,
+                all_calls,
                 calls,
-                words,
+                rows,
             })
+        })
     }
 
-    /// The handle of a base, whose instance has these of its own.
+    /// How many bases are before those of groups.
     #[inline]
-    pub(crate) fn base(&self, own: &[u64], base: usize) -> u64 {
-        match own.get(base) {
-            Some(handle) => *handle,
-            None => self.constant(base - own.len()),
+    pub(crate) fn first_group(&self) -> usize {
+        self.0[FIRST_GROUP] as usize
+    }
+
+    /// How many bases an instance has.
+    #[inline]
+    pub(crate) fn bases(&self) -> usize {
+        self.0[BASES] as usize
+    }
+
+    /// The handles that are always the same.
+    #[inline]
+    pub(crate) fn fixed(&self) -> impl ExactSizeIterator<Item = u64> {
+        let (all, _) = self.part(Part::Fixed).as_chunks();
+        all.iter().map(|&[low, high]| whole(low, high))
+    }
+
+    /// The handle that a word stands for, of an instance with these bases.
+    #[inline]
+    pub(crate) fn handle(&self, bases: &[u64], word: u32) -> u64 {
+        let (form, references) = (self.form(), self.part(Part::References));
+        let number = form.reference(word);
+        match references.get(number) {
+            Some(reference) => {
+                let (base, result) = follow(*reference);
+                bases[base]
+                    + (u64::from(result) << Handle::RESULT_SHIFT)
+                    + u64::from(form.offset(word))
+            }
+            None => self.pair(Part::Fixed, number - references.len()),
         }
     }
 
-    /// A base that is always the same.
-    #[inline]
-    pub(super) fn constant(&self, number: usize) -> u64 {
-        self.pair(Part::Constants, number)
-    }
-
-    /// Where a reference leads: the handle of a base, and a result.
-    #[inline]
-    pub(crate) fn follow(&self, own: &[u64], reference: u32) -> (u64, u8) {
-        let base = self.base(own, (reference >> RESULT_BITS) as usize);
-        (base, reference as u8)
-    }
-
-    /// The handle that a word stands for.
-    #[inline]
-    pub(crate) fn handle(&self, own: &[u64], word: u32) -> u64 {
-        let form = self.form();
-        let reference = self.part(Part::References)[form.reference(word)];
-        let (base, result) = self.follow(own, reference);
-        base + (u64::from(result) << Handle::RESULT_SHIFT) + u64::from(form.offset(word))
-    }
-
     /// Writes a result, its own slots and the rest.
-    pub(super) fn write_results(&self, own: &[u64], slots: &mut [u64], rest: &mut [u64]) {
+    pub(super) fn write_results(&self, bases: &[u64], slots: &mut [u64], rest: &mut [u64]) {
         let (first, count) = (rest.as_ptr(), slots.len());
-        let references = self.part(Part::References).len();
+        let rows = self.part(Part::References).len() + self.fixed().len();
         let form = self.form();
         let places = slots.iter_mut().chain(&mut *rest);
         for (slot, word) in places.zip(self.part(Part::Results)) {
-            *slot = match form.reference(*word).checked_sub(references) {
+            *slot = match form.reference(*word).checked_sub(rows) {
                 Some(value) => self.pair(Part::Values, value),
-                None => self.handle(own, *word),
+                None => self.handle(bases, *word),
             };
         }
         for place in self.part(Part::Addresses) {
@@ -285,6 +341,12 @@ pub(super) fn reference(base: usize, result: u8) -> Option<u32> {
     let base = u32::try_from(base).ok()?;
     let is_small = base < 1 << (u32::BITS - RESULT_BITS);
     is_small.then_some(base << RESULT_BITS | u32::from(result))
+}
+
+/// The base and the result of a reference.
+#[inline]
+pub(crate) fn follow(reference: u32) -> (usize, u8) {
+    ((reference >> RESULT_BITS) as usize, reference as u8)
 }
 
 /// A number as two words.

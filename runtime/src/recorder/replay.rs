@@ -8,7 +8,8 @@
 use cohort_abi::Handle;
 
 use super::Recorder;
-use super::recording::{Part, Recording};
+use super::recording::{Part, Recording, Run, SAME_ROW};
+use super::recordings::Recordings;
 use crate::slot::Slot;
 
 /// The order key of calls that may be shared: the first phase, the first depth.
@@ -17,7 +18,7 @@ pub(super) const SHARED_KEY: u64 = 1;
 /// An instance whose calls are not in the log.
 #[derive(Debug)]
 struct Instance {
-    recording: Recording,
+    recording: u32,
     /// Where its bases begin.
     bases: usize,
     /// Where in the log its calls would begin.
@@ -29,7 +30,7 @@ struct Instance {
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     instances: Vec<Instance>,
-    /// Those that an instance has of its own, one behind another.
+    /// Those of all of them, one behind another.
     bases: Vec<u64>,
     /// Of a log that was written out.
     spare: Vec<u64>,
@@ -58,7 +59,7 @@ impl Replayed {
 #[derive(Clone, Copy)]
 pub(crate) struct Calls<'a> {
     pub recording: &'a Recording,
-    /// The instance's own bases, those of groups last.
+    /// The instance's bases, those of groups last.
     pub bases: &'a [u64],
     /// Where in the log they would begin.
     pub place: usize,
@@ -68,31 +69,39 @@ impl<'a> Calls<'a> {
     /// The base of each group.
     #[inline]
     pub fn of_groups(&self) -> &'a [u64] {
-        &self.bases[self.bases.len() - self.recording.groups().len()..]
+        &self.bases[self.recording.first_group()..]
     }
 }
 
 impl Recorder {
+    /// What calls are written from.
+    pub fn recordings(&mut self) -> &mut Recordings {
+        &mut self.recordings
+    }
+
     /// Records the calls of the instance that has just begun and writes its result. `data` are its first input rows,
     /// one a space, and its numbers, as [`crate::structure::Reading::read`] gives them.
     ///
     /// Where the instance or the batch has no room for them, or a number chooses no row, nothing is recorded but
     /// calls that may be shared, and the answer is `false`: the control program then tells what is wrong.
-    pub fn replay(&mut self, recording: Recording, data: &[u64], results: &mut [u64]) -> bool {
+    pub fn replay(&mut self, recording: u32, data: &[u64], results: &mut [u64]) -> bool {
         let first = self.replayed.bases.len();
         let mut bases = std::mem::take(&mut self.replayed.bases);
-        let is_done = self.replay_on(&recording, data, results, &mut bases, first);
+        let recordings = std::mem::take(&mut self.recordings);
+        let recording_of = recordings.get(recording);
+        let done = self.replay_on(recording_of, data, results, &mut bases, first);
+        self.recordings = recordings;
         self.replayed.bases = bases;
-        match is_done {
-            true => self.replayed.instances.push(Instance {
+        match done {
+            Some(()) => self.replayed.instances.push(Instance {
                 recording,
                 bases: first,
                 place: self.log.len(),
                 segment: self.state.segment,
             }),
-            false => self.replayed.bases.truncate(first),
+            None => self.replayed.bases.truncate(first),
         }
-        is_done
+        done.is_some()
     }
 
     fn replay_on(
@@ -102,61 +111,76 @@ impl Recorder {
         results: &mut [u64],
         bases: &mut Vec<u64>,
         first: usize,
-    ) -> bool {
-        let used = recording.used();
-        if self.state.memory_left < used.bytes {
-            return false;
+    ) -> Option<()> {
+        let (used, all) = (recording.used(), recording.bases());
+        let groups = (all - recording.first_group()) as u64;
+        if self.state.memory_left < used.bytes || self.buckets.left() < groups {
+            return None;
         }
+        bases.try_reserve(all).ok()?;
         let (origins, numbers) = data.split_at(self.numbering.spaces);
         let inputs = recording.part(Part::Inputs).iter();
-        let (chosen, shared) = (recording.chosen(), recording.shared());
-        let own = inputs.len() + chosen.len() + shared.len() + recording.groups().len();
-        if bases.try_reserve(own).is_err() {
-            return false;
-        }
         bases.extend(inputs.map(|space| origins[*space as usize]));
-        for chosen in chosen {
+        for chosen in recording.chosen() {
             let row = numbers[chosen.number as usize] as u32;
             // One with a sign is larger than any.
             if row >= chosen.rows {
-                return false;
+                return None;
             }
             bases.push(Handle::new(chosen.source, 0, row).0);
         }
-        for call in shared {
-            let operand = call.operand as usize;
-            let operand = match operand.checked_sub(own) {
-                Some(constant) => recording.constant(constant),
-                None => bases[first + operand],
-            };
-            match self.share_call(call.kernel, operand) {
-                Some(handle) => bases.push(handle),
-                None => return false,
-            }
-        }
-        let of_groups = bases.len();
-        for group in recording.groups() {
-            let Some(bucket) = self.buckets.at(group.kernel, group.key) else {
-                return false;
-            };
-            bases.push(Handle::new(bucket, 0, self.buckets.rows(bucket as usize)).0);
+        for calls in recording.shared() {
+            self.share_calls(calls.kernel, calls.source, calls.rows, numbers, bases)?;
         }
         let rest = recording.part(Part::Results).len() - results.len();
-        let Some(rest) = self.allocate(rest) else {
-            return false;
-        };
-        for (group, base) in recording.groups().zip(&bases[of_groups..]) {
-            let bucket = Handle(*base).bucket();
-            self.buckets.append(bucket, group.rows);
-            if self.kernels[group.kernel as usize].form.is_ragged {
-                self.buckets.add_calls(bucket, group.calls);
+        let rest = self.allocate(rest)?;
+        for run in recording.runs() {
+            let before = bases.len();
+            // There are buckets left.
+            (self.buckets).append_run(run.kernel, run.key, run.rows, bases)?;
+            if self.kernels[run.kernel as usize].form.is_ragged {
+                for (handle, calls) in bases[before..].iter().zip(run.calls) {
+                    self.buckets.add_calls(Handle(*handle).bucket(), *calls);
+                }
             }
         }
         recording.write_results(&bases[first..], results, rest);
         self.take_calls(used.calls);
         self.state.rows_left -= used.rows;
         self.state.memory_left -= used.bytes;
-        true
+        Some(())
+    }
+
+    /// The handles of calls of a kernel on rows of a source, as [`super::recording::SharedCalls`] have them. `None` as of
+    /// [`Recorder::share_call`], or where a number chooses no row.
+    fn share_calls(
+        &mut self,
+        kernel: u32,
+        source: u32,
+        mut rows: &[u32],
+        numbers: &[u64],
+        bases: &mut Vec<u64>,
+    ) -> Option<()> {
+        let row_of = |row: u32| match row & SAME_ROW {
+            0 => numbers[row as usize] as u32,
+            _ => row & !SAME_ROW,
+        };
+        while !rows.is_empty() {
+            // Those that are kept are all at the same key.
+            let kept = &self.kernels[kernel as usize].shared.as_ref()?.kept;
+            let known = rows.iter().map_while(|row| kept.get(row_of(*row) as usize));
+            let before = bases.len();
+            bases.extend(known.map(|handle| handle.0));
+            let known = bases.len() - before;
+            self.shared_calls += known as u64;
+            rows = &rows[known..];
+            if let Some((row, behind)) = rows.split_first() {
+                let operand = Handle::new(source, 0, row_of(*row)).0;
+                bases.push(self.share_call(kernel, operand)?);
+                rows = behind;
+            }
+        }
+        Some(())
     }
 
     /// The handle of a call on a parameter's row, which is made if there is no equal one. `None` where there is no
@@ -206,7 +230,7 @@ impl Recorder {
     pub(crate) fn replayed(&self) -> impl ExactSizeIterator<Item = Calls<'_>> {
         let instances = self.replayed.instances.iter().enumerate();
         instances.map(|(number, instance)| Calls {
-            recording: &instance.recording,
+            recording: self.recordings.get(instance.recording),
             bases: self.replayed.bases(number),
             place: instance.place,
         })
@@ -227,7 +251,11 @@ impl Recorder {
             segment = instance.segment + 1;
             log.extend_from_slice(&self.log[written..instance.place]);
             written = instance.place;
-            self.write_calls(&instance.recording, self.replayed.bases(number), &mut log);
+            self.write_calls(
+                self.recordings.get(instance.recording),
+                self.replayed.bases(number),
+                &mut log,
+            );
         }
         for begin in &mut self.segments[segment..] {
             *begin += log.len() - written;
@@ -237,45 +265,64 @@ impl Recorder {
         self.replayed.clear();
     }
 
-    /// Appends the entries of an instance's groups to a log.
+    /// Appends the entries of an instance's groups to a log, each behind those that it reads.
     fn write_calls(&self, recording: &Recording, bases: &[u64], log: &mut Vec<u64>) {
-        let mut columns = recording.part(Part::Columns);
-        let of_groups = &bases[bases.len() - recording.groups().len()..];
-        for (group, base) in recording.groups().zip(of_groups) {
-            let (own, rest) = columns.split_at(group.words as usize);
-            columns = rest;
-            let slots = &self.kernels[group.kernel as usize].form.slots;
-            let calls = group.calls as usize;
+        let mut groups = Vec::new();
+        let (mut columns, mut base) = (recording.part(Part::Columns), recording.first_group());
+        for run in recording.runs() {
+            let slots = &self.kernels[run.kernel as usize].form.slots;
+            let calls = run.all_calls as usize;
             // Where the next call's part of each list is.
-            let mut lists: Vec<usize> = Vec::new();
-            let mut listed = slots.len() * calls;
-            for (slot, column) in slots.iter().zip(0..) {
+            let mut lists = Vec::new();
+            let mut words = slots.len() * calls;
+            for (slot, lengths) in slots.iter().zip(columns.chunks(calls.max(1))) {
                 if *slot == Slot::List {
-                    lists.push(listed);
-                    let lengths = &own[column * calls..][..calls];
-                    listed += lengths.iter().map(|length| *length as usize).sum::<usize>();
+                    lists.push(words);
+                    words += lengths.iter().map(|length| *length as usize).sum::<usize>();
                 }
             }
-            for call in 0..calls {
-                log.push(u64::from(Handle(*base).bucket()));
-                let words = (0..slots.len()).map(|column| own[column * calls + call]);
-                log.extend(
-                    slots
-                        .iter()
-                        .zip(words.clone())
-                        .map(|(slot, word)| match slot {
-                            Slot::Row => recording.handle(bases, word),
-                            Slot::Scalar | Slot::List => u64::from(word),
-                        }),
-                );
-                let lengths = slots.iter().zip(words);
-                let lengths = lengths.filter(|(slot, _)| **slot == Slot::List);
-                for ((_, length), next) in lengths.zip(&mut lists) {
-                    let rows = &own[*next..][..length as usize];
+            let (own, behind) = columns.split_at(words);
+            columns = behind;
+            let mut first = 0;
+            for (calls, key) in run.calls.iter().zip(run.key..) {
+                let end = first + *calls as usize;
+                groups.push((key, bases[base], first..end, own, run, lists.clone()));
+                for (slot, lengths) in lists.iter_mut().zip(list_lengths(slots, own, run)) {
+                    let lengths = lengths[first..end].iter();
+                    *slot += lengths.map(|length| *length as usize).sum::<usize>();
+                }
+                (first, base) = (end, base + 1);
+            }
+        }
+        groups.sort_by_key(|(key, ..)| *key);
+        for (_, base, calls, own, run, mut lists) in groups {
+            let slots = &self.kernels[run.kernel as usize].form.slots;
+            for call in calls {
+                log.push(u64::from(Handle(base).bucket()));
+                let words = own[call..].iter().step_by(run.all_calls as usize);
+                log.extend(slots.iter().zip(words).map(|(slot, word)| match slot {
+                    Slot::Row => recording.handle(bases, *word),
+                    Slot::Scalar | Slot::List => u64::from(*word),
+                }));
+                for (next, lengths) in lists.iter_mut().zip(list_lengths(slots, own, run)) {
+                    let rows = &own[*next..][..lengths[call] as usize];
                     log.extend(rows.iter().map(|word| recording.handle(bases, *word)));
-                    *next += length as usize;
+                    *next += rows.len();
                 }
             }
         }
     }
+}
+
+/// Of each list of a kernel with these slots, the lengths that the calls of a run have, whose columns these are.
+fn list_lengths<'r>(
+    slots: &'r [Slot],
+    columns: &'r [u32],
+    run: Run<'_>,
+) -> impl Iterator<Item = &'r [u32]> {
+    let all = slots
+        .iter()
+        .zip(columns.chunks(run.all_calls.max(1) as usize));
+    let lists = all.filter(|(slot, _)| **slot == Slot::List);
+    lists.map(|(_, lengths)| lengths)
 }

@@ -3,15 +3,21 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::recorder::Recording;
-
 /// What an entry takes besides its recording.
 const ENTRY_BYTES: usize = 64;
 /// Structures that are remembered as met once.
 const MET: usize = 1 << 16;
 
-/// By structure its recording, or that there is none.
-type Entries = HashMap<u128, Option<Recording>, BuildHasherDefault<Folded>>;
+/// What is kept of a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The number of its recording, or that there is none.
+    pub recording: Option<u32>,
+    /// Those of the recording.
+    pub bytes: usize,
+}
+
+type Entries = HashMap<u128, Entry, BuildHasherDefault<Folded>>;
 
 /// Recordings by structure. They are in two halves: when the first is full it becomes the second, and what was the
 /// second goes. What is used moves to the first half, so that goes which was not used for the longest time.
@@ -21,6 +27,8 @@ pub struct Kept {
     stale: Half,
     /// Keys that were met once, each in one of the two places that its bits say; 0 where there is none.
     met: Vec<u64>,
+    /// Recordings of structures that are not kept any more.
+    gone: Vec<u32>,
 }
 
 #[derive(Default)]
@@ -30,14 +38,15 @@ struct Half {
 }
 
 impl Half {
-    fn put(&mut self, key: u128, recording: Option<Recording>) {
-        self.bytes += bytes_of(&recording);
-        self.entries.insert(key, recording);
+    fn recordings(&self) -> impl Iterator<Item = u32> {
+        self.entries.values().filter_map(|entry| entry.recording)
     }
 }
 
-fn bytes_of(recording: &Option<Recording>) -> usize {
-    ENTRY_BYTES + recording.as_ref().map_or(0, |recording| recording.size())
+impl Entry {
+    fn all_bytes(self) -> usize {
+        ENTRY_BYTES + self.bytes
+    }
 }
 
 impl Kept {
@@ -48,6 +57,7 @@ impl Kept {
             fresh: Half::default(),
             stale: Half::default(),
             met: Vec::new(),
+            gone: Vec::new(),
         }
     }
 
@@ -67,45 +77,64 @@ impl Kept {
         true
     }
 
-    /// What is recorded of a structure, which now counts as used, or that nothing is; `None` where that was not found
-    /// out.
+    /// What is kept of a structure, which now counts as used; `None` where nothing was found out.
     #[inline]
-    pub fn find(&mut self, key: u128) -> Option<Option<Recording>> {
-        if let Some(recording) = self.fresh.entries.get(&key) {
-            return Some(recording.clone());
+    pub fn find(&mut self, key: u128) -> Option<Entry> {
+        match self.fresh.entries.get(&key) {
+            Some(entry) => Some(*entry),
+            None => self.find_stale(key),
         }
-        let recording = self.stale.entries.remove(&key)?;
-        self.stale.bytes -= bytes_of(&recording);
-        self.put(key, recording.clone());
-        Some(recording)
     }
 
-    /// Keeps a recording, if it is not larger than all may be; or that there is none.
-    pub fn put(&mut self, key: u128, recording: Option<Recording>) {
+    #[cold]
+    fn find_stale(&mut self, key: u128) -> Option<Entry> {
+        let entry = self.stale.entries.remove(&key)?;
+        self.stale.bytes -= entry.all_bytes();
+        self.put(key, entry);
+        Some(entry)
+    }
+
+    /// Keeps an entry, without its recording if that is larger than all may be.
+    pub fn put(&mut self, key: u128, mut entry: Entry) {
         let half = self.most / 2;
-        let bytes = bytes_of(&recording);
-        let (recording, bytes) = match bytes <= half {
-            true => (recording, bytes),
-            false => (None, ENTRY_BYTES),
-        };
-        if self.fresh.bytes + bytes > half {
-            self.stale = std::mem::take(&mut self.fresh);
+        if entry.all_bytes() > half {
+            self.gone.extend(entry.recording);
+            entry = Entry {
+                recording: None,
+                bytes: 0,
+            };
         }
-        if bytes <= half {
-            self.fresh.put(key, recording);
+        if self.fresh.bytes + entry.all_bytes() > half {
+            let stale = std::mem::replace(&mut self.stale, std::mem::take(&mut self.fresh));
+            self.gone.extend(stale.recordings());
         }
+        if entry.all_bytes() <= half {
+            self.fresh.bytes += entry.all_bytes();
+            self.fresh.entries.insert(key, entry);
+        }
+    }
+
+    /// Recordings that nobody finds any more, to be taken out.
+    pub fn gone(&mut self) -> &mut Vec<u32> {
+        &mut self.gone
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        *self = Kept::new(self.most);
+        let mut gone = std::mem::take(&mut self.gone);
+        gone.extend(self.fresh.recordings().chain(self.stale.recordings()));
+        *self = Kept {
+            gone,
+            ..Kept::new(self.most)
+        };
     }
 
     /// Structures with a recording.
     pub fn count(&self) -> usize {
-        let halves = [&self.fresh, &self.stale];
-        let entries = halves.iter().flat_map(|half| half.entries.values());
-        entries.filter(|recording| recording.is_some()).count()
+        self.fresh
+            .recordings()
+            .chain(self.stale.recordings())
+            .count()
     }
 
     /// Bytes of all.
@@ -138,37 +167,46 @@ impl Hasher for Folded {
 mod tests {
     use super::*;
 
-    fn recording() -> Option<Recording> {
-        Some(Recording::default())
+    fn entry(number: u32) -> Entry {
+        Entry {
+            recording: Some(number),
+            bytes: 100,
+        }
     }
 
     #[test]
     fn what_is_used_stays_and_the_rest_goes() {
-        let size = bytes_of(&recording());
+        let size = entry(0).all_bytes();
         let mut kept = Kept::new(8 * size);
-        let mut knows = |kept: &mut Kept, key| kept.find(key).is_some();
+        let mut gone = Vec::new();
         for key in 0..100 {
-            assert!(!knows(&mut kept, key));
-            kept.put(key, recording());
-            assert!(matches!(kept.find(0), Some(Some(_))), "{key}");
+            assert_eq!(kept.find(key), None);
+            kept.put(key, entry(key as u32));
+            assert_eq!(kept.find(0), Some(entry(0)), "{key}");
             assert!(kept.bytes() <= 8 * size);
+            gone.append(kept.gone());
         }
-        assert!(knows(&mut kept, 99) && knows(&mut kept, 98) && !knows(&mut kept, 50));
+        assert!(kept.find(99).is_some() && kept.find(98).is_some() && kept.find(50).is_none());
         assert!(kept.count() >= 4);
         kept.clear();
-        assert_eq!(
-            (kept.count(), kept.bytes(), knows(&mut kept, 0)),
-            (0, 0, false)
-        );
+        assert_eq!((kept.count(), kept.bytes(), kept.find(0)), (0, 0, None));
+        // Each recording is given back once.
+        gone.append(kept.gone());
+        gone.sort_unstable();
+        assert_eq!(gone, (0..100).collect::<Vec<_>>());
     }
 
     #[test]
     fn what_has_no_room_is_not_kept() {
         let mut kept = Kept::new(ENTRY_BYTES * 2);
-        kept.put(1, recording());
-        assert!(matches!(kept.find(1), Some(None)));
+        kept.put(1, entry(5));
+        let none = Entry {
+            recording: None,
+            bytes: 0,
+        };
+        assert_eq!((kept.find(1), &kept.gone()[..]), (Some(none), &[5][..]));
         let mut kept = Kept::new(0);
-        kept.put(1, None);
+        kept.put(1, none);
         assert!(kept.find(1).is_none());
         assert_eq!(
             (kept.is_new(7), kept.is_new(7), kept.is_new(8)),

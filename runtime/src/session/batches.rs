@@ -26,6 +26,7 @@ use crate::limits::Limits;
 use crate::output::slot_count;
 use crate::profile::Span;
 use crate::recorder::Stopped;
+use crate::reuse::Reuse;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
 use crate::trace::trace_flush;
@@ -262,10 +263,20 @@ impl Lane {
         let begin = Instant::now();
         let half_time = rules.limits.max_time.map(|time| time / 2);
         self.recorder.begin_batch();
+        if let Some(reuse) = &mut self.reuse {
+            reuse.begin_batch(&mut self.recorder);
+        }
         self.outcomes.clear();
         self.results.clear();
         let last = chunk.end.min(first.saturating_add(most));
         for instance in first..last {
+            if let Some(reuse) = &mut self.reuse
+                && (instance - first).is_multiple_of(Reuse::AHEAD)
+            {
+                let next = instance..last.min(instance + Reuse::AHEAD);
+                let known = next.filter_map(|instance| inputs.known(instance));
+                reuse.expect(known.map(|known| known.key));
+            }
             let is_full = || {
                 // The other half is for computing.
                 self.recorder.is_full(rules.memory)
@@ -288,7 +299,12 @@ impl Lane {
                     continue;
                 }
             };
-            self.recorder.begin_instance(inputs.key(instance), bytes);
+            // Where schedules follow from structures, nothing is drawn.
+            let key = match self.reuse {
+                Some(_) => 0,
+                None => inputs.key(instance),
+            };
+            self.recorder.begin_instance(key, bytes);
             if let Some(tracer) = self.recorder.tracer() {
                 tracer.begin(chunk.number + instance as u64);
             }
@@ -299,11 +315,9 @@ impl Lane {
                 && self.recorder.tracer().is_none()
                 && let Some(known) = inputs.known(instance)
             {
-                let next = (instance + 1 < last).then(|| inputs.known(instance + 1));
-                let next = next.flatten().map(|next| next.key);
                 let fiber = &mut self.fiber;
                 // SAFETY: the inputs are of this program.
-                if unsafe { reuse.replay(&mut self.recorder, fiber, known, next, results)? } {
+                if unsafe { reuse.replay(&mut self.recorder, fiber, known, results)? } {
                     self.recorder.finish_instance();
                     self.outcomes.push(Ok(()));
                     continue;
