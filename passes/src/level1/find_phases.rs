@@ -20,7 +20,8 @@
 //! of one instance's second recursion may then run with those of another's first.
 //!
 //! Behind a recursion or a loop that decides, instances come by after different flushes; a phase then
-//! only puts together those that come by after the same one, and the remark says so.
+//! only puts together those that come by after the same one, and the remark says so. It has the attribute
+//! `cfb.after_decision`, unless the program set it, and `fork-join` drops it where it would part what may wait side by side.
 //!
 //! Requires: level 1. Leaves: level 1, with the phases of the entry numbered from 1. Only the order
 //! of work changes, so no result does. After ACRoBat, "program phases".
@@ -30,7 +31,9 @@ use std::collections::{HashMap, HashSet};
 use cohort_dialects::builder::{Builder, Op, operations_of, results_of};
 use melior::{
     Context,
-    ir::{BlockLike, OperationRef, attribute::IntegerAttribute, operation::OperationLike},
+    ir::{
+        Attribute, BlockLike, OperationRef, attribute::IntegerAttribute, operation::OperationLike,
+    },
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
@@ -46,6 +49,9 @@ pub const PASS: PassInfo = PassInfo {
     description: include_str!("find_phases.rs"),
     run,
 };
+
+/// The attribute of a phase that the program did not ask for, and to which instances come after different flushes.
+pub const AFTER_DECISION: &str = "cfb.after_decision";
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
@@ -75,6 +81,8 @@ struct Phases {
     of_value: HashMap<usize, usize>,
     /// Phases in which something is recorded.
     recording: HashSet<usize>,
+    /// Phases that the program set.
+    written: HashSet<usize>,
     /// The functions that the recursions of a phase call.
     callees: HashMap<usize, HashSet<String>>,
     /// The functions that recurse or loop, or call one that does.
@@ -98,6 +106,7 @@ impl Phases {
             if Op::CfbPhase.is(*operation) {
                 // A border before anything was recorded parts nothing.
                 first = phases.recording.iter().max().map_or(first, |last| last + 1);
+                phases.written.insert(first);
                 continue;
             }
             // What an instance shows stays behind what stands before it, and before what stands behind.
@@ -193,7 +202,11 @@ impl Phases {
             }
             if let Some(b) = Builder::before(context, operation) {
                 let number = IntegerAttribute::new(b.ty("i64"), number).into();
-                b.op(Op::CfbPhase, &[], &[], &[("number", number)], vec![]);
+                let mut attributes = vec![("number", number)];
+                if after_decision && phase.is_some_and(|phase| !self.written.contains(&phase)) {
+                    attributes.push((AFTER_DECISION, Attribute::unit(context)));
+                }
+                b.op(Op::CfbPhase, &[], &[], &attributes, vec![]);
             }
             let together = match after_decision {
                 false => "in all instances, and runs for all of them together",

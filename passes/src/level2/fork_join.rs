@@ -52,7 +52,9 @@
 //! strands would be nothing but forces, there is no fork: with their records before them the first to wait
 //! has waited for all.
 //!
-//! Left alone: what `cfb.debug` shows stays in the order of the program, and so does what a `cfb.phase` parts.
+//! Left alone: what `cfb.debug` shows stays in the order of the program, and so does what a `cfb.phase` parts. But a phase
+//! to which instances come after different flushes (`cfb.after_decision`) puts few calls together: where something behind
+//! it waits and does not need all that waits before it, it is dropped, so that both may be strands.
 //!
 //! Requires: level 2. Leaves: level 2. No result changes: a program that does not force is left as it is.
 
@@ -68,7 +70,7 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    blocks_of, functions_of, name_attribute, nested_ops, set_attribute, top_level,
+    blocks_of, erase, functions_of, name_attribute, nested_ops, set_attribute, top_level,
 };
 use crate::support::levels::waits;
 use strands::Operations;
@@ -242,7 +244,12 @@ fn visit<'c>(context: &'c Context, effects: &Effects, block: BlockRef<'c, 'c>) {
             set_attribute(operation, STRANDS, Attribute::unit(context));
         }
     }
-    let operations = Operations::of(effects, block);
+    let mut operations = Operations::of(effects, block);
+    let parting = operations.parting_phases();
+    if !parting.is_empty() {
+        parting.into_iter().for_each(erase);
+        operations = Operations::of(effects, block);
+    }
     for strands in operations.forks() {
         operations.fork(context, &strands);
     }

@@ -1,10 +1,10 @@
 // Instances leave a loop that decides after different flushes, and none waits for one that is still in
-// it: the remark does not say that all of them come together.
+// it: the remark does not say that all of them come together, and the phase is marked for that.
 // RUN: %batch-opt %s --find-phases --verify-diagnostics
 // RUN: %batch-opt %s --find-phases | %FileCheck %s
 
 // CHECK-LABEL: func.func @main
-// CHECK: cfb.phase 1
+// CHECK: cfb.phase 1 {cfb.after_decision}
 // CHECK-NEXT: cfb.block "last"
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {cfb.entry} {
   %r = scf.while (%h = %x) : (tensor<4xf32>) -> tensor<4xf32> {

@@ -16,6 +16,7 @@ use melior::{
 };
 
 use super::{Effect, Effects};
+use crate::level1::find_phases::AFTER_DECISION;
 use crate::support::ir::{
     defining_op, key, move_before, op_key, replace_uses_except, set_operand, users_of,
 };
@@ -109,6 +110,23 @@ impl<'c> Operations<'c> {
             effects,
             needs,
         }
+    }
+
+    /// The phases between what waits and other things that wait and do not need it, but for those that stay.
+    pub fn parting_phases(&self) -> Vec<OperationRef<'c, 'c>> {
+        let is_droppable = |number: usize| self.all[number].has_attribute(AFTER_DECISION);
+        let is_border =
+            |number: &usize| self.effects[*number] == Effect::Ordered && !is_droppable(*number);
+        let is_waiting = |number: &usize| is_waiting(self.effects[*number]);
+        let parts = |phase: usize| {
+            let before = (0..phase).rev().take_while(|number| !is_border(number));
+            let behind = (phase + 1..self.all.len()).take_while(|number| !is_border(number));
+            let before: Vec<usize> = before.filter(is_waiting).collect();
+            let mut behind = behind.filter(is_waiting);
+            behind.any(|number| !before.iter().all(|other| self.needs[number].has(*other)))
+        };
+        let phases = (0..self.all.len()).filter(|number| is_droppable(*number) && parts(*number));
+        phases.map(|number| self.all[number]).collect()
     }
 
     /// The forks that the block can have, one after another: their strands in the order of the block.

@@ -179,6 +179,54 @@ fn bits_are_those_of_the_verifier() {
     }
 }
 
+/// Two loops of `main`, where a decision that needs the first stands between them.
+const LOOPS: &str = "dim H
+  param w: f32[H, H]
+  fn settle(x: f32[H], most: i32) -> (f32[H], i32) {
+    let (h, turns, _) = while go with (h = x, turns = 0, go = true) {
+      let h = tanh(h @ w) + x;
+      (h, turns + 1, turns + 1 < most && sum(h) < 9.0)
+    };
+    (h, turns)
+  }
+  fn main(x: f32[H], y: f32[H], most: i32) -> (f32[H], f32[H], i32, i32) {
+    let (a, n) = settle(x, most);
+    let c = tanh(a @ w);
+    let d = if sum(c) > 0.0 { c } else { a };
+    let (b, m) = settle(y, most);
+    (d, d + b, n, m)
+  }";
+
+#[test]
+fn loops_of_main_wait_side_by_side_around_a_decision() {
+    let mut rng = Rng::new(9);
+    let lines = [14, 0, 3, 14, 9].map(|most| {
+        let [x, y] = &vectors(2, &mut rng)[..] else {
+            unreachable!("two vectors");
+        };
+        format!("{{\"x\": {x:?}, \"y\": {y:?}, \"most\": {most}}}\n")
+    });
+    let input = lines.concat();
+    let found = check_lines(LOOPS, &input, &[], 0);
+    let model = model(LOOPS);
+    compare_records(
+        &model.oracle_lines(&input),
+        &found,
+        Closeness::EachNumber(1e-5),
+    )
+    .expect("the oracle finds the same");
+    let record: Json = serde_json::from_str(&found[0]).expect("a record");
+    let turns = |place: usize| record["output"][place].as_u64().expect("a number");
+    let (first, second) = (turns(2), turns(3));
+    assert!(first.min(second) >= 4, "{record}");
+    let with = flushes(&model, &lines[0], &[]);
+    let without = flushes(&model, &lines[0], &["--without", "fork-join"]);
+    assert!(with <= first.max(second) + 2, "{with} flushes: {record}");
+    assert!(without >= first + second, "{without} flushes: {record}");
+    let call = model.batch_run().args(&["--verify-batch-invariance", "12"]);
+    call.run(&input).expect_code(0);
+}
+
 /// Two chains that the program turns from one to the other of: each call needs the one before the last.
 const CHAINS: &str = "dim H
   param w: f32[H, H]
