@@ -47,6 +47,12 @@ impl Lists {
         self.offsets[at] = u32::try_from(length).unwrap_or(u32::MAX);
     }
 
+    /// Sets the lengths of one row after another.
+    pub fn set_lengths(&mut self, operand: usize, row: usize, lengths: &[u32]) {
+        let at = self.operands[operand].offsets + row + 1;
+        self.offsets[at..at + lengths.len()].copy_from_slice(lengths);
+    }
+
     /// Makes lengths offsets, and gives the lists of each operand a place behind the others.
     pub fn place(&mut self, index_length: &mut usize) -> Result<(), Error> {
         for operand in &mut self.operands {
@@ -84,7 +90,7 @@ mod tests {
         assert_eq!(lists.add(1, 3), 0);
         assert_eq!(lists.add(2, 1), 1);
         lists.set_length(0, 0, 2);
-        lists.set_length(0, 2, 1);
+        lists.set_lengths(0, 2, &[1]);
         lists.set_length(2, 0, 4);
         let mut length = 10;
         lists.place(&mut length).unwrap();

@@ -18,15 +18,44 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
+    #[inline(always)]
+    fn row(&self, word: u32) -> u32 {
+        let first = self.of_references[self.form.reference(word)];
+        // Rows of a space fit 31 bits, and so do those of an instance.
+        first.wrapping_add(self.form.offset(word))
+    }
+
     /// Makes words rows; the last of them in their space.
     #[inline(always)]
     fn write(&self, to: &mut [u32], words: &[u32]) -> u32 {
         let mut last = 0;
         for (to, word) in to.iter_mut().zip(words) {
-            let first = self.of_references[self.form.reference(*word)];
-            // Rows of a space fit 31 bits, and so do those of an instance.
-            *to = first.wrapping_add(self.form.offset(*word));
+            *to = self.row(*word);
             last = last.max(*to);
+        }
+        last
+    }
+
+    /// Makes the words of a run rows, each group's where its target says, which then says where the next list has them;
+    /// the last of them in their space.
+    fn write_run(&self, targets: &mut [Target], index: &mut [u32], mut words: &[u32]) -> u32 {
+        let mut last = 0;
+        if targets.len() == words.len() {
+            // A chain: one call each.
+            for (target, word) in targets.iter_mut().zip(words) {
+                let row = self.row(*word);
+                index[target.slot] = row;
+                last = last.max(row);
+                target.slot += target.step;
+            }
+            return last;
+        }
+        for target in targets {
+            let (own, behind) = words.split_at(target.calls);
+            words = behind;
+            let to = &mut index[target.slot..target.slot + target.calls];
+            last = last.max(self.write(to, own));
+            target.slot += target.step;
         }
         last
     }
@@ -93,13 +122,7 @@ impl Executor {
                 match operand {
                     Operand::Row { space } => {
                         all = self.arena.rows(*space);
-                        for target in &mut self.targets {
-                            let (own, behind) = words.split_at(target.calls);
-                            words = behind;
-                            let to = &mut index[target.slot..target.slot + target.calls];
-                            last = last.max(rows.write(to, own));
-                            target.slot += target.step;
-                        }
+                        last = rows.write_run(&mut self.targets, index, words);
                     }
                     Operand::Scalar(_) | Operand::Length => {
                         for target in &mut self.targets {
@@ -174,15 +197,15 @@ impl Executor {
                 if !matches!(operand, Operand::Rows { .. }) {
                     continue;
                 }
-                let mut lengths = lengths.iter();
+                words += lengths.iter().map(|length| *length as usize).sum::<usize>();
+                let mut lengths = lengths;
                 for (base, calls) in own.iter().zip(run.calls).filter(|(_, calls)| **calls > 0) {
                     let base = Handle(*base);
                     let placed = &self.placed[self.plans[base.bucket() as usize].placed];
-                    let rows = base.position() as usize..;
-                    for (length, row) in lengths.by_ref().take(*calls as usize).zip(rows) {
-                        (self.lists).set_length(placed.list_start + number, row, (*length).into());
-                        words += *length as usize;
-                    }
+                    let (own, behind) = lengths.split_at(*calls as usize);
+                    lengths = behind;
+                    let list = placed.list_start + number;
+                    (self.lists).set_lengths(list, base.position() as usize, own);
                 }
                 number += 1;
             }

@@ -372,3 +372,82 @@ fn fetch(words: &[u32]) {
         let _ = offset;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_hold_references_and_offsets() {
+        assert_eq!(Form::new(0, 0).map(|form| form.word(0, 0)), Some(0));
+        for (largest, references) in [(0, 7), (1, 1 << 31), (255, 1 << 24), (u32::MAX, 1)] {
+            let form = Form::new(largest, references).expect("words that are wide enough");
+            for (reference, offset) in [(0, 0), (references - 1, largest)] {
+                let word = form.word(reference as u32, offset);
+                let found = (form.reference(word), form.offset(word));
+                assert_eq!(found, (reference, offset), "{largest} {references}");
+            }
+        }
+        assert_eq!(Form::new(256, 1 << 24), None);
+        assert_eq!(Form::new(u32::MAX, 2), None);
+    }
+
+    #[test]
+    fn parts_are_read_as_they_were_written() {
+        let used = Used {
+            calls: 7,
+            rows: -3,
+            bytes: 1 << 40,
+        };
+        let mut runs = Vec::new();
+        let written = [
+            (5, 1 << 32 | 2, &[2, 1][..], &[2, 1][..]),
+            (9, 1, &[1], &[30]),
+            (6, 3, &[4], &[4]),
+        ];
+        for (kernel, key, calls, rows) in written {
+            let run = Run {
+                kernel,
+                key,
+                all_calls: calls.iter().sum(),
+                calls,
+                rows,
+            };
+            write_run(&mut runs, run).expect("a short run");
+        }
+        let form = Form::new(100, 3).expect("words that are wide enough");
+        let fixed = Handle::new(3, 2, 9).0;
+        let parts = [
+            (Part::Columns, vec![form.word(0, 100), form.word(1, 0)]),
+            (Part::References, vec![reference(1, 4).expect("few bases")]),
+            (Part::Fixed, halves(fixed).to_vec()),
+            (Part::Values, halves(1 << 50).to_vec()),
+            (Part::Results, vec![form.word(2, 0), form.word(0, 1)]),
+            (Part::Shared, vec![8, 0, 2, 4, SAME_ROW | 6, 9, 1, 1, 3]),
+            (Part::Runs, runs),
+        ];
+        let recording = Recording::new(used, form, [2, 6], &parts).expect("few words");
+        assert_eq!(recording.used(), used);
+        assert_eq!((recording.first_group(), recording.bases()), (2, 6));
+        let found = recording.runs();
+        let found = found.map(|run| (run.kernel, run.key, run.calls, run.rows));
+        assert_eq!(found.collect::<Vec<_>>(), written);
+        let shared = recording.shared();
+        let shared = shared.map(|calls| (calls.kernel, calls.source, calls.rows));
+        assert_eq!(
+            shared.collect::<Vec<_>>(),
+            [(8, 0, &[4, SAME_ROW | 6][..]), (9, 1, &[3])]
+        );
+        assert!(recording.part(Part::Inputs).is_empty());
+        let bases = [0, Handle::new(20, 0, 5).0];
+        let handles = recording.part(Part::Columns).iter();
+        let handles = handles.map(|word| recording.handle(&bases, *word));
+        assert_eq!(
+            handles.collect::<Vec<_>>(),
+            [Handle::new(20, 4, 105).0, fixed]
+        );
+        let mut slots = [0; 2];
+        recording.write_results(&bases, &mut slots, &mut []);
+        assert_eq!(slots, [1 << 50, Handle::new(20, 4, 6).0]);
+    }
+}
