@@ -7,6 +7,7 @@
 mod arithmetic;
 pub mod attributes;
 pub mod builder;
+mod control;
 pub mod diagnostics;
 mod ffi;
 pub mod location;
@@ -14,6 +15,7 @@ pub mod math;
 mod op;
 mod register;
 pub mod shape;
+mod tensors;
 pub mod translate;
 pub mod types;
 

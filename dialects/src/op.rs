@@ -173,7 +173,6 @@ kinds! {
     LlvmMlirUndef: ods::llvm::UndefOperation,
     LlvmMlirZero: ods::llvm::ZeroOperation,
     LlvmPtrtoint: ods::llvm::PtrToIntOperation,
-    LlvmReturn: ods::llvm::ReturnOperation,
     LlvmStore: ods::llvm::StoreOperation,
     MathAbsf: ods::math::AbsFOperation,
     MathAbsi: ods::math::AbsIOperation,

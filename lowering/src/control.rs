@@ -2,7 +2,7 @@
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, results_of};
 use cohort_frontend::program::{Arm, Expr, FunctionId, Type, VarId};
-use melior::ir::{BlockLike, Region, RegionLike, attribute::FlatSymbolRefAttribute};
+use melior::ir::{BlockLike, Region, RegionLike};
 
 use crate::cfb;
 use crate::expr::{Lowering, types_of};
@@ -83,8 +83,7 @@ impl<'c> Lowering<'_, 'c> {
         let inside = Builder::at_end(at.context(), block, at.location);
         self.bind_all(inside, vars, &state);
         let goes_on = self.value(inside, cond);
-        let operands: Vec<_> = std::iter::once(goes_on).chain(state).collect();
-        inside.op(Op::ScfCondition, &operands, &[], &[], vec![]);
+        inside.scf_condition(goes_on, &state);
         self.dims = outside;
 
         let state = match &var_types[..] {
@@ -97,7 +96,7 @@ impl<'c> Lowering<'_, 'c> {
         {
             cfb::turn(begin.at(at.location));
         }
-        results_of(at.op(Op::ScfWhile, &init, &types, &[], vec![before, after]))
+        results_of(at.scf_while(&init, &types, [before, after]))
     }
 
     pub fn call(
@@ -110,14 +109,7 @@ impl<'c> Lowering<'_, 'c> {
         let called = &self.unit.program.functions[function.0];
         let types = called.params.iter().map(|var| &called.vars[var.0].ty);
         let args = self.expected(at, args, types);
-        let callee = FlatSymbolRefAttribute::new(at.context(), &self.unit.symbols[function.0]);
         let results = self.types().flat(ty);
-        results_of(at.op(
-            Op::FuncCall,
-            &args,
-            &results,
-            &[("callee", callee.into())],
-            vec![],
-        ))
+        results_of(at.func_call(&self.unit.symbols[function.0], &args, &results))
     }
 }

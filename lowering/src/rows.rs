@@ -4,7 +4,7 @@
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, result_of};
 use cohort_dialects::types::array;
 use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Type};
-use melior::ir::{Region, Type as MlirType, TypeLike, ValueLike, attribute::IntegerAttribute};
+use melior::ir::{Region, Type as MlirType, TypeLike, ValueLike};
 
 use crate::dims::ANY_LENGTH;
 use crate::expr::Lowering;
@@ -226,9 +226,8 @@ impl<'c> Lowering<'_, 'c> {
         match rows[..] {
             [only] => only,
             _ => {
-                let first = IntegerAttribute::new(at.ty("i64"), 0).into();
                 let ty = self.types().whole(&expr.ty);
-                at.value_with(Op::TensorConcat, &rows, ty, &[("dim", first)])
+                at.concat(0, &rows, ty)
             }
         }
     }

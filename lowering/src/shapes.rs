@@ -33,12 +33,7 @@ impl<'c> Lowering<'_, 'c> {
                 _ => {
                     let operands = self.exprs(at, values);
                     let ty = self.types().whole(&expr.ty);
-                    at.value_with(
-                        Op::TensorConcat,
-                        &operands,
-                        ty,
-                        &[("dim", integer(at, *axis))],
-                    )
+                    at.concat(*axis, &operands, ty)
                 }
             },
             ExprKind::Reshape(value) => {
@@ -118,12 +113,7 @@ impl<'c> Lowering<'_, 'c> {
         } else {
             let groups = groups(at, runs.iter().map(|run| run.from), from.len());
             let ty = self.types().tensor(elem, &middle);
-            at.value_with(
-                Op::TensorCollapseShape,
-                &[value],
-                ty,
-                &[("reassociation", groups)],
-            )
+            at.collapse(value, groups, ty)
         };
         if middle == to {
             return value;

@@ -25,7 +25,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             ExprKind::Param(param) => {
                 let name = &self.unit.program.params[param.0].name;
                 let global = FlatSymbolRefAttribute::new(at.context(), name).into();
-                at.value_with(Op::MlProgramGlobalLoadConst, &[], ty, &[("global", global)])
+                at.global(global, ty)
             }
             ExprKind::Lift(_) | ExprKind::Fill(_) => self.operand(at, expr, &shape),
             ExprKind::Unary { op, value } => {

@@ -220,9 +220,7 @@ impl<'c> Emitter<'c> {
         let arguments = arguments_of(block);
         let yielded = body(&inner, arguments[0], &arguments[1..]);
         inner.b.scf_yield(&yielded);
-        let mut operands = vec![from, to, self.int(step)];
-        operands.extend(carried);
-        self.b.op(Op::ScfFor, &operands, &types, &[], vec![region])
+        self.b.scf_for([from, to, self.int(step)], carried, region)
     }
 
     /// A loop of known length; of length one it is only its body.

@@ -2,7 +2,7 @@
 //! exponent, of numbers or of vectors.
 
 use cohort_dialects::builder::{
-    Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
+    Builder, CmpiPredicate, Val, arguments_of, region_with_block, results_of,
 };
 use melior::ir::ValueLike;
 
@@ -29,8 +29,7 @@ pub fn power<'c>(b: &Builder<'c>, base: Val<'c>, exponent: Val<'c>) -> Val<'c> {
     ];
     inside.scf_yield(&next);
     let bounds = [0, BITS, 1].map(|bound| b.integer(bound, word));
-    let operands = [&bounds[..], &[one, base, exponent]].concat();
-    let product = results_of(b.op(Op::ScfFor, &operands, &[ty, ty, ty], &[], vec![region]))[0];
+    let product = results_of(b.scf_for(bounds, &[one, base, exponent], region))[0];
 
     let units = [one, b.integer(-1, ty)].map(|unit| b.cmpi(CmpiPredicate::Eq, base, unit));
     let is_unit = b.ori(units[0], units[1]);

@@ -17,7 +17,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, extend_op};
 use melior::{Context, ir::Module, pass::PassManager, utility::parse_pass_pipeline};
 
-use crate::support::ir::{COMPUTED, clone_op, name_attribute, top_level};
+use crate::support::ir::{COMPUTED, clone_op, name_attribute, symbol_of, top_level};
 use read::Kernel;
 pub use scalars::Scalar;
 
@@ -110,7 +110,7 @@ impl Reference {
             params: HashMap::new(),
         };
         for operation in top_level(extend_op(copy.as_operation())) {
-            let name = name_attribute(operation, "sym_name").unwrap_or_default();
+            let name = symbol_of(operation).unwrap_or_default();
             if Op::CfbKernel.is(operation) {
                 reference.kernels.insert(name, read::read(operation));
             } else if let Some(kernel) = name_attribute(operation, COMPUTED) {

@@ -15,7 +15,8 @@ use melior::{
 
 use super::loop_level::kernels;
 use crate::support::ir::{
-    defining_op, entries_of, integer_attribute, integers, name_attribute, nested_ops, set_attribute,
+    defining_op, entries_of, integer_attribute, integers, name_attribute, nested_ops,
+    set_attribute, symbol_of,
 };
 
 /// The attribute of a module that holds a tuning.
@@ -257,9 +258,7 @@ pub fn unknown(kernel: &str, name: &str) -> String {
 /// A kernel's name as reports and statistics have it; kernels that one was made into share it.
 pub fn name_of_kernel(kernel: OperationRef<'_, '_>) -> String {
     let source = name_attribute(kernel, "source");
-    source
-        .or_else(|| name_attribute(kernel, "sym_name"))
-        .unwrap_or_default()
+    source.or_else(|| symbol_of(kernel)).unwrap_or_default()
 }
 
 fn i64_attribute(context: &Context, number: i64) -> Attribute<'_> {

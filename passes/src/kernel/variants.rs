@@ -7,7 +7,7 @@ use melior::{
 };
 
 use crate::pass::{Failed, error};
-use crate::support::ir::{elem_of, name_attribute, nested_ops, set_attribute};
+use crate::support::ir::{elem_of, kernel_of, nested_ops, set_attribute, symbol_of};
 
 /// The records of a module.
 pub fn records_of<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
@@ -22,11 +22,10 @@ pub fn variants<'c>(
     kernel: OperationRef<'c, 'c>,
     records: &[OperationRef<'c, 'c>],
 ) -> Result<Vec<(String, Vec<bool>)>, Failed> {
-    let name = name_attribute(kernel, "sym_name")
-        .ok_or_else(|| error(kernel, "expected a kernel with a name"))?;
+    let name = symbol_of(kernel).ok_or_else(|| error(kernel, "expected a kernel with a name"))?;
     let mut variants: Vec<(String, Vec<bool>)> = Vec::new();
     for record in records {
-        if name_attribute(*record, "kernel").as_ref() != Some(&name) {
+        if kernel_of(*record).as_ref() != Some(&name) {
             continue;
         }
         let scalars: Vec<bool> = operands_of(*record)

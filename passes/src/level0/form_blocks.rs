@@ -70,7 +70,7 @@ use crate::support::extents::{Extents, Kind};
 use crate::support::ir::{
     TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_local, is_tensor,
     is_within, key, move_before, name_attribute, nested_ops, op_key, remove_attribute,
-    replace_uses_except, set_operand, users_of,
+    replace_uses_except, set_operand, symbol_of, users_of,
 };
 use crate::support::levels::{
     BasicBlock, GRANULARITY, HOISTED, Ordered, Role, is_dear, is_view, role, used_values,
@@ -94,7 +94,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         if nested_ops(function).iter().any(|op| Op::CfbBlock.is(*op)) {
             continue;
         }
-        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let name = symbol_of(function).unwrap_or_default();
         destinations::bring_in(context, function);
         wide::split(context, function);
         let blocks = Former {

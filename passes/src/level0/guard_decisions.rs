@@ -348,19 +348,11 @@ impl<'c> Guards<'c> {
         let b = self.after(maker)?;
         let ty = shape.to_type();
         let empty = b.tensor_empty(&lengths, ty);
-        let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
-        let fill = combiner(&b, None, shape.element);
-        let start = b.op(
-            Op::LinalgFill,
-            &[neutral, empty],
-            &[ty],
-            &[segments],
-            vec![fill],
-        );
+        let start = b.fill(neutral, empty);
         let region = combiner(&b, Some(combine), shape.element);
         let reduced = b.op(
             Op::LinalgReduce,
-            &[input, result_of(start, 0)],
+            &[input, start],
             &[ty],
             &[("dimensions", dims)],
             vec![region],
@@ -406,16 +398,7 @@ impl<'c> Guards<'c> {
         }
         let empty = self.empty(b, like)?;
         let truth = b.integer(i64::from(truth), bool_type(b));
-        let segments = ("operandSegmentSizes", b.i32s(&[1, 1]));
-        let fill = combiner(b, None, bool_type(b));
-        let filled = b.op(
-            Op::LinalgFill,
-            &[truth, empty],
-            &[ty],
-            &[segments],
-            vec![fill],
-        );
-        Some(result_of(filled, 0))
+        Some(b.fill(truth, empty))
     }
 
     /// Right after the operation, so that blocks hold both.

@@ -63,8 +63,8 @@ use melior::{
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     COMPUTED, GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, elem_of, erase,
-    functions_of, integers, is_tensor, key, name_attribute, nested_ops, op_key, replace_uses,
-    set_attribute, set_operand, top_level, users_of,
+    functions_of, integers, is_tensor, kernel_of, key, name_attribute, nested_ops, op_key,
+    replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
 };
 use rows::{keeps_rows, number_of_rows, repeat, repetition, row_of};
 
@@ -80,7 +80,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         return Ok(());
     };
     for scope in top_level(module) {
-        let name = name_attribute(scope, "sym_name").unwrap_or_default();
+        let name = symbol_of(scope).unwrap_or_default();
         let is_code = matches!(Op::of(scope), Some(Op::FuncFunc | Op::CfbKernel));
         if is_code && !weights.kernels.contains(&name) {
             hoist_in(&mut weights, scope);
@@ -396,10 +396,7 @@ impl<'c> Weights<'c> {
                 .filter_map(|op| name_attribute(*op, COMPUTED))
                 .collect(),
             known: HashMap::new(),
-            symbols: operations
-                .iter()
-                .filter_map(|op| name_attribute(*op, "sym_name"))
-                .collect(),
+            symbols: operations.iter().filter_map(|op| symbol_of(*op)).collect(),
             next: 0,
         })
     }
@@ -433,16 +430,10 @@ impl<'c> Weights<'c> {
         let Some(before) = Builder::before(self.context, producer) else {
             return;
         };
-        let symbol = FlatSymbolRefAttribute::new(self.context, &global).into();
-        let load = before.op(
-            Op::MlProgramGlobalLoadConst,
-            &[],
-            &[ty],
-            &[("global", symbol)],
-            vec![],
-        );
-        fixed.add_load(load, producer);
-        let mut read = result_of(load, 0);
+        let mut read = before.global(before.symbol(&global), ty);
+        if let Some(load) = defining_op(read) {
+            fixed.add_load(load, producer);
+        }
         if let Some((_, rows)) = of_rows {
             read = repeat(&before, rows, read);
             for operation in repetition(read) {
@@ -559,7 +550,7 @@ fn read_weights_directly<'c>(
     if kernel.has_attribute("lengths") {
         return;
     }
-    let name = name_attribute(kernel, "sym_name");
+    let name = symbol_of(kernel);
     // A gradient that reaches the call goes on to the parameters from there.
     let is_differentiated = functions_of(module)
         .into_iter()
@@ -579,16 +570,14 @@ fn read_weights_directly<'c>(
     }
     let records = nested_ops(module)
         .into_iter()
-        .filter(|op| Op::CfbRecord.is(*op) && name_attribute(*op, "kernel") == name);
+        .filter(|op| Op::CfbRecord.is(*op) && kernel_of(*op) == name);
     for record in records {
         for (result, weight) in results_of(record).into_iter().zip(&weights) {
             let (Some(weight), Some(before)) = (weight, Builder::before(context, record)) else {
                 continue;
             };
             if !users_of(result).is_empty() {
-                let param = [("param", *weight)];
-                let handle = before.value_with(Op::CfbParam, &[], result.r#type(), &param);
-                replace_uses(result, handle);
+                replace_uses(result, before.cfb_param(*weight, result.r#type()));
             }
         }
     }

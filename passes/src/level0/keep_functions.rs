@@ -33,7 +33,9 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
-use crate::support::ir::{TensorType, functions_of, name_attribute, nested_ops, set_attribute};
+use crate::support::ir::{
+    TensorType, callee_of, functions_of, nested_ops, set_attribute, symbol_of,
+};
 use crate::support::levels::{GRANULARITY, Role, role};
 
 pub const PASS: PassInfo = PassInfo {
@@ -48,7 +50,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     set_attribute(module, GRANULARITY, value);
     let functions: HashMap<String, OperationRef<'c, 'c>> = functions_of(module)
         .into_iter()
-        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .filter_map(|function| Some((symbol_of(function)?, function)))
         .collect();
     let kept = tensor_code_only(&functions);
     for (name, function) in &functions {
@@ -56,7 +58,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             continue;
         }
         for call in nested_ops(*function) {
-            let callee = name_attribute(call, "callee");
+            let callee = callee_of(call);
             if callee.is_some_and(|callee| kept.contains(&callee)) {
                 set_attribute(call, "no_inline", Attribute::unit(context));
             }
@@ -100,7 +102,7 @@ fn is_kept<'c>(function: OperationRef<'c, 'c>, kept: &HashSet<String>) -> bool {
             (Role::Control, Some(Op::FuncReturn | Op::CfbLookup)) => true,
             (Role::Control, Some(Op::FuncCall)) => {
                 computes = true;
-                name_attribute(operation, "callee").is_some_and(|callee| kept.contains(&callee))
+                callee_of(operation).is_some_and(|callee| kept.contains(&callee))
             }
             (Role::Control, _) => is_arithmetic(operation),
         };

@@ -25,7 +25,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
-use crate::support::ir::{functions_of, name_attribute, nested_ops, set_attribute};
+use crate::support::ir::{callee_of, functions_of, nested_ops, set_attribute, symbol_of};
 
 pub const PASS: PassInfo = PassInfo {
     name: "limit-inlining",
@@ -45,7 +45,7 @@ const KEPT: &str = "no_inline";
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let functions: HashMap<String, OperationRef<'c, 'c>> = functions_of(module)
         .into_iter()
-        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .filter_map(|function| Some((symbol_of(function)?, function)))
         .collect();
     let mut calls: HashMap<String, usize> = HashMap::new();
     for callee in functions.values().flat_map(|function| callees(*function)) {
@@ -58,7 +58,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         known: HashMap::new(),
     };
     for function in functions_of(module) {
-        if let Some(name) = name_attribute(function, "sym_name") {
+        if let Some(name) = symbol_of(function) {
             sizes.find(&name);
         }
     }
@@ -146,6 +146,6 @@ fn callees(function: OperationRef<'_, '_>) -> Vec<String> {
     nested_ops(function)
         .into_iter()
         .filter(|op| Op::FuncCall.is(*op) && !op.has_attribute(KEPT))
-        .filter_map(|op| name_attribute(op, "callee"))
+        .filter_map(callee_of)
         .collect()
 }

@@ -22,7 +22,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
-use crate::support::ir::{functions_of, name_attribute, nested_ops, set_attribute};
+use crate::support::ir::{callee_of, functions_of, nested_ops, set_attribute, symbol_of};
 
 pub const PASS: PassInfo = PassInfo {
     name: "mark-recursive",
@@ -35,10 +35,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let functions = functions_of(module);
     let calls: HashMap<String, HashSet<String>> = functions
         .iter()
-        .filter_map(|function| Some((name_attribute(*function, "sym_name")?, callees(*function))))
+        .filter_map(|function| Some((symbol_of(*function)?, callees(*function))))
         .collect();
     for function in functions {
-        let Some(name) = name_attribute(function, "sym_name") else {
+        let Some(name) = symbol_of(function) else {
             continue;
         };
         if reaches(&calls, &name, &name) {
@@ -52,7 +52,7 @@ fn callees(function: OperationRef<'_, '_>) -> HashSet<String> {
     nested_ops(function)
         .into_iter()
         .filter(|op| Op::FuncCall.is(*op))
-        .filter_map(|op| name_attribute(op, "callee"))
+        .filter_map(callee_of)
         .collect()
 }
 

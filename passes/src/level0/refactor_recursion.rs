@@ -54,8 +54,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, defining_op, functions_of, is_local, is_within, key, name_attribute,
-    nested_ops, op_key, splat, users_of,
+    TensorType, blocks_of, callee_of, defining_op, functions_of, is_local, is_within, key,
+    name_attribute, nested_ops, op_key, splat, symbol_of, users_of,
 };
 use crate::support::levels::{Role, close, role, used_values};
 
@@ -122,7 +122,7 @@ impl<'c> Recursion<'c> {
         module: OperationRef<'c, 'c>,
         function: OperationRef<'c, 'c>,
     ) -> Option<Recursion<'c>> {
-        let name = name_attribute(function, "sym_name")?;
+        let name = symbol_of(function)?;
         let [body] = blocks_of(function)[..] else {
             return None;
         };
@@ -258,18 +258,14 @@ fn calls_of<'c>(
     if name_attribute(function, "sym_visibility").as_deref() != Some("private") || has_attributes {
         return None;
     }
-    let callee = |op: OperationRef<'c, 'c>| {
-        (Op::FuncCall.is(op))
-            .then(|| name_attribute(op, "callee"))
-            .flatten()
-    };
+    let callee = |op: OperationRef<'c, 'c>| (Op::FuncCall.is(op)).then(|| callee_of(op)).flatten();
     let mut reached: HashMap<String, HashSet<String>> = HashMap::new();
     for function in functions_of(module) {
         let callees = nested_ops(function)
             .into_iter()
             .filter_map(callee)
             .collect();
-        reached.insert(name_attribute(function, "sym_name")?, callees);
+        reached.insert(symbol_of(function)?, callees);
     }
     close(&mut reached);
     let within = HashSet::from([op_key(function)]);

@@ -37,8 +37,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, argument_of, blocks_of, clone_op, defining_op, functions_of, key, name_attribute,
-    nested_ops, set_attribute,
+    TensorType, argument_of, blocks_of, callee_of, clone_op, defining_op, functions_of, global_of,
+    key, name_attribute, nested_ops, set_attribute, symbol_of,
 };
 use crate::support::symbols::Symbols;
 
@@ -150,7 +150,7 @@ impl<'c> Program<'c> {
             names: Vec::new(),
         };
         for operation in functions_of(module) {
-            let Some(name) = name_attribute(operation, "sym_name") else {
+            let Some(name) = symbol_of(operation) else {
                 continue;
             };
             let matrices = arguments(operation)
@@ -180,7 +180,7 @@ impl<'c> Program<'c> {
             let mut dropped = Vec::new();
             for (name, function) in &self.functions {
                 for call in calls_in(function.operation) {
-                    let Some(callee) = callee(call).filter(|callee| comes_back(name, callee))
+                    let Some(callee) = callee_of(call).filter(|callee| comes_back(name, callee))
                     else {
                         continue;
                     };
@@ -217,7 +217,9 @@ impl<'c> Program<'c> {
             .functions
             .iter()
             .map(|(name, function)| {
-                let callees = calls_in(function.operation).into_iter().filter_map(callee);
+                let callees = calls_in(function.operation)
+                    .into_iter()
+                    .filter_map(callee_of);
                 (name.clone(), callees.collect())
             })
             .collect();
@@ -232,7 +234,7 @@ impl<'c> Program<'c> {
         caller: OperationRef<'c, 'c>,
         bindings: &Bindings,
     ) -> Option<(String, Bindings)> {
-        let callee = callee(call)?;
+        let callee = callee_of(call)?;
         let function = self.functions.get(&callee)?;
         let bound =
             operands_of(call)
@@ -292,10 +294,6 @@ impl<'c> Program<'c> {
     }
 }
 
-fn callee(call: OperationRef<'_, '_>) -> Option<String> {
-    name_attribute(call, "callee")
-}
-
 fn calls_in<'c>(function: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     nested_ops(function)
         .into_iter()
@@ -321,6 +319,6 @@ fn index_of_argument<'c>(value: Val<'c>, function: OperationRef<'c, 'c>) -> Opti
 fn loaded_parameter(value: Val<'_>) -> Option<String> {
     let producer = defining_op(value)?;
     (Op::MlProgramGlobalLoadConst.is(producer))
-        .then(|| name_attribute(producer, "global"))
+        .then(|| global_of(producer))
         .flatten()
 }

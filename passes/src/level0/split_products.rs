@@ -28,7 +28,6 @@ use melior::{
     ir::{
         OperationRef, ValueLike,
         attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
-        operation::OperationLike,
     },
 };
 
@@ -155,8 +154,7 @@ impl<'c> Split<'c> {
             _ => {
                 let mut ty = TensorType::of_value(operands[0])?;
                 ty.shape = vec![Some(run.rows)];
-                let dim = self.concat.attribute("dim").ok()?;
-                builder.value_with(Op::TensorConcat, &run.parts, ty.to_type(), &[("dim", dim)])
+                builder.concat(0, &run.parts, ty.to_type())
             }
         };
         let rows = TensorType {

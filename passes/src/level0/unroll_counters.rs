@@ -68,8 +68,8 @@ use melior::{
 use super::unroll_loops::{is_parameter, slice};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, elem_of, erase, functions_of, key, name_attribute, nested_ops,
-    op_key, remove_attribute, set_attribute, set_operand, users_of,
+    TensorType, blocks_of, callee_of, clone_op, elem_of, erase, functions_of, key, name_attribute,
+    nested_ops, op_key, remove_attribute, set_attribute, set_operand, symbol_of, users_of,
 };
 use crate::support::levels::{Role, close, role};
 use crate::support::symbols::Symbols;
@@ -153,12 +153,12 @@ fn first_that_picks<'a, 'c>(group: &'a Group<'c>) -> Option<&'a Function<'c>> {
 fn recursions<'c>(module: OperationRef<'c, 'c>) -> Vec<Group<'c>> {
     let functions: Vec<(String, OperationRef<'c, 'c>)> = functions_of(module)
         .into_iter()
-        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .filter_map(|function| Some((symbol_of(function)?, function)))
         .collect();
     let mut reached: HashMap<String, HashSet<String>> = functions
         .iter()
         .map(|(name, function)| {
-            let callees = calls_in(*function).into_iter().filter_map(callee);
+            let callees = calls_in(*function).into_iter().filter_map(callee_of);
             (name.clone(), callees.collect())
         })
         .collect();
@@ -281,13 +281,13 @@ struct Entry<'c> {
 fn calls_from_outside<'c>(module: OperationRef<'c, 'c>, group: &Group<'c>) -> Vec<Entry<'c>> {
     let mut entries = Vec::new();
     for function in functions_of(module) {
-        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let name = symbol_of(function).unwrap_or_default();
         if group.contains_key(&name) {
             continue;
         }
         let calls: Vec<_> = calls_in(function)
             .into_iter()
-            .filter_map(|call| Some((call, callee(call)?)))
+            .filter_map(|call| Some((call, callee_of(call)?)))
             .filter(|(_, callee)| group.contains_key(callee))
             .collect();
         if calls.is_empty() {
@@ -405,7 +405,8 @@ impl<'c> Copies<'_, 'c> {
         }
         self.write_down(operation, &mut known);
         for call in calls_in(operation) {
-            let Some(callee) = callee(call).filter(|callee| self.group.contains_key(callee)) else {
+            let Some(callee) = callee_of(call).filter(|callee| self.group.contains_key(callee))
+            else {
                 continue;
             };
             let copy = self.find(&callee, &counts_of(call, &known), pending)?;
@@ -526,10 +527,6 @@ fn is_tensor_code<'c>(function: OperationRef<'c, 'c>) -> bool {
     let operations = blocks_of(function).into_iter().flat_map(operations_of);
     let mut operations = operations.filter(|op| role(*op) == Role::Control);
     operations.all(|op| Op::FuncReturn.is(op) || Op::CfbLookup.is(op) || Dialect::Arith.has(op))
-}
-
-fn callee(call: OperationRef<'_, '_>) -> Option<String> {
-    name_attribute(call, "callee")
 }
 
 fn calls_in<'c>(function: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {

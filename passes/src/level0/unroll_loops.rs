@@ -292,10 +292,5 @@ pub(crate) fn known_row<'c>(
         .chain((2..ty.rank()).map(|axis| vec![axis]))
         .collect();
     let groups = before.reassociation(&merged);
-    before.value_with(
-        Op::TensorCollapseShape,
-        &[part],
-        row,
-        &[("reassociation", groups)],
-    )
+    before.collapse(part, groups, row)
 }

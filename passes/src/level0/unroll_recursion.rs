@@ -55,8 +55,8 @@ use melior::{
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::copies::Copies;
 use crate::support::ir::{
-    blocks_of, clone_op, erase, functions_of, integer_attribute, key, name_attribute, nested_ops,
-    op_key, set_operand,
+    blocks_of, callee_of, clone_op, erase, functions_of, integer_attribute, key, nested_ops,
+    op_key, set_operand, symbol_of,
 };
 use crate::support::levels::{Role, UNROLL, role};
 
@@ -141,7 +141,7 @@ impl<'c> Recursion<'c> {
             .position(|argument| key(*argument) == key(scrutinee))?;
         let recursion = Recursion {
             context,
-            name: name_attribute(function, "sym_name")?,
+            name: symbol_of(function)?,
             function,
             the_match,
             matched,
@@ -160,7 +160,7 @@ impl<'c> Recursion<'c> {
             .into_iter()
             .filter(|op| {
                 Op::FuncCall.is(*op)
-                    && name_attribute(*op, "callee").as_deref() == Some(&self.name)
+                    && callee_of(*op).as_deref() == Some(&self.name)
                     && is_field(operands_of(*op)[self.matched])
             })
             .collect()

@@ -54,7 +54,7 @@ use melior::{
     Context,
     ir::{
         Attribute, OperationRef, Type, ValueLike,
-        attribute::{ArrayAttribute, FlatSymbolRefAttribute, StringAttribute},
+        attribute::{ArrayAttribute, StringAttribute},
         operation::{OperationLike, OperationPrintingFlags},
     },
 };
@@ -63,7 +63,8 @@ use crate::level1::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{
     GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_within,
-    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_type, top_level,
+    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_type, symbol_of,
+    top_level,
 };
 use crate::support::symbols::Symbols;
 pub use products::named;
@@ -93,7 +94,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         gradients: functions_of(module)
             .into_iter()
             .filter(|function| function.has_attribute(GRADIENT))
-            .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+            .filter_map(|function| Some((symbol_of(function)?, function)))
             .collect(),
         differentiated: HashSet::new(),
         dropped: Vec::new(),
@@ -253,15 +254,8 @@ fn record_block<'c>(
         .iter()
         .map(|result| lazy(context, result.r#type()))
         .collect();
-    let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
-    let record = before.op(
-        Op::CfbRecord,
-        &rows,
-        &results,
-        &[("kernel", callee)],
-        vec![],
-    );
-    for (old, new) in results_of(block).into_iter().zip(results_of(record)) {
+    let record = before.cfb_record(&name, &rows, &results);
+    for (old, new) in results_of(block).into_iter().zip(record) {
         replace_uses(old, new);
     }
     erase(block);

@@ -65,8 +65,8 @@ use melior::{
 use crate::pass::{Outcome, PassInfo};
 use crate::support::extents::Extents;
 use crate::support::ir::{
-    TensorType, ValueKey, blocks_of, clone_op, defining_op, erase, functions_of, integer_attribute,
-    key, name_attribute, nested_ops, op_key, set_attribute, set_operand,
+    TensorType, ValueKey, blocks_of, clone_op, defining_op, erase, functions_of, global_of,
+    integer_attribute, key, name_attribute, nested_ops, op_key, set_attribute, set_operand,
 };
 use crate::support::levels::{GRADIENTS, GRANULARITY, PARAMETERS, used_values};
 use crate::support::symbols::Symbols;
@@ -334,7 +334,7 @@ impl<'c> Differentiation<'c> {
                 };
                 let copy = b.insert(clone_op(load));
                 backward.forward.insert(key(*operand), result_of(copy, 0));
-                let parameter = name_attribute(load, "global").unwrap_or_default();
+                let parameter = global_of(load).unwrap_or_default();
                 let view = TensorType::of_value(*operand)
                     .and_then(|ty| View::whole(parameter, &ty))
                     .filter(|_| is_f32(*operand));

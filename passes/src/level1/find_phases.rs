@@ -38,8 +38,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    blocks_of, defining_op, erase, functions_of, key, move_before, name_attribute, nested_ops,
-    op_key,
+    blocks_of, callee_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
+    symbol_of,
 };
 use crate::support::levels::{Ordered, close, used_values, waits};
 
@@ -253,7 +253,7 @@ fn functions_with<'c>(
 ) -> HashSet<String> {
     let functions: Vec<_> = functions_of(module)
         .into_iter()
-        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .filter_map(|function| Some((symbol_of(function)?, function)))
         .collect();
     let mut reached: HashMap<String, HashSet<String>> = functions
         .iter()
@@ -277,7 +277,7 @@ fn callees(operation: OperationRef<'_, '_>) -> HashSet<String> {
     with_nested(operation)
         .into_iter()
         .filter(|op| Op::FuncCall.is(*op))
-        .filter_map(|op| name_attribute(op, "callee"))
+        .filter_map(callee_of)
         .collect()
 }
 

@@ -31,8 +31,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, argument_of, blocks_of, defining_op, is_tensor, name_attribute, nested_ops,
-    replace_uses, set_attribute, users_of,
+    TensorType, argument_of, blocks_of, defining_op, global_of, is_tensor, nested_ops,
+    replace_uses, set_attribute, symbol_of, users_of,
 };
 use crate::support::origins::{Origin, Origins};
 
@@ -93,7 +93,7 @@ fn explain<'c>(value: Val<'c>, origins: &[Origin]) {
     let Some(function) = function.filter(|owner| Op::FuncFunc.is(*owner)) else {
         return;
     };
-    let name = name_attribute(function, "sym_name").unwrap_or_default();
+    let name = symbol_of(function).unwrap_or_default();
     let is_parameter = |origin: &Origin| matches!(origin, Origin::Parameter(_));
     if origins.iter().any(is_parameter) {
         remark(
@@ -110,7 +110,7 @@ fn explain<'c>(value: Val<'c>, origins: &[Origin]) {
 fn loaded_parameter(value: Val<'_>) -> Option<String> {
     let producer = defining_op(value)?;
     (Op::MlProgramGlobalLoadConst.is(producer))
-        .then(|| name_attribute(producer, "global"))
+        .then(|| global_of(producer))
         .flatten()
 }
 
@@ -130,12 +130,7 @@ fn load_instead<'c>(context: &'c Context, value: Val<'c>, parameter: &str) {
         return;
     };
     let symbol = FlatSymbolRefAttribute::new(context, parameter).into();
-    let load = builder.value_with(
-        Op::MlProgramGlobalLoadConst,
-        &[],
-        value.r#type(),
-        &[("global", symbol)],
-    );
+    let load = builder.global(symbol, value.r#type());
     replace_uses(value, load);
 }
 

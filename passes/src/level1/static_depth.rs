@@ -33,7 +33,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    blocks_of, functions_of, is_tensor, key, name_attribute, nested_ops, op_key, set_attribute,
+    blocks_of, callee_of, functions_of, is_tensor, key, name_attribute, nested_ops, op_key,
+    set_attribute, symbol_of,
 };
 use crate::support::levels::waits;
 
@@ -55,7 +56,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             }
             depths.walk(context, body);
         }
-        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let name = symbol_of(function).unwrap_or_default();
         let decided = decisions.functions.contains(&name);
         decisions.mark(context, function, decided);
     }
@@ -150,7 +151,7 @@ impl Decisions {
         let mut decisions = Decisions::default();
         let functions: HashMap<String, OperationRef<'_, '_>> = functions_of(module)
             .into_iter()
-            .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+            .filter_map(|function| Some((symbol_of(function)?, function)))
             .collect();
         loop {
             let before = decisions.size();
@@ -186,7 +187,7 @@ impl Decisions {
             if made && waits(operation) {
                 self.deciding.insert(function.to_owned());
             }
-            if let Some(callee) = name_attribute(operation, "callee") {
+            if let Some(callee) = callee_of(operation) {
                 made |= self.deciding.contains(&callee);
                 if decided {
                     self.functions.insert(callee.clone());
@@ -231,10 +232,9 @@ impl Decisions {
 
     /// Whether there is a decision, or a call of a function with one, below an operation.
     fn holds(&self, operation: OperationRef<'_, '_>) -> bool {
-        nested_ops(operation).into_iter().any(|op| {
-            waits(op)
-                || name_attribute(op, "callee").is_some_and(|name| self.deciding.contains(&name))
-        })
+        nested_ops(operation)
+            .into_iter()
+            .any(|op| waits(op) || callee_of(op).is_some_and(|name| self.deciding.contains(&name)))
     }
 
     fn mark<'c>(&self, context: &'c Context, parent: OperationRef<'c, 'c>, decided: bool) {

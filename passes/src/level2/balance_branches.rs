@@ -41,7 +41,7 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    TensorType, blocks_of, functions_of, integer_attribute, key, name_attribute, nested_ops,
+    TensorType, blocks_of, functions_of, integer_attribute, kernel_of, key, nested_ops,
     set_operand, users_of,
 };
 use crate::support::levels::used_values;
@@ -154,7 +154,7 @@ fn is_read_elsewhere(
     users_of(result).into_iter().any(|user| {
         Op::CfbRecord.is(user)
             && user.block() == choice.block()
-            && name_attribute(user, "kernel").is_some_and(|kernel| !kernels.contains(&kernel))
+            && kernel_of(user).is_some_and(|kernel| !kernels.contains(&kernel))
     })
 }
 
@@ -162,7 +162,7 @@ fn recorded(choice: OperationRef<'_, '_>) -> HashSet<String> {
     nested_ops(choice)
         .into_iter()
         .filter(|op| Op::CfbRecord.is(*op))
-        .filter_map(|op| name_attribute(op, "kernel"))
+        .filter_map(kernel_of)
         .collect()
 }
 

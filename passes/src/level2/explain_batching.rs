@@ -39,7 +39,9 @@ use melior::{
 
 use crate::kernel::row_products::{RowProduct, row_products};
 use crate::pass::{Outcome, PassInfo, remark};
-use crate::support::ir::{TensorType, blocks_of, name_attribute, nested_ops, top_level};
+use crate::support::ir::{
+    TensorType, blocks_of, global_of, kernel_of, nested_ops, symbol_of, top_level,
+};
 use crate::support::origins::{Origin, Origins};
 
 pub const PASS: PassInfo = PassInfo {
@@ -74,14 +76,14 @@ fn explain_kernel<'c>(
     all: &[OperationRef<'c, 'c>],
     origins: &Origins<'c>,
 ) {
-    let Some(name) = name_attribute(kernel, "sym_name") else {
+    let Some(name) = symbol_of(kernel) else {
         return;
     };
     let records: Vec<_> = all
         .iter()
         .copied()
         .filter(|op| Op::CfbRecord.is(*op))
-        .filter(|op| name_attribute(*op, "kernel").as_deref() == Some(&name))
+        .filter(|op| kernel_of(*op).as_deref() == Some(&name))
         .collect();
     remark(kernel, &summary(kernel, &name, records.len()));
 
@@ -141,7 +143,7 @@ fn summary(kernel: OperationRef<'_, '_>, name: &str, places: usize) -> String {
         .iter()
         .flat_map(|body| operations_of(*body))
         .filter(|op| Op::MlProgramGlobalLoadConst.is(*op))
-        .filter_map(|op| name_attribute(op, "global"))
+        .filter_map(global_of)
         .map(|parameter| format!("@{parameter}"))
         .collect();
     shared.sort();

@@ -70,7 +70,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    blocks_of, erase, functions_of, name_attribute, nested_ops, set_attribute, top_level,
+    blocks_of, callee_of, erase, functions_of, kernel_of, nested_ops, set_attribute, symbol_of,
+    top_level,
 };
 use crate::support::levels::waits;
 use strands::Operations;
@@ -126,7 +127,7 @@ impl Effects {
         let ragged = top_level(module)
             .into_iter()
             .filter(|op| Op::CfbKernel.is(*op) && op.has_attribute("lengths"))
-            .filter_map(|op| name_attribute(op, "sym_name"))
+            .filter_map(symbol_of)
             .collect();
         let functions = functions_of(module);
         Effects {
@@ -156,12 +157,12 @@ impl Effects {
         match Op::of(operation) {
             Some(Op::CfbForce) => Effect::Forces,
             Some(Op::CfbDebug | Op::CfbPhase) => Effect::Ordered,
-            Some(Op::FuncCall) => match name_attribute(operation, "callee") {
+            Some(Op::FuncCall) => match callee_of(operation) {
                 Some(callee) if self.ordered.contains(&callee) => Effect::Ordered,
                 Some(callee) if self.waiting.contains(&callee) => Effect::Waits,
                 _ => Effect::Fails,
             },
-            Some(Op::CfbRecord) => match name_attribute(operation, "kernel") {
+            Some(Op::CfbRecord) => match kernel_of(operation) {
                 Some(kernel) if !self.ragged.contains(&kernel) => Effect::None,
                 _ => Effect::Fails,
             },
@@ -207,10 +208,10 @@ fn reaching(
     let mut callers: HashMap<String, Vec<String>> = HashMap::new();
     let mut pending = Vec::new();
     for function in functions {
-        let name = name_attribute(*function, "sym_name").unwrap_or_default();
+        let name = symbol_of(*function).unwrap_or_default();
         for operation in nested_ops(*function) {
             if Op::FuncCall.is(operation)
-                && let Some(callee) = name_attribute(operation, "callee")
+                && let Some(callee) = callee_of(operation)
             {
                 callers.entry(callee).or_default().push(name.clone());
             }

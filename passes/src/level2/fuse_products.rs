@@ -34,9 +34,7 @@
 
 use std::collections::HashSet;
 
-use cohort_dialects::builder::{
-    Builder, Op, Val, operands_of, operations_of, region_with_block, result_of,
-};
+use cohort_dialects::builder::{Builder, Op, Val, operands_of, operations_of, result_of};
 use melior::{
     Context,
     ir::{
@@ -316,23 +314,10 @@ fn start<'c>(
     rows: Val<'c>,
     wide: &TensorType<'c>,
 ) -> Val<'c> {
-    let context = at.context();
     let empty = at.tensor_empty(&[rows], wide.to_type());
-    let (region, body) = region_with_block(&[wide.element, wide.element], at.location);
-    let inner = Builder::at_end(context, body, at.location);
-    let arguments = cohort_dialects::builder::arguments_of(body);
-    inner.linalg_yield(&arguments[..1]);
     if group.iter().all(|chain| matches!(chain.start, Start::Zero)) {
         let zero = at.constant(at.f32_attr(0.0), wide.element);
-        let segments = DenseI32ArrayAttribute::new(context, &[1, 1]).into();
-        let fill = at.op(
-            Op::LinalgFill,
-            &[zero, empty],
-            &[wide.to_type()],
-            &[("operandSegmentSizes", segments)],
-            vec![region],
-        );
-        return result_of(fill, 0);
+        return at.fill(zero, empty);
     }
     let parts: Vec<_> = group
         .iter()
@@ -345,15 +330,7 @@ fn start<'c>(
             }
         })
         .collect();
-    let vector = concat(at, &parts, 0);
-    let broadcast = at.op(
-        Op::LinalgBroadcast,
-        &[vector, empty],
-        &[wide.to_type()],
-        &[("dimensions", at.i64s(&[0]))],
-        vec![region],
-    );
-    result_of(broadcast, 0)
+    at.broadcast(concat(at, &parts, 0), empty, &[0])
 }
 
 /// Tensors of known shape, side by side.
@@ -364,8 +341,7 @@ fn concat<'c>(at: &Builder<'c>, parts: &[Val<'c>], dim: usize) -> Val<'c> {
         .collect();
     let mut ty = types[0].clone();
     ty.shape[dim] = types.iter().map(|ty| ty.shape[dim]).sum();
-    let attribute = at.i64_attr(dim as i64);
-    at.value_with(Op::TensorConcat, parts, ty.to_type(), &[("dim", attribute)])
+    at.concat(dim, parts, ty.to_type())
 }
 
 /// Columns `from..from + count` of every row.

@@ -39,7 +39,7 @@ use melior::{
     Context,
     ir::{
         BlockLike, BlockRef, OperationRef, Type, ValueLike,
-        attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+        attribute::{StringAttribute, TypeAttribute},
         operation::OperationLike,
         r#type::FunctionType,
     },
@@ -50,8 +50,8 @@ use crate::level2::accumulate_products::is_product;
 use crate::level2::specialise_kernels::{records_to_change, size};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    blocks_of, clone_op, erase, functions_of, is_local, key, name_attribute, nested_ops, op_key,
-    replace_uses, replace_uses_except, set_attribute, top_level, users_of,
+    blocks_of, callee_of, clone_op, erase, functions_of, is_local, key, name_attribute, nested_ops,
+    op_key, replace_uses, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
 };
 use crate::support::levels::used_values;
 use crate::support::symbols::Symbols;
@@ -77,7 +77,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         // Some of those before may have been replaced.
         let records = records_to_change(module);
         let kernels = top_level(module).into_iter().filter_map(|kernel| {
-            let name = name_attribute(kernel, "sym_name")?;
+            let name = symbol_of(kernel)?;
             match records.get(&name)?[..] {
                 [record] => Some((name, kernel, record)),
                 _ => None,
@@ -117,7 +117,7 @@ struct Recursion<'c> {
 
 impl<'c> Recursion<'c> {
     fn of(module: OperationRef<'c, 'c>, function: OperationRef<'c, 'c>) -> Option<Recursion<'c>> {
-        let name = name_attribute(function, "sym_name")?;
+        let name = symbol_of(function)?;
         let has_attributes = ["arg_attrs", "res_attrs"]
             .iter()
             .any(|of| function.has_attribute(of));
@@ -129,7 +129,7 @@ impl<'c> Recursion<'c> {
             return None;
         }
         let calls_it = |op: &OperationRef<'c, 'c>| {
-            Op::FuncCall.is(*op) && name_attribute(*op, "callee").as_deref() == Some(&name)
+            Op::FuncCall.is(*op) && callee_of(*op).as_deref() == Some(&name)
         };
         let calls: Vec<_> = nested_ops(module).into_iter().filter(calls_it).collect();
         let own = nested_ops(function).into_iter().filter(calls_it);
@@ -309,11 +309,7 @@ impl<'c> Split<'c> {
             let is_same = (of_head.iter().zip(&needed)).all(|(a, b)| key(*a) == key(*b));
             let more = match is_same {
                 true => given.clone(),
-                false => {
-                    let kernel = FlatSymbolRefAttribute::new(context, symbol).into();
-                    let kernel = [("kernel", kernel)];
-                    results_of(b.op(Op::CfbRecord, &of_head, &types, &kernel, vec![]))
-                }
+                false => b.cfb_record(symbol, &of_head, &types),
             };
             replace(&b, *call, &[operands, more].concat());
         }

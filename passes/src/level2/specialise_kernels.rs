@@ -59,7 +59,7 @@ use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     GRADIENT_OF, blocks_of, clone_op, defining_op, erase, functions_of, key, name_attribute,
-    nested_ops, replace_uses, set_attribute, set_operand, top_level, users_of,
+    nested_ops, replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
 };
 use crate::support::origins::{Origin, Origins};
 use crate::support::symbols::{Symbols, records_by_kernel};
@@ -98,7 +98,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let records = records_to_change(module);
     let mut symbols = Symbols::of(module);
     for kernel in top_level(module) {
-        let Some(name) = name_attribute(kernel, "sym_name") else {
+        let Some(name) = symbol_of(kernel) else {
             continue;
         };
         let Some(records) = records.get(&name) else {
@@ -280,31 +280,21 @@ impl Case {
             .filter(|(index, _)| !self.0.contains_key(index))
             .map(|(_, operand)| *operand)
             .collect();
-        let callee = FlatSymbolRefAttribute::new(context, symbol).into();
-        let special = |b: &Builder<'c>| {
-            b.op(
-                Op::CfbRecord,
-                &others,
-                &types,
-                &[("kernel", callee)],
-                vec![],
-            )
-        };
+        let special = |b: &Builder<'c>| b.cfb_record(symbol, &others, &types);
         let chosen = match holds {
             None => special(&b),
             Some(holds) => {
-                let branch = |make: &dyn Fn(&Builder<'c>) -> OperationRef<'c, 'c>| {
+                let branch = |make: &dyn Fn(&Builder<'c>) -> Vec<Val<'c>>| {
                     let (region, block) = region_with_block(&[], b.location);
                     let inner = Builder::at_end(context, block, b.location);
-                    let results = results_of(make(&inner));
-                    inner.scf_yield(&results);
+                    inner.scf_yield(&make(&inner));
                     region
                 };
-                let general = |b: &Builder<'c>| b.insert(clone_op(record));
-                b.scf_if(holds, &types, [branch(&special), branch(&general)])
+                let general = |b: &Builder<'c>| results_of(b.insert(clone_op(record)));
+                results_of(b.scf_if(holds, &types, [branch(&special), branch(&general)]))
             }
         };
-        for (old, new) in results_of(record).into_iter().zip(results_of(chosen)) {
+        for (old, new) in results_of(record).into_iter().zip(chosen) {
             replace_uses(old, new);
         }
         erase(record);
@@ -332,7 +322,7 @@ impl Row {
         match self {
             Row::Parameter(name) => {
                 let global = FlatSymbolRefAttribute::new(b.context(), name).into();
-                b.value_with(Op::MlProgramGlobalLoadConst, &[], ty, &[("global", global)])
+                b.global(global, ty)
             }
             Row::Constant(value) => b.constant(b.upstream(value), ty),
         }
@@ -343,7 +333,7 @@ impl Row {
         match self {
             Row::Parameter(name) => {
                 let param = FlatSymbolRefAttribute::new(b.context(), name).into();
-                b.value_with(Op::CfbParam, &[], ty, &[("param", param)])
+                b.cfb_param(param, ty)
             }
             Row::Constant(value) => {
                 b.value_with(Op::CfbConstant, &[], ty, &[("value", b.upstream(value))])

@@ -38,8 +38,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    array, blocks_of, elem_of, elements_of, functions_of, key, name_attribute, nested_ops,
-    set_attribute, top_level, users_of,
+    array, blocks_of, callee_of, elem_of, elements_of, functions_of, key, nested_ops,
+    set_attribute, symbol_of, top_level, users_of,
 };
 use crate::support::levels::{CHOOSES_ROWS, waits};
 use crate::support::origins::{Origin, Origins, adts_in};
@@ -61,7 +61,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let numbers = Numbers {
         functions: functions
             .iter()
-            .filter_map(|function| Some((name_attribute(*function, "sym_name")?, *function)))
+            .filter_map(|function| Some((symbol_of(*function)?, *function)))
             .collect(),
     };
     let adts: Vec<Adt<'c>> = top_level(module).into_iter().filter_map(Adt::of).collect();
@@ -159,7 +159,7 @@ impl<'c> Adt<'c> {
         }
         let fields = array(declaration, "fields").into_iter();
         Some(Adt {
-            name: name_attribute(declaration, "sym_name")?,
+            name: symbol_of(declaration)?,
             declaration,
             fields: fields.map(|fields| types(elements_of(fields))).collect(),
         })
@@ -225,7 +225,7 @@ impl<'c> Numbers<'c> {
                 Some(results_of(user))
             }
             Some(Op::FuncCall) => {
-                let callee = self.functions.get(&name_attribute(user, "callee")?)?;
+                let callee = self.functions.get(&callee_of(user)?)?;
                 let parameters = arguments_of(blocks_of(*callee).into_iter().next()?);
                 let handed = operands.iter().zip(parameters);
                 let handed = handed.filter(|(operand, _)| is_it(operand));

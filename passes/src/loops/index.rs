@@ -3,7 +3,7 @@
 //! Values are of type `index`; what is read from or written to a table of other integers is
 //! converted on the way.
 
-use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, results_of};
+use cohort_dialects::builder::{Builder, Val, arguments_of, region_with_block, results_of};
 use melior::ir::{Type, ValueLike};
 
 use crate::support::ir::TensorType;
@@ -102,17 +102,12 @@ impl<'c> Indices<'c> {
 
     /// A tensor's element, of its own type.
     pub fn extract(&self, tensor: Val<'c>, at: &[Val<'c>]) -> Val<'c> {
-        let mut operands = vec![tensor];
-        operands.extend(at);
-        let element = TensorType::of_value(tensor).map_or(self.index, |ty| ty.element);
-        self.b.value(Op::TensorExtract, &operands, element)
+        self.b.extract(tensor, at)
     }
 
     /// The tensor with another element.
     pub fn insert(&self, element: Val<'c>, tensor: Val<'c>, at: &[Val<'c>]) -> Val<'c> {
-        let mut operands = vec![element, tensor];
-        operands.extend(at);
-        self.b.value(Op::TensorInsert, &operands, tensor.r#type())
+        self.b.insert_element(element, tensor, at)
     }
 
     /// A table of so many entries, to be filled.
@@ -138,9 +133,10 @@ impl<'c> Indices<'c> {
         let arguments = arguments_of(block);
         let yielded = body(&inner, arguments[0], &arguments[1..]);
         inner.b.scf_yield(&yielded);
-        let mut operands = vec![from, to, self.constant(1)];
-        operands.extend(carried);
-        results_of(self.b.op(Op::ScfFor, &operands, &types, &[], vec![region]))
+        results_of(
+            self.b
+                .scf_for([from, to, self.constant(1)], carried, region),
+        )
     }
 
     /// A loop over the entries of a table.

@@ -1,7 +1,7 @@
 //! One loop over the iterations of several.
 
 use cohort_dialects::builder::{
-    Builder, CmpiPredicate, Op, Val, arguments_of, operations_of, region_with_block,
+    Builder, CmpiPredicate, Val, arguments_of, operations_of, region_with_block,
 };
 use melior::ir::OperationRef;
 
@@ -27,8 +27,7 @@ pub fn emit<'c>(e: &Indices<'c>, parts: &[Part<'c>]) -> OperationRef<'c, 'c> {
     let at = arguments_of(block)[0];
     choose(&inner, parts, at);
     inner.b.scf_yield(&[]);
-    let operands = [zero, all, e.constant(1)];
-    e.b.op(Op::ScfFor, &operands, &[], &[], vec![region])
+    e.b.scf_for([zero, all, e.constant(1)], &[], region)
 }
 
 /// The body of the part that an iteration is in, counted from the first of these parts.

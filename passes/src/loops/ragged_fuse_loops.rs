@@ -53,7 +53,7 @@ use super::rules::declaration_of;
 use crate::pass::{Failed, Outcome, PassInfo, remark};
 use crate::support::ir::{
     TensorType, erase, key, name_attribute, nested_ops, remove_attribute, replace_uses,
-    replace_uses_except, take_region, top_level, users_of,
+    replace_uses_except, symbol_of, take_region, top_level, users_of,
 };
 use crate::support::symbols::Symbols;
 
@@ -255,7 +255,7 @@ fn fused_dim<'c>(
         Op::RaggedDim.is(*op) && name_attribute(*op, ORIGIN).as_deref() == Some(&origin)
     });
     if let Some(known) = known {
-        return name_attribute(known, "sym_name");
+        return symbol_of(known);
     }
     let name = Symbols::of(module).free_like(&format!("{}_{}", outer.dim, inner.dim));
     let text = |text: &str| StringAttribute::new(context, text).into();

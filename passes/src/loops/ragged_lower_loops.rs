@@ -151,10 +151,8 @@ fn lower<'c>(context: &'c Context, module: OperationRef<'c, 'c>, ragged: &Loop<'
             read_index(&Indices::new(start), list, index);
         }
     }
-    let mut operands = vec![from, to, emitter.constant(1)];
-    operands.extend(&ragged.inits);
-    let types: Vec<_> = results_of(op).iter().map(|value| value.r#type()).collect();
-    let lowered = builder.op(Op::ScfFor, &operands, &types, &[], vec![body]);
+    let bounds = [from, to, emitter.constant(1)];
+    let lowered = builder.scf_for(bounds, &ragged.inits, body);
     for (result, value) in results_of(op).into_iter().zip(results_of(lowered)) {
         replace_uses(result, value);
     }

@@ -4,16 +4,16 @@ use cohort_dialects::builder::{Op, Val};
 use melior::ir::{AffineExpr, OperationRef, operation::OperationLike};
 
 use super::index::Indices;
-use crate::support::ir::{affine_map, name_attribute, top_level};
+use crate::support::ir::{affine_map, symbol_of, top_level};
 
 /// The declaration of a dim in a module.
 pub fn declaration_of<'c>(
     module: OperationRef<'c, 'c>,
     name: &str,
 ) -> Option<OperationRef<'c, 'c>> {
-    top_level(module).into_iter().find(|op| {
-        Op::RaggedDim.is(*op) && name_attribute(*op, "sym_name").as_deref() == Some(name)
-    })
+    top_level(module)
+        .into_iter()
+        .find(|op| Op::RaggedDim.is(*op) && symbol_of(*op).as_deref() == Some(name))
 }
 
 /// Computes a dim's length by its rule; `None` where it has none, or one that needs more than it is

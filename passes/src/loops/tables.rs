@@ -55,8 +55,8 @@ pub fn flatten<'c>(e: &Indices<'c>, table: Val<'c>) -> Val<'c> {
         }
         1 => dense,
         rank => {
-            let attributes = [("reassociation", e.b.reassociation(&[(0..rank).collect()]))];
-            e.b.value_with(Op::TensorCollapseShape, &[dense], flat, &attributes)
+            let groups = e.b.reassociation(&[(0..rank).collect()]);
+            e.b.collapse(dense, groups, flat)
         }
     }
 }

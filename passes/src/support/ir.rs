@@ -248,6 +248,26 @@ pub fn name_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<Str
     text_of(operation.attribute(name).ok()?)
 }
 
+/// The symbol that an operation declares.
+pub fn symbol_of(operation: OperationRef<'_, '_>) -> Option<String> {
+    name_attribute(operation, "sym_name")
+}
+
+/// The function that a `func.call` or `llvm.call` calls.
+pub fn callee_of(call: OperationRef<'_, '_>) -> Option<String> {
+    name_attribute(call, "callee")
+}
+
+/// The kernel that a `cfb.record` records.
+pub fn kernel_of(record: OperationRef<'_, '_>) -> Option<String> {
+    name_attribute(record, "kernel")
+}
+
+/// The global that an `ml_program.global_load_const` reads.
+pub fn global_of(load: OperationRef<'_, '_>) -> Option<String> {
+    name_attribute(load, "global")
+}
+
 /// The text of a string, or the name of a flat symbol.
 pub fn text_of(attribute: Attribute<'_>) -> Option<String> {
     // SAFETY: the attribute is alive and its kind is asked before it is read.

@@ -19,8 +19,8 @@ use melior::ir::{
 };
 
 use crate::support::ir::{
-    array, blocks_of, defining_op, elements_of, functions_of, is_tensor, key, name_attribute,
-    nested_ops, op_key, top_level, users_of,
+    array, blocks_of, callee_of, defining_op, elements_of, functions_of, is_tensor, key,
+    nested_ops, op_key, symbol_of, top_level, users_of,
 };
 
 /// A tensor operation with this attribute stays at its own level, although all that use it wait
@@ -220,7 +220,7 @@ fn reaches(
     functions: &HashSet<String>,
 ) -> bool {
     let found = |op: OperationRef<'_, '_>| {
-        here(op) || callee(op).is_some_and(|name| functions.contains(&name))
+        here(op) || callee_of(op).is_some_and(|name| functions.contains(&name))
     };
     found(operation) || operation.region_count() > 0 && nested_ops(operation).into_iter().any(found)
 }
@@ -232,7 +232,7 @@ fn reaching(
 ) -> HashSet<String> {
     let functions: Vec<_> = functions_of(module)
         .into_iter()
-        .filter_map(|function| Some((name_attribute(function, "sym_name")?, function)))
+        .filter_map(|function| Some((symbol_of(function)?, function)))
         .collect();
     let mut found = HashSet::new();
     loop {
@@ -350,7 +350,7 @@ impl<'c> BasicBlock<'c> {
 pub fn walk_blocks<'c>(module: OperationRef<'c, 'c>, visit: &mut dyn FnMut(&mut BasicBlock<'c>)) {
     let walk = Walk::new(module);
     for function in functions_of(module) {
-        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let name = symbol_of(function).unwrap_or_default();
         for body in blocks_of(function) {
             let mut levels = HashMap::new();
             if walk.callees(&name).contains(&name) && !walk.deciding.contains(&name) {
@@ -381,12 +381,12 @@ impl Walk {
         let mut reached: HashMap<String, HashSet<String>> = HashMap::new();
         let mut deciding = HashSet::new();
         for function in functions_of(module) {
-            let name = name_attribute(function, "sym_name").unwrap_or_default();
+            let name = symbol_of(function).unwrap_or_default();
             let nested = nested_ops(function);
             if nested.iter().any(|op| waits(*op)) {
                 deciding.insert(name.clone());
             }
-            let callees = nested.iter().filter_map(|op| callee(*op));
+            let callees = nested.iter().filter_map(|op| callee_of(*op));
             reached.insert(name, callees.collect());
         }
         close(&mut reached);
@@ -414,12 +414,12 @@ impl Walk {
 
     /// Whether a call by which a function reaches itself gives it another argument than its own.
     fn changes<'c>(&self, function: OperationRef<'c, 'c>, index: usize) -> bool {
-        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let name = symbol_of(function).unwrap_or_default();
         let own = blocks_of(function)
             .first()
             .and_then(|body| arguments_of(*body).get(index).copied());
         nested_ops(function).into_iter().any(|op| {
-            let Some(callee) = callee(op) else {
+            let Some(callee) = callee_of(op) else {
                 return false;
             };
             if callee == name {
@@ -433,9 +433,9 @@ impl Walk {
 
     /// Whether tensors decide how often or on what way the regions of an operation run.
     fn decides(&self, operation: OperationRef<'_, '_>) -> bool {
-        nested_ops(operation)
-            .into_iter()
-            .any(|op| waits(op) || callee(op).is_some_and(|callee| self.deciding.contains(&callee)))
+        nested_ops(operation).into_iter().any(|op| {
+            waits(op) || callee_of(op).is_some_and(|callee| self.deciding.contains(&callee))
+        })
     }
 
     fn block<'c>(
@@ -498,12 +498,6 @@ pub fn waits(operation: OperationRef<'_, '_>) -> bool {
     matches!(Op::of(operation), Some(Op::CfbForce | Op::CfbDebug))
 }
 
-fn callee(operation: OperationRef<'_, '_>) -> Option<String> {
-    (Op::FuncCall.is(operation))
-        .then(|| name_attribute(operation, "callee"))
-        .flatten()
-}
-
 /// Adds to each function what it reaches by several calls.
 pub fn close(reached: &mut HashMap<String, HashSet<String>>) {
     let names: Vec<String> = reached.keys().cloned().collect();
@@ -526,7 +520,7 @@ fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
             let fields = array(op, "fields").into_iter().flat_map(elements_of);
             let fields = fields.filter_map(|field| TypeAttribute::try_from(field).ok());
             let fields: Vec<_> = fields.map(|field| field.value()).collect();
-            Some((name_attribute(op, "sym_name")?, fields))
+            Some((symbol_of(op)?, fields))
         })
         .collect();
     let mut holding = HashSet::new();

@@ -12,8 +12,8 @@ use melior::ir::{
 };
 
 use crate::support::ir::{
-    argument_of, array, blocks_of, defining_op, elements_of, functions_of, integers, key,
-    name_attribute, nested_ops, op_key, strings, top_level,
+    argument_of, array, blocks_of, callee_of, defining_op, elements_of, functions_of, global_of,
+    integers, key, name_attribute, nested_ops, op_key, strings, symbol_of, top_level,
 };
 
 /// What a tensor may be.
@@ -81,7 +81,7 @@ impl<'c> Origins<'c> {
         let mut named_by: HashMap<String, Vec<String>> = HashMap::new();
         for adt in top_level(module) {
             if Op::CfbAdt.is(adt)
-                && let Some(name) = name_attribute(adt, "sym_name")
+                && let Some(name) = symbol_of(adt)
             {
                 let constructors = adt.attribute("constructors").map_or(vec![], strings);
                 origins.constructors.insert(name.clone(), constructors);
@@ -95,7 +95,7 @@ impl<'c> Origins<'c> {
         }
         let mut given = Vec::new();
         for function in functions_of(module) {
-            let Some(name) = name_attribute(function, "sym_name") else {
+            let Some(name) = symbol_of(function) else {
                 continue;
             };
             if name_attribute(function, "sym_visibility").as_deref() != Some("private") {
@@ -115,7 +115,7 @@ impl<'c> Origins<'c> {
         for operation in nested_ops(module) {
             match Op::of(operation) {
                 Some(Op::FuncCall) => {
-                    if let Some(callee) = name_attribute(operation, "callee") {
+                    if let Some(callee) = callee_of(operation) {
                         origins.calls.entry(callee).or_default().push(operation);
                     }
                 }
@@ -172,7 +172,7 @@ impl<'c> Origins<'c> {
             Some(Op::CfbParamRow) => search.is(Origin::Row(named("param"))),
             Some(Op::CfbLookup) => {
                 let table = defining_op(operands[0]);
-                let name = table.and_then(|table| name_attribute(table, "global"));
+                let name = table.and_then(global_of);
                 search.is(name.map_or(Origin::Instance, Origin::Row));
             }
             Some(Op::CfbConstant | Op::ArithConstant) => {

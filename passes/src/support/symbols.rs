@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cohort_dialects::builder::Op;
 use melior::ir::OperationRef;
 
-use super::ir::{name_attribute, top_level};
+use super::ir::{kernel_of, symbol_of, top_level};
 
 /// The names that are taken.
 pub struct Symbols(HashSet<String>);
@@ -13,11 +13,7 @@ pub struct Symbols(HashSet<String>);
 impl Symbols {
     pub fn of(module: OperationRef<'_, '_>) -> Symbols {
         let operations = top_level(module).into_iter();
-        Symbols(
-            operations
-                .filter_map(|op| name_attribute(op, "sym_name"))
-                .collect(),
-        )
+        Symbols(operations.filter_map(symbol_of).collect())
     }
 
     /// The first free one of the names that `named` makes of 0, 1 and so on; it is taken from then on.
@@ -48,7 +44,7 @@ pub fn records_by_kernel<'c>(
     let mut records: HashMap<String, Vec<_>> = HashMap::new();
     for operation in operations {
         if Op::CfbRecord.is(operation)
-            && let Some(kernel) = name_attribute(operation, "kernel")
+            && let Some(kernel) = kernel_of(operation)
         {
             records.entry(kernel).or_default().push(operation);
         }

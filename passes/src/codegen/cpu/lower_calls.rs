@@ -41,7 +41,7 @@ use crate::kernel::description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
 };
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::name_attribute;
+use crate::support::ir::{name_attribute, symbol_of};
 use eval::{Base, Call, Held};
 use graph::{Form, NodeId, Size};
 use loops::Kernel;
@@ -50,8 +50,7 @@ pub use polls::declare as declare_polls;
 
 /// Adds the function of a kernel at the loop level before it; tells whether it multiplies blocks.
 pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
-    let name =
-        name_attribute(op, "sym_name").ok_or_else(|| error(op, "expected a kernel with a name"))?;
+    let name = symbol_of(op).ok_or_else(|| error(op, "expected a kernel with a name"))?;
     let kernel = loops::read(op)?;
     add_function(context, op, &name, &kernel)?;
     Ok(has_blocks(&kernel))

@@ -54,7 +54,7 @@ impl<'c> Emitter<'c> {
         let (region, block) = region_with_block(arguments, self.b.location);
         let inner = self.within(block);
         body(&inner, &arguments_of(block));
-        inner.b.op(Op::LlvmReturn, &[], &[], &[], vec![]);
+        inner.b.llvm_return();
         let ty = r#type::function(r#type::void(context), arguments, false);
         let attributes = [
             ("sym_name", StringAttribute::new(context, name).into()),

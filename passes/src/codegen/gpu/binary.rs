@@ -18,7 +18,7 @@ use melior::{
 use super::expand_flush;
 use crate::pass::create;
 use crate::support::ir::{
-    blocks_of, clone_op, erase, name_attribute, nested_ops, replace_uses, top_level,
+    blocks_of, callee_of, clone_op, erase, nested_ops, replace_uses, symbol_of, top_level,
 };
 
 /// A GPU architecture by name, `sm_90`.
@@ -135,11 +135,9 @@ fn missing_function(module: OperationRef<'_, '_>) -> Option<String> {
     let of_kind = |kind: Op| operations.iter().filter(move |op| kind.is(**op));
     let has_body = |op: &&OperationRef<'_, '_>| !blocks_of(**op).is_empty();
     let defined = of_kind(Op::LlvmFunc).filter(has_body);
-    let defined: Vec<_> = defined
-        .filter_map(|op| name_attribute(*op, "sym_name"))
-        .collect();
+    let defined: Vec<_> = defined.filter_map(|op| symbol_of(*op)).collect();
     of_kind(Op::LlvmCall)
-        .filter_map(|op| name_attribute(*op, "callee"))
+        .filter_map(|op| callee_of(*op))
         .find(|callee| !defined.contains(callee))
 }
 
@@ -155,7 +153,7 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
     for operation in nested_ops(module) {
         match Op::of(operation) {
             Some(Op::LlvmCall) => {
-                let Some(instruction) = instruction_of(name_attribute(operation, "callee")) else {
+                let Some(instruction) = instruction_of(callee_of(operation)) else {
                     continue;
                 };
                 let result = result_of(operation, 0);
@@ -172,9 +170,7 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
                 replace_uses(result, value);
                 erase(operation);
             }
-            Some(Op::LlvmFunc)
-                if instruction_of(name_attribute(operation, "sym_name")).is_some() =>
-            {
+            Some(Op::LlvmFunc) if instruction_of(symbol_of(operation)).is_some() => {
                 erase(operation);
             }
             _ => {}

@@ -67,7 +67,8 @@ use super::persistence::{BLOCK_OF, FLUSH, GRID_BARRIER, shared_of};
 use crate::codegen::emit::Emitter;
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{
-    clone_region, erase, name_attribute, nested_ops, replace_uses, set_attribute, top_level,
+    callee_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_attribute,
+    symbol_of, top_level,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -90,7 +91,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 continue;
             }
             let of = name_attribute(function, BLOCK_OF);
-            let is_barrier = name_attribute(function, "sym_name").as_deref() == Some(GRID_BARRIER);
+            let is_barrier = symbol_of(function).as_deref() == Some(GRID_BARRIER);
             match of {
                 Some(of) => write_block(context, gpu, function, &of)?,
                 None if is_barrier => write_barrier(context, function)?,
@@ -111,7 +112,7 @@ fn define<'c>(
 ) -> Outcome {
     let b = Builder::before(context, declared)
         .ok_or_else(|| error(declared, "expected a function in a module"))?;
-    let name = name_attribute(declared, "sym_name").unwrap_or_default();
+    let name = symbol_of(declared).unwrap_or_default();
     let ty = r#type::function(r#type::void(context), types, false);
     let attributes = [
         ("sym_name", StringAttribute::new(context, &name).into()),
@@ -128,7 +129,7 @@ fn lower_call<'c>(context: &'c Context, call: OperationRef<'c, 'c>) -> Outcome {
     let b = Builder::before(context, call);
     let b = b.ok_or_else(|| error(call, "expected a call in a block"))?;
     let operands = operands_of(call);
-    let callee = name_attribute(call, "callee").unwrap_or_default();
+    let callee = callee_of(call).unwrap_or_default();
     let attributes = [
         ("callee", b.symbol(&callee)),
         ("operandSegmentSizes", b.i32s(&[operands.len() as i32, 0])),
@@ -146,7 +147,7 @@ fn write_block<'c>(
     of: &str,
 ) -> Outcome {
     let mut functions = top_level(gpu).into_iter();
-    let found = functions.find(|op| name_attribute(*op, "sym_name").as_deref() == Some(of));
+    let found = functions.find(|op| symbol_of(*op).as_deref() == Some(of));
     let function = found.filter(|op| Op::GpuFunc.is(*op));
     let function = function.ok_or_else(|| {
         error(
@@ -247,7 +248,7 @@ fn place<'c>(
             set_attribute(operation, "global_name", flush.into());
         }
         Some(Op::GpuReturn) => {
-            b.op(Op::LlvmReturn, &[], &[], &[], vec![]);
+            b.llvm_return();
             erase(operation);
         }
         _ => {}
@@ -281,7 +282,7 @@ fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Ou
         fence(e);
     });
     barrier(&e);
-    e.b.op(Op::LlvmReturn, &[], &[], &[], vec![]);
+    e.b.llvm_return();
     define(context, declared, &types, region)
 }
 
@@ -315,8 +316,8 @@ fn wait<'c>(e: &Emitter<'c>, arrived: Val<'c>, arrivals: Val<'c>) {
     let now = inner.b.value_with(Op::LlvmLoad, &[arrived], e.i32, &load);
     let now = inner.b.extui(now, e.i64);
     let is_early = inner.b.cmpi(CmpiPredicate::Slt, now, arrivals);
-    inner.b.op(Op::ScfCondition, &[is_early], &[], &[], vec![]);
+    inner.b.scf_condition(is_early, &[]);
     let (after, block) = region_with_block(&[], e.b.location);
     e.within(block).b.scf_yield(&[]);
-    e.b.op(Op::ScfWhile, &[], &[], &[], vec![before, after]);
+    e.b.scf_while(&[], &[], [before, after]);
 }

@@ -54,10 +54,7 @@ use melior::{
     Context,
     ir::{
         BlockLike, BlockRef, OperationRef, RegionLike, Type, ValueLike,
-        attribute::{
-            DenseI32ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, StringAttribute,
-            TypeAttribute,
-        },
+        attribute::{DenseI32ArrayAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
         operation::OperationLike,
         r#type::{FunctionType, TypeLike},
     },
@@ -66,7 +63,8 @@ use melior::{
 use super::persistence::{self, BLOCK_OF};
 use crate::pass::{Failed, Outcome, PassInfo, error};
 use crate::support::ir::{
-    blocks_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_type, top_level,
+    blocks_of, callee_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_type,
+    symbol_of, top_level,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -125,7 +123,7 @@ fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
 }
 
 fn callee(call: OperationRef<'_, '_>) -> String {
-    name_attribute(call, "callee").unwrap_or_default()
+    callee_of(call).unwrap_or_default()
 }
 
 /// The functions that run a block of another: their names, and those of the others.
@@ -147,12 +145,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
         let blocks: Blocks = top_level(gpu)
             .into_iter()
-            .filter_map(|op| {
-                Some((
-                    name_attribute(op, "sym_name")?,
-                    name_attribute(op, BLOCK_OF)?,
-                ))
-            })
+            .filter_map(|op| Some((symbol_of(op)?, name_attribute(op, BLOCK_OF)?)))
             .collect();
         for function in top_level(gpu) {
             match Op::of(function) {
@@ -199,7 +192,7 @@ fn lower<'c>(
     function: OperationRef<'c, 'c>,
     blocks: &Blocks,
 ) -> Outcome {
-    let name = name_attribute(function, "sym_name").unwrap_or_default();
+    let name = symbol_of(function).unwrap_or_default();
     let pointer = builder.ty("!llvm.ptr");
     let i64 = builder.ty("i64");
     let types = [pointer, i64, i64, i64, pointer, pointer];
@@ -358,7 +351,7 @@ fn call_block<'c>(
         return Err(error(operation, "expected a list of arguments and a place"));
     };
     let operands = [arguments, x, y, new.thread, new.shared, new.context];
-    call(b, function, &operands, &[]);
+    b.func_call(function, &operands, &[]);
     erase(operation);
     Ok(())
 }
@@ -380,8 +373,7 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
                 Some(copied) => b.extui(*copied, i64),
                 None => bytes,
             };
-            call(
-                b,
+            b.func_call(
                 COPY,
                 &[new.context, operands[0], operands[1], bytes, copied],
                 &[],
@@ -390,17 +382,20 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
         }
         WAIT => {
             let pending = b.integer(attribute("n")?, i64);
-            call(b, WAIT, &[new.context, pending], &[]);
+            b.func_call(WAIT, &[new.context, pending], &[]);
             None
         }
         MULTIPLY => Some(lower_product(b, operation, &operands, new)?),
-        TO_TF32 => Some(result_of(call(b, TO_TF32, &operands, &[b.ty("i32")]), 0)),
+        TO_TF32 => Some(result_of(
+            b.func_call(TO_TF32, &operands, &[b.ty("i32")]),
+            0,
+        )),
         TO_BF16_PAIR => {
-            let bits = result_of(call(b, TO_BF16_PAIR, &operands, &[b.ty("i32")]), 0);
+            let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.ty("i32")]), 0);
             Some(b.value(Op::LlvmBitcast, &[bits], result_of(operation, 0).r#type()))
         }
         symbol => {
-            call(b, symbol, &[new.context], &[]);
+            b.func_call(symbol, &[new.context], &[]);
             None
         }
     };
@@ -409,22 +404,6 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
     }
     erase(operation);
     Ok(())
-}
-
-fn call<'c>(
-    b: &Builder<'c>,
-    symbol: &str,
-    operands: &[Val<'c>],
-    results: &[Type<'c>],
-) -> OperationRef<'c, 'c> {
-    let callee = FlatSymbolRefAttribute::new(b.context(), symbol).into();
-    b.op(
-        Op::FuncCall,
-        operands,
-        results,
-        &[("callee", callee)],
-        vec![],
-    )
 }
 
 /// A warp's product: the sums, as the operation gives them.
@@ -457,7 +436,7 @@ fn lower_product<'c>(
         b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
     }
     let k = b.integer(k, b.ty("i64"));
-    call(b, MULTIPLY, &[new.context, k, registers], &[]);
+    b.func_call(MULTIPLY, &[new.context, k, registers], &[]);
     let result = result_of(operation, 0).r#type();
     let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
     for sum in 0..SUMS {

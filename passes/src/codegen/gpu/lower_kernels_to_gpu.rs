@@ -123,7 +123,7 @@ use crate::codegen::gpu::precision;
 use crate::kernel::calls::is_over_calls;
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{
-    blocks_of, erase, name_attribute, nested_ops, replace_uses, set_attribute, top_level,
+    blocks_of, erase, nested_ops, replace_uses, set_attribute, symbol_of, top_level,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -152,8 +152,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let planned = operations_of(block).into_iter();
     let planned: Vec<_> = planned.filter(|op| Op::RaggedKernel.is(*op)).collect();
     for kernel in kernels {
-        let name = name_attribute(kernel, "sym_name");
-        let mut named = planned.iter().map(|op| name_attribute(*op, "sym_name"));
+        let name = symbol_of(kernel);
+        let mut named = planned.iter().map(|op| symbol_of(*op));
         // Of row-wise kernels the planner has said which have no code.
         if is_over_calls(kernel) && !named.any(|planned| planned == name) {
             return Err(error(kernel, UNPLANNED));
@@ -163,7 +163,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let inside = Builder::at_end(context, block, module.location());
     let mut descriptions: Vec<(Identifier<'c>, Attribute<'c>)> = Vec::new();
     for kernel in planned {
-        let name = name_attribute(kernel, "sym_name").unwrap_or_default();
+        let name = symbol_of(kernel).unwrap_or_default();
         let mut stages = blocks_of(kernel).into_iter().flat_map(operations_of);
         let lowered = match stages.any(|op| Op::RaggedCalls.is(op)) {
             true => calls::lower(context, &inside, kernel, &name, precision)?,

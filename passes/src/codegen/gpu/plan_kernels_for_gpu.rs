@@ -82,7 +82,7 @@ use crate::codegen::plan_calls::{self, Aim};
 use crate::kernel::calls::is_over_calls;
 use crate::kernel::variants::records_of;
 use crate::pass::{Outcome, PassInfo, error};
-use crate::support::ir::{COMPUTED, elem_of, name_attribute, top_level};
+use crate::support::ir::{COMPUTED, elem_of, kernel_of, name_attribute, symbol_of, top_level};
 
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels-for-gpu",
@@ -109,7 +109,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let (region, block) = region_with_block(&[], module.location());
     let inside = Builder::at_end(context, block, module.location());
     for kernel in kernels {
-        let name = name_attribute(kernel, "sym_name").unwrap_or_default();
+        let name = symbol_of(kernel).unwrap_or_default();
         let scalars = host_scalars(&name, &records);
         match is_over_calls(kernel) {
             true => plan_calls::plan(&inside, kernel, &name, &scalars, aim)?,
@@ -130,7 +130,7 @@ pub fn kernels_of<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>>
         .filter_map(|op| name_attribute(*op, COMPUTED))
         .collect();
     let is_run = |kernel: &OperationRef<'c, 'c>| {
-        let name = name_attribute(*kernel, "sym_name");
+        let name = symbol_of(*kernel);
         Op::CfbKernel.is(*kernel) && name.is_none_or(|name| !computed.contains(&name))
     };
     operations.into_iter().filter(is_run).collect()
@@ -140,7 +140,7 @@ pub fn kernels_of<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>>
 pub fn host_scalars(name: &str, records: &[OperationRef<'_, '_>]) -> Vec<bool> {
     let mut own = records
         .iter()
-        .filter(|record| name_attribute(**record, "kernel").as_deref() == Some(name));
+        .filter(|record| kernel_of(**record).as_deref() == Some(name));
     let scalars = own.next().map(|record| {
         let operands = operands_of(*record).into_iter();
         operands

@@ -8,7 +8,7 @@ use melior::ir::{OperationRef, RegionLike, operation::OperationLike};
 use crate::kernel::description::ATTRIBUTE;
 use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Failed, error};
-use crate::support::ir::{erase, functions_of, name_attribute, nested_ops};
+use crate::support::ir::{callee_of, erase, functions_of, nested_ops, symbol_of};
 
 /// The functions that are no kernels, in module order, and their calls of each other.
 pub struct CallGraph {
@@ -28,7 +28,7 @@ impl CallGraph {
             .collect();
         let names: Vec<String> = functions
             .iter()
-            .map(|function| name_attribute(*function, "sym_name").unwrap_or_default())
+            .map(|function| symbol_of(*function).unwrap_or_default())
             .collect();
         let numbers: HashMap<&String, usize> = names.iter().zip(0..).collect();
         let mut callees = Vec::new();
@@ -38,7 +38,7 @@ impl CallGraph {
                 .filter(|op| Op::FuncCall.is(*op));
             callees.push(
                 calls
-                    .filter_map(|call| name_attribute(call, "callee"))
+                    .filter_map(callee_of)
                     .filter_map(|callee| numbers.get(&callee).copied())
                     .collect(),
             );

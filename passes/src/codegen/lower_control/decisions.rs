@@ -91,16 +91,16 @@ impl<'c> Lowering<'c, '_> {
     pub fn phase(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let number = integer_attribute(source, "number").unwrap_or_default();
         let address = slot_address(b, self.runtime, PHASE_SLOT);
-        let now = b.value(Op::LlvmLoad, &[address], i64_type(b));
+        let now = b.llvm_load(address, i64_type(b));
         let later = b.maxui(now, i64_constant(b, number));
-        b.op(Op::LlvmStore, &[later, address], &[], &[], vec![]);
+        b.llvm_store(later, address);
         Ok(())
     }
 
     /// The words of the instance's key.
     pub fn instance_key(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) {
         let address = slot_address(b, self.runtime, KEY_SLOT);
-        let key = b.value(Op::LlvmLoad, &[address], i64_type(b));
+        let key = b.llvm_load(address, i64_type(b));
         let half = i64_constant(b, i64::from(u32::BITS));
         let upper = b.shrui(key, half);
         let words = [key, upper].map(|word| b.trunci(word, b.ty("i32")));

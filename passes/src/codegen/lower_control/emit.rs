@@ -1,10 +1,10 @@
 //! Small pieces of level-3 code: memory, integers, calls of the runtime.
 
 use cohort_abi::{Failure, symbols};
-use cohort_dialects::builder::{Builder, Op, Val, region_with_block, result_of};
+use cohort_dialects::builder::{Builder, Op, Val, region_with_block, results_of};
 use melior::ir::{
     Attribute, Region, Type, TypeLike, ValueLike,
-    attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+    attribute::{StringAttribute, TypeAttribute},
     operation::OperationLike,
     r#type::{FunctionType, IntegerType},
 };
@@ -61,20 +61,20 @@ fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) ->
 /// Reads a value of a lowered type from a slot.
 pub fn load_slot<'c>(b: &Builder<'c>, address: Val<'c>, ty: Type<'c>) -> Val<'c> {
     if ty == b.ty("i1") {
-        let slot = b.value(Op::LlvmLoad, &[address], b.ty("i32"));
+        let slot = b.llvm_load(address, b.ty("i32"));
         return b.trunci(slot, ty);
     }
     if ty == b.ty("index") {
-        let slot = b.value(Op::LlvmLoad, &[address], i64_type(b));
+        let slot = b.llvm_load(address, i64_type(b));
         return index_cast(b, slot, "index");
     }
-    b.value(Op::LlvmLoad, &[address], ty)
+    b.llvm_load(address, ty)
 }
 
 /// Writes a value of a lowered type to a slot; all 64 bits of it.
 pub fn store_slot<'c>(b: &Builder<'c>, value: Val<'c>, address: Val<'c>) {
     let bits = slot_bits(b, value);
-    b.op(Op::LlvmStore, &[bits, address], &[], &[], vec![]);
+    b.llvm_store(bits, address);
 }
 
 /// What a slot holds for a value: a pointer, or 64 bits.
@@ -108,21 +108,15 @@ pub fn count_loop<'c, E>(
     inits: &[Val<'c>],
     body: impl FnOnce(&Builder<'c>, Val<'c>, &[Val<'c>]) -> Result<Vec<Val<'c>>, E>,
 ) -> Result<Vec<Val<'c>>, E> {
-    let types: Vec<Type<'c>> = inits.iter().map(|init| init.r#type()).collect();
-    let arguments: Vec<Type<'c>> = std::iter::once(i64_type(b))
-        .chain(types.iter().copied())
-        .collect();
+    let types = inits.iter().map(|init| init.r#type());
+    let arguments: Vec<Type<'c>> = std::iter::once(i64_type(b)).chain(types).collect();
     let (region, block) = region_with_block(&arguments, b.location);
     let inner = Builder::at_end(b.context(), block, b.location);
     let arguments = cohort_dialects::builder::arguments_of(block);
     let next = body(&inner, arguments[0], &arguments[1..])?;
     inner.scf_yield(&next);
-    let mut operands = vec![i64_constant(b, 0), count, i64_constant(b, 1)];
-    operands.extend_from_slice(inits);
-    let loop_op = b.op(Op::ScfFor, &operands, &types, &[], vec![region]);
-    Ok((0..types.len())
-        .map(|index| result_of(loop_op, index))
-        .collect())
+    let bounds = [i64_constant(b, 0), count, i64_constant(b, 1)];
+    Ok(results_of(b.scf_for(bounds, inits, region)))
 }
 
 pub fn call<'c>(
@@ -131,17 +125,7 @@ pub fn call<'c>(
     operands: &[Val<'c>],
     results: &[Type<'c>],
 ) -> Vec<Val<'c>> {
-    let callee = FlatSymbolRefAttribute::new(b.context(), callee).into();
-    let call = b.op(
-        Op::FuncCall,
-        operands,
-        results,
-        &[("callee", callee)],
-        vec![],
-    );
-    (0..results.len())
-        .map(|index| result_of(call, index))
-        .collect()
+    results_of(b.func_call(callee, operands, results))
 }
 
 /// Memory of the instance for a known number of slots.

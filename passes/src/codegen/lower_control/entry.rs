@@ -14,7 +14,7 @@ use super::emit::{call, function, load_slot, module_end, pointer, slot_address, 
 use super::function::PREFIX;
 use super::types::{is_stacked, lowered, lowered_value};
 use crate::pass::{Failed, error};
-use crate::support::ir::{array, blocks_of, elements_of, name_attribute, strings, top_level};
+use crate::support::ir::{array, blocks_of, elements_of, strings, symbol_of, top_level};
 use crate::support::levels::CHOOSES_ROWS;
 
 const ENTRY: &str = "cohort_entry";
@@ -134,7 +134,7 @@ pub fn callable<'c>(program: &Program<'c>, source: OperationRef<'c, 'c>, symbol:
         .filter_map(|value| lowered_value(program.context, value))
         .flatten()
         .collect();
-    let name = name_attribute(source, "sym_name").unwrap_or_default();
+    let name = symbol_of(source).unwrap_or_default();
     let values = call(&b, &format!("{PREFIX}{name}"), &operands, &types);
     for (value, slot) in values.into_iter().zip(0..) {
         store_slot(&b, value, slot_address(&b, parameters[2], slot));

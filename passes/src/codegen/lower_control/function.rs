@@ -20,7 +20,7 @@ use super::strands::scope_slots;
 use super::types::{lowered, lowered_value};
 use crate::codegen::powers;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{ValueKey, blocks_of, key, name_attribute, nested_ops};
+use crate::support::ir::{ValueKey, blocks_of, callee_of, key, nested_ops, symbol_of};
 
 /// In front of the names of the program's functions, so that none is taken for a function of C.
 pub const PREFIX: &str = "coh.";
@@ -47,7 +47,7 @@ pub struct Lowering<'c, 'p> {
 
 /// Adds the lowered form of a function to the module.
 pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-    let name = name_attribute(source, "sym_name").unwrap_or_default();
+    let name = symbol_of(source).unwrap_or_default();
     let blocks = blocks_of(source);
     let &[body] = blocks.as_slice() else {
         return Err(error(
@@ -356,7 +356,7 @@ impl<'c> Lowering<'c, '_> {
     }
 
     fn call(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let callee = name_attribute(source, "callee").unwrap_or_default();
+        let callee = callee_of(source).unwrap_or_default();
         if !self.program.calls.contains(&callee) {
             return Err(error(
                 source,
@@ -384,7 +384,7 @@ impl<'c> Lowering<'c, '_> {
         let left = load_slot(b, address, word);
         let count = b.select(none, zero, one);
         let left = b.subi(left, count);
-        b.op(Op::LlvmStore, &[left, address], &[], &[], vec![]);
+        b.llvm_store(left, address);
     }
 
     /// Counts how deep the call is and checks what is left of the stack.
@@ -404,13 +404,13 @@ impl<'c> Lowering<'c, '_> {
             fail(b, runtime, Failure::DepthLimit, depth, max_depth, location);
         });
         let deeper = b.addi(depth, i64_constant(b, 1));
-        b.op(Op::LlvmStore, &[deeper, self.runtime], &[], &[], vec![]);
+        b.llvm_store(deeper, self.runtime);
         self.depth = Some(depth);
     }
 
     fn leave(&mut self, b: &Builder<'c>) {
         if let Some(depth) = self.depth {
-            b.op(Op::LlvmStore, &[depth, self.runtime], &[], &[], vec![]);
+            b.llvm_store(depth, self.runtime);
         }
     }
 }

@@ -18,7 +18,9 @@ use super::entry::{callable, returned_by};
 use crate::level0::form_blocks::DIM;
 use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Failed, error};
-use crate::support::ir::{GRADIENT_OF, array, blocks_of, name_attribute, strings, text_of};
+use crate::support::ir::{
+    GRADIENT_OF, array, blocks_of, name_attribute, strings, symbol_of, text_of,
+};
 use crate::support::levels::{GRADIENTS, PARAMETERS};
 
 /// Adds what the runtime calls for gradients, if the program has it.
@@ -60,10 +62,7 @@ fn helper<'c>(
     else {
         return Err(error(function, "`cfb.gradient_helper` gives no tensor"));
     };
-    let symbol = format!(
-        "cohort_{}",
-        name_attribute(function, "sym_name").unwrap_or_default()
-    );
+    let symbol = format!("cohort_{}", symbol_of(function).unwrap_or_default());
     callable(program, function, &symbol);
     Ok(GradientHelper {
         kind,
@@ -83,10 +82,7 @@ fn gradient<'c>(
     let Some(kernel) = program.tables.kernel(&kernel) else {
         return Ok(None);
     };
-    let symbol = format!(
-        "cohort_{}",
-        name_attribute(function, "sym_name").unwrap_or_default()
-    );
+    let symbol = format!("cohort_{}", symbol_of(function).unwrap_or_default());
     let mut gradient = GradientFunction {
         kernel,
         symbol,

@@ -9,11 +9,11 @@ use super::constants;
 use super::emit::{call, i32_constant, i64_constant, i64_type, slot_address, store_slot};
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{name_attribute, users_of};
+use crate::support::ir::{kernel_of, name_attribute, users_of};
 
 impl<'c> Lowering<'c, '_> {
     pub fn record(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let name = name_attribute(source, "kernel").unwrap_or_default();
+        let name = kernel_of(source).unwrap_or_default();
         let Some(kernel) = self.program.tables.kernel(&name) else {
             return Err(error(
                 source,

@@ -17,7 +17,7 @@ use super::emit::{
 };
 use super::function::Lowering;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{blocks_of, name_attribute, top_level};
+use crate::support::ir::{blocks_of, name_attribute, symbol_of, top_level};
 
 impl<'c> Lowering<'c, '_> {
     pub fn construct(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
@@ -68,7 +68,7 @@ impl<'c> Lowering<'c, '_> {
         let symbol = FlatSymbolRefAttribute::new(b.context(), name).into();
         let known = top_level(self.program.module)
             .into_iter()
-            .any(|op| name_attribute(op, "sym_name").as_deref() == Some(name));
+            .any(|op| symbol_of(op).as_deref() == Some(name));
         if !known {
             let count = slots.len();
             let words: Vec<i64> = slots.iter().map(|slot| *slot as i64).collect();

@@ -28,7 +28,8 @@ use crate::kernel::description::{
 };
 use crate::pass::{Failed, error};
 use crate::support::ir::{
-    COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, strings, top_level,
+    COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, strings, symbol_of,
+    top_level,
 };
 
 #[derive(Default)]
@@ -69,7 +70,7 @@ impl Tables {
         let named = |kind: Op| operations.iter().copied().filter(move |op| kind.is(*op));
         let globals = tables.add_params(named(Op::MlProgramGlobal))?;
         for (number, adt) in named(Op::CfbAdt).enumerate() {
-            let name = name_attribute(adt, "sym_name").unwrap_or_default();
+            let name = symbol_of(adt).unwrap_or_default();
             tables.adt_numbers.insert(name.clone(), number);
             tables.adts.push(Adt {
                 name,
@@ -341,7 +342,7 @@ impl Tables {
             .and_then(|description| self.kernel_of(description))
             .map_err(|problem| error(function, &format!("bad `{ATTRIBUTE}`: {problem}")))?;
         // Records name the kernel; its function may be that of an equal one.
-        let name = name_attribute(function, "sym_name").unwrap_or_default();
+        let name = symbol_of(function).unwrap_or_default();
         let is_of_another = name != kernel.symbol;
         self.kernel_numbers.insert(name, self.kernels.len());
         self.kernels.push(kernel);
@@ -501,7 +502,7 @@ fn place(location: Location<'_>) -> String {
 
 /// What a global declares.
 fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
-    let name = name_attribute(global, "sym_name").unwrap_or_default();
+    let name = symbol_of(global).unwrap_or_default();
     if !is_external(global) {
         return Err(error(
             global,

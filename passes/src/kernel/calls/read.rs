@@ -19,9 +19,7 @@ use melior::ir::{
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size, identity};
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{
-    TensorType, blocks_of, elem_of, elements_of, integers, key, name_attribute,
-};
+use crate::support::ir::{TensorType, blocks_of, elem_of, elements_of, global_of, integers, key};
 
 struct Reader<'c> {
     graph: Graph<'c>,
@@ -239,8 +237,8 @@ impl<'c> Reader<'c> {
                 return Ok(());
             }
             Some(Op::MlProgramGlobalLoadConst) => {
-                let name = name_attribute(op, "global")
-                    .ok_or_else(|| error(op, "expected the symbol of a parameter"))?;
+                let name =
+                    global_of(op).ok_or_else(|| error(op, "expected the symbol of a parameter"))?;
                 self.define(op, Kind::Param(name))?;
             }
             Some(Op::ArithConstant) => {

@@ -18,8 +18,8 @@ use crate::kernel::calls::read::length_names;
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::maps::{Place, indexing_maps};
 use crate::support::ir::{
-    TensorType, affine_map, blocks_of, elem_of, elements_of, integer_attribute, integers, key,
-    name_attribute,
+    TensorType, affine_map, blocks_of, elem_of, elements_of, global_of, integer_attribute,
+    integers, key,
 };
 
 /// The number of a value.
@@ -230,9 +230,7 @@ impl Reader {
         };
         Ok(match Op::of(op) {
             Some(Op::ArithConstant) => constant(op).ok_or_else(unknown)?,
-            Some(Op::MlProgramGlobalLoadConst) => {
-                Code::Param(name_attribute(op, "global").ok_or_else(unknown)?)
-            }
+            Some(Op::MlProgramGlobalLoadConst) => Code::Param(global_of(op).ok_or_else(unknown)?),
             Some(Op::TensorEmpty) => Code::Empty(shape()?),
             Some(Op::TensorSplat) => Code::Splat(shape()?),
             Some(Op::TensorFromElements) => {

@@ -3,7 +3,7 @@
 //! This file holds values, sizes, constants and the `tensor` operations; the structured operations
 //! of `linalg` are in [`structured`](super::structured).
 
-use crate::support::ir::affine_map;
+use crate::support::ir::{affine_map, global_of};
 use melior::ir::Attribute;
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use melior::ir::{
 
 use super::graph::{Graph, Kind, Linear, Node, NodeId, identity};
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, defining_op, elem_of, key, name_attribute};
+use crate::support::ir::{TensorType, defining_op, elem_of, key};
 
 /// A value of the kernel: its node, and how many rows of the tensor belong to one of the kernel.
 #[derive(Clone, Copy)]
@@ -214,8 +214,7 @@ impl<'c> Reader<'c> {
     }
 
     fn param(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
-        let name = name_attribute(op, "global")
-            .ok_or_else(|| error(op, "expected the symbol of a parameter"))?;
+        let name = global_of(op).ok_or_else(|| error(op, "expected the symbol of a parameter"))?;
         self.result(Kind::Param(name), 1, op)
     }
 

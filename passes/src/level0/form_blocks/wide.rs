@@ -4,10 +4,7 @@
 //! they have not more ([`cut`](super::cut)), but one operation cannot be cut.
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
-use melior::{
-    Context,
-    ir::{Attribute, OperationRef, operation::OperationLike},
-};
+use melior::{Context, ir::OperationRef};
 
 use crate::support::ir::{TensorType, erase, integer_attribute, nested_ops, replace_uses};
 
@@ -21,9 +18,8 @@ pub fn split<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
         if !Op::TensorConcat.is(operation) || parts.len() <= FEW {
             continue;
         }
-        let (Some(b), Ok(dim), Some(axis)) = (
+        let (Some(b), Some(axis)) = (
             Builder::before(context, operation),
-            operation.attribute("dim"),
             integer_attribute(operation, "dim"),
         ) else {
             continue;
@@ -35,7 +31,7 @@ pub fn split<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
             continue;
         }
         while parts.len() > 1 {
-            let joined = parts.chunks(FEW).map(|some| join(&b, some, (dim, axis)));
+            let joined = parts.chunks(FEW).map(|some| join(&b, some, axis));
             parts = joined.collect();
         }
         if let Some((joined, _)) = parts.pop() {
@@ -48,10 +44,10 @@ pub fn split<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
 type Part<'c> = (Val<'c>, TensorType<'c>);
 
 /// A few tensors joined along an axis.
-fn join<'c>(b: &Builder<'c>, parts: &[Part<'c>], (dim, axis): (Attribute<'c>, usize)) -> Part<'c> {
+fn join<'c>(b: &Builder<'c>, parts: &[Part<'c>], axis: usize) -> Part<'c> {
     let (values, types): (Vec<_>, Vec<_>) = parts.iter().cloned().unzip();
     let mut ty = types[0].clone();
     ty.shape[axis] = types.iter().map(|ty| ty.shape[axis]).sum();
-    let joined = b.value_with(Op::TensorConcat, &values, ty.to_type(), &[("dim", dim)]);
+    let joined = b.concat(axis, &values, ty.to_type());
     (joined, ty)
 }

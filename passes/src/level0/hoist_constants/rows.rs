@@ -1,8 +1,7 @@
 //! What is the same in all rows of a kernel.
 
 use cohort_dialects::builder::{
-    Builder, Op, Val, arguments_of, is_arithmetic, operands_of, region_with_block, result_of,
-    results_of,
+    Builder, Op, Val, arguments_of, is_arithmetic, operands_of, results_of,
 };
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike, r#type::TypeLike};
 
@@ -72,18 +71,7 @@ pub fn repeat<'c>(b: &Builder<'c>, rows: Val<'c>, value: Val<'c>) -> Val<'c> {
     };
     let of_rows = ty.batched().to_type();
     let empty = b.tensor_empty(&[rows], of_rows);
-    let (region, element) = region_with_block(&[ty.element, ty.element], b.location);
-    let end = Builder::at_end(b.context(), element, b.location);
-    let elements = arguments_of(element);
-    end.linalg_yield(&elements[..1]);
-    let broadcast = b.op(
-        Op::LinalgBroadcast,
-        &[value, empty],
-        &[of_rows],
-        &[("dimensions", b.i64s(&[0]))],
-        vec![region],
-    );
-    result_of(broadcast, 0)
+    b.broadcast(value, empty, &[0])
 }
 
 /// What [`repeat`] made, in order.

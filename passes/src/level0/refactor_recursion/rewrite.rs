@@ -6,8 +6,8 @@ use cohort_dialects::builder::{
 };
 use cohort_dialects::types::array;
 use melior::ir::{
-    Attribute, BlockLike, OperationRef, Type, ValueLike,
-    attribute::{FlatSymbolRefAttribute, TypeAttribute},
+    BlockLike, OperationRef, Type, ValueLike,
+    attribute::TypeAttribute,
     operation::OperationLike,
     r#type::{FunctionType, TupleType},
 };
@@ -188,17 +188,9 @@ impl<'c> Rewrite<'_, 'c> {
         call: OperationRef<'c, 'c>,
         more: &[Val<'c>],
     ) -> OperationRef<'c, 'c> {
-        let name = FlatSymbolRefAttribute::new(self.recursion.context, &self.recursion.name);
-        let callee: Attribute<'c> = name.into();
         let mut operands = operands_of(call);
         operands.extend(more);
-        before.op(
-            Op::FuncCall,
-            &operands,
-            &self.types,
-            &[("callee", callee)],
-            vec![],
-        )
+        before.func_call(&self.recursion.name, &operands, &self.types)
     }
 
     fn change_caller(&self, call: OperationRef<'c, 'c>) {

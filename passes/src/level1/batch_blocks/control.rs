@@ -152,9 +152,7 @@ fn replace_tensor_values<'c>(context: &'c Context, function: OperationRef<'c, 'c
                 operation.attribute("global"),
                 operation.attribute("value"),
             ) {
-                (_, Ok(parameter), _) => {
-                    builder.value_with(Op::CfbParam, &[], ty, &[("param", parameter)])
-                }
+                (_, Ok(parameter), _) => builder.cfb_param(parameter, ty),
                 (Some(Op::ArithConstant), _, Ok(value)) => {
                     builder.value_with(Op::CfbConstant, &[], ty, &[("value", value)])
                 }

@@ -66,12 +66,7 @@ impl<'c> Batcher<'c> {
             element: ty.element,
         };
         let groups = self.builder.reassociation(&[vec![0, 1], vec![2]]);
-        self.builder.value_with(
-            Op::TensorCollapseShape,
-            &[value],
-            flat.to_type(),
-            &[("reassociation", groups)],
-        )
+        self.builder.collapse(value, groups, flat.to_type())
     }
 
     /// A product of the elements and a sum over them.

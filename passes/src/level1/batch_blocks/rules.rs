@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, region_with_block,
-    result_of, results_of,
+    Builder, Op, Val, is_arithmetic, name_of, operands_of, result_of, results_of,
 };
 use melior::ir::{
     OperationRef, ValueLike,
@@ -196,26 +195,7 @@ impl<'c> Batcher<'c> {
         let init = self
             .builder
             .tensor_empty(&[self.rows], ty.batched().to_type());
-        self.broadcast_along(shared, init, &[0])
-    }
-
-    /// `linalg.broadcast` into `init`, adding the given dims.
-    fn broadcast_along(&self, value: Val<'c>, init: Val<'c>, dims: &[i64]) -> Val<'c> {
-        let element = TensorType::of_value(init).map_or(value.r#type(), |ty| ty.element);
-        let (region, block) = region_with_block(&[element, element], self.builder.location);
-        let inner = Builder::at_end(self.builder.context(), block, self.builder.location);
-        inner.linalg_yield(&arguments_of(block)[..1]);
-        let dims = DenseI64ArrayAttribute::new(self.builder.context(), dims).into();
-        result_of(
-            self.builder.op(
-                Op::LinalgBroadcast,
-                &[value, init],
-                &[init.r#type()],
-                &[("dimensions", dims)],
-                vec![region],
-            ),
-            0,
-        )
+        self.builder.broadcast(shared, init, &[0])
     }
 
     /// The destination of an operation: a fresh one where the original is, the same fill where it
@@ -277,7 +257,7 @@ impl<'c> Batcher<'c> {
         Ok(match self.lookup(operands_of(operation)[0], operation)? {
             Batched::Rows(scalars) => {
                 let dims: Vec<i64> = (1..=row.rank() as i64).collect();
-                self.broadcast_along(scalars, init, &dims)
+                self.builder.broadcast(scalars, init, &dims)
             }
             Batched::Shared(scalar) => self.named(Op::LinalgFill, &[scalar], init),
         })

@@ -16,7 +16,7 @@ use melior::{
 
 use crate::pass::{Failed, error};
 use crate::support::extents::{Extents, Length};
-use crate::support::ir::{TensorType, key, name_attribute, set_type, top_level};
+use crate::support::ir::{TensorType, key, set_type, symbol_of, top_level};
 
 /// The dim of the batch.
 const BATCH: &str = "dim.batch";
@@ -112,7 +112,7 @@ pub fn encode<'c>(
 pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String]) {
     let known: Vec<String> = top_level(module)
         .into_iter()
-        .filter_map(|op| name_attribute(op, "sym_name"))
+        .filter_map(symbol_of)
         .collect();
     let declare = |name: &str, outer: &[Attribute]| {
         if !known.iter().any(|known| known == name) {

@@ -19,10 +19,7 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{
-        Attribute, OperationRef, Type, ValueLike, attribute::FlatSymbolRefAttribute,
-        operation::OperationLike,
-    },
+    ir::{OperationRef, Type, ValueLike, operation::OperationLike},
 };
 
 use super::Kernels;
@@ -94,11 +91,9 @@ fn record<'c>(
     };
     let length = before.value(Op::CfbArrayLen, &[array], before.ty("i32"));
     let length = before.index_cast(length, before.ty("index"));
-    let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, &name).into();
     let result = super::lazy(context, stacked.r#type());
-    let attributes = [("kernel", callee)];
-    let row = before.value_with(Op::CfbRecord, &[length, array], result, &attributes);
-    replace_uses(stacked, row);
+    let row = before.cfb_record(&name, &[length, array], &[result]);
+    replace_uses(stacked, row[0]);
     erase(stack);
     Ok(())
 }

@@ -5,13 +5,12 @@ use crate::support::extents::reassociation;
 use cohort_dialects::builder::{Op, Val, operands_of, result_of};
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
-    attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
-    operation::OperationLike,
+    attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
 };
 
 use super::rules::{Batcher, int32s, tensor_type};
 use crate::pass::{Failed, error};
-use crate::support::ir::{TensorType, clone_region, integers};
+use crate::support::ir::{TensorType, clone_region, integer_attribute, integers};
 
 impl<'c> Batcher<'c> {
     /// `tensor.from_elements %s : tensor<f32>`: a host scalar's rows are that tensor already. Those of
@@ -49,10 +48,8 @@ impl<'c> Batcher<'c> {
         match parts[..] {
             [only] => only,
             _ => {
-                let dim = IntegerAttribute::new(self.builder.ty("i64"), 1).into();
                 let ty = row.batched().to_type();
-                self.builder
-                    .value_with(Op::TensorConcat, &parts, ty, &[("dim", dim)])
+                self.builder.concat(1, &parts, ty)
             }
         }
     }
@@ -171,20 +168,10 @@ impl<'c> Batcher<'c> {
         for operand in operands_of(operation) {
             parts.push(self.rows_of(operand, operation)?);
         }
-        let dim = operation
-            .attribute("dim")
-            .ok()
-            .and_then(|dim| IntegerAttribute::try_from(dim).ok())
-            .map_or(0, |dim| dim.value());
-        let i64_type = self.builder.ty("i64");
+        let axis = integer_attribute(operation, "dim").unwrap_or(0) as usize;
         let row = tensor_type(result_of(operation, 0), operation)?;
-        let dim = IntegerAttribute::new(i64_type, dim + 1).into();
-        Ok(self.builder.value_with(
-            Op::TensorConcat,
-            &parts,
-            row.batched().to_type(),
-            &[("dim", dim)],
-        ))
+        let ty = row.batched().to_type();
+        Ok(self.builder.concat(axis + 1, &parts, ty))
     }
 
     pub(super) fn reshape(&mut self, operation: OperationRef<'c, 'c>) -> Result<Val<'c>, Failed> {
@@ -204,12 +191,7 @@ impl<'c> Batcher<'c> {
         if Op::TensorExpandShape.is(operation) {
             return self.expand(value, result_of(operation, 0), groups, operation);
         }
-        Ok(self.builder.value_with(
-            Op::TensorCollapseShape,
-            &[value],
-            to.batched().to_type(),
-            &[("reassociation", groups)],
-        ))
+        Ok(self.builder.collapse(value, groups, to.batched().to_type()))
     }
 }
 

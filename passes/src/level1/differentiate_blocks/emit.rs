@@ -192,6 +192,5 @@ pub fn concat<'c>(b: &Builder<'c>, parts: &[Val<'c>], shape: &Shape<'c>, axis: u
     if let [part] = parts {
         return *part;
     }
-    let dim = b.i64_attr(axis as i64);
-    b.value_with(Op::TensorConcat, parts, shape.to_type(), &[("dim", dim)])
+    b.concat(axis, parts, shape.to_type())
 }

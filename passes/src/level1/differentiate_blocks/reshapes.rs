@@ -42,9 +42,7 @@ impl<'c> Backward<'c> {
         let joined = reassociation(expand);
         let groups = apart(&joined, &many.shape);
         if groups == joined {
-            let groups = [("reassociation", groups_of(expand)?)];
-            let back = b.value_with(Op::TensorCollapseShape, &[g], few.to_type(), &groups);
-            self.add(source, back);
+            self.add(source, b.collapse(g, groups_of(expand)?, few.to_type()));
             return Ok(());
         }
         let size = |group: &Vec<usize>| {
@@ -57,10 +55,7 @@ impl<'c> Backward<'c> {
         };
         let rows = match groups.len() == many.rank() {
             true => g,
-            false => {
-                let groups = [("reassociation", b.reassociation(&groups))];
-                b.value_with(Op::TensorCollapseShape, &[g], rows.to_type(), &groups)
-            }
+            false => b.collapse(g, b.reassociation(&groups), rows.to_type()),
         };
         let operands = [&[rows], &few.lengths[..]].concat();
         let back = b.value(Op::CfbView, &operands, few.to_type());

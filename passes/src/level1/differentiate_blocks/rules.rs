@@ -401,7 +401,7 @@ impl<'c> Backward<'c> {
     fn site_of_product(&mut self, view: View, left: Val<'c>, right: Val<'c>) {
         let columns = |part: Val<'c>| TensorType::of_value(part)?.shape.last().copied()?;
         let parts = defining_op(left)
-            .filter(|operation| name_of(*operation) == "tensor.concat")
+            .filter(|operation| Op::TensorConcat.is(*operation))
             .filter(|operation| {
                 let rank = TensorType::of_value(left).map(|ty| ty.shape.len() as i64);
                 integer_attribute(*operation, "dim").map(|dim| dim + 1) == rank

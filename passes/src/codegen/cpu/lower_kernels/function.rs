@@ -21,14 +21,13 @@ use crate::kernel::call_shape;
 use crate::kernel::description::{ATTRIBUTE, KernelDescription, OperandDescription};
 use crate::kernel::loop_level::OperandKind;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{integers, name_attribute};
+use crate::support::ir::{integers, name_attribute, symbol_of};
 
 /// Adds the function before the kernel; tells whether it calls the micro-kernels.
 pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
     let kernel = Kernel::read(op)?;
     let map = ScratchMap::new(&kernel);
-    let name =
-        name_attribute(op, "sym_name").ok_or_else(|| error(op, "expected a kernel with a name"))?;
+    let name = symbol_of(op).ok_or_else(|| error(op, "expected a kernel with a name"))?;
 
     let before =
         Builder::before(context, op).ok_or_else(|| error(op, "expected a kernel in a module"))?;

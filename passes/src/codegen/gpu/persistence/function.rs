@@ -10,7 +10,7 @@ use melior::{
     Context,
     ir::{
         Region, Type,
-        attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+        attribute::{StringAttribute, TypeAttribute},
         r#type::FunctionType,
     },
 };
@@ -68,8 +68,7 @@ fn declare<'c>(module: &Builder<'c>, symbol: &str, types: &[Type<'c>], block_of:
 }
 
 fn call<'c>(e: &Emitter<'c>, symbol: &str, operands: &[Val<'c>]) {
-    let callee = FlatSymbolRefAttribute::new(e.b.context(), symbol).into();
-    e.b.op(Op::FuncCall, operands, &[], &[("callee", callee)], vec![]);
+    e.b.func_call(symbol, operands, &[]);
 }
 
 struct Writer<'a, 'c> {
@@ -123,8 +122,7 @@ impl<'c> Writer<'_, 'c> {
         self.dispatch(&inner, word(0), [list, x, y]);
         barrier(&inner);
         inner.b.scf_yield(&[launch, begin]);
-        let operands = [me, blocks, all_blocks, first, e.int(0)];
-        e.b.op(Op::ScfFor, &operands, &types[1..], &[], vec![region]);
+        e.b.scf_for([me, blocks, all_blocks], &[first, e.int(0)], region);
     }
 
     /// Runs a block of the function of that number.
@@ -165,15 +163,14 @@ fn find_launch<'c>(
     let blocks = inner.load_u32(inner.offset_by(record, WORD));
     let end = inner.add(arguments[1], blocks);
     let is_behind = inner.at_least(at, end);
-    let next = [is_behind, arguments[0], arguments[1], end];
-    inner.b.op(Op::ScfCondition, &next, &[], &[], vec![]);
+    inner
+        .b
+        .scf_condition(is_behind, &[arguments[0], arguments[1], end]);
     let (after, block) = region_with_block(&types, e.b.location);
     let inner = e.within(block);
     let arguments = arguments_of(block);
     let next = [inner.add(arguments[0], inner.int(1)), arguments[2]];
     inner.b.scf_yield(&next);
-    let found =
-        e.b.op(Op::ScfWhile, &from, &types, &[], vec![before, after]);
-    let found = results_of(found);
+    let found = results_of(e.b.scf_while(&from, &types, [before, after]));
     [found[0], found[1]]
 }

@@ -13,19 +13,16 @@
 
 use std::collections::HashMap;
 
-use cohort_dialects::builder::{
-    Builder, Op, arguments_of, operands_of, region_with_block, result_of,
-};
+use cohort_dialects::builder::{Builder, Op, arguments_of, operands_of, region_with_block};
 use melior::{
     Context,
     ir::{
-        Attribute, Location, OperationRef, Type, TypeLike, ValueLike,
-        attribute::{FlatSymbolRefAttribute, StringAttribute},
+        Location, OperationRef, Type, TypeLike, ValueLike, attribute::StringAttribute,
         operation::OperationLike,
     },
 };
 
-use crate::support::ir::{elem_of, name_attribute, nested_ops, set_operand};
+use crate::support::ir::{elem_of, nested_ops, set_operand, symbol_of};
 use crate::support::symbols::{Symbols, records_by_kernel};
 
 /// Makes tensors of the host scalars of `kernels` that other records of the same kernel pass as tensors.
@@ -44,7 +41,7 @@ pub fn lift_scalars<'c>(
     let mut symbols = Symbols::of(module);
     let mut lifts: HashMap<usize, String> = HashMap::new();
     for kernel in kernels {
-        let name = name_attribute(*kernel, "sym_name").unwrap_or_default();
+        let name = symbol_of(*kernel).unwrap_or_default();
         for (record, index) in mixed(records.get(&name).map_or(&[], Vec::as_slice)) {
             let scalar = operands_of(record)[index];
             let ty = scalar.r#type();
@@ -54,16 +51,9 @@ pub fn lift_scalars<'c>(
             let Some(before) = Builder::before(context, record) else {
                 continue;
             };
-            let callee: Attribute<'c> = FlatSymbolRefAttribute::new(context, lift).into();
             let tensor = before.ty(&format!("!cfb.lazy<tensor<{ty}>>"));
-            let lifted = before.op(
-                Op::CfbRecord,
-                &[scalar],
-                &[tensor],
-                &[("kernel", callee)],
-                vec![],
-            );
-            set_operand(record, index, result_of(lifted, 0));
+            let lifted = before.cfb_record(lift, &[scalar], &[tensor]);
+            set_operand(record, index, lifted[0]);
         }
     }
 }
