@@ -86,6 +86,14 @@ no_test_is_ignored() {
     git grep -nE '^\s*#\[ignore' -- '*.rs'
 }
 
+# Kinds of operations are `Op`, which is tied to their declarations, and our own attributes are in `dialects/src/marks.rs`.
+no_name_of_the_ir_is_a_string() {
+    local dialects='arith|cfb|func|gpu|linalg|llvm|math|ml_program|nvvm|ragged|scf|tensor|vector'
+    grep -rnE "\"($dialects)\.[a-z_.]+\"" passes/src lowering/src tools/src/compile | grep -vE ':[0-9]+: *//'
+    grep -rn 'OperationBuilder::new' dialects/src lowering/src passes/src tools/src |
+        grep -v '^dialects/src/builder.rs'
+}
+
 check 'runtime knows no MLIR' without_mlir cohort-runtime
 check 'frontend knows no MLIR' without_mlir cohort-frontend
 check 'the oracle knows no MLIR' without_mlir cohort-oracle
@@ -97,6 +105,7 @@ check 'every pass has a file of its name and tests' every_pass_has_its_tests
 check 'every folder of pass tests has its pass' every_folder_of_tests_has_its_pass
 check 'levels know only those before them' levels_know_only_those_before_them
 check 'no model is known to the compiler by name' no_model_is_known_by_name
+check 'no name of the IR is a string' no_name_of_the_ir_is_a_string
 check 'no test is ignored' no_test_is_ignored
 
 result=ok

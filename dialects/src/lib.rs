@@ -11,6 +11,7 @@ mod control;
 pub mod diagnostics;
 mod ffi;
 pub mod location;
+pub mod marks;
 pub mod math;
 mod op;
 mod register;

@@ -1,6 +1,7 @@
 //! The module's symbols: data types, parameters, functions.
 
 use cohort_dialects::builder::{Builder, Op, arguments_of, region_with_block};
+use cohort_dialects::marks;
 use cohort_frontend::program::{AdtId, Function, Param, Program, Type, VarId};
 use cohort_frontend::{Diagnostic, Sources};
 use melior::{
@@ -160,7 +161,7 @@ fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
         if stored.transposed {
             entries.push(("transposed", top.unit_attr()));
         }
-        attributes.push(("cfb.stored", top.dictionary(&entries)));
+        attributes.push((marks::STORED, top.dictionary(&entries)));
     }
     let place = top.at(unit.locations.of(&param.span));
     place.op(Op::MlProgramGlobal, &[], &[], &attributes, vec![]);
@@ -201,7 +202,7 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
         });
         let dims: Vec<_> = dims.collect();
         let dims = ArrayAttribute::new(context, &dims).into();
-        attributes.push(("cfb.argument_dims", dims));
+        attributes.push((marks::ARGUMENT_DIMS, dims));
     }
     if index == unit.program.entry.0 {
         let names: Vec<_> = function
@@ -215,14 +216,17 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
             .map(|var| TypeAttribute::new(types.whole(var_type(var))).into())
             .collect();
         attributes.extend([
-            ("cfb.entry", Attribute::unit(context)),
-            ("cfb.arguments", ArrayAttribute::new(context, &names).into()),
+            (marks::ENTRY, Attribute::unit(context)),
             (
-                "cfb.argument_types",
+                marks::ARGUMENTS,
+                ArrayAttribute::new(context, &names).into(),
+            ),
+            (
+                marks::ARGUMENT_TYPES,
                 ArrayAttribute::new(context, &whole).into(),
             ),
             (
-                "cfb.result_type",
+                marks::RESULT_TYPE,
                 TypeAttribute::new(types.whole(&function.result)).into(),
             ),
         ]);

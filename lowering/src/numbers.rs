@@ -1,6 +1,7 @@
 //! Arithmetic, the same on a host scalar and elementwise on tensors of one shape.
 
 use cohort_dialects::builder::{Builder, CmpfPredicate, CmpiPredicate, Op, Val, with_element};
+use cohort_dialects::marks::CHECKED;
 use cohort_frontend::program::{Binary, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
     Attribute, Type, ValueLike,
@@ -9,10 +10,6 @@ use melior::ir::{
 };
 
 use crate::linalg;
-
-/// Marks a division that has to be checked: a zero divisor is the instance's error, and the least
-/// integer by -1 wraps to itself.
-const CHECKED: &str = "cfb.checked";
 
 pub fn zero(elem: Elem) -> Literal {
     match elem {

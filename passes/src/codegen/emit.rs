@@ -9,6 +9,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
 };
+use cohort_dialects::marks;
 use melior::ir::{
     OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
 };
@@ -201,7 +202,7 @@ impl<'c> Emitter<'c> {
     ) -> Vec<Val<'c>> {
         let the_loop = self.scf_for([from, to], step, carried, body);
         let rolled = "#llvm.loop_annotation<unroll = <disable = true>>";
-        set_attribute(the_loop, "llvm.loop_annotation", self.b.upstream(rolled));
+        set_attribute(the_loop, marks::LOOP_ANNOTATION, self.b.upstream(rolled));
         results_of(the_loop)
     }
 

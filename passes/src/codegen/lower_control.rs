@@ -61,6 +61,7 @@ mod tables;
 mod types;
 
 use cohort_dialects::builder::Op;
+pub use cohort_dialects::marks::MANIFEST as MANIFEST_ATTRIBUTE;
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -78,9 +79,6 @@ pub const PASS: PassInfo = PassInfo {
     description: include_str!("lower_control.rs"),
     run,
 };
-
-/// The module attribute that holds the manifest, in JSON.
-pub const MANIFEST_ATTRIBUTE: &str = "cfb.manifest";
 
 /// What all functions of the control program share while they are lowered.
 struct Program<'c> {

@@ -8,10 +8,8 @@
 
 use cohort_abi::gpu::{GpuLaunch, Precision};
 use cohort_abi::manifest::{CallShape, Elem, RowProduct};
+pub use cohort_dialects::marks::KERNEL as ATTRIBUTE;
 use serde::{Deserialize, Serialize};
-
-/// The discardable attribute of a lowered kernel's `func.func`.
-pub const ATTRIBUTE: &str = "cfb.kernel";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelDescription {

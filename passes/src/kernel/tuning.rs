@@ -1,6 +1,7 @@
 //! What of a kernel's schedule may be chosen otherwise without another bit in its results: one number a choice, by the
 //! kernel's name as reports and statistics have it.
 
+pub use cohort_dialects::marks::TUNING;
 use std::collections::BTreeMap;
 
 use cohort_dialects::builder::{Op, extend_op, operands_of};
@@ -18,9 +19,6 @@ use crate::support::ir::{
     defining_op, entries_of, integer_attribute, integers, name_attribute, nested_ops,
     set_attribute, symbol_of,
 };
-
-/// The attribute of a module that holds a tuning.
-pub const TUNING: &str = "cfb.tuning";
 
 /// A number that a kernel has at the loop level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -30,6 +30,7 @@ use cohort_dialects::builder::{
     Builder, CmpfPredicate, Dialect, Op, Val, extend_op, is_arithmetic, operands_of,
     region_with_block, result_of, results_of,
 };
+use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
 use melior::{
@@ -140,7 +141,7 @@ impl<'c> Guards<'c> {
     fn of_argument(&mut self, value: Val<'c>) -> Option<Val<'c>> {
         let owner = argument_of(value).and_then(|(block, _)| block.parent_operation());
         match owner {
-            Some(owner) if owner.has_attribute("cfb.entry") => None,
+            Some(owner) if owner.has_attribute(marks::ENTRY) => None,
             _ => self.hidden(),
         }
     }

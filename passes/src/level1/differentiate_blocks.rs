@@ -45,6 +45,8 @@ mod rules;
 mod saved;
 mod sites;
 
+use cohort_dialects::marks;
+pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::builder::{
@@ -80,10 +82,6 @@ pub const PASS: PassInfo = PassInfo {
     run,
 };
 
-/// The attribute of a gradient function.
-pub const GRADIENT: &str = "cfb.gradient";
-/// The attribute of a function that backward needs of its own.
-pub const HELPER: &str = "cfb.gradient_helper";
 /// The attribute of a block that names its gradient function.
 pub const OF_BLOCK: &str = "gradient";
 
@@ -126,7 +124,7 @@ struct Differentiation<'c> {
 /// What the entry takes.
 fn inputs(module: OperationRef<'_, '_>) -> HashSet<ValueKey> {
     let entries = functions_of(module).into_iter();
-    let entries = entries.filter(|function| function.has_attribute("cfb.entry"));
+    let entries = entries.filter(|function| function.has_attribute(marks::ENTRY));
     let bodies = entries.filter_map(|function| blocks_of(function).first().copied());
     bodies.flat_map(arguments_of).map(key).collect()
 }
@@ -468,7 +466,10 @@ impl<'c> Differentiation<'c> {
             .map(|argument| b.strings(argument.dims.iter().map(|(name, _)| name)))
             .collect();
         let results: Vec<Type<'c>> = returned.iter().map(|value| value.r#type()).collect();
-        let mut attributes = vec![(GRADIENT, gradient), ("cfb.argument_dims", b.array(&names))];
+        let mut attributes = vec![
+            (GRADIENT, gradient),
+            (marks::ARGUMENT_DIMS, b.array(&names)),
+        ];
         if name_attribute(block, "unit").as_deref() == Some("calls") {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
             attributes.push((GRANULARITY, b.string("operator")));
@@ -531,7 +532,7 @@ impl<'c> Differentiation<'c> {
                 let kind = ("kind", self.end.string(kind));
                 [
                     (HELPER, self.end.dictionary(&[kind])),
-                    ("cfb.argument_dims", self.end.array(&names)),
+                    (marks::ARGUMENT_DIMS, self.end.array(&names)),
                 ]
             };
             for (kind, ty, names) in [

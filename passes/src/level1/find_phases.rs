@@ -26,6 +26,8 @@
 //! Requires: level 1. Leaves: level 1, with the phases of the entry numbered from 1. Only the order
 //! of work changes, so no result does. After ACRoBat, "program phases".
 
+use cohort_dialects::marks;
+pub use cohort_dialects::marks::AFTER_DECISION;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Builder, Op, operations_of, results_of};
@@ -50,12 +52,9 @@ pub const PASS: PassInfo = PassInfo {
     run,
 };
 
-/// The attribute of a phase that the program did not ask for, and to which instances come after different flushes.
-pub const AFTER_DECISION: &str = "cfb.after_decision";
-
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
-        if !function.has_attribute("cfb.entry") {
+        if !function.has_attribute(marks::ENTRY) {
             continue;
         }
         if let [body] = blocks_of(function)[..] {

@@ -18,6 +18,7 @@
 //! Requires: level 1. Leaves: every block with `cfb.control`. After ACRoBat, "static depth" and
 //! "inline depth computation".
 
+use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, results_of};
@@ -99,7 +100,7 @@ impl Depths {
                     if let Some(depth) = before {
                         let ty: Type<'c> = melior::ir::r#type::IntegerType::new(context, 64).into();
                         let depth = IntegerAttribute::new(ty, depth as i64).into();
-                        set_attribute(operation, "cfb.depth", depth);
+                        set_attribute(operation, marks::DEPTH, depth);
                     }
                     self.known(results_of(operation), before.map(|depth| depth + 1));
                     continue;
@@ -243,7 +244,7 @@ impl Decisions {
             if Op::CfbBlock.is(operation) {
                 let by = if decided { "tensor" } else { "structure" };
                 let by = StringAttribute::new(context, by).into();
-                set_attribute(operation, "cfb.control", by);
+                set_attribute(operation, marks::CONTROL, by);
             } else {
                 self.mark(context, operation, decided);
             }

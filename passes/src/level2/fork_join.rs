@@ -60,6 +60,8 @@
 
 mod strands;
 
+use cohort_dialects::marks;
+pub use cohort_dialects::marks::STRANDS;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Dialect, Op, operations_of};
@@ -82,9 +84,6 @@ pub const PASS: PassInfo = PassInfo {
     description: include_str!("fork_join.rs"),
     run,
 };
-
-/// The attribute of a `cfb.map` whose elements are strands.
-pub const STRANDS: &str = "cfb.fork";
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let effects = Effects::of(module);
@@ -153,7 +152,7 @@ impl Effects {
     }
 
     fn own_effect(&self, operation: OperationRef<'_, '_>) -> Effect {
-        let is_checked = operation.has_attribute("cfb.checked");
+        let is_checked = operation.has_attribute(marks::CHECKED);
         match Op::of(operation) {
             Some(Op::CfbForce) => Effect::Forces,
             Some(Op::CfbDebug | Op::CfbPhase) => Effect::Ordered,

@@ -23,6 +23,7 @@
 //! Requires: level 2. Leaves: level 2. After just-in-time dynamic batching, which keeps the analysis of graphs that
 //! are alike.
 
+use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
 use cohort_abi::manifest::Elem;
@@ -53,7 +54,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let functions = functions_of(module);
-    let entry = functions.iter().find(|f| f.attribute("cfb.entry").is_ok());
+    let entry = functions.iter().find(|f| f.attribute(marks::ENTRY).is_ok());
     let all = nested_ops(module);
     let Some(entry) = entry.filter(|_| all_follows_from_structure(module, &all)) else {
         return Ok(());
@@ -97,7 +98,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         .map_or(vec![], |body| arguments_of(*body))
         .into_iter();
     let mut choosing = Vec::new();
-    for (number, ty) in types(array(*entry, "cfb.argument_types"))
+    for (number, ty) in types(array(*entry, marks::ARGUMENT_TYPES))
         .into_iter()
         .enumerate()
     {
@@ -168,7 +169,7 @@ impl<'c> Adt<'c> {
 
 /// The data types of which values are in the entry's result.
 fn shown_by<'c>(entry: OperationRef<'c, 'c>, adts: &[Adt<'c>]) -> HashSet<String> {
-    let result = entry.attribute("cfb.result_type").ok();
+    let result = entry.attribute(marks::RESULT_TYPE).ok();
     let mut open = types(result.into_iter().collect());
     let mut shown = HashSet::new();
     while let Some(ty) = open.pop() {

@@ -36,6 +36,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend_block, operands_of, operations_of, region_with_block,
     result_of, results_of,
 };
+use cohort_dialects::marks::FUSED_FROM as ORIGIN;
 use melior::{
     Context,
     ir::{
@@ -63,9 +64,6 @@ pub const PASS: PassInfo = PassInfo {
     description: include_str!("ragged_fuse_loops.rs"),
     run,
 };
-
-/// On a dim that this pass declared: of which dims and padding it is the fusion.
-const ORIGIN: &str = "ragged.fused";
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     // Innermost first: what is fused is erased together with what is in it.

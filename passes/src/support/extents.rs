@@ -9,6 +9,7 @@
 //! others. An operation is *row-wise* if each row of its results needs the same row of those
 //! operands that have these leading dims, and else only what has no instance dims.
 
+use cohort_dialects::marks;
 use std::collections::{BTreeMap, HashMap};
 
 use cohort_dialects::attributes::folds_of;
@@ -391,7 +392,7 @@ pub fn argument_dims<'c>(
 ) -> BTreeMap<String, Vec<(Val<'c>, usize)>> {
     let mut dims: BTreeMap<String, Vec<(Val<'c>, usize)>> = BTreeMap::new();
     let (Ok(attribute), Some(body)) = (
-        function.attribute("cfb.argument_dims"),
+        function.attribute(marks::ARGUMENT_DIMS),
         blocks_of(function).first().copied(),
     ) else {
         return dims;

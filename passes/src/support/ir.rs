@@ -4,6 +4,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, Op, Val, extend, extend_block, extend_op, operations_of, result_of,
 };
+pub use cohort_dialects::marks::{COMPUTED, GRADIENT_OF};
 use melior::ir::{
     AffineMap, Attribute, BlockLike, BlockRef, Identifier, Location, Operation, OperationRef,
     Region, RegionLike, Type, Value, ValueLike,
@@ -13,12 +14,6 @@ use melior::ir::{
     operation::OperationLike,
     r#type::{IntegerType, TypeLike},
 };
-
-/// The attribute of a global that a kernel computes at load, which it names; see the dialect.
-pub const COMPUTED: &str = "cfb.computed";
-
-/// The attribute of a gradient function that names its kernel.
-pub const GRADIENT_OF: &str = "cfb.gradient_of";
 
 /// What a number of this type is to the runtime, of a host scalar and of a tensor's elements alike.
 pub fn elem_of(ty: Type<'_>) -> Option<Elem> {

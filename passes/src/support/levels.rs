@@ -6,6 +6,11 @@
 //! [`walk_blocks`] also knows what waits from outside of a basic block: the tensors that a loop or a
 //! recursive function carries from step to step have level 1.
 
+use cohort_dialects::marks::CHECKED;
+pub use cohort_dialects::marks::{
+    CACHES, CHOOSES_ROWS, GRADIENTS, GRANULARITY, HOISTED, LIBRARY, PRECISION, ROUNDING, UNROLL,
+    VECTOR_REGISTERS,
+};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -23,51 +28,11 @@ use crate::support::ir::{
     nested_ops, op_key, symbol_of, top_level, users_of,
 };
 
-/// A tensor operation with this attribute stays at its own level, although all that use it wait
-/// longer than it has to; see `hoist-operators`.
-pub const HOISTED: &str = "cfb.hoisted";
-
-/// The module's unit of scheduling, `operator`, `block` or `function`; `block` when it is not there.
-pub const GRANULARITY: &str = "cfb.granularity";
-
-/// How many levels of children a recursive function computes with a node, an attribute of the module.
-pub const UNROLL: &str = "cfb.unroll";
-
-/// How many vectors of 16 numbers of 32 bits the registers of the processor hold that code is for, an attribute of the
-/// module: 32 of AVX-512, 8 of AVX2 and of NEON, 4 of SSE. It changes no bits.
-pub const VECTOR_REGISTERS: &str = "cfb.vector_registers";
-
-/// The caches of the processor that code is for, an attribute of the module: bytes of a core's first-level cache of data,
-/// of its second-level cache, and of its part of the cache behind. It changes the sizes of blocks, and no bits.
-pub const CACHES: &str = "cfb.caches";
-
-/// How the processor that code is for rounds a product that is added to something, an attribute of the module:
-/// [`SEPARATE`], before it is added, or, without the attribute, not at all.
-pub const ROUNDING: &str = "cfb.rounding";
-
 /// The value of [`ROUNDING`] for processors without fused multiply-adds.
 pub const SEPARATE: &str = "separate";
 
-/// The library that a function of the compiler's own is from, a text. Its functions follow from the target alone, so
-/// programs have their code in common.
-pub const LIBRARY: &str = "cfb.library";
-
-/// A division of host integers whose divisor may be 0.
-const CHECKED: &str = "cfb.checked";
-
-/// The numbers of an entry's arguments, and of the fields of each constructor of a `cfb.adt`, that only choose rows of
-/// parameters; the entry has it where all that an instance records follows from its structure.
-pub const CHOOSES_ROWS: &str = "cfb.chooses_rows";
-
-/// The attribute of a module whose blocks will be differentiated: a unit, or [`PARAMETERS`].
-pub const GRADIENTS: &str = "cfb.gradients";
-
 /// The value of [`GRADIENTS`] where only the gradients of parameters are wanted, none of inputs.
 pub const PARAMETERS: &str = "parameters";
-
-/// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
-/// when it is not there.
-pub const PRECISION: &str = "cfb.precision";
 
 /// What an operation is to the control program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,6 @@
 //! Modules: read, brought down, and asked for their manifest.
 
+use cohort_dialects::marks;
 use std::ffi::CString;
 use std::path::Path;
 
@@ -123,7 +124,7 @@ pub fn refuse_assembly(module: &Module<'_>) -> Result<(), Stop> {
         );
         return Err(Stop::reported(USAGE));
     }
-    if operation.has_attribute("llvm.module_asm") {
+    if operation.has_attribute(marks::MODULE_ASSEMBLY) {
         emit_error(operation, "assembly of a module cannot be compiled");
         return Err(Stop::reported(USAGE));
     }

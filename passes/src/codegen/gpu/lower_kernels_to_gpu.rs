@@ -107,6 +107,7 @@ pub(super) mod tile;
 pub(super) use function::is_foreign;
 
 use cohort_dialects::builder::{Builder, Op, operands_of, operations_of, result_of};
+pub use cohort_dialects::marks::GPU_KERNELS as ATTRIBUTE;
 use melior::ir::attribute::DictionaryAttribute;
 use melior::{
     Context,
@@ -135,9 +136,6 @@ pub const PASS: PassInfo = PassInfo {
 
 /// The `gpu.module` that holds all functions.
 pub const MODULE: &str = "cohort_gpu";
-
-/// Its attribute: a dictionary of each kernel's description in JSON.
-pub const ATTRIBUTE: &str = "cfb.gpu_kernels";
 
 const UNPLANNED: &str =
     "expected a `gpu.module` with the kernel's loops, as `plan-kernels-for-gpu` leaves it";

@@ -61,6 +61,8 @@ mod function;
 
 use cohort_abi::gpu::{GpuFlush, GpuFunction};
 use cohort_dialects::builder::{Builder, Op};
+use cohort_dialects::marks;
+pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE};
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -78,17 +80,11 @@ pub const PASS: PassInfo = PassInfo {
     run,
 };
 
-/// The `gpu.module`'s attribute: the function's description in JSON, a [`GpuFlush`].
-pub const ATTRIBUTE: &str = "cfb.gpu_flush";
-
 /// The function that runs a flush.
 pub const FLUSH: &str = "cohort_flush";
 
 /// The function that waits until so many blocks have arrived at the barriers of a schedule.
 pub const GRID_BARRIER: &str = "cohort_grid_barrier";
-
-/// What a function that runs one block names: the kernel's function.
-pub const BLOCK_OF: &str = "cfb.block_of";
 
 /// The global that is the shared memory of a function.
 pub fn shared_of(function: &str) -> String {
@@ -192,6 +188,6 @@ fn is_pointless(module: OperationRef<'_, '_>, functions: &[GpuFunction]) -> Opti
         return None;
     };
     let parent = record.parent_operation();
-    let is_once = parent.is_some_and(|parent| parent.has_attribute("cfb.entry"));
+    let is_once = parent.is_some_and(|parent| parent.has_attribute(marks::ENTRY));
     (is_once && launches.len() == 1).then(|| "it has no other".to_owned())
 }

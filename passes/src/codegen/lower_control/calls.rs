@@ -1,5 +1,6 @@
 //! Which functions make up the control program, and which of them recurse.
 
+use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::Op;
@@ -46,7 +47,7 @@ impl CallGraph {
         let mut entries = functions
             .iter()
             .zip(0..)
-            .filter(|(function, _)| function.has_attribute("cfb.entry"));
+            .filter(|(function, _)| function.has_attribute(marks::ENTRY));
         let Some((_, entry)) = entries.next() else {
             return Err(error(module, "no function has the attribute `cfb.entry`"));
         };

@@ -2,6 +2,7 @@
 
 use cohort_abi::manifest::{Argument, Manifest, Structure};
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of};
+use cohort_dialects::marks;
 use cohort_dialects::types::flatten;
 use melior::ir::{
     Attribute, BlockRef, OperationRef, ValueLike,
@@ -23,11 +24,11 @@ const ENTRY: &str = "cohort_entry";
 pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
     let main = program.calls.entry();
     let body = blocks_of(main)[0];
-    let names = array(main, "cfb.arguments");
-    let types = array(main, "cfb.argument_types");
+    let names = array(main, marks::ARGUMENTS);
+    let types = array(main, marks::ARGUMENT_TYPES);
     let mut arguments = Vec::new();
     let mut slots = Vec::new();
-    let dims = array(main, "cfb.argument_dims");
+    let dims = array(main, marks::ARGUMENT_DIMS);
     for (number, (name, ty)) in names.iter().zip(&types).enumerate() {
         let (Ok(name), Ok(ty)) = (
             StringAttribute::try_from(*name),
@@ -47,7 +48,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         });
         slots.extend(flatten(ty.value()));
     }
-    let result = main.attribute("cfb.result_type").ok();
+    let result = main.attribute(marks::RESULT_TYPE).ok();
     let Some(result) = result.and_then(|ty| TypeAttribute::try_from(ty).ok()) else {
         return Err(error(main, "the entry has no `cfb.result_type`"));
     };

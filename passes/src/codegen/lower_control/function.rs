@@ -4,6 +4,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Dialect, Op, Val, arguments_of, name_of, operands_of, operations_of,
     results_of,
 };
+use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
 use cohort_abi::{Failure, symbols};
@@ -67,7 +68,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
             "sym_visibility",
             StringAttribute::new(program.context, "private").into(),
         ),
-        ("llvm.linkage", module.internal_linkage()),
+        (marks::LINKAGE, module.internal_linkage()),
     ];
     let symbol = format!("{PREFIX}{name}");
     let b = function(&module, &symbol, &inputs, &result_types, &attributes);

@@ -5,6 +5,7 @@ use cohort_abi::manifest::{
     HelperKind, OfCall, Site, SiteValue, Type as ManifestType,
 };
 use cohort_dialects::builder::{Val, arguments_of};
+use cohort_dialects::marks;
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
@@ -95,7 +96,7 @@ fn gradient<'c>(
         return Ok(Some(gradient));
     }
     let body = blocks_of(function)[0];
-    let dims = array(function, "cfb.argument_dims");
+    let dims = array(function, marks::ARGUMENT_DIMS);
     let of = list(dictionary, "arguments");
     for ((number, value), of) in arguments_of(body).into_iter().enumerate().zip(&of) {
         let names = dims.get(number).map_or(vec![], |names| strings(*names));

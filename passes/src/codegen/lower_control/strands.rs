@@ -5,6 +5,7 @@
 //! all strands but the last, which it runs itself, and those for which the runtime has no stack; then it joins.
 //! A strand that needs what earlier ones hand over begins by waiting for these.
 
+use cohort_dialects::marks;
 use std::collections::BTreeSet;
 
 use cohort_abi::symbols;
@@ -217,7 +218,7 @@ impl<'c> Lowering<'c, '_> {
         let private = StringAttribute::new(module.context(), "private").into();
         let attributes = [
             ("sym_visibility", private),
-            ("llvm.linkage", module.internal_linkage()),
+            (marks::LINKAGE, module.internal_linkage()),
         ];
         let address = pointer(&module);
         let inputs = [address, address, i64_type(&module)];

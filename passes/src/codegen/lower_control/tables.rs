@@ -1,5 +1,6 @@
 //! The tables of the manifest, each entry made once, and what of the control program refers to.
 
+use cohort_dialects::marks;
 use std::collections::HashMap;
 
 use cohort_abi::gpu::{GpuFlush, GpuKernel};
@@ -531,7 +532,7 @@ fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
 
 /// The names under which a weights file has a global, `cfb.stored`.
 fn stored_of(global: OperationRef<'_, '_>) -> Option<Stored> {
-    let attribute = global.attribute("cfb.stored").ok()?;
+    let attribute = global.attribute(marks::STORED).ok()?;
     let member = |name: &str| entry(attribute, name);
     let name = StringAttribute::try_from(member("name")?).ok()?;
     Some(Stored {

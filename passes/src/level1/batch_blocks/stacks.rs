@@ -17,6 +17,7 @@
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, region_with_block, result_of,
 };
+use cohort_dialects::marks;
 use melior::{
     Context,
     ir::{OperationRef, Type, ValueLike, operation::OperationLike},
@@ -46,7 +47,7 @@ pub fn record_stacks<'c>(
 fn passes_through(stack: OperationRef<'_, '_>) -> bool {
     users_of(result_of(stack, 0)).into_iter().all(|user| {
         let around = user.parent_operation();
-        Op::FuncReturn.is(user) && around.is_some_and(|op| op.has_attribute("cfb.entry"))
+        Op::FuncReturn.is(user) && around.is_some_and(|op| op.has_attribute(marks::ENTRY))
     })
 }
 

@@ -4,6 +4,7 @@ use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
 };
+use cohort_dialects::marks;
 use cohort_dialects::math::EXPANDABLE;
 use melior::{
     Context,
@@ -394,9 +395,9 @@ pub fn add_kernel<'c>(
         &[
             ("sym_name", StringAttribute::new(context, symbol).into()),
             ("function_type", TypeAttribute::new(ty).into()),
-            ("gpu.kernel", Attribute::unit(context)),
+            (marks::GPU_KERNEL, Attribute::unit(context)),
             (
-                "nvvm.minctasm",
+                marks::BLOCKS_A_PROCESSOR,
                 IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
             ),
             ("known_block_size", module.i32s(&[threads, 1, 1])),
