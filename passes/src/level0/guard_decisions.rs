@@ -37,15 +37,14 @@ use melior::{
     Context,
     ir::{
         Attribute, BlockLike, OperationRef, Region, Type, ValueLike,
-        attribute::{ArrayAttribute, DenseI64ArrayAttribute},
-        operation::OperationLike,
+        attribute::DenseI64ArrayAttribute, operation::OperationLike,
     },
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, affine_map, argument_of, defining_op, elem_of, erase, functions_of, is_tensor, key,
-    nested_ops, op_key, replace_uses,
+    TensorType, affine_map, argument_of, array, defining_op, elem_of, erase, functions_of,
+    is_tensor, key, nested_ops, op_key, replace_uses,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -473,14 +472,9 @@ fn combiner<'c>(b: &Builder<'c>, kind: Option<Op>, element: Type<'c>) -> Region<
 
 /// Whether a `linalg.generic` is made of one element of each operand, by arithmetic of integers.
 fn is_of_integers(generic: OperationRef<'_, '_>) -> bool {
-    let maps = generic.attribute("indexing_maps").ok();
-    let maps = maps.and_then(|maps| ArrayAttribute::try_from(maps).ok());
     let is_in_order =
         |map| dims_of(map).is_some_and(|dims| dims.iter().copied().eq(0..dims.len() as i64));
-    let in_order = maps.is_some_and(|maps| {
-        (0..maps.len()).all(|index| maps.element(index).is_ok_and(is_in_order))
-    });
-    in_order
+    array(generic, "indexing_maps").into_iter().all(is_in_order)
         && nested_ops(generic).into_iter().all(|op| {
             let values = operands_of(op).into_iter().chain(results_of(op));
             values.into_iter().all(|value| is_integer(value.r#type()))
@@ -490,9 +484,9 @@ fn is_of_integers(generic: OperationRef<'_, '_>) -> bool {
 /// The loops of a `linalg.generic` that operand `result` does not have, where its first operand
 /// has all loops in order and `result` the others in order.
 fn searched_dims(generic: OperationRef<'_, '_>, result: usize) -> Option<Vec<i64>> {
-    let maps = ArrayAttribute::try_from(generic.attribute("indexing_maps").ok()?).ok()?;
-    let input = dims_of(maps.element(0).ok()?)?;
-    let kept = dims_of(maps.element(result).ok()?)?;
+    let maps = array(generic, "indexing_maps");
+    let input = dims_of(*maps.first()?)?;
+    let kept = dims_of(*maps.get(result)?)?;
     let in_order = input.iter().copied().eq(0..input.len() as i64);
     (in_order && kept.is_sorted()).then(|| {
         input

@@ -44,16 +44,13 @@ use cohort_dialects::builder::{
 use cohort_dialects::types::{array, array_element};
 use melior::{
     Context,
-    ir::{
-        Attribute, OperationRef, Region, ValueLike, attribute::AttributeLike,
-        operation::OperationLike,
-    },
+    ir::{Attribute, OperationRef, Region, ValueLike, operation::OperationLike},
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
     TensorType, blocks_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
-    replace_uses,
+    replace_uses, splat_value,
 };
 use crate::support::levels::GRADIENTS;
 
@@ -342,19 +339,7 @@ impl<'c> Fold<'c> {
 fn splat<'c>(value: Val<'c>) -> Option<Attribute<'c>> {
     let producer = defining_op(value)?;
     match Op::of(producer) {
-        Some(Op::ArithConstant) => {
-            let value = producer.attribute("value").ok()?;
-            // SAFETY: the attribute is alive and its kind is asked first.
-            unsafe {
-                (mlir_sys::mlirAttributeIsADenseElements(value.to_raw())
-                    && mlir_sys::mlirDenseElementsAttrIsSplat(value.to_raw()))
-                .then(|| {
-                    Attribute::from_raw(mlir_sys::mlirDenseElementsAttrGetSplatValue(
-                        value.to_raw(),
-                    ))
-                })
-            }
-        }
+        Some(Op::ArithConstant) => splat_value(producer),
         Some(Op::LinalgFill) => {
             let scalar = defining_op(*operands_of(producer).first()?)?;
             let is_constant = Op::ArithConstant.is(scalar);

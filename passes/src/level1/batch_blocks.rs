@@ -62,9 +62,9 @@ use melior::{
 use crate::level1::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{
-    GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_within,
-    name_attribute, nested_ops, op_key, replace_uses, set_attribute, set_type, symbol_of,
-    top_level,
+    GRADIENT_OF, TensorType, array, blocks_of, clone_op, defining_op, elements_of, erase,
+    functions_of, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
+    set_type, symbol_of, text_of, top_level,
 };
 use crate::support::symbols::Symbols;
 pub use products::named;
@@ -139,16 +139,9 @@ struct Kernels<'c> {
 
 /// Whether each operand of a block is the same parameter for all instances.
 pub fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
-    let reuse = block
-        .attribute("reuse")
-        .ok()
-        .and_then(|attribute| melior::ir::attribute::ArrayAttribute::try_from(attribute).ok());
+    let reuse = array(block, "reuse");
     // Its verifier has seen that `reuse` has one entry an operand.
-    let is_shared = |index| {
-        let entry = reuse.as_ref()?.element(index).ok()?;
-        let text = StringAttribute::try_from(entry).ok()?;
-        Some(text.value() == "shared")
-    };
+    let is_shared = |index| text_of(*reuse.get(index)?).map(|text| text == "shared");
     (0..block.operand_count())
         .map(|index| is_shared(index).unwrap_or(false))
         .collect()
@@ -281,15 +274,12 @@ impl<'c> Dims<'c> {
         let [unit, lengths, rows] = attributes.into_iter().collect::<Option<Vec<_>>>()?[..] else {
             return None;
         };
-        let leading = ArrayAttribute::try_from(block.attribute("leading").ok()?).ok()?;
+        let leading = elements_of(block.attribute("leading").ok()?).into_iter();
         Some(Dims {
             by_row: StringAttribute::try_from(unit.1).is_ok_and(|unit| unit.value() == "rows"),
             lengths: shapes::listed(lengths.1),
             rows: shapes::listed(rows.1),
-            leading: (0..leading.len())
-                .filter_map(|index| leading.element(index).ok())
-                .map(shapes::listed)
-                .collect(),
+            leading: leading.map(shapes::listed).collect(),
             attributes: vec![unit, lengths, rows],
         })
     }

@@ -58,7 +58,7 @@ use melior::{
     Context,
     ir::{
         Attribute, OperationRef, Type, ValueLike,
-        attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
+        attribute::{StringAttribute, TypeAttribute},
         operation::OperationLike,
         r#type::FunctionType,
     },
@@ -67,8 +67,9 @@ use melior::{
 use crate::pass::{Outcome, PassInfo};
 use crate::support::extents::Extents;
 use crate::support::ir::{
-    TensorType, ValueKey, blocks_of, clone_op, defining_op, erase, functions_of, global_of,
-    integer_attribute, key, name_attribute, nested_ops, op_key, set_attribute, set_operand,
+    TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, erase, functions_of,
+    global_of, integer_attribute, key, name_attribute, nested_ops, op_key, set_attribute,
+    set_operand,
 };
 use crate::support::levels::{GRADIENTS, GRANULARITY, PARAMETERS, used_values};
 use crate::support::symbols::Symbols;
@@ -156,17 +157,14 @@ impl BlockDims {
                 .attribute(name)
                 .map(crate::level1::batch_blocks::listed)
         };
-        let leading = block.attribute("leading").ok();
-        let leading = leading.and_then(|lists| ArrayAttribute::try_from(lists).ok());
+        let leading = block.attribute("leading").map_or(vec![], elements_of);
         BlockDims {
             lengths: list("lengths").unwrap_or_default(),
             rows: list("rows").unwrap_or_default(),
-            leading: leading.map_or(vec![], |lists| {
-                (0..lists.len())
-                    .filter_map(|index| lists.element(index).ok())
-                    .map(crate::level1::batch_blocks::listed)
-                    .collect()
-            }),
+            leading: leading
+                .into_iter()
+                .map(crate::level1::batch_blocks::listed)
+                .collect(),
         }
     }
 

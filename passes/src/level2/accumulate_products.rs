@@ -43,8 +43,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    TensorType, clone_op, defining_op, erase, move_before, nested_ops, op_key, replace_uses,
-    set_operand, set_type, splat_value, top_level, users_of,
+    TensorType, clone_op, defining_op, erase, integers, move_before, nested_ops, op_key,
+    replace_uses, set_operand, set_type, splat_value, top_level, users_of,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -367,9 +367,8 @@ fn shared_start<'c>(value: Val<'c>, flat: bool) -> Option<SharedStart<'c>> {
         return None;
     }
     let vector = ty.rank() == 1 && ty.shape.last() == result.shape.last() && {
-        let dims = broadcast.attribute("dimensions").ok()?;
-        let dims = DenseI64ArrayAttribute::try_from(dims).ok()?;
-        (0..dims.len()).all(|at| dims.element(at) != Ok(result.rank() as i64 - 1))
+        let last = result.rank() as i64 - 1;
+        !integers(broadcast, "dimensions").contains(&last)
     };
     match (flat, vector) {
         (false, true) => Some(SharedStart::AsItIs(value)),

@@ -48,6 +48,7 @@ use crate::pass::{Failed, Outcome, PassInfo, error};
 use crate::support::ir::{
     blocks_of, erase, integer_attribute, key, move_before, name_attribute, nested_ops, replace_uses,
 };
+use cohort_dialects::attributes::longest_first;
 
 pub const PASS: PassInfo = PassInfo {
     name: "ragged-lower-prelude",
@@ -240,11 +241,9 @@ impl<'c> Lowering<'c> {
     }
 
     fn remap(&self) -> Option<Vec<Val<'c>>> {
-        let order = self.op.attribute("order").ok()?.to_string();
-        let earlier = if order.contains("longest_first") {
-            CmpiPredicate::Sgt
-        } else {
-            CmpiPredicate::Slt
+        let earlier = match longest_first(self.op)? {
+            true => CmpiPredicate::Sgt,
+            false => CmpiPredicate::Slt,
         };
         let e = &self.emitter;
         let lengths = self.operands[0];

@@ -7,10 +7,7 @@ use std::process::Command;
 use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
 use melior::{
     Context,
-    ir::{
-        BlockLike, Location, Module, OperationRef, ValueLike, attribute::ArrayAttribute,
-        operation::OperationLike,
-    },
+    ir::{BlockLike, Location, Module, OperationRef, ValueLike},
     pass::PassManager,
     utility::parse_pass_pipeline,
 };
@@ -18,7 +15,7 @@ use melior::{
 use super::expand_flush;
 use crate::pass::create;
 use crate::support::ir::{
-    blocks_of, callee_of, clone_op, erase, nested_ops, replace_uses, symbol_of, top_level,
+    array, blocks_of, callee_of, clone_op, erase, nested_ops, replace_uses, symbol_of, top_level,
 };
 
 /// A GPU architecture by name, `sm_90`.
@@ -203,13 +200,9 @@ pub fn ptx(
         .into_iter()
         .find(|op| Op::GpuBinary.is(*op))
         .ok_or(GpuError::Lowering)?;
-    let objects = binary
-        .attribute("objects")
-        .ok()
-        .and_then(|objects| ArrayAttribute::try_from(objects).ok())
-        .ok_or(GpuError::Lowering)?;
-    let object = objects.element(0).map_err(|_| GpuError::Lowering)?;
-    Ok(object_text(object)?.trim_end_matches('\0').to_owned())
+    let objects = array(binary, "objects");
+    let object = objects.first().ok_or(GpuError::Lowering)?;
+    Ok(object_text(*object)?.trim_end_matches('\0').to_owned())
 }
 
 fn run_pipeline(context: &Context, module: &mut Module<'_>, text: &str) -> Result<(), GpuError> {

@@ -112,9 +112,7 @@ use melior::ir::attribute::DictionaryAttribute;
 use melior::{
     Context,
     ir::{
-        Attribute, Identifier, OperationRef,
-        attribute::{AttributeLike, StringAttribute},
-        operation::OperationLike,
+        Attribute, Identifier, OperationRef, attribute::StringAttribute, operation::OperationLike,
     },
 };
 
@@ -124,7 +122,7 @@ use crate::codegen::gpu::precision;
 use crate::kernel::calls::is_over_calls;
 use crate::pass::{Failed, Outcome, PassInfo, error, remark};
 use crate::support::ir::{
-    blocks_of, erase, nested_ops, replace_uses, set_attribute, symbol_of, top_level,
+    blocks_of, entries_of, erase, nested_ops, replace_uses, set_attribute, symbol_of, top_level,
 };
 
 pub const PASS: PassInfo = PassInfo {
@@ -229,22 +227,7 @@ fn planned<'c>(
 
 /// The entries of the module's attribute: kernels' names, and their descriptions.
 pub fn descriptions<'c>(attribute: Attribute<'c>) -> Vec<(String, Attribute<'c>)> {
-    // SAFETY: the attribute is alive, and its kind is asked before its entries are read.
-    unsafe {
-        let raw = attribute.to_raw();
-        if !mlir_sys::mlirAttributeIsADictionary(raw) {
-            return vec![];
-        }
-        (0..mlir_sys::mlirDictionaryAttrGetNumElements(raw))
-            .map(|at| {
-                let entry = mlir_sys::mlirDictionaryAttrGetElement(raw, at);
-                let name = mlir_sys::mlirIdentifierStr(entry.name);
-                let bytes = std::slice::from_raw_parts(name.data.cast::<u8>(), name.length);
-                let name = String::from_utf8_lossy(bytes).into_owned();
-                (name, Attribute::from_raw(entry.attribute))
-            })
-            .collect()
-    }
+    entries_of(attribute).unwrap_or_default()
 }
 
 /// Kept here so that the module's submodules need not know how passes fail.

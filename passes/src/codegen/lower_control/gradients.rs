@@ -9,7 +9,7 @@ use cohort_dialects::marks;
 use cohort_dialects::types::lazy_tensor;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
-    attribute::{ArrayAttribute, AttributeLike, DenseI64ArrayAttribute},
+    attribute::{AttributeLike, DenseI64ArrayAttribute},
     operation::OperationLike,
     r#type::IntegerType,
 };
@@ -20,7 +20,7 @@ use crate::level0::form_blocks::DIM;
 use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Failed, error};
 use crate::support::ir::{
-    GRADIENT_OF, array, blocks_of, name_attribute, strings, symbol_of, text_of,
+    GRADIENT_OF, array, blocks_of, elements_of, name_attribute, strings, symbol_of, text_of,
 };
 use crate::support::levels::{GRADIENTS, PARAMETERS};
 
@@ -122,9 +122,7 @@ fn gradient<'c>(
             operand: operand.transpose().map_err(|_| malformed())?,
         });
     }
-    let sites = entry(dictionary, "sites").and_then(|sites| ArrayAttribute::try_from(sites).ok());
-    let sites = sites.map_or(vec![], elements);
-    for site in sites {
+    for site in entry(dictionary, "sites").map_or(vec![], elements_of) {
         let value = |name: &str| {
             let text = text(entry(site, name)?);
             match text.split_once(' ')? {
@@ -186,12 +184,6 @@ pub fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>>
 
 fn list(dictionary: Attribute<'_>, name: &str) -> Vec<String> {
     entry(dictionary, name).map_or(vec![], strings)
-}
-
-fn elements(list: ArrayAttribute<'_>) -> Vec<Attribute<'_>> {
-    (0..list.len())
-        .filter_map(|index| list.element(index).ok())
-        .collect()
 }
 
 fn text(attribute: Attribute<'_>) -> String {

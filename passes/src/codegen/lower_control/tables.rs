@@ -29,8 +29,8 @@ use crate::kernel::description::{
 };
 use crate::pass::{Failed, error};
 use crate::support::ir::{
-    COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, strings, symbol_of,
-    top_level,
+    COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, remove_attribute, strings,
+    symbol_of, top_level,
 };
 
 #[derive(Default)]
@@ -539,12 +539,4 @@ fn stored_of(global: OperationRef<'_, '_>) -> Option<Stored> {
         name: name.value().to_owned(),
         transposed: member("transposed").is_some(),
     })
-}
-
-fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
-    let name = melior::StringRef::new(name);
-    // SAFETY: the operation is alive; the name is only read.
-    unsafe {
-        mlir_sys::mlirOperationRemoveAttributeByName(operation.to_raw(), name.to_raw());
-    }
 }

@@ -6,9 +6,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
-use melior::ir::{
-    BlockRef, OperationRef, ValueLike, attribute::ArrayAttribute, operation::OperationLike,
-};
+use melior::ir::{BlockRef, OperationRef, ValueLike};
 
 use super::body::block_of;
 use super::kernel::{Kernel, number};
@@ -17,7 +15,7 @@ use crate::kernel::loop_level::{Memory, address_of, to_linear};
 use crate::kernel::rows::graph::Linear;
 use crate::kernel::rows::layout::Place;
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{clone_op, elem_of, integers, key, set_operand};
+use crate::support::ir::{array, clone_op, elem_of, integers, key, set_operand};
 
 /// Where a result is written.
 struct Stored {
@@ -59,16 +57,14 @@ pub trait Access<'c> {
 
 impl<'c> Loops<'c> {
     pub fn read(kernel: &Kernel<'c>, stage: OperationRef<'c, 'c>) -> Result<Self, Failed> {
-        let addresses = stage.attribute("addresses").ok();
-        let addresses = addresses.and_then(|array| ArrayAttribute::try_from(array).ok());
+        let addresses = array(stage, "addresses");
         let results = integers(stage, "stored").into_iter().enumerate();
         let stored = results.map(|(position, result)| {
             let memory = operands_of(stage)[position];
-            let address = addresses.and_then(|maps| maps.element(position).ok());
             Some(Stored {
                 result: result as usize,
                 place: kernel.place(memory),
-                address: to_linear(address?)?,
+                address: to_linear(*addresses.get(position)?)?,
                 elem: Memory::of(memory)?.elem,
             })
         });

@@ -11,24 +11,20 @@ use cohort_dialects::builder::{
 };
 use melior::{
     Context,
-    ir::{Attribute, BlockRef, OperationRef, attribute::ArrayAttribute, operation::OperationLike},
+    ir::{Attribute, BlockRef, OperationRef, operation::OperationLike},
 };
 
 use crate::pass::{Failed, error};
 use crate::support::extents::{Extents, Length};
-use crate::support::ir::{TensorType, key, set_type, symbol_of, top_level};
+use crate::support::ir::{TensorType, elements_of, key, set_type, symbol_of, top_level};
 
 /// The dim of the batch.
 const BATCH: &str = "dim.batch";
 
 /// The dims that a list attribute of a block has, as the text of each: `@dim.0` or a number.
 pub fn listed(list: Attribute<'_>) -> Vec<String> {
-    let Ok(list) = ArrayAttribute::try_from(list) else {
-        return vec![];
-    };
-    (0..list.len())
-        .filter_map(|index| list.element(index).ok())
-        .map(|dim: Attribute<'_>| dim.to_string().replace(" : i64", ""))
+    let dims = elements_of(list).into_iter();
+    dims.map(|dim| dim.to_string().replace(" : i64", ""))
         .collect()
 }
 
