@@ -122,7 +122,7 @@ def compile(
         except (OSError, ArtifactError):
             # Not there, or written by a machine or a version that is not this one: made anew.
             pass
-    artifact = _run(tool, path, shapes, options)
+    artifact = _run(tool, path, shapes, options, cache)
     if kept is not None:
         _keep(kept, artifact)
     return model(artifact)
@@ -197,7 +197,9 @@ def _keep(kept: str, artifact: bytes) -> None:
             os.unlink(temporary)
 
 
-def _run(tool: str, path: str, shapes: bytes | None, options: list[str]) -> bytes:
+def _run(tool: str, path: str, shapes: bytes | None, options: list[str], cache: bool) -> bytes:
+    # The compiler keeps what programs have in common beside the artifacts.
+    environment = {**os.environ, "COHORT_CACHE": cache_folder() if cache else ""}
     with tempfile.TemporaryDirectory(prefix="cohort-") as folder:
         output = os.path.join(folder, "model.cohort")
         command = [tool, path, "--emit=artifact", "-o", output, *options]
@@ -209,7 +211,7 @@ def _run(tool: str, path: str, shapes: bytes | None, options: list[str]) -> byte
                 file.truncate(len(shapes) + _weights.data_bytes(shapes))
             command.append(f"--weights={weights}")
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment)
         except OSError as error:
             raise CompileError(f"cannot run {tool}: {error}") from error
         text = done.stderr.decode(errors="replace")

@@ -168,9 +168,10 @@ def test_what_was_compiled_is_kept_by_its_content(program, weights, tmp_path, mo
     program(DENSE + "\n// Another text.", weights)
     program(DENSE, weights, cache=False)
     assert len(compiled) == 4
-    # One that is damaged is made anew.
+    # What programs have in common is kept beside them. One that is damaged is made anew.
     kept = sorted((tmp_path / "cache").iterdir())
-    assert len(kept) == 3 and all(path.suffix == ".cohort" for path in kept)
+    assert {path.suffix for path in kept} <= {".cohort", ".object"}
+    assert sum(path.suffix == ".cohort" for path in kept) == 3
     for path in kept:
         path.write_bytes(path.read_bytes()[:100])
     assert np.allclose(program(DENSE, weights)([INSTANCE])[0], expected(weights), atol=1e-5)
@@ -184,7 +185,8 @@ def test_several_compile_the_same_at_once(weights, tmp_path, monkeypatch):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         models = list(pool.map(lambda _: cohort.compile(path, weights), range(4)))
     assert len({m([INSTANCE])[0].tobytes() for m in models}) == 1
-    assert len(os.listdir(tmp_path / "cache")) == 1
+    assert len(list((tmp_path / "cache").glob("*.cohort"))) == 1
+    assert all(path.suffix in (".cohort", ".object") for path in (tmp_path / "cache").iterdir())
 
 
 def test_without_a_compiler(monkeypatch, tmp_path):

@@ -10,6 +10,9 @@ use super::Executor;
 use super::launch::Placed;
 use crate::recorder::{Calls, Form, Part, Run, follow};
 
+/// A row beyond those of any space, and still is with an offset added.
+const BEYOND: u32 = 1 << 31;
+
 /// Rows of one instance.
 struct Rows<'a> {
     form: Form,
@@ -93,7 +96,8 @@ impl Executor {
 
     /// Writes the index lists of calls; whether all rows are there.
     pub(super) fn write_replayed(&mut self, calls: &Calls<'_>) -> bool {
-        let mut inside = self.find_references(calls);
+        self.find_references(calls);
+        let mut inside = true;
         let recording = calls.recording;
         let rows = Rows {
             form: recording.form(),
@@ -161,25 +165,20 @@ impl Executor {
         inside
     }
 
-    /// Finds the rows that references stand for; whether all have one.
-    fn find_references(&mut self, calls: &Calls<'_>) -> bool {
+    /// Finds the rows that references stand for. One without a row, as of a tensor without rows where the whole batch has
+    /// none in its space, stands for one beyond all, so that only a call that reads it is at fault.
+    fn find_references(&mut self, calls: &Calls<'_>) {
         let recording = calls.recording;
-        let mut inside = true;
-        let mut found = |row: Option<u32>| {
-            inside &= row.is_some();
-            row.unwrap_or(0)
-        };
         self.of_references.clear();
         for reference in recording.part(Part::References) {
             let (base, result) = follow(*reference);
             let row = self.rows.of_result(calls.bases[base], result);
-            self.of_references.push(found(row));
+            self.of_references.push(row.unwrap_or(BEYOND));
         }
         for handle in recording.fixed() {
             let row = self.rows.of_result(handle, Handle(handle).result());
-            self.of_references.push(found(row));
+            self.of_references.push(row.unwrap_or(BEYOND));
         }
-        inside
     }
 
     /// Notes the lengths of the lists of calls.

@@ -131,6 +131,28 @@ fn structures_are_reused_with_other_numbers_and_tensors() {
     .expect("the oracle finds the same");
 }
 
+/// A batch may have no row at all of what a recording knows as the instance's first row.
+#[test]
+fn tensors_without_rows_are_recorded_too() {
+    let model = Model::from_text(
+        "param w: f32[2, 3]  fn main(x: f32[n, 2], y: f32[3], ks: [i32]) -> (f32[_, 2], f32[_, 3], f32[3]) {
+           (x, tanh(x @ w), y + sum(map(ks, |k| y * f32(k))))
+         }",
+        &[],
+        &mut Rng::new(3),
+    );
+    let compiled = model.compile(&[]);
+    let empty = "{\"x\": [], \"y\": [1, 2, 3], \"ks\": [2, 3]}\n";
+    let full = "{\"x\": [[1, 2], [3, 4]], \"y\": [4, 5, 6], \"ks\": []}\n";
+    let input = empty.repeat(5) + &full.repeat(3) + empty + full;
+    let (expected, _) = run(&compiled, &["--without", "schedule-reuse"], &input, 0);
+    for batch in ["1", "2", "100"] {
+        let (lines, reuse) = run(&compiled, &["--batch", batch], &input, 0);
+        assert_eq!(lines, expected, "--batch {batch}");
+        assert!(count(&reuse, "reused") >= 3, "{reuse}");
+    }
+}
+
 #[test]
 fn memory_of_schedules_is_bounded() {
     let model = Model::from_text(TEXT, &[("V", ROWS), ("H", 3)], &mut Rng::new(3));
