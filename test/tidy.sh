@@ -37,8 +37,12 @@ oracle_shares_only_the_typed_program() {
 }
 
 compiled_code_and_runtime_meet_in_the_abi() {
-    dependencies cohort-passes | grep -xE 'cohort-(runtime|frontend|lowering|oracle)'
+    dependencies cohort-codegen | grep -xE 'cohort-(runtime|frontend|lowering|oracle)'
     dependencies cohort-runtime | grep '^cohort-' | grep -vxE 'cohort-(runtime|abi|ptx)'
+}
+
+passes_know_no_target() {
+    dependencies cohort-passes | grep '^cohort-' | grep -vxE 'cohort-(passes|dialects|abi)'
 }
 
 training_knows_neither_compiler_nor_runtime() {
@@ -51,22 +55,21 @@ every_pass_has_its_tests() {
         name=$(sed -n '/pub const PASS: PassInfo/,/};/s/.*name: "\(.*\)",.*/\1/p' "$file")
         [[ $(basename "$file" .rs) == "${name//-/_}" ]] || echo "$file declares the pass \`$name\`"
         compgen -G "test/passes/$name/*.mlir" >/dev/null || echo "test/passes/$name has no tests"
-    done < <(grep -rl 'pub const PASS: PassInfo' passes/src | sort)
+    done < <(grep -rl 'pub const PASS: PassInfo' passes/src codegen/src | sort)
 }
 
 every_folder_of_tests_has_its_pass() {
     local folder
     for folder in test/passes/*/; do
         folder=$(basename "$folder")
-        find passes/src -name "${folder//-/_}.rs" | grep -q . || echo "no pass \`$folder\`"
+        find passes/src codegen/src -name "${folder//-/_}.rs" | grep -q . || echo "no pass \`$folder\`"
     done
 }
 
 # What comes earlier in the pipeline does not know what comes later.
 levels_know_only_those_before_them() {
-    local folder later=('level0:level1|level2|loops|kernel|codegen' 'level1:level2|loops|codegen'
-        'level2:loops|codegen' 'loops:level0|level1|level2|codegen'
-        'kernel:level0|level1|level2|loops|codegen' 'support:level0|level1|level2|loops|codegen')
+    local folder later=('level0:level1|level2|loops|kernel' 'level1:level2|loops' 'level2:loops'
+        'loops:level0|level1|level2' 'kernel:level0|level1|level2|loops' 'support:level0|level1|level2|loops')
     for folder in "${later[@]}"; do
         grep -rnE "crate::(${folder#*:})::" "passes/src/${folder%%:*}" "passes/src/${folder%%:*}.rs"
     done
@@ -78,7 +81,7 @@ no_model_is_known_by_name() {
     # `encoder` and `act` are also words.
     models=$(tr '|' '\n' <<<"$models" | grep -vxE 'encoder|act' | paste -sd '|')
     grep -rniwE "$models" --include='*.rs' --include='*.cpp' --include='*.td' \
-        frontend/src lowering/src dialects/src dialects/lib dialects/include passes/src \
+        frontend/src lowering/src dialects/src dialects/lib dialects/include passes/src codegen/src \
         runtime/src abi/src tools/src
 }
 
@@ -89,8 +92,8 @@ no_test_is_ignored() {
 # Kinds of operations are `Op`, which is tied to their declarations, and our own attributes are in `dialects/src/marks.rs`.
 no_name_of_the_ir_is_a_string() {
     local dialects='arith|cfb|func|gpu|linalg|llvm|math|ml_program|nvvm|ragged|scf|tensor|vector'
-    grep -rnE "\"($dialects)\.[a-z_.]+\"" passes/src lowering/src tools/src/compile | grep -vE ':[0-9]+: *//'
-    grep -rn 'OperationBuilder::new' dialects/src lowering/src passes/src tools/src |
+    grep -rnE "\"($dialects)\.[a-z_.]+\"" passes/src codegen/src lowering/src tools/src/compile | grep -vE ':[0-9]+: *//'
+    grep -rn 'OperationBuilder::new' dialects/src lowering/src passes/src codegen/src tools/src |
         grep -v '^dialects/src/builder.rs'
 }
 
@@ -100,6 +103,7 @@ check 'the oracle knows no MLIR' without_mlir cohort-oracle
 check 'batch-run can be built without the compiler' without_mlir cohort-tools --no-default-features
 check 'the oracle shares only the typed program' oracle_shares_only_the_typed_program
 check 'compiled code and runtime meet in the ABI' compiled_code_and_runtime_meet_in_the_abi
+check 'passes know no target' passes_know_no_target
 check 'training knows neither compiler nor runtime' training_knows_neither_compiler_nor_runtime
 check 'every pass has a file of its name and tests' every_pass_has_its_tests
 check 'every folder of pass tests has its pass' every_folder_of_tests_has_its_pass

@@ -2,13 +2,13 @@
 //! values of one row ([`rows`]), per-instance kernels as a graph of the values of one call ([`calls`]), and
 //! what a kernel at the loop level says of its memory ([`loop_level`]).
 
-pub(crate) mod call_shape;
+pub mod call_shape;
 pub mod calls;
 pub mod description;
-pub(crate) mod loop_level;
+pub mod loop_level;
 pub mod reference;
 pub mod row_products;
-pub(crate) mod rows;
-pub(crate) mod schedule;
+pub mod rows;
+pub mod schedule;
 pub mod tuning;
-pub(crate) mod variants;
+pub mod variants;

@@ -12,9 +12,9 @@ pub mod tuning;
 
 use std::path::Path;
 
+use cohort_codegen::pipeline::{self, Stage};
 use cohort_frontend::program::Program;
 use cohort_passes::kernel::tuning::Tuning;
-use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::Artifact;
 use melior::{Context, ir::Module};
 

@@ -192,7 +192,7 @@ pub fn compile_source(
     bytes: &[u8],
     entry: &str,
     dims: &Dims,
-    pipeline: &cohort_passes::pipeline::Options,
+    pipeline: &cohort_codegen::pipeline::Options,
     no_cache: bool,
 ) -> Result<Program, Stop> {
     let job = Job {

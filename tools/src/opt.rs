@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use cohort_abi::gpu::Precision;
-use cohort_passes::pipeline::{self, PASSES, Stage};
+use cohort_codegen::pipeline::{self, PASSES, Stage};
 
 use self::emit::Level;
 use self::glue::Options;

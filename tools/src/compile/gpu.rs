@@ -1,7 +1,7 @@
 //! Code for GPUs beside that of the host: which is wanted, and how it leaves the module.
 
-use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
-use cohort_passes::codegen::gpu::lower_gpu_to_host;
+use cohort_codegen::gpu::binary::{self, Architecture, GpuError};
+use cohort_codegen::gpu::lower_gpu_to_host;
 use cohort_passes::pass;
 use cohort_runtime::artifact::{DeviceCode, DeviceFormat};
 use melior::{Context, ir::Module, pass::PassManager};

@@ -5,12 +5,12 @@ use std::ffi::CString;
 use std::path::Path;
 
 use cohort_abi::manifest::Manifest;
+use cohort_codegen::gpu::lower_kernels_to_gpu::ATTRIBUTE as GPU_ATTRIBUTE;
+use cohort_codegen::lower_control::MANIFEST_ATTRIBUTE;
+use cohort_codegen::pipeline::{self, Stage};
 use cohort_dialects::builder::Op;
 use cohort_dialects::diagnostics::emit_error;
-use cohort_passes::codegen::gpu::lower_kernels_to_gpu::ATTRIBUTE as GPU_ATTRIBUTE;
-use cohort_passes::codegen::lower_control::MANIFEST_ATTRIBUTE;
 use cohort_passes::kernel::description::ATTRIBUTE as KERNEL_ATTRIBUTE;
-use cohort_passes::pipeline::{self, Stage};
 use cohort_passes::support::ir::{clone_op, name_attribute, top_level};
 use cohort_runtime::artifact::manifest_mark;
 use melior::{

@@ -298,8 +298,8 @@ impl ModelArguments {
 
     /// How the compiler's pipeline differs from the default.
     #[cfg(feature = "compiler")]
-    pub fn pipeline(&self) -> Result<cohort_passes::pipeline::Options, Stop> {
-        use cohort_passes::pipeline;
+    pub fn pipeline(&self) -> Result<cohort_codegen::pipeline::Options, Stop> {
+        use cohort_codegen::pipeline;
         let names = Without::new(&self.without).passes;
         let mut options = pipeline::Options::without(&names)
             .map_err(|error| Stop::usage(format!("{error}{}", super::techniques::list())))?;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use cohort_passes::pipeline;
+use cohort_codegen::pipeline;
 
 use super::glue::Options;
 use crate::exit::{FAILED, SUCCESS, Stop};

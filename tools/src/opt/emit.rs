@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use cohort_passes::codegen::gpu::binary::{self, Architecture, GpuError};
-use cohort_passes::codegen::gpu::{lower_kernels_to_gpu, persistence};
+use cohort_codegen::gpu::binary::{self, Architecture, GpuError};
+use cohort_codegen::gpu::{lower_kernels_to_gpu, persistence};
+use cohort_codegen::pipeline::{self, Stage};
 use cohort_passes::pass;
-use cohort_passes::pipeline::{self, Stage};
 use cohort_runtime::Artifact;
 use cohort_runtime::artifact::{LoadedObject, SecretKey};
 use melior::Context;

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use cohort_abi::gpu::Precision;
+use cohort_codegen::pipeline::{self, Granularity, PASSES};
 use cohort_passes::pass;
-use cohort_passes::pipeline::{self, Granularity, PASSES};
 use melior::{StringRef, diagnostic::Diagnostic, dialect::DialectRegistry};
 use mlir_sys::{MlirDiagnostic, MlirDialectRegistry, MlirPass, MlirStringRef};
 

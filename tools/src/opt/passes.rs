@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cohort_passes::pipeline::{Options, PASSES, STAGES, Stage, Step, optional};
+use cohort_codegen::pipeline::{Options, PASSES, STAGES, Stage, Step, optional};
 
 /// The steps from the level before each stage, up to `upto`, as a textual pipeline.
 pub fn pipeline(upto: Stage, options: &Options) -> String {

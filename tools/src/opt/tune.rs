@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cohort_codegen::pipeline;
 use cohort_frontend::program::Program;
 use cohort_passes::kernel::tuning::{Choice, Tuning};
-use cohort_passes::pipeline;
 use cohort_runtime::Weights;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

@@ -44,7 +44,7 @@ impl CompiledStep {
         interrupt: Interrupt,
     ) -> Result<CompiledStep, Stop> {
         let bytes = crate::text::read(&arguments.model)?;
-        let mut pipeline = cohort_passes::pipeline::Options::default();
+        let mut pipeline = cohort_codegen::pipeline::Options::default();
         pipeline.gradients = is_trained;
         pipeline.parameters_only = is_trained;
         let program = crate::model::compile_source(

@@ -1,0 +1,246 @@
+//! Writes products: the table of left rows, then one call of the shared code, or one for each row tile
+//! where the kernel asks for smaller ones.
+
+use cohort_dialects::builder::{Val, operands_of};
+use cohort_passes::kernel::description::ConstantDescription;
+use cohort_passes::kernel::loop_level::{Memory, address_of};
+use cohort_passes::kernel::rows::graph::Linear;
+use cohort_passes::kernel::rows::layout::{LANES, Place};
+use cohort_passes::kernel::rows::stage::{PANEL, TILE_ROWS, product_row_bytes};
+use cohort_passes::pass::{Failed, Outcome, error};
+use cohort_passes::support::ir::integers;
+use melior::ir::{OperationRef, operation::OperationLike};
+
+use super::compute::{Computer, Known, Lanes};
+use super::frame::{Block, Frame};
+use crate::cpu::micro_kernels::{NARROW_PRODUCT, PRODUCT};
+use crate::emit::{Emitter, Index, Width};
+use crate::read_rows::body::{Body, block_of, yields};
+use crate::read_rows::kernel::number;
+
+/// Bytes of an `f32`, of which products are.
+const BYTES: i64 = 4;
+
+/// Bytes of an entry of the table of rows.
+const ENTRY: i64 = 8;
+
+/// What a `ragged.product` says.
+struct Product {
+    left: Place,
+    /// The first element of each of the row's matrix rows.
+    address: Linear,
+    rows: i64,
+    k: i64,
+    columns: i64,
+    /// The panels, how many rows they have, the columns of one, and where the product begins in them.
+    right: Place,
+    right_rows: i64,
+    width: i64,
+    row: i64,
+    /// Shared elements that it starts from; what the memory holds.
+    start: Option<(Place, i64)>,
+    onto: bool,
+    memory: Place,
+    tile: i64,
+}
+
+impl Product {
+    fn read<'c>(frame: &Frame<'_, 'c>, op: OperationRef<'c, 'c>) -> Result<Product, Failed> {
+        let operands = operands_of(op);
+        let place = |value: Val<'c>| frame.kernel.place(value);
+        let (right, columns) = (place(operands[1]), number(op, "columns")?);
+        let width = match right {
+            Place::Constant(constant) => match &frame.kernel.constants[constant] {
+                ConstantDescription::Panels { width, .. } => *width as i64,
+                _ => return Err(error(op, "expected a packed parameter")),
+            },
+            _ => PANEL,
+        };
+        let right_rows = match right {
+            Place::Constant(_) => {
+                let memory = Memory::of(operands[1]);
+                memory.map_or(0, |memory| memory.elements() / columns)
+            }
+            _ => number(op, "k")?,
+        };
+        let start = match operands[..] {
+            [_, _, start, _] => Some((place(start), number(op, "offset")?)),
+            _ => None,
+        };
+        Ok(Product {
+            left: place(operands[0]),
+            address: address_of(op).ok_or_else(|| error(op, "expected a linear map"))?,
+            rows: number(op, "rows")?,
+            k: number(op, "k")?,
+            columns,
+            right,
+            right_rows,
+            width,
+            row: number(op, "row")?,
+            start,
+            onto: op.has_attribute("onto"),
+            memory: place(operands[operands.len() - 1]),
+            tile: number(op, "tile")?,
+        })
+    }
+}
+
+pub fn product<'c>(
+    e: &Emitter<'c>,
+    frame: &Frame<'_, 'c>,
+    stage: OperationRef<'c, 'c>,
+    block: Block<'c>,
+) -> Outcome {
+    let product = Product::read(frame, stage)?;
+    let table = e.offset_by(frame.scratch, frame.map.table);
+    let rows = e.times(block.count, product.rows);
+    fill_table(e, frame, &product, block, table, rows);
+
+    let b = frame.address(e, product.right, None);
+    let b = e.offset_by(b, product.row * product.width * BYTES);
+    let c = frame.address(e, product.memory, None);
+    let c_bytes = product_row_bytes(product.columns);
+    let c_row = e.int(c_bytes);
+    let zero = e.int(0);
+    let (start, start_bytes, start_vector) = match product.start {
+        Some((place, offset)) => {
+            let base = frame.address(e, place, None);
+            (e.offset_by(base, offset * BYTES), 0, e.int(LANES * BYTES))
+        }
+        None if product.onto => (c, c_bytes, e.int(LANES * BYTES)),
+        None => (e.offset_by(frame.scratch, frame.map.zeros), 0, zero),
+    };
+    let start_row = match start_bytes {
+        0 => zero,
+        _ => c_row,
+    };
+    let (callee, columns) = match product.width {
+        1 => (NARROW_PRODUCT, product.columns),
+        _ => (PRODUCT, (product.columns + LANES - 1) / LANES),
+    };
+    let entry = e.int(ENTRY);
+    let arguments = |e: &Emitter<'c>, [table, c, start, rows]: [Val<'c>; 4]| {
+        [
+            table,
+            entry,
+            b,
+            e.int(product.right_rows * product.width * BYTES),
+            e.int(product.k),
+            c,
+            c_row,
+            start,
+            start_row,
+            start_vector,
+            rows,
+            e.int(columns),
+        ]
+    };
+    if product.width == 1 || product.tile == TILE_ROWS {
+        e.call(callee, &arguments(e, [table, c, start, rows]));
+        return Ok(());
+    }
+    // The shared code has tiles of twelve rows; it gets smaller ones one by one.
+    e.for_loop(e.int(0), rows, product.tile, &[], |e, row, _| {
+        let part = [
+            e.offset(table, e.times(row, ENTRY)),
+            e.offset(c, e.times(row, c_bytes)),
+            match start_bytes {
+                0 => start,
+                bytes => e.offset(start, e.times(row, bytes)),
+            },
+            e.min(e.sub(rows, row), e.int(product.tile)),
+        ];
+        e.call(callee, &arguments(e, part));
+        vec![]
+    });
+    Ok(())
+}
+
+/// The address of every row of the left side, the last one repeated to fill a tile.
+fn fill_table<'c>(
+    e: &Emitter<'c>,
+    frame: &Frame<'_, 'c>,
+    product: &Product,
+    block: Block<'c>,
+    table: Val<'c>,
+    rows: Val<'c>,
+) {
+    frame.for_rows(e, Some(block), |e, row| {
+        let start = frame.address(e, product.left, row);
+        let start = e.offset_by(start, product.address.constant * BYTES);
+        let Some(row) = row else { return };
+        let first = e.times(row.in_block, product.rows * ENTRY);
+        let entry = e.offset(table, first);
+        e.for_static(product.rows, 1, &[], |e, i, _| {
+            let (entry, start) = match i.value {
+                None => (entry, start),
+                Some(i) => (
+                    e.offset(entry, e.times(i, ENTRY)),
+                    e.offset(start, e.times(i, product.address.coefficients[0] * BYTES)),
+                ),
+            };
+            e.store(start, entry, 8);
+            vec![]
+        });
+    });
+    let end = e.offset(table, e.times(rows, ENTRY));
+    let last = e.load(e.offset_by(end, -ENTRY), e.pointer, 8);
+    for surplus in 0..TILE_ROWS - 1 {
+        e.store(last, e.offset_by(end, surplus * ENTRY), 8);
+    }
+}
+
+/// Packs a computed weight into panels, once a call.
+pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, stage: OperationRef<'c, 'c>) -> Outcome {
+    let over = integers(stage, "over");
+    let [k, columns] = over[..] else {
+        return Err(error(stage, "expected two loops"));
+    };
+    let block = block_of(stage, 0)?;
+    let body = Body::read(frame.kernel, block, over, None)?;
+    let value = body.id(yields(block)[0]);
+    let elem = body.values[value].1;
+    let computer = Computer::new(e, frame, &body, None);
+    let packed = frame.address(e, frame.kernel.place(operands_of(stage)[0]), None);
+    let whole = columns / LANES;
+    let write = |e: &Emitter<'c>, vector: Index<'c>, half: i64, mask: Option<Val<'c>>| {
+        // `vector` counts panels, `half` is the vector in it.
+        e.for_static(k, 1, &[], |e, i, _| {
+            let column = Index {
+                value: vector.value.map(|panel| e.times(panel, PANEL)),
+                constant: vector.constant * PANEL + half * LANES,
+            };
+            let lanes = Lanes {
+                width: Width::Vector,
+                dim: Some(1),
+                mask,
+            };
+            let value = computer.value(e, value, &[i, column], lanes, &mut Known::new());
+            let value = match mask {
+                Some(mask) => e.select(mask, value, e.bits(0, elem, Width::Vector)),
+                None => value,
+            };
+            let at = e.offset(packed, e.times(e.index_value(vector), k * PANEL * 4));
+            let at = e.offset(at, e.times(e.index_value(i), PANEL * 4));
+            e.store_elem(
+                value,
+                e.offset_by(at, half * LANES * 4),
+                elem,
+                Width::Vector,
+                None,
+            );
+            vec![]
+        });
+    };
+    for half in 0..2 {
+        e.for_static((whole - half + 1) / 2, 1, &[], |e, panel, _| {
+            write(e, panel, half, None);
+            vec![]
+        });
+    }
+    if columns % LANES != 0 {
+        let mask = e.mask(columns % LANES);
+        write(e, Index::constant(whole / 2), whole % 2, Some(mask));
+    }
+    Ok(())
+}

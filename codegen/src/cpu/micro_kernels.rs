@@ -1,0 +1,34 @@
+//! The shared code of products: tiles whose sums registers hold, and the loops that call them.
+//!
+//! A product computes `c[i] = s[i] + a[i] · b` for rows `i`. The right side comes as panels of 32 columns, each
+//! `[k][32]`. Every element is its start followed by one fused multiply-add for each `k` in order: so its bits
+//! depend on no tile, and not on the rows beside it.
+//!
+//! [`PRODUCT`] is what kernels over rows call: rows of the left side lie anywhere, and results in memory that is
+//! padded to whole vectors. [`BLOCK`] is what kernels over calls do: rows lie evenly, and nothing is written beyond
+//! the result. A product of few columns would leave most lanes of a vector unused, and is [`NARROW_PRODUCT`].
+
+mod blocks;
+mod narrow;
+mod rows;
+mod tile;
+
+pub use blocks::{BLOCK, CHECKED_BLOCK};
+pub use narrow::NARROW_PRODUCT;
+pub use rows::PRODUCT;
+
+use crate::emit::Emitter;
+
+/// Bytes of a vector.
+const VECTOR: i64 = 64;
+
+/// Adds what kernels over rows call, for a processor whose registers hold `registers` vectors.
+pub fn add_products(module: &Emitter<'_>, registers: usize) {
+    rows::add(module, registers);
+    narrow::add(module);
+}
+
+/// Adds what kernels over calls call.
+pub fn add_blocks(module: &Emitter<'_>, registers: usize) {
+    blocks::add(module, registers);
+}

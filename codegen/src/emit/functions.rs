@@ -1,0 +1,83 @@
+//! Writes branches, functions of the compiler's own, and calls of them.
+
+use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
+use cohort_passes::support::levels::LIBRARY;
+use melior::{
+    dialect::llvm::{
+        attributes::{Linkage, linkage},
+        r#type,
+    },
+    ir::{
+        Region, Type,
+        attribute::{Attribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+    },
+};
+
+use super::Emitter;
+
+impl<'c> Emitter<'c> {
+    /// Runs one body where a condition holds, and the other elsewhere.
+    pub fn if_else(
+        &self,
+        condition: Val<'c>,
+        then: impl FnOnce(&Emitter<'c>),
+        otherwise: impl FnOnce(&Emitter<'c>),
+    ) {
+        let branches = [self.branch(then), self.branch(otherwise)];
+        self.b.scf_if(condition, &[], branches);
+    }
+
+    /// Runs the body where a condition holds.
+    pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
+        self.b
+            .scf_if(condition, &[], [self.branch(body), Region::new()]);
+    }
+
+    fn branch(&self, body: impl FnOnce(&Emitter<'c>)) -> Region<'c> {
+        let (region, block) = region_with_block(&[], self.b.location);
+        let inner = self.within(block);
+        body(&inner);
+        inner.b.scf_yield(&[]);
+        region
+    }
+
+    /// A function of a library of the compiler's own, which is called within the module alone and stays a function. Its
+    /// body gets its arguments.
+    pub fn function(
+        &self,
+        library: &str,
+        name: &str,
+        arguments: &[Type<'c>],
+        body: impl FnOnce(&Emitter<'c>, &[Val<'c>]),
+    ) {
+        let context = self.b.context();
+        let (region, block) = region_with_block(arguments, self.b.location);
+        let inner = self.within(block);
+        body(&inner, &arguments_of(block));
+        inner.b.llvm_return();
+        let ty = r#type::function(r#type::void(context), arguments, false);
+        let attributes = [
+            ("sym_name", StringAttribute::new(context, name).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+            ("linkage", linkage(context, Linkage::Internal)),
+            ("no_inline", Attribute::unit(context)),
+            (LIBRARY, StringAttribute::new(context, library).into()),
+        ];
+        self.b.op(Op::LlvmFunc, &[], &[], &attributes, vec![region]);
+    }
+
+    /// Calls such a function.
+    pub fn call(&self, callee: &str, arguments: &[Val<'c>]) {
+        let context = self.b.context();
+        let segments = self.b.i32s(&[arguments.len() as i32, 0]);
+        let attributes = [
+            (
+                "callee",
+                FlatSymbolRefAttribute::new(context, callee).into(),
+            ),
+            ("operandSegmentSizes", segments),
+            ("op_bundle_sizes", self.b.i32s(&[])),
+        ];
+        self.b.op(Op::LlvmCall, arguments, &[], &attributes, vec![]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Writes addresses, loads and stores.
+//!
+//! A boolean is a byte in memory and one bit in registers.
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::{CmpiPredicate, Op, Val, element_of};
+use cohort_passes::kernel::rows::layout::LANES;
+use melior::ir::TypeLike;
+use melior::ir::{
+    Attribute, Type, ValueLike,
+    attribute::{DenseI32ArrayAttribute, IntegerAttribute, TypeAttribute},
+};
+
+use super::{Emitter, Width};
+
+impl<'c> Emitter<'c> {
+    /// `base + bytes`.
+    pub fn offset(&self, base: Val<'c>, bytes: Val<'c>) -> Val<'c> {
+        self.gep(&[base, bytes], i32::MIN, self.pointer)
+    }
+
+    pub fn offset_by(&self, base: Val<'c>, bytes: i64) -> Val<'c> {
+        if bytes == 0 {
+            return base;
+        }
+        match i32::try_from(bytes) {
+            Ok(bytes) if bytes != i32::MIN => self.gep(&[base], bytes, self.pointer),
+            _ => self.offset(base, self.int(bytes)),
+        }
+    }
+
+    fn gep(&self, operands: &[Val<'c>], constant: i32, ty: Type<'c>) -> Val<'c> {
+        let context = self.b.context();
+        self.b.value_with(
+            Op::LlvmGetelementptr,
+            operands,
+            ty,
+            &[
+                ("elem_type", TypeAttribute::new(self.i8).into()),
+                (
+                    "rawConstantIndices",
+                    DenseI32ArrayAttribute::new(context, &[constant]).into(),
+                ),
+            ],
+        )
+    }
+
+    /// A vector of addresses, one a lane.
+    pub fn offsets(&self, base: Val<'c>, bytes: Val<'c>) -> Val<'c> {
+        self.gep(
+            &[base, bytes],
+            i32::MIN,
+            self.b.ty(&format!("vector<{LANES}x!llvm.ptr>")),
+        )
+    }
+
+    fn alignment(&self, bytes: i64) -> (&'static str, Attribute<'c>) {
+        ("alignment", IntegerAttribute::new(self.i64, bytes).into())
+    }
+
+    pub fn load(&self, address: Val<'c>, ty: Type<'c>, alignment: i64) -> Val<'c> {
+        self.b
+            .value_with(Op::LlvmLoad, &[address], ty, &[self.alignment(alignment)])
+    }
+
+    pub fn store(&self, value: Val<'c>, address: Val<'c>, alignment: i64) {
+        self.b.op(
+            Op::LlvmStore,
+            &[value, address],
+            &[],
+            &[self.alignment(alignment)],
+            vec![],
+        );
+    }
+
+    pub fn load_pointer(&self, table: Val<'c>, entry: i64) -> Val<'c> {
+        self.load(self.offset_by(table, entry * 8), self.pointer, 8)
+    }
+
+    /// A `u32` as an `i64`.
+    pub fn load_u32(&self, address: Val<'c>) -> Val<'c> {
+        let value = self.load(address, self.i32, 4);
+        self.b.extui(value, self.i64)
+    }
+
+    /// The type of an element in memory.
+    fn memory_type(&self, elem: Elem, width: Width) -> Type<'c> {
+        self.sized(
+            match elem {
+                Elem::F32 => "f32",
+                Elem::I32 => "i32",
+                Elem::Bool => "i8",
+            },
+            width,
+        )
+    }
+
+    /// `0, stride, 2 * stride, …` as `i64`.
+    pub fn lane_offsets(&self, stride: i64) -> Val<'c> {
+        let lanes: Vec<i64> = (0..LANES).map(|lane| lane * stride).collect();
+        let ty = self.b.ty(&format!("vector<{LANES}xi64>"));
+        self.b.constant(self.b.elements(ty, self.i64, &lanes), ty)
+    }
+
+    /// Loads one element, or neighbouring ones.
+    pub fn load_elem(
+        &self,
+        address: Val<'c>,
+        elem: Elem,
+        width: Width,
+        mask: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let ty = self.memory_type(elem, width);
+        let value = match mask {
+            None => self.load(address, ty, elem.bytes() as i64),
+            Some(mask) => {
+                let rest = self.zero(ty);
+                let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
+                let attributes = [("alignment", alignment)];
+                self.b.value_with(
+                    Op::LlvmIntrMaskedLoad,
+                    &[address, mask, rest],
+                    ty,
+                    &attributes,
+                )
+            }
+        };
+        self.in_registers(value, elem)
+    }
+
+    /// Loads an element a lane, `stride` bytes apart.
+    pub fn gather(
+        &self,
+        address: Val<'c>,
+        stride: i64,
+        elem: Elem,
+        mask: Option<Val<'c>>,
+    ) -> Val<'c> {
+        self.gather_at(address, self.lane_offsets(stride), elem, mask)
+    }
+
+    /// Loads an element a lane, each at its offset in bytes.
+    pub fn gather_at(
+        &self,
+        address: Val<'c>,
+        offsets: Val<'c>,
+        elem: Elem,
+        mask: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let addresses = self.offsets(address, offsets);
+        let mask = mask.unwrap_or_else(|| self.mask(LANES));
+        let ty = self.memory_type(elem, Width::Vector);
+        let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
+        let operands = [addresses, mask, self.zero(ty)];
+        let value = self.b.value_with(
+            Op::LlvmIntrMaskedGather,
+            &operands,
+            ty,
+            &[("alignment", alignment)],
+        );
+        self.in_registers(value, elem)
+    }
+
+    fn zero(&self, ty: Type<'c>) -> Val<'c> {
+        match element_of(ty).is_f32() {
+            true => self.b.float(0.0, ty),
+            false => self.b.integer(0, ty),
+        }
+    }
+
+    fn in_registers(&self, value: Val<'c>, elem: Elem) -> Val<'c> {
+        if elem != Elem::Bool {
+            return value;
+        }
+        let zero = self.zero(value.r#type());
+        self.b.cmpi(CmpiPredicate::Ne, value, zero)
+    }
+
+    pub fn store_elem(
+        &self,
+        value: Val<'c>,
+        address: Val<'c>,
+        elem: Elem,
+        width: Width,
+        mask: Option<Val<'c>>,
+    ) {
+        let value = match elem {
+            Elem::Bool => self.b.extui(value, self.memory_type(elem, width)),
+            _ => value,
+        };
+        match mask {
+            None => self.store(value, address, elem.bytes() as i64),
+            Some(mask) => {
+                let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
+                let operands = [value, address, mask];
+                let attributes = [("alignment", alignment)];
+                self.b
+                    .op(Op::LlvmIntrMaskedStore, &operands, &[], &attributes, vec![]);
+            }
+        }
+    }
+}

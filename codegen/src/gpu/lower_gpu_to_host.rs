@@ -1,0 +1,456 @@
+//! `lower-gpu-to-host`: the functions of the `gpu.module` as functions of the host (level 3).
+//!
+//! The very code that would run on a GPU runs here without one: each `gpu.func` becomes a function
+//! that runs *one thread*, of the ABI's `SimFn` signature (`abi/src/gpu.rs`). Whoever calls
+//! it keeps a fiber for each thread of a block and goes on to the next thread wherever one calls
+//! `cohort_sim_barrier`. So indices, barriers and numbers can be checked on any machine; speed can
+//! not.
+//!
+//! Asynchronous copies, waits for them, roundings and the products of a warp are calls too: an
+//! `nvvm.mma.sync` leaves the thread's registers in memory and calls `cohort_sim_multiply`, which goes
+//! on to the next thread until all of the warp are there.
+//!
+//! ```mlir
+//! gpu.module @cohort_gpu {
+//!   llvm.mlir.global internal @cell$0$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
+//!   gpu.func @cell$0(%rows: i64, %base: !llvm.ptr<1>, …) kernel {
+//!     %thread = gpu.thread_id x
+//!     %memory = llvm.mlir.addressof @cell$0$shared : !llvm.ptr<3>
+//!     …
+//!     gpu.barrier
+//!     …
+//!     gpu.return
+//!   }
+//! }
+//! // becomes
+//! func.func private @cohort_sim_barrier(!llvm.ptr)
+//! func.func @cell$0(%arguments: !llvm.ptr, %x: i64, %y: i64, %thread: i64, %shared: !llvm.ptr,
+//!                   %context: !llvm.ptr) {
+//!   %rows = llvm.load %arguments : !llvm.ptr -> i64
+//!   …
+//!   call @cohort_sim_barrier(%context) : (!llvm.ptr) -> ()
+//!   …
+//!   return
+//! }
+//! ```
+//!
+//! The function that runs a flush, where `persistence` has added one, calls those of the kernels for its
+//! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other.
+//!
+//! Requires: what `lower-kernels-to-gpu` and `persistence` leave, the descriptions taken off by `lower-control` or not.
+//! Leaves: no `gpu` or `nvvm` operation and one address space. Limits: other operations of these than
+//! what `lower-kernels-to-gpu` writes are refused.
+
+use std::collections::HashMap;
+
+use cohort_abi::gpu::{BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT};
+use cohort_dialects::attributes::GpuDim;
+use cohort_dialects::builder::{
+    Builder, Dialect, Op, Val, arguments_of, extend_block, name_of, operands_of, result_of,
+    results_of,
+};
+use cohort_dialects::types::is_pointer;
+use cohort_passes::pass::{Failed, Outcome, PassInfo, error};
+use cohort_passes::support::ir::{
+    blocks_of, callee_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_type,
+    symbol_of, top_level,
+};
+use melior::{
+    Context,
+    ir::{
+        BlockLike, BlockRef, OperationRef, RegionLike, Type, ValueLike,
+        attribute::{DenseI32ArrayAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
+        operation::OperationLike,
+        r#type::{FunctionType, TypeLike},
+    },
+};
+
+use super::persistence::{self, BLOCK_OF};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "lower-gpu-to-host",
+    summary: "Make functions of a gpu.module run one thread on the host (level 3)",
+    description: include_str!("lower_gpu_to_host.rs"),
+    run,
+};
+
+/// The new function's arguments, in order.
+#[derive(Clone, Copy)]
+struct Arguments<'c> {
+    arguments: Val<'c>,
+    x: Val<'c>,
+    y: Val<'c>,
+    thread: Val<'c>,
+    shared: Val<'c>,
+    context: Val<'c>,
+    /// Memory for the registers of a warp's product, where there is one.
+    registers: Option<Val<'c>>,
+}
+
+/// What a warp's product takes and gives: two factors' registers, then the sums.
+const REGISTERS: i64 = 10;
+const SUMS: i64 = 4;
+
+/// The functions of the runtime, with the types of arguments and of the result.
+const CALLED: &[(&str, &[&str], &[&str])] = &[
+    (BARRIER, &["!llvm.ptr"], &[]),
+    (GRID_BARRIER, &["!llvm.ptr"], &[]),
+    (
+        COPY,
+        &["!llvm.ptr", "!llvm.ptr", "!llvm.ptr", "i64", "i64"],
+        &[],
+    ),
+    (COMMIT, &["!llvm.ptr"], &[]),
+    (WAIT, &["!llvm.ptr", "i64"], &[]),
+    (MULTIPLY, &["!llvm.ptr", "i64", "!llvm.ptr"], &[]),
+    (TO_TF32, &["f32"], &["i32"]),
+    (TO_BF16_PAIR, &["f32", "f32"], &["i32"]),
+];
+
+/// The function of the runtime that an operation calls.
+fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
+    Some(match Op::of(operation) {
+        Some(Op::FuncCall) if callee(operation) == persistence::GRID_BARRIER => GRID_BARRIER,
+        Some(Op::GpuBarrier) => BARRIER,
+        Some(Op::NvvmCpAsyncSharedGlobal) => COPY,
+        Some(Op::NvvmCpAsyncCommitGroup) => COMMIT,
+        Some(Op::NvvmCpAsyncWaitGroup) => WAIT,
+        Some(Op::NvvmMmaSync) => MULTIPLY,
+        Some(Op::NvvmConvertFloatToTf32) => TO_TF32,
+        Some(Op::NvvmConvertF32x2ToBf16x2) => TO_BF16_PAIR,
+        _ => return None,
+    })
+}
+
+fn callee(call: OperationRef<'_, '_>) -> String {
+    callee_of(call).unwrap_or_default()
+}
+
+/// The functions that run a block of another: their names, and those of the others.
+type Blocks = HashMap<String, String>;
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let modules: Vec<_> = top_level(module)
+        .into_iter()
+        .filter(|op| Op::GpuModule.is(*op))
+        .collect();
+    let nested = modules.iter().flat_map(|gpu| nested_ops(*gpu));
+    let used: Vec<&str> = nested.filter_map(called).collect();
+    for (number, gpu) in modules.into_iter().enumerate() {
+        let builder = Builder::before(context, gpu)
+            .ok_or_else(|| error(gpu, "expected a gpu.module in a module"))?;
+        let declared = CALLED.iter().filter(|(symbol, ..)| used.contains(symbol));
+        for (symbol, arguments, results) in declared.filter(|_| number == 0) {
+            declare(&builder, symbol, arguments, results);
+        }
+        let blocks: Blocks = top_level(gpu)
+            .into_iter()
+            .filter_map(|op| Some((symbol_of(op)?, name_attribute(op, BLOCK_OF)?)))
+            .collect();
+        for function in top_level(gpu) {
+            match Op::of(function) {
+                Some(Op::GpuFunc) => lower(context, &builder, function, &blocks)?,
+                // What the function that runs a flush calls.
+                Some(Op::FuncFunc) if blocks_of(function).is_empty() => {}
+                // Shared memory, which the caller gives.
+                Some(Op::LlvmMlirGlobal) => {}
+                _ => {
+                    let name = name_of(function);
+                    let message = format!("not supported yet on the host: `{name}`");
+                    return Err(error(function, &message));
+                }
+            }
+        }
+        erase(gpu);
+    }
+    Ok(())
+}
+
+fn declare(builder: &Builder<'_>, symbol: &str, arguments: &[&str], results: &[&str]) {
+    let context = builder.context();
+    let types = |names: &[&str]| -> Vec<_> { names.iter().map(|name| builder.ty(name)).collect() };
+    let ty = FunctionType::new(context, &types(arguments), &types(results)).into();
+    builder.op(
+        Op::FuncFunc,
+        &[],
+        &[],
+        &[
+            ("sym_name", StringAttribute::new(context, symbol).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+            (
+                "sym_visibility",
+                StringAttribute::new(context, "private").into(),
+            ),
+        ],
+        vec![melior::ir::Region::new()],
+    );
+}
+
+fn lower<'c>(
+    context: &'c Context,
+    builder: &Builder<'c>,
+    function: OperationRef<'c, 'c>,
+    blocks: &Blocks,
+) -> Outcome {
+    let name = symbol_of(function).unwrap_or_default();
+    let pointer = builder.ty("!llvm.ptr");
+    let i64 = builder.ty("i64");
+    let types = [pointer, i64, i64, i64, pointer, pointer];
+    let ty: Type<'c> = FunctionType::new(context, &types, &[]).into();
+    let region = clone_region(function, 0);
+    let entry = region.first_block().map(extend_block);
+    let entry = entry.ok_or_else(|| error(function, "expected a function with a body"))?;
+    let lowered = builder.at(function.location()).op(
+        Op::FuncFunc,
+        &[],
+        &[],
+        &[
+            ("sym_name", StringAttribute::new(context, &name).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+        ],
+        vec![region],
+    );
+    replace_arguments(context, entry, &types, lowered, blocks)
+}
+
+/// Gives the body the new arguments, and what it had as arguments, loaded from their list.
+fn replace_arguments<'c>(
+    context: &'c Context,
+    entry: BlockRef<'c, 'c>,
+    types: &[Type<'c>],
+    function: OperationRef<'c, 'c>,
+    blocks: &Blocks,
+) -> Outcome {
+    let location = function.location();
+    let old = arguments_of(entry);
+    for ty in types {
+        entry.add_argument(*ty, location);
+    }
+    let [arguments, x, y, thread, shared, context_pointer] = arguments_of(entry)[old.len()..]
+    else {
+        return Err(error(
+            function,
+            "internal error: a block without its arguments",
+        ));
+    };
+    let new = Arguments {
+        arguments,
+        x,
+        y,
+        thread,
+        shared,
+        context: context_pointer,
+        registers: None,
+    };
+    let Some(first) = entry.first_operation() else {
+        return Err(error(function, "expected a function with a body"));
+    };
+    let b = Builder::before(context, cohort_dialects::builder::extend_op(first))
+        .ok_or_else(|| error(function, "expected a body"))?;
+    for (number, argument) in old.iter().enumerate() {
+        let is_integer = argument.r#type().is_integer();
+        let ty = if is_integer {
+            argument.r#type()
+        } else {
+            types[0]
+        };
+        let offset = DenseI32ArrayAttribute::new(context, &[8 * number as i32]).into();
+        let elem = TypeAttribute::new(b.ty("i8")).into();
+        let attributes = [("elem_type", elem), ("rawConstantIndices", offset)];
+        let at = b.value_with(
+            Op::LlvmGetelementptr,
+            &[new.arguments],
+            types[0],
+            &attributes,
+        );
+        let alignment = IntegerAttribute::new(types[1], 8).into();
+        let value = b.value_with(Op::LlvmLoad, &[at], ty, &[("alignment", alignment)]);
+        replace_uses(*argument, value);
+    }
+    for number in (0..old.len()).rev() {
+        // SAFETY: the block is alive, and the argument has no uses left.
+        unsafe { mlir_sys::mlirBlockEraseArgument(entry.to_raw(), number as u32) };
+    }
+    let operations = nested_ops(function);
+    let new = Arguments {
+        registers: operations
+            .iter()
+            .any(|operation| Op::NvvmMmaSync.is(*operation))
+            .then(|| {
+                let count = b.integer(REGISTERS, types[1]);
+                let elem = [("elem_type", TypeAttribute::new(b.ty("i32")).into())];
+                b.value_with(Op::LlvmAlloca, &[count], types[0], &elem)
+            }),
+        ..new
+    };
+    for operation in operations {
+        lower_operation(context, operation, new, blocks)?;
+    }
+    Ok(())
+}
+
+fn lower_operation<'c>(
+    context: &'c Context,
+    operation: OperationRef<'c, 'c>,
+    new: Arguments<'c>,
+    blocks: &Blocks,
+) -> Outcome {
+    let b = Builder::before(context, operation)
+        .ok_or_else(|| error(operation, "expected an operation in a block"))?;
+    let replacement = match Op::of(operation) {
+        Some(kind @ (Op::GpuThreadId | Op::GpuBlockId)) => {
+            let at = match (kind, GpuDim::of(operation)) {
+                (Op::GpuThreadId, Some(GpuDim::X)) => new.thread,
+                (Op::GpuBlockId, Some(GpuDim::X)) => new.x,
+                (Op::GpuBlockId, Some(GpuDim::Y)) => new.y,
+                _ => return Err(error(operation, "not supported yet on the host: this dim")),
+            };
+            let index = result_of(operation, 0).r#type();
+            Some(b.index_cast(at, index))
+        }
+        Some(Op::LlvmMlirAddressof) => Some(new.shared),
+        Some(Op::GpuReturn) => {
+            b.return_(&operands_of(operation));
+            erase(operation);
+            return Ok(());
+        }
+        Some(Op::FuncCall) if blocks.contains_key(&callee(operation)) => {
+            let function = &blocks[&callee(operation)];
+            return call_block(&b, operation, function, new);
+        }
+        _ if called(operation).is_some() => return lower_call(&b, operation, new),
+        _ if matches!(Dialect::of(operation), Some(Dialect::Gpu | Dialect::Nvvm)) => {
+            let name = name_of(operation);
+            let message = format!("not supported yet on the host: `{name}`");
+            return Err(error(operation, &message));
+        }
+        _ => None,
+    };
+    if let Some(value) = replacement {
+        replace_uses(result_of(operation, 0), value);
+        erase(operation);
+        return Ok(());
+    }
+    for result in results_of(operation) {
+        one_space(&b, result);
+    }
+    for argument in blocks_of(operation).into_iter().flat_map(arguments_of) {
+        one_space(&b, argument);
+    }
+    Ok(())
+}
+
+/// Makes a call for a block one of the function whose block it is, as the same thread.
+fn call_block<'c>(
+    b: &Builder<'c>,
+    operation: OperationRef<'c, 'c>,
+    function: &str,
+    new: Arguments<'c>,
+) -> Outcome {
+    let [arguments, x, y] = operands_of(operation)[..] else {
+        return Err(error(operation, "expected a list of arguments and a place"));
+    };
+    let operands = [arguments, x, y, new.thread, new.shared, new.context];
+    b.func_call(function, &operands, &[]);
+    erase(operation);
+    Ok(())
+}
+
+/// Makes an operation a call of the runtime.
+fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Arguments<'c>) -> Outcome {
+    let i64 = b.ty("i64");
+    let attribute = |name: &str| -> std::result::Result<i64, Failed> {
+        let value = operation.attribute(name).ok();
+        let value = value.and_then(|value| IntegerAttribute::try_from(value).ok());
+        let value = value.ok_or_else(|| error(operation, &format!("expected `{name}`")))?;
+        Ok(value.value())
+    };
+    let operands = operands_of(operation);
+    let result = match called(operation).unwrap_or_default() {
+        COPY => {
+            let bytes = b.integer(attribute("size")?, i64);
+            let copied = match operands.get(2) {
+                Some(copied) => b.extui(*copied, i64),
+                None => bytes,
+            };
+            b.func_call(
+                COPY,
+                &[new.context, operands[0], operands[1], bytes, copied],
+                &[],
+            );
+            None
+        }
+        WAIT => {
+            let pending = b.integer(attribute("n")?, i64);
+            b.func_call(WAIT, &[new.context, pending], &[]);
+            None
+        }
+        MULTIPLY => Some(lower_product(b, operation, &operands, new)?),
+        TO_TF32 => Some(result_of(
+            b.func_call(TO_TF32, &operands, &[b.ty("i32")]),
+            0,
+        )),
+        TO_BF16_PAIR => {
+            let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.ty("i32")]), 0);
+            Some(b.value(Op::LlvmBitcast, &[bits], result_of(operation, 0).r#type()))
+        }
+        symbol => {
+            b.func_call(symbol, &[new.context], &[]);
+            None
+        }
+    };
+    if let Some(result) = result {
+        replace_uses(result_of(operation, 0), result);
+    }
+    erase(operation);
+    Ok(())
+}
+
+/// A warp's product: the sums, as the operation gives them.
+fn lower_product<'c>(
+    b: &Builder<'c>,
+    operation: OperationRef<'c, 'c>,
+    operands: &[Val<'c>],
+    new: Arguments<'c>,
+) -> std::result::Result<Val<'c>, Failed> {
+    let shape = operation.attribute("shape").ok();
+    let known = [8, 16].into_iter();
+    let k = known.into_iter().find(|k| Some(b.mma_shape(*k)) == shape);
+    let k = k.ok_or_else(|| error(operation, "not supported yet on the host: this shape"))?;
+    let (Some(registers), true) = (new.registers, operands.len() as i64 == REGISTERS) else {
+        return Err(error(
+            operation,
+            "not supported yet on the host: these factors",
+        ));
+    };
+    let pointer = registers.r#type();
+    let at = |register: i64| {
+        let offset = DenseI32ArrayAttribute::new(b.context(), &[4 * register as i32]).into();
+        let elem = TypeAttribute::new(b.ty("i8")).into();
+        let attributes = [("elem_type", elem), ("rawConstantIndices", offset)];
+        b.value_with(Op::LlvmGetelementptr, &[registers], pointer, &attributes)
+    };
+    let alignment = [("alignment", IntegerAttribute::new(b.ty("i64"), 4).into())];
+    for (register, operand) in operands.iter().enumerate() {
+        let operands = [*operand, at(register as i64)];
+        b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
+    }
+    let k = b.integer(k, b.ty("i64"));
+    b.func_call(MULTIPLY, &[new.context, k, registers], &[]);
+    let result = result_of(operation, 0).r#type();
+    let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
+    for sum in 0..SUMS {
+        let from = at(REGISTERS - SUMS + sum);
+        let value = b.value_with(Op::LlvmLoad, &[from], b.ty("f32"), &alignment);
+        let position = [("position", b.i64s(&[sum]))];
+        sums = b.value_with(Op::LlvmInsertvalue, &[sums, value], result, &position);
+    }
+    Ok(sums)
+}
+
+/// Makes a pointer of any address space one of the host's.
+fn one_space<'c>(b: &Builder<'c>, value: Val<'c>) {
+    if is_pointer(value.r#type()) {
+        set_type(value, b.ty("!llvm.ptr"));
+    }
+}

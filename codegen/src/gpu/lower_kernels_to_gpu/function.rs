@@ -1,0 +1,425 @@
+//! Writes the functions of one kernel, and describes them.
+
+use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
+use cohort_dialects::builder::{
+    Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
+};
+use cohort_dialects::marks;
+use cohort_dialects::math::EXPANDABLE;
+use cohort_passes::kernel::description::{ConstantDescription, GpuDescription};
+use cohort_passes::kernel::rows::layout::{Place, Slot, round_up};
+use cohort_passes::pass::error;
+use cohort_passes::support::ir::nested_ops;
+use melior::{
+    Context,
+    ir::{
+        Attribute, OperationRef, Type, TypeLike, ValueLike,
+        attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
+        operation::OperationLike,
+        r#type::FunctionType,
+    },
+};
+
+use super::launches::{self, Launch, Rows, Stage, Tile};
+use super::ops::THREADS;
+use super::site::{Frame, Home, loads_of};
+use super::{Result, rows, tile};
+use crate::emit::Emitter;
+use crate::gpu::binary::SUPPORTED_MATH;
+use crate::read_rows::body::Body;
+use crate::read_rows::kernel::Kernel;
+
+/// Shared memory that a block may have without asking.
+pub const SHARED: i64 = 48 * 1024;
+
+/// Blocks that a processor should hold at least: as many registers as that leaves are a thread's.
+/// Without saying so, the assembler may spill some to make room for more blocks.
+const BLOCKS: i64 = 2;
+
+/// Arguments' bytes that every GPU takes.
+pub const ARGUMENT_BYTES: usize = 4096;
+
+pub enum Lowered<'c> {
+    /// The description in JSON.
+    Functions(String),
+    Refused {
+        op: OperationRef<'c, 'c>,
+        reason: String,
+    },
+}
+
+/// The operation, and why, if no instruction or polynomial does it.
+pub fn is_foreign<'c>(op: OperationRef<'c, 'c>) -> Option<(OperationRef<'c, 'c>, String)> {
+    let float = operands_of(op)
+        .first()
+        .is_some_and(|operand| element_of(operand.r#type()).is_f32());
+    let known = Op::of(op)
+        .is_some_and(|kind| EXPANDABLE.contains(&kind) || SUPPORTED_MATH.contains(&kind))
+        || !Dialect::Math.has(op) && !Op::ArithRemf.is(op);
+    (!known && float).then(|| (op, format!("`{}` is not supported there", name_of(op))))
+}
+
+/// Adds a kernel's functions at the end of the `gpu.module`.
+pub fn lower<'c>(
+    context: &'c Context,
+    module: &Builder<'c>,
+    op: OperationRef<'c, 'c>,
+    name: &str,
+) -> Result<Lowered<'c>> {
+    let kernel = Kernel::read(op)?;
+    let launches = launches::read(&kernel)?;
+    if let Some((op, reason)) = nested_ops(op).into_iter().find_map(is_foreign) {
+        return Ok(Lowered::Refused { op, reason });
+    }
+    let constants = constants_of(&kernel, &launches);
+    let arguments = 2 + 3 * kernel.operands.len() + kernel.results.len();
+    if (arguments + constants.len()) * 8 > ARGUMENT_BYTES {
+        let reason = "it has too many arguments".to_owned();
+        return Ok(Lowered::Refused { op, reason });
+    }
+    let memory = Memory::new(&kernel, &launches)?;
+    let writer = FunctionWriter {
+        context,
+        module: module.at(op.location()),
+        kernel: &kernel,
+        memory: &memory,
+        constants: &constants,
+    };
+    let functions = launches.iter().enumerate();
+    let functions: Result<Vec<GpuLaunch>> = functions
+        .map(|(number, launch)| {
+            let name = format!("{name}${number}");
+            match launch {
+                Launch::Tile(tile) => writer.tile(&name, tile),
+                Launch::Rows(rows) => writer.rows(&name, number, rows),
+            }
+        })
+        .collect();
+    let precisions = launches.iter().map(|launch| match launch {
+        Launch::Tile(tile) => tile.precision,
+        Launch::Rows(_) => Precision::F32,
+    });
+    let precision = precisions.into_iter().find(|p| *p != Precision::F32);
+    let description = GpuDescription {
+        scratch_bytes: memory.once_bytes as u64,
+        scratch_bytes_per_row: memory.row_bytes as u64,
+        precision: precision.unwrap_or(Precision::F32),
+        launches: functions?,
+        constants,
+    };
+    Ok(Lowered::Functions(description.to_json()))
+}
+
+/// The memory that a launch reads or writes, without rounded weights.
+fn places_of(kernel: &Kernel<'_>, launch: &Launch<'_>) -> Vec<Place> {
+    let of_body = |body: &Body<'_>| {
+        let loads = loads_of(body).map(|(place, _)| place);
+        let stores = body.stores.iter().map(|store| store.place);
+        loads.chain(stores).collect::<Vec<Place>>()
+    };
+    let mut places = Vec::new();
+    match launch {
+        Launch::Tile(tile) => {
+            places.extend(of_body(&tile.body));
+            for chain in &tile.chains {
+                places.extend(of_body(&chain.init));
+            }
+            for segment in tile.chains.iter().flat_map(|chain| &chain.segments) {
+                places.push(segment.left);
+                if segment.rounded.is_none() {
+                    places.push(segment.right);
+                }
+            }
+        }
+        Launch::Rows(rows) => {
+            for stage in &rows.stages {
+                match stage {
+                    Stage::Group(body, _) => places.extend(of_body(body)),
+                    Stage::Fold(fold) => {
+                        places.extend(of_body(&fold.body));
+                        places.extend(of_body(&fold.init));
+                    }
+                    Stage::List(list) => places.extend(of_body(&list.init)),
+                    Stage::Loops(loops) => places.extend(loops.places(kernel)),
+                }
+            }
+            for stage in &rows.stages {
+                match stage {
+                    Stage::Fold(fold) => places.push(fold.store.place),
+                    Stage::List(list) => places.push(list.store.place),
+                    Stage::Group(..) | Stage::Loops(_) => {}
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The constants that a kernel's functions take: what they touch, each once.
+fn constants_of(kernel: &Kernel<'_>, launches: &[Launch<'_>]) -> Vec<ConstantDescription> {
+    let mut constants = vec![];
+    let mut touch = |description: &ConstantDescription| {
+        if !constants.contains(description) {
+            constants.push(description.clone());
+        }
+    };
+    for launch in launches {
+        for place in places_of(kernel, launch) {
+            if let Place::Constant(constant) = place {
+                touch(&kernel.constants[constant]);
+            }
+        }
+        if let Launch::Tile(tile) = launch {
+            let segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+            segments
+                .filter_map(|segment| segment.rounded.as_ref())
+                .for_each(&mut touch);
+        }
+    }
+    constants
+}
+
+/// Where the slots of the scratch are.
+struct Memory {
+    homes: Vec<Home>,
+    once_bytes: i64,
+    row_bytes: i64,
+    /// Bytes of slots in shared memory, by launch.
+    shared: Vec<i64>,
+}
+
+impl Memory {
+    fn new(kernel: &Kernel<'_>, launches: &[Launch<'_>]) -> Result<Memory> {
+        let mut memory = Memory {
+            homes: vec![],
+            once_bytes: 0,
+            row_bytes: 0,
+            shared: vec![0; launches.len()],
+        };
+        let places = launches.iter().map(|launch| places_of(kernel, launch));
+        let places: Vec<_> = places.collect();
+        for (number, slot) in kernel.slots.iter().enumerate() {
+            let mut users = places.iter();
+            let user = users.position(|places| places.contains(&Place::Slot(number)));
+            let home = match user {
+                Some(launch) if slot.on_chip => memory.on_chip(slot, launch, &launches[launch])?,
+                Some(_) if slot.rows => {
+                    memory.row_bytes += slot.bytes;
+                    Home::Rows {
+                        before: memory.row_bytes - slot.bytes,
+                        bytes: slot.bytes,
+                    }
+                }
+                Some(_) => {
+                    memory.once_bytes += slot.bytes;
+                    Home::Once(memory.once_bytes - slot.bytes)
+                }
+                None => Home::Nowhere,
+            };
+            memory.homes.push(home);
+        }
+        Ok(memory)
+    }
+
+    /// In the shared memory of the one launch that touches it.
+    fn on_chip(&mut self, slot: &Slot, number: usize, launch: &Launch<'_>) -> Result<Home> {
+        let rows = match launch {
+            Launch::Rows(rows) => rows,
+            Launch::Tile(tile) => return Err(error(tile.op, "expected scratch of the device")),
+        };
+        let offset = self.shared[number];
+        self.shared[number] += round_up(slot.bytes * rows.block_rows, 16);
+        fits(rows.op, self.shared[number])?;
+        Ok(Home::Shared {
+            offset,
+            bytes: slot.bytes,
+        })
+    }
+}
+
+/// Refuses a launch that needs more shared memory than a block has.
+fn fits(op: OperationRef<'_, '_>, bytes: i64) -> Result<()> {
+    match bytes <= SHARED {
+        true => Ok(()),
+        false => {
+            let message = format!("a block needs {bytes} bytes of shared memory, and has {SHARED}");
+            Err(error(op, &message))
+        }
+    }
+}
+
+struct FunctionWriter<'a, 'c> {
+    context: &'c Context,
+    module: Builder<'c>,
+    kernel: &'a Kernel<'c>,
+    memory: &'a Memory,
+    constants: &'a [ConstantDescription],
+}
+
+impl<'c> FunctionWriter<'_, 'c> {
+    fn tile(&self, name: &str, tile: &Tile<'c>) -> Result<GpuLaunch> {
+        let sizes = [(tile.small, 0, "small"), (tile.large, tile.from, "large")];
+        let functions = sizes.into_iter().map(|(size, from_rows, suffix)| {
+            let symbol = format!("{name}_{suffix}");
+            let shared = size.shared_bytes(tile.gates());
+            fits(tile.op, shared)?;
+            self.function(&symbol, shared, |e, frame| {
+                tile::write(e, frame, tile, size);
+                Ok(())
+            })?;
+            Ok(GpuFunction {
+                symbol,
+                from_rows: from_rows as u64,
+                threads: THREADS as u32,
+                tile_rows_per_row: tile.matrix_rows() as u64,
+                tile_rows: size.block_rows() as u64,
+                column_blocks: size.column_blocks(tile.gates()) as u32,
+                shared_bytes: shared as u32,
+                calls: None,
+            })
+        });
+        let functions: Result<Vec<GpuFunction>> = functions.collect();
+        Ok(GpuLaunch {
+            functions: functions?,
+        })
+    }
+
+    fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> Result<GpuLaunch> {
+        let slots = round_up(self.memory.shared[number], 16);
+        let shared = slots + rows::lanes_bytes(rows);
+        fits(rows.op, shared)?;
+        self.function(name, shared, |e, frame| rows::write(e, frame, rows, slots))?;
+        Ok(GpuLaunch {
+            functions: vec![GpuFunction {
+                symbol: name.to_owned(),
+                from_rows: 0,
+                threads: THREADS as u32,
+                tile_rows_per_row: u64::from(!rows.once),
+                tile_rows: rows.block_rows as u64,
+                column_blocks: 1,
+                shared_bytes: shared as u32,
+                calls: None,
+            }],
+        })
+    }
+
+    /// Adds a function with so many bytes of shared memory.
+    fn function(
+        &self,
+        symbol: &str,
+        shared: i64,
+        body: impl FnOnce(&Emitter<'c>, &Frame<'_, 'c>) -> Result<()>,
+    ) -> Result<()> {
+        let pointers =
+            3 * self.kernel.operands.len() + self.kernel.results.len() + self.constants.len() + 1;
+        let module = (self.context, &self.module);
+        let mut written = Ok(());
+        add_function(module, symbol, pointers, shared, |e, arguments, shared| {
+            written = body(e, &self.frame(arguments, shared));
+        });
+        written
+    }
+
+    fn frame(&self, arguments: &[Val<'c>], shared: Option<Val<'c>>) -> Frame<'_, 'c> {
+        let (rows, rest) = arguments.split_at(1);
+        let (operands, rest) = rest.split_at(3 * self.kernel.operands.len());
+        let (results, rest) = rest.split_at(self.kernel.results.len());
+        let (constants, scratch) = rest.split_at(self.constants.len());
+        let constants = self.constants.iter().zip(constants);
+        Frame {
+            kernel: self.kernel,
+            homes: &self.memory.homes,
+            once_bytes: self.memory.once_bytes,
+            rows: rows[0],
+            operands: operands.chunks(3).map(|o| [o[0], o[1], o[2]]).collect(),
+            results: results.to_vec(),
+            constants: constants.map(|(what, value)| (what, *value)).collect(),
+            scratch: scratch[0],
+            shared,
+        }
+    }
+}
+
+/// Adds a function of an integer and so many pointers at the end of the `gpu.module`. Its body is given
+/// the arguments and, if there are bytes of it, shared memory.
+pub fn add_function<'c>(
+    (context, module): (&'c Context, &Builder<'c>),
+    symbol: &str,
+    pointers: usize,
+    shared: i64,
+    body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
+) {
+    let mut arguments = vec![module.ty("i64")];
+    arguments.extend(vec![module.ty("!llvm.ptr<1>"); pointers]);
+    let signature = (&arguments[..], THREADS as i32);
+    add_kernel((context, module), symbol, signature, shared, body);
+}
+
+/// The same of any arguments, and for blocks of so many threads.
+pub fn add_kernel<'c>(
+    (context, module): (&'c Context, &Builder<'c>),
+    symbol: &str,
+    (arguments, threads): (&[Type<'c>], i32),
+    shared: i64,
+    body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
+) {
+    let pointer = module.ty("!llvm.ptr<1>");
+    let memory = format!("{symbol}$shared");
+    if shared > 0 {
+        shared_memory((context, module), &memory, shared);
+    }
+    let (region, entry) = region_with_block(arguments, module.location);
+    let inside = Builder::at_end(context, entry, module.location);
+    let e = Emitter {
+        pointer,
+        ..Emitter::new(inside)
+    };
+    let shared = (shared > 0).then(|| {
+        let name = module.symbol(&memory);
+        let pointer = module.ty("!llvm.ptr<3>");
+        e.b.value_with(
+            Op::LlvmMlirAddressof,
+            &[],
+            pointer,
+            &[("global_name", name)],
+        )
+    });
+    body(&e, &arguments_of(entry), shared);
+    e.b.op(Op::GpuReturn, &[], &[], &[], vec![]);
+
+    let ty: Type<'c> = FunctionType::new(context, arguments, &[]).into();
+    module.op(
+        Op::GpuFunc,
+        &[],
+        &[],
+        &[
+            ("sym_name", StringAttribute::new(context, symbol).into()),
+            ("function_type", TypeAttribute::new(ty).into()),
+            (marks::GPU_KERNEL, Attribute::unit(context)),
+            (
+                marks::BLOCKS_A_PROCESSOR,
+                IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
+            ),
+            ("known_block_size", module.i32s(&[threads, 1, 1])),
+        ],
+        vec![region],
+    );
+}
+
+fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, bytes: i64) {
+    let ty = module.ty(&format!("!llvm.array<{bytes} x i8>"));
+    let number = |value, ty: &str| IntegerAttribute::new(module.ty(ty), value).into();
+    module.op(
+        Op::LlvmMlirGlobal,
+        &[],
+        &[],
+        &[
+            ("sym_name", StringAttribute::new(context, symbol).into()),
+            ("global_type", TypeAttribute::new(ty).into()),
+            ("linkage", module.internal_linkage()),
+            ("addr_space", number(3, "i32")),
+            ("alignment", number(16, "i64")),
+        ],
+        vec![melior::ir::Region::new()],
+    );
+}

@@ -1,0 +1,323 @@
+//! Reads the launches of a row-wise kernel at the loop level: tiles of products, and stages over whole rows.
+
+use cohort_abi::gpu::Precision;
+use cohort_dialects::builder::{Op, Val, operands_of, operations_of, results_of};
+use cohort_passes::kernel::description::ConstantDescription;
+use cohort_passes::kernel::loop_level::to_linear;
+use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
+use cohort_passes::kernel::rows::graph::Linear;
+use cohort_passes::kernel::rows::layout::Place;
+use cohort_passes::pass::error;
+use cohort_passes::support::ir::{blocks_of, defining_op, integers, key, name_attribute};
+use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
+
+use super::Result;
+use super::tile::{Gates, Size, Unit};
+use crate::read_rows::body::{Body, block_of};
+use crate::read_rows::folds::{Fold, List};
+use crate::read_rows::kernel::{Kernel, number};
+use crate::read_rows::loops::Loops;
+
+pub enum Launch<'c> {
+    Tile(Box<Tile<'c>>),
+    Rows(Rows<'c>),
+}
+
+/// Products, and the pointwise values that read them, over one iteration space.
+pub struct Tile<'c> {
+    pub op: OperationRef<'c, 'c>,
+    /// Its last dim is the columns; what comes before counts rows of each row of the kernel.
+    pub domain: Vec<i64>,
+    pub chains: Vec<Chain<'c>>,
+    /// It loads sums by their number, counted over all chains.
+    pub body: Body<'c>,
+    pub precision: Precision,
+    pub small: Size,
+    pub large: Size,
+    /// Rows from which on the large size is used.
+    pub from: i64,
+}
+
+/// A sum of products, `init + a₀·w₀ + a₁·w₁ + …`, of each gate.
+pub struct Chain<'c> {
+    pub segments: Vec<Segment>,
+    /// What the sums start from.
+    pub init: Body<'c>,
+    pub starts: Vec<ValueId>,
+    /// The column from which on each gate is.
+    pub gates: Vec<i64>,
+}
+
+pub struct Segment {
+    pub left: Place,
+    /// Over the dims before the columns.
+    pub left_address: Linear,
+    pub right: Place,
+    /// Over terms and columns.
+    pub right_address: Linear,
+    pub k: i64,
+    pub columns: i64,
+    /// Elements of a copy of the left side, and of each gate's columns.
+    pub copies: Vec<i64>,
+    /// The weight as it is rounded when it is loaded.
+    pub rounded: Option<ConstantDescription>,
+}
+
+/// Stages over whole rows.
+pub struct Rows<'c> {
+    pub op: OperationRef<'c, 'c>,
+    /// Not for each row, but once.
+    pub once: bool,
+    /// Rows that a block computes.
+    pub block_rows: i64,
+    pub stages: Vec<Stage<'c>>,
+}
+
+pub enum Stage<'c> {
+    /// Pointwise values of one domain, so many neighbours a thread.
+    Group(Body<'c>, i64),
+    Fold(Box<Fold<'c>>),
+    List(Box<List<'c>>),
+    Loops(Box<Loops<'c>>),
+}
+
+/// The launches of a kernel, in order.
+pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
+    let mut launches = vec![];
+    for op in blocks_of(kernel.op).into_iter().flat_map(operations_of) {
+        match Op::of(op) {
+            Some(
+                Op::RaggedOperand
+                | Op::RaggedResult
+                | Op::RaggedParam
+                | Op::RaggedConstant
+                | Op::RaggedScratch,
+            ) => {}
+            Some(Op::RaggedTiles) => launches.push(Launch::Tile(Box::new(Tile::read(kernel, op)?))),
+            Some(Op::RaggedBlocks) => {
+                let stages = blocks_of(op).into_iter().flat_map(operations_of);
+                let stages: Result<_> = stages.map(|op| Stage::read(kernel, op)).collect();
+                launches.push(Launch::Rows(Rows {
+                    op,
+                    once: false,
+                    block_rows: number(op, "of")?,
+                    stages: stages?,
+                }));
+            }
+            _ => {
+                let stage = Stage::read(kernel, op)?;
+                match launches.last_mut() {
+                    Some(Launch::Rows(rows)) if rows.once => rows.stages.push(stage),
+                    _ => launches.push(Launch::Rows(Rows {
+                        op,
+                        once: true,
+                        block_rows: 1,
+                        stages: vec![stage],
+                    })),
+                }
+            }
+        }
+    }
+    Ok(launches)
+}
+
+impl<'c> Stage<'c> {
+    fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Stage<'c>> {
+        Ok(match Op::of(op) {
+            Some(Op::RaggedNest) => {
+                let over = integers(op, "over");
+                let body = Body::read(kernel, block_of(op, 0)?, over, None)?;
+                Stage::Group(body, number(op, "by")?)
+            }
+            Some(Op::RaggedFold) => Stage::Fold(Box::new(Fold::read(kernel, op)?)),
+            Some(Op::RaggedFoldList) => Stage::List(Box::new(List::read(kernel, op)?)),
+            Some(Op::RaggedLoops) => Stage::Loops(Box::new(Loops::read(kernel, op)?)),
+            _ => return Err(error(op, "expected a stage that threads can compute")),
+        })
+    }
+}
+
+impl<'c> Tile<'c> {
+    fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Tile<'c>> {
+        let domain = integers(op, "over");
+        let name = name_attribute(op, "rounded");
+        let precision = match &name {
+            Some(name) => Precision::parse(name),
+            None => Some(Precision::F32),
+        };
+        let precision = precision.ok_or_else(|| error(op, "expected a precision"))?;
+        let is_rounded = op.has_attribute("weights");
+        let size = |name: &str| match integers(op, name)[..] {
+            [rows, columns, depth, across] => Ok(Size {
+                unit: match precision {
+                    Precision::F32 => Unit::Lanes,
+                    _ => Unit::Tensor {
+                        precision,
+                        across,
+                        is_rounded,
+                    },
+                },
+                rows,
+                columns,
+                depth,
+            }),
+            _ => Err(error(op, "expected sizes of four numbers")),
+        };
+        let block = block_of(op, 0)?;
+        let whole = Body::read(kernel, block, domain.clone(), None)?;
+        let mut chains = vec![];
+        // The number of each sum of the last products of a chain.
+        let mut sums = vec![];
+        for products in operations_of(block) {
+            if !Op::RaggedProducts.is(products) {
+                continue;
+            }
+            let results = results_of(products);
+            let is_last = results.iter().all(|sum| !is_continued(block, *sum));
+            if is_last {
+                sums.extend(results.iter().map(|sum| whole.id(*sum)));
+                let rounding = is_rounded.then_some(precision);
+                chains.push(Chain::read(kernel, &whole, products, rounding)?);
+            }
+        }
+        let roots: Vec<ValueId> = whole.stores.iter().map(|store| store.value).collect();
+        let (mut body, values, kept) = whole.part(&roots);
+        for (store, value) in whole.stores.iter().zip(values) {
+            body.stores.push(Store {
+                value,
+                ..store.clone()
+            });
+        }
+        for (number, sum) in sums.iter().enumerate() {
+            if let Some(value) = kept.get(sum) {
+                body.values[*value].0 = Instruction::Load {
+                    buffer: Place::Sum(number),
+                    address: Linear::constant(0, domain.len()),
+                };
+            }
+        }
+        Ok(Tile {
+            op,
+            domain,
+            chains,
+            body,
+            precision,
+            small: size("small")?,
+            large: size("large")?,
+            from: number(op, "from")?,
+        })
+    }
+
+    pub fn columns(&self) -> i64 {
+        self.domain.last().copied().unwrap_or(1)
+    }
+
+    /// The dims before the columns.
+    pub fn outer(&self) -> &[i64] {
+        self.domain.split_last().map_or(&[], |(_, outer)| outer)
+    }
+
+    /// Rows of the tile's space for each row of the kernel.
+    pub fn matrix_rows(&self) -> i64 {
+        self.outer().iter().product()
+    }
+
+    pub fn gates(&self) -> Gates {
+        let gates = self.chains.iter().map(|chain| chain.gates.len() as i64);
+        Gates {
+            columns: self.columns(),
+            all: gates.clone().sum(),
+            most: gates.max().unwrap_or(1),
+        }
+    }
+}
+
+/// Whether products start from a sum.
+fn is_continued<'c>(block: BlockRef<'c, 'c>, sum: Val<'c>) -> bool {
+    let mut products = operations_of(block).into_iter();
+    products.any(|op| {
+        let operands = operands_of(op);
+        Op::RaggedProducts.is(op) && operands.iter().any(|value| key(*value) == key(sum))
+    })
+}
+
+impl<'c> Chain<'c> {
+    /// The chain that ends with some products.
+    fn read(
+        kernel: &Kernel<'c>,
+        whole: &Body<'c>,
+        last: OperationRef<'c, 'c>,
+        rounding: Option<Precision>,
+    ) -> Result<Chain<'c>> {
+        let mut segments = vec![Segment::read(kernel, last, rounding)?];
+        let mut first = last;
+        while let Some(before) = operands_of(first)
+            .get(2)
+            .and_then(|value| defining_op(*value))
+            && Op::RaggedProducts.is(before)
+        {
+            segments.push(Segment::read(kernel, before, rounding)?);
+            first = before;
+        }
+        segments.reverse();
+        let starts = operands_of(first).into_iter().skip(2);
+        let starts: Vec<ValueId> = starts.map(|value| whole.id(value)).collect();
+        let (init, starts, _) = whole.part(&starts);
+        Ok(Chain {
+            segments,
+            init,
+            starts,
+            gates: integers(last, "gates"),
+        })
+    }
+}
+
+impl Segment {
+    fn read<'c>(
+        kernel: &Kernel<'c>,
+        op: OperationRef<'c, 'c>,
+        rounding: Option<Precision>,
+    ) -> Result<Segment> {
+        let operands = operands_of(op);
+        let address = |name: &str| {
+            let linear = op.attribute(name).ok().and_then(to_linear);
+            linear.ok_or_else(|| error(op, "expected a linear map"))
+        };
+        let right_address = address("right_address")?;
+        let (k, columns) = (number(op, "k")?, number(op, "columns")?);
+        let right = kernel.place(operands[1]);
+        let param = match right {
+            Place::Constant(constant) => match &kernel.constants[constant] {
+                ConstantDescription::Plain { param } => Some(param.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let rounded = rounding.map(|precision| {
+            let param = param.ok_or_else(|| error(op, "expected a parameter as it is"))?;
+            let [down @ 0..=i64::MAX, across @ 0..=i64::MAX] = right_address.coefficients[..]
+            else {
+                let message = "expected weights to be rounded in the order of their parameter";
+                return Err(error(op, message));
+            };
+            Ok(ConstantDescription::Rounded {
+                precision,
+                param,
+                offset: right_address.constant as u64,
+                strides: [down as u64, across as u64],
+                k: k as u64,
+                columns: columns as u64,
+            })
+        });
+        Ok(Segment {
+            left: kernel.place(operands[0]),
+            left_address: address("left_address")?,
+            right,
+            right_address,
+            k,
+            columns,
+            copies: integers(op, "copies"),
+            rounded: rounded.transpose()?,
+        })
+    }
+}

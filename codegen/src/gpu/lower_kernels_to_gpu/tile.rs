@@ -1,0 +1,307 @@
+//! Writes a tile launch: products in registers, then the pointwise values that read them.
+//!
+//! A block has a tile of rows and columns. Its threads gather the rows' elements, and those of the
+//! weights, of the next few k into one buffer of shared memory ([`copies`]) while they multiply those
+//! of the last few k, which are in the other ([`lanes`], [`tensor`]): one barrier a step. Every sum
+//! starts from its start and takes the products in the order of k, whatever the tile: so tiles of
+//! different sizes give the same bits. What is made of the sums is distributed over the threads anew, so that
+//! each loads and stores 16 bytes at once ([`tail`]).
+//!
+//! Rows behind the last are computed as the last and not stored; of columns likewise. What lies
+//! behind the last k is zero.
+
+mod copies;
+mod lanes;
+mod size;
+mod tail;
+mod tensor;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use cohort_dialects::attributes::GpuDim;
+use cohort_dialects::builder::Val;
+use cohort_passes::kernel::rows::layout::Place;
+
+use super::launches::{Chain, Segment, Tile};
+use super::ops::{WARP, barrier, below, block, delinearise, divide, thread, wait_for_copies, when};
+use super::rows::addresses;
+use super::site::{Address, Frame, Known, Row, Site, memory};
+use crate::emit::{Emitter, Index};
+use crate::read_rows::body::Body;
+use copies::Copies;
+
+pub use lanes::load_floats;
+pub use size::{Gates, Size, Unit};
+pub use tensor::factors;
+
+/// Sums of a chain in registers, by gate, row and column.
+type Sums<'c> = Vec<Val<'c>>;
+
+struct Writer<'a, 'f, 'c> {
+    frame: &'a Frame<'f, 'c>,
+    tile: &'a Tile<'c>,
+    size: Size,
+    thread: Val<'c>,
+    warp: Val<'c>,
+    lane: Val<'c>,
+    /// The block's first row and column.
+    first_row: Val<'c>,
+    first_column: Val<'c>,
+    /// The thread's first row and column.
+    own_row: Val<'c>,
+    own_column: Val<'c>,
+    /// The buffer that other threads may still read, and for how many gates it is.
+    in_use: Cell<Option<(i64, i64)>>,
+    /// Rows of the tile's space, and the last of them.
+    total: Val<'c>,
+    last: Val<'c>,
+}
+
+/// A row of the tile's space: the kernel's row, and the index of the dims before the columns.
+struct TileRow<'c> {
+    row: Row<'c>,
+    outer: Vec<Index<'c>>,
+}
+
+pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: Size) {
+    let thread = thread(e);
+    let (warp, lane) = divide(e, thread, WARP);
+    let total = e.times(frame.rows, tile.matrix_rows());
+    let first_row = e.times(block(e, GpuDim::X), size.block_rows());
+    let first_column = e.times(block(e, GpuDim::Y), size.block_columns());
+    let (row, column) = first_of_thread(e, size, warp, lane);
+    let writer = Writer {
+        frame,
+        tile,
+        size,
+        thread,
+        warp,
+        lane,
+        first_row,
+        first_column,
+        own_row: e.add(first_row, row),
+        own_column: e.add(first_column, column),
+        in_use: Cell::new(None),
+        total,
+        last: e.sub(total, e.int(1)),
+    };
+    let rows = writer.rows(e);
+    let sums: Vec<Sums<'c>> = tile
+        .chains
+        .iter()
+        .map(|chain| writer.chain(e, chain, &rows))
+        .collect();
+    writer.tail(e, &rows, &sums);
+}
+
+/// Whether the first buffer of so many gates overlaps one that is being read: it is the same one, or it
+/// is wider than those of the chain before, whose second buffer then begins within it.
+fn reaches(gates: i64, (buffer, gates_before): (i64, i64)) -> bool {
+    buffer == 0 || gates > gates_before
+}
+
+/// The first row and column of a thread, from those of the block.
+fn first_of_thread<'c>(
+    e: &Emitter<'c>,
+    size: Size,
+    warp: Val<'c>,
+    lane: Val<'c>,
+) -> (Val<'c>, Val<'c>) {
+    match size.unit {
+        Unit::Lanes => (e.times(warp, size.rows), e.times(lane, size.columns)),
+        Unit::Tensor { across, .. } => {
+            let (down, across) = divide(e, warp, across);
+            let (row, pair) = divide(e, lane, 4);
+            (
+                e.add(e.times(down, size.warp_rows()), row),
+                e.add(e.times(across, size.warp_columns()), e.times(pair, 2)),
+            )
+        }
+    }
+}
+
+impl<'c> Writer<'_, '_, 'c> {
+    /// The rows of the thread.
+    fn rows(&self, e: &Emitter<'c>) -> Vec<(Val<'c>, TileRow<'c>)> {
+        (0..self.size.rows)
+            .map(|number| {
+                let at = e.add(self.own_row, e.int(self.row_place(number)));
+                (at, self.row(e, at))
+            })
+            .collect()
+    }
+
+    /// Where a row of the thread is, from its first one on.
+    fn row_place(&self, number: i64) -> i64 {
+        match self.size.unit {
+            Unit::Lanes => number,
+            Unit::Tensor { .. } => number * 8,
+        }
+    }
+
+    /// The same of a column.
+    fn column_place(&self, number: i64) -> i64 {
+        match self.size.unit {
+            Unit::Lanes => number,
+            Unit::Tensor { .. } => number / 2 * 8 + number % 2,
+        }
+    }
+
+    /// A row of the space, or the last one for those behind it.
+    fn row(&self, e: &Emitter<'c>, at: Val<'c>) -> TileRow<'c> {
+        let at = e.min(at, self.last);
+        let (row, rest) = divide(e, at, self.tile.matrix_rows());
+        TileRow {
+            row: Row {
+                in_block: row,
+                in_bucket: row,
+            },
+            outer: delinearise(e, rest, self.tile.outer()),
+        }
+    }
+
+    /// A column of the thread, as it is and so that as many as are taken together are not behind the last.
+    fn column(&self, e: &Emitter<'c>, number: i64, together: i64) -> (Val<'c>, Val<'c>) {
+        let at = e.add(self.own_column, e.int(self.column_place(number)));
+        (at, e.min(at, e.int(self.tile.columns() - together)))
+    }
+
+    /// How many of a thread's columns are neighbours, and all of them or none columns of the tile.
+    fn together(&self) -> i64 {
+        let neighbours = match self.size.unit {
+            Unit::Lanes => self.size.columns,
+            Unit::Tensor { .. } => 2,
+        };
+        match self.tile.columns() % neighbours {
+            0 => neighbours,
+            _ => 1,
+        }
+    }
+
+    fn index(&self, row: &TileRow<'c>, column: Val<'c>) -> Vec<Index<'c>> {
+        let mut index = row.outer.clone();
+        if !self.tile.domain.is_empty() {
+            index.push(Index {
+                value: Some(column),
+                constant: 0,
+            });
+        }
+        index
+    }
+
+    fn addresses(
+        &self,
+        e: &Emitter<'c>,
+        row: &TileRow<'c>,
+        body: &Body<'c>,
+    ) -> HashMap<Place, Address<'c>> {
+        let places: Vec<Place> = body.stores.iter().map(|store| store.place).collect();
+        addresses(e, self.frame, Some(row.row), &[body], &places)
+    }
+
+    // Sums.
+
+    fn chain(
+        &self,
+        e: &Emitter<'c>,
+        chain: &Chain<'c>,
+        rows: &[(Val<'c>, TileRow<'c>)],
+    ) -> Sums<'c> {
+        let mut sums = self.starts(e, chain, rows);
+        for segment in &chain.segments {
+            sums = self.segment(e, chain, segment, sums);
+        }
+        sums
+    }
+
+    fn starts(
+        &self,
+        e: &Emitter<'c>,
+        chain: &Chain<'c>,
+        rows: &[(Val<'c>, TileRow<'c>)],
+    ) -> Sums<'c> {
+        let together = self.together();
+        let mut by_row = vec![Vec::new(); chain.gates.len()];
+        for (_, row) in rows {
+            let mut touched = self.addresses(e, row, &chain.init);
+            for column in (0..self.size.columns).step_by(together as usize) {
+                let (_, column) = self.column(e, column, together);
+                let index = self.index(row, column);
+                let mut site = Site {
+                    frame: self.frame,
+                    row: Some(row.row),
+                    index: &index,
+                    count: together,
+                    addresses: &mut touched,
+                    sums: None,
+                };
+                let mut known = Known::new();
+                for (start, starts) in chain.starts.iter().zip(&mut by_row) {
+                    starts.extend(site.values(e, &chain.init, *start, &mut known));
+                }
+            }
+        }
+        by_row.concat()
+    }
+
+    fn segment(
+        &self,
+        e: &Emitter<'c>,
+        chain: &Chain<'c>,
+        segment: &Segment,
+        sums: Sums<'c>,
+    ) -> Sums<'c> {
+        let copies = Copies::new(e, self, chain, segment);
+        let depth = self.size.depth;
+        let steps = (segment.k + depth - 1) / depth;
+        let gates = chain.gates.len() as i64;
+        let last = Some(((steps - 1) % 2, gates));
+        if let Some(read) = self.in_use.replace(last)
+            && reaches(gates, read)
+        {
+            barrier(e);
+        }
+        copies.begin(e, e.int(0), e.int(0));
+        let one = e.int(1);
+        let steps = e.add(e.int(steps), self.unknown_zero(e));
+        e.for_loop(e.int(0), steps, 1, &sums, |e, step, sums| {
+            // Of this thread, then of all: what this step reads is there, and what the last step read
+            // may be overwritten.
+            wait_for_copies(e);
+            barrier(e);
+            let next = e.add(step, one);
+            when(e, below(e, next, steps), |e| {
+                copies.begin(e, next, e.and(next, 1));
+            });
+            let buffer = e.and(step, 1);
+            match self.size.unit {
+                Unit::Lanes => lanes::multiply(self, e, gates, buffer, sums),
+                Unit::Tensor {
+                    precision,
+                    across,
+                    is_rounded,
+                } => {
+                    let unit = (precision, across, is_rounded);
+                    tensor::multiply(self, e, unit, gates, buffer, sums)
+                }
+            }
+        })
+    }
+
+    /// Zero, which LLVM cannot tell: there are never so many rows. It unrolls loops of few steps
+    /// otherwise, whatever a loop's attributes say, and has the addresses of all steps in registers.
+    fn unknown_zero(&self, e: &Emitter<'c>) -> Val<'c> {
+        e.b.shrui(self.frame.rows, e.int(62))
+    }
+
+    /// Where a buffer of the left and of the right side begins in shared memory.
+    fn buffers(&self, e: &Emitter<'c>, buffer: Val<'c>, gates: i64) -> (Val<'c>, Val<'c>) {
+        let e = memory(e, true);
+        let start = self.frame.shared();
+        let left = e.offset(start, e.times(buffer, self.size.left_bytes()));
+        let right = e.offset_by(start, 2 * self.size.left_bytes());
+        let right = e.offset(right, e.times(buffer, self.size.right_bytes(gates)));
+        (left, right)
+    }
+}

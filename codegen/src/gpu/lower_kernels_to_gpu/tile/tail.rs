@@ -1,0 +1,149 @@
+//! What is made of a tile's sums, and stored.
+//!
+//! A thread has few neighbouring columns of many rows, as suits the multiplication. Where columns come in
+//! fours, the sums go through shared memory, in the place of the buffers: then each thread takes four
+//! neighbouring columns of one row after another, reads the sums of each gate and what else is
+//! neighbouring by 16 bytes, and stores 16 bytes. Rows' addresses are found once for four columns, and
+//! the code is there once instead of once for each row of the thread. Where a thread has four neighbouring
+//! columns already, or columns do not come in fours, it goes on with its own.
+
+use cohort_abi::manifest::Elem;
+use cohort_dialects::builder::Val;
+
+use super::super::ops::{
+    THREADS, WIDE, barrier, below, both, divide, load_neighbours, store_neighbours, when,
+};
+use super::super::site::{Site, Sums as Gates, memory};
+use super::size::Unit;
+use super::{Sums, TileRow, Writer};
+use crate::emit::Emitter;
+
+impl<'c> Writer<'_, '_, 'c> {
+    pub(super) fn tail(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
+        if self.size.deals_anew(self.tile.gates()) {
+            self.leave(e, sums);
+            barrier(e);
+            self.deal(e);
+        } else {
+            self.go_on(e, rows, sums);
+        }
+    }
+
+    /// With the columns that the thread has.
+    fn go_on(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
+        let together = match self.together() {
+            WIDE => WIDE,
+            _ => 1,
+        };
+        for (number, (at, row)) in rows.iter().enumerate() {
+            let touched = self.addresses(e, row, &self.tile.body);
+            let valid_row = below(e, *at, self.total);
+            for column in (0..self.size.columns).step_by(together as usize) {
+                let (of_thread, clamped) = self.column(e, column, together);
+                let valid_column = below(e, of_thread, e.int(self.tile.columns()));
+                let first = number as i64 * self.size.columns + column;
+                let gates = self.gates(|_, of_chain, gate| {
+                    let at = (gate * self.size.rows * self.size.columns + first) as usize;
+                    sums[of_chain][at..at + together as usize].to_vec()
+                });
+                let index = self.index(row, clamped);
+                when(e, both(e, valid_row, valid_column), |e| {
+                    let mut site = Site {
+                        frame: self.frame,
+                        row: Some(row.row),
+                        index: &index,
+                        count: together,
+                        addresses: &mut touched.clone(),
+                        sums: Some(&gates),
+                    };
+                    site.run(e, &self.tile.body);
+                });
+            }
+        }
+    }
+
+    /// The sums of all gates, by the number of the gate in all chains, its chain, and its number there.
+    fn gates(&self, mut of: impl FnMut(i64, usize, i64) -> Vec<Val<'c>>) -> Gates<'c> {
+        let mut number = 0;
+        let mut all = vec![];
+        for (chain, of_chain) in self.tile.chains.iter().enumerate() {
+            for gate in 0..of_chain.gates.len() as i64 {
+                all.push(of(number, chain, gate));
+                number += 1;
+            }
+        }
+        all
+    }
+
+    /// Bytes from the sums of a gate to those of the next in shared memory.
+    fn gate_bytes(&self) -> i64 {
+        self.size.block_rows() * self.size.sums_stride() * 4
+    }
+
+    /// Puts the thread's sums into shared memory.
+    fn leave(&self, e: &Emitter<'c>, sums: &[Sums<'c>]) {
+        // The buffers there may still be read.
+        barrier(e);
+        let size = self.size;
+        let neighbours = match size.unit {
+            Unit::Lanes => size.columns,
+            Unit::Tensor { .. } => 2,
+        };
+        let shared = memory(e, true);
+        let row = e.sub(self.own_row, self.first_row);
+        let column = e.sub(self.own_column, self.first_column);
+        let own = e.add(e.times(row, size.sums_stride() * 4), e.times(column, 4));
+        let own = shared.offset(self.frame.shared(), own);
+        self.gates(|number, chain, gate| {
+            for row in 0..size.rows {
+                for column in (0..size.columns).step_by(neighbours as usize) {
+                    let first = ((gate * size.rows + row) * size.columns + column) as usize;
+                    let place =
+                        (self.row_place(row) * size.sums_stride() + self.column_place(column)) * 4;
+                    let at = shared.offset_by(own, number * self.gate_bytes() + place);
+                    let values = &sums[chain][first..first + neighbours as usize];
+                    store_neighbours(&shared, values, at, Elem::F32);
+                }
+            }
+            vec![]
+        });
+    }
+
+    /// Deals four columns of a row at a time to the threads.
+    fn deal(&self, e: &Emitter<'c>) {
+        let size = self.size;
+        let columns = self.tile.columns();
+        let per_row = size.block_columns() / WIDE;
+        let rows = e.min(e.sub(self.total, self.first_row), e.int(size.block_rows()));
+        let pieces = e.times(rows, per_row);
+        e.for_loop(self.thread, pieces, THREADS, &[], |e, piece, _| {
+            let (row, column) = divide(e, piece, per_row);
+            let column = e.times(column, WIDE);
+            let of_tile = e.add(self.first_column, column);
+            let compute = |e: &Emitter<'c>| {
+                let shared = memory(e, true);
+                let at = e.add(e.times(row, size.sums_stride()), column);
+                let at = shared.offset(self.frame.shared(), e.times(at, 4));
+                let gates = self.gates(|number, _, _| {
+                    let at = shared.offset_by(at, number * self.gate_bytes());
+                    load_neighbours(&shared, at, Elem::F32, WIDE)
+                });
+                let row = self.row(e, e.add(self.first_row, row));
+                let mut site = Site {
+                    frame: self.frame,
+                    row: Some(row.row),
+                    index: &self.index(&row, of_tile),
+                    count: WIDE,
+                    addresses: &mut self.addresses(e, &row, &self.tile.body),
+                    sums: Some(&gates),
+                };
+                site.run(e, &self.tile.body);
+            };
+            match columns % size.block_columns() {
+                0 => compute(e),
+                _ => when(e, below(e, of_tile, e.int(columns)), compute),
+            }
+            vec![]
+        });
+    }
+}

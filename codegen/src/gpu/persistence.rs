@@ -1,0 +1,193 @@
+//! `persistence`: one more function of the `gpu.module`, which runs a whole flush (level 3).
+//!
+//! A flush of a recursion is a launch or more for each of its levels, of few rows each, and what the card
+//! computes of one takes less than the launch. So all functions of the kernels are run by one,
+//! `cohort_flush`, whose blocks stay on the card for the whole flush and read from a *schedule* in the
+//! device's memory what to do (`abi/src/gpu/flush.rs`): in each step, the blocks of all launches of the
+//! step in turn; before the next one, all of them wait for each other. A step ends only where the next one
+//! may read what it wrote: behind a level, and between the launches of one call. This is the persistence
+//! of Cortex (§5), with a schedule that is made at run time.
+//!
+//! ```mlir
+//! gpu.module @cohort_gpu attributes {cfb.gpu_kernels = …} {
+//!   llvm.mlir.global internal @cell$0$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
+//!   gpu.func @cell$0(%rows: i64, %base: !llvm.ptr<1>, …) kernel { … }
+//!   gpu.func @cell$1(…) kernel { … }
+//! }
+//! // becomes, besides
+//! gpu.module @cohort_gpu attributes {cfb.gpu_flush = "{…}", cfb.gpu_kernels = …} {
+//!   …
+//!   func.func private @cohort_grid_barrier(!llvm.ptr<1>, i64)
+//!   func.func private @cell$0$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @cell$0}
+//!   func.func private @cell$1$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @cell$1}
+//!   llvm.mlir.global internal @cohort_flush$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
+//!   gpu.func @cohort_flush(%schedule: !llvm.ptr<1>) kernel {
+//!     …
+//!     scf.for %step = %zero to %steps step %one {
+//!       %is_later = arith.cmpi sgt, %step, %zero : i64
+//!       scf.if %is_later {
+//!         %arrivals = arith.muli %step, %all_blocks : i64
+//!         func.call @cohort_grid_barrier(%schedule, %arrivals) : (!llvm.ptr<1>, i64) -> ()
+//!       }
+//!       scf.for %block = %me to %blocks step %all_blocks {
+//!         // the launch that the block belongs to, and its place in the launch's grid
+//!         scf.index_switch %function
+//!         case 0 { func.call @cell$0$block(%arguments, %x, %y) : (!llvm.ptr<1>, i64, i64) -> () … }
+//!         case 1 { func.call @cell$1$block(%arguments, %x, %y) : (!llvm.ptr<1>, i64, i64) -> () … }
+//!         default { }
+//!         // the next one writes the shared memory that this one read
+//!         gpu.barrier
+//!       }
+//!     }
+//!     gpu.return
+//!   }
+//! }
+//! ```
+//!
+//! The functions declared with `cfb.block_of` run one block of the function of that name: its arguments are a
+//! list, its place in the grid and its shared memory are given. The code for a card gets copies of those
+//! functions' bodies (`expand-flush`), the host calls them (`lower-gpu-to-host`). Those that are launched one
+//! by one stay as they are: the runtime takes them where a flush has one step, where its grids are so large
+//! that launches do not matter, where each call is timed, and where a card cannot launch cooperatively. It is
+//! the same code in the same order for each row, so no bit depends on which are taken.
+//!
+//! The grid barrier counts the blocks that have arrived, all barriers together, so that nothing is set back.
+//!
+//! Requires: what `lower-kernels-to-gpu` leaves, before `lower-control`. Leaves: level 3. A program whose only
+//! launch runs once in an instance has flushes of one step, and stays as it is, with a remark; so does one
+//! whose functions have blocks of different sizes.
+
+mod function;
+
+use cohort_abi::gpu::{GpuFlush, GpuFunction};
+use cohort_dialects::builder::{Builder, Op};
+use cohort_dialects::marks;
+pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE};
+use cohort_passes::kernel::description::GpuDescription;
+use cohort_passes::pass::{Failed, Outcome, PassInfo, error, remark};
+use cohort_passes::support::ir::{blocks_of, nested_ops, set_attribute, top_level};
+use melior::{
+    Context,
+    ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
+};
+
+use super::lower_kernels_to_gpu::{self, descriptions};
+
+pub const PASS: PassInfo = PassInfo {
+    name: "persistence",
+    summary: "Add a function to a gpu.module that runs a whole flush (level 3)",
+    description: include_str!("persistence.rs"),
+    run,
+};
+
+/// The function that runs a flush.
+pub const FLUSH: &str = "cohort_flush";
+
+/// The function that waits until so many blocks have arrived at the barriers of a schedule.
+pub const GRID_BARRIER: &str = "cohort_grid_barrier";
+
+/// The global that is the shared memory of a function.
+pub fn shared_of(function: &str) -> String {
+    format!("{function}$shared")
+}
+
+fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let mut operations = top_level(module).into_iter();
+    let gpu = operations.find(|op| Op::GpuModule.is(*op));
+    let Some(gpu) = gpu.filter(|gpu| !gpu.has_attribute(ATTRIBUTE)) else {
+        return Ok(());
+    };
+    let functions = functions_of(gpu)?;
+    let Some(first) = functions.first() else {
+        return Ok(());
+    };
+    if let Some(reason) = is_pointless(module, &functions) {
+        remark(
+            gpu,
+            &format!("each launch of a flush is one of its own: {reason}"),
+        );
+        return Ok(());
+    }
+    let shared = functions.iter().map(|function| function.shared_bytes);
+    let flush = GpuFlush {
+        symbol: FLUSH.to_owned(),
+        threads: first.threads,
+        shared_bytes: shared.max().unwrap_or(0),
+        functions: functions.iter().map(|f| f.symbol.clone()).collect(),
+    };
+    let block = blocks_of(gpu).first().copied();
+    let block = block.ok_or_else(|| error(gpu, "expected a gpu.module with a body"))?;
+    let inside = Builder::at_end(context, block, gpu.location());
+    function::write(context, &inside, &flush);
+    let json = serde_json::to_string(&flush)
+        .map_err(|problem| error(gpu, &format!("cannot write `{ATTRIBUTE}`: {problem}")))?;
+    set_attribute(gpu, ATTRIBUTE, StringAttribute::new(context, &json).into());
+    let count = flush.functions.len();
+    remark(
+        gpu,
+        &format!(
+            "a flush of several steps is one launch of `{FLUSH}`, which runs {count} functions"
+        ),
+    );
+    Ok(())
+}
+
+/// The functions of all kernels, each once.
+fn functions_of(gpu: OperationRef<'_, '_>) -> Result<Vec<GpuFunction>, Failed> {
+    let Ok(attribute) = gpu.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
+        return Err(error(
+            gpu,
+            "expected a gpu.module that `lower-kernels-to-gpu` has written",
+        ));
+    };
+    let mut functions: Vec<GpuFunction> = Vec::new();
+    for (_, json) in descriptions(attribute) {
+        let described = StringAttribute::try_from(json).ok();
+        let described = described.and_then(|json| GpuDescription::parse(json.value()).ok());
+        let described = described.ok_or_else(|| error(gpu, "expected kernels' descriptions"))?;
+        for function in described
+            .launches
+            .into_iter()
+            .flat_map(|launch| launch.functions)
+        {
+            if functions
+                .iter()
+                .all(|known| known.symbol != function.symbol)
+            {
+                functions.push(function);
+            }
+        }
+    }
+    Ok(functions)
+}
+
+/// Why no flush of a program can gain anything; nothing where one may.
+fn is_pointless(module: OperationRef<'_, '_>, functions: &[GpuFunction]) -> Option<String> {
+    let threads = functions.first().map(|function| function.threads);
+    if functions
+        .iter()
+        .any(|function| Some(function.threads) != threads)
+    {
+        return Some("functions have blocks of different sizes".to_owned());
+    }
+    // A launch that an instance records at one place in the entry, out of any loop, has no other behind it.
+    let of_launch = |function: &GpuFunction| {
+        let name = function
+            .symbol
+            .trim_end_matches("_large")
+            .trim_end_matches("_small");
+        name.to_owned()
+    };
+    let mut launches: Vec<String> = functions.iter().map(of_launch).collect();
+    launches.dedup();
+    let records = nested_ops(module)
+        .into_iter()
+        .filter(|op| Op::CfbRecord.is(*op));
+    let records: Vec<_> = records.collect();
+    let [record] = records[..] else {
+        return None;
+    };
+    let parent = record.parent_operation();
+    let is_once = parent.is_some_and(|parent| parent.has_attribute(marks::ENTRY));
+    (is_once && launches.len() == 1).then(|| "it has no other".to_owned())
+}

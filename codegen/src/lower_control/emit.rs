@@ -1,0 +1,249 @@
+//! Small pieces of level-3 code: memory, integers, calls of the runtime.
+
+use cohort_abi::{Failure, symbols};
+use cohort_dialects::builder::{Builder, Op, Val, region_with_block, results_of};
+use melior::ir::{
+    Attribute, Region, Type, TypeLike, ValueLike,
+    attribute::{StringAttribute, TypeAttribute},
+    operation::OperationLike,
+    r#type::{FunctionType, IntegerType},
+};
+
+use super::Program;
+use super::strands::STRAND_TYPE;
+
+pub fn pointer<'c>(b: &Builder<'c>) -> Type<'c> {
+    b.ty("!llvm.ptr")
+}
+
+pub fn i64_type<'c>(b: &Builder<'c>) -> Type<'c> {
+    b.ty("i64")
+}
+
+pub fn i64_constant<'c>(b: &Builder<'c>, value: i64) -> Val<'c> {
+    b.integer(value, i64_type(b))
+}
+
+pub fn i32_constant<'c>(b: &Builder<'c>, value: i64) -> Val<'c> {
+    b.integer(value, b.ty("i32"))
+}
+
+/// An `i64` as an `index`, or back.
+pub fn index_cast<'c>(b: &Builder<'c>, value: Val<'c>, ty: &str) -> Val<'c> {
+    b.index_cast(value, b.ty(ty))
+}
+
+/// The address `slots` after `base`.
+pub fn slot_address<'c>(b: &Builder<'c>, base: Val<'c>, slots: i32) -> Val<'c> {
+    if slots == 0 {
+        return base;
+    }
+    let indices = b.i32s(&[slots]);
+    address(b, &[base], indices)
+}
+
+/// The address a computed number of slots after `base`.
+pub fn slot_address_at<'c>(b: &Builder<'c>, base: Val<'c>, slots: Val<'c>) -> Val<'c> {
+    // MLIR's mark for an index that is an operand.
+    let indices = b.i32s(&[i32::MIN]);
+    address(b, &[base, slots], indices)
+}
+
+fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) -> Val<'c> {
+    let attributes = [
+        ("elem_type", TypeAttribute::new(i64_type(b)).into()),
+        ("rawConstantIndices", indices),
+        ("noWrapFlags", b.i32_attr(0)),
+    ];
+    b.value_with(Op::LlvmGetelementptr, operands, pointer(b), &attributes)
+}
+
+/// Reads a value of a lowered type from a slot.
+pub fn load_slot<'c>(b: &Builder<'c>, address: Val<'c>, ty: Type<'c>) -> Val<'c> {
+    if ty == b.ty("i1") {
+        let slot = b.llvm_load(address, b.ty("i32"));
+        return b.trunci(slot, ty);
+    }
+    if ty == b.ty("index") {
+        let slot = b.llvm_load(address, i64_type(b));
+        return index_cast(b, slot, "index");
+    }
+    b.llvm_load(address, ty)
+}
+
+/// Writes a value of a lowered type to a slot; all 64 bits of it.
+pub fn store_slot<'c>(b: &Builder<'c>, value: Val<'c>, address: Val<'c>) {
+    let bits = slot_bits(b, value);
+    b.llvm_store(bits, address);
+}
+
+/// What a slot holds for a value: a pointer, or 64 bits.
+fn slot_bits<'c>(b: &Builder<'c>, value: Val<'c>) -> Val<'c> {
+    let ty = value.r#type();
+    if ty.is_f32() {
+        let bits = b.bitcast(value, b.ty("i32"));
+        return b.extui(bits, i64_type(b));
+    }
+    match IntegerType::try_from(ty) {
+        Ok(integer) if integer.width() < 64 => b.extui(value, i64_type(b)),
+        _ if ty.is_index() => index_cast(b, value, "i64"),
+        _ => value,
+    }
+}
+
+/// `then` where `condition` holds.
+pub fn when<'c>(b: &Builder<'c>, condition: Val<'c>, then: impl FnOnce(&Builder<'c>)) {
+    let (region, block) = region_with_block(&[], b.location);
+    let inner = Builder::at_end(b.context(), block, b.location);
+    then(&inner);
+    inner.scf_yield(&[]);
+    b.scf_if(condition, &[], [region, Region::new()]);
+}
+
+/// A loop over `0..count` (an `i64`) whose body gets the index as an `i64` and the carried values,
+/// and gives the next ones.
+pub fn count_loop<'c, E>(
+    b: &Builder<'c>,
+    count: Val<'c>,
+    inits: &[Val<'c>],
+    body: impl FnOnce(&Builder<'c>, Val<'c>, &[Val<'c>]) -> Result<Vec<Val<'c>>, E>,
+) -> Result<Vec<Val<'c>>, E> {
+    let types = inits.iter().map(|init| init.r#type());
+    let arguments: Vec<Type<'c>> = std::iter::once(i64_type(b)).chain(types).collect();
+    let (region, block) = region_with_block(&arguments, b.location);
+    let inner = Builder::at_end(b.context(), block, b.location);
+    let arguments = cohort_dialects::builder::arguments_of(block);
+    let next = body(&inner, arguments[0], &arguments[1..])?;
+    inner.scf_yield(&next);
+    let bounds = [i64_constant(b, 0), count, i64_constant(b, 1)];
+    Ok(results_of(b.scf_for(bounds, inits, region)))
+}
+
+pub fn call<'c>(
+    b: &Builder<'c>,
+    callee: &str,
+    operands: &[Val<'c>],
+    results: &[Type<'c>],
+) -> Vec<Val<'c>> {
+    results_of(b.func_call(callee, operands, results))
+}
+
+/// Memory of the instance for a known number of slots.
+pub fn allocate<'c>(b: &Builder<'c>, context: Val<'c>, slots: i64) -> Val<'c> {
+    let slots = i64_constant(b, slots);
+    allocate_slots(b, context, slots)
+}
+
+pub fn allocate_slots<'c>(b: &Builder<'c>, context: Val<'c>, slots: Val<'c>) -> Val<'c> {
+    call(b, symbols::ALLOC, &[context, slots], &[pointer(b)])[0]
+}
+
+pub fn step<'c>(b: &Builder<'c>, context: Val<'c>, count: Val<'c>) {
+    call(b, symbols::STEP, &[context, count], &[]);
+}
+
+/// Gives the instance up; `a` and `bound` are what the message shows.
+pub fn fail<'c>(
+    b: &Builder<'c>,
+    context: Val<'c>,
+    failure: Failure,
+    a: Val<'c>,
+    bound: Val<'c>,
+    location: u32,
+) {
+    let code = i32_constant(b, i64::from(failure as u32));
+    let location = i32_constant(b, i64::from(location));
+    call(b, symbols::FAIL, &[context, code, a, bound, location], &[]);
+}
+
+/// Declares what the runtime offers.
+pub fn declare_runtime(program: &Program<'_>) {
+    let declarations: [(&str, &str, &[&str]); _] = [
+        (
+            symbols::RECORD,
+            "(!llvm.ptr, i32, !llvm.ptr) -> i64",
+            &["nounwind"],
+        ),
+        (
+            symbols::ALLOC,
+            "(!llvm.ptr, i64) -> !llvm.ptr",
+            &["nounwind"],
+        ),
+        (
+            symbols::FAIL,
+            "(!llvm.ptr, i32, i64, i64, i32) -> ()",
+            &["nounwind", "noreturn", "cold"],
+        ),
+        (symbols::STEP, "(!llvm.ptr, i64) -> ()", &["nounwind"]),
+        (
+            symbols::FORCE,
+            "(!llvm.ptr, i64, i32) -> i32",
+            &["nounwind"],
+        ),
+        (
+            symbols::STR_EQUAL,
+            "(!llvm.ptr, !llvm.ptr) -> i32",
+            &["nounwind"],
+        ),
+        (
+            symbols::DEBUG,
+            "(!llvm.ptr, i32, !llvm.ptr) -> ()",
+            &["nounwind"],
+        ),
+        (
+            symbols::FORK,
+            &format!("(!llvm.ptr, {STRAND_TYPE}, !llvm.ptr, i64) -> i32"),
+            &["nounwind"],
+        ),
+        (symbols::JOIN, "(!llvm.ptr, !llvm.ptr) -> ()", &["nounwind"]),
+        (
+            symbols::AWAIT,
+            "(!llvm.ptr, !llvm.ptr, i64) -> ()",
+            &["nounwind"],
+        ),
+        (
+            symbols::GHOST,
+            "(!llvm.ptr, i64, i32) -> i64",
+            &["nounwind"],
+        ),
+    ];
+    let b = module_end(program);
+    for (name, ty, attributes) in declarations {
+        let name_attribute = StringAttribute::new(b.context(), name).into();
+        let attributes = [
+            ("sym_name", name_attribute),
+            ("function_type", TypeAttribute::new(b.ty(ty)).into()),
+            (
+                "sym_visibility",
+                StringAttribute::new(b.context(), "private").into(),
+            ),
+            ("passthrough", b.strings(attributes.iter())),
+        ];
+        b.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
+    }
+}
+
+/// A builder for new functions, at the end of the module.
+pub fn module_end<'c>(program: &Program<'c>) -> Builder<'c> {
+    let body = cohort_passes::support::ir::blocks_of(program.module)[0];
+    Builder::at_end(program.context, body, program.module.location())
+}
+
+/// Adds a function and gives a builder in its body.
+pub fn function<'c>(
+    b: &Builder<'c>,
+    name: &str,
+    inputs: &[Type<'c>],
+    results: &[Type<'c>],
+    attributes: &[(&str, Attribute<'c>)],
+) -> Builder<'c> {
+    let ty = FunctionType::new(b.context(), inputs, results).into();
+    let (region, block) = region_with_block(inputs, b.location);
+    let mut all = vec![
+        ("sym_name", StringAttribute::new(b.context(), name).into()),
+        ("function_type", TypeAttribute::new(ty).into()),
+    ];
+    all.extend_from_slice(attributes);
+    b.op(Op::FuncFunc, &[], &[], &all, vec![region]);
+    Builder::at_end(b.context(), block, b.location)
+}

@@ -1,0 +1,191 @@
+//! The functions that gradients are computed by: callable from the runtime, and described in the manifest.
+
+use cohort_abi::manifest::{
+    Elem, GradientArgument, GradientFunction, GradientHelper, GradientResult, Gradients,
+    HelperKind, OfCall, Site, SiteValue, Type as ManifestType,
+};
+use cohort_dialects::builder::{Val, arguments_of};
+use cohort_dialects::marks;
+use cohort_dialects::types::lazy_tensor;
+use cohort_passes::level0::form_blocks::DIM;
+use cohort_passes::level1::differentiate_blocks::{GRADIENT, HELPER};
+use cohort_passes::pass::{Failed, error};
+use cohort_passes::support::ir::{
+    GRADIENT_OF, array, blocks_of, elements_of, name_attribute, strings, symbol_of, text_of,
+};
+use cohort_passes::support::levels::{GRADIENTS, PARAMETERS};
+use melior::ir::{
+    Attribute, OperationRef, ValueLike,
+    attribute::{AttributeLike, DenseI64ArrayAttribute},
+    operation::OperationLike,
+    r#type::IntegerType,
+};
+
+use super::Program;
+use super::entry::{callable, returned_by};
+
+/// Adds what the runtime calls for gradients, if the program has it.
+pub fn lower(program: &mut Program<'_>) -> Result<Option<Gradients>, Failed> {
+    let mut gradients = Gradients::default();
+    for function in program.calls.reachable() {
+        if function.has_attribute(GRADIENT) {
+            gradients.functions.extend(gradient(program, function)?);
+        } else if function.has_attribute(HELPER) {
+            gradients.helpers.push(helper(program, function)?);
+        }
+    }
+    let wanted = name_attribute(program.module, GRADIENTS);
+    gradients.parameters_only = wanted.as_deref() == Some(PARAMETERS);
+    let any = !gradients.helpers.is_empty();
+    Ok(any.then_some(gradients))
+}
+
+fn helper<'c>(
+    program: &mut Program<'c>,
+    function: OperationRef<'c, 'c>,
+) -> Result<GradientHelper, Failed> {
+    let kind = function.attribute(HELPER).ok();
+    let kind = kind.and_then(|dictionary| entry(dictionary, "kind"));
+    let kind = match kind.map(text).as_deref() {
+        Some("add") => HelperKind::Add,
+        Some("add_runs") => HelperKind::AddRuns,
+        Some("stack") => HelperKind::Stack,
+        Some("zero") => HelperKind::Zero,
+        Some("one") => HelperKind::One,
+        _ => return Err(error(function, "`cfb.gradient_helper` is malformed")),
+    };
+    let results = returned_by(blocks_of(function)[0]);
+    let Some(result) = results.first() else {
+        return Err(error(function, "`cfb.gradient_helper` gives nothing"));
+    };
+    let (ManifestType::Tensor { space } | ManifestType::Ragged { space, .. }) =
+        described(program, function, *result)?
+    else {
+        return Err(error(function, "`cfb.gradient_helper` gives no tensor"));
+    };
+    let symbol = format!("cohort_{}", symbol_of(function).unwrap_or_default());
+    callable(program, function, &symbol);
+    Ok(GradientHelper {
+        kind,
+        space,
+        symbol,
+    })
+}
+
+/// `None` where the kernel is called nowhere.
+fn gradient<'c>(
+    program: &mut Program<'c>,
+    function: OperationRef<'c, 'c>,
+) -> Result<Option<GradientFunction>, Failed> {
+    let malformed = || error(function, "`cfb.gradient` is malformed");
+    let dictionary = function.attribute(GRADIENT).map_err(|_| malformed())?;
+    let kernel = name_attribute(function, GRADIENT_OF).unwrap_or_default();
+    let Some(kernel) = program.tables.kernel(&kernel) else {
+        return Ok(None);
+    };
+    let symbol = format!("cohort_{}", symbol_of(function).unwrap_or_default());
+    let mut gradient = GradientFunction {
+        kernel,
+        symbol,
+        arguments: vec![],
+        results: vec![],
+        sites: vec![],
+        refused: entry(dictionary, "refused").map(text),
+    };
+    if gradient.refused.is_some() {
+        return Ok(Some(gradient));
+    }
+    let body = blocks_of(function)[0];
+    let dims = array(function, marks::ARGUMENT_DIMS);
+    let of = list(dictionary, "arguments");
+    for ((number, value), of) in arguments_of(body).into_iter().enumerate().zip(&of) {
+        let names = dims.get(number).map_or(vec![], |names| strings(*names));
+        let length = |name: &String| name.trim_start_matches('@').strip_prefix(DIM)?.parse().ok();
+        let lengths: Option<Vec<usize>> = names.iter().map(length).collect();
+        let of = match of.split_once(' ') {
+            Some(("operand", number)) => number.parse().ok().map(OfCall::Operand),
+            Some(("result", number)) => number.parse().ok().map(OfCall::Result),
+            Some(("cotangent", number)) => number.parse().ok().map(OfCall::Cotangent),
+            _ => None,
+        };
+        gradient.arguments.push(GradientArgument {
+            of: of.ok_or_else(malformed)?,
+            ty: described(program, function, value)?,
+            lengths: lengths.ok_or_else(malformed)?,
+        });
+    }
+    let results = list(dictionary, "results");
+    for (value, of) in returned_by(body).into_iter().zip(results) {
+        let operand = of.strip_prefix("operand ").map(str::parse);
+        gradient.results.push(GradientResult {
+            ty: described(program, function, value)?,
+            operand: operand.transpose().map_err(|_| malformed())?,
+        });
+    }
+    for site in entry(dictionary, "sites").map_or(vec![], elements_of) {
+        let value = |name: &str| {
+            let text = text(entry(site, name)?);
+            match text.split_once(' ')? {
+                ("argument", number) => number.parse().ok().map(SiteValue::Argument),
+                ("result", number) => number.parse().ok().map(SiteValue::Result),
+                _ => None,
+            }
+        };
+        let numbers = |name: &str| -> Option<Vec<u64>> {
+            let numbers = DenseI64ArrayAttribute::try_from(entry(site, name)?).ok()?;
+            (0..numbers.len())
+                .map(|index| numbers.element(index).ok().map(|number| number as u64))
+                .collect()
+        };
+        let parameter = entry(site, "parameter").map(text).unwrap_or_default();
+        let offset = entry(site, "offset")
+            .and_then(|offset| melior::ir::attribute::IntegerAttribute::try_from(offset).ok());
+        gradient.sites.push(Site {
+            param: program.tables.param(&parameter).ok_or_else(malformed)?,
+            offset: offset.ok_or_else(malformed)?.value() as u64,
+            shape: numbers("shape").ok_or_else(malformed)?,
+            strides: numbers("strides").ok_or_else(malformed)?,
+            left: value("left"),
+            right: value("right").ok_or_else(malformed)?,
+        });
+    }
+    callable(program, function, &gradient.symbol.clone());
+    Ok(Some(gradient))
+}
+
+/// The type of a value of a gradient function.
+fn described<'c>(
+    program: &mut Program<'c>,
+    function: OperationRef<'c, 'c>,
+    value: Val<'c>,
+) -> Result<ManifestType, Failed> {
+    let ty = value.r#type();
+    if IntegerType::try_from(ty).is_ok_and(|ty| ty.width() == 64) {
+        // A length.
+        return Ok(ManifestType::Scalar(Elem::I32));
+    }
+    let ty = lazy_tensor(ty).unwrap_or(ty);
+    let described = program.tables.manifest_type(ty);
+    described.map_err(|message| error(function, &message))
+}
+
+pub fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>> {
+    let name = melior::StringRef::new(name);
+    // SAFETY: the attribute is alive, and it is asked for its kind before it is read.
+    unsafe {
+        if !mlir_sys::mlirAttributeIsADictionary(dictionary.to_raw()) {
+            return None;
+        }
+        let found =
+            mlir_sys::mlirDictionaryAttrGetElementByName(dictionary.to_raw(), name.to_raw());
+        (!found.ptr.is_null()).then(|| Attribute::from_raw(found))
+    }
+}
+
+fn list(dictionary: Attribute<'_>, name: &str) -> Vec<String> {
+    entry(dictionary, name).map_or(vec![], strings)
+}
+
+fn text(attribute: Attribute<'_>) -> String {
+    text_of(attribute).unwrap_or_default()
+}

@@ -1,0 +1,127 @@
+//! Kernel calls, and the handles of rows that exist already.
+
+use cohort_abi::manifest::Source;
+use cohort_abi::{Failure, Handle, symbols};
+use cohort_dialects::builder::{Builder, CmpiPredicate, Op, Val, operands_of, results_of};
+use cohort_passes::pass::{Failed, Outcome, error};
+use cohort_passes::support::ir::{kernel_of, name_attribute, users_of};
+use melior::ir::{OperationRef, operation::OperationLike};
+
+use super::constants;
+use super::emit::{call, i32_constant, i64_constant, i64_type, slot_address, store_slot};
+use super::function::Lowering;
+
+impl<'c> Lowering<'c, '_> {
+    pub fn record(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let name = kernel_of(source).unwrap_or_default();
+        let Some(kernel) = self.program.tables.kernel(&name) else {
+            return Err(error(
+                source,
+                &format!("kernel `{name}` is not lowered yet"),
+            ));
+        };
+        if self.program.tables.is_load_time(kernel) {
+            let message =
+                format!("kernel `{name}` runs at load; `cfb.param` reads what it computes");
+            return Err(error(source, &message));
+        }
+        let operands: Vec<_> = operands_of(source)
+            .into_iter()
+            .map(|operand| self.value(operand))
+            .collect();
+        let described = &self.program.tables.kernels[kernel];
+        if described.operands.len() != operands.len()
+            || described.results.len() != source.result_count()
+        {
+            return Err(error(
+                source,
+                &format!("kernel `{name}` does not fit this record"),
+            ));
+        }
+        let slots = match self.operand_slots {
+            Some(slots) if !operands.is_empty() => slots,
+            _ => b.value(Op::LlvmMlirZero, &[], super::emit::pointer(b)),
+        };
+        for (operand, slot) in operands.iter().zip(0..) {
+            let operand = self.recorded(b, *operand);
+            store_slot(b, operand, slot_address(b, slots, slot));
+        }
+        let number = i32_constant(b, kernel as i64);
+        let handle = call(
+            b,
+            symbols::RECORD,
+            &[self.runtime, number, slots],
+            &[i64_type(b)],
+        )[0];
+        for (result, number) in results_of(source).into_iter().zip(0_i64..) {
+            if number > 0 && users_of(result).is_empty() {
+                continue;
+            }
+            let offset = number << Handle::RESULT_SHIFT;
+            let value = match number {
+                0 => handle,
+                _ => b.addi(handle, i64_constant(b, offset)),
+            };
+            let slots = self.result_slots(b, kernel, &operands, value);
+            self.bind_slots(result, slots);
+        }
+        Ok(())
+    }
+
+    pub fn param(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let param = self.parameter(source)?;
+        let described = self.program.tables.weight(param);
+        let (elem, shape) = (described.elem, described.shape.clone());
+        let space = self.program.tables.space(elem, &shape);
+        let handle = self.source_handle(b, Source::Whole { param, space });
+        self.bind_results(source, &[handle]);
+        Ok(())
+    }
+
+    pub fn param_row(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let param = self.parameter(source)?;
+        let described = self.program.tables.weight(param);
+        let elem = described.elem;
+        let Some((rows, row)) = described
+            .shape
+            .split_first()
+            .map(|(rows, row)| (*rows, row.to_vec()))
+        else {
+            return Err(error(source, "a parameter without dims has no rows"));
+        };
+        let space = self.program.tables.space(elem, &row);
+        let index = self.value(operands_of(source)[0]);
+        let index = self.wide_index(b, index);
+        let bound = i64_constant(b, rows as i64);
+        let outside = b.cmpi(CmpiPredicate::Uge, index, bound);
+        self.fail_when(b, source, outside, Failure::IndexOutOfRange, (index, bound));
+        let first = self.source_handle(b, Source::Table { param, space });
+        let handle = b.addi(first, index);
+        self.bind_results(source, &[handle]);
+        Ok(())
+    }
+
+    pub fn constant(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+        let value = source
+            .attribute("value")
+            .map_err(|_| error(source, "no value"))?;
+        let tables = &mut self.program.tables;
+        let described =
+            constants::read(tables, value).map_err(|message| error(source, &message))?;
+        let handle = self.source_handle(b, described);
+        self.bind_results(source, &[handle]);
+        Ok(())
+    }
+
+    /// The handle of a source's first row.
+    fn source_handle(&mut self, b: &Builder<'c>, source: Source) -> Val<'c> {
+        let bucket = self.program.tables.source(source) as i64;
+        i64_constant(b, bucket << Handle::BUCKET_SHIFT)
+    }
+
+    fn parameter(&self, source: OperationRef<'c, 'c>) -> Result<usize, Failed> {
+        let name = name_attribute(source, "param").unwrap_or_default();
+        let number = self.program.tables.param(&name);
+        number.ok_or_else(|| error(source, &format!("no parameter `{name}`")))
+    }
+}

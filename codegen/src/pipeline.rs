@@ -1,0 +1,570 @@
+//! The default pipeline: every pass between two levels of IR, in order.
+//!
+//! [`run`] takes a module from level 0 to any later level. Each step is also a flag of `batch-opt`,
+//! so that what a stage does can be repeated by hand from its printed input.
+
+use cohort_abi::gpu::Precision;
+use cohort_dialects::builder::extend_op;
+use cohort_passes::kernel::tuning::Tuning;
+use cohort_passes::level0::{
+    form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
+    keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
+    refactor_recursion, resolve_dims, share_slices, specialise_functions, split_products,
+    unroll_counters, unroll_loops, unroll_recursion,
+};
+use cohort_passes::level1::{
+    batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth,
+};
+use cohort_passes::level2::{
+    accumulate_products, balance_branches, explain_batching, fork_join, fuse_products,
+    hoist_arguments, specialise_kernels, structure_only,
+};
+use cohort_passes::loops::{
+    apply_tuning, bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds,
+    ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
+    ragged_lower_storage, ragged_remap_loops, ragged_split_loops, split_tails,
+};
+use cohort_passes::pass::{PassInfo, create};
+use cohort_passes::support::ir::{integer_attribute, set_attribute};
+use cohort_passes::support::levels::{
+    GRADIENTS, PARAMETERS, ROUNDING, SEPARATE, UNROLL, VECTOR_REGISTERS,
+};
+use melior::{
+    Context,
+    ir::{
+        Attribute, Module,
+        attribute::{IntegerAttribute, StringAttribute},
+        operation::OperationPrintingFlags,
+        r#type::IntegerType,
+    },
+    pass::{PassIrPrintingOptions, PassManager},
+    utility::parse_pass_pipeline,
+};
+
+use crate::cpu::{lower_kernels, plan_kernels, round_separately, unify_kernels};
+use crate::gpu::{
+    binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
+    plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
+};
+use crate::lower_control;
+
+/// Every pass of ours, in the order of the default pipeline; then those that only report.
+pub const PASSES: &[PassInfo] = &[
+    keep_operators::PASS,
+    keep_functions::PASS,
+    mark_recursive::PASS,
+    limit_inlining::PASS,
+    unroll_loops::PASS,
+    unroll_counters::PASS,
+    unroll_recursion::PASS,
+    resolve_dims::PASS,
+    guard_decisions::PASS,
+    share_slices::PASS,
+    hoist_constants::PASS,
+    specialise_functions::PASS,
+    hoist_invariants::PASS,
+    recognise_reductions::PASS,
+    refactor_recursion::PASS,
+    split_products::PASS,
+    hoist_operators::PASS,
+    form_blocks::PASS,
+    operand_reuse::PASS,
+    static_depth::PASS,
+    find_phases::PASS,
+    differentiate_blocks::PASS,
+    batch_blocks::PASS,
+    accumulate_products::PASS,
+    fuse_products::PASS,
+    hoist_arguments::PASS,
+    specialise_kernels::PASS,
+    balance_branches::PASS,
+    fork_join::PASS,
+    structure_only::PASS,
+    round_products_tf32::PASS,
+    round_products_bf16::PASS,
+    plan_kernels_for_gpu::PASS,
+    plan_kernels::PASS,
+    online_folds::PASS,
+    bound_masks::PASS,
+    apply_tuning::PASS,
+    divide_calls::PASS,
+    fuse_rows::PASS,
+    split_tails::PASS,
+    hoist_lengths::PASS,
+    lower_kernels_to_gpu::PASS,
+    persistence::PASS,
+    lower_kernels::PASS,
+    unify_kernels::PASS,
+    lower_control::PASS,
+    round_separately::PASS,
+    expand_flush::PASS,
+    lower_gpu_to_host::PASS,
+    explain_batching::PASS,
+    ragged_fuse_loops::PASS,
+    ragged_remap_loops::PASS,
+    ragged_split_loops::PASS,
+    ragged_hfuse_loops::PASS,
+    ragged_lower_prelude::PASS,
+    ragged_lower_loops::PASS,
+    ragged_lower_storage::PASS,
+];
+
+/// How far down a module is taken; see `docs/ir.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Level 0, as the frontend lowers it.
+    Program,
+    /// Level 1: static blocks with the reuse of their operands.
+    Blocks,
+    /// Level 2: batched kernels and the control program.
+    Batched,
+    /// The loop level: kernels as loops over memory; for a GPU in a `gpu.module`.
+    Loops,
+    /// Level 3: loops, vectors and calls of the ABI.
+    Target,
+    /// Level 3 in the `llvm` dialect alone.
+    Llvm,
+}
+
+/// What is scheduled as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Granularity {
+    /// A tensor operation.
+    Operator,
+    /// Whatever tensor code can run together.
+    #[default]
+    Block,
+    /// A function of the source, where it is tensor code only; what can run together elsewhere.
+    Function,
+}
+
+impl Granularity {
+    pub fn parse(name: &str) -> Option<Granularity> {
+        match name {
+            "operator" => Some(Granularity::Operator),
+            "block" => Some(Granularity::Block),
+            "function" => Some(Granularity::Function),
+            _ => None,
+        }
+    }
+}
+
+/// One step of the pipeline.
+#[derive(Clone, Copy)]
+pub enum Step {
+    Ours(PassInfo),
+    /// A pass that can be left out, and what is lost without it.
+    Optional(PassInfo, &'static str),
+    /// A pass that runs where code for a GPU is wanted.
+    Gpu(PassInfo),
+    /// A pass that runs where code for a GPU is wanted in this precision.
+    In(Precision, PassInfo),
+    /// A pass that runs where recursions are to be unrolled.
+    Unroll(PassInfo),
+    /// A pass that runs at one granularity only.
+    At(Granularity, PassInfo),
+    /// A textual pipeline of upstream passes.
+    Upstream(&'static str),
+}
+
+/// At level 0, of the program and of its backward, and again for what the passes in between have made of
+/// parameters.
+const HOIST_CONSTANTS: Step = Step::Optional(
+    hoist_constants::PASS,
+    "what is made of parameters alone is computed, and packed for products, at each call",
+);
+
+const OPERAND_REUSE: Step = Step::Optional(
+    operand_reuse::PASS,
+    "parameters are operands of each row like any other, so products take one matrix a row",
+);
+
+const TO_BLOCKS: &[Step] = &[
+    Step::At(Granularity::Operator, keep_operators::PASS),
+    Step::At(Granularity::Function, keep_functions::PASS),
+    Step::Ours(mark_recursive::PASS),
+    Step::Ours(limit_inlining::PASS),
+    Step::Upstream("inline,symbol-dce,canonicalize,cse"),
+    Step::Optional(
+        unroll_loops::PASS,
+        "layers that a loop counts take one matrix a row",
+    ),
+    Step::Upstream("canonicalize,cse"),
+    Step::Optional(
+        unroll_counters::PASS,
+        "layers that a recursion counts take one matrix a row",
+    ),
+    Step::Unroll(unroll_recursion::PASS),
+    Step::Upstream("inline,symbol-dce,canonicalize,cse"),
+    Step::Ours(resolve_dims::PASS),
+    Step::Ours(guard_decisions::PASS),
+    Step::Optional(
+        share_slices::PASS,
+        "products with a part of a parameter that the host chooses take one matrix a row",
+    ),
+    HOIST_CONSTANTS,
+    Step::Upstream("canonicalize,cse"),
+    Step::Optional(
+        specialise_functions::PASS,
+        "a function that is called with different parameters takes one matrix a row",
+    ),
+    Step::Optional(
+        hoist_invariants::PASS,
+        "what is the same in every step of a loop is computed in every step",
+    ),
+    Step::Upstream("canonicalize,cse"),
+    Step::Optional(
+        recognise_reductions::PASS,
+        "a sum of a list is one call an element, each deeper than the one before",
+    ),
+    Step::Optional(
+        refactor_recursion::PASS,
+        "what a node makes of each child's result is a launch of its own at each level",
+    ),
+    Step::Optional(
+        split_products::PASS,
+        "a product waits for the recursion as a whole, although part of its input does not",
+    ),
+    Step::Optional(
+        hoist_operators::PASS,
+        "work that does not depend on the recursion runs with what does, step by step",
+    ),
+    Step::Ours(form_blocks::PASS),
+    OPERAND_REUSE,
+    Step::Upstream("canonicalize,cse"),
+    Step::Ours(static_depth::PASS),
+    Step::Optional(
+        find_phases::PASS,
+        "what waits for recursions and loops runs at the depth that each instance happens to have",
+    ),
+];
+
+/// After those, where gradients are wanted: blocks of what the backward of blocks is.
+const TO_GRADIENTS: &[Step] = &[
+    Step::Ours(differentiate_blocks::PASS),
+    Step::Upstream("canonicalize,cse"),
+    // A transposed matrix is then an operand that all rows share.
+    HOIST_CONSTANTS,
+    Step::Upstream("canonicalize,cse"),
+    Step::Ours(form_blocks::PASS),
+    OPERAND_REUSE,
+    Step::Upstream("canonicalize,cse"),
+];
+
+const TO_BATCHED: &[Step] = &[
+    Step::Ours(batch_blocks::PASS),
+    Step::Upstream("canonicalize,cse"),
+    Step::Optional(
+        accumulate_products::PASS,
+        "sums of products and products of concatenations are computed apart, then added",
+    ),
+    Step::Upstream("canonicalize,cse"),
+    Step::Optional(
+        fuse_products::PASS,
+        "products of the same rows with different matrices are computed one by one",
+    ),
+    Step::Optional(
+        hoist_arguments::PASS,
+        "what a recursion makes of an argument that it hands on is computed anew in each call",
+    ),
+    Step::Optional(
+        specialise_kernels::PASS,
+        "what a leaf or a first step makes of zeros or of a parameter is computed at each call",
+    ),
+    Step::Upstream("canonicalize,cse"),
+    HOIST_CONSTANTS,
+    Step::Upstream("canonicalize,cse,symbol-dce"),
+    Step::Optional(
+        balance_branches::PASS,
+        "what follows branches of unequal length runs in a batch for each length",
+    ),
+    Step::Optional(
+        fork_join::PASS,
+        "an instance waits for one decision at a time, also for those that do not need each other",
+    ),
+    Step::Ours(structure_only::PASS),
+];
+
+const TO_LOOPS: &[Step] = &[
+    Step::In(Precision::Tf32, round_products_tf32::PASS),
+    Step::In(Precision::Bf16, round_products_bf16::PASS),
+    Step::Gpu(plan_kernels_for_gpu::PASS),
+    Step::Ours(plan_kernels::PASS),
+    Step::Optional(
+        online_folds::PASS,
+        "softmax-like folds between products compute the first product anew for each of them",
+    ),
+    Step::Optional(
+        bound_masks::PASS,
+        "what a triangular mask hides of a product or of scores is computed and thrown away",
+    ),
+    Step::Ours(apply_tuning::PASS),
+    Step::Optional(
+        divide_calls::PASS,
+        "a call is computed by one thread, however long it is",
+    ),
+    Step::Optional(
+        fuse_rows::PASS,
+        "work on each row of values of differing length is launched call by call",
+    ),
+    Step::Optional(
+        split_tails::PASS,
+        "loops over what differs in length have masks throughout, not at their end only",
+    ),
+    Step::Optional(
+        hoist_lengths::PASS,
+        "where a call's values begin, and how long they are, is read at each use",
+    ),
+];
+
+const TO_TARGET: &[Step] = &[
+    Step::Gpu(lower_kernels_to_gpu::PASS),
+    Step::Optional(
+        persistence::PASS,
+        "a GPU launches each step of a flush by itself, and waits for it",
+    ),
+    Step::Ours(lower_kernels::PASS),
+    Step::Optional(
+        unify_kernels::PASS,
+        "kernels that differ in their parameters alone are compiled one by one",
+    ),
+    Step::Ours(lower_control::PASS),
+    Step::Ours(round_separately::PASS),
+    Step::Upstream("canonicalize,cse"),
+];
+
+const TO_LLVM: &[Step] = &[Step::Upstream(
+    "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-ub-to-llvm,\
+     convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,\
+     reconcile-unrealized-casts,canonicalize,cse",
+)];
+
+/// The steps that lead to a stage from the one before it.
+pub fn steps(stage: Stage) -> &'static [Step] {
+    match stage {
+        Stage::Program => &[],
+        Stage::Blocks => TO_BLOCKS,
+        Stage::Batched => TO_BATCHED,
+        Stage::Loops => TO_LOOPS,
+        Stage::Target => TO_TARGET,
+        Stage::Llvm => TO_LLVM,
+    }
+}
+
+/// The stages above level 0, in order.
+pub const STAGES: [Stage; 5] = [
+    Stage::Blocks,
+    Stage::Batched,
+    Stage::Loops,
+    Stage::Target,
+    Stage::Llvm,
+];
+
+/// The passes that can be left out, each with what is lost without it.
+pub fn optional() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut listed = Vec::new();
+    let steps = STAGES.into_iter().flat_map(steps);
+    steps.filter_map(move |step| match step {
+        // A pass may run more than once.
+        Step::Optional(pass, lost) if !listed.contains(&pass.name) => {
+            listed.push(pass.name);
+            Some((pass.name, *lost))
+        }
+        _ => None,
+    })
+}
+
+/// How the default pipeline is changed.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Print the module to standard error after every pass.
+    pub print_after_all: bool,
+    pub granularity: Granularity,
+    /// How many levels of children recursive functions compute with a node.
+    pub unroll: u32,
+    /// How many vectors of 16 numbers the processor's registers hold, where that is known.
+    pub vector_registers: Option<u32>,
+    /// Whether the processor has no fused multiply-adds.
+    pub rounds_separately: bool,
+    /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
+    /// ([`crate::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
+    pub gpu: bool,
+    /// Of products in that code.
+    pub precision: Precision,
+    /// Make the functions that gradients are computed by as well.
+    pub gradients: bool,
+    /// Of these, only those of parameters: nobody asks for gradients of inputs.
+    pub parameters_only: bool,
+    /// What kernels get of numbers that were measured, in place of those that would be chosen.
+    pub tuning: Tuning,
+    without: Vec<String>,
+}
+
+/// A name that is not one of an optional pass.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOptional {
+    #[error("the pass `{0}` is needed; these can be left out:{list}", list = list_optional())]
+    Needed(String),
+    #[error("there is no pass `{0}`; these can be left out:{list}", list = list_optional())]
+    Unknown(String),
+}
+
+/// A line for each pass that can be left out.
+pub fn list_optional() -> String {
+    optional()
+        .map(|(name, lost)| format!("\n  {name}: without it, {lost}"))
+        .collect()
+}
+
+impl Options {
+    /// Leaves passes out of the pipeline.
+    pub fn without(names: &[String]) -> Result<Options, NotOptional> {
+        for name in names {
+            if !optional().any(|(optional, _)| optional == name) {
+                let is_pass = PASSES.iter().any(|pass| pass.name == name);
+                return Err(match is_pass {
+                    true => NotOptional::Needed(name.clone()),
+                    false => NotOptional::Unknown(name.clone()),
+                });
+            }
+        }
+        Ok(Options {
+            without: names.to_vec(),
+            ..Options::default()
+        })
+    }
+
+    /// Whether a pass is left out.
+    pub fn is_without(&self, pass: PassInfo) -> bool {
+        self.without.iter().any(|name| name == pass.name)
+    }
+
+    /// Writes into a level-0 module what its passes read there.
+    pub fn write_down(&self, context: &Context, module: &Module<'_>) {
+        let module = extend_op(module.as_operation());
+        if self.gradients {
+            let of: Attribute<'_> = match self.parameters_only {
+                true => StringAttribute::new(context, PARAMETERS).into(),
+                false => Attribute::unit(context),
+            };
+            set_attribute(module, GRADIENTS, of);
+        }
+        if self.unroll > 0 {
+            let ty = IntegerType::new(context, 64).into();
+            let levels = IntegerAttribute::new(ty, i64::from(self.unroll));
+            set_attribute(module, UNROLL, levels.into());
+        }
+        if !self.tuning.is_empty() {
+            self.tuning.write_down(context, module);
+        }
+    }
+
+    /// The steps that lead to a stage from the one before it.
+    pub fn steps(&self, stage: Stage) -> impl Iterator<Item = &'static Step> {
+        let to_gradients = match self.gradients && stage == Stage::Blocks {
+            true => TO_GRADIENTS,
+            false => &[],
+        };
+        // Blocks are differentiated as far as the parameters themselves.
+        let is_early = move |step: &&Step| match step {
+            Step::Optional(pass, _) => {
+                !to_gradients.is_empty() && pass.name == hoist_constants::PASS.name
+            }
+            _ => false,
+        };
+        let steps = steps(stage).iter().filter(move |step| !is_early(step));
+        let steps = steps.chain(to_gradients);
+        steps.filter(move |step| match step {
+            Step::Optional(pass, _) => !self.is_without(*pass),
+            Step::At(granularity, _) => *granularity == self.granularity,
+            Step::Unroll(_) => self.unroll > 0,
+            Step::Gpu(_) => self.gpu,
+            Step::In(precision, _) => self.gpu && *precision == self.precision,
+            _ => true,
+        })
+    }
+}
+
+/// A pass failed; what it found was reported as diagnostics of the context.
+#[derive(Debug, thiserror::Error)]
+#[error("a pass failed on the way to {stage:?}")]
+pub struct PipelineError {
+    pub stage: Stage,
+}
+
+/// Takes a level-0 module down to `upto`.
+pub fn run(
+    context: &Context,
+    module: &mut Module<'_>,
+    upto: Stage,
+    options: &Options,
+) -> Result<(), PipelineError> {
+    for stage in STAGES {
+        if stage <= upto {
+            run_stage(context, module, stage, options)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes a module of the level before `stage` to it.
+pub fn run_stage(
+    context: &Context,
+    module: &mut Module<'_>,
+    stage: Stage,
+    options: &Options,
+) -> Result<(), PipelineError> {
+    let failed = |_| PipelineError { stage };
+    if stage == Stage::Blocks {
+        options.write_down(context, module);
+    }
+    if let (Stage::Target, Some(registers)) = (stage, options.vector_registers) {
+        let module = extend_op(module.as_operation());
+        if integer_attribute(module, VECTOR_REGISTERS).is_none() {
+            let ty = IntegerType::new(context, 64).into();
+            let registers = IntegerAttribute::new(ty, i64::from(registers));
+            set_attribute(module, VECTOR_REGISTERS, registers.into());
+        }
+    }
+    if stage == Stage::Target && options.rounds_separately {
+        let module = extend_op(module.as_operation());
+        set_attribute(
+            module,
+            ROUNDING,
+            StringAttribute::new(context, SEPARATE).into(),
+        );
+    }
+    if stage == Stage::Target && !options.gpu {
+        // Loops that were planned for a GPU are nobody's.
+        binary::remove(extend_op(module.as_operation()));
+    }
+    for step in options.steps(stage) {
+        // A manager a step: it then holds either our passes or a textual pipeline, in order.
+        let manager = PassManager::new(context);
+        if options.print_after_all {
+            manager.enable_ir_printing(&PassIrPrintingOptions {
+                before_all: false,
+                after_all: true,
+                module_scope: true,
+                on_change: false,
+                on_failure: true,
+                flags: OperationPrintingFlags::new(),
+                tree_printing_path: std::path::PathBuf::new(),
+            });
+        }
+        match step {
+            Step::Ours(pass)
+            | Step::Optional(pass, _)
+            | Step::At(_, pass)
+            | Step::In(_, pass)
+            | Step::Unroll(pass)
+            | Step::Gpu(pass) => manager.add_pass(create(*pass)),
+            Step::Upstream(text) => {
+                let text = format!("builtin.module({text})");
+                parse_pass_pipeline(manager.as_operation_pass_manager(), &text).map_err(failed)?;
+            }
+        }
+        manager.run(module).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! Runs the functions of a `gpu.module` on the host, by the threads of the runtime's simulator, in any
+//! order between two barriers, over shared memory that is poisoned with NaNs.
+
+use std::collections::HashMap;
+
+use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn};
+use cohort_abi::manifest::Elem;
+use cohort_codegen::gpu::{
+    lower_gpu_to_host, lower_kernels_to_gpu, persistence, plan_kernels_for_gpu,
+};
+use cohort_codegen::pipeline;
+use cohort_passes::kernel::description::{
+    ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
+};
+use cohort_passes::level2::accumulate_products;
+use cohort_passes::loops::{bound_masks, online_folds};
+use cohort_passes::pass;
+use cohort_passes::support::ir::{name_attribute, top_level};
+use cohort_runtime::device::queue::Launch;
+use cohort_runtime::device::sim::{self, Threads};
+use melior::{
+    ExecutionEngine,
+    ir::{Module, attribute::StringAttribute, operation::OperationLike},
+    pass::PassManager,
+    utility::parse_pass_pipeline,
+};
+
+pub use cohort_runtime::device::sim::Order;
+
+use crate::jit::{Aligned, Bits, Operand, constant_memory, get, lower, put};
+
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub order: Order,
+    /// Take the largest tiles, whatever the number of rows.
+    pub largest: bool,
+}
+
+/// Elements of a row: their type and number.
+pub type Row = (Elem, usize);
+
+/// A kernel with what it reads; the types of row operands and of results.
+pub struct Call<'a> {
+    pub kernel: &'a str,
+    pub params: &'a HashMap<&'a str, Bits>,
+    pub operands: &'a [Operand],
+    pub types: &'a [Option<Row>],
+    pub results: &'a [Row],
+}
+
+/// Calls of a kernel whose unit is the call.
+pub struct Calls<'a> {
+    pub kernel: &'a KernelDescription,
+    /// An entry of each index a call.
+    pub operands: &'a [Operand],
+    /// Where the results of each begin, and how many rows there are in all.
+    pub firsts: &'a [u32],
+    pub rows: usize,
+}
+
+pub struct Simulator {
+    engine: ExecutionEngine,
+    pub kernels: HashMap<String, GpuDescription>,
+    /// What runs a whole flush, where there is such a function.
+    pub flush: Option<GpuFlush>,
+}
+
+/// The GPU form of level-2 text; `None` when a pass failed.
+pub fn gpu_text(text: &str) -> Option<String> {
+    let context = cohort_dialects::new_context();
+    let passes = [
+        accumulate_products::PASS,
+        plan_kernels_for_gpu::PASS,
+        online_folds::PASS,
+        bound_masks::PASS,
+        lower_kernels_to_gpu::PASS,
+    ];
+    lower(&context, text, &passes)
+}
+
+/// The same with a function that runs a whole flush.
+pub fn flush_text(gpu: &str) -> Option<String> {
+    let context = cohort_dialects::new_context();
+    lower(&context, gpu, &[persistence::PASS])
+}
+
+impl Simulator {
+    /// Compiles what `lower-kernels-to-gpu` left.
+    pub fn new(gpu: &str) -> Simulator {
+        let context = cohort_dialects::new_context();
+        let mut module = Module::parse(&context, gpu).expect("level 3 parses");
+        let mut kernels = HashMap::new();
+        let mut flush = None;
+        for operation in top_level(module.as_operation()) {
+            let Ok(entries) = operation.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
+                if name_attribute(operation, "sym_name").as_deref() != Some("cohort_gpu") {
+                    // Kernels for the CPU, records, parameters.
+                    cohort_passes::support::ir::erase(operation);
+                }
+                continue;
+            };
+            for (name, json) in lower_kernels_to_gpu::descriptions(entries) {
+                let json = StringAttribute::try_from(json).expect("a string");
+                let description = GpuDescription::parse(json.value()).expect("a description");
+                kernels.insert(name, description);
+            }
+            if let Ok(json) = operation.attribute(persistence::ATTRIBUTE) {
+                let json = StringAttribute::try_from(json).expect("a string");
+                flush = Some(serde_json::from_str(json.value()).expect("a description"));
+            }
+        }
+        let manager = PassManager::new(&context);
+        manager.add_pass(pass::create(lower_gpu_to_host::PASS));
+        manager.run(&mut module).expect("the host's form");
+        for step in pipeline::steps(pipeline::Stage::Llvm) {
+            if let pipeline::Step::Upstream(text) = step {
+                let manager = PassManager::new(&context);
+                let text = format!("builtin.module({text})");
+                parse_pass_pipeline(manager.as_operation_pass_manager(), &text)
+                    .expect("a pipeline");
+                manager.run(&mut module).expect("the conversions");
+            }
+        }
+        let engine = ExecutionEngine::new(&module, 1, &[], false, false);
+        for (name, function) in sim::symbols() {
+            // SAFETY: the function has the signature of the symbol.
+            unsafe { engine.register_symbol(name, function.cast_mut()) };
+        }
+        Simulator {
+            engine,
+            kernels,
+            flush,
+        }
+    }
+
+    /// Runs a kernel for so many rows; the results' bits. Panics where threads of a block meet
+    /// another number of barriers, or those of a warp another number of products.
+    pub fn run(&self, call: &Call<'_>, rows: usize, how: How) -> Vec<Bits> {
+        let kernel = &self.kernels[call.kernel];
+        let mut memories: Vec<Aligned> = Vec::new();
+        let mut arguments = vec![rows as u64];
+        for (operand, ty) in call.operands.iter().zip(call.types) {
+            let mut memory = Aligned::new(match ty {
+                Some((elem, _)) => operand.space.len() * elem.bytes(),
+                None => 0,
+            });
+            if let Some((elem, _)) = ty {
+                for (at, bits) in operand.space.iter().enumerate() {
+                    put(&mut memory, *elem, at, *bits);
+                }
+            }
+            arguments.push(memory.pointer() as u64);
+            arguments.push(operand.index.as_ptr() as u64);
+            arguments.push(operand.offsets.as_ptr() as u64);
+            memories.push(memory);
+        }
+        let mut outputs: Vec<_> = call
+            .results
+            .iter()
+            .map(|(elem, elements)| {
+                let mut memory = Aligned::new((elements * rows + 16) * elem.bytes());
+                memory.bytes().fill(0x5A);
+                arguments.push(memory.pointer() as u64);
+                (memory, elements * rows, *elem)
+            })
+            .collect();
+        for constant in &kernel.constants {
+            assert!(!matches!(constant, ConstantDescription::Panels { .. }));
+            let mut memory = constant_memory(constant, call.params);
+            arguments.push(memory.pointer() as u64);
+            memories.push(memory);
+        }
+        let scratch = kernel.scratch_bytes as usize + rows * kernel.scratch_bytes_per_row as usize;
+        let mut scratch = Aligned::new(scratch);
+        scratch.bytes().fill(0xFF);
+        arguments.push(scratch.pointer() as u64);
+
+        for launch in &kernel.launches {
+            let function = match how.largest {
+                true => launch.functions.last(),
+                false => launch.function(rows as u64),
+            };
+            let function = function.expect("a function");
+            self.launch(function, &arguments, function.grid(rows as u64), how.order);
+        }
+        read_outputs(&mut outputs)
+    }
+
+    /// Runs a kernel for some calls; the results' bits. The blocks are in the order of the threads.
+    pub fn run_calls(&self, calls: &Calls<'_>, how: How) -> Vec<Bits> {
+        let kernel = &self.kernels[&calls.kernel.symbol];
+        let mut memories: Vec<Aligned> = Vec::new();
+        let mut arguments = vec![calls.firsts.len() as u64];
+        for (operand, description) in calls.operands.iter().zip(&calls.kernel.operands) {
+            let mut base = 0;
+            if let OperandDescription::Ragged { row, .. } | OperandDescription::Row(row) =
+                description
+            {
+                let mut memory = Aligned::new(operand.space.len() * row.elem.bytes());
+                for (at, bits) in operand.space.iter().enumerate() {
+                    put(&mut memory, row.elem, at, *bits);
+                }
+                base = memory.pointer() as u64;
+                memories.push(memory);
+            }
+            arguments.extend([base, operand.index.as_ptr() as u64, 0]);
+        }
+        arguments.push(calls.firsts.as_ptr() as u64);
+        let mut outputs: Vec<_> = calls
+            .kernel
+            .results
+            .iter()
+            .map(|row| {
+                let elements = calls.rows * row.shape.iter().product::<u64>() as usize;
+                let mut memory = Aligned::new((elements + 16) * row.elem.bytes());
+                memory.bytes().fill(0x5A);
+                arguments.push(memory.pointer() as u64);
+                (memory, elements, row.elem)
+            })
+            .collect();
+        for constant in &kernel.constants {
+            let mut memory = constant_memory(constant, &HashMap::new());
+            arguments.push(memory.pointer() as u64);
+            memories.push(memory);
+        }
+        arguments.push(0);
+        let length =
+            |operand: usize, call: u64| u64::from(calls.operands[operand].index[call as usize]);
+        let all = calls.firsts.len() as u64;
+        let mut lists: Vec<Vec<u32>> = Vec::new();
+        let mut chosen = Vec::new();
+        for launch in &kernel.launches {
+            let function = match how.largest {
+                true => launch.functions.last(),
+                false => launch.functions.first(),
+            };
+            let function = function.expect("a function");
+            let tiles = function.calls.as_ref().expect("tiles of calls");
+            let blocks = (0..all).flat_map(|call| {
+                let count = tiles.count(|operand| length(operand, call));
+                (0..count).map(move |tile| [call as u32, tile as u32])
+            });
+            let blocks: Vec<_> = blocks.collect();
+            let order = how.order.numbers(blocks.len(), false).into_iter();
+            lists.push(order.flat_map(|at| blocks[at]).collect());
+            chosen.push(function);
+        }
+        arguments.extend(lists.iter().map(|list| list.as_ptr() as u64));
+        for (function, list) in chosen.into_iter().zip(&lists) {
+            let grid = (list.len() as u64 / 2, 1);
+            self.launch(function, &arguments, grid, how.order);
+        }
+        read_outputs(&mut outputs)
+    }
+
+    /// Runs a flush by so many blocks, whose number is in the schedule too; says what was wrong.
+    pub fn run_flush(&self, schedule: &[u64], blocks: u32, order: Order) -> Result<(), String> {
+        let flush = self.flush.as_ref().expect("a function that runs flushes");
+        let symbol = self.engine.lookup(&flush.symbol);
+        assert!(!symbol.is_null(), "no function `{}`", flush.symbol);
+        // SAFETY: the pass gives it this signature.
+        let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
+        let mut threads = Threads::default();
+        threads.order = order;
+        let (grid, shared) = ((blocks, flush.threads), flush.shared_bytes as usize);
+        let arguments = [schedule.as_ptr() as u64];
+        // SAFETY: the schedule is one for the functions of this module.
+        unsafe { threads.run_together(code, grid, &arguments, shared, 0xFF) }
+    }
+
+    fn launch(&self, function: &GpuFunction, arguments: &[u64], (x, y): (u64, u32), order: Order) {
+        let symbol = self.engine.lookup(&function.symbol);
+        assert!(!symbol.is_null(), "no function `{}`", function.symbol);
+        // SAFETY: the pass gives every function this signature.
+        let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
+        let mut threads = Threads::default();
+        threads.order = order;
+        let launch = Launch {
+            function: 0,
+            grid: (x as u32, y),
+            threads: function.threads,
+        };
+        // SAFETY: the arguments are those of the kernel. Bits of a NaN fill the shared memory.
+        let ended = unsafe {
+            let shared_bytes = function.shared_bytes as usize;
+            threads.run(code, &launch, arguments, shared_bytes, 0xFF)
+        };
+        ended.unwrap_or_else(|problem| panic!("`{}`: {problem}", function.symbol));
+    }
+}
+
+/// The bits of results, behind which nothing was written.
+fn read_outputs(outputs: &mut [(Aligned, usize, Elem)]) -> Vec<Bits> {
+    outputs
+        .iter_mut()
+        .map(|(memory, elements, elem)| {
+            let behind = &memory.bytes()[*elements * elem.bytes()..];
+            assert!(
+                behind.iter().all(|byte| *byte == 0x5A),
+                "a write behind the last row"
+            );
+            (0..*elements).map(|at| get(memory, *elem, at)).collect()
+        })
+        .collect()
+}
