@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 
-use cohort_abi::manifest::{Kernel, Manifest};
+use cohort_abi::manifest::Kernel;
 use cohort_abi::{KernelFn, OperandRef};
 
 use crate::code::Program;
 use crate::error::Error;
 use crate::memory::AlignedBuffer;
-use crate::pack::pack_constant;
+use crate::pack::{pack_constant, write_constant};
 
 const PURPOSE: &str = "what is computed from the weights";
 
@@ -17,6 +17,8 @@ pub struct ComputedWeights {
     /// Buffers and the bytes of them that count.
     rows: Vec<(AlignedBuffer, usize)>,
     scratch: AlignedBuffer,
+    /// The constants of each entry's kernel, once they were computed anew: training does it in each step.
+    constants: Vec<Vec<AlignedBuffer>>,
 }
 
 impl ComputedWeights {
@@ -27,6 +29,7 @@ impl ComputedWeights {
         let mut computed = ComputedWeights {
             rows: Vec::with_capacity(manifest.computed.len()),
             scratch: AlignedBuffer::default(),
+            constants: Vec::new(),
         };
         for entry in &manifest.computed {
             let kernel = &manifest.kernels[entry.kernel];
@@ -37,6 +40,7 @@ impl ComputedWeights {
             computed.scratch.ensure(scratch, PURPOSE)?;
         }
         computed.update(program, params)?;
+        computed.constants.clear();
         Ok(computed)
     }
 
@@ -49,8 +53,22 @@ impl ComputedWeights {
             let weights: Vec<&[u8]> = params.iter().copied().chain(before).collect();
             let function = program.kernels[entry.kernel];
             let kernel = &manifest.kernels[entry.kernel];
+            match self.constants.get_mut(index) {
+                Some(constants) => {
+                    for (buffer, constant) in constants.iter_mut().zip(&kernel.constants) {
+                        let (whole, _) = constant.whole();
+                        write_constant(manifest, &weights, whole, buffer.bytes_mut());
+                    }
+                }
+                None => {
+                    let constants = kernel.constants.iter();
+                    let packed =
+                        constants.map(|constant| pack_constant(manifest, &weights, constant));
+                    self.constants.push(packed.collect::<Result<_, _>>()?);
+                }
+            }
             let memory = (&mut own[0].0, &mut self.scratch);
-            run(manifest, kernel, function, &weights, memory)?;
+            run(kernel, function, &self.constants[index], memory);
         }
         Ok(())
     }
@@ -62,18 +80,13 @@ impl ComputedWeights {
     }
 }
 
-/// Writes the one row of the kernel's one result; there is room for it, and for scratch.
+/// Writes the one row of the kernel's one result; there is room for it, and for scratch. `constants` are the kernel's, whole.
 fn run(
-    manifest: &Manifest,
     kernel: &Kernel,
     function: KernelFn,
-    weights: &[&[u8]],
+    constants: &[AlignedBuffer],
     (row, scratch): (&mut AlignedBuffer, &mut AlignedBuffer),
-) -> Result<(), Error> {
-    let mut constants = Vec::with_capacity(kernel.constants.len());
-    for constant in &kernel.constants {
-        constants.push(pack_constant(manifest, weights, constant)?);
-    }
+) {
     let addresses: Vec<*const c_void> = (constants.iter().zip(&kernel.constants))
         .map(|(buffer, constant)| (buffer.address()).wrapping_add(constant.whole().1 as usize))
         .map(|address| address.cast())
@@ -93,5 +106,4 @@ fn run(
             scratch.bytes_mut().as_mut_ptr().cast(),
         );
     }
-    Ok(())
 }

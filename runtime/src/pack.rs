@@ -135,7 +135,7 @@ pub fn pack_constant(
 }
 
 /// Writes a constant into bytes that are as many as it needs or more, zeros where nothing is written.
-fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constant, to: &mut [u8]) {
+pub fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constant, to: &mut [u8]) {
     match constant {
         Constant::Part { of, .. } => write_constant(manifest, weights, of, to),
         Constant::Plain { param } => {
