@@ -688,6 +688,16 @@ pub struct Site {
     pub right: SiteValue,
 }
 
+impl Site {
+    /// The numbers of a row of the left factor, if there is one, and of the right one.
+    pub fn sides(&self) -> (Option<u64>, u64) {
+        match (self.left, &self.shape[..]) {
+            (Some(_), [height, width]) => (Some(*height), *width),
+            _ => (None, self.shape.iter().product()),
+        }
+    }
+}
+
 /// A value that a gradient function has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

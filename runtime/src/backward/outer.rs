@@ -3,9 +3,10 @@
 //! Both sides are packed, some rows at a time, so that a tile of the sum stays in registers while it goes
 //! over them, and a panel of each side lies in the nearest cache.
 //! Each element gets one fused multiply-add a row, in the order of rows, whatever the tile and
-//! the processor: tiles go on from what the sum was.
+//! the processor: tiles go on from what the sum was. Products that have the right side in common, as of the parts of a
+//! concatenation, are computed together, and it is read and packed once; so is its sum, the gradient of a bias.
 
-use super::sums::Pair;
+use std::ops::Range;
 
 /// The most rows that are packed at once: a panel of each side then fits a first-level cache of 32 KB.
 const ROWS: usize = 256;
@@ -29,6 +30,7 @@ struct Tile {
     panel: usize,
     pack_left: Pack,
     pack_right: Pack,
+    add: Add,
     run: Run,
 }
 
@@ -40,9 +42,20 @@ type Pack = unsafe fn(&mut [f32], &[f32], usize);
 /// count, `right` and each of the `height` rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
 type Run = unsafe fn([usize; 2], usize, *const f32, *const f32, *mut f32, usize);
 
+/// Adds a row to the sum of rows, on a processor that has what it is compiled for.
+type Add = unsafe fn(&mut [f32], &[f32]);
+
+/// A sum of outer products, row-major, and the left rows; its height is their length.
+pub struct Product<'a> {
+    pub sum: &'a mut [f32],
+    pub height: usize,
+    pub lefts: &'a [&'a [f32]],
+}
+
 /// Memory for packed rows, which is used again.
 #[derive(Default)]
 pub struct Panels {
+    /// Of one product behind another.
     left: Vec<f32>,
     right: Vec<f32>,
     /// A tile at the edge of the sum.
@@ -50,29 +63,34 @@ pub struct Panels {
 }
 
 impl Panels {
-    /// Adds the products of all rows to a sum of this many rows and columns.
-    pub fn add_products(
+    /// Adds to each product's sum those of its left rows with the right rows, which are as many and of the same length,
+    /// and to each of `totals` the right rows themselves.
+    pub fn add_all(
         &mut self,
-        sum: &mut [f32],
-        [height, width]: [usize; 2],
-        pairs: &[Pair<'_>],
+        products: &mut [Product<'_>],
+        totals: &mut [&mut [f32]],
+        rights: &[&[f32]],
     ) {
-        if height > 0 && width > 0 {
-            self.add(best_tile(), sum, [height, width], pairs);
-        }
+        self.add(best_tile(), products, totals, rights);
     }
 
     fn add(
         &mut self,
         tile: Tile,
-        sum: &mut [f32],
-        [height, width]: [usize; 2],
-        pairs: &[Pair<'_>],
+        products: &mut [Product<'_>],
+        totals: &mut [&mut [f32]],
+        rights: &[&[f32]],
     ) {
-        let (tall, wide) = (height.div_ceil(tile.panel), width.div_ceil(tile.width));
+        let width = rights.first().map_or(0, |row| row.len());
+        if width == 0 {
+            return;
+        }
+        let left_size = |height: usize| height.div_ceil(tile.panel) * panel_size(tile.panel);
+        let lefts = products.iter().map(|product| left_size(product.height));
+        let wide = width.div_ceil(tile.width);
         let Panels { left, right, own } = self;
         for (panels, size) in [
-            (&mut *left, tall * panel_size(tile.panel)),
+            (&mut *left, lefts.sum()),
             (&mut *right, wide * panel_size(tile.width)),
             (&mut *own, tile.height * tile.width),
         ] {
@@ -81,49 +99,53 @@ impl Panels {
             }
         }
         // As many at a time as nearly equal parts have: a few rows at the end would not pay for reading the sum.
-        let all: usize = pairs.iter().map(|pair| pair.left.len() / height).sum();
-        let most = all.div_ceil(all.div_ceil(ROWS).max(1));
-        let rows = || {
-            pairs.iter().flat_map(|pair| {
-                let lefts = pair.left.chunks_exact(height);
-                lefts.zip(pair.right.chunks_exact(width))
-            })
-        };
-        let mut ahead = rows().skip(AHEAD);
-        let mut rows = rows();
-        loop {
-            let mut count = 0;
-            while count < most
-                && let Some((a, g)) = rows.next()
-            {
-                if let Some((a, g)) = ahead.next() {
-                    prefetch(a);
-                    prefetch(g);
+        let most = rights.len().div_ceil(rights.len().div_ceil(ROWS));
+        for first in (0..rights.len()).step_by(most) {
+            let rows = first..rights.len().min(first + most);
+            // SAFETY: `best_tile` gives what the processor can run.
+            over(rights, rows.clone(), |number, row| unsafe {
+                if !products.is_empty() {
+                    (tile.pack_right)(right, row, number);
                 }
-                // SAFETY: `best_tile` gives what the processor can run.
-                unsafe {
-                    (tile.pack_left)(left, a, count);
-                    (tile.pack_right)(right, g, count);
-                }
-                count += 1;
+                totals.iter_mut().for_each(|total| (tile.add)(total, row));
+            });
+            let mut behind = &mut left[..];
+            for product in products.iter() {
+                let (own, next) = behind.split_at_mut(left_size(product.height));
+                // SAFETY: as above.
+                over(product.lefts, rows.clone(), |number, row| unsafe {
+                    (tile.pack_left)(own, row, number);
+                });
+                behind = next;
             }
-            if count == 0 {
-                return;
-            }
-            let mut block = Block {
-                tile,
-                count,
-                sum: &mut *sum,
-                size: [height, width],
-                own: &mut *own,
-            };
             for (column, right) in right.chunks(panel_size(tile.width)).take(wide).enumerate() {
-                let panels = left.chunks(panel_size(tile.panel)).take(tall);
-                for (panel, left) in panels.enumerate() {
-                    block.add_panel(panel, left, column, right);
+                let mut behind = &left[..];
+                for product in products.iter_mut() {
+                    let (lefts, next) = behind.split_at(left_size(product.height));
+                    behind = next;
+                    let mut block = Block {
+                        tile,
+                        count: rows.len(),
+                        sum: &mut *product.sum,
+                        size: [product.height, width],
+                        own: &mut *own,
+                    };
+                    for (panel, left) in lefts.chunks(panel_size(tile.panel)).enumerate() {
+                        block.add_panel(panel, left, column, right);
+                    }
                 }
             }
         }
+    }
+}
+
+/// Gives some of the rows, each with its number among them, and has the processor ask for those behind it.
+fn over(all: &[&[f32]], rows: Range<usize>, mut each: impl FnMut(usize, &[f32])) {
+    for (number, row) in all[rows.clone()].iter().enumerate() {
+        if let Some(next) = all.get(rows.start + number + AHEAD) {
+            prefetch(next);
+        }
+        each(number, row);
     }
 }
 
@@ -186,6 +208,13 @@ fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
     }
 }
 
+#[inline(always)]
+fn add_row(sum: &mut [f32], row: &[f32]) {
+    for (to, from) in sum.iter_mut().zip(row) {
+        *to += from;
+    }
+}
+
 /// Asks for a row that will be read soon.
 pub fn prefetch(row: &[f32]) {
     #[cfg(target_arch = "x86_64")]
@@ -214,6 +243,7 @@ fn tiles() -> Vec<Tile> {
                 panel: 12,
                 pack_left: x86::pack_512::<12>,
                 pack_right: x86::pack_512::<32>,
+                add: x86::add_512,
                 run: x86::run_512,
             });
         }
@@ -224,6 +254,7 @@ fn tiles() -> Vec<Tile> {
                 panel: 12,
                 pack_left: x86::pack_256::<12>,
                 pack_right: x86::pack_256::<16>,
+                add: x86::add_256,
                 run: x86::run_256,
             });
         }
@@ -234,6 +265,7 @@ fn tiles() -> Vec<Tile> {
         panel: 4,
         pack_left: pack::<4>,
         pack_right: pack::<16>,
+        add: add_row,
         run: run_anywhere,
     });
     tiles
@@ -271,7 +303,7 @@ mod x86 {
         _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
     };
 
-    use super::pack;
+    use super::{add_row, pack};
 
     /// [`pack`] with the widest copies.
     #[target_feature(enable = "avx512f")]
@@ -283,6 +315,18 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub fn pack_256<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
         pack::<SIZE>(panels, row, number);
+    }
+
+    /// [`add_row`] with the widest vectors.
+    #[target_feature(enable = "avx512f")]
+    pub fn add_512(sum: &mut [f32], row: &[f32]) {
+        add_row(sum, row);
+    }
+
+    /// The same.
+    #[target_feature(enable = "avx2")]
+    pub fn add_256(sum: &mut [f32], row: &[f32]) {
+        add_row(sum, row);
     }
 
     /// # Safety
@@ -437,29 +481,53 @@ mod tests {
             [210, 40, 513],
         ] {
             let left: Vec<f32> = (0..rows * height).map(number).collect();
+            let other: Vec<f32> = (0..rows * 13).map(|seed| number(seed + 5)).collect();
             let right: Vec<f32> = (0..rows * width).map(|seed| number(seed + 17)).collect();
-            let mut expected = vec![0.25_f32; height * width];
-            for row in 0..rows {
-                for (at, to) in expected.iter_mut().enumerate() {
-                    let (down, across) = (at / width, at % width);
-                    *to = left[row * height + down].mul_add(right[row * width + across], *to);
+            let chain = |left: &[f32], height: usize| {
+                let mut sum = vec![0.25_f32; height * width];
+                for row in 0..rows {
+                    for (at, to) in sum.iter_mut().enumerate() {
+                        let (down, across) = (at / width, at % width);
+                        *to = left[row * height + down].mul_add(right[row * width + across], *to);
+                    }
                 }
-            }
+                sum
+            };
+            // The right rows alone are products with ones.
+            let expected = [
+                chain(&left, height),
+                chain(&other, 13),
+                chain(&vec![1.0; rows], 1),
+            ];
+            let lefts: Vec<&[f32]> = left.chunks_exact(height).collect();
+            let others: Vec<&[f32]> = other.chunks_exact(13).collect();
+            let rights: Vec<&[f32]> = right.chunks_exact(width).collect();
             let cut = rows / 3;
             let bits =
                 |numbers: &[f32]| -> Vec<u32> { numbers.iter().map(|own| own.to_bits()).collect() };
             for tile in tiles() {
-                let mut sum = vec![0.25_f32; height * width];
-                for (first, last) in [(0, cut), (cut, rows)] {
-                    let pair = Pair {
-                        left: &left[first * height..last * height],
-                        right: &right[first * width..last * width],
-                    };
+                let mut sums = expected.clone().map(|sum| vec![0.25_f32; sum.len()]);
+                let [sum, beside, total] = &mut sums;
+                for own in [0..cut, cut..rows] {
+                    let mut products = [
+                        Product {
+                            sum,
+                            height,
+                            lefts: &lefts[own.clone()],
+                        },
+                        Product {
+                            sum: beside,
+                            height: 13,
+                            lefts: &others[own.clone()],
+                        },
+                    ];
                     // What is left in the panels is of no account.
-                    panels.add(tile, &mut sum, [height, width], &[pair]);
+                    panels.add(tile, &mut products, &mut [total], &rights[own]);
                 }
                 let what = format!("{height} x {width}, {rows} rows, tiles of {}", tile.height);
-                assert_eq!(bits(&sum), bits(&expected), "{what}");
+                for (sum, expected) in sums.iter().zip(&expected) {
+                    assert_eq!(bits(sum), bits(expected), "{what}");
+                }
             }
         }
     }

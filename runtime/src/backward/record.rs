@@ -9,7 +9,7 @@ use cohort_abi::manifest::{
 use cohort_abi::{Context, EntryFn, Handle};
 
 use super::readers::{Reader, Readers};
-use super::sums::{Pair, Sums};
+use super::sums::{Factors, Sums};
 use super::{Functions, Gradient, Taped};
 use crate::call_form::CallForm;
 use crate::error::Error;
@@ -118,14 +118,14 @@ impl Recording {
         let mut flops = 0;
         let manifest = machine.manifest;
         let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
-        let mut pairs: Vec<Pair<'_>> = Vec::new();
-        for ((number, function), sites) in functions.enumerate().zip(&self.sites) {
-            for ((place, site), rows) in function.sites.iter().enumerate().zip(sites) {
-                pairs.clear();
-                find_pairs(machine, function, site, rows, &mut pairs)?;
-                sums.add_site(number, place, site, &pairs);
-                let factors: usize = pairs.iter().map(|pair| pair.left.len()).sum();
-                flops += 2 * factors as u64 * site.shape.last().copied().unwrap_or(1);
+        for ((number, function), rows) in functions.enumerate().zip(&self.sites) {
+            for places in with_one_right(&function.sites) {
+                let factors = find_factors(machine, function, &places, rows)?;
+                sums.add_sites(number, &places, &factors);
+                for (place, lefts) in places.iter().zip(&factors.lefts) {
+                    let size: u64 = function.sites[*place].shape.iter().product();
+                    flops += 2 * size * lefts.len() as u64;
+                }
             }
         }
         let mut rows = Vec::with_capacity(self.sources.len());
@@ -141,29 +141,55 @@ impl Recording {
     }
 }
 
-/// Appends the rows of a site.
-fn find_pairs<'a>(
-    machine: &'a Machine<'_>,
-    function: &GradientFunction,
-    site: &Site,
-    rows: &[SiteRows],
-    pairs: &mut Vec<Pair<'a>>,
-) -> Result<(), Error> {
-    let space = |value| space_of(function, value).ok_or_else(lost);
-    let right = space(site.right)?;
-    let left = site.left.map(space).transpose()?;
-    for rows in rows {
-        for row in 0..rows.rows {
-            pairs.push(Pair {
-                left: match left {
-                    Some(space) => numbers_of(machine, rows.left + row, space)?,
-                    None => &[],
-                },
-                right: numbers_of(machine, rows.right + row, right)?,
-            });
+/// The sites by what their right factor is, and how long a row of it.
+fn with_one_right(sites: &[Site]) -> Vec<Vec<usize>> {
+    let key = |place: usize| (sites[place].right, sites[place].sides().1);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for place in 0..sites.len() {
+        match groups.iter_mut().find(|group| key(group[0]) == key(place)) {
+            Some(group) => group.push(place),
+            None => groups.push(vec![place]),
         }
     }
-    Ok(())
+    groups
+}
+
+/// The rows of sites that have one right factor.
+fn find_factors<'a>(
+    machine: &'a Machine<'_>,
+    function: &GradientFunction,
+    places: &[usize],
+    rows: &[Vec<SiteRows>],
+) -> Result<Factors<'a>, Error> {
+    let find = |value, size: u64, rows: &[SiteRows], first: fn(&SiteRows) -> u64| {
+        let space = space_of(function, value).ok_or_else(lost)?;
+        let mut found = Vec::new();
+        for own in rows {
+            for row in 0..own.rows {
+                let numbers = numbers_of(machine, first(own) + row, space)?;
+                found.extend(numbers.chunks_exact(size.max(1) as usize));
+            }
+        }
+        Ok::<_, Error>(found)
+    };
+    let mut factors = Factors::default();
+    for place in places {
+        let site = &function.sites[*place];
+        let (height, width) = site.sides();
+        if factors.lefts.is_empty() {
+            factors.rights = find(site.right, width, &rows[*place], |own| own.right)?;
+        }
+        let left = site.left.zip(height);
+        let lefts = match left {
+            Some((left, height)) => find(left, height, &rows[*place], |own| own.left)?,
+            None => Vec::new(),
+        };
+        if left.is_some_and(|(_, height)| height > 0) && lefts.len() != factors.rights.len() {
+            return Err(lost());
+        }
+        factors.lefts.push(lefts);
+    }
+    Ok(factors)
 }
 
 fn lost() -> Error {

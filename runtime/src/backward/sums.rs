@@ -9,13 +9,14 @@ use cohort_abi::manifest::{Elem, Manifest, Site};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::outer::{AHEAD, Panels, prefetch};
+use super::outer::{AHEAD, Panels, Product, prefetch};
 
-/// One row of a site's values; `left` is empty where the site is a sum of rows.
-#[derive(Clone, Copy)]
-pub struct Pair<'a> {
-    pub left: &'a [f32],
-    pub right: &'a [f32],
+/// What sites with one right factor are the sums of, row by row.
+#[derive(Default)]
+pub struct Factors<'a> {
+    /// By site; none where the site is a sum of rows.
+    pub lefts: Vec<Vec<&'a [f32]>>,
+    pub rights: Vec<&'a [f32]>,
 }
 
 /// The sums so far.
@@ -158,38 +159,29 @@ impl Sums {
         ))
     }
 
-    /// Goes on with the sum of a site.
-    pub(super) fn add_site(
-        &mut self,
-        function: usize,
-        place: usize,
-        site: &Site,
-        pairs: &[Pair<'_>],
-    ) {
-        if pairs.is_empty() {
+    /// Goes on with the sums of these sites of a gradient function.
+    pub(super) fn add_sites(&mut self, function: usize, places: &[usize], factors: &Factors<'_>) {
+        if factors.rights.is_empty() {
             return;
         }
-        let sum = &mut self.sites[function][place];
-        let size = site.shape.iter().product::<u64>() as usize;
-        sum.resize(size, 0.0);
-        match (site.left, &site.shape[..]) {
-            (Some(_), [rows, columns]) => {
-                let size = [*rows as usize, *columns as usize];
-                self.panels.add_products(sum, size, pairs);
-            }
-            _ => {
-                for (number, pair) in pairs.iter().enumerate() {
-                    if let Some(next) = pairs.get(number + AHEAD) {
-                        prefetch(next.right);
-                    }
-                    for row in pair.right.chunks_exact(size.max(1)) {
-                        for (to, from) in sum.iter_mut().zip(row) {
-                            *to += from;
-                        }
-                    }
-                }
+        let (mut products, mut totals) = (Vec::new(), Vec::new());
+        let sums = self.sites[function].iter_mut().zip(&self.views[function]);
+        for (place, (sum, site)) in sums.enumerate() {
+            let Some(number) = places.iter().position(|own| *own == place) else {
+                continue;
+            };
+            sum.resize(site.shape.iter().product::<u64>() as usize, 0.0);
+            match site.sides() {
+                (Some(0), _) => {}
+                (Some(height), _) => products.push(Product {
+                    sum,
+                    height: height as usize,
+                    lefts: &factors.lefts[number],
+                }),
+                (None, _) => totals.push(&mut sum[..]),
             }
         }
+        (self.panels).add_all(&mut products, &mut totals, &factors.rights);
     }
 
     /// Adds cotangents of rows of parameters: the parameter, the row, its cotangent.
