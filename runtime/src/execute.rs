@@ -15,6 +15,7 @@
 //! flushes, and decisions, can read them ([`bucket_rows`]).
 
 mod bucket_rows;
+mod counts;
 mod indices;
 mod kept;
 mod kernel;
@@ -51,7 +52,7 @@ use crate::profile::{Level, Profile, Span};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
-use crate::stats::{Launches, SchedulerStats, TableCounts};
+use crate::stats::Launches;
 use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
 use indices::all_inside;
@@ -365,109 +366,6 @@ impl Executor {
             self.arena.give(region);
             let bucket = self.numbering.input(chunk, region.space);
             self.rows.set_first(bucket, 0, NO_ROW);
-        }
-    }
-
-    /// Bytes of the constants that kernels read.
-    pub fn packed_bytes(&self) -> u64 {
-        self.parameters.constants().bytes()
-    }
-
-    /// The rows of inputs and results.
-    pub fn arena(&self) -> &Arena {
-        &self.arena
-    }
-
-    /// What was launched since the last [`Executor::clear_launches`], a kernel.
-    pub fn launches(&self) -> &[Launches] {
-        &self.launches
-    }
-
-    /// Time that flushes spent before their kernels ran: on order, rows, indices.
-    pub fn schedule_nanoseconds(&self) -> u64 {
-        self.schedule_nanoseconds
-    }
-
-    /// Of these, on where rows are and which lengths calls have, in a program with ragged kernels.
-    pub fn prelude_nanoseconds(&self) -> u64 {
-        self.prelude_nanoseconds
-    }
-
-    /// Tables of lengths, made and shared, since the last [`Executor::clear_launches`].
-    pub fn tables(&self) -> TableCounts {
-        self.tables.counts()
-    }
-
-    /// From now on every flush is looked at for an explanation.
-    pub fn set_survey(&mut self, survey: Survey) {
-        self.survey = Some(Box::new(survey));
-    }
-
-    /// Lets somebody look at every launch on the processor.
-    pub fn set_inspector(&mut self, inspector: Box<dyn Inspector>) {
-        self.inspector = Some(inspector);
-    }
-
-    /// What watches flushes, for an explanation; `None` where nobody asked for one.
-    pub fn survey(&self) -> Option<&Survey> {
-        self.survey.as_deref()
-    }
-
-    /// What watches, to be told who waits.
-    pub(crate) fn survey_mut(&mut self) -> Option<&mut Survey> {
-        self.survey.as_deref_mut()
-    }
-
-    /// From now on a profile is told what is done when.
-    pub fn set_profile(&mut self, profile: Arc<Profile>) {
-        self.workers.set_profile(Some(profile.clone()));
-        self.profile = Some(profile);
-    }
-
-    /// What is told when things are done; `None` where no profile was set.
-    pub fn profile(&self) -> Option<&Profile> {
-        self.profile.as_deref()
-    }
-
-    /// Tells the profile, if there is one, what the time since `begin` went into.
-    pub(crate) fn spent(&self, what: Span, begin: Instant) {
-        if let Some(profile) = &self.profile {
-            profile.spent(what, begin);
-        }
-    }
-
-    /// Whether somebody looks at what is done, one thing after another.
-    pub fn is_watched(&self) -> bool {
-        self.survey.is_some() || self.profile.is_some() || self.inspector.is_some()
-    }
-
-    /// Forgets what was counted so far: launches, times, and what survey and profile saw.
-    pub fn clear_launches(&mut self) {
-        self.launches.iter_mut().for_each(Launches::clear);
-        if let Some(survey) = &mut self.survey {
-            survey.clear();
-        }
-        if let Some(profile) = &self.profile {
-            profile.clear();
-        }
-        self.schedule_nanoseconds = 0;
-        self.prelude_nanoseconds = 0;
-        self.scheduler.clear_counts();
-        self.tables.clear_counts();
-        if let Some(runner) = &mut self.device {
-            runner.clear_stats();
-        }
-    }
-
-    /// What its scheduler chose, if it chooses.
-    pub fn scheduler_stats(&self) -> SchedulerStats {
-        self.scheduler.stats()
-    }
-
-    /// Schedules by another one, if there is one, and hands out that of before.
-    pub fn exchange_scheduler(&mut self, other: &mut Option<Box<dyn Scheduler>>) {
-        if let Some(other) = other {
-            std::mem::swap(&mut self.scheduler, other);
         }
     }
 

@@ -1,0 +1,257 @@
+//! Kernels: how they are called, what a call takes and gives, what rows and work it is, and their constants.
+
+use serde::{Deserialize, Serialize};
+
+use super::Elem;
+use crate::gpu::Precision;
+
+/// A function that computes rows of a launch, and what its calls take and give.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// The name in reports: the function of the source it comes from.
+    pub name: String,
+    /// Symbol of the [`crate::KernelFn`].
+    pub symbol: String,
+    /// Place in the source, `file:line:column`.
+    pub location: String,
+    /// What a call takes, in the order of the function's operands.
+    pub operands: Vec<Operand>,
+    /// The space of each result.
+    pub results: Vec<usize>,
+    /// What `constants` points to, in order.
+    pub constants: Vec<Constant>,
+    /// Bytes that a thread needs for itself while it computes.
+    pub scratch_bytes: u64,
+    /// A range of rows should be a multiple of this, but for the last.
+    pub row_tile: u64,
+    /// Floating-point operations of products a row, for reports.
+    pub flops_per_row: u64,
+    /// Of these, the products whose matrix is an operand, one a row; for reports.
+    #[serde(default)]
+    pub row_products: Vec<RowProduct>,
+    /// What instance dims make of a call.
+    #[serde(default)]
+    pub call: CallShape,
+    /// How it runs on a GPU, where the program was compiled for one and the kernel can.
+    #[serde(default)]
+    pub gpu: Option<crate::gpu::GpuKernel>,
+}
+
+/// How a call of a kernel becomes rows; by default it is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallShape {
+    /// The numbers of rows that operands and results have.
+    #[serde(default)]
+    pub extents: Vec<Extent>,
+    /// The rows that a call has in its bucket, an index into `extents`; without, it has one. All
+    /// results have as many.
+    #[serde(default)]
+    pub rows: Option<usize>,
+    /// What the function counts.
+    #[serde(default)]
+    pub unit: Unit,
+    /// Where the unit is the row: whether the rows of all calls may be one range. If not, a range never
+    /// has rows of two calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fused: bool,
+    /// Floating-point operations of products a call, the sum of these, for reports; besides those a
+    /// row.
+    #[serde(default)]
+    pub flops: Vec<Extent>,
+    /// How one call may be divided between threads, where the unit is the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
+    /// How the storage of the results is padded; without, a call's rows lie behind those of the one
+    /// before it. On a device storage is never padded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padding: Option<Padding>,
+}
+
+/// Rows of storage that no call has computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Padding {
+    /// Each call's rows are rounded up to a multiple of this.
+    pub rows: u32,
+    /// The rows of all calls of a launch together are.
+    pub bulk: u32,
+}
+
+/// A call can be computed in *pieces*: ranges of the first of the dims that count its rows. What is
+/// computed of a piece does not depend on the others.
+///
+/// The function counts pieces then, see [`crate::KernelFn`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Division {
+    /// The operand that is the dim's length.
+    pub length: usize,
+    /// A piece begins at a multiple of this, which keeps every bit where it is.
+    pub tile: u64,
+    /// What a piece costs besides, as if its range were so much longer: what all of a call's rows
+    /// share is made for each piece.
+    pub shared: u64,
+    /// Those of the call's `flops` that are triangles: what they cost at an index grows with it, from
+    /// nothing to twice the mean.
+    pub rising: Vec<usize>,
+}
+
+/// A number of rows, or of operations, that depends on the instance: `times` the product of the
+/// lengths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Operands of the kernel, each an [`Operand::Length`]; one may occur twice.
+    pub lengths: Vec<usize>,
+    /// The number that the lengths are multiplied by.
+    pub times: u64,
+}
+
+impl Extent {
+    /// For lengths given by operand; the largest number where it is larger.
+    #[inline]
+    pub fn count(&self, length: impl Fn(usize) -> u64) -> u64 {
+        // A product with 0 is 0, however large the others are.
+        let mut product = self.times;
+        for operand in &self.lengths {
+            match length(*operand) {
+                0 => return 0,
+                length => product = product.saturating_mul(length),
+            }
+        }
+        product
+    }
+}
+
+/// What a kernel's function counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Rows of the bucket: what is computed of a row needs that row of its operands only. Operands
+    /// that a call has once are repeated for each of its rows.
+    #[default]
+    Rows,
+    /// Calls: a call's rows are computed together.
+    Calls,
+}
+
+/// A product with a matrix a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowProduct {
+    /// The matrix.
+    pub operand: usize,
+    /// Floating-point operations a row.
+    pub flops: u64,
+}
+
+impl Kernel {
+    /// How many operands are lists.
+    pub fn lists(&self) -> usize {
+        let is_list = |operand: &&Operand| matches!(operand, Operand::Rows { .. });
+        self.operands.iter().filter(is_list).count()
+    }
+}
+
+/// What a call takes: a slot, or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operand {
+    /// A handle, resolved to a row of the space.
+    Row {
+        /// Of the row.
+        space: usize,
+    },
+    /// A list: an array of handles, each resolved to a row of the space.
+    Rows {
+        /// Of each row.
+        space: usize,
+    },
+    /// The low 32 bits of the slot, passed as they are.
+    Scalar(Elem),
+    /// The length of an instance dim, at most 2³¹ − 1; passed like a scalar.
+    Length,
+    /// The handle of the first of consecutive rows, as many as that extent of the kernel.
+    Ragged {
+        /// Of each row.
+        space: usize,
+        /// Index into [`CallShape::extents`].
+        extent: usize,
+    },
+    /// An array of as many handles as that extent, one for each row. The unit is the row.
+    Stacked {
+        /// Of each row.
+        space: usize,
+        /// Index into [`CallShape::extents`].
+        extent: usize,
+    },
+}
+
+/// A parameter as a kernel wants it, made once at load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Constant {
+    /// Row-major as in the file, 64-byte aligned, followed by at least 64 zero bytes.
+    Plain {
+        /// See [`super::Manifest::weight`].
+        param: usize,
+    },
+    /// An `f32[k, n]` parameter in column panels: `[ceil(n / width)][k][width]`, the last panel
+    /// padded with zeros; 64-byte aligned. Of a parameter of higher rank, all dims but the last
+    /// count as `k`.
+    Panels {
+        /// See [`super::Manifest::weight`].
+        param: usize,
+        /// Columns of a panel.
+        width: u64,
+    },
+    /// Another one from some byte on. It begins where an element does.
+    Part {
+        /// The other one, which is no part itself.
+        of: Box<Constant>,
+        /// The byte.
+        from: u64,
+    },
+    /// Elements' bits known to the compiler, 64-byte aligned, followed by at least 64 zero bytes.
+    Dense {
+        /// The type of each element.
+        elem: Elem,
+        /// Of each element; those of a `bool` are 0 or 1.
+        bits: Vec<u32>,
+    },
+    /// `[k, columns]` elements of an `f32` parameter, rounded as tensor cores want them, which is not
+    /// `f32`. Row-major words of 4 bytes, 64-byte aligned, followed by at least 64 zero bytes: in `tf32`
+    /// a word is an element, in `bf16` those of two neighbouring `k` of a column, the first in the lower
+    /// half, and a zero behind the last of an odd number.
+    Rounded {
+        /// `tf32` or `bf16`.
+        precision: Precision,
+        /// See [`super::Manifest::weight`].
+        param: usize,
+        /// Where the first element is, in elements from the parameter's first.
+        offset: u64,
+        /// How many elements lie between one `k` and the next, and between one column and the next.
+        strides: [u64; 2],
+        /// What a product sums over.
+        k: u64,
+        /// Columns of the product.
+        columns: u64,
+    },
+}
+
+impl Constant {
+    /// The one that it is a part of, or itself, and the first byte.
+    pub fn whole(&self) -> (&Constant, u64) {
+        match self {
+            Constant::Part { of, from } => (of, *from),
+            _ => (self, 0),
+        }
+    }
+
+    /// The number of the parameter that it is made of.
+    pub fn param(&self) -> Option<usize> {
+        match self {
+            Constant::Plain { param }
+            | Constant::Panels { param, .. }
+            | Constant::Rounded { param, .. } => Some(*param),
+            Constant::Part { of, .. } => of.param(),
+            Constant::Dense { .. } => None,
+        }
+    }
+}
