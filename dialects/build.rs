@@ -8,13 +8,12 @@ use std::{
 
 const PREFIX_VARIABLE: &str = "MLIR_SYS_220_PREFIX";
 const LLVM_MAJOR: &str = "22";
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 6] = [
     "CfbDialect.cpp",
     "CfbOps.cpp",
     "Glue.cpp",
     "RaggedDialect.cpp",
     "RaggedKernels.cpp",
-    "RaggedLoops.cpp",
     "RaggedOps.cpp",
 ];
 

@@ -20,9 +20,7 @@ use cohort_passes::level2::{
     hoist_arguments, specialise_kernels, structure_only,
 };
 use cohort_passes::loops::{
-    apply_tuning, bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds,
-    ragged_fuse_loops, ragged_hfuse_loops, ragged_lower_loops, ragged_lower_prelude,
-    ragged_lower_storage, ragged_remap_loops, ragged_split_loops, split_tails,
+    apply_tuning, bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds, split_tails,
 };
 use cohort_passes::pass::{PassInfo, create};
 use cohort_passes::support::ir::{integer_attribute, set_attribute};
@@ -100,13 +98,6 @@ pub const PASSES: &[PassInfo] = &[
     expand_flush::PASS,
     lower_gpu_to_host::PASS,
     explain_batching::PASS,
-    ragged_fuse_loops::PASS,
-    ragged_remap_loops::PASS,
-    ragged_split_loops::PASS,
-    ragged_hfuse_loops::PASS,
-    ragged_lower_prelude::PASS,
-    ragged_lower_loops::PASS,
-    ragged_lower_storage::PASS,
 ];
 
 /// How far down a module is taken; see `docs/ir.md`.

@@ -15,7 +15,6 @@
 #include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "ragged/RaggedDialect.h.inc"
@@ -50,10 +49,6 @@ ShapeAttr getShape(mlir::Type type);
 void printDimNames(mlir::AsmPrinter &printer, llvm::ArrayRef<mlir::FlatSymbolRefAttr> dims);
 mlir::ParseResult parseDimNames(mlir::AsmParser &parser,
                                  llvm::SmallVectorImpl<mlir::FlatSymbolRefAttr> &dims);
-
-/// The declaration of a dim; null when there is none.
-DimOp lookupDim(mlir::SymbolTableCollection &symbols, mlir::Operation *from,
-                mlir::FlatSymbolRefAttr name);
 
 } // namespace cohort::ragged
 

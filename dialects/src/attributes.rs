@@ -54,15 +54,6 @@ impl GpuDim {
     }
 }
 
-/// Whether a `ragged.remap` orders rows with the longest first, or the shortest; `None` where it says nothing.
-pub fn longest_first(remap: OperationRef<'_, '_>) -> Option<bool> {
-    let order = remap.attribute("order").ok()?;
-    let context = remap.context();
-    // SAFETY: the context outlives the operations in it.
-    let context = unsafe { context.to_ref() };
-    Some(Attribute::parse(context, "#ragged.order<longest_first>") == Some(order))
-}
-
 /// Whether a global's value comes from the weights' file.
 pub fn is_external(global: OperationRef<'_, '_>) -> bool {
     let ty = global.attribute("type").and_then(TypeAttribute::try_from);

@@ -116,6 +116,3 @@ pub const MODULE_ASSEMBLY: &str = "llvm.module_asm";
 
 /// Of upstream: how many blocks a processor should hold at least.
 pub const BLOCKS_A_PROCESSOR: &str = "nvvm.minctasm";
-
-/// On a dim that `ragged-fuse-loops` declared: of which dims and padding it is the fusion.
-pub const FUSED_FROM: &str = "ragged.fused";

@@ -33,19 +33,6 @@ impl<'c> Builder<'c> {
         result_of(self.insert(operation.into()), 0)
     }
 
-    /// `tensor.insert`: a tensor with another element.
-    pub fn insert_element(&self, element: Val<'c>, tensor: Val<'c>, place: &[Val<'c>]) -> Val<'c> {
-        let operation = ods::tensor::insert(
-            self.context(),
-            tensor.r#type(),
-            element,
-            tensor,
-            place,
-            self.location,
-        );
-        result_of(self.insert(operation.into()), 0)
-    }
-
     /// `linalg.fill`: the destination, full of a number.
     pub fn fill(&self, number: Val<'c>, destination: Val<'c>) -> Val<'c> {
         let segments = [("operandSegmentSizes", self.i32s(&[1, 1]))];

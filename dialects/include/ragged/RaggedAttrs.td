@@ -1,4 +1,4 @@
-// The attributes of the `ragged` dialect: the shape encoding, and orders of rows.
+// The attributes of the `ragged` dialect: the shape encoding, and kinds of operands.
 
 #ifndef COHORT_RAGGED_ATTRS_TD
 #define COHORT_RAGGED_ATTRS_TD
@@ -63,10 +63,10 @@ def Ragged_ShapeAttr : Ragged_Attr<"Shape", "shape", [
     ```
 
     Storage is row-major over the extents: `_` and named dims have one extent, a ragged dim that of
-    the row, each rounded up to its padding. All dims up to the last ragged one are one dim of storage
-    (`ragged.to_storage`). The dims up to the last one on which another's length depends number its
-    *rows*, which lie one after another, and where one starts is given by offsets of rows + 1 entries
-    (`ragged.offsets`): a row of `!Hidden` is a sentence, one of `!Scores` all scores of a sentence, one
+    the row, each rounded up to its padding. All dims up to the last ragged one are one dim of storage.
+    The dims up to the last one on which another's length depends number its
+    *rows*, which lie one after another, and where one starts is given by offsets of rows + 1 entries:
+    a row of `!Hidden` is a sentence, one of `!Scores` all scores of a sentence, one
     of `!Text` a sentence of a document, so offsets never take more than the real sizes do. Within a row
     the dims behind have one extent each. This is also how IREE's ragged shapes are stored, which have one ragged dim
     and no padding: `#ragged.shape<@batch, @seq(@batch), _>` with its storage and offsets is IREE's
@@ -83,8 +83,7 @@ def Ragged_ShapeAttr : Ragged_Attr<"Shape", "shape", [
     - `ragged_shape_c9`: a static size is within the dim's `max`.
     - `ragged_shape_c10`: a static size, rounded up to its padding, is an integer of 64 bits.
 
-    **Bad cases.** A type is checked alone, without the module: that its dims are declared, and
-    declared like this, is checked where an operation of this dialect uses the type. Upstream
+    **Bad cases.** A type is checked alone, without the module: that its dims are declared is not. Upstream
     operations replace an unused `outs` that is no `tensor.empty` by one without the encoding; let
     every `outs` of a `linalg` operation be a `tensor.empty` of the encoded type.
   }];
@@ -98,17 +97,6 @@ def Ragged_ShapeAttr : Ragged_Attr<"Shape", "shape", [
     /// The ragged dims, each once, in the order in which they first appear.
     ::llvm::SmallVector<::cohort::ragged::DimAttr> getRaggedDims() const;
   }];
-}
-
-def Ragged_Order : I32EnumAttr<"Order", "an order of rows", [
-    I32EnumAttrCase<"longest_first", 0>,
-    I32EnumAttrCase<"shortest_first", 1>]> {
-  let genSpecializedAttr = 0;
-  let cppNamespace = "::cohort::ragged";
-}
-
-def Ragged_OrderAttr : EnumAttr<Ragged_Dialect, Ragged_Order, "order"> {
-  let assemblyFormat = "`<` $value `>`";
 }
 
 def Ragged_OperandKind : I32EnumAttr<"OperandKind", "how a kernel takes an operand", [

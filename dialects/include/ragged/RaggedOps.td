@@ -5,9 +5,7 @@
 
 include "ragged/RaggedDialect.td"
 include "ragged/RaggedAttrs.td"
-include "ragged/RaggedPreludeOps.td"
-include "ragged/RaggedStorageOps.td"
-include "ragged/RaggedLoopOps.td"
+include "ragged/RaggedDimOps.td"
 include "ragged/RaggedKernelOps.td"
 
 #endif // COHORT_RAGGED_OPS_TD

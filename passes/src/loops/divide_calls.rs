@@ -18,8 +18,8 @@
 //! Without it a call is computed by one thread. Bits are the same either way. A call is not divided where its rows
 //! have no dim of the instance, or share more than they compute. On a GPU calls are cut into tiles instead.
 //!
-//! After CoRa (Fegade et al., MLSys 2022), §4.1 and §5.2: thread remapping. `ragged-remap-loops` does the like to loops
-//! that programs have as such. Requires: the loop level, after `online-folds` and `bound-masks`. Leaves: the loop level.
+//! After CoRa (Fegade et al., MLSys 2022), §4.1 and §5.2: thread remapping. Requires: the loop level, after
+//! `online-folds` and `bound-masks`. Leaves: the loop level.
 
 use cohort_abi::manifest::Extent;
 use cohort_dialects::builder::{Builder, Op};

@@ -17,8 +17,7 @@
 //! always fused.
 //!
 //! After CoRa (Fegade et al., MLSys 2022), §4.1 and §5.1: fusing two loops of which the inner one's
-//! length depends on the outer. `ragged-fuse-loops` does the same to loops that programs have as such.
-//! Requires: the loop level, of `plan-kernels`. Leaves: the loop level.
+//! length depends on the outer. Requires: the loop level, of `plan-kernels`. Leaves: the loop level.
 
 use cohort_dialects::builder::Op;
 use melior::{

@@ -15,9 +15,8 @@
 //! computed is the same, bit for bit: a masked lane adds nothing, and a tile at the edge sums in the
 //! order of any other. On a GPU calls are cut into tiles, and nothing is split.
 //!
-//! After CoRa (Fegade et al., MLSys 2022), §4.1: loop splitting and operation splitting.
-//! `ragged-split-loops` does the same to loops that programs have as such. Requires: the loop level, of
-//! `plan-kernels`. Leaves: the loop level.
+//! After CoRa (Fegade et al., MLSys 2022), §4.1: loop splitting and operation splitting. Requires: the
+//! loop level, of `plan-kernels`. Leaves: the loop level.
 
 use melior::{
     Context,

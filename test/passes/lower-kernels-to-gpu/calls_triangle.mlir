@@ -5,7 +5,6 @@
 ragged.dim @batch
 ragged.dim @n(@batch)
 ragged.dim @m(@batch)
-ragged.dim @n.until(@n) lengths (d0) -> (d0 + 1)
 
 // CHECK: gpu.func @triangle$0_small(
 // CHECK: %[[GROUP:.*]] = arith.andi %{{.*}}, %c-64_i64 : i64

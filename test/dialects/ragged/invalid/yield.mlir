@@ -2,6 +2,6 @@
 // RUN: %batch-opt %s --verify-diagnostics
 
 func.func @f() {
-  // expected-error@+1 {{ragged_yield_c1: expected to be in a prelude, a loop over a dim or a stage}}
+  // expected-error@+1 {{ragged_yield_c1: expected to be in a stage}}
   ragged.yield
 }

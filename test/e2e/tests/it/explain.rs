@@ -244,12 +244,12 @@ fn what_a_pass_refuses_in_ir_is_logged() {
     let (run, code) = optimised("p.mlir", ir, &["--emit=object"]);
     assert_ne!(code, 0);
     assert_eq!(run["invocations"][0]["executionSuccessful"], false);
-    let refused = fs::read_to_string("../passes/ragged-lower-loops/refused.mlir");
+    let refused = fs::read_to_string("../passes/lower-kernels/calls_unsupported.mlir");
     let refused = refused.expect("the tests of passes are there");
     let (run, code) = optimised(
         "p.mlir",
         &refused,
-        &["--ragged-lower-loops", "--split-input-file"],
+        &["--plan-kernels", "--lower-kernels", "--split-input-file"],
     );
     assert_eq!(code, 1);
     let errors = said(&run, "p.mlir");
