@@ -4,22 +4,17 @@ Analysis is what a run does before kernels run, for every batch anew: recording 
 launches, their order and their rows. What it buys is fewer and larger launches, and less time in
 kernels. Reuse is that equal calls on a parameter's row are computed once, which recording must look
 for: `--no-sharing` leaves it out.
-
-And whether what is chosen by default is as good as what one may ask for: no batching at all, and each scheduler.
 """
-
-import re
 
 from common import (
     ROOT,
     Refused,
-    complaint,
-    least_seconds_of,
     make_data,
     markdown,
     number,
     ratio,
     run_program,
+    values_of,
 )
 from control import SIZE, TARGETS, arguments_of
 from make_models import MODELS
@@ -29,18 +24,8 @@ FIGURE = ROOT / "docs" / "figures" / "analysis.svg"
 REUSE = {"with reuse": (), "without": ("--no-sharing",)}
 # It is scheduled as one, so there is nothing to choose, and shares nothing.
 WHOLE = "instance"
-# By how many times the default may be slower than another way.
-MOST_SLOWER = {"--no-batch": 1.02, "--scheduler": 1.03}
-# Sizes at which that is measured: where a launch costs little beside its rows, and where it costs much.
-SIZES = (SIZE, 64)
 # What others are compared with.
 BASE = ("block", "depth", "with reuse")
-
-
-def values_of(options, flag):
-    """The values that an option of batch-run takes, which it lists when given none of them."""
-    said = complaint([options.batch_run, "-", f"--{flag}", "?"])
-    return re.search(r"\[possible values: ([^\]]+)\]", said)[1].split(", ")
 
 
 def combinations(options):
@@ -86,37 +71,6 @@ def measure_one(options, data, name, combination):
     }
 
 
-def compare_default(options, data, name):
-    """The seconds of the fastest pass of a model by default and in each way that one may ask for instead."""
-    ways = {"": (), "--no-batch": ("--no-batch",)}
-    for scheduler in values_of(options, "scheduler"):
-        if scheduler != "auto":
-            ways[f"--scheduler {scheduler}"] = ("--scheduler", scheduler)
-    turns = {way: [] for way in ways}
-    for _ in range(options.few_turns):
-        for way, arguments in ways.items():
-            # The number of instances at once is chosen too.
-            turn = run_program(options, data, name, options.repetitions, *arguments)
-            turns[way].append(turn)
-    return {way: least_seconds_of(of_way) for way, of_way in turns.items()}
-
-
-def default_table(sizes):
-    """The table of the default against other ways; what is faster by more than it may be has a star."""
-    rows, ways = [], []
-    for size, models in sizes.items():
-        for name, seconds in models.items():
-            default = seconds[""]
-            ways = [way for way in seconds if way]
-            ratios = [(way, default / seconds[way]) for way in ways]
-            cells = [
-                ratio(value) + (" *" if value > MOST_SLOWER[way.split()[0]] else "")
-                for way, value in ratios
-            ]
-            rows.append((f"{name} {size}", f"{default * 1e3:,.1f}", *cells))
-    return markdown(("default against", "ms", *(f"`{way}`" for way in ways)), rows)
-
-
 def measure(options):
     """The figures of all models in all ways; what is refused is left out."""
     models = options.models or MODELS
@@ -129,10 +83,6 @@ def measure(options):
                 rows.append(measure_one(options, data, name, combination))
             except Refused as error:
                 figures["refused"][f"{name} {' '.join(combination)}"] = str(error)
-    sizes = figures["defaults"] = {}
-    for size in SIZES:
-        data = make_data(options, models, size, options.instances // 2)
-        sizes[size] = {name: compare_default(options, data, name) for name in models}
     return figures
 
 
@@ -184,12 +134,6 @@ def report(figures):
     for title, some in kinds.items():
         if some:
             text += f"\n### {title}\n\n{table(some)}"
-    if figures.get("defaults"):
-        text += (
-            "\n### By default, and as one may ask for it\n\nHow many times as long the default takes. A star marks\n"
-            "where something else is faster by more than 2 % (`--no-batch`) or 3 %.\n\n"
-            + default_table(figures["defaults"])
-        )
     for what, error in figures["refused"].items():
         text += f"\n`{what}` is refused: {error}\n"
     return text

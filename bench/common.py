@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -52,6 +53,12 @@ def run(command):
 def complaint(command):
     """What a command that is wrong on purpose says about it."""
     return subprocess.run([str(part) for part in command], capture_output=True, text=True).stderr
+
+
+def values_of(options, flag):
+    """The values that an option of batch-run takes, which it lists when given none of them."""
+    said = complaint([options.batch_run, "-", f"--{flag}", "?"])
+    return re.search(r"\[possible values: ([^\]]+)\]", said)[1].split(", ")
 
 
 def run_program(options, data, name, repetitions, *arguments, output=os.devnull, program=None):

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import ablation
 import analysis
+import choice
 import control
 import costs
 import growth
@@ -39,6 +40,7 @@ PARTS = {
     "control": ("Control flow that depends on tensors", control),
     "ablation": ("Each technique switched off", ablation),
     "analysis": ("Granularities and schedulers: what analysis costs, and what it buys", analysis),
+    "choice": ("By default, and as one may ask for it", choice),
     "ragged": ("Tensors of differing lengths", ragged),
     "training": ("Training", training),
     "growth": ("How cost grows", growth),
@@ -56,7 +58,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--models", nargs="+", choices=MODELS + MORE, help="only these, where it applies")
-    parser.add_argument("--sizes", nargs="+", type=int, help="of the comparison with peers, only these")
+    parser.add_argument("--sizes", nargs="+", type=int, help="of the comparisons with peers and of what is chosen, only these")
     parser.add_argument("--batches", nargs="+", type=int, default=list(peers.BATCHES), help="of that comparison")
     parser.add_argument("--resume", action="store_true", help="keep what earlier runs measured of peers and growth")
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave it to a run with --resume")

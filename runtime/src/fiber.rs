@@ -54,13 +54,14 @@ pub struct Strand {
     pub stack_left: u64,
 }
 
-/// What a coroutine is given when it gets control.
+/// What a coroutine is given when it gets control. Like an [`Event`] it is two words, as both go from hand to hand at
+/// each decision.
 #[derive(Clone, Copy)]
 pub enum Input {
-    /// An instance to start with; only after [`Event::Finished`], or first.
-    Run(Job),
-    /// A strand of an instance to start with; as [`Input::Run`].
-    Strand(*mut Recorder, Strand),
+    /// An instance to start with, which is read before control comes back; only after [`Event::Finished`], or first.
+    Run(*const Job),
+    /// A strand of an instance to start with, and what it records to; as [`Input::Run`].
+    Strand(*const (*mut Recorder, Strand)),
     /// The bits of the element that was forced, whether a strand was begun, or any; only after an event
     /// that is none of [`Event::Finished`] and [`Event::Stopped`].
     Decided(u32),
@@ -87,8 +88,9 @@ pub enum Event {
         /// Where the value is.
         slots: *const u64,
     },
-    /// The instance asks that a strand of it begin, and goes on when that waits or has ended.
-    Forked(Strand),
+    /// The instance asks that a strand of it begin, and goes on when that waits or has ended; it lies on the
+    /// coroutine's stack until then.
+    Forked(*const Strand),
     /// The instance waits until all strands of the scope have ended.
     Joined {
         /// The slots that the strands share with their caller.
@@ -99,9 +101,11 @@ pub enum Event {
         /// As of [`Event::Joined`].
         scope: *mut u64,
         /// Which of the scope's strands.
-        index: i64,
+        index: u32,
     },
 }
+
+const _: () = assert!(size_of::<Event>() == 16 && size_of::<Input>() == 16);
 
 /// What the recorder needs to give control back from inside compiled code.
 pub type Switch = Yielder<Input, Event>;
@@ -162,7 +166,7 @@ impl Fiber {
     pub unsafe fn run(&mut self, job: Job) -> Result<Event, Error> {
         self.abandon();
         // SAFETY: the caller's promise; no instance is on the coroutine.
-        unsafe { self.switch(Input::Run(job)) }
+        unsafe { self.switch(Input::Run(&raw const job)) }
     }
 
     /// Runs a strand of an instance, as [`Fiber::run`] does its entry.
@@ -176,8 +180,9 @@ impl Fiber {
         strand: Strand,
     ) -> Result<Event, Error> {
         self.abandon();
+        let start = (recorder, strand);
         // SAFETY: the caller's promise; no instance is on the coroutine.
-        unsafe { self.switch(Input::Strand(recorder, strand)) }
+        unsafe { self.switch(Input::Strand(&raw const start)) }
     }
 
     /// Gives a waiting instance the bits that it waits for.
@@ -255,14 +260,17 @@ fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
     loop {
         // SAFETY: `Fiber::run` requires a valid recorder, to which only this code refers until it
         // switches back, and arguments and results that fit the entry; `Fiber::run_strand` a strand and
-        // its scope. The switch outlives the job: it lives at the bottom of this stack.
+        // its scope. Both are alive until the coroutine switches back, and read here. The switch outlives the
+        // job: it lives at the bottom of this stack.
         unsafe {
             match input {
                 Input::Run(job) => {
+                    let job = *job;
                     (*job.recorder).set_switch(switch);
                     (job.entry)(job.recorder.cast(), job.arguments, job.results);
                 }
-                Input::Strand(recorder, strand) => {
+                Input::Strand(start) => {
+                    let (recorder, strand) = *start;
                     (*recorder).set_switch(switch);
                     (strand.function)(recorder.cast(), strand.scope, strand.index);
                 }

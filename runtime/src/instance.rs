@@ -465,7 +465,7 @@ impl Instance {
                 // SAFETY: it is this instance that runs, and asks for it.
                 Event::Forked(strand) => Some(unsafe {
                     let pool = &mut common.pool;
-                    self.strands.fork(machine.recorder, pool, strand)?
+                    self.strands.fork(machine.recorder, pool, *strand)?
                 }),
                 Event::Joined { scope } => {
                     // SAFETY: it is the scope of the strand that runs.

@@ -5,8 +5,9 @@
 //! batch or a later one, its calls are written from that, with the instance's own rows. The log, the launches and the
 //! bits are those that the control program would have led to.
 //!
-//! Most structures of real inputs never come again, so one is kept when it comes the second time. What is kept is
-//! bounded; what was not used for long goes first.
+//! Most structures of real inputs never come again, and to make a recording takes as long as to run the control program
+//! some times. So one is made when a structure has come often enough ([`kept::WORTH`]). What is kept is bounded; what was
+//! not used for long goes first.
 
 mod kept;
 
@@ -120,7 +121,7 @@ impl Reuse {
         }
         let entry = match found {
             Some(entry) => Some(entry),
-            None if self.kept.is_new(key) => None,
+            None if !self.kept.is_due(key) => None,
             None => {
                 // SAFETY: the caller's promise.
                 let recording = unsafe { self.record(recorder, fiber, instance)? };

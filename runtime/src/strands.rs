@@ -261,7 +261,8 @@ impl Strands {
     }
 
     /// The strand that runs goes on when the one of that scope and index has ended.
-    pub fn await_strand(&mut self, scope: *mut u64, index: i64) {
+    pub fn await_strand(&mut self, scope: *mut u64, index: u32) {
+        let index = i64::from(index);
         let is_it = |place: &Place| {
             place.fiber.is_some() && std::ptr::eq(place.scope, scope) && place.index == index
         };

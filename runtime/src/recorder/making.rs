@@ -3,9 +3,8 @@
 //! The control program runs several times, each a *take*, with [`Marks`] in place of the instance's numbers: where the log
 //! then has a row of a parameter that a mark chose, that is where the instance's number goes.
 
-use std::collections::HashMap;
-
 use cohort_abi::Handle;
+use rustc_hash::FxHashMap;
 
 use super::marks::Marks;
 use super::recording::{
@@ -59,13 +58,18 @@ struct Group {
     key: u64,
     calls: u32,
     rows: u32,
+    /// Its first column: it has one for each slot of its calls, and behind these one for each list.
+    column: usize,
 }
 
-/// What the calls of a group have in their slots, and in their lists.
-#[derive(Clone, Default)]
+/// What the calls of groups have in their slots and in their lists, column by column.
+#[derive(Default)]
 struct Columns {
-    slots: Vec<Vec<Origin>>,
-    lists: Vec<Vec<Origin>>,
+    /// The column of each, as they are met.
+    cells: Vec<(u32, Origin)>,
+    /// Where each column begins in `sorted`, and where the last one ends.
+    starts: Vec<usize>,
+    sorted: Vec<Origin>,
 }
 
 /// A call that may be equal to others, and its operand: as the calls of a kernel have it.
@@ -79,14 +83,14 @@ struct SharedCall {
 /// Different things, in the order in which they are met.
 struct Met<T> {
     all: Vec<T>,
-    places: HashMap<T, usize>,
+    places: FxHashMap<T, usize>,
 }
 
 impl<T: Copy + Eq + std::hash::Hash> Met<T> {
     fn new() -> Met<T> {
         Met {
             all: Vec::new(),
-            places: HashMap::new(),
+            places: FxHashMap::default(),
         }
     }
 
@@ -114,7 +118,7 @@ struct Making<'a> {
     chosen: Met<Chosen>,
     shared: Vec<SharedCall>,
     groups: Vec<Group>,
-    columns: Vec<Columns>,
+    columns: Columns,
 }
 
 impl Recorder {
@@ -142,7 +146,7 @@ impl Recorder {
             chosen: Met::new(),
             shared: Vec::new(),
             groups: Vec::new(),
-            columns: Vec::new(),
+            columns: Columns::default(),
         };
         let length = takes.first()?.log.len();
         if takes.iter().any(|take| take.log.len() != length) {
@@ -218,6 +222,7 @@ impl Making<'_> {
             });
         }
         groups.sort_by_key(|bucket| (buckets.kernel(*bucket), buckets.key(*bucket)));
+        let mut column = 0;
         for bucket in groups {
             self.places[bucket - first] = Place::Group(self.groups.len());
             let kernel = buckets.kernel(bucket);
@@ -227,13 +232,13 @@ impl Making<'_> {
                 key: buckets.key(bucket),
                 calls: self.of.bucket_calls(bucket),
                 rows: buckets.rows(bucket),
+                column,
             });
             let lists = form.slots.iter().filter(|slot| **slot == Slot::List);
-            self.columns.push(Columns {
-                slots: vec![Vec::new(); form.slots.len()],
-                lists: vec![Vec::new(); lists.count()],
-            });
+            column += form.slots.len() + lists.count();
         }
+        u32::try_from(column).ok()?;
+        self.columns.starts = vec![0; column + 1];
         Some(())
     }
 
@@ -269,24 +274,27 @@ impl Making<'_> {
                 }
             };
             let form = &self.of.kernels[kernel as usize].form;
-            let (mut listed, mut list) = (slots + form.slots.len(), 0);
+            let first_column = self.groups[group].column;
+            let (mut listed, mut list) =
+                (slots + form.slots.len(), first_column + form.slots.len());
             for (number, kind) in form.slots.iter().enumerate() {
                 let at = slots + number;
                 let origin = match kind {
                     Slot::Row => self.handle(slot(at))?,
                     Slot::Scalar | Slot::List => self.number(slot(at))?,
                 };
-                self.columns[group].slots[number].push(origin);
+                self.columns.push(first_column + number, origin);
                 if *kind == Slot::List {
                     let end = listed + takes[0].log[at] as usize;
                     for handle in listed..end {
                         let row = self.handle(slot(handle))?;
-                        self.columns[group].lists[list].push(row);
+                        self.columns.push(list, row);
                     }
                     (listed, list) = (end, list + 1);
                 }
             }
         }
+        self.columns.sort();
         Some(())
     }
 
@@ -405,7 +413,7 @@ impl Making<'_> {
         let mut references = Met::new();
         let mut values = Vec::new();
         let mut largest = 0;
-        for origin in self.columns.iter().flat_map(Columns::all).chain(results) {
+        for origin in self.columns.sorted.iter().chain(results) {
             match *origin {
                 Origin::Row(Base::Fixed(_), ..) | Origin::Number(_) => {}
                 Origin::Row(base, result, offset) => {
@@ -430,14 +438,14 @@ impl Making<'_> {
             Some(form.word(reference as u32, offset))
         };
         let (mut runs, mut columns) = (Vec::new(), Vec::new());
-        let mut left = &self.columns[..];
         let goes_on =
             |one: &Group, other: &Group| one.kernel == other.kernel && one.key + 1 == other.key;
         for run in self.groups.chunk_by(goes_on) {
-            let (own, behind) = left.split_at(run.len());
-            left = behind;
-            for column in 0..own[0].slots.len() + own[0].lists.len() {
-                for origin in own.iter().flat_map(|columns| columns.column(column)) {
+            let form = &self.of.kernels[run[0].kernel as usize].form;
+            let lists = form.slots.iter().filter(|slot| **slot == Slot::List);
+            for column in 0..form.slots.len() + lists.count() {
+                for origin in (run.iter()).flat_map(|group| self.columns.of(group.column + column))
+                {
                     columns.push(match *origin {
                         Origin::Row(base, result, offset) => row(base, result, offset)?,
                         Origin::Number(value) => short(value)?,
@@ -515,16 +523,28 @@ impl Making<'_> {
 }
 
 impl Columns {
-    /// A slot's, or behind those a list's.
-    fn column(&self, column: usize) -> &[Origin] {
-        match column.checked_sub(self.slots.len()) {
-            None => &self.slots[column],
-            Some(list) => &self.lists[list],
+    fn push(&mut self, column: usize, origin: Origin) {
+        self.cells.push((column as u32, origin));
+        self.starts[column] += 1;
+    }
+
+    /// Puts what was met into its columns, where it stays in order; `starts` had the lengths of these.
+    fn sort(&mut self) {
+        let mut end = 0;
+        for start in &mut self.starts {
+            end += std::mem::replace(start, end);
+        }
+        let mut next = self.starts.clone();
+        self.sorted = vec![Origin::Number(0); self.cells.len()];
+        for (column, origin) in self.cells.drain(..) {
+            let place = &mut next[column as usize];
+            self.sorted[*place] = origin;
+            *place += 1;
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Origin> {
-        self.slots.iter().chain(&self.lists).flatten()
+    fn of(&self, column: usize) -> &[Origin] {
+        &self.sorted[self.starts[column]..self.starts[column + 1]]
     }
 }
 

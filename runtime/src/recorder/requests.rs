@@ -88,7 +88,7 @@ impl Recorder {
             stack_left,
         };
         // SAFETY: the caller's promise.
-        unsafe { Recorder::wait(recorder, Event::Forked(strand)) }
+        unsafe { Recorder::wait(recorder, Event::Forked(&raw const strand)) }
     }
 
     /// Waits for all strands of a scope; see [`cohort_abi::symbols::JOIN`].
@@ -114,6 +114,7 @@ impl Recorder {
         // SAFETY: the caller's promise.
         unsafe {
             if scope.read() != 0 {
+                let index = index as u32;
                 Recorder::wait(recorder, Event::Awaited { scope, index });
             }
         }

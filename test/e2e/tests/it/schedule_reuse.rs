@@ -31,6 +31,9 @@ const TEXT: &str = "dim V, H
 
 const ROWS: u64 = 9;
 
+/// How often a structure must have come before it is kept.
+const WORTH: usize = 64;
+
 /// A tree of the shape that `shape` draws, with other numbers by `words`.
 fn tree(depth: usize, shape: &mut Rng, words: &mut Rng) -> String {
     match shape.between(0, if depth == 0 { 2 } else { 6 }) {
@@ -98,7 +101,8 @@ fn count(reuse: &Json, name: &str) -> u64 {
 fn structures_are_reused_with_other_numbers_and_tensors() {
     let model = Model::from_text(TEXT, &[("V", ROWS), ("H", 3)], &mut Rng::new(3));
     let compiled = model.compile(&[]);
-    let input = instances(150);
+    // Of two threads, each meets half.
+    let input = instances(2800);
     let (expected, without) = run(&compiled, &["--without", "schedule-reuse"], &input, 1);
     assert_eq!(count(&without, "reused"), 0);
     assert!(without["unused"].is_string(), "{without}");
@@ -113,8 +117,8 @@ fn structures_are_reused_with_other_numbers_and_tensors() {
     ] {
         let (lines, reuse) = run(&compiled, arguments, &input, 1);
         assert_eq!(lines, expected, "{arguments:?}");
-        assert!(count(&reuse, "reused") > 75, "{arguments:?}: {reuse}");
-        assert_eq!(count(&reuse, "reused") + count(&reuse, "recorded"), 150);
+        assert!(count(&reuse, "reused") > 1400, "{arguments:?}: {reuse}");
+        assert_eq!(count(&reuse, "reused") + count(&reuse, "recorded"), 2800);
         assert!(
             reuse["unused"].is_null() && count(&reuse, "kept") >= 3,
             "{reuse}"
@@ -144,7 +148,7 @@ fn tensors_without_rows_are_recorded_too() {
     let compiled = model.compile(&[]);
     let empty = "{\"x\": [], \"y\": [1, 2, 3], \"ks\": [2, 3]}\n";
     let full = "{\"x\": [[1, 2], [3, 4]], \"y\": [4, 5, 6], \"ks\": []}\n";
-    let input = empty.repeat(5) + &full.repeat(3) + empty + full;
+    let input = empty.repeat(WORTH + 3) + &full.repeat(WORTH + 1) + empty + full;
     let (expected, _) = run(&compiled, &["--without", "schedule-reuse"], &input, 0);
     for batch in ["1", "2", "100"] {
         let (lines, reuse) = run(&compiled, &["--batch", batch], &input, 0);
@@ -157,7 +161,7 @@ fn tensors_without_rows_are_recorded_too() {
 fn memory_of_schedules_is_bounded() {
     let model = Model::from_text(TEXT, &[("V", ROWS), ("H", 3)], &mut Rng::new(3));
     let compiled = model.compile(&[]);
-    let input = instances(150);
+    let input = instances(900);
     let (expected, all) = run(&compiled, &[], &input, 1);
     for bytes in [1, 500, 4000, 8000] {
         let memory = bytes.to_string();
@@ -173,7 +177,7 @@ fn memory_of_schedules_is_bounded() {
 fn limits_do_not_depend_on_what_came_before() {
     let model = Model::from_text(TEXT, &[("V", ROWS), ("H", 3)], &mut Rng::new(3));
     let compiled = model.compile(&[]);
-    let input = instances(60);
+    let input = instances(10 * WORTH);
     for limit in [
         ["--max-memory", "1500"],
         ["--max-nodes", "12"],
@@ -186,15 +190,15 @@ fn limits_do_not_depend_on_what_came_before() {
     }
 }
 
-/// Of the examples: each instance comes several times, as in epochs.
+/// Of the examples: each instance comes often, as in epochs.
 #[test]
 fn examples_are_the_same_again() {
     let mut rng = Rng::new(8);
     for case in MODELS {
         let model = case.with_sizes([9, 3, 5, 2], &mut rng);
         let compiled = model.compile(&[]);
-        let once = case.instances(&model, 8, &mut rng);
-        let input = to_text(&once).repeat(3);
+        let once = case.instances(&model, 3, &mut rng);
+        let input = to_text(&once).repeat(WORTH + 1);
         let without = ["--without", "schedule-reuse", "--batch", "5"];
         let expected = compiled.batch_run().args(&without).run(&input).lines();
         let (lines, reuse) = run(&compiled, &["--batch", "5"], &input, 0);
