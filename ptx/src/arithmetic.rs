@@ -260,6 +260,10 @@ fn integer(name: &str, mode: &str, of: &str) -> Option<Compute> {
                 }),
                 ("min", "") => Binary(|a, b| ((a as $type).min(b as $type) as $unsigned).into()),
                 ("max", "") => Binary(|a, b| ((a as $type).max(b as $type) as $unsigned).into()),
+                ("abs", "") if <$type>::MIN != 0 => Unary(|a| {
+                    let a = a as $type;
+                    (a.max((0 as $type).wrapping_sub(a)) as $unsigned).into()
+                }),
                 ("neg", "") => Unary(|a| (0 as $type).wrapping_sub(a as $type) as $unsigned as u64),
                 _ => return None,
             }

@@ -8,6 +8,7 @@ use crate::instruction::{Function, Instruction, SPECIAL};
 use crate::memory::Memory;
 use crate::mma::{Lane, WARP, multiply};
 use crate::thread::{Around, Stop, Thread};
+use crate::view::View;
 use crate::{Error, Launch};
 
 /// A block whose threads have begun.
@@ -17,6 +18,8 @@ struct Block {
     /// Of all threads, one after another.
     registers: Vec<u64>,
     shared: Vec<u8>,
+    /// Where others run at the same time.
+    view: Option<View>,
     is_turned: bool,
     rounds: u64,
 }
@@ -110,6 +113,7 @@ impl Run<'_> {
             threads: (0..threads).map(|_| Thread::new()).collect(),
             registers,
             shared: vec![poison; self.function.shared_bytes as usize],
+            view: self.launch.is_together.then(View::default),
             is_turned: at.0.wrapping_add(at.1) % 2 == 1,
             rounds: 0,
         }
@@ -128,6 +132,9 @@ impl Run<'_> {
                 }
                 let rounds = block.rounds;
                 self.run_rounds(block, memory)?;
+                if let (true, Some(view)) = (block.has_ended(), &mut block.view) {
+                    view.publish(memory);
+                }
                 is_over &= block.has_ended();
                 has_moved |= block.has_ended() || block.rounds > rounds;
             }
@@ -228,6 +235,7 @@ impl Run<'_> {
                     registers: &mut block.registers[own],
                     shared: &mut block.shared,
                     memory,
+                    view: block.view.as_mut(),
                     poison: self.launch.poison,
                 };
                 let stop = thread.run(&mut around);

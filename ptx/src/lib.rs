@@ -11,8 +11,9 @@
 //! Each thread runs by itself from one point where it must wait to the next: a barrier of its block, a
 //! product of its warp, or the look at a word that another block will change. Threads do not run in the
 //! order of their numbers ([`Launch::order`]), memory that nobody wrote holds a byte that the caller chooses,
-//! copies to shared memory arrive as late as they may, and every address is checked. So text that lacks a
-//! barrier, waits for too few copies or leaves its memory shows, with the line and the thread.
+//! copies to shared memory arrive as late as they may, blocks that are together see of each other what fences promise and
+//! no more, and every address is checked. So text that lacks a barrier or a fence, waits for too few copies or leaves its
+//! memory shows.
 //!
 //! What an instruction does is said by NVIDIA's *PTX ISA*; each has its cases in the tests. What that leaves open,
 //! in which order and to how many bits a tensor core adds, is chosen by [`TensorCores`]. Other instructions than
@@ -28,6 +29,7 @@ mod memory;
 mod mma;
 mod parser;
 mod thread;
+mod view;
 
 use std::collections::HashMap;
 

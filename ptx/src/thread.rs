@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::instruction::{Access, Function, Instruction, Place, Space};
 use crate::memory::{Copies, Copy, Memory};
+use crate::view::View;
 
 /// Branches backward that a thread takes without waiting for anything, at the most: more is a loop without an end.
 const MOST_TURNS: u32 = 1 << 31;
@@ -36,6 +37,8 @@ pub struct Around<'a, 'b> {
     pub registers: &'a mut [u64],
     pub shared: &'a mut [u8],
     pub memory: &'a mut Memory<'b>,
+    /// What the block sees of it; all that there is without.
+    pub view: Option<&'a mut View>,
     pub poison: u8,
 }
 
@@ -80,7 +83,7 @@ impl Around<'_, '_> {
         let all = access.all_bytes();
         self.aligned(pc, "reads", all, address)?;
         let found = match access.space {
-            Space::Global => self.memory.read(address, all),
+            Space::Global => read(self.memory, self.view.as_deref_mut(), address, all),
             Space::Shared => {
                 range(self.shared.len(), address, all).map(|range| &self.shared[range])
             }
@@ -110,7 +113,10 @@ impl Around<'_, '_> {
         let all = access.all_bytes();
         self.aligned(pc, "writes", all, address)?;
         let found = match access.space {
-            Space::Global => self.memory.write(address, all),
+            Space::Global => match &mut self.view {
+                Some(view) => view.write(self.memory, address, all),
+                None => self.memory.write(address, all),
+            },
             Space::Shared => {
                 range(self.shared.len(), address, all).map(|range| &mut self.shared[range])
             }
@@ -131,6 +137,9 @@ impl Around<'_, '_> {
     fn add(&mut self, pc: usize, place: Place, value: u32) -> Result<u32, Error> {
         let address = self.at(place.base, place.offset);
         self.aligned(pc, "adds to", 4, address)?;
+        if let Some(view) = &mut self.view {
+            view.meet(self.memory, address, 4);
+        }
         let Some(word) = self.memory.write(address, 4) else {
             return Err(self.outside(pc, "adds to", 4, Space::Global, address));
         };
@@ -167,7 +176,8 @@ impl Around<'_, '_> {
         } = copy;
         let mut whole = [0; 16];
         if copied > 0 {
-            let Some(found) = self.memory.read(from, copied) else {
+            let view = self.view.as_deref_mut();
+            let Some(found) = read(self.memory, view, from, copied) else {
                 return Err(self.outside(pc, "copies", copied, Space::Global, from));
             };
             whole[..copied].copy_from_slice(found);
@@ -177,6 +187,20 @@ impl Around<'_, '_> {
             self.shared[range].copy_from_slice(&whole[..bytes]);
         }
         Ok(())
+    }
+}
+
+/// Bytes of global memory as a block sees them.
+#[inline]
+fn read<'a>(
+    memory: &'a mut Memory<'_>,
+    view: Option<&'a mut View>,
+    address: u64,
+    bytes: usize,
+) -> Option<&'a [u8]> {
+    match view {
+        Some(view) => view.read(memory, address, bytes),
+        None => memory.read(address, bytes),
     }
 }
 
@@ -225,6 +249,9 @@ impl Thread {
                 Instruction::Load(access) => around.load(pc, access)?,
                 Instruction::Store(access) => around.store(pc, access)?,
                 Instruction::Acquire(access) => {
+                    if let Some(view) = &mut around.view {
+                        view.forget();
+                    }
                     around.load(pc, access)?;
                     break Stop::Looked(pc);
                 }
@@ -289,7 +316,12 @@ impl Thread {
                         continue;
                     }
                 }
-                Instruction::Fence => {}
+                Instruction::Fence => {
+                    if let Some(view) = &mut around.view {
+                        view.publish(around.memory);
+                        view.forget();
+                    }
+                }
                 Instruction::Barrier => break Stop::Barrier,
                 Instruction::Multiply(_) => break Stop::Multiply(pc),
                 Instruction::Return => break Stop::Ended,

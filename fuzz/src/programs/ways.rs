@@ -157,11 +157,21 @@ impl Runner<'_> {
             self.made.push("batch-opt program.coh --weights weights.safetensors --emit=artifact -o model.cohort".into());
         }
 
-        // Last, as it changes the input.
+        // Last, as they change the input. What is recorded of one instance is used again for those of its structure.
+        let original = fs::read("input.jsonl")?;
+        fs::write("input.jsonl", original.repeat(3))?;
+        let batch = *rng.pick(&["1", "4", "50"]);
+        let again = self.run("model.cohort", &["--batch", batch])?;
+        let thrice = Run {
+            command: first.command.clone(),
+            lines: [&first.lines; 3].into_iter().flatten().cloned().collect(),
+        };
+        self.equal("the same instances again", &thrice, &again)?;
+        *comparisons += 1;
+
         let mut order: Vec<usize> = (0..input.len()).collect();
         rng.shuffle(&mut order);
         let permuted: Vec<&str> = order.iter().map(|place| input[*place].as_str()).collect();
-        let original = fs::read("input.jsonl")?;
         fs::write("input.jsonl", permuted.join("\n") + "\n")?;
         let mut other = self.run("model.cohort", &["--batch", "6"])?;
         let mut sorted = vec![String::new(); other.lines.len()];
@@ -249,7 +259,10 @@ impl Runner<'_> {
             ),
         };
         let option = way.split_whitespace().next().unwrap_or(way);
-        let option = if option == "another" { way } else { option };
+        let option = match option {
+            "another" | "the" => way,
+            option => option,
+        };
         Err(self.difference(format!("{what} with {option}"), way, (a, b), (first, other)))
     }
 

@@ -59,6 +59,19 @@ fn blocks_that_are_together_wait_for_each_other() {
 }
 
 #[test]
+fn a_missing_fence_shows() {
+    let sums = |barrier: &str| add_up(barrier, true).run().unwrap()[5..].to_vec();
+    let (release, rest) = GRID_BARRIER.split_once(' ').unwrap();
+    assert_eq!(release, "fence.acq_rel.gpu;");
+    // Of what the others wrote, a block then sees only what those have written that have ended.
+    assert_ne!(sums(rest), [46; 4]);
+
+    // What was read before the barrier is read anew behind it.
+    let early = "ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd1];";
+    assert_eq!(sums(&format!("{early} {GRID_BARRIER}")), [46; 4]);
+}
+
+#[test]
 fn blocks_that_wait_for_nobody_end_with_an_error() {
     let error = add_up(GRID_BARRIER, false).refused();
     assert!(

@@ -114,7 +114,7 @@ fn tensor_cores_that_cut_off_are_close_to_the_oracle() {
     .expect_message(&["`--tensor-cores` is for `--device ptx-sim`"]);
 }
 
-/// What the text lacks shows: barriers of a block, those of the grid, and waiting for copies.
+/// What the text lacks shows: barriers of a block, those of the grid, fences, and waiting for copies.
 #[test]
 fn a_mistake_in_the_text_shows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -140,7 +140,10 @@ fn a_mistake_in_the_text_shows() {
     assert!(is_caught(&found), "copies: {}", found.describe());
     let found = changed(&|text| text.replace("bar.sync \t0;", ""));
     assert!(is_caught(&found), "barriers: {}", found.describe());
-    // The barrier of the grid goes on as if all had come.
+    // All blocks come to the barrier of the grid, but see what others wrote when it may be too late.
+    let found = changed(&|text| text.replace("fence.acq_rel.gpu;", ""));
+    assert!(is_caught(&found), "fences: {}", found.describe());
+    // It goes on as if all had come.
     let found = changed(&|text| {
         let line = |line: &str| match line.trim().strip_prefix("ld.acquire.gpu.global.b32 \t") {
             Some(rest) => {
