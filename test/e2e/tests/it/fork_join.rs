@@ -227,6 +227,37 @@ fn loops_of_main_wait_side_by_side_around_a_decision() {
     call.run(&input).expect_code(0);
 }
 
+/// Two loops that are written in `main` itself.
+const WRITTEN_IN_MAIN: &str = "dim H
+  param w: f32[H, H]
+  fn main(x: f32[H], y: f32[H], most: i32) -> (f32[H], f32[H], i32, i32) {
+    let (a, n, _) = while go with (h = x, turns = 0, go = true) {
+      let h = tanh(h @ w) + x;
+      (h, turns + 1, turns + 1 < most && sum(h) < 9.0)
+    };
+    let (b, m, _) = while go with (h = y, turns = 0, go = true) {
+      let h = tanh(h @ w) + y;
+      (h, turns + 1, turns + 1 < most && sum(h) < 9.0)
+    };
+    (a, b, n, m)
+  }";
+
+#[test]
+fn loops_that_are_written_in_main_wait_side_by_side() {
+    let mut rng = Rng::new(11);
+    let lines = [15, 0, 4, 15].map(|most| {
+        let vectors = vectors(2, &mut rng);
+        let (x, y) = (&vectors[0], &vectors[1]);
+        format!("{{\"x\": {x:?}, \"y\": {y:?}, \"most\": {most}}}\n")
+    });
+    check_lines(WRITTEN_IN_MAIN, &lines.concat(), &[], 0);
+    // A last turn decides nothing, and what it computes is in the flush of the end.
+    let model = model(WRITTEN_IN_MAIN);
+    assert_eq!(flushes(&model, &lines[0], &[]), 15);
+    let without = flushes(&model, &lines[0], &["--without", "fork-join"]);
+    assert_eq!(without, 29);
+}
+
 /// Two chains that the program turns from one to the other of: each call needs the one before the last.
 const CHAINS: &str = "dim H
   param w: f32[H, H]
