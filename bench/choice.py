@@ -1,13 +1,12 @@
 """Whether what is chosen by default is as good as what one may ask for: no batching at all, and each scheduler.
 
 How many instances a batch has is chosen as well where nobody says it. Ways take turns, each turn in the other order, and
-in each turn the default is one of them: its ratio to another way is of the same minute.
+in each turn the default is one of them. What counts is the fastest pass of all turns, which other programs disturb least.
 """
 
 import json
-import statistics
 
-from common import RESULTS, ROOT, make_data, markdown, number, run, run_program, values_of
+from common import RESULTS, ROOT, least_seconds_of, make_data, markdown, number, run, run_program, values_of
 from make_models import MODELS, MORE
 
 # Sizes where a launch costs much beside its rows, and little.
@@ -38,7 +37,7 @@ def compile_once(options, data, name):
 
 
 def compare(options, data, name, program):
-    """Of each batch and way, the median seconds of a pass and how many times as long the default takes, a median too."""
+    """Of each batch the least seconds of a pass, and how many times as long that is as in each other way."""
     ways = ways_of(options)
     batched = [(batch, way) for batch in BATCHES for way in ((), *ways) if way != UNBATCHED]
     keys = [*batched, (None, UNBATCHED)]
@@ -46,31 +45,25 @@ def compare(options, data, name, program):
     def turn(key, repetitions):
         batch, way = key
         arguments = [*(() if batch is None else ("--batch", batch)), *way]
-        stats = run_program(options, data, name, repetitions, *arguments, program=program)
-        passes = [part["record_seconds"] + part["execute_seconds"] for part in stats["repetitions"]]
-        return statistics.median(passes), stats
+        return run_program(options, data, name, repetitions, *arguments, program=program)
 
-    repetitions = {}
-    for key in keys:
-        seconds, _ = turn(key, 1)
-        repetitions[key] = min(max(int(ENOUGH / seconds), PASSES[0]), PASSES[1])
-    turns = {key: [] for key in keys}
-    used = {}
+    turns, used, repetitions = {key: [] for key in keys}, {}, {}
+    for batch in BATCHES:
+        seconds = least_seconds_of([turn((batch, ()), 1)])
+        repetitions[batch] = min(max(int(ENOUGH / seconds), PASSES[0]), PASSES[1])
     for number_of_turn in range(max(options.turns, 3)):
         for key in keys if number_of_turn % 2 == 0 else reversed(keys):
-            seconds, stats = turn(key, repetitions[key])
-            turns[key].append(seconds)
+            stats = turn(key, repetitions[key[0]])
+            turns[key].append(stats)
             if stats.get("scheduler"):
                 used[key] = stats["scheduler"]["used"]
+    least = {key: least_seconds_of(stats) for key, stats in turns.items()}
     rows = []
     for batch in BATCHES:
-        default = turns[batch, ()]
-        ratios = {}
-        for way in ways:
-            other = turns[None if way == UNBATCHED else batch, way]
-            ratios[" ".join(way)] = statistics.median(a / b for a, b in zip(default, other))
-        seconds = statistics.median(default)
-        rows.append({"batch": batch, "seconds": seconds, "used": used.get((batch, ())), "ratios": ratios})
+        default = least[batch, ()]
+        of_way = {way: least[None if way == UNBATCHED else batch, way] for way in ways}
+        ratios = {" ".join(way): default / seconds for way, seconds in of_way.items()}
+        rows.append({"batch": batch, "seconds": default, "used": used.get((batch, ())), "ratios": ratios})
     return rows
 
 
