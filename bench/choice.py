@@ -97,7 +97,7 @@ def report(figures):
             lines.append((f"{name}, {batch}", number(row["seconds"] * 1e3), row["used"] or "-", *cells))
     ways = next(iter(figures.values()))[0]["ratios"]
     text = (
-        "How many times as long the default takes as another way: of all instances, one thread, a median over turns in\n"
+        "How many times as long the default takes as another way: of all instances, one thread, the fastest pass of turns in\n"
         "which all ways take part. *Chosen* is the scheduler at the end of a run. Where the number of instances in a batch is\n"
         "given, that is obeyed; *as chosen* is without. A star marks what is faster by more than 2 % (`--no-batch`) or 3 %.\n\n"
     )
