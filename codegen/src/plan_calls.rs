@@ -16,13 +16,14 @@ use cohort_dialects::builder::{Builder, Op, region_with_block};
 use cohort_passes::kernel::calls::graph::{Form, Graph, Kind, NodeId, Var};
 use cohort_passes::kernel::calls::lanes::{Layouts, dense};
 use cohort_passes::kernel::calls::memory::extent;
+use cohort_passes::kernel::calls::padding;
 use cohort_passes::kernel::calls::sides::Target;
 use cohort_passes::kernel::calls::stages::{Nest, Store};
 use cohort_passes::kernel::calls::write::{Declared, Given, Writer, names_of, sizes};
-use cohort_passes::kernel::calls::{padding, read};
 use cohort_passes::kernel::loop_level::{Memory, OperandKind};
 use cohort_passes::kernel::schedule::Processor;
 use cohort_passes::pass::{Failed, Outcome};
+use cohort_passes::support::dims::length_names;
 use cohort_passes::support::ir::attributes_without;
 use melior::ir::{Attribute, OperationRef, operation::OperationLike};
 
@@ -68,7 +69,7 @@ pub fn plan<'c>(
     let (graph, parts) = parts::plan(kernel, scalars, aim)?;
     let (region, block) = region_with_block(&[], kernel.location());
     let (calls, stages) = region_with_block(&[], kernel.location());
-    let names = read::length_names(kernel);
+    let names = length_names(kernel);
     let b = Builder::at_end(context, block, kernel.location());
     let memory = declare(&b, &graph, &names);
     let given = RefCell::new(Given::new(graph.lengths));

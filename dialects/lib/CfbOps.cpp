@@ -480,17 +480,15 @@ static bool isListOfNames(ArrayAttr lengths) {
          });
 }
 
-static bool isUnit(Attribute unit) {
-  auto text = dyn_cast_or_null<StringAttr>(unit);
-  return text && (text.getValue() == "rows" || text.getValue() == "calls");
+static bool isUnit(StringAttr unit) {
+  return unit && (unit.getValue() == "rows" || unit.getValue() == "calls");
 }
 
 /// The constraints of blocks on tensors whose lengths differ.
 static LogicalResult verifyDims(BlockOp block) {
-  Attribute unit = block->getAttr("unit"), rows = block->getAttr("rows");
-  Attribute leading = block->getAttr("leading"), lengths = block->getAttr("lengths");
-  auto names = dyn_cast_or_null<ArrayAttr>(lengths);
-  if (lengths && !isListOfNames(names))
+  StringAttr unit = block.getUnitAttr();
+  ArrayAttr rows = block.getRowsAttr(), lists = block.getLeadingAttr(), names = block.getLengthsAttr();
+  if (names && !isListOfNames(names))
     return block.emitOpError() << "cfb_block_c7: expected names of dims in `lengths`, each once";
   size_t count = names ? names.size() : 0;
   for (auto [index, type] : llvm::enumerate(block.getInputs().getTypes()))
@@ -500,12 +498,11 @@ static LogicalResult verifyDims(BlockOp block) {
                                  << " is of type " << type;
   if (count > block.getInputs().size())
     return block.emitOpError() << "cfb_block_c7: expected " << count << " lengths as operands";
-  if (!lengths) {
-    if (unit || rows || leading)
+  if (!names) {
+    if (unit || rows || lists)
       return block.emitOpError() << "cfb_block_c8: `unit`, `rows` and `leading` go with `lengths`";
     return success();
   }
-  auto lists = dyn_cast_or_null<ArrayAttr>(leading);
   if (!isUnit(unit) || !rows || !lists || lists.size() != block.getInputs().size() - count)
     return block.emitOpError() << "cfb_block_c8: expected `unit` to be \"rows\" or \"calls\", and "
                                   "`rows`, and `leading` with a list for each operand after the "
@@ -574,10 +571,10 @@ static bool isLowered(Operation *symbol) {
 
 /// The constraints of kernels on tensors whose lengths differ.
 static LogicalResult verifyDims(KernelOp kernel) {
-  Attribute unit = kernel->getAttr("unit"), rows = kernel->getAttr("rows");
-  Attribute operands = kernel->getAttr("operands"), lengths = kernel->getAttr("lengths");
-  auto names = dyn_cast_or_null<ArrayAttr>(lengths);
-  if (lengths && !isListOfNames(names))
+  StringAttr unit = kernel.getUnitAttr();
+  ArrayAttr rows = kernel.getRowsAttr(), names = kernel.getLengthsAttr();
+  Attribute operands = kernel->getAttr("operands");
+  if (names && !isListOfNames(names))
     return kernel.emitOpError() << "cfb_kernel_c4: expected names of dims in `lengths`, each once";
   size_t count = names ? names.size() : 0;
   auto arguments = kernel.getBody().getArgumentTypes();
@@ -589,7 +586,7 @@ static LogicalResult verifyDims(KernelOp kernel) {
                                   << index + 1 << " is of type " << type;
   if (count + 1 > arguments.size())
     return kernel.emitOpError() << "cfb_kernel_c4: expected " << count << " lengths as arguments";
-  if (!lengths) {
+  if (!names) {
     if (unit || rows || operands)
       return kernel.emitOpError() << "cfb_kernel_c5: `unit`, `rows` and `operands` go with `lengths`";
     return success();
@@ -599,7 +596,7 @@ static LogicalResult verifyDims(KernelOp kernel) {
   if (!isListOfDims(rows, names))
     return kernel.emitOpError() << "cfb_kernel_c6: expected dims of `lengths` and numbers of at least "
                                    "one in `rows`";
-  if (cast<StringAttr>(unit).getValue() == "calls")
+  if (unit.getValue() == "calls")
     return success();
   auto kinds = dyn_cast_or_null<ArrayAttr>(operands);
   bool valid = kinds && kinds.size() == arguments.size() - 1 - count;
@@ -692,9 +689,9 @@ LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getInputs().size() != rows)
     return emitOpError() << "cfb_record_c2: expected " << rows << " operands, but got "
                          << getInputs().size();
-  auto unit = kernel->getAttrOfType<StringAttr>("unit");
+  StringAttr unit = kernel.getUnitAttr();
   bool byRow = unit && unit.getValue() == "rows";
-  ArrayAttr extent = byRow ? kernel->getAttrOfType<ArrayAttr>("rows") : ArrayAttr();
+  ArrayAttr extent = byRow ? kernel.getRowsAttr() : ArrayAttr();
   ArrayAttr kinds = byRow ? kernel->getAttrOfType<ArrayAttr>("operands") : ArrayAttr();
   for (auto [index, row, batched] :
        llvm::enumerate(getInputs().getTypes(), llvm::drop_begin(body.getArgumentTypes()))) {

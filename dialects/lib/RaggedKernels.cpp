@@ -120,7 +120,7 @@ static bool areLengths(Operation *operation, ArrayRef<int64_t> sizes, std::optio
     return false;
   if (!names)
     return true;
-  auto lengths = operation->getParentOfType<KernelOp>()->getAttrOfType<ArrayAttr>("lengths");
+  auto lengths = operation->getParentOfType<KernelOp>().getLengthsAttr();
   return llvm::all_of(*names, [&](Attribute name) { return lengths && llvm::is_contained(lengths, name); });
 }
 
@@ -180,7 +180,7 @@ LogicalResult BlocksOp::verify() {
     if (value < 1 || value > 65536)
       return emitOpError() << "ragged_blocks_" << number << ": expected `" << name
                            << "` to be from 1 to 65536, but got " << static_cast<int64_t>(value);
-  auto lengths = (*this)->getParentOp()->getAttrOfType<ArrayAttr>("lengths");
+  ArrayAttr lengths = (*this)->getParentOfType<KernelOp>().getLengthsAttr();
   if (getFused() && (!lengths || lengths.empty()))
     return emitOpError() << "ragged_blocks_c4: expected `fused` rows of a kernel with `lengths`";
   return success();
@@ -238,8 +238,8 @@ static std::optional<SmallVector<SmallVector<int64_t>>> inequalities(IntegerSet 
 
 LogicalResult CallsOp::verify() {
   auto kernel = cast<KernelOp>((*this)->getParentOp());
-  auto lengths = kernel->getAttrOfType<ArrayAttr>("lengths");
-  auto rows = kernel->getAttrOfType<ArrayAttr>("rows");
+  ArrayAttr lengths = kernel.getLengthsAttr();
+  ArrayAttr rows = kernel.getRowsAttr();
   if (getSplit() && *getSplit() != lanesOfVector)
     return emitOpError() << "ragged_calls_c1: expected loops to be split at 16, but got "
                          << static_cast<int64_t>(*getSplit());
@@ -428,7 +428,7 @@ static SmallVector<Extent> dimsOf(Value memory) {
 class OfLengths {
 public:
   explicit OfLengths(Operation *operation)
-      : lengths(operation->getParentOfType<KernelOp>()->getAttrOfType<ArrayAttr>("lengths")),
+      : lengths(operation->getParentOfType<KernelOp>().getLengthsAttr()),
         coefficients(lengths ? lengths.size() : 0, 0) {}
 
   void add(__int128 times, Extent extent = {1, {}}) {

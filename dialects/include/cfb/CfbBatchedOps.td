@@ -46,7 +46,12 @@ def Cfb_KernelOp : Cfb_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    OptionalAttr<ArrayAttr>:$lengths,
+    OptionalAttr<StrAttr>:$unit,
+    OptionalAttr<ArrayAttr>:$rows
+  );
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;

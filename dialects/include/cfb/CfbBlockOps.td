@@ -48,6 +48,10 @@ def Cfb_BlockOp : Cfb_Op<"block", [
   let arguments = (ins
     StrAttr:$name,
     OptionalAttr<StrArrayAttr>:$reuse,
+    OptionalAttr<ArrayAttr>:$lengths,
+    OptionalAttr<StrAttr>:$unit,
+    OptionalAttr<ArrayAttr>:$rows,
+    OptionalAttr<ArrayAttr>:$leading,
     Variadic<AnyType>:$inputs
   );
   let results = (outs Variadic<AnyType>:$results);

@@ -63,7 +63,13 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<DenseI64ArrayAttr>:$row_products);
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    OptionalAttr<DenseI64ArrayAttr>:$row_products,
+    OptionalAttr<ArrayAttr>:$lengths,
+    OptionalAttr<StrAttr>:$unit,
+    OptionalAttr<ArrayAttr>:$rows
+  );
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name (`row_products` $row_products^)? attr-dict-with-keyword $body

@@ -1,13 +1,9 @@
 //! What a kernel's attributes say of its calls on tensors whose lengths differ.
 
 use cohort_abi::manifest::{CallShape, Extent, Unit};
-use melior::ir::{
-    Attribute, OperationRef,
-    attribute::{IntegerAttribute, StringAttribute},
-    operation::OperationLike,
-};
+use melior::ir::{Attribute, OperationRef, attribute::IntegerAttribute};
 
-use crate::support::ir::elements_of;
+use crate::support::dims;
 
 /// How a kernel takes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +39,11 @@ impl Shape {
 
 /// The shape of the calls of a kernel whose unit is the row. Its one extent is that of its rows.
 pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
-    let list = |name: &str| {
-        let attribute = kernel.attribute(name).ok();
-        attribute.map_or(vec![], elements_of)
-    };
-    let names = list("lengths");
+    let names = dims::lengths(kernel);
     if names.is_empty() {
         return Shape::default();
     }
-    let extent = extent(&list("rows"), &names);
-    let kinds = list("operands").into_iter();
-    let kinds = kinds.filter_map(|kind| StringAttribute::try_from(kind).ok());
+    let extent = extent(&dims::rows(kernel), &names);
     Shape {
         call: CallShape {
             extents: vec![extent],
@@ -65,7 +55,7 @@ pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
             padding: None,
         },
         lengths: names.len(),
-        kinds: kinds.map(|kind| kind.value().to_owned()).collect(),
+        kinds: dims::operands(kernel),
     }
 }
 

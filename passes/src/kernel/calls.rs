@@ -13,14 +13,15 @@ pub mod sides;
 pub mod stages;
 pub mod write;
 
+use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::Op;
 use melior::ir::OperationRef;
 
-use crate::support::ir::name_attribute;
+use crate::support::dims;
 
 /// Whether a kernel's unit is the call.
 pub fn is_over_calls(kernel: OperationRef<'_, '_>) -> bool {
-    name_attribute(kernel, "unit").as_deref() == Some("calls")
+    dims::unit(kernel) == Some(Unit::Calls)
 }
 
 /// The bits of what changes nothing when it is folded in.

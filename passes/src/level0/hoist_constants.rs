@@ -61,6 +61,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::dims;
 use crate::support::ir::{
     COMPUTED, GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, elem_of, erase,
     functions_of, integers, is_tensor, kernel_of, key, name_attribute, nested_ops, op_key,
@@ -547,7 +548,7 @@ fn read_weights_directly<'c>(
     kernel: OperationRef<'c, 'c>,
 ) {
     // Of a call's many rows no weight is a handle.
-    if kernel.has_attribute("lengths") {
+    if dims::has_lengths(kernel) {
         return;
     }
     let name = symbol_of(kernel);

@@ -46,6 +46,7 @@ mod views;
 
 use std::collections::{HashMap, HashSet};
 
+use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, operations_of, region_with_block, results_of,
 };
@@ -61,6 +62,7 @@ use melior::{
 
 use crate::level1::differentiate_blocks::{GRADIENT, OF_BLOCK};
 use crate::pass::{Outcome, PassInfo, error};
+use crate::support::dims;
 use crate::support::ir::{
     GRADIENT_OF, TensorType, array, blocks_of, clone_op, defining_op, elements_of, erase,
     functions_of, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
@@ -270,13 +272,13 @@ impl<'c> Dims<'c> {
     /// `None` for a block without instance dims. Its verifier has seen that the others are there.
     fn of(block: OperationRef<'c, 'c>) -> Option<Dims<'c>> {
         let attribute = |name: &'static str| Some((name, block.attribute(name).ok()?));
-        let attributes = ["unit", "lengths", "rows"].map(attribute);
+        let attributes = [dims::UNIT, dims::LENGTHS, dims::ROWS].map(attribute);
         let [unit, lengths, rows] = attributes.into_iter().collect::<Option<Vec<_>>>()?[..] else {
             return None;
         };
-        let leading = elements_of(block.attribute("leading").ok()?).into_iter();
+        let leading = elements_of(block.attribute(dims::LEADING).ok()?).into_iter();
         Some(Dims {
-            by_row: StringAttribute::try_from(unit.1).is_ok_and(|unit| unit.value() == "rows"),
+            by_row: dims::unit(block) == Some(Unit::Rows),
             lengths: shapes::listed(lengths.1),
             rows: shapes::listed(rows.1),
             leading: leading.map(shapes::listed).collect(),
@@ -309,7 +311,7 @@ impl<'c> Dims<'c> {
                     StringAttribute::new(context, kind).into()
                 })
                 .collect();
-            attributes.push(("operands", ArrayAttribute::new(context, &kinds).into()));
+            attributes.push((dims::OPERANDS, ArrayAttribute::new(context, &kinds).into()));
         }
         attributes
     }

@@ -46,7 +46,7 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let origins = Origins::new(module);
     // All are found before any is replaced.
-    let found: Vec<(Val<'c>, Vec<Origin>)> = handed_on(module)
+    let found: Vec<(Val<'c>, Vec<Origin<'c>>)> = handed_on(module)
         .into_iter()
         .map(|value| (value, origins.of_all([value])))
         .collect();
@@ -85,7 +85,7 @@ fn handed_on<'c>(module: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
 }
 
 /// Says of a function's matrix that it is one of several parameters.
-fn explain<'c>(value: Val<'c>, origins: &[Origin]) {
+fn explain<'c>(value: Val<'c>, origins: &[Origin<'c>]) {
     let Some((block, index)) = argument_of(value) else {
         return;
     };
@@ -94,7 +94,7 @@ fn explain<'c>(value: Val<'c>, origins: &[Origin]) {
         return;
     };
     let name = symbol_of(function).unwrap_or_default();
-    let is_parameter = |origin: &Origin| matches!(origin, Origin::Parameter(_));
+    let is_parameter = |origin: &Origin<'_>| matches!(origin, Origin::Parameter(_));
     if origins.iter().any(is_parameter) {
         remark(
             function,

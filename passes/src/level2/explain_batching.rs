@@ -87,7 +87,7 @@ fn explain_kernel<'c>(
         .collect();
     remark(kernel, &summary(kernel, &name, records.len()));
 
-    let of_operand = |index: usize| -> Vec<Origin> {
+    let of_operand = |index: usize| -> Vec<Origin<'c>> {
         let operands = records
             .iter()
             .filter_map(|r| operands_of(*r).get(index).copied());
@@ -161,7 +161,7 @@ fn summary(kernel: OperationRef<'_, '_>, name: &str, places: usize) -> String {
 }
 
 /// The parameters that a value may be, when it can be nothing else.
-fn parameters(origins: &[Origin]) -> Option<Vec<String>> {
+fn parameters(origins: &[Origin<'_>]) -> Option<Vec<String>> {
     let names: Option<Vec<String>> = origins
         .iter()
         .map(|origin| match origin {
@@ -172,10 +172,10 @@ fn parameters(origins: &[Origin]) -> Option<Vec<String>> {
     names.filter(|names| !names.is_empty())
 }
 
-fn explain_product(
+fn explain_product<'c>(
     product: &RowProduct<'_>,
     block: &str,
-    of_operand: impl Fn(usize) -> Vec<Origin>,
+    of_operand: impl Fn(usize) -> Vec<Origin<'c>>,
 ) -> String {
     let arithmetic = product
         .flops

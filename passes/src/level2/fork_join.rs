@@ -71,6 +71,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::dims;
 use crate::support::ir::{
     blocks_of, callee_of, erase, functions_of, kernel_of, nested_ops, set_attribute, symbol_of,
     top_level,
@@ -125,7 +126,7 @@ impl Effects {
     fn of(module: OperationRef<'_, '_>) -> Effects {
         let ragged = top_level(module)
             .into_iter()
-            .filter(|op| Op::CfbKernel.is(*op) && op.has_attribute("lengths"))
+            .filter(|op| Op::CfbKernel.is(*op) && dims::has_lengths(*op))
             .filter_map(symbol_of)
             .collect();
         let functions = functions_of(module);

@@ -57,11 +57,12 @@ use melior::{
 use crate::level0::hoist_constants::rows::repeat;
 use crate::level1::differentiate_blocks::{GRADIENT, HELPER};
 use crate::pass::{Outcome, PassInfo};
+use crate::support::dims;
 use crate::support::ir::{
     GRADIENT_OF, blocks_of, clone_op, defining_op, erase, functions_of, key, name_attribute,
     nested_ops, replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
 };
-use crate::support::origins::{Origin, Origins};
+use crate::support::origins::{Constant, Origin, Origins};
 use crate::support::symbols::{Symbols, records_by_kernel};
 use known::Products;
 pub use known::size;
@@ -78,17 +79,16 @@ const FEWEST_SAVED: u64 = 4096;
 
 /// What an operand is, where the copy is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Known {
+enum Known<'c> {
     /// A list without elements.
     Empty,
-    Row(Row),
+    Row(Row<'c>),
 }
 
 /// A row that is the same for every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Row {
-    /// A constant as it is written.
-    Constant(String),
+enum Row<'c> {
+    Constant(Constant<'c>),
     /// A whole parameter.
     Parameter(String),
 }
@@ -104,7 +104,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let Some(records) = records.get(&name) else {
             continue;
         };
-        if !Op::CfbKernel.is(kernel) || kernel.has_attribute("lengths") {
+        if !Op::CfbKernel.is(kernel) || dims::has_lengths(kernel) {
             continue;
         }
         let Some(case) = Case::find(kernel, records, &origins) else {
@@ -138,15 +138,15 @@ pub fn records_to_change<'c>(
 }
 
 /// What is known where a kernel's copy is called, by operand.
-struct Case(BTreeMap<usize, Known>);
+struct Case<'c>(BTreeMap<usize, Known<'c>>);
 
-impl Case {
+impl<'c> Case<'c> {
     /// What is worth a copy.
-    fn find<'c>(
+    fn find(
         kernel: OperationRef<'c, 'c>,
         records: &[OperationRef<'c, 'c>],
         origins: &Origins<'c>,
-    ) -> Option<Case> {
+    ) -> Option<Case<'c>> {
         let body = blocks_of(kernel).first().copied()?;
         let arguments = arguments_of(body);
         let count = arguments.len().checked_sub(1)?;
@@ -187,7 +187,7 @@ impl Case {
     }
 
     /// Puts the copy before the kernel.
-    fn copy<'c>(&self, context: &'c Context, kernel: OperationRef<'c, 'c>, symbol: &str) {
+    fn copy(&self, context: &'c Context, kernel: OperationRef<'c, 'c>, symbol: &str) {
         let Some(before) = Builder::before(context, kernel) else {
             return;
         };
@@ -232,7 +232,7 @@ impl Case {
     }
 
     /// Calls the copy where all of it holds: always, never, or as it is decided there.
-    fn choose<'c>(
+    fn choose(
         &self,
         context: &'c Context,
         origins: &Origins<'c>,
@@ -301,8 +301,8 @@ impl Case {
     }
 }
 
-impl Row {
-    fn of(origin: Origin) -> Option<Row> {
+impl<'c> Row<'c> {
+    fn of(origin: Origin<'c>) -> Option<Row<'c>> {
         match origin {
             Origin::Constant(value) => Some(Row::Constant(value)),
             Origin::Parameter(name) => Some(Row::Parameter(name)),
@@ -310,34 +310,32 @@ impl Row {
         }
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> Origin<'c> {
         match self {
-            Row::Constant(value) => Origin::Constant(value.clone()),
+            Row::Constant(value) => Origin::Constant(*value),
             Row::Parameter(name) => Origin::Parameter(name.clone()),
         }
     }
 
     /// The row as a tensor of a kernel.
-    fn tensor<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
+    fn tensor(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
         match self {
             Row::Parameter(name) => {
                 let global = FlatSymbolRefAttribute::new(b.context(), name).into();
                 b.global(global, ty)
             }
-            Row::Constant(value) => b.constant(b.upstream(value), ty),
+            Row::Constant(value) => b.constant(value.0, ty),
         }
     }
 
     /// The row's handle.
-    fn handle<'c>(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
+    fn handle(&self, b: &Builder<'c>, ty: Type<'c>) -> Val<'c> {
         match self {
             Row::Parameter(name) => {
                 let param = FlatSymbolRefAttribute::new(b.context(), name).into();
                 b.cfb_param(param, ty)
             }
-            Row::Constant(value) => {
-                b.value_with(Op::CfbConstant, &[], ty, &[("value", b.upstream(value))])
-            }
+            Row::Constant(value) => b.value_with(Op::CfbConstant, &[], ty, &[("value", value.0)]),
         }
     }
 }
@@ -347,7 +345,7 @@ fn possible_start<'c>(
     argument: Val<'c>,
     operands: &[Val<'c>],
     origins: &Origins<'c>,
-) -> Option<Known> {
+) -> Option<Known<'c>> {
     let is_list = operands
         .first()
         .is_some_and(|operand| array_element(operand.r#type()).is_some());
@@ -363,7 +361,7 @@ fn possible_start<'c>(
     let rows = origins.of_all(operands.iter().copied());
     let rows = rows.into_iter().filter_map(Row::of);
     let row = rows.min_by_key(|row| match row {
-        Row::Constant(value) if known::is_zero_text(value) => 0,
+        Row::Constant(value) if known::is_zero_constant(*value) => 0,
         Row::Constant(_) => 1,
         Row::Parameter(_) => 2,
     });

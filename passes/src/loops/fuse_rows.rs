@@ -22,12 +22,13 @@
 use cohort_dialects::builder::Op;
 use melior::{
     Context,
-    ir::{Attribute, OperationRef, operation::OperationLike},
+    ir::{Attribute, OperationRef},
 };
 
 use crate::kernel::loop_level::kernels;
 use crate::pass::{Outcome, PassInfo};
-use crate::support::ir::{elements_of, set_attribute};
+use crate::support::dims;
+use crate::support::ir::set_attribute;
 
 pub const PASS: PassInfo = PassInfo {
     name: "fuse-rows",
@@ -38,7 +39,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for [kernel, blocks] in kernels(module) {
-        let lengths = kernel.attribute("lengths").map_or(vec![], elements_of);
+        let lengths = dims::lengths(kernel);
         if Op::RaggedBlocks.is(blocks) && !lengths.is_empty() {
             set_attribute(blocks, "fused", Attribute::unit(context));
         }

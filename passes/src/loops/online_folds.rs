@@ -44,13 +44,13 @@ use melior::{Context, ir::OperationRef};
 use crate::kernel::calls::graph::{Graph, Index, NodeId, Var};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::loops::{self, Kernel};
-use crate::kernel::calls::read::length_names;
 use crate::kernel::calls::sides::{Target, side};
 use crate::kernel::calls::stages::{Matmul, OnlineSoftmax, Stage, Store};
 use crate::kernel::calls::write::{Given, Shifted, Writer};
 use crate::kernel::loop_level::{kernels, kernels_for_gpu};
 use crate::kernel::schedule::{GPU_SOFTMAX, Processor};
 use crate::pass::{Outcome, PassInfo, error};
+use crate::support::dims::length_names;
 use crate::support::ir::erase;
 use chain::Chain;
 

@@ -353,7 +353,11 @@ pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
 
 /// The one number of which a constant tensor is full.
 pub fn splat_value<'c>(constant: OperationRef<'c, '_>) -> Option<Attribute<'c>> {
-    let value = constant.attribute("value").ok()?;
+    splat_of(constant.attribute("value").ok()?)
+}
+
+/// The one number of all elements of an attribute.
+pub fn splat_of(value: Attribute<'_>) -> Option<Attribute<'_>> {
     // SAFETY: the attribute is alive, and it is asked for its kind before it is read.
     unsafe {
         (mlir_sys::mlirAttributeIsADenseElements(value.to_raw())

@@ -1,5 +1,6 @@
 //! Where values of the control program come from, at levels 1 and 2.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
@@ -8,7 +9,8 @@ use cohort_dialects::builder::{
 };
 use cohort_dialects::types::{adt_name, array_element, flatten};
 use melior::ir::{
-    BlockLike, OperationRef, Type, ValueLike, attribute::TypeAttribute, operation::OperationLike,
+    Attribute, BlockLike, OperationRef, Type, ValueLike, attribute::TypeAttribute,
+    operation::OperationLike,
 };
 
 use crate::support::ir::{
@@ -18,13 +20,13 @@ use crate::support::ir::{
 
 /// What a tensor may be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum Origin<'c> {
     /// A whole parameter.
     Parameter(String),
     /// A row of a parameter that the instance chooses.
     Row(String),
-    /// The constant that is written like this.
-    Constant(String),
+    /// A constant.
+    Constant(Constant<'c>),
     /// A result of a kernel or block.
     Computed(String),
     /// Rows or elements that the program put together or took apart.
@@ -33,7 +35,26 @@ pub enum Origin {
     Instance,
 }
 
-impl fmt::Display for Origin {
+/// The value of a constant. Which comes first is told by how they are written, so that it is the same in every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constant<'c>(pub Attribute<'c>);
+
+impl Ord for Constant<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match self.0 == other.0 {
+            true => Ordering::Equal,
+            false => self.0.to_string().cmp(&other.0.to_string()),
+        }
+    }
+}
+
+impl PartialOrd for Constant<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Origin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Parameter(name) => write!(f, "the parameter @{name}"),
@@ -133,7 +154,7 @@ impl<'c> Origins<'c> {
     }
 
     /// Everything that any of the values may be, each once, in a fixed order.
-    pub fn of_all(&self, values: impl IntoIterator<Item = Val<'c>>) -> Vec<Origin> {
+    pub fn of_all(&self, values: impl IntoIterator<Item = Val<'c>>) -> Vec<Origin<'c>> {
         let mut search = Search {
             found: BTreeSet::new(),
             open: values.into_iter().map(|value| (value, vec![])).collect(),
@@ -176,8 +197,9 @@ impl<'c> Origins<'c> {
                 search.is(name.map_or(Origin::Instance, Origin::Row));
             }
             Some(Op::CfbConstant | Op::ArithConstant) => {
-                let value = producer.attribute("value").map(|value| value.to_string());
-                search.is(Origin::Constant(value.unwrap_or_default()));
+                let value = producer.attribute("value").ok();
+                let value = value.map(|value| Origin::Constant(Constant(value)));
+                search.is(value.unwrap_or(Origin::Instance));
             }
             Some(Op::CfbRecord) => search.is(Origin::Computed(named("kernel"))),
             Some(Op::CfbBlock) => search.is(Origin::Computed(named("name"))),
@@ -332,12 +354,12 @@ impl<'c> Origins<'c> {
 }
 
 struct Search<'c> {
-    found: BTreeSet<Origin>,
+    found: BTreeSet<Origin<'c>>,
     open: Vec<Place<'c>>,
 }
 
 impl<'c> Search<'c> {
-    fn is(&mut self, origin: Origin) {
+    fn is(&mut self, origin: Origin<'c>) {
         self.found.insert(origin);
     }
 

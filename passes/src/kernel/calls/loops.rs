@@ -11,13 +11,14 @@ use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of
 use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
-use super::read::{length_names, size_of};
+use super::read::size_of;
 use super::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
 use super::write::Declared;
 use crate::kernel::loop_level::{Memory, OperandKind, to_linears};
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::graph::Linear;
 use crate::pass::{Failed, Outcome, error};
+use crate::support::dims::{self, length_names};
 use crate::support::ir::{
     ValueKey, blocks_of, elem_of, elements_of, integer_attribute, integers, key, name_attribute,
 };
@@ -36,8 +37,7 @@ pub struct Kernel<'c> {
 
 pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
     let lengths = length_names(op);
-    let rows = op.attribute("rows").map_or(vec![], elements_of);
-    let rows = rows.into_iter().map(|row| size_of(row, &lengths));
+    let rows = dims::rows(op).into_iter().map(|row| size_of(row, &lengths));
     let rows = rows.collect::<Option<Vec<_>>>();
     let mut reader = Reader {
         kernel: Kernel {

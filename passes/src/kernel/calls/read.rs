@@ -12,14 +12,15 @@ use cohort_dialects::builder::{
 use cohort_dialects::shape::Shape;
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike,
-    attribute::{FlatSymbolRefAttribute, IntegerAttribute, StringAttribute},
+    attribute::{FlatSymbolRefAttribute, IntegerAttribute},
     operation::OperationLike,
     r#type::TypeLike,
 };
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size, identity};
 use crate::pass::{Failed, Outcome, error};
-use crate::support::ir::{TensorType, blocks_of, elem_of, elements_of, global_of, integers, key};
+use crate::support::dims::{self, length_names};
+use crate::support::ir::{TensorType, blocks_of, elem_of, global_of, integers, key};
 
 struct Reader<'c> {
     graph: Graph<'c>,
@@ -49,19 +50,12 @@ pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<
         values: HashMap::new(),
         lengths,
     };
-    let rows = kernel.attribute("rows").map_or(vec![], elements_of);
-    for row in rows {
+    for row in dims::rows(kernel) {
         let size = size_of(row, &reader.lengths)
             .ok_or_else(|| error(kernel, "expected `rows` to be dims of `lengths` or numbers"))?;
         reader.graph.rows.push(size);
     }
-    let forms: Vec<String> = kernel
-        .attribute("operands")
-        .map_or(vec![], elements_of)
-        .into_iter()
-        .filter_map(|form| StringAttribute::try_from(form).ok())
-        .map(|form| form.value().to_owned())
-        .collect();
+    let forms = dims::operands(kernel);
     let arguments = arguments_of(block);
     for (at, argument) in arguments.iter().skip(1).enumerate() {
         reader.argument(kernel, at, *argument, scalars, &forms)?;
@@ -80,16 +74,6 @@ pub fn size_of(dim: Attribute<'_>, lengths: &[String]) -> Option<Size> {
     let name = FlatSymbolRefAttribute::try_from(dim).ok()?;
     let at = lengths.iter().position(|length| length == name.value())?;
     Some(Size::Length(at))
-}
-
-/// The dims of a kernel's lengths.
-pub fn length_names(kernel: OperationRef<'_, '_>) -> Vec<String> {
-    let names = kernel.attribute("lengths").map_or(vec![], elements_of);
-    names
-        .into_iter()
-        .filter_map(|name| FlatSymbolRefAttribute::try_from(name).ok())
-        .map(|name| name.value().to_owned())
-        .collect()
 }
 
 /// What a kernel over calls cannot have.

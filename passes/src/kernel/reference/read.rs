@@ -14,9 +14,9 @@ use melior::ir::{
 };
 
 use super::scalars::{Operation, Scalar, Widths, operation};
-use crate::kernel::calls::read::length_names;
 use crate::kernel::rows::constants::bits_of;
 use crate::kernel::rows::maps::{Place, indexing_maps};
+use crate::support::dims::length_names;
 use crate::support::ir::{
     TensorType, affine_map, blocks_of, elem_of, elements_of, global_of, integer_attribute,
     integers, key,

@@ -12,6 +12,7 @@ use melior::{
 
 use super::parts::Part;
 use crate::pass::{Failed, error};
+use crate::support::dims;
 use crate::support::extents::{Extents, Kind, Length};
 
 /// What a block's dims are called. No name of a program has a point in it.
@@ -142,10 +143,16 @@ impl<'c> Dims<'c> {
             )
         };
         vec![
-            ("unit", StringAttribute::new(context, unit).into()),
-            ("lengths", list((0..self.numbers.len()).map(name).collect())),
-            ("rows", leading(&self.rows)),
-            ("leading", list(self.leading.iter().map(leading).collect())),
+            (dims::UNIT, StringAttribute::new(context, unit).into()),
+            (
+                dims::LENGTHS,
+                list((0..self.numbers.len()).map(name).collect()),
+            ),
+            (dims::ROWS, leading(&self.rows)),
+            (
+                dims::LEADING,
+                list(self.leading.iter().map(leading).collect()),
+            ),
         ]
     }
 }

@@ -3,14 +3,15 @@
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, is_arithmetic, operands_of, results_of,
 };
-use melior::ir::{OperationRef, ValueLike, operation::OperationLike, r#type::TypeLike};
+use melior::ir::{OperationRef, ValueLike, r#type::TypeLike};
 
 use super::is_storable_type;
+use crate::support::dims;
 use crate::support::ir::{TensorType, blocks_of, defining_op, integer_attribute, integers, key};
 
 /// The first argument of a kernel whose calls make one row each.
 pub fn number_of_rows<'c>(scope: OperationRef<'c, 'c>) -> Option<Val<'c>> {
-    let is_plain = Op::CfbKernel.is(scope) && !scope.has_attribute("lengths");
+    let is_plain = Op::CfbKernel.is(scope) && !dims::has_lengths(scope);
     let body = blocks_of(scope).first().copied().filter(|_| is_plain)?;
     arguments_of(body).first().copied()
 }

@@ -26,6 +26,7 @@ use melior::{
 use super::Kernels;
 use crate::level0::form_blocks::DIM;
 use crate::pass::{Outcome, error};
+use crate::support::dims;
 use crate::support::ir::{TensorType, erase, nested_ops, replace_uses, users_of};
 
 pub fn record_stacks<'c>(
@@ -76,10 +77,10 @@ fn record<'c>(
     let attributes = [
         ("sym_name", top.string("kernel")),
         ("sym_visibility", top.string("private")),
-        ("unit", top.string("rows")),
-        ("lengths", lengths),
-        ("rows", lengths),
-        ("operands", top.strings(["stacked"])),
+        (dims::UNIT, top.string("rows")),
+        (dims::LENGTHS, lengths),
+        (dims::ROWS, lengths),
+        (dims::OPERANDS, top.strings(["stacked"])),
     ];
     let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
     if !kernels.dims.contains(&dim) {

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use cohort_dialects::builder::{
     Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
-use melior::ir::{BlockRef, OperationRef, Type, ValueLike};
+use melior::ir::{BlockRef, OperationRef, Type, ValueLike, attribute::FloatAttribute};
 
 use super::{Known, Row};
 use crate::level0::hoist_constants::rows::keeps_rows;
 use crate::level2::accumulate_products::{is_product, is_zero};
-use crate::support::ir::{TensorType, key};
+use crate::support::ir::{TensorType, key, splat_of};
+use crate::support::origins::Constant;
 
 /// A product of a kernel.
 pub struct Product<'c> {
@@ -40,7 +41,7 @@ struct Made {
 
 impl<'c> Products<'c> {
     /// In the body of a kernel of which some operands are known.
-    pub fn of(body: BlockRef<'c, 'c>, known: &BTreeMap<usize, Known>) -> Products<'c> {
+    pub fn of(body: BlockRef<'c, 'c>, known: &BTreeMap<usize, Known<'c>>) -> Products<'c> {
         let mut all = Vec::new();
         let arguments = arguments_of(body);
         let mut values: HashMap<usize, Made> = HashMap::new();
@@ -53,7 +54,7 @@ impl<'c> Products<'c> {
                     lists.insert(argument, *index);
                 }
                 Known::Row(row) => {
-                    let zero = matches!(row, Row::Constant(value) if is_zero_text(value));
+                    let zero = matches!(row, Row::Constant(value) if is_zero_constant(*value));
                     values.insert(argument, Made { of, zero });
                 }
             }
@@ -152,9 +153,10 @@ pub fn size(product: OperationRef<'_, '_>) -> u64 {
     contracted.unwrap_or(1) * elements
 }
 
-/// Whether a constant written like this is +0 throughout.
-pub fn is_zero_text(value: &str) -> bool {
-    value.starts_with("dense<0.000000e+00>")
+/// Whether a constant is +0 throughout.
+pub fn is_zero_constant(value: Constant<'_>) -> bool {
+    let number = splat_of(value.0).and_then(|number| FloatAttribute::try_from(number).ok());
+    number.is_some_and(|number| number.value().to_bits() == 0)
 }
 
 /// The type of a row of a value that has one for each row of its kernel.
