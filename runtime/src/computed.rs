@@ -73,7 +73,7 @@ impl ComputedWeights {
         Ok(())
     }
 
-    /// The bytes of all weights as [`Manifest::weight`] counts them: the parameters' and these.
+    /// The bytes of all weights as [`Manifest::weight`](cohort_abi::manifest::Manifest::weight) counts them: the parameters' and these.
     pub fn behind<'a>(&'a self, params: &[&'a [u8]]) -> Vec<&'a [u8]> {
         let computed = self.rows.iter().map(|(row, bytes)| &row.bytes()[..*bytes]);
         params.iter().copied().chain(computed).collect()
