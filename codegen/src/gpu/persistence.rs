@@ -35,7 +35,9 @@
 //!         case 0 { func.call @cell$0$block(%arguments, %x, %y) : (!llvm.ptr<1>, i64, i64) -> () … }
 //!         case 1 { func.call @cell$1$block(%arguments, %x, %y) : (!llvm.ptr<1>, i64, i64) -> () … }
 //!         default { }
-//!         // the next one writes the shared memory that this one read
+//!         // the next one writes the shared memory that this one read, or has begun to copy to and not waited for
+//!         nvvm.cp.async.commit.group
+//!         nvvm.cp.async.wait.group 0
 //!         gpu.barrier
 //!       }
 //!     }

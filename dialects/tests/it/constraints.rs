@@ -79,10 +79,12 @@ fn every_operation_has_a_round_trip() {
     for (dialect, _, least) in DIALECTS {
         let trips = texts_in(&format!("../test/dialects/{dialect}/round-trip")).concat();
         let declarations = texts_in(&format!("include/{dialect}")).concat();
-        let operations: BTreeSet<_> = ["_Op<\"", "_Loop<\""]
-            .iter()
-            .flat_map(|opening| declarations.split(opening).skip(1))
-            .filter_map(|rest| rest.split('"').next())
+        // `def Ragged_DimOp : Ragged_Op<"dim", …`
+        let definitions = declarations.split("\ndef ").skip(1);
+        let operations: BTreeSet<_> = definitions
+            .filter_map(|definition| definition.split_once("Op : "))
+            .filter(|(name, _)| !name.contains(char::is_whitespace))
+            .filter_map(|(_, class)| class.split_once("<\"")?.1.split('"').next())
             .collect();
         assert!(operations.len() > least, "only {operations:?} are declared");
         for operation in operations {

@@ -29,6 +29,8 @@
 // CHECK-NEXT: func.call @k$1$block(
 // CHECK: default {
 // CHECK-NEXT: }
+// CHECK-NEXT: nvvm.cp.async.commit.group
+// CHECK-NEXT: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: gpu.barrier
 // CHECK-NEXT: scf.yield
 // CHECK: gpu.return

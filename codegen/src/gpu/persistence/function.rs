@@ -18,7 +18,7 @@ use melior::{
 use super::{BLOCK_OF, GRID_BARRIER};
 use crate::emit::Emitter;
 use crate::gpu::lower_kernels_to_gpu::function::add_kernel;
-use crate::gpu::lower_kernels_to_gpu::ops::{barrier, block};
+use crate::gpu::lower_kernels_to_gpu::ops::{barrier, block, commit_copies, wait_for_copies};
 
 /// Bytes of a word.
 const WORD: i64 = 4;
@@ -120,6 +120,8 @@ impl<'c> Writer<'_, 'c> {
         let y = inner.b.divui(place, columns);
         let list = inner.offset(self.schedule, word(3));
         self.dispatch(&inner, word(0), [list, x, y]);
+        commit_copies(&inner);
+        wait_for_copies(&inner);
         barrier(&inner);
         inner.b.scf_yield(&[launch, begin]);
         e.b.scf_for([me, blocks, all_blocks], &[first, e.int(0)], region);

@@ -101,6 +101,59 @@ fn a_flush_of_several_steps_is_one_launch() {
     }
 }
 
+/// Rows are copied to shared memory for keys of which there are none: nobody has waited for them when the block goes on
+/// to the next kernel.
+#[test]
+fn copies_that_a_kernel_leaves_do_not_reach_the_next_one() {
+    let model = Model::from_text(
+        "param p: f32[3, 16]  param q: f32[3, 16]
+         fn main(x: f32[n, 3], y: f32[m, 3]) -> (f32[n, 3], f32[n, m]) {
+           (attend(x @ p, y @ q, y), (2.0 * x) @ transpose(y))
+         }",
+        &[],
+        &mut Rng::new(66),
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    emit(&model, &artifact, &["--gpu-arch=ptx,sim"]).expect_code(0);
+    let mut rng = Rng::new(67);
+    let mut rows = |count: usize| -> Vec<[f64; 3]> {
+        (0..count)
+            .map(|_| [0; 3].map(|_| rng.signed_unit()))
+            .collect()
+    };
+    let sizes = [
+        (2, 0),
+        (1, 28),
+        (28, 7),
+        (3, 0),
+        (1, 28),
+        (2, 28),
+        (5, 0),
+        (2, 28),
+    ];
+    let input: String = (sizes.into_iter())
+        .map(|(n, m)| format!("{{\"x\": {:?}, \"y\": {:?}}}\n", rows(n), rows(m)))
+        .collect();
+    for device in ["gpu-sim", "ptx-sim"] {
+        let run = |way: &[&str]| {
+            let call = BatchRun::new(&artifact).weights(&model.weights_path);
+            call.args(&["--device", device])
+                .args(way)
+                .run(&input)
+                .expect_code(0)
+        };
+        let expected = run(&["--device-times"]).lines();
+        for batch in ["3", "5", "8"] {
+            assert_eq!(
+                run(&["--batch", batch]).lines(),
+                expected,
+                "{device}, {batch}"
+            );
+        }
+    }
+}
+
 /// What does not fit into the memory of a GPU fails alone, with or without decisions.
 #[test]
 fn memory_of_the_device_that_ends_ends_an_instance() {
