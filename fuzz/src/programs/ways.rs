@@ -33,6 +33,9 @@ const EQUAL: [&[&str]; 7] = [
     &["--granularity", "instance"],
 ];
 
+/// How often the instances come where they come again.
+const AGAIN: usize = 66;
+
 /// A run's command, how it ended and the lines that it wrote.
 struct Run {
     command: String,
@@ -157,16 +160,21 @@ impl Runner<'_> {
             self.made.push("batch-opt program.coh --weights weights.safetensors --emit=artifact -o model.cohort".into());
         }
 
-        // Last, as they change the input. What is recorded of one instance is used again for those of its structure.
+        // Last, as they change the input. What is recorded of one instance is used again for those of its structure when
+        // there are enough of them.
         let original = fs::read("input.jsonl")?;
-        fs::write("input.jsonl", original.repeat(3))?;
+        fs::write("input.jsonl", original.repeat(AGAIN))?;
         let batch = *rng.pick(&["1", "4", "50"]);
         let again = self.run("model.cohort", &["--batch", batch])?;
-        let thrice = Run {
+        let all = Run {
             command: first.command.clone(),
-            lines: [&first.lines; 3].into_iter().flatten().cloned().collect(),
+            lines: [&first.lines; AGAIN]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect(),
         };
-        self.equal("the same instances again", &thrice, &again)?;
+        self.equal("the same instances again", &all, &again)?;
         *comparisons += 1;
 
         let mut order: Vec<usize> = (0..input.len()).collect();
