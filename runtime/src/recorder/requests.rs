@@ -114,7 +114,8 @@ impl Recorder {
         // SAFETY: the caller's promise.
         unsafe {
             if scope.read() != 0 {
-                let index = index as u32;
+                // One that no scope has stays one.
+                let index = u32::try_from(index).unwrap_or(u32::MAX);
                 Recorder::wait(recorder, Event::Awaited { scope, index });
             }
         }
