@@ -22,6 +22,7 @@ mod inputs;
 mod outer;
 mod readers;
 mod record;
+mod recording;
 mod sums;
 
 use std::time::Instant;
@@ -106,7 +107,7 @@ struct Helpers {
 pub struct Backward {
     functions: Functions,
     fiber: Fiber,
-    recording: record::Recording,
+    recording: recording::Recording,
     sums: Sums,
     question: Question,
     /// The cotangents of the instances that are to be gone back over, as rows.
@@ -131,7 +132,7 @@ impl Backward {
         Ok(Backward {
             functions: Functions::find(program)?,
             fiber: Fiber::new(stack_bytes)?,
-            recording: record::Recording::default(),
+            recording: recording::Recording::default(),
             sums: Sums::new(program.manifest()),
             question: Question::default(),
             weights: InputRows::default(),

@@ -1,0 +1,218 @@
+//! What was recorded of a batch's backward, and the sums that are made of it.
+
+use cohort_abi::Handle;
+use cohort_abi::manifest::{GradientFunction, Manifest, Site, SiteValue, Source, Type};
+
+use super::readers::Readers;
+use super::sums::{Factors, Sums};
+use crate::call_form::CallForm;
+use crate::error::Error;
+use crate::execute::Wanted;
+use crate::instance::Machine;
+use crate::numbering::Numbering;
+
+/// What was recorded of a batch's backward.
+#[derive(Default)]
+pub struct Recording {
+    pub forms: Vec<CallForm>,
+    pub numbering: Option<Numbering>,
+    /// For each gradient function and site: the rows it is the sum of.
+    pub sites: Vec<Vec<Vec<SiteRows>>>,
+    /// Rows of sources with the cotangents that they get: the source, the row, the cotangent.
+    pub sources: Vec<(usize, u32, u64)>,
+    /// For each instance, each tensor of its inputs with the first row of its cotangent, if it has one.
+    pub inputs: Vec<Vec<(Wanted, Option<u64>)>>,
+    /// Those of the instance that is gone back over.
+    pub readers: Readers,
+    pub buffers: Buffers,
+}
+
+/// The first rows of a site's values, and how many.
+#[derive(Clone, Copy)]
+pub struct SiteRows {
+    pub left: u64,
+    pub right: u64,
+    pub rows: u64,
+}
+
+/// Memory that compiled code reads and writes.
+#[derive(Default)]
+pub struct Buffers {
+    pub arguments: Vec<u64>,
+    pub results: Vec<u64>,
+    /// Arrays, `[length, handles…]`, behind one another.
+    pub arrays: Vec<u64>,
+    /// Where in `arguments` the address of an array goes, and where in `arrays` that is.
+    pub addresses: Vec<(usize, usize)>,
+}
+
+impl Recording {
+    pub fn begin(&mut self, manifest: &Manifest) {
+        if self.forms.len() != manifest.kernels.len() {
+            self.forms = manifest.kernels.iter().map(CallForm::of).collect();
+            self.numbering = Some(Numbering::of(manifest));
+        }
+        let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
+        self.sites.clear();
+        self.sites
+            .extend(functions.map(|function| vec![Vec::new(); function.sites.len()]));
+        self.sources.clear();
+        self.inputs.clear();
+        // One that was given up left some.
+        self.readers.take_all();
+    }
+
+    /// For each instance: each tensor of its inputs with the first row of its cotangent, if it has one.
+    pub fn of_inputs(&self) -> &[Vec<(Wanted, Option<u64>)>] {
+        &self.inputs
+    }
+
+    /// The rows that are read when backward is computed.
+    pub fn read(&self, manifest: &Manifest) -> Vec<Wanted> {
+        let mut read = Vec::new();
+        let mut want = |handle: u64, space: usize, rows: u64| {
+            read.push(Wanted {
+                handle: Handle(handle),
+                space,
+                rows,
+            });
+        };
+        let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
+        for (function, sites) in functions.zip(&self.sites) {
+            for (site, all) in function.sites.iter().zip(sites) {
+                let left = site.left.and_then(|value| space_of(function, value));
+                let right = space_of(function, site.right);
+                for rows in all {
+                    for (first, space) in [(rows.left, left), (rows.right, right)] {
+                        if let Some(space) = space {
+                            want(first, space, rows.rows);
+                        }
+                    }
+                }
+            }
+        }
+        for (source, _, cotangent) in &self.sources {
+            if let Source::Table { space, .. } | Source::Whole { space, .. } =
+                manifest.sources[*source]
+            {
+                want(*cotangent, space, 1);
+            }
+        }
+        for (tensor, cotangent) in self.inputs.iter().flatten() {
+            if let Some(cotangent) = cotangent {
+                want(*cotangent, tensor.space, tensor.rows);
+            }
+        }
+        read
+    }
+
+    /// Adds what was computed to the sums; gives the operations of their products.
+    pub fn sum_up(&self, machine: &Machine<'_>, sums: &mut Sums) -> Result<u64, Error> {
+        let mut flops = 0;
+        let manifest = machine.manifest;
+        let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
+        for ((number, function), rows) in functions.enumerate().zip(&self.sites) {
+            for places in with_one_right(&function.sites) {
+                let factors = find_factors(machine, function, &places, rows)?;
+                sums.add_sites(number, &places, &factors);
+                for (place, lefts) in places.iter().zip(&factors.lefts) {
+                    let size: u64 = function.sites[*place].shape.iter().product();
+                    flops += 2 * size * lefts.len() as u64;
+                }
+            }
+        }
+        let mut rows = Vec::with_capacity(self.sources.len());
+        for (source, row, cotangent) in &self.sources {
+            let (param, space) = match manifest.sources[*source] {
+                Source::Table { param, space } | Source::Whole { param, space } => (param, space),
+                Source::Splat { .. } | Source::Dense { .. } => continue,
+            };
+            rows.push((param, *row, numbers_of(machine, *cotangent, space)?));
+        }
+        sums.add_rows(&rows);
+        Ok(flops)
+    }
+}
+
+/// The sites by what their right factor is, and how long a row of it.
+fn with_one_right(sites: &[Site]) -> Vec<Vec<usize>> {
+    let key = |place: usize| (sites[place].right, sites[place].sides().1);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for place in 0..sites.len() {
+        match groups.iter_mut().find(|group| key(group[0]) == key(place)) {
+            Some(group) => group.push(place),
+            None => groups.push(vec![place]),
+        }
+    }
+    groups
+}
+
+/// The rows of sites that have one right factor.
+fn find_factors<'a>(
+    machine: &'a Machine<'_>,
+    function: &GradientFunction,
+    places: &[usize],
+    rows: &[Vec<SiteRows>],
+) -> Result<Factors<'a>, Error> {
+    let find = |value, size: u64, rows: &[SiteRows], first: fn(&SiteRows) -> u64| {
+        let space = space_of(function, value).ok_or_else(lost)?;
+        let mut found = Vec::new();
+        for own in rows {
+            for row in 0..own.rows {
+                let numbers = numbers_of(machine, first(own) + row, space)?;
+                found.extend(numbers.chunks_exact(size.max(1) as usize));
+            }
+        }
+        Ok::<_, Error>(found)
+    };
+    let mut factors = Factors::default();
+    for place in places {
+        let site = &function.sites[*place];
+        let (height, width) = site.sides();
+        if factors.lefts.is_empty() {
+            factors.rights = find(site.right, width, &rows[*place], |own| own.right)?;
+        }
+        let left = site.left.zip(height);
+        let lefts = match left {
+            Some((left, height)) => find(left, height, &rows[*place], |own| own.left)?,
+            None => Vec::new(),
+        };
+        if left.is_some_and(|(_, height)| height > 0) && lefts.len() != factors.rights.len() {
+            return Err(lost());
+        }
+        factors.lefts.push(lefts);
+    }
+    Ok(factors)
+}
+
+fn lost() -> Error {
+    Error::Internal("a site of a row that is not there".to_owned())
+}
+
+/// The numbers of a computed row.
+fn numbers_of<'a>(machine: &'a Machine<'_>, handle: u64, space: usize) -> Result<&'a [f32], Error> {
+    let row = machine.executor.row(Handle(handle), space);
+    row.and_then(numbers).ok_or_else(lost)
+}
+
+/// The space of the rows of a site's value.
+fn space_of(function: &GradientFunction, value: SiteValue) -> Option<usize> {
+    match value {
+        SiteValue::Argument(index) => space(&function.arguments[index].ty),
+        SiteValue::Result(index) => space(&function.results[index].ty),
+    }
+}
+
+/// The space of a tensor's rows.
+fn space(ty: &Type) -> Option<usize> {
+    match ty {
+        Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
+        _ => None,
+    }
+}
+
+fn numbers(bytes: &[u8]) -> Option<&[f32]> {
+    // SAFETY: any bits are an f32; what is not aligned for it is refused.
+    let (before, numbers, after) = unsafe { bytes.align_to::<f32>() };
+    (before.is_empty() && after.is_empty()).then_some(numbers)
+}
