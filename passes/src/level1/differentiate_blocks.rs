@@ -44,6 +44,7 @@ mod reshapes;
 mod rules;
 mod saved;
 mod sites;
+mod structured;
 
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};

@@ -194,3 +194,27 @@ pub fn concat<'c>(b: &Builder<'c>, parts: &[Val<'c>], shape: &Shape<'c>, axis: u
     }
     b.concat(axis, parts, shape.to_type())
 }
+
+/// Parts of a value side by side along an axis, with zeros for the rest of it.
+pub fn padded<'c>(
+    b: &Builder<'c>,
+    shape: &Shape<'c>,
+    axis: usize,
+    parts: &[(usize, u64, u64, Val<'c>)],
+) -> Val<'c> {
+    let end = shape.ty.shape[axis].unwrap_or(0);
+    let mut all = Vec::new();
+    let mut next = 0;
+    let fill_up = |all: &mut Vec<Val<'c>>, next: u64, first: u64| {
+        if first > next {
+            all.push(full(b, &shape.resized(axis, first - next), 0.0));
+        }
+    };
+    for (_, first, size, part) in parts {
+        fill_up(&mut all, next, *first);
+        all.push(*part);
+        next = first + size;
+    }
+    fill_up(&mut all, next, end);
+    concat(b, &all, shape, axis)
+}
