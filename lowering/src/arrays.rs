@@ -1,10 +1,10 @@
 //! Arrays, and the closures that run over them.
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
-use cohort_frontend::program::{Binary, Expr, ExprKind, Type};
+use cohort_frontend::program::{Binary, Expr, ExprKind, Literal, Type};
 
 use crate::expr::{Lowering, types_of};
-use crate::types::{elem_of, instance_dims};
+use crate::types::{elem_of, instance_dims, known, shape_of};
 use crate::{cfb, numbers};
 
 impl<'c> Lowering<'_, 'c> {
@@ -26,6 +26,13 @@ impl<'c> Lowering<'_, 'c> {
                 one(Op::CfbArrayLen, &[array])
             }
             ExprKind::Index { array, index } => {
+                if let ExprKind::Range(count) = &array.kind
+                    && let Some(length) = self.length_of_count(at, count)
+                {
+                    // An element of a range is its place.
+                    let index = self.value(at, index);
+                    return one(Op::CfbWithin, &[index, length]);
+                }
                 let array = self.value(at, array);
                 let index = self.value(at, index);
                 cfb::array_get(at, array, index, &self.types().flat(&expr.ty))
@@ -69,6 +76,23 @@ impl<'c> Lowering<'_, 'c> {
                 vec![self.sum(at, array, &expr.ty)]
             }
             other => unreachable!("not an operation on arrays: {other:?}"),
+        }
+    }
+
+    /// A count that is never negative, as an `index`: a number that is written, or a length.
+    fn length_of_count(&mut self, at: Builder<'c>, count: &Expr) -> Option<Val<'c>> {
+        match &count.kind {
+            ExprKind::Literal(Literal::I32(count)) if *count >= 0 => {
+                Some(at.index(i64::from(*count)))
+            }
+            ExprKind::DimSize { value, axis } => Some(match known(&shape_of(&value.ty)[*axis]) {
+                Some(length) => at.index(length as i64),
+                None => {
+                    let value = self.value(at, value);
+                    numbers::length(at, value, *axis)
+                }
+            }),
+            _ => None,
         }
     }
 

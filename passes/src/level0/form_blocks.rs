@@ -3,7 +3,8 @@
 //! In each basic block of the control program, tensor operations that can run together become one
 //! `cfb.block` with explicit operands and results. What can run together is told by *levels*: an
 //! operation that needs no call of this basic block has level 0; what needs a call's result, or a
-//! loop's or a match's, is one above it. Operations of one level never wait for each other's
+//! loop's or a match's, is one above it. A number that a call gives makes nobody wait where no tensor
+//! decides on it: it is known as soon as it is recorded. Operations of one level never wait for each other's
 //! calls. An operation that only a later block uses moves into that block, unless `hoist-operators`
 //! has marked it `cfb.hoisted`: then it stays in the block of its own level, which need not wait.
 //!
@@ -73,7 +74,7 @@ use crate::support::ir::{
     replace_uses_except, set_operand, symbol_of, users_of,
 };
 use crate::support::levels::{
-    BasicBlock, GRANULARITY, HOISTED, Ordered, Role, is_dear, is_view, role, used_values,
+    BasicBlock, Effects, GRANULARITY, HOISTED, Role, is_dear, is_view, role, used_values,
 };
 use dims::Dims;
 use parts::{Part, joins_dims, parts};
@@ -86,7 +87,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let ordered = Rc::new(Ordered::new(module));
+    let effects = Rc::new(Effects::new(module));
     let granularity = name_attribute(module, GRANULARITY);
     let by_operator = granularity.as_deref() == Some("operator");
     for function in functions_of(module) {
@@ -103,7 +104,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             name,
             by_operator: by_operator
                 || name_attribute(function, GRANULARITY).as_deref() == Some("operator"),
-            ordered: Rc::clone(&ordered),
+            effects: Rc::clone(&effects),
         };
         blocks.form_in(function)?;
     }
@@ -118,7 +119,7 @@ struct Former<'c> {
     name: String,
     /// Each tensor operation is a block of its own.
     by_operator: bool,
-    ordered: Rc<Ordered>,
+    effects: Rc<Effects>,
 }
 
 impl<'c> Former<'c> {
@@ -130,7 +131,7 @@ impl<'c> Former<'c> {
                     self.form_in(operation)?;
                 }
             }
-            self.form(BasicBlock::new(block, &self.ordered))?;
+            self.form(BasicBlock::new(block, &self.effects))?;
         }
         Ok(())
     }

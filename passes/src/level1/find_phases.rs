@@ -43,7 +43,7 @@ use crate::support::ir::{
     blocks_of, callee_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
     symbol_of,
 };
-use crate::support::levels::{Ordered, close, used_values, waits};
+use crate::support::levels::{Effects, close, used_values, waits};
 
 pub const PASS: PassInfo = PassInfo {
     name: "find-phases",
@@ -99,7 +99,7 @@ impl Phases {
             deciding_functions: functions_with(module, |_, function, _| forces(function)),
             ..Phases::default()
         };
-        let ordered = Ordered::new(module);
+        let effects = Effects::new(module);
         let (mut first, mut last_failing) = (0, 0);
         for operation in operations {
             if Op::CfbPhase.is(*operation) {
@@ -109,13 +109,13 @@ impl Phases {
                 continue;
             }
             // What an instance shows stays behind what stands before it, and before what stands behind.
-            let shows = ordered.shows(*operation);
+            let shows = effects.shows(*operation);
             if shows {
                 let last = phases.of_operation.values().max();
                 first = last.map_or(first, |last| first.max(*last));
             }
             // Of two errors the first is told.
-            let fails = ordered.fails(*operation);
+            let fails = effects.fails(*operation);
             let least = if fails {
                 first.max(last_failing)
             } else {

@@ -1,8 +1,9 @@
 //! Roles and levels: what waits for what in a basic block of the control program.
 //!
 //! An operation that needs no call of its basic block has level 0; what needs the result of a call,
-//! a loop or a match is one above it. Operations of one level never wait for each other's calls. What
-//! stands behind a `cfb.phase` is above all that stands before it.
+//! a loop or a match is one above it, unless the result has no tensor in it and no tensor decides on it:
+//! such a number is known when the instance is recorded. Operations of one level never wait for each
+//! other's calls. What stands behind a `cfb.phase` is above all that stands before it.
 //! [`walk_blocks`] also knows what waits from outside of a basic block: the tensors that a loop or a
 //! recursive function carries from step to step have level 1.
 
@@ -132,25 +133,40 @@ pub struct BasicBlock<'c> {
     value_levels: HashMap<usize, usize>,
     /// Tensor operations that are copied into each block that uses them.
     pub copied: HashSet<usize>,
-    ordered: Rc<Ordered>,
+    effects: Rc<Effects>,
 }
 
-/// The functions that do what others must see in the order of the program, by themselves or through
-/// what they call.
+/// The functions that do more than compute, by themselves or through what they call, and the types of
+/// what they compute.
 #[derive(Debug, Default)]
-pub struct Ordered {
-    /// Those that show values.
+pub struct Effects {
+    /// Those that show values: others must see it in the order of the program.
     showing: HashSet<String>,
     /// Those that an instance may end in with an error, but for limits, which end it anywhere.
     failing: HashSet<String>,
+    /// Those in which an instance waits until tensors are computed.
+    deciding: HashSet<String>,
+    /// The algebraic data types that hold tensors.
+    holding: HashSet<String>,
 }
 
-impl Ordered {
-    pub fn new(module: OperationRef<'_, '_>) -> Ordered {
-        Ordered {
+impl Effects {
+    pub fn new(module: OperationRef<'_, '_>) -> Effects {
+        Effects {
             showing: reaching(module, &|op| Op::CfbDebug.is(op)),
             failing: reaching(module, &may_fail),
+            deciding: reaching(module, &|op| waits(op)),
+            holding: types_with_tensors(module),
         }
+    }
+
+    /// Whether tensors decide how often or on what way the regions of an operation run, or what it calls.
+    fn decides(&self, operation: OperationRef<'_, '_>) -> bool {
+        reaches(operation, &|op| waits(op), &self.deciding)
+    }
+
+    fn holds_tensors(&self, ty: Type<'_>) -> bool {
+        has_tensors(ty, &self.holding)
     }
 
     /// Whether an instance shows a value in an operation, or in what that calls.
@@ -214,7 +230,7 @@ fn reaching(
 }
 
 impl<'c> BasicBlock<'c> {
-    pub fn new(block: BlockRef<'c, 'c>, ordered: &Rc<Ordered>) -> Self {
+    pub fn new(block: BlockRef<'c, 'c>, effects: &Rc<Effects>) -> Self {
         let mut operations = operations_of(block);
         let terminator = block.terminator().and_then(|_| operations.pop());
         let roles = operations
@@ -228,7 +244,7 @@ impl<'c> BasicBlock<'c> {
             levels: HashMap::new(),
             value_levels: HashMap::new(),
             copied: HashSet::new(),
-            ordered: Rc::clone(ordered),
+            effects: Rc::clone(effects),
         }
     }
 
@@ -252,12 +268,12 @@ impl<'c> BasicBlock<'c> {
             if Op::CfbPhase.is(*operation) {
                 first = last + 1;
             }
-            let shows = self.ordered.shows(*operation);
+            let shows = self.effects.shows(*operation);
             if shows {
                 first = last;
             }
             let mut level = first;
-            let fails = role == Role::Control && self.ordered.fails(*operation);
+            let fails = role == Role::Control && self.effects.fails(*operation);
             if fails {
                 level = level.max(last_failing);
             }
@@ -277,8 +293,10 @@ impl<'c> BasicBlock<'c> {
             let waits = Op::FuncCall.is(*operation) || operation.region_count() > 0;
             let ends = role == Role::Control && waits || operation.has_attribute(HOISTED);
             last = last.max(level + usize::from(ends));
+            let decides = waits && self.effects.decides(*operation);
             for result in results_of(*operation) {
-                let after = level + usize::from(ends);
+                let is_late = !waits || decides || self.effects.holds_tensors(result.r#type());
+                let after = level + usize::from(ends && is_late);
                 self.value_levels.insert(key(result), after);
             }
         }
@@ -318,9 +336,11 @@ pub fn walk_blocks<'c>(module: OperationRef<'c, 'c>, visit: &mut dyn FnMut(&mut 
         let name = symbol_of(function).unwrap_or_default();
         for body in blocks_of(function) {
             let mut levels = HashMap::new();
-            if walk.callees(&name).contains(&name) && !walk.deciding.contains(&name) {
+            if walk.callees(&name).contains(&name) && !walk.effects.deciding.contains(&name) {
                 for (index, argument) in arguments_of(body).into_iter().enumerate() {
-                    if walk.holds_tensors(argument.r#type()) && walk.changes(function, index) {
+                    if walk.effects.holds_tensors(argument.r#type())
+                        && walk.changes(function, index)
+                    {
                         levels.insert(key(argument), 1);
                     }
                 }
@@ -334,47 +354,26 @@ pub fn walk_blocks<'c>(module: OperationRef<'c, 'c>, visit: &mut dyn FnMut(&mut 
 struct Walk {
     /// The functions that each function reaches by calls.
     reached: HashMap<String, HashSet<String>>,
-    /// The functions that hold or reach a `cfb.force`.
-    deciding: HashSet<String>,
-    /// The algebraic data types that hold tensors.
-    holding: HashSet<String>,
-    ordered: Rc<Ordered>,
+    effects: Rc<Effects>,
 }
 
 impl Walk {
     fn new(module: OperationRef<'_, '_>) -> Walk {
         let mut reached: HashMap<String, HashSet<String>> = HashMap::new();
-        let mut deciding = HashSet::new();
         for function in functions_of(module) {
-            let name = symbol_of(function).unwrap_or_default();
-            let nested = nested_ops(function);
-            if nested.iter().any(|op| waits(*op)) {
-                deciding.insert(name.clone());
-            }
-            let callees = nested.iter().filter_map(|op| callee_of(*op));
-            reached.insert(name, callees.collect());
+            let callees = nested_ops(function);
+            let callees = callees.iter().filter_map(|op| callee_of(*op));
+            reached.insert(symbol_of(function).unwrap_or_default(), callees.collect());
         }
         close(&mut reached);
-        let reaching = reached
-            .iter()
-            .filter(|(_, callees)| !callees.is_disjoint(&deciding))
-            .map(|(name, _)| name.clone());
-        let reaching: Vec<_> = reaching.collect();
-        deciding.extend(reaching);
         Walk {
             reached,
-            deciding,
-            holding: types_with_tensors(module),
-            ordered: Rc::new(Ordered::new(module)),
+            effects: Rc::new(Effects::new(module)),
         }
     }
 
     fn callees(&self, function: &str) -> HashSet<String> {
         self.reached.get(function).cloned().unwrap_or_default()
-    }
-
-    fn holds_tensors(&self, ty: Type<'_>) -> bool {
-        has_tensors(ty, &self.holding)
     }
 
     /// Whether a call by which a function reaches itself gives it another argument than its own.
@@ -396,20 +395,13 @@ impl Walk {
         })
     }
 
-    /// Whether tensors decide how often or on what way the regions of an operation run.
-    fn decides(&self, operation: OperationRef<'_, '_>) -> bool {
-        nested_ops(operation).into_iter().any(|op| {
-            waits(op) || callee_of(op).is_some_and(|callee| self.deciding.contains(&callee))
-        })
-    }
-
     fn block<'c>(
         &self,
         block: BlockRef<'c, 'c>,
         outside: HashMap<usize, usize>,
         visit: &mut dyn FnMut(&mut BasicBlock<'c>),
     ) {
-        let mut block = BasicBlock::new(block, &self.ordered);
+        let mut block = BasicBlock::new(block, &self.effects);
         block.value_levels = outside;
         block.find_levels();
         let inner: Vec<_> = block
@@ -434,7 +426,7 @@ impl Walk {
     ) -> HashMap<usize, usize> {
         let kind = Op::of(operation);
         let loops = matches!(kind, Some(Op::CfbFold | Op::ScfWhile | Op::ScfFor));
-        if loops && self.decides(operation) {
+        if loops && self.effects.decides(operation) {
             return HashMap::new();
         }
         let mut levels: HashMap<usize, usize> = outer
@@ -450,7 +442,7 @@ impl Walk {
             _ => 0,
         };
         for (index, argument) in arguments_of(body).into_iter().enumerate() {
-            if (index < carried || waits) && self.holds_tensors(argument.r#type()) {
+            if (index < carried || waits) && self.effects.holds_tensors(argument.r#type()) {
                 levels.insert(key(argument), 1);
             }
         }

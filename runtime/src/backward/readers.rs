@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// The cotangents that one reader of a value gives it: a run of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,21 +12,8 @@ pub struct Reader {
     pub cotangent: u64,
 }
 
-/// Those of a value, in the order of recording; most values have one.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Own {
-    One([Reader; 1]),
-    Many(Vec<Reader>),
-}
-
-impl Own {
-    pub fn all(&self) -> &[Reader] {
-        match self {
-            Own::One(one) => one,
-            Own::Many(many) => many,
-        }
-    }
-}
+/// Those of a value, in the order of recording; most values have one or two.
+pub type Own = SmallVec<[Reader; 2]>;
 
 /// By the first row that is read.
 #[derive(Default)]
@@ -35,15 +23,7 @@ pub struct Readers {
 
 impl Readers {
     pub fn add(&mut self, row: u64, reader: Reader) {
-        match self.by_row.entry(row) {
-            Entry::Vacant(place) => {
-                place.insert(Own::One([reader]));
-            }
-            Entry::Occupied(mut own) => match own.get_mut() {
-                Own::Many(many) => many.push(reader),
-                Own::One([one]) => *own.get_mut() = Own::Many(vec![*one, reader]),
-            },
-        }
+        self.by_row.entry(row).or_default().push(reader);
     }
 
     /// Takes those that read from this row on, if all of them read it alone.
@@ -51,7 +31,7 @@ impl Readers {
         let Entry::Occupied(own) = self.by_row.entry(row) else {
             return None;
         };
-        let is_alone = own.get().all().iter().all(|reader| reader.rows == 1);
+        let is_alone = own.get().iter().all(|reader| reader.rows == 1);
         is_alone.then(|| own.remove())
     }
 
@@ -94,7 +74,7 @@ mod tests {
         // It is read together with the row behind it.
         assert_eq!(readers.take_row(4), None);
         let own = readers.take_row(7).unwrap();
-        assert_eq!(own.all(), [reader(1, 1), reader(1, 3), reader(1, 5)]);
+        assert_eq!(own[..], [reader(1, 1), reader(1, 3), reader(1, 5)]);
         assert_eq!(readers.take_row(7), None);
         let taken = readers.take_rows(3, 2);
         let rows: Vec<u64> = taken.iter().map(|(row, _)| *row).collect();
@@ -104,7 +84,7 @@ mod tests {
         let left = [(8, reader(1, 7)), (9, reader(1, 6))];
         assert_eq!(
             readers.take_all(),
-            left.map(|(row, own)| (row, Own::One([own])))
+            left.map(|(row, own)| (row, Own::from_slice(&[own])))
         );
         assert_eq!(readers.take_all(), []);
     }

@@ -1,11 +1,11 @@
 //! The backward of one instance, recorded.
 
-use std::collections::HashMap;
-
 use cohort_abi::manifest::{
     Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, SiteValue, Type,
 };
 use cohort_abi::{Context, EntryFn, Handle};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::readers::Reader;
 use super::recording::{Recording, SiteRows};
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: 
         manifest: instance.manifest,
         functions: instance.functions,
         recording: instance.recording,
-        ghosts: HashMap::new(),
+        ghosts: FxHashMap::default(),
         cotangents: Vec::new(),
     };
     instance.problem = walk.back_over(instance.taped, instance.inputs).err();
@@ -51,7 +51,7 @@ struct Walk<'a> {
     functions: &'a Functions,
     recording: &'a mut Recording,
     /// The rows that ghosts stand for.
-    ghosts: HashMap<u64, u64>,
+    ghosts: FxHashMap<u64, u64>,
     /// Memory for the cotangents of a call's results.
     cotangents: Vec<Option<u64>>,
 }
@@ -66,6 +66,19 @@ struct Call<'t> {
 }
 
 impl<'t> Call<'t> {
+    /// What a call on the tape begins with: its kernel, its handle, and how long its entry is.
+    const HEADER: usize = 3;
+
+    /// The call that begins there on a tape.
+    fn at(tape: &'t [u64], at: usize) -> Call<'t> {
+        let first = at + Call::HEADER;
+        Call {
+            kernel: tape[at] as usize,
+            handle: Handle(tape[at + 1]),
+            entry: &tape[first..first + tape[at + 2] as usize],
+        }
+    }
+
     /// The handles of a list operand.
     fn list(&self, form: &CallForm, operand: usize) -> &'t [u64] {
         let lists = form.slots.iter().enumerate();
@@ -86,27 +99,22 @@ impl<'t> Call<'t> {
 
 impl Walk<'_> {
     fn back_over(&mut self, taped: &Taped, inputs: &[Wanted]) -> Result<(), Error> {
-        let tape = &taped.tape;
-        let mut calls = Vec::new();
+        let tape = &taped.tape[..];
+        let mut calls = std::mem::take(&mut self.recording.calls);
+        calls.clear();
         let mut at = 0;
         while at < tape.len() {
-            let length = tape[at + 2] as usize;
-            calls.push(Call {
-                kernel: tape[at] as usize,
-                handle: Handle(tape[at + 1]),
-                entry: &tape[at + 3..at + 3 + length],
-            });
-            at += 3 + length;
-        }
-        for call in &calls {
+            calls.push(at);
+            let call = Call::at(tape, at);
             if call.kernel == self.manifest.kernels.len() {
                 let of = self.real(call.entry[0]);
                 self.ghosts.insert(call.handle.0, of);
             }
+            at += Call::HEADER + call.entry.len();
         }
-        let marks: Vec<Vec<usize>> = (self.recording.sites.iter())
-            .map(|sites| sites.iter().map(Vec::len).collect())
-            .collect();
+        let mut marks = std::mem::take(&mut self.recording.marks);
+        marks.clear();
+        marks.extend(self.recording.sites.iter().flatten().map(Vec::len));
         let first_source = self.recording.sources.len();
         for seed in &taped.seeds {
             let cotangent = match seed.cotangent {
@@ -115,11 +123,13 @@ impl Walk<'_> {
             };
             self.read(seed.handle.0, seed.rows, cotangent);
         }
-        for call in calls.iter().rev() {
+        for at in calls.iter().rev() {
+            let call = Call::at(tape, *at);
             if call.kernel < self.manifest.kernels.len() {
-                self.call(*call)?;
+                self.call(call)?;
             }
         }
+        self.recording.calls = calls;
         let mut of_inputs = Vec::with_capacity(inputs.len());
         for input in inputs {
             let cotangent = self.cotangent(input.space, input.handle.0, input.rows)?;
@@ -134,7 +144,7 @@ impl Walk<'_> {
             if source >= sources {
                 continue;
             }
-            for reader in readers.all() {
+            for reader in readers {
                 for offset in 0..reader.rows {
                     let row = Handle(row + offset).position();
                     let cotangent = reader.cotangent + offset;
@@ -143,11 +153,10 @@ impl Walk<'_> {
             }
         }
         // The calls were gone over from the last to the first; sums go the other way.
-        for (sites, marks) in self.recording.sites.iter_mut().zip(marks) {
-            for (rows, mark) in sites.iter_mut().zip(marks) {
-                rows[mark..].reverse();
-            }
+        for (rows, mark) in self.recording.sites.iter_mut().flatten().zip(&marks) {
+            rows[*mark..].reverse();
         }
+        self.recording.marks = marks;
         self.recording.sources[first_source..].reverse();
         Ok(())
     }
@@ -358,20 +367,18 @@ impl Walk<'_> {
         if rows == 1
             && let Some(own) = self.recording.readers.take_row(first)
         {
-            return self.sum(space, own.all(), 1).map(Some);
+            return self.sum(space, &own, 1).map(Some);
         }
         let own = self.recording.readers.take_rows(first, rows);
         match &own[..] {
             [] => Ok(None),
-            [(key, only)]
-                if *key == first && only.all().iter().all(|reader| reader.rows == rows) =>
-            {
-                self.sum(space, only.all(), rows).map(Some)
+            [(key, only)] if *key == first && only.iter().all(|reader| reader.rows == rows) => {
+                self.sum(space, only, rows).map(Some)
             }
             _ => {
                 let mut of_row: Vec<Vec<Reader>> = vec![Vec::new(); rows as usize];
                 for (key, readers) in &own {
-                    for reader in readers.all() {
+                    for reader in readers {
                         for offset in 0..reader.rows {
                             if let Some(row) = of_row.get_mut((key - first + offset) as usize) {
                                 row.push(Reader {
@@ -399,20 +406,22 @@ impl Walk<'_> {
         if let [only] = readers {
             return Ok(only.cotangent);
         }
-        let mut cotangents: Vec<u64> = readers.iter().map(|reader| reader.cotangent).collect();
+        let mut cotangents: SmallVec<[u64; 4]> =
+            readers.iter().map(|reader| reader.cotangent).collect();
         let helpers = self.functions.helpers[space];
         while cotangents.len() > 1 {
-            let mut sums = Vec::with_capacity(cotangents.len().div_ceil(2));
-            for pair in cotangents.chunks(2) {
-                sums.push(match (pair, rows) {
-                    ([left, right], 1) => self.help(helpers.add, &[*left, *right])?,
-                    ([left, right], _) => {
-                        self.help(helpers.add_runs, &[*left, rows, *right, rows])?
-                    }
-                    _ => pair[0],
-                });
+            for pair in 0..cotangents.len() / 2 {
+                let (left, right) = (cotangents[2 * pair], cotangents[2 * pair + 1]);
+                cotangents[pair] = match rows {
+                    1 => self.help(helpers.add, &[left, right])?,
+                    _ => self.help(helpers.add_runs, &[left, rows, right, rows])?,
+                };
             }
-            cotangents = sums;
+            if cotangents.len() % 2 == 1 {
+                let pairs = cotangents.len() / 2;
+                cotangents[pairs] = cotangents[2 * pairs];
+            }
+            cotangents.truncate(cotangents.len().div_ceil(2));
         }
         Ok(cotangents[0])
     }

@@ -25,6 +25,9 @@ pub struct Recording {
     /// Those of the instance that is gone back over.
     pub readers: Readers,
     pub buffers: Buffers,
+    /// Memory for where the calls of an instance begin on its tape, and for how many rows each site had before it.
+    pub calls: Vec<usize>,
+    pub marks: Vec<usize>,
 }
 
 /// The first rows of a site's values, and how many.

@@ -3,8 +3,6 @@
 //! Every element of a site's sum is one chain of multiply-adds over rows in order. It can stop and go on,
 //! and elements can be computed in any order: rows are never divided ([`outer`](super::outer)).
 
-use std::collections::BTreeSet;
-
 use cohort_abi::manifest::{Elem, Manifest, Site};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -38,7 +36,18 @@ struct Rows {
     sum: Vec<f32>,
     /// Elements of a row.
     width: usize,
-    touched: BTreeSet<u32>,
+    /// Those that have a gradient, and whether a row is one of them.
+    touched: Vec<u32>,
+    is_touched: Vec<bool>,
+}
+
+impl Rows {
+    /// The rows that have a gradient, ascending.
+    fn in_order(&self) -> Vec<u32> {
+        let mut rows = self.touched.clone();
+        rows.sort_unstable();
+        rows
+    }
 }
 
 impl Sums {
@@ -67,9 +76,10 @@ impl Sums {
             sum.clear();
         }
         for rows in &mut self.rows {
-            for row in std::mem::take(&mut rows.touched) {
+            for row in rows.touched.drain(..) {
                 let first = row as usize * rows.width;
                 rows.sum[first..first + rows.width].fill(0.0);
+                rows.is_touched[row as usize] = false;
             }
         }
     }
@@ -149,14 +159,13 @@ impl Sums {
         if self.has_sites(param) {
             return None;
         }
-        let values = rows.touched.iter().flat_map(|row| {
+        let touched = rows.in_order();
+        let values = touched.iter().flat_map(|row| {
             let first = *row as usize * rows.width;
             &rows.sum[first..first + rows.width]
         });
-        Some((
-            rows.touched.iter().copied().collect(),
-            values.copied().collect(),
-        ))
+        let values = values.copied().collect();
+        Some((touched, values))
     }
 
     /// Goes on with the sums of these sites of a gradient function.
@@ -206,11 +215,15 @@ impl Sums {
         if rows.sum.is_empty() {
             let size = shape.iter().product::<u64>() as usize;
             rows.sum.resize(size, 0.0);
+            rows.is_touched.resize(size / values.len().max(1), false);
         }
         rows.width = values.len();
         let first = row as usize * rows.width;
         if let Some(own) = rows.sum.get_mut(first..first + rows.width) {
-            rows.touched.insert(row);
+            if let Some(is_touched @ false) = rows.is_touched.get_mut(row as usize) {
+                *is_touched = true;
+                rows.touched.push(row);
+            }
             for (to, from) in own.iter_mut().zip(values) {
                 *to += from;
             }
