@@ -4,7 +4,7 @@ use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block
 use cohort_frontend::program::{Binary, Expr, ExprKind, Literal, Type};
 
 use crate::expr::{Lowering, types_of};
-use crate::types::{elem_of, instance_dims, known, shape_of};
+use crate::types::{elem_of, instance_dims};
 use crate::{cfb, numbers};
 
 impl<'c> Lowering<'_, 'c> {
@@ -27,9 +27,11 @@ impl<'c> Lowering<'_, 'c> {
             }
             ExprKind::Index { array, index } => {
                 if let ExprKind::Range(count) = &array.kind
-                    && let Some(length) = self.length_of_count(at, count)
+                    && is_count(count)
                 {
                     // An element of a range is its place.
+                    let count = self.value(at, count);
+                    let length = at.index_cast(count, at.ty("index"));
                     let index = self.value(at, index);
                     return one(Op::CfbWithin, &[index, length]);
                 }
@@ -79,23 +81,6 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// A count that is never negative, as an `index`: a number that is written, or a length.
-    fn length_of_count(&mut self, at: Builder<'c>, count: &Expr) -> Option<Val<'c>> {
-        match &count.kind {
-            ExprKind::Literal(Literal::I32(count)) if *count >= 0 => {
-                Some(at.index(i64::from(*count)))
-            }
-            ExprKind::DimSize { value, axis } => Some(match known(&shape_of(&value.ty)[*axis]) {
-                Some(length) => at.index(length as i64),
-                None => {
-                    let value = self.value(at, value);
-                    numbers::length(at, value, *axis)
-                }
-            }),
-            _ => None,
-        }
-    }
-
     /// Values as an element of an array of this type.
     fn as_element(&self, at: Builder<'c>, values: Vec<Val<'c>>, array: &Type) -> Vec<Val<'c>> {
         match array {
@@ -120,5 +105,14 @@ impl<'c> Lowering<'_, 'c> {
         let total = numbers::binary(inside, Binary::Add, elem, arguments[0], arguments[1]);
         cfb::yield_(inside, &[total]);
         cfb::fold(at, array, &[zero], region)[0]
+    }
+}
+
+/// Whether a number is never negative: one that is written, or a length.
+fn is_count(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(Literal::I32(count)) => *count >= 0,
+        ExprKind::DimSize { .. } | ExprKind::Len(_) => true,
+        _ => false,
     }
 }

@@ -400,7 +400,7 @@ impl Backward {
         self.stats.sum_flops += self.recording.sum_up(machine, &mut self.sums)?;
         self.stats.sum_seconds += begin.elapsed().as_secs_f64();
         if let Some(sink) = &mut self.question.inputs {
-            for (instance, cotangents) in taped.iter().zip(self.recording.of_inputs()) {
+            for (instance, cotangents) in taped.iter().zip(&self.recording.inputs) {
                 let Ticket {
                     number,
                     chunk,

@@ -65,11 +65,6 @@ impl Recording {
         self.readers.take_all();
     }
 
-    /// For each instance: each tensor of its inputs with the first row of its cotangent, if it has one.
-    pub fn of_inputs(&self) -> &[Vec<(Wanted, Option<u64>)>] {
-        &self.inputs
-    }
-
     /// The rows that are read when backward is computed.
     pub fn read(&self, manifest: &Manifest) -> Vec<Wanted> {
         let mut read = Vec::new();
@@ -126,11 +121,11 @@ impl Recording {
         }
         let mut rows = Vec::with_capacity(self.sources.len());
         for (source, row, cotangent) in &self.sources {
-            let (param, space) = match manifest.sources[*source] {
-                Source::Table { param, space } | Source::Whole { param, space } => (param, space),
-                Source::Splat { .. } | Source::Dense { .. } => continue,
-            };
-            rows.push((param, *row, numbers_of(machine, *cotangent, space)?));
+            if let Source::Table { space, .. } | Source::Whole { space, .. } =
+                manifest.sources[*source]
+            {
+                rows.push((*source, *row, numbers_of(machine, *cotangent, space)?));
+            }
         }
         sums.add_rows(&rows);
         Ok(flops)

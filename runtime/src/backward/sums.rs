@@ -3,7 +3,9 @@
 //! Every element of a site's sum is one chain of multiply-adds over rows in order. It can stop and go on,
 //! and elements can be computed in any order: rows are never divided ([`outer`](super::outer)).
 
-use cohort_abi::manifest::{Elem, Manifest, Site};
+use std::ops::Range;
+
+use cohort_abi::manifest::{Elem, Manifest, Site, Source};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
@@ -23,30 +25,70 @@ pub struct Sums {
     /// By gradient function and site.
     sites: Vec<Vec<Vec<f32>>>,
     views: Vec<Vec<Site>>,
-    /// By parameter: what rows of it got that were looked up.
+    /// By source: what rows of a parameter got that were read by themselves.
     rows: Vec<Rows>,
     /// By parameter: its shape, if it has a gradient.
     shapes: Vec<Option<Vec<u64>>>,
     panels: Panels,
 }
 
+/// What a source's rows got: a parameter's along its first axis, or the whole of it as one row.
 #[derive(Default)]
 struct Rows {
-    /// Of the whole parameter, or empty.
-    sum: Vec<f32>,
+    /// The parameter, if the source is of one.
+    param: Option<usize>,
     /// Elements of a row.
     width: usize,
+    /// Of the whole parameter, or empty.
+    sum: Vec<f32>,
     /// Those that have a gradient, and whether a row is one of them.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
 }
 
 impl Rows {
+    fn of(source: &Source, manifest: &Manifest) -> Rows {
+        match *source {
+            Source::Table { param, space } | Source::Whole { param, space } => Rows {
+                param: Some(param),
+                width: manifest.spaces[space].row_elements() as usize,
+                ..Rows::default()
+            },
+            Source::Splat { .. } | Source::Dense { .. } => Rows::default(),
+        }
+    }
+
+    /// Where the elements of a row are.
+    fn place(&self, row: u32) -> Range<usize> {
+        let first = row as usize * self.width;
+        first..first + self.width
+    }
+
     /// The rows that have a gradient, ascending.
     fn in_order(&self) -> Vec<u32> {
         let mut rows = self.touched.clone();
         rows.sort_unstable();
         rows
+    }
+
+    /// Adds a row's cotangent, of a parameter with so many elements.
+    fn add(&mut self, size: usize, row: u32, values: &[f32]) {
+        if self.sum.is_empty() {
+            self.sum.resize(size, 0.0);
+            self.is_touched.resize(size / self.width.max(1), false);
+        }
+        let place = self.place(row);
+        let is_touched = self.is_touched.get_mut(row as usize);
+        let (Some(own), Some(is_touched)) = (self.sum.get_mut(place), is_touched) else {
+            return;
+        };
+        if !*is_touched {
+            *is_touched = true;
+            self.touched.push(row);
+        }
+        for (to, from) in own.iter_mut().zip(values) {
+            *to += from;
+        }
     }
 }
 
@@ -59,12 +101,11 @@ impl Sums {
             .map(|param| (param.elem == Elem::F32).then(|| param.shape.clone()))
             .collect();
         let sites = views.iter().map(|sites| vec![Vec::new(); sites.len()]);
-        let mut rows = Vec::new();
-        rows.resize_with(shapes.len(), Rows::default);
+        let rows = (manifest.sources.iter()).map(|source| Rows::of(source, manifest));
         Sums {
             sites: sites.collect(),
+            rows: rows.collect(),
             views,
-            rows,
             shapes,
             panels: Panels::default(),
         }
@@ -76,9 +117,9 @@ impl Sums {
             sum.clear();
         }
         for rows in &mut self.rows {
-            for row in rows.touched.drain(..) {
-                let first = row as usize * rows.width;
-                rows.sum[first..first + rows.width].fill(0.0);
+            for row in std::mem::take(&mut rows.touched) {
+                let place = rows.place(row);
+                rows.sum[place].fill(0.0);
                 rows.is_touched[row as usize] = false;
             }
         }
@@ -86,8 +127,13 @@ impl Sums {
 
     /// Whether a parameter has a gradient, be it zero.
     pub fn is_reached(&self, param: usize) -> bool {
-        let rows = self.rows.get(param);
-        self.has_sites(param) || rows.is_some_and(|rows| !rows.touched.is_empty())
+        self.has_sites(param) || self.touched(param).next().is_some()
+    }
+
+    /// Of the sources of a parameter, those with rows that have a gradient.
+    fn touched(&self, param: usize) -> impl Iterator<Item = &Rows> {
+        let of_param = move |rows: &&Rows| rows.param == Some(param) && !rows.touched.is_empty();
+        self.rows.iter().filter(of_param)
     }
 
     fn has_sites(&self, param: usize) -> bool {
@@ -115,12 +161,12 @@ impl Sums {
                 }
             }
         }
-        let rows = self.rows.get(param)?;
-        for row in &rows.touched {
-            let first = *row as usize * rows.width;
-            let own = first..first + rows.width;
-            for (to, from) in gradient[own.clone()].iter_mut().zip(&rows.sum[own]) {
-                *to += from;
+        for rows in self.touched(param) {
+            for row in &rows.touched {
+                let own = rows.place(*row);
+                for (to, from) in gradient[own.clone()].iter_mut().zip(&rows.sum[own]) {
+                    *to += from;
+                }
             }
         }
         Some(())
@@ -150,20 +196,15 @@ impl Sums {
     }
 
     /// The rows of a parameter that have a gradient, ascending, and their elements, where it was only
-    /// looked up; `None` if all may have one, or none has.
+    /// looked up in one way; `None` if all may have one, or none has.
     pub fn rows(&self, param: usize) -> Option<(Vec<u32>, Vec<f32>)> {
-        let rows = self
-            .rows
-            .get(param)
-            .filter(|rows| !rows.touched.is_empty())?;
-        if self.has_sites(param) {
+        let mut sources = self.touched(param);
+        let rows = sources.next()?;
+        if sources.next().is_some() || self.has_sites(param) {
             return None;
         }
         let touched = rows.in_order();
-        let values = touched.iter().flat_map(|row| {
-            let first = *row as usize * rows.width;
-            &rows.sum[first..first + rows.width]
-        });
+        let values = (touched.iter()).flat_map(|row| &rows.sum[rows.place(*row)]);
         let values = values.copied().collect();
         Some((touched, values))
     }
@@ -193,39 +234,22 @@ impl Sums {
         (self.panels).add_all(&mut products, &mut totals, &factors.rights);
     }
 
-    /// Adds cotangents of rows of parameters: the parameter, the row, its cotangent.
+    /// Adds cotangents of rows of sources: the source, the row, its cotangent.
     pub(super) fn add_rows(&mut self, all: &[(usize, u32, &[f32])]) {
-        for (number, (param, row, values)) in all.iter().enumerate() {
-            if let Some((param, row, values)) = all.get(number + AHEAD) {
+        for (number, (source, row, values)) in all.iter().enumerate() {
+            if let Some((source, row, values)) = all.get(number + AHEAD) {
                 prefetch(values);
-                let own = *row as usize * values.len()..(*row as usize + 1) * values.len();
-                if let Some(own) = self.rows[*param].sum.get(own) {
+                let rows = &self.rows[*source];
+                if let Some(own) = rows.sum.get(rows.place(*row)) {
                     prefetch(own);
                 }
             }
-            self.add_row(*param, *row, values);
-        }
-    }
-
-    fn add_row(&mut self, param: usize, row: u32, values: &[f32]) {
-        let Some(shape) = self.shapes.get(param).and_then(Option::as_ref) else {
-            return;
-        };
-        let rows = &mut self.rows[param];
-        if rows.sum.is_empty() {
-            let size = shape.iter().product::<u64>() as usize;
-            rows.sum.resize(size, 0.0);
-            rows.is_touched.resize(size / values.len().max(1), false);
-        }
-        rows.width = values.len();
-        let first = row as usize * rows.width;
-        if let Some(own) = rows.sum.get_mut(first..first + rows.width) {
-            if let Some(is_touched @ false) = rows.is_touched.get_mut(row as usize) {
-                *is_touched = true;
-                rows.touched.push(row);
-            }
-            for (to, from) in own.iter_mut().zip(values) {
-                *to += from;
+            let rows = &mut self.rows[*source];
+            let shape = rows
+                .param
+                .and_then(|param| self.shapes.get(param)?.as_ref());
+            if let Some(shape) = shape {
+                rows.add(shape.iter().product::<u64>() as usize, *row, values);
             }
         }
     }

@@ -11,7 +11,7 @@ use cohort_e2e::programs::{self, RandomProgram, Traits};
 use cohort_e2e::tools::{Outcome, run};
 use cohort_e2e::{BatchRun, Model, Rng};
 use cohort_oracle::{Data, Tensor, read_weights};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::models::{MODELS, model_case, to_text};
@@ -338,6 +338,30 @@ fn gradients_of_widened_values_are_the_oracles() {
 }
 
 /// Of every built-in and operator that has a gradient.
+/// A recursion begins with the whole parameter, and a row of the same one is looked up.
+#[test]
+fn gradients_of_what_is_looked_up_and_read_whole_are_the_oracles() {
+    for (seed, start) in ["walk(s, n, s[k])", "walk(tanh(s + s[k]), n, s[k])"]
+        .into_iter()
+        .enumerate()
+    {
+        let text = format!(
+            "param s: f32[4, 3]
+            fn main(k: i32, n: i32) -> f32[4, 3] {{ {start} }}
+            fn walk(h: f32[4, 3], n: i32, r: f32[3]) -> f32[4, 3] {{
+              if n == 0 {{ h }} else {{ walk(tanh(h + r), n - 1, r) }}
+            }}"
+        );
+        let model = Model::from_text(&text, &[], &mut Rng::new(seed as u64));
+        let instances: Vec<Json> = [(1, 2), (3, 0), (0, 3), (1, 1)]
+            .iter()
+            .map(|(k, n)| json!({ "k": k, "n": n }))
+            .collect();
+        let case = Case::new(model, &instances).expect("it gives floats");
+        case.compare(&[]);
+    }
+}
+
 #[test]
 fn gradients_of_operations_are_the_oracles() {
     const SAMPLE: usize = 211;
