@@ -9,6 +9,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::LANES;
@@ -347,7 +348,7 @@ impl<'c> Emitter<'c> {
             Op::VectorExtract,
             &[value],
             ty,
-            &[("static_position", position)],
+            &[(keys::STATIC_POSITION, position)],
         )
     }
 
@@ -359,7 +360,7 @@ impl<'c> Emitter<'c> {
             Op::VectorShuffle,
             &[value, value],
             value.r#type(),
-            &[("mask", mask)],
+            &[(keys::MASK, mask)],
         )
     }
 
@@ -372,7 +373,7 @@ impl<'c> Emitter<'c> {
     pub fn prefetch(&self, address: Val<'c>) {
         let number = |value| IntegerAttribute::new(self.b.ty("i32"), value).into();
         let (read, keep, data) = (number(0), number(3), number(1));
-        let attributes = [("rw", read), ("hint", keep), ("cache", data)];
+        let attributes = [(keys::RW, read), (keys::HINT, keep), (keys::CACHE, data)];
         self.b
             .op(Op::LlvmIntrPrefetch, &[address], &[], &attributes, vec![]);
     }

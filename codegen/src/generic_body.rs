@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Op, Val, arguments_of, extend_block, operands_of, operations_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, Loops, NodeId};
 use cohort_passes::kernel::rows::layout::Layouts;
 use cohort_passes::pass::{Outcome, error};
@@ -40,7 +41,7 @@ pub fn check<'c>(op: OperationRef<'c, 'c>, loops: &[usize]) -> Outcome {
 
 fn loop_of(index: OperationRef<'_, '_>) -> usize {
     let dim = index
-        .attribute("dim")
+        .attribute(&keys::DIM)
         .ok()
         .and_then(|dim| IntegerAttribute::try_from(dim).ok());
     dim.map_or(0, |dim| dim.value() as usize)

@@ -120,7 +120,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             Op::of(operation),
             Some(Op::CfbAdt | Op::MlProgramGlobal | Op::RaggedDim)
         );
-        if is_declared || operation.has_attribute(ATTRIBUTE) {
+        if is_declared || operation.has_attribute(&ATTRIBUTE) {
             erase(operation);
         }
     }

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Extent;
 use cohort_dialects::builder::{Builder, Op, region_with_block};
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::calls::graph::{Form, Graph, Kind, NodeId, Var};
 use cohort_passes::kernel::calls::lanes::{Layouts, dense};
 use cohort_passes::kernel::calls::memory::extent;
@@ -93,14 +94,10 @@ pub fn plan<'c>(
         Target::Gpu => vec![],
     };
     let given = given.borrow().attribute(context);
-    attributes.extend(given.map(|given| ("given", given)));
+    attributes.extend(given.map(|given| (keys::GIVEN, given)));
     b.op(Op::RaggedCalls, &[], &[], &attributes, vec![calls]);
-    let mut attributes = attributes_without(kernel, &["sym_name"]);
-    attributes.push(("sym_name".into(), b.string(name)));
-    let attributes: Vec<_> = attributes
-        .iter()
-        .map(|(name, attribute)| (name.as_str(), *attribute))
-        .collect();
+    let mut attributes = attributes_without(kernel, &[keys::SYM_NAME]);
+    attributes.push((keys::SYM_NAME, b.string(name)));
     to.at(kernel.location())
         .op(Op::RaggedKernel, &[], &[], &attributes, vec![region]);
     Ok(())
@@ -112,7 +109,7 @@ fn counted<'c>(
     kernel: OperationRef<'c, 'c>,
     graph: &Graph<'c>,
     names: &[String],
-) -> Result<Vec<(&'static str, Attribute<'c>)>, Failed> {
+) -> Result<Vec<(Key<'static>, Attribute<'c>)>, Failed> {
     let mut attributes = vec![];
     // The product of lengths and a number.
     let extent = |extent: Extent| {
@@ -123,11 +120,11 @@ fn counted<'c>(
     };
     let flops: Vec<_> = flops(graph).into_iter().map(extent).collect();
     if !flops.is_empty() {
-        attributes.push(("flops", b.array(&flops)));
+        attributes.push((keys::FLOPS, b.array(&flops)));
     }
     if let Some(padding) = padding::of(kernel)? {
         let padding = [padding.rows, padding.bulk].map(i64::from);
-        attributes.push(("padding", b.i64s(&padding)));
+        attributes.push((keys::PADDING, b.i64s(&padding)));
     }
     Ok(attributes)
 }
@@ -178,14 +175,14 @@ fn nest_of(graph: &Graph<'_>, result: usize, windows: &[Window], target: Target)
 
 /// Declares the memory of a kernel: operands, results, parameters and constants.
 fn declare<'c>(b: &Builder<'c>, graph: &Graph<'c>, names: &[String]) -> Declared<'c> {
-    let memory = |kind: Op, node: NodeId, rows, attribute: Option<(&str, Attribute<'c>)>| {
+    let memory = |kind: Op, node: NodeId, rows, attribute: Option<(Key<'_>, Attribute<'c>)>| {
         let of_node = &graph.nodes[node];
         let memory = Memory {
             rows,
             shape: sizes(&of_node.shape),
             elem: of_node.elem,
         };
-        let dims = names_of(b, names, &of_node.shape).map(|names| ("dims", names));
+        let dims = names_of(b, names, &of_node.shape).map(|names| (keys::DIMS, names));
         let attributes: Vec<_> = attribute.into_iter().chain(dims).collect();
         b.value_with(kind, &[], memory.to_type(b.context()), &attributes)
     };
@@ -197,7 +194,7 @@ fn declare<'c>(b: &Builder<'c>, graph: &Graph<'c>, names: &[String]) -> Declared
             Form::Row => OperandKind::Row,
             Form::Ragged => OperandKind::Expanded,
         };
-        let kind = ("kind", b.i32_attr(kind as i32));
+        let kind = (keys::KIND, b.i32_attr(kind as i32));
         let value = memory(Op::RaggedOperand, *node, true, Some(kind));
         declared.of_node.insert(*node, value);
     }
@@ -206,9 +203,9 @@ fn declare<'c>(b: &Builder<'c>, graph: &Graph<'c>, names: &[String]) -> Declared
     declared.results = results.collect();
     for (node, of_node) in graph.nodes.iter().enumerate() {
         let (kind, key, value) = match &of_node.kind {
-            Kind::Param(param) => (Op::RaggedParam, "param", b.symbol(param)),
-            Kind::Dense(_) => match of_node.op.attribute("value") {
-                Ok(value) => (Op::RaggedConstant, "value", value),
+            Kind::Param(param) => (Op::RaggedParam, keys::PARAM, b.symbol(param)),
+            Kind::Dense(_) => match of_node.op.attribute(&keys::VALUE) {
+                Ok(value) => (Op::RaggedConstant, keys::VALUE, value),
                 Err(_) => continue,
             },
             _ => continue,

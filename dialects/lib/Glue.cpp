@@ -105,6 +105,16 @@ bool cohortLocationGetFileLineColumn(MlirLocation location, MlirStringRef *file,
   return true;
 }
 
+// Operations.
+
+/// Whether operations of this name declare an attribute of that one.
+bool cohortOperationDeclares(MlirContext context, MlirStringRef operation, MlirStringRef attribute) {
+  auto name = RegisteredOperationName::lookup(unwrap(operation), unwrap(context));
+  return name && llvm::any_of(name->getAttributeNames(), [&](StringAttr declared) {
+           return declared.getValue() == unwrap(attribute);
+         });
+}
+
 // Rewrites.
 
 /// Replaces the math operations named by `names` with polynomials, everywhere in `op`.

@@ -3,6 +3,7 @@
 //! What MLIR's C interface has no function for, which are attributes of upstream dialects, is parsed
 //! here and nowhere else.
 
+use crate::keys::{self, Key};
 use melior::ir::{
     AffineExpr, AffineMap, Attribute, Identifier, OperationRef, Type,
     attribute::{
@@ -45,7 +46,7 @@ impl GpuDim {
 
     /// The dim that a `gpu.thread_id` or `gpu.block_id` is of; `None` for a third one.
     pub fn of(operation: OperationRef<'_, '_>) -> Option<GpuDim> {
-        let dim = operation.attribute("dimension").ok()?;
+        let dim = operation.attribute(&keys::DIMENSION).ok()?;
         let context = operation.context();
         // SAFETY: the context outlives the operations in it.
         let context = unsafe { context.to_ref() };
@@ -56,12 +57,14 @@ impl GpuDim {
 
 /// Whether a global's value comes from the weights' file.
 pub fn is_external(global: OperationRef<'_, '_>) -> bool {
-    let ty = global.attribute("type").and_then(TypeAttribute::try_from);
+    let ty = global
+        .attribute(&keys::TYPE)
+        .and_then(TypeAttribute::try_from);
     let context = global.context();
     // SAFETY: the context outlives the operations in it.
     let context = unsafe { context.to_ref() };
     ty.is_ok_and(|ty| {
-        Attribute::parse(context, &external(ty.value())) == global.attribute("value").ok()
+        Attribute::parse(context, &external(ty.value())) == global.attribute(&keys::VALUE).ok()
     })
 }
 
@@ -120,7 +123,7 @@ impl<'c> Builder<'c> {
         self.array(&texts.collect::<Vec<_>>())
     }
 
-    pub fn dictionary(&self, entries: &[(&str, Attribute<'c>)]) -> Attribute<'c> {
+    pub fn dictionary(&self, entries: &[(Key<'_>, Attribute<'c>)]) -> Attribute<'c> {
         let entries = entries.iter();
         let entries = entries.map(|(key, value)| (Identifier::new(self.context(), key), *value));
         DictionaryAttribute::new(self.context(), &entries.collect::<Vec<_>>()).into()
@@ -205,7 +208,7 @@ impl<'c> Builder<'c> {
 
 /// Which loops of a structured operation fold, by its `iterator_types`; `None` where it has none.
 pub fn folds_of(operation: OperationRef<'_, '_>) -> Option<Vec<bool>> {
-    let kinds = ArrayAttribute::try_from(operation.attribute("iterator_types").ok()?).ok()?;
+    let kinds = ArrayAttribute::try_from(operation.attribute(&keys::ITERATOR_TYPES).ok()?).ok()?;
     let context = operation.context();
     // SAFETY: the context outlives the operations in it.
     let context = unsafe { context.to_ref() };
@@ -246,7 +249,10 @@ mod tests {
                 "dense<0xFF800000> : tensor<2xf32>",
             ),
             (
-                b.dictionary(&[("names", b.strings(["a\"b"])), ("of", b.symbol("f"))]),
+                b.dictionary(&[
+                    (keys::NAMES, b.strings(["a\"b"])),
+                    (keys::OF, b.symbol("f")),
+                ]),
                 r#"{names = ["a\22b"], of = @f}"#,
             ),
         ] {

@@ -3,6 +3,7 @@
 //! The typed builders of the `cfb` dialect (generated from its declarations) cover our own
 //! operations; this one is for the many upstream operations that lowering and passes create.
 
+use crate::keys::{self, Key};
 pub use crate::op::{Dialect, Op, is_arithmetic};
 pub use melior::dialect::arith::{CmpfPredicate, CmpiPredicate};
 use melior::{
@@ -80,7 +81,7 @@ impl<'c> Builder<'c> {
         kind: Op,
         operands: &[Val<'c>],
         results: &[Type<'c>],
-        attributes: &[(&str, Attribute<'c>)],
+        attributes: &[(Key<'_>, Attribute<'c>)],
         regions: Vec<Region<'c>>,
     ) -> OperationRef<'c, 'c> {
         let attributes: Vec<_> = attributes
@@ -128,7 +129,7 @@ impl<'c> Builder<'c> {
         kind: Op,
         operands: &[Val<'c>],
         result: Type<'c>,
-        attributes: &[(&str, Attribute<'c>)],
+        attributes: &[(Key<'_>, Attribute<'c>)],
     ) -> Val<'c> {
         result_of(self.op(kind, operands, &[result], attributes, vec![]), 0)
     }
@@ -145,7 +146,7 @@ impl<'c> Builder<'c> {
 
     fn compare(&self, kind: Op, predicate: i64, sides: [Val<'c>; 2]) -> Val<'c> {
         let truth = with_element(sides[0].r#type(), self.ty("i1"));
-        let predicate = [("predicate", self.i64_attr(predicate))];
+        let predicate = [(keys::PREDICATE, self.i64_attr(predicate))];
         self.value_with(kind, &sides, truth, &predicate)
     }
 
@@ -174,7 +175,7 @@ impl<'c> Builder<'c> {
 
     /// A constant of any type, whose value is an attribute of that type.
     pub fn constant(&self, value: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
-        self.value_with(Op::ArithConstant, &[], ty, &[("value", value)])
+        self.value_with(Op::ArithConstant, &[], ty, &[(keys::VALUE, value)])
     }
 
     /// Parses a type that the compiler wrote itself.

@@ -59,6 +59,12 @@ unsafe extern "C" {
         column: *mut c_uint,
     ) -> bool;
 
+    pub(crate) fn cohortOperationDeclares(
+        context: MlirContext,
+        operation: MlirStringRef,
+        attribute: MlirStringRef,
+    ) -> bool;
+
     pub(crate) fn cohortExpandMath(
         operation: MlirOperation,
         count: isize,

@@ -10,6 +10,7 @@ pub mod builder;
 mod control;
 pub mod diagnostics;
 mod ffi;
+pub mod keys;
 pub mod location;
 pub mod marks;
 pub mod math;

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use melior::Context;
 use melior::dialect::ods;
 use melior::ir::{OperationRef, operation::OperationLike};
 
+use crate::ffi::{self, view};
+use crate::keys::Key;
 use crate::{cfb, linalg, ml_program, nvvm, ragged};
 
 /// Kinds of operations, each with the type that is generated from its declaration, which knows its name.
@@ -19,7 +22,7 @@ macro_rules! kinds {
         )* }
 
         impl Op {
-            const ALL: &[Op] = &[$(Op::$kind),*];
+            pub(crate) const ALL: &[Op] = &[$(Op::$kind),*];
 
             /// The name, `func.call`.
             pub fn name(self) -> &'static str {
@@ -275,6 +278,12 @@ impl Op {
             LazyLock::new(|| Op::ALL.iter().map(|kind| (kind.name(), *kind)).collect());
         let name = operation.name();
         KINDS.get(name.as_string_ref().as_str().ok()?).copied()
+    }
+
+    /// Whether operations of this kind declare an attribute.
+    pub fn declares(self, context: &Context, key: Key<'_>) -> bool {
+        // SAFETY: the context and both names are alive during the call.
+        unsafe { ffi::cohortOperationDeclares(context.to_raw(), view(self.name()), view(&key)) }
     }
 
     /// Whether an operation is of this kind.

@@ -1,6 +1,7 @@
 //! Operations that move the elements of tensors, as methods of the [`Builder`], over the builders that are generated from
 //! their declarations.
 
+use crate::keys;
 use melior::dialect::ods;
 use melior::ir::{
     Attribute, Region, Type, ValueLike,
@@ -35,7 +36,7 @@ impl<'c> Builder<'c> {
 
     /// `linalg.fill`: the destination, full of a number.
     pub fn fill(&self, number: Val<'c>, destination: Val<'c>) -> Val<'c> {
-        let segments = [("operandSegmentSizes", self.i32s(&[1, 1]))];
+        let segments = [(keys::OPERAND_SEGMENT_SIZES, self.i32s(&[1, 1]))];
         let operands = [number, destination];
         let region = self.first_of(number.r#type());
         let types = [destination.r#type()];

@@ -1,6 +1,7 @@
 //! The operations of our own dialect, one function each.
 
 use cohort_dialects::builder::{Builder, Op, Val, result_of, results_of};
+use cohort_dialects::keys;
 use melior::ir::{
     Attribute, Region, Type, ValueLike,
     attribute::{ArrayAttribute, StringAttribute, TypeAttribute},
@@ -24,10 +25,13 @@ pub fn adt<'c>(at: Builder<'c>, name: &str, constructors: &[Constructor<'_, 'c>]
         list(constructors.iter().map(of).collect())
     };
     let mut attributes = vec![
-        ("sym_name", text(name)),
-        ("constructors", each(&|constructor| text(constructor.name))),
+        (keys::SYM_NAME, text(name)),
         (
-            "fields",
+            keys::CONSTRUCTORS,
+            each(&|constructor| text(constructor.name)),
+        ),
+        (
+            keys::FIELDS,
             each(&|constructor| {
                 let types = constructor.fields.iter();
                 list(types.map(|ty| TypeAttribute::new(*ty).into()).collect())
@@ -36,7 +40,7 @@ pub fn adt<'c>(at: Builder<'c>, name: &str, constructors: &[Constructor<'_, 'c>]
     ];
     if constructors.iter().any(|own| !own.names.is_empty()) {
         let names = each(&|own| list(own.names.iter().map(|name| text(name)).collect()));
-        attributes.push(("names", names));
+        attributes.push((keys::NAMES, names));
     }
     at.op(Op::CfbAdt, &[], &[], &attributes, vec![]);
 }
@@ -52,7 +56,7 @@ pub fn construct<'c>(
         Op::CfbConstruct,
         fields,
         result,
-        &[("constructor", constructor)],
+        &[(keys::CONSTRUCTOR, constructor)],
     )
 }
 
@@ -78,7 +82,10 @@ pub fn turn(at: Builder<'_>) {
 /// Shows a value of the type, flattened.
 pub fn debug<'c>(at: Builder<'c>, text: &str, ty: Type<'c>, values: &[Val<'c>]) {
     let text = StringAttribute::new(at.context(), text).into();
-    let attributes = [("text", text), ("type", TypeAttribute::new(ty).into())];
+    let attributes = [
+        (keys::TEXT, text),
+        (keys::TYPE, TypeAttribute::new(ty).into()),
+    ];
     at.op(Op::CfbDebug, values, &[], &attributes, vec![]);
 }
 

@@ -1,6 +1,7 @@
 //! One function's expressions: its variables, and which file lowers which kind.
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_frontend::Diagnostic;
 use cohort_frontend::program::{Elem, Expr, ExprKind, Function, Type, VarId};
 use melior::ir::attribute::{IntegerAttribute, StringAttribute};
@@ -161,7 +162,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             ExprKind::Text(text) => {
                 let text = StringAttribute::new(at.context(), text).into();
                 let ty = self.types().whole(&expr.ty);
-                vec![at.value_with(Op::CfbStrConstant, &[], ty, &[("text", text)])]
+                vec![at.value_with(Op::CfbStrConstant, &[], ty, &[(keys::TEXT, text)])]
             }
             ExprKind::SameText { lhs, rhs } => {
                 let (lhs, rhs) = (self.value(at, lhs), self.value(at, rhs));
@@ -196,7 +197,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     fn phase(&mut self, at: Builder<'c>) {
         self.phases += 1;
         let number = IntegerAttribute::new(at.ty("i64"), self.phases).into();
-        at.op(Op::CfbPhase, &[], &[], &[("number", number)], vec![]);
+        at.op(Op::CfbPhase, &[], &[], &[(keys::NUMBER, number)], vec![]);
     }
 
     /// The values of several expressions, one after the other.

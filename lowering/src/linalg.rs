@@ -4,6 +4,7 @@ use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{
     Builder, CmpfPredicate, Op, Val, arguments_of, region_with_block, result_of, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use cohort_frontend::program::{Binary, Dim, Elem, Literal};
 use melior::ir::{
     Attribute, Region, Type, ValueLike,
@@ -31,9 +32,9 @@ fn indices<'c>(at: Builder<'c>, values: &[usize]) -> Attribute<'c> {
     DenseI64ArrayAttribute::new(at.context(), &values).into()
 }
 
-fn segments<'c>(at: Builder<'c>, inputs: i32, outputs: i32) -> (&'static str, Attribute<'c>) {
+fn segments<'c>(at: Builder<'c>, inputs: i32, outputs: i32) -> (Key<'static>, Attribute<'c>) {
     let sizes = DenseI32ArrayAttribute::new(at.context(), &[inputs, outputs]);
-    ("operandSegmentSizes", sizes.into())
+    (keys::OPERAND_SEGMENT_SIZES, sizes.into())
 }
 
 /// A tensor every element of which is the scalar.
@@ -67,8 +68,8 @@ pub fn elementwise<'c>(
     });
     let maps = vec![all_but(rank, None); operands.len()];
     let attributes = [
-        ("indexing_maps", at.indexing_maps(rank, &maps)),
-        ("iterator_types", at.iterators(&vec![false; rank])),
+        (keys::INDEXING_MAPS, at.indexing_maps(rank, &maps)),
+        (keys::ITERATOR_TYPES, at.iterators(&vec![false; rank])),
         segments(at, inputs.len() as i32, 1),
     ];
     let types = [empty.r#type()];
@@ -130,7 +131,7 @@ impl<'c> Tensors<'_, 'c> {
         let at = self.at;
         let empty = self.empty(shape);
         let body = region(at, &[self.element(); 2], &|_, args| vec![args[0]]);
-        let dimensions = [("dimensions", indices(at, added))];
+        let dimensions = [(keys::DIMENSIONS, indices(at, added))];
         let ty = empty.r#type();
         result_of(
             at.op(
@@ -149,7 +150,7 @@ impl<'c> Tensors<'_, 'c> {
         let at = self.at;
         let empty = self.empty(shape);
         let body = region(at, &[self.element(); 2], &|_, args| vec![args[0]]);
-        let permutation = [("permutation", indices(at, permutation))];
+        let permutation = [(keys::PERMUTATION, indices(at, permutation))];
         let ty = empty.r#type();
         result_of(
             at.op(
@@ -209,8 +210,11 @@ impl<'c> Tensors<'_, 'c> {
         };
         let maps = [&factors[0], &factors[1], &kept].map(map);
         let attributes = [
-            ("indexing_maps", at.indexing_maps(loops, &maps)),
-            ("iterator_types", at.iterators(&folding(loops, shape.len()))),
+            (keys::INDEXING_MAPS, at.indexing_maps(loops, &maps)),
+            (
+                keys::ITERATOR_TYPES,
+                at.iterators(&folding(loops, shape.len())),
+            ),
             segments(at, 2, 1),
         ];
         let ty = zeros.r#type();
@@ -237,7 +241,7 @@ impl<'c> Tensors<'_, 'c> {
                 inside, combine, self.elem, args[1], args[0],
             )]
         });
-        let dimensions = [("dimensions", indices(at, &[axis]))];
+        let dimensions = [(keys::DIMENSIONS, indices(at, &[axis]))];
         let ty = init.r#type();
         result_of(
             at.op(
@@ -281,8 +285,8 @@ impl<'c> Tensors<'_, 'c> {
         let kept = all_but(rank, Some(axis));
         let maps = [all_but(rank, None), kept.clone(), kept];
         let attributes = [
-            ("indexing_maps", at.indexing_maps(rank, &maps)),
-            ("iterator_types", at.iterators(&folding(rank, axis))),
+            (keys::INDEXING_MAPS, at.indexing_maps(rank, &maps)),
+            (keys::ITERATOR_TYPES, at.iterators(&folding(rank, axis))),
             segments(at, 1, 2),
         ];
         let types = [best.r#type(), index.r#type()];
@@ -305,10 +309,10 @@ impl<'c> Tensors<'_, 'c> {
         let rank = shape.len();
         let attributes = [
             (
-                "indexing_maps",
+                keys::INDEXING_MAPS,
                 at.indexing_maps(rank, &[all_but(rank, None)]),
             ),
-            ("iterator_types", at.iterators(&vec![false; rank])),
+            (keys::ITERATOR_TYPES, at.iterators(&vec![false; rank])),
             segments(at, 0, 1),
         ];
         let ty = init.r#type();
@@ -330,7 +334,7 @@ impl<'c> Tensors<'_, 'c> {
 
 /// The index along an axis, in the body of an operation.
 fn place<'c>(inside: Builder<'c>, axis: usize, ty: Type<'c>) -> Val<'c> {
-    let dim = [("dim", inside.i64_attr(axis as i64))];
+    let dim = [(keys::DIM, inside.i64_attr(axis as i64))];
     let index = Type::index(inside.context());
     let place = inside.value_with(Op::LinalgIndex, &[], index, &dim);
     inside.index_cast(place, ty)

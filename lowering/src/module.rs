@@ -1,6 +1,7 @@
 //! The module's symbols: data types, parameters, functions.
 
 use cohort_dialects::builder::{Builder, Op, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_frontend::program::{AdtId, Function, Param, Program, Type, VarId};
 use cohort_frontend::{Diagnostic, Sources};
@@ -150,16 +151,16 @@ fn declare_param<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, param: &Param) {
     let ty = unit.types.tensor(param.elem, &known_shape(&param.shape));
     let text = |text: &str| -> Attribute<'c> { StringAttribute::new(top.context(), text).into() };
     let mut attributes = vec![
-        ("sym_name", text(&param.name)),
+        (keys::SYM_NAME, text(&param.name)),
         // The weights file must hold it whether it is used or not, so it may not be dropped.
-        ("sym_visibility", text("public")),
-        ("type", TypeAttribute::new(ty).into()),
-        ("value", top.external(ty)),
+        (keys::SYM_VISIBILITY, text("public")),
+        (keys::TYPE, TypeAttribute::new(ty).into()),
+        (keys::VALUE, top.external(ty)),
     ];
     if let Some(stored) = &param.stored {
-        let mut entries = vec![("name", text(&stored.name))];
+        let mut entries = vec![(marks::stored::NAME, text(&stored.name))];
         if stored.transposed {
-            entries.push(("transposed", top.unit_attr()));
+            entries.push((marks::stored::TRANSPOSED, top.unit_attr()));
         }
         attributes.push((marks::STORED, top.dictionary(&entries)));
     }
@@ -187,8 +188,8 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
     let text = |text: &str| -> Attribute<'c> { StringAttribute::new(context, text).into() };
     let ty = FunctionType::new(context, &arguments, &results);
     let mut attributes = vec![
-        ("sym_name", text(name)),
-        ("function_type", TypeAttribute::new(ty.into()).into()),
+        (keys::SYM_NAME, text(name)),
+        (keys::FUNCTION_TYPE, TypeAttribute::new(ty.into()).into()),
     ];
     let names: Vec<Vec<&str>> = function
         .params
@@ -231,7 +232,7 @@ fn define_function<'c>(unit: &Unit<'_, 'c>, top: Builder<'c>, function: &Functio
             ),
         ]);
     } else {
-        attributes.push(("sym_visibility", text("private")));
+        attributes.push((keys::SYM_VISIBILITY, text("private")));
     }
     top.at(location)
         .op(Op::FuncFunc, &[], &[], &attributes, vec![region]);

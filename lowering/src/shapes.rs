@@ -1,6 +1,7 @@
 //! Slices, concatenation, reshapes and transposition.
 
 use cohort_dialects::builder::{Builder, Op, Val};
+use cohort_dialects::keys;
 use cohort_frontend::program::{Dim, Elem, Expr, ExprKind};
 use melior::ir::{
     Attribute,
@@ -84,11 +85,11 @@ impl<'c> Lowering<'_, 'c> {
         let mut operands = vec![value];
         operands.extend(&lengths);
         let attributes = [
-            ("static_offsets", array(&offsets)),
-            ("static_sizes", array(&signed(sizes))),
-            ("static_strides", array(&vec![1; sizes.len()])),
+            (keys::STATIC_OFFSETS, array(&offsets)),
+            (keys::STATIC_SIZES, array(&signed(sizes))),
+            (keys::STATIC_STRIDES, array(&vec![1; sizes.len()])),
             (
-                "operandSegmentSizes",
+                keys::OPERAND_SEGMENT_SIZES,
                 DenseI32ArrayAttribute::new(context, &[1, 0, lengths.len() as i32, 0]).into(),
             ),
         ];
@@ -123,8 +124,8 @@ impl<'c> Lowering<'_, 'c> {
         let mut operands = vec![value];
         operands.extend(self.dims.sizes(at, to));
         let attributes = [
-            ("reassociation", groups),
-            ("static_output_shape", output_shape),
+            (keys::REASSOCIATION, groups),
+            (keys::STATIC_OUTPUT_SHAPE, output_shape),
         ];
         at.value_with(
             Op::TensorExpandShape,

@@ -1,6 +1,7 @@
 //! Tensor arithmetic: elementwise with broadcasting written out, products, reductions, lookups.
 
 use cohort_dialects::builder::{Builder, CmpfPredicate, Op, Val};
+use cohort_dialects::keys;
 use cohort_frontend::program::{Binary, Dim, Elem, Expr, ExprKind, Literal, Reduction, Unary};
 use melior::ir::{
     Attribute, TypeLike, ValueLike,
@@ -414,7 +415,9 @@ fn is_rank_2(tensor: &Expr) -> bool {
 fn constant_of(value: Val<'_>) -> Option<Attribute<'_>> {
     let owner = OperationResult::try_from(value).ok()?.owner();
     let is_constant = Op::ArithConstant.is(owner);
-    is_constant.then(|| owner.attribute("value").ok()).flatten()
+    is_constant
+        .then(|| owner.attribute(&keys::VALUE).ok())
+        .flatten()
 }
 
 /// The one element that a constant repeats.

@@ -6,6 +6,7 @@
 //! another size are needed and the value is copied.
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_dialects::types::{array_element, flatten};
 use cohort_frontend::program::{Dim, Elem, Type};
 use melior::ir::{
@@ -68,7 +69,7 @@ impl<'c> Lowering<'_, 'c> {
         let operands = [&[value], &lengths[..]].concat();
         let exact = Attribute::unit(at.context());
         let ty = self.types().tensor(elem, &all);
-        let value = at.value_with(Op::CfbView, &operands, ty, &[("exact", exact)]);
+        let value = at.value_with(Op::CfbView, &operands, ty, &[(keys::EXACT, exact)]);
         self.cast(at, elem, value, &all, to)
     }
 

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::{CallShape, Unit};
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, operations_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::kernel::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use cohort_passes::kernel::calls::stages::Stage;
 use cohort_passes::kernel::calls::{graph, loops};
@@ -75,8 +76,8 @@ fn add_function<'c>(
     let description = describe(op, name, kernel, &constants);
     let ty: Type<'c> = FunctionType::new(context, &arguments, &[]).into();
     let attributes = [
-        ("sym_name", StringAttribute::new(context, name).into()),
-        ("function_type", TypeAttribute::new(ty).into()),
+        (keys::SYM_NAME, StringAttribute::new(context, name).into()),
+        (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         (
             ATTRIBUTE,
             StringAttribute::new(context, &description.to_json()).into(),
@@ -258,7 +259,7 @@ fn describe(
         .map(|node| row_type(*node, graph.rows.len()));
     let location = cohort_dialects::location::file_line_col(op.location());
     KernelDescription {
-        name: name_attribute(op, "source").unwrap_or_else(|| name.to_owned()),
+        name: name_attribute(op, keys::SOURCE).unwrap_or_else(|| name.to_owned()),
         symbol: name.to_owned(),
         location: location.map_or(String::new(), |(file, line, column)| {
             format!("{file}:{line}:{column}")

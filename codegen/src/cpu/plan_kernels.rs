@@ -53,6 +53,7 @@ mod schedule;
 pub(crate) use schedule::NARROW_ROW_TILE;
 
 use cohort_dialects::builder::{Builder, Op, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::kernel::calls::is_over_calls;
 use cohort_passes::kernel::row_products::row_products;
 use cohort_passes::kernel::rows::graph::Kind;
@@ -143,15 +144,12 @@ fn plan_kernel<'c>(
         Op::RaggedBlocks,
         &[],
         &[],
-        &[("of", number(1)), ("tile", number(tile))],
+        &[(keys::OF, number(1)), (keys::TILE, number(tile))],
         vec![rows_region],
     );
 
-    let mut attributes = attributes_without(kernel, &["sym_name"]);
-    attributes.push((
-        "sym_name".into(),
-        StringAttribute::new(context, name).into(),
-    ));
+    let mut attributes = attributes_without(kernel, &[keys::SYM_NAME]);
+    attributes.push((keys::SYM_NAME, StringAttribute::new(context, name).into()));
     let products: Vec<i64> = row_products(kernel)
         .into_iter()
         .filter_map(|product| Some([product.operand? as i64, product.flops? as i64]))
@@ -159,14 +157,10 @@ fn plan_kernel<'c>(
         .collect();
     if !products.is_empty() {
         let products = DenseI64ArrayAttribute::new(context, &products).into();
-        attributes.push(("row_products".into(), products));
+        attributes.push((keys::ROW_PRODUCTS, products));
     }
-    let attributes: Vec<_> = attributes
-        .iter()
-        .map(|(name, attribute)| (name.as_str(), *attribute))
-        .collect();
     let planned = before.op(Op::RaggedKernel, &[], &[], &attributes, vec![region]);
     let rows = schedule::rows_of_block(processor, planned)?;
-    set_attribute(blocks, "of", number(rows));
+    set_attribute(blocks, keys::OF, number(rows));
     Ok(())
 }

@@ -25,6 +25,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
+use cohort_dialects::keys;
 use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
 use cohort_passes::pass::{Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
@@ -137,7 +138,7 @@ fn take_offsets<'c>(
         for (gep, offset) in added {
             if offset > least {
                 let indices = DenseI32ArrayAttribute::new(context, &[offset - least]);
-                set_attribute(gep, "rawConstantIndices", indices.into());
+                set_attribute(gep, keys::RAW_CONSTANT_INDICES, indices.into());
             } else {
                 replace_uses(result_of(gep, 0), operands_of(gep)[0]);
                 erase(gep);
@@ -166,11 +167,11 @@ fn fixed_offset(operation: OperationRef<'_, '_>) -> Option<i32> {
     if !Op::LlvmGetelementptr.is(operation) || operands_of(operation).len() != 1 {
         return None;
     }
-    let element = TypeAttribute::try_from(operation.attribute("elem_type").ok()?).ok()?;
+    let element = TypeAttribute::try_from(operation.attribute(&keys::ELEM_TYPE).ok()?).ok()?;
     if IntegerType::try_from(element.value()).ok()?.width() != 8 {
         return None;
     }
-    let indices = operation.attribute("rawConstantIndices").ok()?;
+    let indices = operation.attribute(&keys::RAW_CONSTANT_INDICES).ok()?;
     let indices = DenseI32ArrayAttribute::try_from(indices).ok()?;
     match indices.len() {
         1 => indices.element(0).ok(),
@@ -186,5 +187,5 @@ fn make_declaration<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
         unsafe { mlir_sys::mlirRegionTakeBody(nothing.to_raw(), region.to_raw()) };
     }
     let private = StringAttribute::new(context, "private").into();
-    set_attribute(function, "sym_visibility", private);
+    set_attribute(function, keys::SYM_VISIBILITY, private);
 }

@@ -1,6 +1,7 @@
 //! Writes branches, functions of the compiler's own, and calls of them.
 
 use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::support::levels::LIBRARY;
 use melior::{
     dialect::llvm::{
@@ -57,10 +58,10 @@ impl<'c> Emitter<'c> {
         inner.b.llvm_return();
         let ty = r#type::function(r#type::void(context), arguments, false);
         let attributes = [
-            ("sym_name", StringAttribute::new(context, name).into()),
-            ("function_type", TypeAttribute::new(ty).into()),
-            ("linkage", linkage(context, Linkage::Internal)),
-            ("no_inline", Attribute::unit(context)),
+            (keys::SYM_NAME, StringAttribute::new(context, name).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
+            (keys::LINKAGE, linkage(context, Linkage::Internal)),
+            (keys::NO_INLINE, Attribute::unit(context)),
             (LIBRARY, StringAttribute::new(context, library).into()),
         ];
         self.b.op(Op::LlvmFunc, &[], &[], &attributes, vec![region]);
@@ -72,11 +73,11 @@ impl<'c> Emitter<'c> {
         let segments = self.b.i32s(&[arguments.len() as i32, 0]);
         let attributes = [
             (
-                "callee",
+                keys::CALLEE,
                 FlatSymbolRefAttribute::new(context, callee).into(),
             ),
-            ("operandSegmentSizes", segments),
-            ("op_bundle_sizes", self.b.i32s(&[])),
+            (keys::OPERAND_SEGMENT_SIZES, segments),
+            (keys::OP_BUNDLE_SIZES, self.b.i32s(&[])),
         ];
         self.b.op(Op::LlvmCall, arguments, &[], &attributes, vec![]);
     }

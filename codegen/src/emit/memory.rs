@@ -4,6 +4,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{CmpiPredicate, Op, Val, element_of};
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::rows::layout::LANES;
 use melior::ir::TypeLike;
 use melior::ir::{
@@ -36,9 +37,9 @@ impl<'c> Emitter<'c> {
             operands,
             ty,
             &[
-                ("elem_type", TypeAttribute::new(self.i8).into()),
+                (keys::ELEM_TYPE, TypeAttribute::new(self.i8).into()),
                 (
-                    "rawConstantIndices",
+                    keys::RAW_CONSTANT_INDICES,
                     DenseI32ArrayAttribute::new(context, &[constant]).into(),
                 ),
             ],
@@ -54,8 +55,11 @@ impl<'c> Emitter<'c> {
         )
     }
 
-    fn alignment(&self, bytes: i64) -> (&'static str, Attribute<'c>) {
-        ("alignment", IntegerAttribute::new(self.i64, bytes).into())
+    fn alignment(&self, bytes: i64) -> (Key<'static>, Attribute<'c>) {
+        (
+            keys::ALIGNMENT,
+            IntegerAttribute::new(self.i64, bytes).into(),
+        )
     }
 
     pub fn load(&self, address: Val<'c>, ty: Type<'c>, alignment: i64) -> Val<'c> {
@@ -116,7 +120,7 @@ impl<'c> Emitter<'c> {
             Some(mask) => {
                 let rest = self.zero(ty);
                 let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
-                let attributes = [("alignment", alignment)];
+                let attributes = [(keys::ALIGNMENT, alignment)];
                 self.b.value_with(
                     Op::LlvmIntrMaskedLoad,
                     &[address, mask, rest],
@@ -156,7 +160,7 @@ impl<'c> Emitter<'c> {
             Op::LlvmIntrMaskedGather,
             &operands,
             ty,
-            &[("alignment", alignment)],
+            &[(keys::ALIGNMENT, alignment)],
         );
         self.in_registers(value, elem)
     }
@@ -193,7 +197,7 @@ impl<'c> Emitter<'c> {
             Some(mask) => {
                 let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
                 let operands = [value, address, mask];
-                let attributes = [("alignment", alignment)];
+                let attributes = [(keys::ALIGNMENT, alignment)];
                 self.b
                     .op(Op::LlvmIntrMaskedStore, &operands, &[], &attributes, vec![]);
             }

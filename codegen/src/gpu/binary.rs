@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
+use cohort_dialects::keys;
 use cohort_passes::pass::create;
 use cohort_passes::support::ir::{
     array, blocks_of, callee_of, clone_op, erase, nested_ops, replace_uses, symbol_of, top_level,
@@ -159,7 +160,7 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
                 };
                 let attributes = match instruction {
                     // The smallest is its own.
-                    Op::LlvmIntrAbs => vec![("is_int_min_poison", b.bool_attr(false))],
+                    Op::LlvmIntrAbs => vec![(keys::IS_INT_MIN_POISON, b.bool_attr(false))],
                     _ => vec![],
                 };
                 let operands = operands_of(operation);
@@ -200,7 +201,7 @@ pub fn ptx(
         .into_iter()
         .find(|op| Op::GpuBinary.is(*op))
         .ok_or(GpuError::Lowering)?;
-    let objects = array(binary, "objects");
+    let objects = array(binary, keys::OBJECTS);
     let object = objects.first().ok_or(GpuError::Lowering)?;
     Ok(object_text(*object)?.trim_end_matches('\0').to_owned())
 }

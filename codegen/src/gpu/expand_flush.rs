@@ -49,6 +49,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, extend_block, extend_op, operands_of,
     region_with_block, result_of,
 };
+use cohort_dialects::keys;
 use cohort_passes::pass::{Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
     callee_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_attribute,
@@ -115,9 +116,9 @@ fn define<'c>(
     let name = symbol_of(declared).unwrap_or_default();
     let ty = r#type::function(r#type::void(context), types, false);
     let attributes = [
-        ("sym_name", StringAttribute::new(context, &name).into()),
-        ("function_type", TypeAttribute::new(ty).into()),
-        ("linkage", b.internal_linkage()),
+        (keys::SYM_NAME, StringAttribute::new(context, &name).into()),
+        (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
+        (keys::LINKAGE, b.internal_linkage()),
     ];
     b.op(Op::LlvmFunc, &[], &[], &attributes, vec![body]);
     erase(declared);
@@ -131,9 +132,12 @@ fn lower_call<'c>(context: &'c Context, call: OperationRef<'c, 'c>) -> Outcome {
     let operands = operands_of(call);
     let callee = callee_of(call).unwrap_or_default();
     let attributes = [
-        ("callee", b.symbol(&callee)),
-        ("operandSegmentSizes", b.i32s(&[operands.len() as i32, 0])),
-        ("op_bundle_sizes", b.i32s(&[])),
+        (keys::CALLEE, b.symbol(&callee)),
+        (
+            keys::OPERAND_SEGMENT_SIZES,
+            b.i32s(&[operands.len() as i32, 0]),
+        ),
+        (keys::OP_BUNDLE_SIZES, b.i32s(&[])),
     ];
     b.op(Op::LlvmCall, &operands, &[], &attributes, vec![]);
     erase(call);
@@ -187,7 +191,7 @@ fn write_block<'c>(
         operations.extend(nested_ops(operation));
         next = operation.next_in_block();
     }
-    let size = function.attribute("known_block_size").ok();
+    let size = function.attribute(&keys::KNOWN_BLOCK_SIZE).ok();
     let size = size.and_then(|size| DenseI32ArrayAttribute::try_from(size).ok());
     let threads = size.and_then(|size| size.element(0).ok()).map(i64::from);
     let thread = thread_of_block(&e, list, threads);
@@ -242,10 +246,10 @@ fn place<'c>(
             erase(operation);
         }
         Some(Op::LlvmMlirAddressof)
-            if name_attribute(operation, "global_name").as_deref() == Some(shared) =>
+            if name_attribute(operation, keys::GLOBAL_NAME).as_deref() == Some(shared) =>
         {
             let flush = FlatSymbolRefAttribute::new(context, &shared_of(FLUSH));
-            set_attribute(operation, "global_name", flush.into());
+            set_attribute(operation, keys::GLOBAL_NAME, flush.into());
         }
         Some(Op::GpuReturn) => {
             b.llvm_return();
@@ -272,9 +276,9 @@ fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Ou
     e.if_then(is_first, |e| {
         fence(e);
         let add = [
-            ("bin_op", e.b.i64_attr(ADD)),
-            ("ordering", e.b.i64_attr(MONOTONIC)),
-            ("syncscope", device(e)),
+            (keys::BIN_OP, e.b.i64_attr(ADD)),
+            (keys::ORDERING, e.b.i64_attr(MONOTONIC)),
+            (keys::SYNCSCOPE, device(e)),
         ];
         let one = e.b.integer(1, e.i32);
         e.b.value_with(Op::LlvmAtomicrmw, &[arrived, one], e.i32, &add);
@@ -298,8 +302,8 @@ fn device<'c>(e: &Emitter<'c>) -> Attribute<'c> {
 
 fn fence(e: &Emitter<'_>) {
     let attributes = [
-        ("ordering", e.b.i64_attr(ACQUIRE_RELEASE)),
-        ("syncscope", device(e)),
+        (keys::ORDERING, e.b.i64_attr(ACQUIRE_RELEASE)),
+        (keys::SYNCSCOPE, device(e)),
     ];
     e.b.op(Op::LlvmFence, &[], &[], &attributes, vec![]);
 }
@@ -309,9 +313,9 @@ fn wait<'c>(e: &Emitter<'c>, arrived: Val<'c>, arrivals: Val<'c>) {
     let (before, block) = region_with_block(&[], e.b.location);
     let inner = e.within(block);
     let load = [
-        ("ordering", e.b.i64_attr(ACQUIRE)),
-        ("syncscope", device(e)),
-        ("alignment", IntegerAttribute::new(e.i64, 4).into()),
+        (keys::ORDERING, e.b.i64_attr(ACQUIRE)),
+        (keys::SYNCSCOPE, device(e)),
+        (keys::ALIGNMENT, IntegerAttribute::new(e.i64, 4).into()),
     ];
     let now = inner.b.value_with(Op::LlvmLoad, &[arrived], e.i32, &load);
     let now = inner.b.extui(now, e.i64);

@@ -49,6 +49,7 @@ use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, extend_block, name_of, operands_of, result_of,
     results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::types::is_pointer;
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
@@ -175,10 +176,10 @@ fn declare(builder: &Builder<'_>, symbol: &str, arguments: &[&str], results: &[&
         &[],
         &[],
         &[
-            ("sym_name", StringAttribute::new(context, symbol).into()),
-            ("function_type", TypeAttribute::new(ty).into()),
+            (keys::SYM_NAME, StringAttribute::new(context, symbol).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
             (
-                "sym_visibility",
+                keys::SYM_VISIBILITY,
                 StringAttribute::new(context, "private").into(),
             ),
         ],
@@ -205,8 +206,8 @@ fn lower<'c>(
         &[],
         &[],
         &[
-            ("sym_name", StringAttribute::new(context, &name).into()),
-            ("function_type", TypeAttribute::new(ty).into()),
+            (keys::SYM_NAME, StringAttribute::new(context, &name).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         ],
         vec![region],
     );
@@ -256,7 +257,10 @@ fn replace_arguments<'c>(
         };
         let offset = DenseI32ArrayAttribute::new(context, &[8 * number as i32]).into();
         let elem = TypeAttribute::new(b.ty("i8")).into();
-        let attributes = [("elem_type", elem), ("rawConstantIndices", offset)];
+        let attributes = [
+            (keys::ELEM_TYPE, elem),
+            (keys::RAW_CONSTANT_INDICES, offset),
+        ];
         let at = b.value_with(
             Op::LlvmGetelementptr,
             &[new.arguments],
@@ -264,7 +268,7 @@ fn replace_arguments<'c>(
             &attributes,
         );
         let alignment = IntegerAttribute::new(types[1], 8).into();
-        let value = b.value_with(Op::LlvmLoad, &[at], ty, &[("alignment", alignment)]);
+        let value = b.value_with(Op::LlvmLoad, &[at], ty, &[(keys::ALIGNMENT, alignment)]);
         replace_uses(*argument, value);
     }
     for number in (0..old.len()).rev() {
@@ -278,7 +282,7 @@ fn replace_arguments<'c>(
             .any(|operation| Op::NvvmMmaSync.is(*operation))
             .then(|| {
                 let count = b.integer(REGISTERS, types[1]);
-                let elem = [("elem_type", TypeAttribute::new(b.ty("i32")).into())];
+                let elem = [(keys::ELEM_TYPE, TypeAttribute::new(b.ty("i32")).into())];
                 b.value_with(Op::LlvmAlloca, &[count], types[0], &elem)
             }),
         ..new
@@ -359,8 +363,8 @@ fn call_block<'c>(
 /// Makes an operation a call of the runtime.
 fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Arguments<'c>) -> Outcome {
     let i64 = b.ty("i64");
-    let attribute = |name: &str| -> std::result::Result<i64, Failed> {
-        let value = operation.attribute(name).ok();
+    let attribute = |name: Key<'_>| -> std::result::Result<i64, Failed> {
+        let value = operation.attribute(&name).ok();
         let value = value.and_then(|value| IntegerAttribute::try_from(value).ok());
         let value = value.ok_or_else(|| error(operation, &format!("expected `{name}`")))?;
         Ok(value.value())
@@ -368,7 +372,7 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
     let operands = operands_of(operation);
     let result = match called(operation).unwrap_or_default() {
         COPY => {
-            let bytes = b.integer(attribute("size")?, i64);
+            let bytes = b.integer(attribute(keys::SIZE)?, i64);
             let copied = match operands.get(2) {
                 Some(copied) => b.extui(*copied, i64),
                 None => bytes,
@@ -381,7 +385,7 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
             None
         }
         WAIT => {
-            let pending = b.integer(attribute("n")?, i64);
+            let pending = b.integer(attribute(keys::N)?, i64);
             b.func_call(WAIT, &[new.context, pending], &[]);
             None
         }
@@ -413,7 +417,7 @@ fn lower_product<'c>(
     operands: &[Val<'c>],
     new: Arguments<'c>,
 ) -> std::result::Result<Val<'c>, Failed> {
-    let shape = operation.attribute("shape").ok();
+    let shape = operation.attribute(&keys::SHAPE).ok();
     let known = [8, 16].into_iter();
     let k = known.into_iter().find(|k| Some(b.mma_shape(*k)) == shape);
     let k = k.ok_or_else(|| error(operation, "not supported yet on the host: this shape"))?;
@@ -427,10 +431,16 @@ fn lower_product<'c>(
     let at = |register: i64| {
         let offset = DenseI32ArrayAttribute::new(b.context(), &[4 * register as i32]).into();
         let elem = TypeAttribute::new(b.ty("i8")).into();
-        let attributes = [("elem_type", elem), ("rawConstantIndices", offset)];
+        let attributes = [
+            (keys::ELEM_TYPE, elem),
+            (keys::RAW_CONSTANT_INDICES, offset),
+        ];
         b.value_with(Op::LlvmGetelementptr, &[registers], pointer, &attributes)
     };
-    let alignment = [("alignment", IntegerAttribute::new(b.ty("i64"), 4).into())];
+    let alignment = [(
+        keys::ALIGNMENT,
+        IntegerAttribute::new(b.ty("i64"), 4).into(),
+    )];
     for (register, operand) in operands.iter().enumerate() {
         let operands = [*operand, at(register as i64)];
         b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
@@ -442,7 +452,7 @@ fn lower_product<'c>(
     for sum in 0..SUMS {
         let from = at(REGISTERS - SUMS + sum);
         let value = b.value_with(Op::LlvmLoad, &[from], b.ty("f32"), &alignment);
-        let position = [("position", b.i64s(&[sum]))];
+        let position = [(keys::POSITION, b.i64s(&[sum]))];
         sums = b.value_with(Op::LlvmInsertvalue, &[sums, value], result, &position);
     }
     Ok(sums)

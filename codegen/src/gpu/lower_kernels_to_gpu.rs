@@ -219,7 +219,7 @@ fn planned<'c>(
     let mut operations = top_level(module).into_iter();
     let gpu = operations.find(|op| Op::GpuModule.is(*op));
     match (gpu, kernels.first()) {
-        (Some(gpu), _) => Ok((!gpu.has_attribute(ATTRIBUTE)).then_some(gpu)),
+        (Some(gpu), _) => Ok((!gpu.has_attribute(&ATTRIBUTE)).then_some(gpu)),
         (None, Some(kernel)) => Err(error(*kernel, UNPLANNED)),
         (None, None) => Ok(None),
     }

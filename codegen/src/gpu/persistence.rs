@@ -96,7 +96,7 @@ pub fn shared_of(function: &str) -> String {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut operations = top_level(module).into_iter();
     let gpu = operations.find(|op| Op::GpuModule.is(*op));
-    let Some(gpu) = gpu.filter(|gpu| !gpu.has_attribute(ATTRIBUTE)) else {
+    let Some(gpu) = gpu.filter(|gpu| !gpu.has_attribute(&ATTRIBUTE)) else {
         return Ok(());
     };
     let functions = functions_of(gpu)?;
@@ -136,7 +136,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 
 /// The functions of all kernels, each once.
 fn functions_of(gpu: OperationRef<'_, '_>) -> Result<Vec<GpuFunction>, Failed> {
-    let Ok(attribute) = gpu.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
+    let Ok(attribute) = gpu.attribute(&lower_kernels_to_gpu::ATTRIBUTE) else {
         return Err(error(
             gpu,
             "expected a gpu.module that `lower-kernels-to-gpu` has written",
@@ -190,6 +190,6 @@ fn is_pointless(module: OperationRef<'_, '_>, functions: &[GpuFunction]) -> Opti
         return None;
     };
     let parent = record.parent_operation();
-    let is_once = parent.is_some_and(|parent| parent.has_attribute(marks::ENTRY));
+    let is_once = parent.is_some_and(|parent| parent.has_attribute(&marks::ENTRY));
     (is_once && launches.len() == 1).then(|| "it has no other".to_owned())
 }

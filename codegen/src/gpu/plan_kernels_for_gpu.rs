@@ -71,6 +71,7 @@ mod lifts;
 mod rows;
 
 use cohort_dialects::builder::{Builder, Op, operands_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::kernel::calls::is_over_calls;
 use cohort_passes::kernel::variants::records_of;
 use cohort_passes::pass::{Outcome, PassInfo, error};
@@ -119,7 +120,13 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
     }
     let name = StringAttribute::new(context, MODULE).into();
-    builder.op(Op::GpuModule, &[], &[], &[("sym_name", name)], vec![region]);
+    builder.op(
+        Op::GpuModule,
+        &[],
+        &[],
+        &[(keys::SYM_NAME, name)],
+        vec![region],
+    );
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use melior::{
 
 /// What the module asks for.
 pub fn of(module: OperationRef<'_, '_>) -> Result<Precision, Failed> {
-    let Ok(attribute) = module.attribute(PRECISION) else {
+    let Ok(attribute) = module.attribute(&PRECISION) else {
         return Ok(Precision::F32);
     };
     let name = StringAttribute::try_from(attribute).ok();
@@ -33,7 +33,7 @@ pub fn set<'c>(
     if before == precision {
         return Ok(());
     }
-    if module.has_attribute(PRECISION) {
+    if module.has_attribute(&PRECISION) {
         let message = format!("the module's products are of {before} already");
         return Err(error(module, &message));
     }

@@ -5,6 +5,7 @@ use cohort_abi::Failure;
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::{array_element, flatten};
 use cohort_passes::level2::fork_join::STRANDS;
 use cohort_passes::pass::{Failed, Outcome, error};
@@ -141,7 +142,7 @@ impl<'c> Lowering<'c, '_> {
         }
         let result = self.new_array(b, length, width);
         step(b, self.runtime, length);
-        if source.has_attribute(STRANDS) {
+        if source.has_attribute(&STRANDS) {
             self.map_strands(b, source, &types, (result, length))?;
             self.bind_results(source, &[result]);
             return Ok(());
@@ -273,7 +274,7 @@ pub fn store_element<'c>(b: &Builder<'c>, array: Val<'c>, index: Val<'c>, values
 }
 
 fn copy_bytes<'c>(b: &Builder<'c>, to: Val<'c>, from: Val<'c>, bytes: Val<'c>) {
-    let attributes = [("isVolatile", b.bool_attr(false))];
+    let attributes = [(keys::IS_VOLATILE, b.bool_attr(false))];
     b.op(
         Op::LlvmIntrMemcpy,
         &[to, from, bytes],

@@ -24,7 +24,7 @@ impl CallGraph {
     pub fn new<'c>(module: OperationRef<'c, 'c>) -> Result<CallGraph, Failed> {
         let functions: Vec<_> = functions_of(module)
             .into_iter()
-            .filter(|function| !function.has_attribute(ATTRIBUTE) && has_body(*function))
+            .filter(|function| !function.has_attribute(&ATTRIBUTE) && has_body(*function))
             .collect();
         let names: Vec<String> = functions
             .iter()
@@ -46,7 +46,7 @@ impl CallGraph {
         let mut entries = functions
             .iter()
             .zip(0..)
-            .filter(|(function, _)| function.has_attribute(marks::ENTRY));
+            .filter(|(function, _)| function.has_attribute(&marks::ENTRY));
         let Some((_, entry)) = entries.next() else {
             return Err(error(module, "no function has the attribute `cfb.entry`"));
         };
@@ -59,7 +59,7 @@ impl CallGraph {
         let of_gradients = |function: &OperationRef<'c, 'c>| {
             [GRADIENT, HELPER]
                 .iter()
-                .any(|name| function.has_attribute(name))
+                .any(|name| function.has_attribute(&name))
         };
         let gradients = (functions.iter().zip(0..))
             .filter(|(function, _)| of_gradients(function))

@@ -4,6 +4,7 @@ use cohort_abi::manifest::Debug;
 use cohort_abi::manifest::Elem;
 use cohort_abi::{Context, Failure, symbols};
 use cohort_dialects::builder::{Builder, CmpiPredicate, Op, Val, operands_of, results_of};
+use cohort_dialects::keys;
 use cohort_dialects::types::lazy_tensor;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{TensorType, elem_of, integer_attribute, name_attribute};
@@ -63,7 +64,7 @@ impl<'c> Lowering<'c, '_> {
 
     /// Hands a value to the runtime, which shows it.
     pub fn debug(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let ty = source.attribute("type").ok();
+        let ty = source.attribute(&keys::TYPE).ok();
         let Some(ty) = ty.and_then(|ty| TypeAttribute::try_from(ty).ok()) else {
             return Err(error(source, "a value without a type"));
         };
@@ -71,7 +72,7 @@ impl<'c> Lowering<'c, '_> {
         let stacked: Vec<bool> = operands.iter().map(|value| is_stacked(*value)).collect();
         let ty = self.program.tables.result_type(ty.value(), &stacked);
         let ty = ty.map_err(|message| error(source, &message))?;
-        let text = name_attribute(source, "text").unwrap_or_default();
+        let text = name_attribute(source, keys::TEXT).unwrap_or_default();
         let number = self.program.tables.debugs.len() as i64;
         self.program.tables.debugs.push(Debug { text, ty });
         let values = self.values(&operands);
@@ -89,7 +90,7 @@ impl<'c> Lowering<'c, '_> {
 
     /// Raises the instance's phase; one that is later already stays.
     pub fn phase(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let number = integer_attribute(source, "number").unwrap_or_default();
+        let number = integer_attribute(source, keys::NUMBER).unwrap_or_default();
         let address = slot_address(b, self.runtime, PHASE_SLOT);
         let now = b.llvm_load(address, i64_type(b));
         let later = b.maxui(now, i64_constant(b, number));
@@ -112,7 +113,7 @@ impl<'c> Lowering<'c, '_> {
         let stacked = lazy_tensor(row.r#type())
             .and_then(TensorType::of)
             .is_some_and(|tensor| tensor.shape.first() == Some(&None));
-        let levels = integer_attribute(source, "levels").unwrap_or_default();
+        let levels = integer_attribute(source, keys::LEVELS).unwrap_or_default();
         if stacked || u32::try_from(levels).is_err() {
             let message = "not supported yet: a ghost of several rows, or of too many levels";
             return Err(error(source, message));

@@ -2,6 +2,7 @@
 
 use cohort_abi::{Failure, symbols};
 use cohort_dialects::builder::{Builder, Op, Val, region_with_block, results_of};
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{
     Attribute, Region, Type, TypeLike, ValueLike,
     attribute::{StringAttribute, TypeAttribute},
@@ -51,9 +52,9 @@ pub fn slot_address_at<'c>(b: &Builder<'c>, base: Val<'c>, slots: Val<'c>) -> Va
 
 fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) -> Val<'c> {
     let attributes = [
-        ("elem_type", TypeAttribute::new(i64_type(b)).into()),
-        ("rawConstantIndices", indices),
-        ("noWrapFlags", b.i32_attr(0)),
+        (keys::ELEM_TYPE, TypeAttribute::new(i64_type(b)).into()),
+        (keys::RAW_CONSTANT_INDICES, indices),
+        (keys::NO_WRAP_FLAGS, b.i32_attr(0)),
     ];
     b.value_with(Op::LlvmGetelementptr, operands, pointer(b), &attributes)
 }
@@ -211,13 +212,13 @@ pub fn declare_runtime(program: &Program<'_>) {
     for (name, ty, attributes) in declarations {
         let name_attribute = StringAttribute::new(b.context(), name).into();
         let attributes = [
-            ("sym_name", name_attribute),
-            ("function_type", TypeAttribute::new(b.ty(ty)).into()),
+            (keys::SYM_NAME, name_attribute),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(b.ty(ty)).into()),
             (
-                "sym_visibility",
+                keys::SYM_VISIBILITY,
                 StringAttribute::new(b.context(), "private").into(),
             ),
-            ("passthrough", b.strings(attributes.iter())),
+            (keys::PASSTHROUGH, b.strings(attributes.iter())),
         ];
         b.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
     }
@@ -235,13 +236,16 @@ pub fn function<'c>(
     name: &str,
     inputs: &[Type<'c>],
     results: &[Type<'c>],
-    attributes: &[(&str, Attribute<'c>)],
+    attributes: &[(Key<'_>, Attribute<'c>)],
 ) -> Builder<'c> {
     let ty = FunctionType::new(b.context(), inputs, results).into();
     let (region, block) = region_with_block(inputs, b.location);
     let mut all = vec![
-        ("sym_name", StringAttribute::new(b.context(), name).into()),
-        ("function_type", TypeAttribute::new(ty).into()),
+        (
+            keys::SYM_NAME,
+            StringAttribute::new(b.context(), name).into(),
+        ),
+        (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
     ];
     all.extend_from_slice(attributes);
     b.op(Op::FuncFunc, &[], &[], &all, vec![region]);

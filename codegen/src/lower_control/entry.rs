@@ -48,7 +48,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         });
         slots.extend(flatten(ty.value()));
     }
-    let result = main.attribute(marks::RESULT_TYPE).ok();
+    let result = main.attribute(&marks::RESULT_TYPE).ok();
     let Some(result) = result.and_then(|ty| TypeAttribute::try_from(ty).ok()) else {
         return Err(error(main, "the entry has no `cfb.result_type`"));
     };
@@ -94,7 +94,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
 
 /// What `structure-only` wrote down.
 fn structure(program: &Program<'_>, main: OperationRef<'_, '_>) -> Option<Structure> {
-    main.attribute(CHOOSES_ROWS).ok()?;
+    main.attribute(&CHOOSES_ROWS).ok()?;
     let mut fields = Vec::new();
     let adts = top_level(program.module).into_iter();
     for (adt, declaration) in adts.filter(|op| Op::CfbAdt.is(*op)).enumerate() {

@@ -4,6 +4,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Dialect, Op, Val, arguments_of, name_of, operands_of, operations_of,
     results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{ValueKey, blocks_of, callee_of, key, nested_ops, symbol_of};
@@ -65,7 +66,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
     let module = module_end(program).at(source.location());
     let attributes = [
         (
-            "sym_visibility",
+            keys::SYM_VISIBILITY,
             StringAttribute::new(program.context, "private").into(),
         ),
         (marks::LINKAGE, module.internal_linkage()),
@@ -111,7 +112,7 @@ pub fn stack_slots<'c>(b: &Builder<'c>, count: Option<usize>) -> Option<Val<'c>>
         Op::LlvmAlloca,
         &[count],
         pointer(b),
-        &[("elem_type", element)],
+        &[(keys::ELEM_TYPE, element)],
     ))
 }
 

@@ -5,7 +5,8 @@ use cohort_abi::manifest::{
     HelperKind, OfCall, Site, SiteValue, Type as ManifestType,
 };
 use cohort_dialects::builder::{Val, arguments_of};
-use cohort_dialects::marks;
+use cohort_dialects::keys::Key;
+use cohort_dialects::marks::{self, gradient as own};
 use cohort_dialects::types::lazy_tensor;
 use cohort_passes::level0::form_blocks::DIM;
 use cohort_passes::level1::differentiate_blocks::{GRADIENT, HELPER};
@@ -28,9 +29,9 @@ use super::entry::{callable, returned_by};
 pub fn lower(program: &mut Program<'_>) -> Result<Option<Gradients>, Failed> {
     let mut gradients = Gradients::default();
     for function in program.calls.reachable() {
-        if function.has_attribute(GRADIENT) {
+        if function.has_attribute(&GRADIENT) {
             gradients.functions.extend(gradient(program, function)?);
-        } else if function.has_attribute(HELPER) {
+        } else if function.has_attribute(&HELPER) {
             gradients.helpers.push(helper(program, function)?);
         }
     }
@@ -44,8 +45,8 @@ fn helper<'c>(
     program: &mut Program<'c>,
     function: OperationRef<'c, 'c>,
 ) -> Result<GradientHelper, Failed> {
-    let kind = function.attribute(HELPER).ok();
-    let kind = kind.and_then(|dictionary| entry(dictionary, "kind"));
+    let kind = function.attribute(&HELPER).ok();
+    let kind = kind.and_then(|dictionary| entry(dictionary, own::KIND));
     let kind = match kind.map(text).as_deref() {
         Some("add") => HelperKind::Add,
         Some("add_runs") => HelperKind::AddRuns,
@@ -78,7 +79,7 @@ fn gradient<'c>(
     function: OperationRef<'c, 'c>,
 ) -> Result<Option<GradientFunction>, Failed> {
     let malformed = || error(function, "`cfb.gradient` is malformed");
-    let dictionary = function.attribute(GRADIENT).map_err(|_| malformed())?;
+    let dictionary = function.attribute(&GRADIENT).map_err(|_| malformed())?;
     let kernel = name_attribute(function, GRADIENT_OF).unwrap_or_default();
     let Some(kernel) = program.tables.kernel(&kernel) else {
         return Ok(None);
@@ -90,14 +91,14 @@ fn gradient<'c>(
         arguments: vec![],
         results: vec![],
         sites: vec![],
-        refused: entry(dictionary, "refused").map(text),
+        refused: entry(dictionary, own::REFUSED).map(text),
     };
     if gradient.refused.is_some() {
         return Ok(Some(gradient));
     }
     let body = blocks_of(function)[0];
     let dims = array(function, marks::ARGUMENT_DIMS);
-    let of = list(dictionary, "arguments");
+    let of = list(dictionary, own::ARGUMENTS);
     for ((number, value), of) in arguments_of(body).into_iter().enumerate().zip(&of) {
         let names = dims.get(number).map_or(vec![], |names| strings(*names));
         let length = |name: &String| name.trim_start_matches('@').strip_prefix(DIM)?.parse().ok();
@@ -114,7 +115,7 @@ fn gradient<'c>(
             lengths: lengths.ok_or_else(malformed)?,
         });
     }
-    let results = list(dictionary, "results");
+    let results = list(dictionary, own::RESULTS);
     for (value, of) in returned_by(body).into_iter().zip(results) {
         let operand = of.strip_prefix("operand ").map(str::parse);
         gradient.results.push(GradientResult {
@@ -122,8 +123,8 @@ fn gradient<'c>(
             operand: operand.transpose().map_err(|_| malformed())?,
         });
     }
-    for site in entry(dictionary, "sites").map_or(vec![], elements_of) {
-        let value = |name: &str| {
+    for site in entry(dictionary, own::SITES).map_or(vec![], elements_of) {
+        let value = |name: Key<'_>| {
             let text = text(entry(site, name)?);
             match text.split_once(' ')? {
                 ("argument", number) => number.parse().ok().map(SiteValue::Argument),
@@ -131,22 +132,22 @@ fn gradient<'c>(
                 _ => None,
             }
         };
-        let numbers = |name: &str| -> Option<Vec<u64>> {
+        let numbers = |name: Key<'_>| -> Option<Vec<u64>> {
             let numbers = DenseI64ArrayAttribute::try_from(entry(site, name)?).ok()?;
             (0..numbers.len())
                 .map(|index| numbers.element(index).ok().map(|number| number as u64))
                 .collect()
         };
-        let parameter = entry(site, "parameter").map(text).unwrap_or_default();
-        let offset = entry(site, "offset")
+        let parameter = entry(site, own::PARAMETER).map(text).unwrap_or_default();
+        let offset = entry(site, own::OFFSET)
             .and_then(|offset| melior::ir::attribute::IntegerAttribute::try_from(offset).ok());
         gradient.sites.push(Site {
             param: program.tables.param(&parameter).ok_or_else(malformed)?,
             offset: offset.ok_or_else(malformed)?.value() as u64,
-            shape: numbers("shape").ok_or_else(malformed)?,
-            strides: numbers("strides").ok_or_else(malformed)?,
-            left: value("left"),
-            right: value("right").ok_or_else(malformed)?,
+            shape: numbers(own::SHAPE).ok_or_else(malformed)?,
+            strides: numbers(own::STRIDES).ok_or_else(malformed)?,
+            left: value(own::LEFT),
+            right: value(own::RIGHT).ok_or_else(malformed)?,
         });
     }
     callable(program, function, &gradient.symbol.clone());
@@ -169,8 +170,8 @@ fn described<'c>(
     described.map_err(|message| error(function, &message))
 }
 
-pub fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>> {
-    let name = melior::StringRef::new(name);
+pub fn entry<'c>(dictionary: Attribute<'c>, name: Key<'_>) -> Option<Attribute<'c>> {
+    let name = melior::StringRef::new(&name);
     // SAFETY: the attribute is alive, and it is asked for its kind before it is read.
     unsafe {
         if !mlir_sys::mlirAttributeIsADictionary(dictionary.to_raw()) {
@@ -182,7 +183,7 @@ pub fn entry<'c>(dictionary: Attribute<'c>, name: &str) -> Option<Attribute<'c>>
     }
 }
 
-fn list(dictionary: Attribute<'_>, name: &str) -> Vec<String> {
+fn list(dictionary: Attribute<'_>, name: Key<'_>) -> Vec<String> {
     entry(dictionary, name).map_or(vec![], strings)
 }
 

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of};
+use cohort_dialects::keys;
 use cohort_dialects::types::array_element;
 use cohort_passes::support::ir::{blocks_of, defining_op, integers, key, op_key, users_of};
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
@@ -87,7 +88,7 @@ impl<'c> Chain<'c> {
                     .iter()
                     .position(|result| key(*result) == key(version))?;
                 // Another strand may do anything with it.
-                if integers(maker, "needs").contains(&(number as i64)) {
+                if integers(maker, keys::NEEDS).contains(&(number as i64)) {
                     return None;
                 }
                 for strand in blocks_of(maker) {

@@ -5,6 +5,7 @@
 
 use cohort_abi::Failure;
 use cohort_dialects::builder::{Builder, CmpiPredicate, Val, operands_of, results_of};
+use cohort_dialects::keys;
 use cohort_dialects::types::lazy_tensor;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{TensorType, integer_attribute};
@@ -16,7 +17,7 @@ use super::function::Lowering;
 impl<'c> Lowering<'c, '_> {
     pub fn dim(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let value = operands_of(source)[0];
-        let axis = integer_attribute(source, "axis").unwrap_or(0) as usize;
+        let axis = integer_attribute(source, keys::AXIS).unwrap_or(0) as usize;
         let shape = shape_of(source, value)?;
         let before = shape
             .iter()
@@ -112,7 +113,7 @@ impl<'c> Lowering<'c, '_> {
             .into_iter()
             .map(|length| index_cast(b, length, "i64"))
             .collect();
-        let pairs: Vec<_> = match source.has_attribute("exact") {
+        let pairs: Vec<_> = match source.has_attribute(&keys::EXACT) {
             true => old.iter().copied().zip(lengths.clone()).collect(),
             false => {
                 self.fail_when_negative(b, source, &lengths);

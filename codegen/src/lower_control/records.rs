@@ -3,6 +3,7 @@
 use cohort_abi::manifest::Source;
 use cohort_abi::{Failure, Handle, symbols};
 use cohort_dialects::builder::{Builder, CmpiPredicate, Op, Val, operands_of, results_of};
+use cohort_dialects::keys;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{kernel_of, name_attribute, users_of};
 use melior::ir::{OperationRef, operation::OperationLike};
@@ -103,7 +104,7 @@ impl<'c> Lowering<'c, '_> {
 
     pub fn constant(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let value = source
-            .attribute("value")
+            .attribute(&keys::VALUE)
             .map_err(|_| error(source, "no value"))?;
         let tables = &mut self.program.tables;
         let described =
@@ -120,7 +121,7 @@ impl<'c> Lowering<'c, '_> {
     }
 
     fn parameter(&self, source: OperationRef<'c, 'c>) -> Result<usize, Failed> {
-        let name = name_attribute(source, "param").unwrap_or_default();
+        let name = name_attribute(source, keys::PARAM).unwrap_or_default();
         let number = self.program.tables.param(&name);
         number.ok_or_else(|| error(source, &format!("no parameter `{name}`")))
     }

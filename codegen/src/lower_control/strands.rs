@@ -5,6 +5,7 @@
 //! all strands but the last, which it runs itself, and those for which the runtime has no stack; then it joins.
 //! A strand that needs what earlier ones hand over begins by waiting for these.
 
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_passes::level2::fork_join::STRANDS;
 use cohort_passes::pass::{Failed, Outcome};
@@ -58,7 +59,7 @@ pub fn scope_slots<'c>(
 }
 
 fn forks(operation: OperationRef<'_, '_>) -> bool {
-    Op::CfbFork.is(operation) || operation.has_attribute(STRANDS)
+    Op::CfbFork.is(operation) || operation.has_attribute(&STRANDS)
 }
 
 /// What the strands of an operation use from outside of it, and its operands.
@@ -133,7 +134,7 @@ impl<'c> Lowering<'c, '_> {
                 slot += width;
             }
         }
-        let needs = integers(source, "needs").into_iter();
+        let needs = integers(source, keys::NEEDS).into_iter();
         Ok(needs
             .filter_map(|result| results.get(result as usize).cloned())
             .collect())
@@ -217,7 +218,7 @@ impl<'c> Lowering<'c, '_> {
         let module = module_end(self.program).at(source.location());
         let private = StringAttribute::new(module.context(), "private").into();
         let attributes = [
-            ("sym_visibility", private),
+            (keys::SYM_VISIBILITY, private),
             (marks::LINKAGE, module.internal_linkage()),
         ];
         let address = pointer(&module);
@@ -251,7 +252,7 @@ impl<'c> Lowering<'c, '_> {
             Op::FuncConstant,
             &[],
             &[b.ty(STRAND_TYPE)],
-            &[("value", symbol)],
+            &[(keys::VALUE, symbol)],
             vec![],
         );
         let operands = [self.runtime, result_of(function, 0), scope, index];

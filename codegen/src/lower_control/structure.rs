@@ -6,6 +6,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, region_with_block, result_of,
     results_of,
 };
+use cohort_dialects::keys;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{blocks_of, name_attribute, symbol_of, top_level};
 use melior::ir::{
@@ -22,7 +23,7 @@ use super::function::Lowering;
 impl<'c> Lowering<'c, '_> {
     pub fn construct(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let ty = results_of(source)[0].r#type();
-        let name = name_attribute(source, "constructor").unwrap_or_default();
+        let name = name_attribute(source, keys::CONSTRUCTOR).unwrap_or_default();
         let tag = self
             .constructors(source, ty)?
             .iter()
@@ -55,7 +56,7 @@ impl<'c> Lowering<'c, '_> {
 
     /// Nor does a text of the program.
     pub fn str_constant(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
-        let text = name_attribute(source, "text").unwrap_or_default();
+        let text = name_attribute(source, keys::TEXT).unwrap_or_default();
         let slots = text_slots(&text);
         let words: Vec<String> = slots.iter().map(|slot| format!("{slot:x}")).collect();
         let text = self.constant_slots(b, &format!("cohort.text.{}", words.join(".")), &slots);
@@ -81,12 +82,15 @@ impl<'c> Lowering<'c, '_> {
                 }
             };
             let attributes = [
-                ("sym_name", StringAttribute::new(b.context(), name).into()),
-                ("global_type", TypeAttribute::new(ty).into()),
-                ("value", value),
-                ("linkage", b.internal_linkage()),
-                ("constant", b.unit_attr()),
-                ("addr_space", b.i32_attr(0)),
+                (
+                    keys::SYM_NAME,
+                    StringAttribute::new(b.context(), name).into(),
+                ),
+                (keys::GLOBAL_TYPE, TypeAttribute::new(ty).into()),
+                (keys::VALUE, value),
+                (keys::LINKAGE, b.internal_linkage()),
+                (keys::CONSTANT, b.unit_attr()),
+                (keys::ADDR_SPACE, b.i32_attr(0)),
             ];
             module_end(self.program).op(
                 Op::LlvmMlirGlobal,
@@ -100,7 +104,7 @@ impl<'c> Lowering<'c, '_> {
             Op::LlvmMlirAddressof,
             &[],
             pointer(b),
-            &[("global_name", symbol)],
+            &[(keys::GLOBAL_NAME, symbol)],
         )
     }
 
@@ -131,7 +135,7 @@ impl<'c> Lowering<'c, '_> {
                     Op::ScfIndexSwitch,
                     &[tag],
                     &types,
-                    &[("cases", tags)],
+                    &[(keys::CASES, tags)],
                     regions,
                 );
                 (0..types.len())

@@ -1,5 +1,6 @@
 //! The tables of the manifest, each entry made once, and what of the control program refers to.
 
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
 use cohort_passes::kernel::description::{
     ATTRIBUTE, ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
@@ -310,9 +311,9 @@ impl Tables {
     }
 
     fn constructors(&mut self, adt: OperationRef<'_, '_>) -> Result<Vec<Constructor>, Failed> {
-        let names = array(adt, "constructors");
-        let fields = array(adt, "fields");
-        let of_fields = array(adt, "names");
+        let names = array(adt, keys::CONSTRUCTORS);
+        let fields = array(adt, keys::FIELDS);
+        let of_fields = array(adt, keys::NAMES);
         let mut constructors = Vec::new();
         for (number, (name, fields)) in names.into_iter().zip(fields).enumerate() {
             let name = StringAttribute::try_from(name).map(|name| name.value().to_owned());
@@ -449,7 +450,7 @@ impl Tables {
 
     /// Takes the descriptions of kernels' functions off the `gpu.module`.
     fn add_gpu_kernels(&mut self, gpu: OperationRef<'_, '_>) -> Result<(), Failed> {
-        let Ok(entries) = gpu.attribute(GPU_ATTRIBUTE) else {
+        let Ok(entries) = gpu.attribute(&GPU_ATTRIBUTE) else {
             return Ok(());
         };
         for (name, json) in gpu_descriptions(entries) {
@@ -473,7 +474,7 @@ impl Tables {
             }
         }
         remove_attribute(gpu, GPU_ATTRIBUTE);
-        if let Ok(flush) = gpu.attribute(FLUSH_ATTRIBUTE) {
+        if let Ok(flush) = gpu.attribute(&FLUSH_ATTRIBUTE) {
             let json = StringAttribute::try_from(flush).map_err(|problem| problem.to_string());
             let parsed = json.and_then(|json| {
                 serde_json::from_str(json.value()).map_err(|problem| problem.to_string())
@@ -511,7 +512,7 @@ fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
         ));
     }
     let tensor = global
-        .attribute("type")
+        .attribute(&keys::TYPE)
         .ok()
         .and_then(|ty| TypeAttribute::try_from(ty).ok())
         .and_then(|ty| TensorType::of(ty.value()));
@@ -532,11 +533,11 @@ fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
 
 /// The names under which a weights file has a global, `cfb.stored`.
 fn stored_of(global: OperationRef<'_, '_>) -> Option<Stored> {
-    let attribute = global.attribute(marks::STORED).ok()?;
-    let member = |name: &str| entry(attribute, name);
-    let name = StringAttribute::try_from(member("name")?).ok()?;
+    let attribute = global.attribute(&marks::STORED).ok()?;
+    let member = |name: Key<'_>| entry(attribute, name);
+    let name = StringAttribute::try_from(member(marks::stored::NAME)?).ok()?;
     Some(Stored {
         name: name.value().to_owned(),
-        transposed: member("transposed").is_some(),
+        transposed: member(marks::stored::TRANSPOSED).is_some(),
     })
 }

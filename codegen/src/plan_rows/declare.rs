@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val};
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::call_shape::{self, Taken};
 use cohort_passes::kernel::loop_level::{Memory, OperandKind};
 use cohort_passes::kernel::rows::graph::{Graph, Kind, NodeId};
@@ -93,7 +94,12 @@ impl<'a, 'c> Declared<'a, 'c> {
             };
             let i32 = IntegerType::new(e.b.context(), 32).into();
             let kind = IntegerAttribute::new(i32, kind as i64).into();
-            memory(e, Op::RaggedOperand, &row_of(graph, *id), &[("kind", kind)])
+            memory(
+                e,
+                Op::RaggedOperand,
+                &row_of(graph, *id),
+                &[(keys::KIND, kind)],
+            )
         });
         let operands = operands.collect();
         let results = graph.results.iter();
@@ -130,7 +136,7 @@ impl<'a, 'c> Declared<'a, 'c> {
     pub fn scratch(
         &mut self,
         e: &Emitter<'c>,
-        known: impl Fn(usize) -> Option<Vec<(&'static str, Attribute<'c>)>>,
+        known: impl Fn(usize) -> Option<Vec<(Key<'static>, Attribute<'c>)>>,
     ) {
         let contents = contents(self.graph, self.layouts);
         for (slot, mut content) in contents {
@@ -147,7 +153,7 @@ fn memory<'c>(
     e: &Emitter<'c>,
     kind: Op,
     memory: &Memory,
-    attributes: &[(&str, Attribute<'c>)],
+    attributes: &[(Key<'_>, Attribute<'c>)],
 ) -> Val<'c> {
     let ty = memory.to_type(e.b.context());
     e.b.value_with(kind, &[], ty, attributes)
@@ -219,12 +225,12 @@ impl<'c> Constants<'_, '_, 'c> {
         let (name, key, value): (_, _, Attribute<'c>) = match &node.kind {
             Kind::Param(param) => {
                 let symbol = FlatSymbolRefAttribute::new(e.b.context(), param);
-                (Op::RaggedParam, "param", symbol.into())
+                (Op::RaggedParam, keys::PARAM, symbol.into())
             }
             Kind::Dense => (
                 Op::RaggedConstant,
-                "value",
-                node.op.attribute("value").ok()?,
+                keys::VALUE,
+                node.op.attribute(&keys::VALUE).ok()?,
             ),
             _ => return None,
         };
@@ -236,7 +242,7 @@ impl<'c> Constants<'_, '_, 'c> {
         let panels_attribute = panels.map(|width| IntegerAttribute::new(e.i64, width).into());
         let attributes: Vec<_> = [(key, value)]
             .into_iter()
-            .chain(panels_attribute.map(|width| ("panels", width)))
+            .chain(panels_attribute.map(|width| (keys::PANELS, width)))
             .collect();
         let known = (value.to_raw().ptr as usize, panels);
         let declare = || memory(e, name, &shared, &attributes);
@@ -292,7 +298,7 @@ fn slots<'a, 'c: 'a>(
         let products = IntegerAttribute::new(e.i64, product_rows).into();
         let attributes: &[_] = match product_rows {
             0 => &[],
-            _ => &[("products", products)],
+            _ => &[(keys::PRODUCTS, products)],
         };
         (number, memory(e, Op::RaggedScratch, &content, attributes))
     });

@@ -2,6 +2,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::loop_level::map_attribute;
 use cohort_passes::kernel::rows::body::{Body, Instruction, ValueId};
 use cohort_passes::kernel::rows::graph::{Kind, Linear, NodeId};
@@ -66,7 +67,7 @@ impl<'c> Writer<'_, '_, 'c> {
         &self,
         kind: Op,
         operands: &[Val<'c>],
-        attributes: &[(&str, Attribute<'c>)],
+        attributes: &[(Key<'_>, Attribute<'c>)],
         regions: Vec<Region<'c>>,
     ) {
         self.e.b.op(kind, operands, &[], attributes, regions);
@@ -102,9 +103,13 @@ impl<'c> Writer<'_, '_, 'c> {
             store(e, self.memory, &body, &values);
             vec![]
         });
-        let mut attributes = vec![("over", self.numbers(&body.domain))];
-        attributes.extend(chosen.lanes.map(|dim| ("lanes", self.number(dim as i64))));
-        attributes.extend(chosen.by.map(|by| ("by", self.number(by))));
+        let mut attributes = vec![(keys::OVER, self.numbers(&body.domain))];
+        attributes.extend(
+            chosen
+                .lanes
+                .map(|dim| (keys::LANES, self.number(dim as i64))),
+        );
+        attributes.extend(chosen.by.map(|by| (keys::BY, self.number(by))));
         self.stage(Op::RaggedNest, &[], &attributes, vec![region]);
     }
 
@@ -140,14 +145,14 @@ impl<'c> Writer<'_, '_, 'c> {
         let dims: Vec<i64> = fold.dims.iter().map(|dim| *dim as i64).collect();
         let chosen = self.schedule.fold(fold);
         let mut attributes = vec![
-            ("over", self.numbers(&fold.body.domain)),
-            ("folding", self.numbers(&dims)),
-            ("address", address),
-            ("vectors", self.number(chosen.vectors)),
-            ("neighbours", self.number(chosen.neighbours)),
+            (keys::OVER, self.numbers(&fold.body.domain)),
+            (keys::FOLDING, self.numbers(&dims)),
+            (keys::ADDRESS, address),
+            (keys::VECTORS, self.number(chosen.vectors)),
+            (keys::NEIGHBOURS, self.number(chosen.neighbours)),
         ];
         if let Some(lanes) = chosen.lanes {
-            attributes.push(("lanes", self.number(lanes as i64)));
+            attributes.push((keys::LANES, self.number(lanes as i64)));
         }
         self.stage(Op::RaggedFold, &[memory], &attributes, vec![start, step]);
     }
@@ -163,9 +168,9 @@ impl<'c> Writer<'_, '_, 'c> {
         });
         let vectors = self.schedule.list(stage, &node.shape);
         let attributes = [
-            ("over", self.numbers(&node.shape)),
-            ("address", address),
-            ("vectors", self.number(vectors)),
+            (keys::OVER, self.numbers(&node.shape)),
+            (keys::ADDRESS, address),
+            (keys::VECTORS, self.number(vectors)),
         ];
         let operands = [self.memory.operands[stage.list], memory];
         self.stage(
@@ -209,7 +214,7 @@ impl<'c> Writer<'_, '_, 'c> {
             let index: Vec<_> = (0..rank)
                 .map(|dim| Index {
                     value: asked.contains(&loops.loop_of_dim[dim]).then(|| {
-                        let attributes = [("dim", self.number(dim as i64))];
+                        let attributes = [(keys::DIM, self.number(dim as i64))];
                         e.b.value_with(Op::RaggedIndex, &[], e.i64, &attributes)
                     }),
                     constant: 0,
@@ -232,10 +237,13 @@ impl<'c> Writer<'_, '_, 'c> {
             .collect();
         let context = self.e.b.context();
         let attributes = [
-            ("over", self.numbers(&loops.domain)),
-            ("folding", self.numbers(&folding)),
-            ("addresses", ArrayAttribute::new(context, &addresses).into()),
-            ("stored", self.numbers(&stored)),
+            (keys::OVER, self.numbers(&loops.domain)),
+            (keys::FOLDING, self.numbers(&folding)),
+            (
+                keys::ADDRESSES,
+                ArrayAttribute::new(context, &addresses).into(),
+            ),
+            (keys::STORED, self.numbers(&stored)),
         ];
         self.stage(Op::RaggedLoops, &memories, &attributes, vec![start, step]);
     }
@@ -245,7 +253,7 @@ impl<'c> Writer<'_, '_, 'c> {
             return;
         };
         let memory = self.memory.of_place(Place::Slot(slot));
-        let attributes = [("over", self.numbers(&body.domain))];
+        let attributes = [(keys::OVER, self.numbers(&body.domain))];
         let region = self.value_region(body, store.value);
         self.stage(Op::RaggedPackPanels, &[memory], &attributes, vec![region]);
     }
@@ -279,19 +287,19 @@ impl<'c> Writer<'_, '_, 'c> {
         };
         let mut operands = vec![left, right];
         let mut attributes = vec![
-            ("address", self.map(&address)),
-            ("rows", self.number(product.rows)),
-            ("k", self.number(product.k)),
-            ("columns", self.number(product.columns)),
-            ("row", self.number(row)),
-            ("tile", self.number(tile)),
+            (keys::ADDRESS, self.map(&address)),
+            (keys::ROWS, self.number(product.rows)),
+            (keys::K, self.number(product.k)),
+            (keys::COLUMNS, self.number(product.columns)),
+            (keys::ROW, self.number(row)),
+            (keys::TILE, self.number(tile)),
         ];
         match &product.start {
             Start::Zero => {}
-            Start::InPlace => attributes.push(("onto", Attribute::unit(self.e.b.context()))),
+            Start::InPlace => attributes.push((keys::ONTO, Attribute::unit(self.e.b.context()))),
             Start::Shared { buffer, offset } => {
                 operands.push(self.memory.of_node(*buffer));
-                attributes.push(("offset", self.number(*offset)));
+                attributes.push((keys::OFFSET, self.number(*offset)));
             }
         }
         operands.push(self.memory.of_place(product.c));
@@ -327,7 +335,7 @@ pub fn values<'c>(
 
 fn load<'c>(e: &Emitter<'c>, memory: Val<'c>, address: &Linear, elem: Elem) -> Val<'c> {
     let ty = e.elem_type(elem, Width::Scalar);
-    let attributes = [("address", map_attribute(e.b.context(), address))];
+    let attributes = [(keys::ADDRESS, map_attribute(e.b.context(), address))];
     e.b.value_with(Op::RaggedLoad, &[memory], ty, &attributes)
 }
 
@@ -340,7 +348,7 @@ pub fn store<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, body: &Body<'c>, va
             Op::RaggedStore,
             &operands,
             &[],
-            &[("address", address)],
+            &[(keys::ADDRESS, address)],
             vec![],
         );
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of, results_of};
+use cohort_dialects::keys;
 use cohort_passes::kernel::loop_level::{OperandKind, address_of};
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::constants::bits_of;
@@ -99,7 +100,7 @@ impl<'c> Body<'c> {
                 }
             }
             Some(Op::ArithConstant) => {
-                let bits = op.attribute("value").ok().and_then(bits_of);
+                let bits = op.attribute(&keys::VALUE).ok().and_then(bits_of);
                 let (bits, _) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
                 Instruction::Splat(bits[0])
             }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
+use cohort_dialects::keys;
 use cohort_passes::kernel::loop_level::address_of;
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::layout::Place;
@@ -39,8 +40,8 @@ pub struct Fold<'c> {
 
 impl<'c> Fold<'c> {
     pub fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Fold<'c>, Failed> {
-        let over = integers(op, "over");
-        let folded = integers(op, "folding").into_iter();
+        let over = integers(op, keys::OVER);
+        let folded = integers(op, keys::FOLDING).into_iter();
         let folded: Vec<usize> = folded.map(|dim| dim as usize).collect();
         let dims = 0..over.len();
         let kept: Vec<usize> = dims.filter(|dim| !folded.contains(dim)).collect();
@@ -68,9 +69,9 @@ impl<'c> Fold<'c> {
             combiner,
             store: store_of(kernel, op, operands_of(op)[0], init.id(yields(start)[0]))?,
             init,
-            lanes: integer_attribute(op, "lanes").map(|dim| dim as usize),
-            vectors: integer_attribute(op, "vectors").unwrap_or(1),
-            neighbours: integer_attribute(op, "neighbours").unwrap_or(1),
+            lanes: integer_attribute(op, keys::LANES).map(|dim| dim as usize),
+            vectors: integer_attribute(op, keys::VECTORS).unwrap_or(1),
+            neighbours: integer_attribute(op, keys::NEIGHBOURS).unwrap_or(1),
             body,
         })
     }
@@ -106,7 +107,7 @@ impl<'c> List<'c> {
     pub fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<List<'c>, Failed> {
         let operands = operands_of(op);
         let start = block_of(op, 0)?;
-        let init = Body::read(kernel, start, integers(op, "over"), None)?;
+        let init = Body::read(kernel, start, integers(op, keys::OVER), None)?;
         let Place::Operand(list) = kernel.place(operands[0]) else {
             return Err(error(op, "expected a list"));
         };
@@ -117,7 +118,7 @@ impl<'c> List<'c> {
             elem: init.values[first].1,
             store: store_of(kernel, op, operands[1], first)?,
             init,
-            vectors: integer_attribute(op, "vectors").unwrap_or(1),
+            vectors: integer_attribute(op, keys::VECTORS).unwrap_or(1),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of};
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::description::{ConstantDescription, RowType};
 use cohort_passes::kernel::loop_level::{Memory, OperandKind};
 use cohort_passes::kernel::rows::constants::bits_of;
@@ -55,9 +56,9 @@ impl<'c> Kernel<'c> {
         for inner in blocks_of(op).into_iter().flat_map(operations_of) {
             match Op::of(inner) {
                 Some(Op::RaggedBlocks) => {
-                    kernel.block_rows = number(inner, "of")?;
-                    kernel.row_tile = number(inner, "tile")?;
-                    kernel.fused = inner.has_attribute("fused");
+                    kernel.block_rows = number(inner, keys::OF)?;
+                    kernel.row_tile = number(inner, keys::TILE)?;
+                    kernel.fused = inner.has_attribute(&keys::FUSED);
                     let stages = blocks_of(inner).into_iter().flat_map(operations_of);
                     kernel.rows = stages.collect();
                 }
@@ -79,7 +80,7 @@ impl<'c> Kernel<'c> {
         let memory = Memory::of(value).ok_or_else(|| error(op, "expected memory"))?;
         let place = match Op::of(op) {
             Some(Op::RaggedOperand) => {
-                let kind = OperandKind::from_number(number(op, "kind")?)
+                let kind = OperandKind::from_number(number(op, keys::KIND)?)
                     .ok_or_else(|| error(op, "expected a kind of operand"))?;
                 self.operands.push(Operand { kind, memory });
                 Place::Operand(self.operands.len() - 1)
@@ -92,8 +93,8 @@ impl<'c> Kernel<'c> {
                 self.slots.push(Slot {
                     bytes: memory.slot_bytes(),
                     rows: memory.rows,
-                    product_rows: integer_attribute(op, "products").unwrap_or(0),
-                    on_chip: op.has_attribute("on_chip"),
+                    product_rows: integer_attribute(op, keys::PRODUCTS).unwrap_or(0),
+                    on_chip: op.has_attribute(&keys::ON_CHIP),
                 });
                 Place::Slot(self.slots.len() - 1)
             }
@@ -105,15 +106,15 @@ impl<'c> Kernel<'c> {
 
     /// The number of a constant in the table. Equal ones are one.
     fn constant(&mut self, op: OperationRef<'c, 'c>, memory: &Memory) -> Result<usize, Failed> {
-        let panels = integer_attribute(op, "panels");
-        let description = match (name_attribute(op, "param"), panels) {
+        let panels = integer_attribute(op, keys::PANELS);
+        let description = match (name_attribute(op, keys::PARAM), panels) {
             (Some(param), None) => ConstantDescription::Plain { param },
             (Some(param), Some(width)) => ConstantDescription::Panels {
                 param,
                 width: width as u64,
             },
             (None, _) => {
-                let bits = op.attribute("value").ok().and_then(bits_of);
+                let bits = op.attribute(&keys::VALUE).ok().and_then(bits_of);
                 let (bits, splat) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
                 let bits = match splat {
                     true => vec![bits[0]; memory.elements() as usize],
@@ -160,7 +161,7 @@ impl<'c> Kernel<'c> {
 }
 
 /// An attribute that is a number.
-pub fn number(op: OperationRef<'_, '_>, name: &str) -> Result<i64, Failed> {
+pub fn number(op: OperationRef<'_, '_>, name: Key<'_>) -> Result<i64, Failed> {
     integer_attribute(op, name).ok_or_else(|| error(op, &format!("expected a number `{name}`")))
 }
 

@@ -6,6 +6,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_passes::kernel::loop_level::{Memory, address_of, to_linear};
 use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::Place;
@@ -57,8 +58,8 @@ pub trait Access<'c> {
 
 impl<'c> Loops<'c> {
     pub fn read(kernel: &Kernel<'c>, stage: OperationRef<'c, 'c>) -> Result<Self, Failed> {
-        let addresses = array(stage, "addresses");
-        let results = integers(stage, "stored").into_iter().enumerate();
+        let addresses = array(stage, keys::ADDRESSES);
+        let results = integers(stage, keys::STORED).into_iter().enumerate();
         let stored = results.map(|(position, result)| {
             let memory = operands_of(stage)[position];
             Some(Stored {
@@ -70,8 +71,8 @@ impl<'c> Loops<'c> {
         });
         let stored: Option<Vec<Stored>> = stored.collect();
         Ok(Loops {
-            over: integers(stage, "over"),
-            folded: integers(stage, "folding")
+            over: integers(stage, keys::OVER),
+            folded: integers(stage, keys::FOLDING)
                 .into_iter()
                 .map(|dim| dim as usize)
                 .collect(),
@@ -171,7 +172,7 @@ fn write<'c>(
         match Op::of(op) {
             Some(Op::RaggedYield) => return Ok(operands),
             Some(Op::RaggedIndex) => {
-                let at = e.index_value(index[number(op, "dim")? as usize]);
+                let at = e.index_value(index[number(op, keys::DIM)? as usize]);
                 values.insert(key(result_of(op, 0)), at);
                 continue;
             }

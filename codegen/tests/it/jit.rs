@@ -106,7 +106,7 @@ impl Jit {
         let mut module = Module::parse(context, text).expect("level 3 parses");
         let mut kernels = HashMap::new();
         for operation in top_level(extend_op(module.as_operation())) {
-            let attribute = operation.attribute(ATTRIBUTE).ok();
+            let attribute = operation.attribute(&ATTRIBUTE).ok();
             if let Some(json) = attribute.and_then(|json| StringAttribute::try_from(json).ok()) {
                 let description = KernelDescription::parse(json.value()).expect("a description");
                 kernels.insert(description.symbol.clone(), description);

@@ -92,8 +92,10 @@ impl Simulator {
         let mut kernels = HashMap::new();
         let mut flush = None;
         for operation in top_level(module.as_operation()) {
-            let Ok(entries) = operation.attribute(lower_kernels_to_gpu::ATTRIBUTE) else {
-                if name_attribute(operation, "sym_name").as_deref() != Some("cohort_gpu") {
+            let Ok(entries) = operation.attribute(&lower_kernels_to_gpu::ATTRIBUTE) else {
+                if name_attribute(operation, cohort_dialects::keys::SYM_NAME).as_deref()
+                    != Some("cohort_gpu")
+                {
                     // Kernels for the CPU, records, parameters.
                     cohort_passes::support::ir::erase(operation);
                 }
@@ -104,7 +106,7 @@ impl Simulator {
                 let description = GpuDescription::parse(json.value()).expect("a description");
                 kernels.insert(name, description);
             }
-            if let Ok(json) = operation.attribute(persistence::ATTRIBUTE) {
+            if let Ok(json) = operation.attribute(&persistence::ATTRIBUTE) {
                 let json = StringAttribute::try_from(json).expect("a string");
                 flush = Some(serde_json::from_str(json.value()).expect("a description"));
             }

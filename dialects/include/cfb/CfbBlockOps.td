@@ -28,7 +28,9 @@ def Cfb_BlockOp : Cfb_Op<"block", [
 
     Of a block with instance dims, `leading` says which dims each operand has, up to the last
     instance dim, and `rows` the same of the results. The block's `unit` is `"rows"` where each row of
-    these dims is computed from the same row of the operands, or from what there is once.
+    these dims is computed from the same row of the operands, or from what there is once. The last
+    `saved` results are what its backward takes of it, and nothing of the program uses them. `gradient` is
+    the name of the function that is its backward.
 
     ```mlir
     %y = cfb.block "cell"(%x, %w) : (tensor<28xf32>, tensor<28x3xf32>) -> tensor<3xf32>
@@ -52,6 +54,8 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     OptionalAttr<StrAttr>:$unit,
     OptionalAttr<ArrayAttr>:$rows,
     OptionalAttr<ArrayAttr>:$leading,
+    OptionalAttr<I64Attr>:$saved,
+    OptionalAttr<StrAttr>:$gradient,
     Variadic<AnyType>:$inputs
   );
   let results = (outs Variadic<AnyType>:$results);

@@ -2,6 +2,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Builder, Op, Val};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -172,7 +173,7 @@ pub fn to_linears(attribute: Attribute<'_>) -> Option<Vec<Linear>> {
 
 /// The address of an operation, its attribute `address`.
 pub fn address_of(operation: OperationRef<'_, '_>) -> Option<Linear> {
-    to_linear(operation.attribute("address").ok()?)
+    to_linear(operation.attribute(&keys::ADDRESS).ok()?)
 }
 
 /// Adds `times` times an expression.

@@ -48,7 +48,7 @@ impl Default for Processor {
 impl Processor {
     /// The one that a module's code is for: its attribute `cfb.caches`, or the usual one.
     pub fn of_module(module: OperationRef<'_, '_>) -> Result<Processor, Failed> {
-        if !module.has_attribute(CACHES) {
+        if !module.has_attribute(&CACHES) {
             return Ok(Processor::default());
         }
         let caches = <[i64; 3]>::try_from(integers(module, CACHES)).ok();

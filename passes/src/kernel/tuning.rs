@@ -1,6 +1,7 @@
 //! What of a kernel's schedule may be chosen otherwise without another bit in its results: one number a choice, by the
 //! kernel's name as reports and statistics have it.
 
+use cohort_dialects::keys::{self, Key};
 pub use cohort_dialects::marks::TUNING;
 use std::collections::BTreeMap;
 
@@ -100,15 +101,15 @@ impl Choice {
     }
 
     /// The stages of this name have it, as this attribute, or as an element of it.
-    fn place(self) -> (Op, &'static str, Option<usize>) {
+    fn place(self) -> (Op, Key<'static>, Option<usize>) {
         match self {
-            Choice::Rows => (Op::RaggedBlocks, "of", None),
-            Choice::Tile => (Op::RaggedProduct, "tile", None),
-            Choice::Width => (Op::RaggedNest, "by", None),
-            Choice::ProductRows => (Op::RaggedMatmul, "rows", None),
-            Choice::ProductColumns => (Op::RaggedMatmul, "blocks", Some(0)),
-            Choice::ProductTerms => (Op::RaggedMatmul, "blocks", Some(1)),
-            Choice::SoftmaxRows => (Op::RaggedOnlineSoftmax, "blocks", Some(0)),
+            Choice::Rows => (Op::RaggedBlocks, keys::OF, None),
+            Choice::Tile => (Op::RaggedProduct, keys::TILE, None),
+            Choice::Width => (Op::RaggedNest, keys::BY, None),
+            Choice::ProductRows => (Op::RaggedMatmul, keys::ROWS, None),
+            Choice::ProductColumns => (Op::RaggedMatmul, keys::BLOCKS, Some(0)),
+            Choice::ProductTerms => (Op::RaggedMatmul, keys::BLOCKS, Some(1)),
+            Choice::SoftmaxRows => (Op::RaggedOnlineSoftmax, keys::BLOCKS, Some(0)),
         }
     }
 
@@ -118,10 +119,10 @@ impl Choice {
             // Panels of one column have one micro-kernel.
             Choice::Tile => {
                 let right = operands_of(operation).get(1).copied().and_then(defining_op);
-                right.and_then(|right| integer_attribute(right, "panels")) != Some(1)
+                right.and_then(|right| integer_attribute(right, keys::PANELS)) != Some(1)
             }
             // One vector is always possible, two are where the planner had them.
-            Choice::Width => integer_attribute(operation, "by") == Some(32),
+            Choice::Width => integer_attribute(operation, keys::BY) == Some(32),
             _ => true,
         }
     }
@@ -255,7 +256,7 @@ pub fn unknown(kernel: &str, name: &str) -> String {
 
 /// A kernel's name as reports and statistics have it; kernels that one was made into share it.
 pub fn name_of_kernel(kernel: OperationRef<'_, '_>) -> String {
-    let source = name_attribute(kernel, "source");
+    let source = name_attribute(kernel, keys::SOURCE);
     source.or_else(|| symbol_of(kernel)).unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! The functions that a kernel needs: one for each way in which its records give it operands.
 
 use cohort_dialects::builder::{Op, operands_of};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{OperationRef, ValueLike, attribute::FlatSymbolRefAttribute},
@@ -51,5 +52,5 @@ pub fn variants<'c>(
 
 fn set_callee<'c>(context: &'c Context, record: OperationRef<'c, 'c>, kernel: &str) {
     let callee = FlatSymbolRefAttribute::new(context, kernel).into();
-    set_attribute(record, "kernel", callee);
+    set_attribute(record, keys::KERNEL, callee);
 }

@@ -58,6 +58,7 @@ use std::rc::Rc;
 use cohort_dialects::builder::{
     Builder, Op, Val, operands_of, operations_of, region_with_block, result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -146,7 +147,7 @@ impl<'c> Former<'c> {
         }
         block.copy_destinations(self.by_operator);
         block.find_levels();
-        block.sink(|operation| operation.has_attribute(HOISTED));
+        block.sink(|operation| operation.has_attribute(&HOISTED));
         let ordered = block.reorder(terminator);
         if ordered.is_empty() {
             // Most arms of a large match are of the host alone, and need not ask for all lengths.
@@ -295,7 +296,7 @@ impl<'c> BasicBlock<'c> {
                     hoisted.contains(&op_key(user)) && at == Some(level)
                 })
             };
-            if operation.has_attribute(HOISTED)
+            if operation.has_attribute(&HOISTED)
                 || self.role(*operation) == Some(Role::Tensor) && needed()
             {
                 hoisted.insert(op_key(*operation));
@@ -418,7 +419,7 @@ fn make_block<'c>(
     let types: Vec<_> = operands.iter().map(|operand| operand.r#type()).collect();
     let result_types: Vec<_> = results.iter().map(|result| result.r#type()).collect();
     let (region, body) = region_with_block(&types, location);
-    let mut attributes = vec![("name", StringAttribute::new(context, name).into())];
+    let mut attributes = vec![(keys::NAME, StringAttribute::new(context, name).into())];
     attributes.extend(dims.attributes(context, &part.kind));
     let block = outside.at(location).op(
         Op::CfbBlock,

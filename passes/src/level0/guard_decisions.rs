@@ -30,6 +30,7 @@ use cohort_dialects::builder::{
     Builder, CmpfPredicate, Dialect, Op, Val, extend_op, is_arithmetic, operands_of,
     region_with_block, result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
@@ -140,7 +141,7 @@ impl<'c> Guards<'c> {
     fn of_argument(&mut self, value: Val<'c>) -> Option<Val<'c>> {
         let owner = argument_of(value).and_then(|(block, _)| block.parent_operation());
         match owner {
-            Some(owner) if owner.has_attribute(marks::ENTRY) => None,
+            Some(owner) if owner.has_attribute(&marks::ENTRY) => None,
             _ => self.hidden(),
         }
     }
@@ -181,7 +182,7 @@ impl<'c> Guards<'c> {
             }
             Some(Op::LinalgReduce) if operands.len() == 2 => {
                 let input = self.of(operands[0])?;
-                let dims = maker.attribute("dimensions").ok()?;
+                let dims = maker.attribute(&keys::DIMENSIONS).ok()?;
                 self.any(maker, value, input, dims)
             }
             Some(Op::LinalgGeneric) => self.of_generic(value, maker, &operands),
@@ -354,7 +355,7 @@ impl<'c> Guards<'c> {
             Op::LinalgReduce,
             &[input, start],
             &[ty],
-            &[("dimensions", dims)],
+            &[(keys::DIMENSIONS, dims)],
             vec![region],
         );
         Some(result_of(reduced, 0))
@@ -474,7 +475,9 @@ fn combiner<'c>(b: &Builder<'c>, kind: Option<Op>, element: Type<'c>) -> Region<
 fn is_of_integers(generic: OperationRef<'_, '_>) -> bool {
     let is_in_order =
         |map| dims_of(map).is_some_and(|dims| dims.iter().copied().eq(0..dims.len() as i64));
-    array(generic, "indexing_maps").into_iter().all(is_in_order)
+    array(generic, keys::INDEXING_MAPS)
+        .into_iter()
+        .all(is_in_order)
         && nested_ops(generic).into_iter().all(|op| {
             let values = operands_of(op).into_iter().chain(results_of(op));
             values.into_iter().all(|value| is_integer(value.r#type()))
@@ -484,7 +487,7 @@ fn is_of_integers(generic: OperationRef<'_, '_>) -> bool {
 /// The loops of a `linalg.generic` that operand `result` does not have, where its first operand
 /// has all loops in order and `result` the others in order.
 fn searched_dims(generic: OperationRef<'_, '_>, result: usize) -> Option<Vec<i64>> {
-    let maps = array(generic, "indexing_maps");
+    let maps = array(generic, keys::INDEXING_MAPS);
     let input = dims_of(*maps.first()?)?;
     let kept = dims_of(*maps.get(result)?)?;
     let in_order = input.iter().copied().eq(0..input.len() as i64);

@@ -51,6 +51,7 @@ use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, is_arithmetic, operands_of, operations_of,
     region_with_block, result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -348,7 +349,7 @@ fn is_panel_view<'c>(fixed: &Fixed<'c>, value: Val<'c>) -> bool {
         Some(Op::TensorExtractSlice | Op::TensorCollapseShape | Op::TensorExpandShape) => {
             let source = operands_of(producer)[0];
             // Only neighbouring rows are a part of the panels.
-            let strides = integers(producer, "static_strides");
+            let strides = integers(producer, keys::STATIC_STRIDES);
             let dense = strides.iter().all(|stride| *stride == 1);
             dense && last(source) == last(value) && is_panel_view(fixed, source)
         }
@@ -483,8 +484,8 @@ impl<'c> Weights<'c> {
             &[],
             &[],
             &[
-                ("sym_name", name("kernel")),
-                ("sym_visibility", name("private")),
+                (keys::SYM_NAME, name("kernel")),
+                (keys::SYM_VISIBILITY, name("private")),
             ],
             vec![region],
         )
@@ -504,17 +505,17 @@ impl<'c> Weights<'c> {
         self.kernels.insert(kernel_name.clone());
         let text =
             |text: &str| -> Attribute<'c> { StringAttribute::new(self.context, text).into() };
-        set_attribute(kernel, "sym_name", text(&kernel_name));
+        set_attribute(kernel, keys::SYM_NAME, text(&kernel_name));
         let symbol: Attribute<'c> = FlatSymbolRefAttribute::new(self.context, &kernel_name).into();
         self.top.at(kernel.location()).op(
             Op::MlProgramGlobal,
             &[],
             &[],
             &[
-                ("sym_name", text(&name)),
-                ("sym_visibility", text("private")),
-                ("type", TypeAttribute::new(ty).into()),
-                ("value", self.top.external(ty)),
+                (keys::SYM_NAME, text(&name)),
+                (keys::SYM_VISIBILITY, text("private")),
+                (keys::TYPE, TypeAttribute::new(ty).into()),
+                (keys::VALUE, self.top.external(ty)),
                 (COMPUTED, symbol),
             ],
             vec![],
@@ -589,7 +590,7 @@ fn repeated_weight(value: Val<'_>) -> Option<Attribute<'_>> {
     let broadcast = defining_op(value).filter(|op| Op::LinalgBroadcast.is(*op))?;
     let load =
         defining_op(operands_of(broadcast)[0]).filter(|op| Op::MlProgramGlobalLoadConst.is(*op))?;
-    (integers(broadcast, "dimensions") == [0])
-        .then(|| load.attribute("global").ok())
+    (integers(broadcast, keys::DIMENSIONS) == [0])
+        .then(|| load.attribute(&keys::GLOBAL).ok())
         .flatten()
 }

@@ -27,6 +27,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Dialect, Op, Val, is_arithmetic, operands_of};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, TypeLike, attribute::StringAttribute, operation::OperationLike},
@@ -60,7 +61,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         for call in nested_ops(*function) {
             let callee = callee_of(call);
             if callee.is_some_and(|callee| kept.contains(&callee)) {
-                set_attribute(call, "no_inline", Attribute::unit(context));
+                set_attribute(call, keys::NO_INLINE, Attribute::unit(context));
             }
         }
     }

@@ -19,6 +19,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cohort_dialects::builder::Op;
+use cohort_dialects::keys::{self, Key};
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},
@@ -40,7 +41,7 @@ const MOST_OPERATIONS: usize = 1 << 13;
 /// A function of fewer operations is inlined anyhow: a call of it costs as much.
 const SMALL: usize = 16;
 
-const KEPT: &str = "no_inline";
+const KEPT: Key<'static> = keys::NO_INLINE;
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let functions: HashMap<String, OperationRef<'c, 'c>> = functions_of(module)
@@ -99,7 +100,7 @@ impl Sizes<'_, '_> {
         let mut found = BTreeMap::new();
         let function = self.functions.get(name);
         for callee in function.into_iter().flat_map(|function| callees(*function)) {
-            let is_kept = |function: &OperationRef<'_, '_>| function.has_attribute(KEPT);
+            let is_kept = |function: &OperationRef<'_, '_>| function.has_attribute(&KEPT);
             if self.functions.get(&callee).is_some_and(|f| !is_kept(f)) {
                 *found.entry(callee).or_default() += 1;
             }
@@ -145,7 +146,7 @@ impl Sizes<'_, '_> {
 fn callees(function: OperationRef<'_, '_>) -> Vec<String> {
     nested_ops(function)
         .into_iter()
-        .filter(|op| Op::FuncCall.is(*op) && !op.has_attribute(KEPT))
+        .filter(|op| Op::FuncCall.is(*op) && !op.has_attribute(&KEPT))
         .filter_map(callee_of)
         .collect()
 }

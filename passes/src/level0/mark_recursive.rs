@@ -16,6 +16,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::Op;
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{Attribute, OperationRef},
@@ -42,7 +43,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             continue;
         };
         if reaches(&calls, &name, &name) {
-            set_attribute(function, "no_inline", Attribute::unit(context));
+            set_attribute(function, keys::NO_INLINE, Attribute::unit(context));
         }
     }
     Ok(())

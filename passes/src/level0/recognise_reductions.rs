@@ -41,6 +41,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of,
     region_with_block, result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::{array, array_element};
 use melior::{
     Context,
@@ -62,7 +63,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let for_gradients = module.has_attribute(GRADIENTS);
+    let for_gradients = module.has_attribute(&GRADIENTS);
     for function in functions_of(module) {
         let mut folds: Vec<_> = nested_ops(function)
             .into_iter()
@@ -344,7 +345,7 @@ fn splat<'c>(value: Val<'c>) -> Option<Attribute<'c>> {
             let scalar = defining_op(*operands_of(producer).first()?)?;
             let is_constant = Op::ArithConstant.is(scalar);
             is_constant
-                .then(|| scalar.attribute("value").ok())
+                .then(|| scalar.attribute(&keys::VALUE).ok())
                 .flatten()
         }
         _ => None,

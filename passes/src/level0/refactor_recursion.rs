@@ -43,6 +43,7 @@ use std::collections::{HashMap, HashSet};
 use cohort_dialects::builder::{
     Op, Val, extend_block, extend_op, operands_of, operations_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -252,10 +253,12 @@ fn calls_of<'c>(
     function: OperationRef<'c, 'c>,
     name: &str,
 ) -> Option<(Calls<'c>, Calls<'c>)> {
-    let has_attributes = ["arg_attrs", "res_attrs"]
+    let has_attributes = [keys::ARG_ATTRS, keys::RES_ATTRS]
         .iter()
-        .any(|of| function.has_attribute(of));
-    if name_attribute(function, "sym_visibility").as_deref() != Some("private") || has_attributes {
+        .any(|of| function.has_attribute(&of));
+    if name_attribute(function, keys::SYM_VISIBILITY).as_deref() != Some("private")
+        || has_attributes
+    {
         return None;
     }
     let callee = |op: OperationRef<'c, 'c>| (Op::FuncCall.is(op)).then(|| callee_of(op)).flatten();

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Builder, Op, Val, is_arithmetic, operands_of, operations_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{OperationRef, ValueLike, operation::OperationLike},
@@ -61,7 +62,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             .collect();
         for dim in dims {
             let operands = operands_of(dim);
-            let Some(axis) = defining_op(operands[1]).and_then(|op| integer_attribute(op, "value"))
+            let Some(axis) =
+                defining_op(operands[1]).and_then(|op| integer_attribute(op, keys::VALUE))
             else {
                 continue;
             };
@@ -121,7 +123,9 @@ fn origin<'c>(mut value: Val<'c>, mut axis: usize) -> Origin<'c> {
                 return Origin::Length(operands[1 + before]);
             }
             Some(Op::TensorCast) => Some((operands[0], axis)),
-            Some(Op::TensorConcat) if integer_attribute(producer, "dim") != Some(axis as i64) => {
+            Some(Op::TensorConcat)
+                if integer_attribute(producer, keys::DIM) != Some(axis as i64) =>
+            {
                 Some((operands[0], axis))
             }
             Some(Op::TensorCollapseShape) => {

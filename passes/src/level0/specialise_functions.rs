@@ -27,6 +27,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, operands_of};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -95,7 +96,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 .or_else(|| copies.iter().find(general));
             if let Some(target) = target {
                 let symbol = FlatSymbolRefAttribute::new(context, &target.symbol).into();
-                set_attribute(call, "callee", symbol);
+                set_attribute(call, keys::CALLEE, symbol);
             }
         }
     }
@@ -125,7 +126,7 @@ fn copy<'c>(
     };
     let copy = before.insert(clone_op(function));
     let attribute = StringAttribute::new(context, &symbol).into();
-    set_attribute(copy, "sym_name", attribute);
+    set_attribute(copy, keys::SYM_NAME, attribute);
     (copy, symbol)
 }
 
@@ -158,7 +159,8 @@ impl<'c> Program<'c> {
                 .map(|argument| TensorType::of(argument.r#type()).is_some_and(|ty| ty.rank() >= 2));
             let function = Function {
                 operation,
-                public: name_attribute(operation, "sym_visibility").as_deref() != Some("private"),
+                public: name_attribute(operation, keys::SYM_VISIBILITY).as_deref()
+                    != Some("private"),
                 followed: matrices.collect(),
             };
             program.names.push(name.clone());

@@ -23,6 +23,7 @@
 //! whole). After ACRoBat, "operator hoisting".
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -167,11 +168,14 @@ impl<'c> Split<'c> {
             &[operands[1]],
             rows.to_type(),
             &[
-                ("static_offsets", array(&[run.first as i64, 0])),
-                ("static_sizes", array(&[run.rows as i64, columns as i64])),
-                ("static_strides", array(&[1, 1])),
+                (keys::STATIC_OFFSETS, array(&[run.first as i64, 0])),
                 (
-                    "operandSegmentSizes",
+                    keys::STATIC_SIZES,
+                    array(&[run.rows as i64, columns as i64]),
+                ),
+                (keys::STATIC_STRIDES, array(&[1, 1])),
+                (
+                    keys::OPERAND_SEGMENT_SIZES,
                     DenseI32ArrayAttribute::new(context, &[1, 0, 0, 0]).into(),
                 ),
             ],

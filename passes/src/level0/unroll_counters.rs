@@ -56,6 +56,7 @@ use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, extend_op, operands_of, operations_of, result_of,
     results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -178,7 +179,7 @@ fn recursions<'c>(module: OperationRef<'c, 'c>) -> Vec<Group<'c>> {
         let mut all_private = true;
         for (name, operation) in members {
             seen.insert(name);
-            let visibility = name_attribute(*operation, "sym_visibility");
+            let visibility = name_attribute(*operation, keys::SYM_VISIBILITY);
             all_private &= visibility.as_deref() == Some("private");
             group.insert(name.clone(), function(name, *operation));
         }
@@ -370,7 +371,7 @@ impl<'c> Copies<'_, 'c> {
             .symbols
             .free(|tried| format!("{callee}_{}", number + tried));
         let name = StringAttribute::new(self.context, &symbol).into();
-        set_attribute(copy, "sym_name", name);
+        set_attribute(copy, keys::SYM_NAME, name);
         self.made.push(Copy {
             of: callee.to_owned(),
             counts: counts.clone(),
@@ -483,14 +484,14 @@ impl<'c> Copies<'_, 'c> {
         for (copy, calls) in self.made.iter().zip(&callers) {
             let symbol = FlatSymbolRefAttribute::new(self.context, &copy.symbol).into();
             for call in calls {
-                set_attribute(*call, "callee", symbol);
+                set_attribute(*call, keys::CALLEE, symbol);
             }
             let once = match &calls[..] {
                 [call] => is_in_body(*call),
                 _ => false,
             };
             if once || is_tensor_code(copy.operation) {
-                remove_attribute(copy.operation, "no_inline");
+                remove_attribute(copy.operation, keys::NO_INLINE);
             }
         }
         if let Some(function) = first_that_picks(self.group) {

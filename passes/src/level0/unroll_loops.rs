@@ -37,6 +37,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike},
@@ -104,7 +105,7 @@ fn arrays_of(the_loop: OperationRef<'_, '_>) -> usize {
 /// The value of an integer constant.
 fn constant(value: Val<'_>) -> Option<i64> {
     let producer = defining_op(value).filter(|op| Op::ArithConstant.is(*op))?;
-    let attribute = producer.attribute("value").ok()?;
+    let attribute = producer.attribute(&keys::VALUE).ok()?;
     IntegerAttribute::try_from(attribute)
         .ok()
         .map(|number| number.value())
@@ -282,10 +283,10 @@ pub(crate) fn known_row<'c>(
         &[table],
         part.to_type(),
         &[
-            ("static_offsets", list(offsets)),
-            ("static_sizes", sizes),
-            ("static_strides", list(vec![1; ty.rank()])),
-            ("operandSegmentSizes", before.i32s(&[1, 0, 0, 0])),
+            (keys::STATIC_OFFSETS, list(offsets)),
+            (keys::STATIC_SIZES, sizes),
+            (keys::STATIC_STRIDES, list(vec![1; ty.rank()])),
+            (keys::OPERAND_SEGMENT_SIZES, before.i32s(&[1, 0, 0, 0])),
         ],
     );
     let merged: Vec<Vec<usize>> = std::iter::once(vec![0, 1])

@@ -50,6 +50,7 @@ use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, operations_of, region_with_block, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::types::{array_element, lazy_tensor, rows};
 use melior::{
     Context,
@@ -60,7 +61,7 @@ use melior::{
     },
 };
 
-use crate::level1::differentiate_blocks::{GRADIENT, OF_BLOCK};
+use crate::level1::differentiate_blocks::GRADIENT;
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::dims;
 use crate::support::ir::{
@@ -95,7 +96,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         dims: Vec::new(),
         gradients: functions_of(module)
             .into_iter()
-            .filter(|function| function.has_attribute(GRADIENT))
+            .filter(|function| function.has_attribute(&GRADIENT))
             .filter_map(|function| Some((symbol_of(function)?, function)))
             .collect(),
         differentiated: HashSet::new(),
@@ -141,7 +142,7 @@ struct Kernels<'c> {
 
 /// Whether each operand of a block is the same parameter for all instances.
 pub fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
-    let reuse = array(block, "reuse");
+    let reuse = array(block, keys::REUSE);
     // Its verifier has seen that `reuse` has one entry an operand.
     let is_shared = |index| text_of(*reuse.get(index)?).map(|text| text == "shared");
     (0..block.operand_count())
@@ -215,11 +216,14 @@ fn record_block<'c>(
         }
     }
 
-    let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
+    let base = name_attribute(block, keys::NAME).unwrap_or_else(|| "block".to_owned());
     let mut attributes = vec![
-        ("sym_name", StringAttribute::new(context, "kernel").into()),
         (
-            "sym_visibility",
+            keys::SYM_NAME,
+            StringAttribute::new(context, "kernel").into(),
+        ),
+        (
+            keys::SYM_VISIBILITY,
             StringAttribute::new(context, "private").into(),
         ),
     ];
@@ -260,7 +264,7 @@ fn record_block<'c>(
 /// The instance dims of a block.
 struct Dims<'c> {
     /// Its attributes, which its kernel gets too.
-    attributes: Vec<(&'static str, Attribute<'c>)>,
+    attributes: Vec<(Key<'static>, Attribute<'c>)>,
     by_row: bool,
     lengths: Vec<String>,
     rows: Vec<String>,
@@ -271,12 +275,12 @@ struct Dims<'c> {
 impl<'c> Dims<'c> {
     /// `None` for a block without instance dims. Its verifier has seen that the others are there.
     fn of(block: OperationRef<'c, 'c>) -> Option<Dims<'c>> {
-        let attribute = |name: &'static str| Some((name, block.attribute(name).ok()?));
-        let attributes = [dims::UNIT, dims::LENGTHS, dims::ROWS].map(attribute);
+        let attribute = |name: Key<'static>| Some((name, block.attribute(&name).ok()?));
+        let attributes = [keys::UNIT, keys::LENGTHS, keys::ROWS].map(attribute);
         let [unit, lengths, rows] = attributes.into_iter().collect::<Option<Vec<_>>>()?[..] else {
             return None;
         };
-        let leading = elements_of(block.attribute(dims::LEADING).ok()?).into_iter();
+        let leading = elements_of(block.attribute(&keys::LEADING).ok()?).into_iter();
         Some(Dims {
             by_row: dims::unit(block) == Some(Unit::Rows),
             lengths: shapes::listed(lengths.1),
@@ -292,7 +296,7 @@ impl<'c> Dims<'c> {
         context: &'c Context,
         operands: &[cohort_dialects::builder::Val<'c>],
         shared: &[bool],
-    ) -> Vec<(&'static str, Attribute<'c>)> {
+    ) -> Vec<(Key<'static>, Attribute<'c>)> {
         let mut attributes = self.attributes.clone();
         if self.by_row {
             let count = self.lengths.len();
@@ -311,7 +315,7 @@ impl<'c> Dims<'c> {
                     StringAttribute::new(context, kind).into()
                 })
                 .collect();
-            attributes.push((dims::OPERANDS, ArrayAttribute::new(context, &kinds).into()));
+            attributes.push((keys::OPERANDS, ArrayAttribute::new(context, &kinds).into()));
         }
         attributes
     }
@@ -328,7 +332,7 @@ impl<'c> Dims<'c> {
 impl<'c> Kernels<'c> {
     /// The gradient function of a block becomes that of its kernel, if that has none yet.
     fn give_gradient(&mut self, context: &'c Context, block: OperationRef<'c, 'c>, name: &str) {
-        let Some(gradient) = name_attribute(block, OF_BLOCK) else {
+        let Some(gradient) = name_attribute(block, keys::GRADIENT) else {
             return;
         };
         let Some(function) = self.gradients.remove(&gradient) else {
@@ -361,7 +365,7 @@ impl<'c> Kernels<'c> {
         });
         crate::support::ir::set_attribute(
             kernel,
-            "sym_name",
+            keys::SYM_NAME,
             StringAttribute::new(context, &name).into(),
         );
         if let Some(text) = text {

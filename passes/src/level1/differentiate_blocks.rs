@@ -46,6 +46,7 @@ mod saved;
 mod sites;
 mod structured;
 
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -83,9 +84,6 @@ pub const PASS: PassInfo = PassInfo {
     description: include_str!("differentiate_blocks.rs"),
     run,
 };
-
-/// The attribute of a block that names its gradient function.
-pub const OF_BLOCK: &str = "gradient";
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let Some(body) = blocks_of(module).first().copied() else {
@@ -126,7 +124,7 @@ struct Differentiation<'c> {
 /// What the entry takes.
 fn inputs(module: OperationRef<'_, '_>) -> HashSet<ValueKey> {
     let entries = functions_of(module).into_iter();
-    let entries = entries.filter(|function| function.has_attribute(marks::ENTRY));
+    let entries = entries.filter(|function| function.has_attribute(&marks::ENTRY));
     let bodies = entries.filter_map(|function| blocks_of(function).first().copied());
     bodies.flat_map(arguments_of).map(key).collect()
 }
@@ -153,15 +151,15 @@ struct BlockDims {
 
 impl BlockDims {
     fn of(block: OperationRef<'_, '_>) -> BlockDims {
-        let list = |name: &str| {
+        let list = |name: Key<'_>| {
             block
-                .attribute(name)
+                .attribute(&name)
                 .map(crate::level1::batch_blocks::listed)
         };
-        let leading = block.attribute("leading").map_or(vec![], elements_of);
+        let leading = block.attribute(&keys::LEADING).map_or(vec![], elements_of);
         BlockDims {
-            lengths: list("lengths").unwrap_or_default(),
-            rows: list("rows").unwrap_or_default(),
+            lengths: list(keys::LENGTHS).unwrap_or_default(),
+            rows: list(keys::ROWS).unwrap_or_default(),
             leading: leading
                 .into_iter()
                 .map(crate::level1::batch_blocks::listed)
@@ -186,7 +184,7 @@ impl<'c> Differentiation<'c> {
             return;
         }
         let place = block.location();
-        let base = name_attribute(block, "name").unwrap_or_else(|| "block".to_owned());
+        let base = name_attribute(block, keys::NAME).unwrap_or_else(|| "block".to_owned());
         let name = self
             .symbols
             .free(|number| format!("{base}$gradient${number}"));
@@ -210,12 +208,12 @@ impl<'c> Differentiation<'c> {
                 let (region, entry) = region_with_block(&[], place);
                 let b = Builder::at_end(self.context, entry, place);
                 b.return_(&[]);
-                let refused = b.dictionary(&[("refused", b.string(&text))]);
+                let refused = b.dictionary(&[(marks::gradient::REFUSED, b.string(&text))]);
                 self.add_function(place, &name, (&[], &[]), &[(GRADIENT, refused)], region);
             }
         }
         let of_block = StringAttribute::new(self.context, &name).into();
-        set_attribute(block, OF_BLOCK, of_block);
+        set_attribute(block, keys::GRADIENT, of_block);
     }
 
     fn function(
@@ -262,7 +260,7 @@ impl<'c> Differentiation<'c> {
         }
         let mut of_cotangent = HashMap::new();
         // What is saved nothing reads but this.
-        let saved = integer_attribute(block, "saved").unwrap_or(0) as usize;
+        let saved = integer_attribute(block, keys::SAVED).unwrap_or(0) as usize;
         for (index, result) in results.iter().enumerate() {
             if is_f32(*result) && index + saved < results.len() {
                 of_cotangent.insert(index, arguments.len());
@@ -429,20 +427,20 @@ impl<'c> Differentiation<'c> {
                 b.i64s(&numbers)
             };
             let left = site.left.map(&mut place_of);
-            let left = left.map(|left| ("left", b.string(&left)));
+            let left = left.map(|left| (marks::gradient::LEFT, b.string(&left)));
             let view = &site.view;
             let entries = [
-                ("right", b.string(&place_of(site.right))),
-                ("parameter", b.symbol(&view.parameter)),
-                ("offset", b.i64_attr(view.offset as i64)),
-                ("shape", list(&view.shape)),
-                ("strides", list(&view.strides)),
+                (marks::gradient::RIGHT, b.string(&place_of(site.right))),
+                (marks::gradient::PARAMETER, b.symbol(&view.parameter)),
+                (marks::gradient::OFFSET, b.i64_attr(view.offset as i64)),
+                (marks::gradient::SHAPE, list(&view.shape)),
+                (marks::gradient::STRIDES, list(&view.strides)),
             ];
             let entries: Vec<_> = left.into_iter().chain(entries).collect();
             sites.push(b.dictionary(&entries));
         }
         let end = b.return_(&returned);
-        let saved = match name_attribute(block, "unit").as_deref() {
+        let saved = match name_attribute(block, keys::UNIT).as_deref() {
             Some("calls") => vec![],
             _ => {
                 let needed = saved::needed(end, &copies);
@@ -456,9 +454,9 @@ impl<'c> Differentiation<'c> {
         }
         let of_arguments = b.strings(arguments.iter().map(|argument| &argument.of));
         let gradient = b.dictionary(&[
-            ("arguments", of_arguments),
-            ("results", b.strings(&of_returned)),
-            ("sites", b.array(&sites)),
+            (marks::gradient::ARGUMENTS, of_arguments),
+            (marks::gradient::RESULTS, b.strings(&of_returned)),
+            (marks::gradient::SITES, b.array(&sites)),
         ]);
         let names: Vec<Attribute<'c>> = arguments
             .iter()
@@ -469,7 +467,7 @@ impl<'c> Differentiation<'c> {
             (GRADIENT, gradient),
             (marks::ARGUMENT_DIMS, b.array(&names)),
         ];
-        if name_attribute(block, "unit").as_deref() == Some("calls") {
+        if name_attribute(block, keys::UNIT).as_deref() == Some("calls") {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
             attributes.push((GRANULARITY, b.string("operator")));
         }
@@ -483,13 +481,16 @@ impl<'c> Differentiation<'c> {
         location: melior::ir::Location<'c>,
         name: &str,
         (inputs, results): (&[Type<'c>], &[Type<'c>]),
-        attributes: &[(&str, Attribute<'c>)],
+        attributes: &[(Key<'_>, Attribute<'c>)],
         region: melior::ir::Region<'c>,
     ) -> OperationRef<'c, 'c> {
         let ty = FunctionType::new(self.context, inputs, results).into();
-        let mut all: Vec<(&str, Attribute<'c>)> = vec![
-            ("sym_name", StringAttribute::new(self.context, name).into()),
-            ("function_type", TypeAttribute::new(ty).into()),
+        let mut all: Vec<(Key<'_>, Attribute<'c>)> = vec![
+            (
+                keys::SYM_NAME,
+                StringAttribute::new(self.context, name).into(),
+            ),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         ];
         all.extend(attributes);
         let end = self.end.at(location);
@@ -528,7 +529,7 @@ impl<'c> Differentiation<'c> {
             };
             let helper = |kind: &str, names: &[&[&str]]| {
                 let names: Vec<_> = names.iter().map(|names| self.end.strings(*names)).collect();
-                let kind = ("kind", self.end.string(kind));
+                let kind = (marks::gradient::KIND, self.end.string(kind));
                 [
                     (HELPER, self.end.dictionary(&[kind])),
                     (marks::ARGUMENT_DIMS, self.end.array(&names)),

@@ -26,6 +26,7 @@
 //! Requires: level 1. Leaves: level 1, with the phases of the entry numbered from 1. Only the order
 //! of work changes, so no result does. After ACRoBat, "program phases".
 
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::AFTER_DECISION;
 use std::collections::{HashMap, HashSet};
@@ -54,7 +55,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for function in functions_of(module) {
-        if !function.has_attribute(marks::ENTRY) {
+        if !function.has_attribute(&marks::ENTRY) {
             continue;
         }
         if let [body] = blocks_of(function)[..] {
@@ -201,7 +202,7 @@ impl Phases {
             }
             if let Some(b) = Builder::before(context, operation) {
                 let number = IntegerAttribute::new(b.ty("i64"), number).into();
-                let mut attributes = vec![("number", number)];
+                let mut attributes = vec![(keys::NUMBER, number)];
                 if after_decision && phase.is_some_and(|phase| !self.written.contains(&phase)) {
                     attributes.push((AFTER_DECISION, Attribute::unit(context)));
                 }

@@ -20,6 +20,7 @@
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend_op, operands_of, operations_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -146,5 +147,9 @@ fn annotate<'c>(context: &'c Context, block: OperationRef<'c, 'c>) {
         })
         .map(|reuse| StringAttribute::new(context, reuse).into())
         .collect();
-    set_attribute(block, "reuse", ArrayAttribute::new(context, &reuse).into());
+    set_attribute(
+        block,
+        keys::REUSE,
+        ArrayAttribute::new(context, &reuse).into(),
+    );
 }

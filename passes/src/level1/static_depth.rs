@@ -18,6 +18,7 @@
 //! Requires: level 1. Leaves: every block with `cfb.control`. After ACRoBat, "static depth" and
 //! "inline depth computation".
 
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
@@ -49,7 +50,7 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let decisions = Decisions::solve(module);
     for function in functions_of(module) {
-        let public = name_attribute(function, "sym_visibility").as_deref() != Some("private");
+        let public = name_attribute(function, keys::SYM_VISIBILITY).as_deref() != Some("private");
         let mut depths = Depths::default();
         for body in blocks_of(function) {
             if public {

@@ -30,6 +30,7 @@
 //! anyway.
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -121,7 +122,7 @@ fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) 
         return;
     };
     let dim = concat
-        .attribute("dim")
+        .attribute(&keys::DIM)
         .ok()
         .and_then(|dim| IntegerAttribute::try_from(dim).ok());
     let along_columns = dim.is_some_and(|dim| dim.value() as usize + 1 == from.rank());
@@ -159,11 +160,11 @@ fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) 
             &[rhs],
             rows.to_type(),
             &[
-                ("static_offsets", array(&[first, 0])),
-                ("static_sizes", array(&sizes)),
-                ("static_strides", array(&[1, 1])),
+                (keys::STATIC_OFFSETS, array(&[first, 0])),
+                (keys::STATIC_SIZES, array(&sizes)),
+                (keys::STATIC_STRIDES, array(&[1, 1])),
                 (
-                    "operandSegmentSizes",
+                    keys::OPERAND_SEGMENT_SIZES,
                     DenseI32ArrayAttribute::new(context, &[1, 0, 0, 0]).into(),
                 ),
             ],
@@ -264,7 +265,7 @@ pub(crate) fn is_zero(value: Val<'_>) -> bool {
             is_zero(operands_of(op)[0])
         }
         Some(Op::ArithConstant) => {
-            let number = splat_value(op).or_else(|| op.attribute("value").ok());
+            let number = splat_value(op).or_else(|| op.attribute(&keys::VALUE).ok());
             let number = number.and_then(|number| FloatAttribute::try_from(number).ok());
             // Not -0, which is another start of a sum.
             number.is_some_and(|number| number.value().to_bits() == 0)
@@ -315,7 +316,7 @@ fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
                 set_operand(copy, 1, zero);
                 set_type(result_of(copy, 0), zero.r#type());
                 let dims = DenseI64ArrayAttribute::new(context, &[0]).into();
-                crate::support::ir::set_attribute(copy, "dimensions", dims);
+                crate::support::ir::set_attribute(copy, keys::DIMENSIONS, dims);
                 result_of(copy, 0)
             }
         };
@@ -368,7 +369,7 @@ fn shared_start<'c>(value: Val<'c>, flat: bool) -> Option<SharedStart<'c>> {
     }
     let vector = ty.rank() == 1 && ty.shape.last() == result.shape.last() && {
         let last = result.rank() as i64 - 1;
-        !integers(broadcast, "dimensions").contains(&last)
+        !integers(broadcast, keys::DIMENSIONS).contains(&last)
     };
     match (flat, vector) {
         (false, true) => Some(SharedStart::AsItIs(value)),

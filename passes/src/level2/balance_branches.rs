@@ -31,6 +31,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use cohort_dialects::builder::{
     Builder, Op, Val, extend_op, operands_of, operations_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::lazy_tensor;
 use melior::{
     Context,
@@ -132,7 +133,7 @@ fn delay<'c>(
             Op::CfbGhost,
             &[value],
             value.r#type(),
-            &[("levels", levels)],
+            &[(keys::LEVELS, levels)],
         );
         set_operand(end, index, ghost);
     }
@@ -204,7 +205,7 @@ impl Chains {
             chain.length += match Op::of(operation) {
                 Some(Op::CfbRecord) => 1,
                 Some(Op::CfbGhost) => {
-                    integer_attribute(extend_op(operation), "levels").unwrap_or(0)
+                    integer_attribute(extend_op(operation), keys::LEVELS).unwrap_or(0)
                 }
                 _ => 0,
             };

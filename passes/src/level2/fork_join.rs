@@ -153,7 +153,7 @@ impl Effects {
     }
 
     fn own_effect(&self, operation: OperationRef<'_, '_>) -> Effect {
-        let is_checked = operation.has_attribute(marks::CHECKED);
+        let is_checked = operation.has_attribute(&marks::CHECKED);
         match Op::of(operation) {
             Some(Op::CfbForce) => Effect::Forces,
             Some(Op::CfbDebug | Op::CfbPhase) => Effect::Ordered,

@@ -35,6 +35,7 @@
 use std::collections::HashSet;
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, operations_of, result_of};
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -230,7 +231,7 @@ fn start_of(value: Val<'_>) -> Option<Start<'_>> {
     let ty = TensorType::of_value(vector)?;
     let to = TensorType::of_value(value)?;
     let along_columns = ty.rank() == 1 && ty.shape[0].is_some() && ty.shape[0] == to.shape[1];
-    let over_rows = integers(broadcast, "dimensions") == [0];
+    let over_rows = integers(broadcast, keys::DIMENSIONS) == [0];
     (along_columns && over_rows).then_some(Start::Vector(vector))
 }
 
@@ -366,11 +367,11 @@ fn columns_of<'c>(
         &[rows_of, rows],
         ty.to_type(),
         &[
-            ("static_offsets", array(&[0, from as i64])),
-            ("static_sizes", array(&[dynamic, count as i64])),
-            ("static_strides", array(&[1, 1])),
+            (keys::STATIC_OFFSETS, array(&[0, from as i64])),
+            (keys::STATIC_SIZES, array(&[dynamic, count as i64])),
+            (keys::STATIC_STRIDES, array(&[1, 1])),
             (
-                "operandSegmentSizes",
+                keys::OPERAND_SEGMENT_SIZES,
                 DenseI32ArrayAttribute::new(context, &[1, 0, 1, 0]).into(),
             ),
         ],

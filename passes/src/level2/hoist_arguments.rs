@@ -34,6 +34,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend, extend_block, extend_op, operands_of, operations_of,
     result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::{lazy, lazy_tensor};
 use melior::{
     Context,
@@ -118,10 +119,11 @@ struct Recursion<'c> {
 impl<'c> Recursion<'c> {
     fn of(module: OperationRef<'c, 'c>, function: OperationRef<'c, 'c>) -> Option<Recursion<'c>> {
         let name = symbol_of(function)?;
-        let has_attributes = ["arg_attrs", "res_attrs"]
+        let has_attributes = [keys::ARG_ATTRS, keys::RES_ATTRS]
             .iter()
-            .any(|of| function.has_attribute(of));
-        let is_private = name_attribute(function, "sym_visibility").as_deref() == Some("private");
+            .any(|of| function.has_attribute(&of));
+        let is_private =
+            name_attribute(function, keys::SYM_VISIBILITY).as_deref() == Some("private");
         let [body] = blocks_of(function)[..] else {
             return None;
         };
@@ -281,7 +283,7 @@ impl<'c> Split<'c> {
         let head = before.insert(clone_op(self.kernel));
         set_attribute(
             head,
-            "sym_name",
+            keys::SYM_NAME,
             StringAttribute::new(context, symbol).into(),
         );
         let needed: Vec<Val<'c>> = (self.cut_head(context, head).into_iter())
@@ -432,7 +434,7 @@ fn change_type<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
     let ty = FunctionType::new(context, &types(arguments_of(body)), &types(returned));
     set_attribute(
         function,
-        "function_type",
+        keys::FUNCTION_TYPE,
         TypeAttribute::new(ty.into()).into(),
     );
 }

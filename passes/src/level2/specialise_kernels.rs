@@ -42,6 +42,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, operations_of, region_with_block,
     result_of, results_of,
 };
+use cohort_dialects::keys;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::types::array_element;
@@ -130,7 +131,7 @@ pub fn records_to_change<'c>(
         .collect();
     let (backward, forward): (Vec<_>, Vec<_>) = functions
         .into_iter()
-        .partition(|function| function.has_attribute(GRADIENT) || function.has_attribute(HELPER));
+        .partition(|function| function.has_attribute(&GRADIENT) || function.has_attribute(&HELPER));
     refused.extend(records_by_kernel(backward.into_iter().flat_map(nested_ops)).into_keys());
     let mut records = records_by_kernel(forward.into_iter().flat_map(nested_ops));
     records.retain(|kernel, _| !refused.contains(kernel));
@@ -194,7 +195,7 @@ impl<'c> Case<'c> {
         let copy = before.insert(clone_op(kernel));
         set_attribute(
             copy,
-            "sym_name",
+            keys::SYM_NAME,
             StringAttribute::new(context, symbol).into(),
         );
         let Some(body) = blocks_of(copy).first().copied() else {
@@ -335,7 +336,9 @@ impl<'c> Row<'c> {
                 let param = FlatSymbolRefAttribute::new(b.context(), name).into();
                 b.cfb_param(param, ty)
             }
-            Row::Constant(value) => b.value_with(Op::CfbConstant, &[], ty, &[("value", value.0)]),
+            Row::Constant(value) => {
+                b.value_with(Op::CfbConstant, &[], ty, &[(keys::VALUE, value.0)])
+            }
         }
     }
 }

@@ -23,6 +23,7 @@
 //! Requires: level 2. Leaves: level 2. After just-in-time dynamic batching, which keeps the analysis of graphs that
 //! are alike.
 
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +55,9 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let functions = functions_of(module);
-    let entry = functions.iter().find(|f| f.attribute(marks::ENTRY).is_ok());
+    let entry = functions
+        .iter()
+        .find(|f| f.attribute(&marks::ENTRY).is_ok());
     let all = nested_ops(module);
     let Some(entry) = entry.filter(|_| all_follows_from_structure(module, &all)) else {
         return Ok(());
@@ -158,7 +161,7 @@ impl<'c> Adt<'c> {
         if !Op::CfbAdt.is(declaration) {
             return None;
         }
-        let fields = array(declaration, "fields").into_iter();
+        let fields = array(declaration, keys::FIELDS).into_iter();
         Some(Adt {
             name: symbol_of(declaration)?,
             declaration,
@@ -169,7 +172,7 @@ impl<'c> Adt<'c> {
 
 /// The data types of which values are in the entry's result.
 fn shown_by<'c>(entry: OperationRef<'c, 'c>, adts: &[Adt<'c>]) -> HashSet<String> {
-    let result = entry.attribute(marks::RESULT_TYPE).ok();
+    let result = entry.attribute(&marks::RESULT_TYPE).ok();
     let mut open = types(result.into_iter().collect());
     let mut shown = HashSet::new();
     while let Some(ty) = open.pop() {

@@ -51,7 +51,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let Ok(attribute) = module.attribute(TUNING) else {
+    let Ok(attribute) = module.attribute(&TUNING) else {
         return Ok(());
     };
     let tuning = Tuning::read(attribute).map_err(|problem| error(module, &problem))?;

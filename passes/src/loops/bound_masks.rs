@@ -28,6 +28,7 @@
 //! of the row. Requires: the loop level, after `online-folds`. Leaves: the loop level.
 
 use cohort_dialects::builder::{Builder, Op};
+use cohort_dialects::keys;
 use melior::{Context, ir::OperationRef};
 
 use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
@@ -54,10 +55,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             let Some(mask) = mask_of_stage(&kernel.graph, stage) else {
                 continue;
             };
-            set_attribute(*operation, "until", b.i64_attr(mask.after));
+            set_attribute(*operation, keys::UNTIL, b.i64_attr(mask.after));
             if let Stage::Online(_) = stage {
                 let masked = b.f32_attr(f32::from_bits(mask.other));
-                set_attribute(*operation, "masked", masked);
+                set_attribute(*operation, keys::MASKED, masked);
             }
         }
     }
@@ -135,7 +136,7 @@ fn mask_of(
         return None;
     };
     // Indices are never negative, so signs do not matter.
-    let (mut less, mut equal) = match integer_attribute(*op, "predicate")? {
+    let (mut less, mut equal) = match integer_attribute(*op, keys::PREDICATE)? {
         2 | 6 => (true, false),
         3 | 7 => (true, true),
         4 | 8 => (false, false),

@@ -23,6 +23,7 @@
 
 use cohort_abi::manifest::Extent;
 use cohort_dialects::builder::{Builder, Op};
+use cohort_dialects::keys;
 use melior::{Context, ir::OperationRef};
 
 use crate::kernel::calls::graph::{Graph, NodeId, Size, Var};
@@ -59,11 +60,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         };
         let b = Builder::before(context, stages)
             .ok_or_else(|| error(stages, "expected stages of a kernel"))?;
-        set_attribute(stages, "pieces", b.i64_attr(division.rows));
-        set_attribute(stages, "shared", b.i64_attr(division.shared));
+        set_attribute(stages, keys::PIECES, b.i64_attr(division.rows));
+        set_attribute(stages, keys::SHARED, b.i64_attr(division.shared));
         let rising = rising(&kernel);
         if !rising.is_empty() {
-            set_attribute(stages, "rising", b.i64s(&rising));
+            set_attribute(stages, keys::RISING, b.i64s(&rising));
         }
     }
     Ok(())

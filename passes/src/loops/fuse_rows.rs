@@ -20,6 +20,7 @@
 //! length depends on the outer. Requires: the loop level, of `plan-kernels`. Leaves: the loop level.
 
 use cohort_dialects::builder::Op;
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{Attribute, OperationRef},
@@ -41,7 +42,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for [kernel, blocks] in kernels(module) {
         let lengths = dims::lengths(kernel);
         if Op::RaggedBlocks.is(blocks) && !lengths.is_empty() {
-            set_attribute(blocks, "fused", Attribute::unit(context));
+            set_attribute(blocks, keys::FUSED, Attribute::unit(context));
         }
     }
     Ok(())

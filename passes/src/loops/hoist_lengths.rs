@@ -17,6 +17,7 @@
 //! After CoRa (Fegade et al., MLSys 2022), §5 and §7.3: accesses to auxiliary data structures are
 //! hoisted out of loops. Requires: the loop level, of `plan-kernels`. Leaves: the loop level.
 
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{Attribute, OperationRef},
@@ -35,7 +36,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for calls in stages_of_calls(module) {
-        set_attribute(calls, "hoisted", Attribute::unit(context));
+        set_attribute(calls, keys::HOISTED, Attribute::unit(context));
     }
     Ok(())
 }

@@ -18,6 +18,7 @@
 //! After CoRa (Fegade et al., MLSys 2022), §4.1: loop splitting and operation splitting. Requires: the
 //! loop level, of `plan-kernels`. Leaves: the loop level.
 
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{OperationRef, attribute::IntegerAttribute, r#type::IntegerType},
@@ -38,7 +39,7 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for calls in stages_of_calls(module) {
         let ty = IntegerType::new(context, 64).into();
-        set_attribute(calls, "split", IntegerAttribute::new(ty, LANES).into());
+        set_attribute(calls, keys::SPLIT, IntegerAttribute::new(ty, LANES).into());
     }
     Ok(())
 }

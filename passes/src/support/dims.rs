@@ -2,6 +2,7 @@
 //! `ragged.kernel`, whose declarations have these attributes.
 
 use cohort_abi::manifest::Unit;
+use cohort_dialects::keys;
 use melior::ir::{
     Attribute, OperationRef,
     attribute::{FlatSymbolRefAttribute, StringAttribute},
@@ -10,20 +11,14 @@ use melior::ir::{
 
 use crate::support::ir::{elements_of, name_attribute};
 
-pub const UNIT: &str = "unit";
-pub const LENGTHS: &str = "lengths";
-pub const ROWS: &str = "rows";
-pub const OPERANDS: &str = "operands";
-pub const LEADING: &str = "leading";
-
 /// Whether its tensors have lengths of their own in each call.
 pub fn has_lengths(op: OperationRef<'_, '_>) -> bool {
-    op.has_attribute(LENGTHS)
+    op.has_attribute(&keys::LENGTHS)
 }
 
 /// What it is about; none where lengths do not differ.
 pub fn unit(op: OperationRef<'_, '_>) -> Option<Unit> {
-    match name_attribute(op, UNIT)?.as_str() {
+    match name_attribute(op, keys::UNIT)?.as_str() {
         "rows" => Some(Unit::Rows),
         "calls" => Some(Unit::Calls),
         _ => None,
@@ -32,7 +27,7 @@ pub fn unit(op: OperationRef<'_, '_>) -> Option<Unit> {
 
 /// The names of the dims that are its lengths.
 pub fn lengths<'c>(op: OperationRef<'c, '_>) -> Vec<Attribute<'c>> {
-    op.attribute(LENGTHS).map_or(vec![], elements_of)
+    op.attribute(&keys::LENGTHS).map_or(vec![], elements_of)
 }
 
 /// The same as texts, without `@`.
@@ -44,12 +39,12 @@ pub fn length_names(op: OperationRef<'_, '_>) -> Vec<String> {
 
 /// The dims and numbers of which the rows of a call are the product.
 pub fn rows<'c>(op: OperationRef<'c, '_>) -> Vec<Attribute<'c>> {
-    op.attribute(ROWS).map_or(vec![], elements_of)
+    op.attribute(&keys::ROWS).map_or(vec![], elements_of)
 }
 
 /// How a kernel takes each operand after the lengths.
 pub fn operands(op: OperationRef<'_, '_>) -> Vec<String> {
-    let kinds = op.attribute(OPERANDS).map_or(vec![], elements_of);
+    let kinds = op.attribute(&keys::OPERANDS).map_or(vec![], elements_of);
     let kinds = kinds.into_iter();
     let kinds = kinds.filter_map(|kind| StringAttribute::try_from(kind).ok());
     kinds.map(|kind| kind.value().to_owned()).collect()

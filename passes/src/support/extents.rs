@@ -9,6 +9,7 @@
 //! others. An operation is *row-wise* if each row of its results needs the same row of those
 //! operands that have these leading dims, and else only what has no instance dims.
 
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
 use std::collections::{BTreeMap, HashMap};
 
@@ -164,7 +165,7 @@ impl Extents {
         match Op::of(operation) {
             Some(Op::TensorEmpty) => true,
             Some(Op::TensorConcat) => {
-                let axis = integer_attribute(operation, "dim").unwrap_or(0);
+                let axis = integer_attribute(operation, keys::DIM).unwrap_or(0);
                 axis >= rows.len() as i64 && all_have_rows(self)
             }
             Some(Op::TensorExtractSlice | Op::TensorCollapseShape | Op::TensorExpandShape) => {
@@ -197,7 +198,7 @@ impl Extents {
             return false;
         };
         let asks_for_row = nested_ops(operation).into_iter().any(|op| {
-            let dim = integer_attribute(op, "dim").unwrap_or(0);
+            let dim = integer_attribute(op, keys::DIM).unwrap_or(0);
             Op::LinalgIndex.is(op) && lead.contains(&(dim as usize))
         });
         if asks_for_row {
@@ -228,14 +229,15 @@ impl Extents {
         }
         match Op::of(operation) {
             Some(Op::TensorDim) => {
-                let axis = defining_op(operands[1]).and_then(|op| integer_attribute(op, "value"));
+                let axis =
+                    defining_op(operands[1]).and_then(|op| integer_attribute(op, keys::VALUE));
                 if let Some(axis) = axis {
                     let length = self.length(results[0]);
                     self.join_axis(operands[0], axis as usize, length);
                 }
             }
             Some(Op::CfbDim) => {
-                let axis = integer_attribute(operation, "axis").unwrap_or(0);
+                let axis = integer_attribute(operation, keys::AXIS).unwrap_or(0);
                 let length = self.length(results[0]);
                 let node = self.axis(operands[0], axis as usize);
                 self.join(node, length);
@@ -248,7 +250,7 @@ impl Extents {
                 self.join_shapes(results[0], operands[0]);
             }
             Some(Op::TensorConcat) => {
-                let along = integer_attribute(operation, "dim").unwrap_or(0) as usize;
+                let along = integer_attribute(operation, keys::DIM).unwrap_or(0) as usize;
                 for operand in operands {
                     self.join_shapes_but(results[0], operand, Some(along));
                 }
@@ -392,7 +394,7 @@ pub fn argument_dims<'c>(
 ) -> BTreeMap<String, Vec<(Val<'c>, usize)>> {
     let mut dims: BTreeMap<String, Vec<(Val<'c>, usize)>> = BTreeMap::new();
     let (Ok(attribute), Some(body)) = (
-        function.attribute(marks::ARGUMENT_DIMS),
+        function.attribute(&marks::ARGUMENT_DIMS),
         blocks_of(function).first().copied(),
     ) else {
         return dims;
@@ -441,26 +443,26 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
         maps,
         folds: vec![false; rank],
     };
-    let axes = |attribute: &str| -> Vec<usize> {
+    let axes = |attribute: Key<'_>| -> Vec<usize> {
         let values = integers(operation, attribute).into_iter();
         values.map(|axis| axis as usize).collect()
     };
     Some(match Op::of(operation) {
         Some(Op::LinalgFill) => parallel(vec![vec![], all(rank)]),
         Some(Op::LinalgBroadcast) => {
-            let added = axes("dimensions");
+            let added = axes(keys::DIMENSIONS);
             let kept = (0..rank).filter(|axis| !added.contains(axis));
             parallel(vec![kept.map(Place::Loop).collect(), all(rank)])
         }
         Some(Op::LinalgTranspose) => {
             let mut source = vec![Place::Constant(0); rank];
-            for (axis, from) in axes("permutation").into_iter().enumerate() {
+            for (axis, from) in axes(keys::PERMUTATION).into_iter().enumerate() {
                 source[from] = Place::Loop(axis);
             }
             parallel(vec![source, all(rank)])
         }
         Some(Op::LinalgReduce) => {
-            let folded = axes("dimensions");
+            let folded = axes(keys::DIMENSIONS);
             let from = TensorType::of_value(operands[0])?.rank();
             let kept: Vec<_> = (0..from)
                 .filter(|axis| !folded.contains(axis))
@@ -494,6 +496,6 @@ pub fn reassociation(operation: OperationRef<'_, '_>) -> Vec<Vec<usize>> {
         let axes = axes.filter_map(|axis| IntegerAttribute::try_from(axis).ok());
         axes.map(|axis| axis.value() as usize).collect()
     };
-    let groups = array(operation, "reassociation").into_iter();
+    let groups = array(operation, keys::REASSOCIATION).into_iter();
     groups.map(axes).collect()
 }

@@ -4,10 +4,11 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, Op, Val, extend, extend_block, extend_op, operations_of, result_of,
 };
+use cohort_dialects::keys::{self, Key};
 pub use cohort_dialects::marks::{COMPUTED, GRADIENT_OF};
 use melior::ir::{
-    AffineMap, Attribute, BlockLike, BlockRef, Identifier, Location, Operation, OperationRef,
-    Region, RegionLike, Type, Value, ValueLike,
+    AffineMap, Attribute, BlockLike, BlockRef, Location, Operation, OperationRef, Region,
+    RegionLike, Type, Value, ValueLike,
     attribute::{
         ArrayAttribute, AttributeLike, DenseI64ArrayAttribute, IntegerAttribute, StringAttribute,
     },
@@ -124,7 +125,7 @@ pub fn repeat<'c>(
     let copy = b.again(op, inputs, &[ty], vec![]);
     for (name, _) in attributes_without(op, &[]) {
         if name.starts_with("cfb.") {
-            remove_attribute(copy, &name);
+            remove_attribute(copy, name);
         }
     }
     result_of(copy, 0)
@@ -133,14 +134,11 @@ pub fn repeat<'c>(
 /// The attributes of an operation, without some.
 pub fn attributes_without<'c>(
     operation: OperationRef<'c, '_>,
-    without: &[&str],
-) -> Vec<(String, Attribute<'c>)> {
-    let named: Vec<(Identifier<'c>, Attribute<'c>)> = operation.attributes().collect();
-    let kept = named.into_iter().filter_map(|(name, attribute)| {
-        let name = name.as_string_ref().as_str().ok()?.to_owned();
-        (!without.contains(&name.as_str())).then_some((name, attribute))
-    });
-    kept.collect()
+    without: &[Key<'_>],
+) -> Vec<(Key<'c>, Attribute<'c>)> {
+    let named = operation.attributes();
+    let named = named.map(|(name, attribute)| (Key::of(name), attribute));
+    named.filter(|(key, _)| !without.contains(key)).collect()
 }
 
 /// Erases an operation without uses.
@@ -239,28 +237,28 @@ pub fn is_local(value: Val<'_>, inside: &std::collections::HashSet<usize>) -> bo
 }
 
 /// The value of a string or flat symbol attribute.
-pub fn name_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<String> {
-    text_of(operation.attribute(name).ok()?)
+pub fn name_attribute(operation: OperationRef<'_, '_>, name: Key<'_>) -> Option<String> {
+    text_of(operation.attribute(&name).ok()?)
 }
 
 /// The symbol that an operation declares.
 pub fn symbol_of(operation: OperationRef<'_, '_>) -> Option<String> {
-    name_attribute(operation, "sym_name")
+    name_attribute(operation, keys::SYM_NAME)
 }
 
 /// The function that a `func.call` or `llvm.call` calls.
 pub fn callee_of(call: OperationRef<'_, '_>) -> Option<String> {
-    name_attribute(call, "callee")
+    name_attribute(call, keys::CALLEE)
 }
 
 /// The kernel that a `cfb.record` records.
 pub fn kernel_of(record: OperationRef<'_, '_>) -> Option<String> {
-    name_attribute(record, "kernel")
+    name_attribute(record, keys::KERNEL)
 }
 
 /// The global that an `ml_program.global_load_const` reads.
 pub fn global_of(load: OperationRef<'_, '_>) -> Option<String> {
-    name_attribute(load, "global")
+    name_attribute(load, keys::GLOBAL)
 }
 
 /// The text of a string, or the name of a flat symbol.
@@ -310,8 +308,8 @@ pub fn entries_of<'c>(attribute: Attribute<'c>) -> Option<Vec<(String, Attribute
 }
 
 /// The elements of an array attribute of an operation; none where there is no such attribute.
-pub fn array<'c>(operation: OperationRef<'c, '_>, name: &str) -> Vec<Attribute<'c>> {
-    operation.attribute(name).map_or(vec![], elements_of)
+pub fn array<'c>(operation: OperationRef<'c, '_>, name: Key<'_>) -> Vec<Attribute<'c>> {
+    operation.attribute(&name).map_or(vec![], elements_of)
 }
 
 /// The strings in an array attribute.
@@ -332,8 +330,8 @@ pub fn affine_map<'c>(attribute: Attribute<'c>) -> Option<AffineMap<'c>> {
 }
 
 /// The value of an integer attribute.
-pub fn integer_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<i64> {
-    let attribute = operation.attribute(name).ok()?;
+pub fn integer_attribute(operation: OperationRef<'_, '_>, name: Key<'_>) -> Option<i64> {
+    let attribute = operation.attribute(&name).ok()?;
     IntegerAttribute::try_from(attribute)
         .ok()
         .map(|number| number.value())
@@ -341,8 +339,8 @@ pub fn integer_attribute(operation: OperationRef<'_, '_>, name: &str) -> Option<
 
 /// The elements of a dense i64 array attribute, where a dynamic one is `i64::MIN`; none where there is no such
 /// attribute.
-pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
-    let attribute = operation.attribute(name).ok();
+pub fn integers(operation: OperationRef<'_, '_>, name: Key<'_>) -> Vec<i64> {
+    let attribute = operation.attribute(&name).ok();
     let array = attribute.and_then(|array| DenseI64ArrayAttribute::try_from(array).ok());
     array.map_or(vec![], |array| {
         (0..array.len())
@@ -353,7 +351,7 @@ pub fn integers(operation: OperationRef<'_, '_>, name: &str) -> Vec<i64> {
 
 /// The one number of which a constant tensor is full.
 pub fn splat_value<'c>(constant: OperationRef<'c, '_>) -> Option<Attribute<'c>> {
-    splat_of(constant.attribute("value").ok()?)
+    splat_of(constant.attribute(&keys::VALUE).ok()?)
 }
 
 /// The one number of all elements of an attribute.
@@ -379,8 +377,8 @@ pub fn splat<'c>(ty: Type<'c>, value: Attribute<'c>) -> Option<Attribute<'c>> {
 }
 
 /// Writes an attribute of an operation that is only borrowed.
-pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute: Attribute<'c>) {
-    let name = melior::StringRef::new(name);
+pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: Key<'_>, attribute: Attribute<'c>) {
+    let name = melior::StringRef::new(&name);
     // SAFETY: operation and attribute are alive; MLIR copies the name.
     unsafe {
         mlir_sys::mlirOperationSetAttributeByName(
@@ -392,8 +390,8 @@ pub fn set_attribute<'c>(operation: OperationRef<'c, '_>, name: &str, attribute:
 }
 
 /// Removes an attribute, if it is there.
-pub fn remove_attribute(operation: OperationRef<'_, '_>, name: &str) {
-    let name = melior::StringRef::new(name);
+pub fn remove_attribute(operation: OperationRef<'_, '_>, name: Key<'_>) {
+    let name = melior::StringRef::new(&name);
     // SAFETY: the operation is alive; MLIR only reads the name.
     unsafe {
         mlir_sys::mlirOperationRemoveAttributeByName(operation.to_raw(), name.to_raw());

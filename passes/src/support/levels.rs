@@ -7,6 +7,7 @@
 //! [`walk_blocks`] also knows what waits from outside of a basic block: the tensors that a loop or a
 //! recursive function carries from step to step have level 1.
 
+use cohort_dialects::keys;
 use cohort_dialects::marks::CHECKED;
 pub use cohort_dialects::marks::{
     CACHES, CHOOSES_ROWS, GRADIENTS, GRANULARITY, HOISTED, LIBRARY, PRECISION, ROUNDING, UNROLL,
@@ -190,7 +191,7 @@ fn may_fail(operation: OperationRef<'_, '_>) -> bool {
         Some(Op::CfbForce) => operands_of(operation).len() > 1,
         // Arrays of differing lengths.
         Some(Op::CfbMap) => operands_of(operation).len() > 1,
-        Some(Op::ArithDivsi | Op::ArithRemsi) => operation.has_attribute(CHECKED),
+        Some(Op::ArithDivsi | Op::ArithRemsi) => operation.has_attribute(&CHECKED),
         _ => false,
     }
 }
@@ -291,7 +292,7 @@ impl<'c> BasicBlock<'c> {
                 last_failing = level;
             }
             let waits = Op::FuncCall.is(*operation) || operation.region_count() > 0;
-            let ends = role == Role::Control && waits || operation.has_attribute(HOISTED);
+            let ends = role == Role::Control && waits || operation.has_attribute(&HOISTED);
             last = last.max(level + usize::from(ends));
             let decides = waits && self.effects.decides(*operation);
             for result in results_of(*operation) {
@@ -474,7 +475,7 @@ fn types_with_tensors(module: OperationRef<'_, '_>) -> HashSet<String> {
     let declared: Vec<_> = declared
         .filter(|op| Op::CfbAdt.is(*op))
         .filter_map(|op| {
-            let fields = array(op, "fields").into_iter().flat_map(elements_of);
+            let fields = array(op, keys::FIELDS).into_iter().flat_map(elements_of);
             let fields = fields.filter_map(|field| TypeAttribute::try_from(field).ok());
             let fields: Vec<_> = fields.map(|field| field.value()).collect();
             Some((symbol_of(op)?, fields))

@@ -7,6 +7,7 @@ use std::fmt;
 use cohort_dialects::builder::{
     Op, Val, arguments_of, extend_op, operands_of, operations_of, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::types::{adt_name, array_element, flatten};
 use melior::ir::{
     Attribute, BlockLike, OperationRef, Type, ValueLike, attribute::TypeAttribute,
@@ -104,9 +105,9 @@ impl<'c> Origins<'c> {
             if Op::CfbAdt.is(adt)
                 && let Some(name) = symbol_of(adt)
             {
-                let constructors = adt.attribute("constructors").map_or(vec![], strings);
+                let constructors = adt.attribute(&keys::CONSTRUCTORS).map_or(vec![], strings);
                 origins.constructors.insert(name.clone(), constructors);
-                let fields = array(adt, "fields").into_iter().flat_map(elements_of);
+                let fields = array(adt, keys::FIELDS).into_iter().flat_map(elements_of);
                 let fields = fields.filter_map(|field| TypeAttribute::try_from(field).ok());
                 named_by.insert(
                     name,
@@ -119,7 +120,7 @@ impl<'c> Origins<'c> {
             let Some(name) = symbol_of(function) else {
                 continue;
             };
-            if name_attribute(function, "sym_visibility").as_deref() != Some("private") {
+            if name_attribute(function, keys::SYM_VISIBILITY).as_deref() != Some("private") {
                 origins.entries.insert(op_key(function));
                 let body = blocks_of(function);
                 let arguments = body.first().map_or(vec![], |body| arguments_of(*body));
@@ -142,7 +143,7 @@ impl<'c> Origins<'c> {
                 }
                 Some(Op::CfbConstruct) => {
                     let adt = adt_name(results_of(operation)[0].r#type());
-                    let constructor = name_attribute(operation, "constructor");
+                    let constructor = name_attribute(operation, keys::CONSTRUCTOR);
                     if let Some(made) = adt.zip(constructor) {
                         origins.constructs.entry(made).or_default().push(operation);
                     }
@@ -185,30 +186,30 @@ impl<'c> Origins<'c> {
         result: usize,
         path: &[usize],
     ) {
-        let named = |attribute: &str| name_attribute(producer, attribute).unwrap_or_default();
+        let named = |attribute: Key<'_>| name_attribute(producer, attribute).unwrap_or_default();
         let operands = operands_of(producer);
         match Op::of(producer) {
-            Some(Op::MlProgramGlobalLoadConst) => search.is(Origin::Parameter(named("global"))),
-            Some(Op::CfbParam) => search.is(Origin::Parameter(named("param"))),
-            Some(Op::CfbParamRow) => search.is(Origin::Row(named("param"))),
+            Some(Op::MlProgramGlobalLoadConst) => search.is(Origin::Parameter(named(keys::GLOBAL))),
+            Some(Op::CfbParam) => search.is(Origin::Parameter(named(keys::PARAM))),
+            Some(Op::CfbParamRow) => search.is(Origin::Row(named(keys::PARAM))),
             Some(Op::CfbLookup) => {
                 let table = defining_op(operands[0]);
                 let name = table.and_then(global_of);
                 search.is(name.map_or(Origin::Instance, Origin::Row));
             }
             Some(Op::CfbConstant | Op::ArithConstant) => {
-                let value = producer.attribute("value").ok();
+                let value = producer.attribute(&keys::VALUE).ok();
                 let value = value.map(|value| Origin::Constant(Constant(value)));
                 search.is(value.unwrap_or(Origin::Instance));
             }
-            Some(Op::CfbRecord) => search.is(Origin::Computed(named("kernel"))),
-            Some(Op::CfbBlock) => search.is(Origin::Computed(named("name"))),
+            Some(Op::CfbRecord) => search.is(Origin::Computed(named(keys::KERNEL))),
+            Some(Op::CfbBlock) => search.is(Origin::Computed(named(keys::NAME))),
             Some(Op::CfbStack | Op::CfbRow | Op::CfbView) => search.is(Origin::Arranged),
             Some(Op::CfbGhost | Op::CfbArrayReverse) => {
                 search.from(operands.into_iter().take(1), path)
             }
             Some(Op::ArithSelect) => search.from(operands.into_iter().skip(1), path),
-            Some(Op::FuncCall) => match self.functions.get(&named("callee")) {
+            Some(Op::FuncCall) => match self.functions.get(&named(keys::CALLEE)) {
                 Some(callee) => search.from(ends(*callee, Op::FuncReturn, result), path),
                 None => search.is(Origin::Instance),
             },
@@ -315,7 +316,7 @@ impl<'c> Origins<'c> {
             Some(Op::CfbFork) => {
                 let earlier = blocks_of(owner).into_iter().take(number);
                 let before: usize = earlier.map(|strand| arguments_of(strand).len()).sum();
-                let result = integers(owner, "needs").get(before + index).copied();
+                let result = integers(owner, keys::NEEDS).get(before + index).copied();
                 let results = results_of(owner);
                 search.from(
                     result.and_then(|result| results.get(result as usize).copied()),

@@ -53,14 +53,14 @@ pub(super) fn parse_raw<'c>(context: &'c Context, path: &Path, bytes: &[u8]) -> 
 /// The level that a module is at, by what is in it.
 pub fn level(module: &Module<'_>) -> Stage {
     let operation = module.as_operation();
-    if operation.has_attribute(MANIFEST_ATTRIBUTE) {
+    if operation.has_attribute(&MANIFEST_ATTRIBUTE) {
         return Stage::Target;
     }
     let mut level = Stage::Program;
     let operations = top_level(operation);
     let is_planned = |operation: &OperationRef<'_, '_>| match Op::of(*operation) {
         Some(Op::RaggedKernel) => true,
-        Some(Op::GpuModule) => !operation.has_attribute(GPU_ATTRIBUTE),
+        Some(Op::GpuModule) => !operation.has_attribute(&GPU_ATTRIBUTE),
         _ => false,
     };
     let is_left = |operation: &OperationRef<'_, '_>| Op::CfbKernel.is(*operation);
@@ -68,7 +68,7 @@ pub fn level(module: &Module<'_>) -> Stage {
         return Stage::Loops;
     }
     for operation in top_level(operation) {
-        if Op::CfbKernel.is(operation) || operation.has_attribute(KERNEL_ATTRIBUTE) {
+        if Op::CfbKernel.is(operation) || operation.has_attribute(&KERNEL_ATTRIBUTE) {
             return Stage::Batched;
         }
         let nested = cohort_passes::support::ir::nested_ops(operation);
@@ -124,7 +124,7 @@ pub fn refuse_assembly(module: &Module<'_>) -> Result<(), Stop> {
         );
         return Err(Stop::reported(USAGE));
     }
-    if operation.has_attribute(marks::MODULE_ASSEMBLY) {
+    if operation.has_attribute(&marks::MODULE_ASSEMBLY) {
         emit_error(operation, "assembly of a module cannot be compiled");
         return Err(Stop::reported(USAGE));
     }

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohort_dialects::builder::Op;
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::support::ir::{
     clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, top_level,
 };
@@ -87,24 +88,24 @@ impl<'c> Symbol<'c> {
         let nested = nested_ops(operation);
         let is_hidden = [linkage(context, "internal"), linkage(context, "private")]
             .into_iter()
-            .any(|hidden| hidden.is_some() && operation.attribute("linkage").ok() == hidden);
+            .any(|hidden| hidden.is_some() && operation.attribute(&keys::LINKAGE).ok() == hidden);
         let of_all = nested.iter().chain([&operation]);
         let refers_to: BTreeSet<String> = of_all
             .flat_map(|operation| operation.attributes())
             .filter_map(|(_, attribute)| FlatSymbolRefAttribute::try_from(attribute).ok())
             .map(|reference| reference.value().to_owned())
             .collect();
-        let is_constant = operation.has_attribute("constant") && refers_to.is_empty();
+        let is_constant = operation.has_attribute(&keys::CONSTANT) && refers_to.is_empty();
         let role = match Op::of(operation) {
             Some(Op::LlvmFunc) if nested.is_empty() => Role::Declaration,
-            Some(Op::LlvmFunc) if operation.has_attribute("no_inline") => Role::Apart,
+            Some(Op::LlvmFunc) if operation.has_attribute(&keys::NO_INLINE) => Role::Apart,
             Some(Op::LlvmFunc) => Role::Together,
             Some(Op::LlvmMlirGlobal) if is_hidden && is_constant => Role::Constant,
             Some(Op::LlvmMlirGlobal) => Role::Together,
             _ => return None,
         };
         Some(Symbol {
-            name: name_attribute(operation, "sym_name")?,
+            name: name_attribute(operation, keys::SYM_NAME)?,
             role,
             operation,
             operations: nested.len(),
@@ -251,7 +252,7 @@ impl<'c> Program<'c> {
                 !is_whole || (symbol.role == Role::Apart && (is_offered || is_seen(number)));
             remove_attribute(reference(&copy), LIBRARY);
             if is_shared && let Some(external) = linkage(context, "external") {
-                set_attribute(reference(&copy), "linkage", external);
+                set_attribute(reference(&copy), keys::LINKAGE, external);
             }
             whole.body().append_operation(copy);
         }
@@ -290,9 +291,7 @@ fn empty_like<'c>(context: &'c Context, module: &Module<'c>) -> Module<'c> {
     let empty = Module::new(Location::unknown(context));
     let to = empty.as_operation();
     for (name, attribute) in module.as_operation().attributes() {
-        if let Ok(name) = name.as_string_ref().as_str() {
-            set_attribute(to, name, attribute);
-        }
+        set_attribute(to, Key::of(name), attribute);
     }
     empty
 }

@@ -9,6 +9,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, operands_of, operations_of, region_with_block,
     result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_passes::support::ir::{blocks_of, move_before, nested_ops, set_operand};
 use melior::{
     Context,
@@ -33,12 +34,12 @@ pub fn declare(module: &Builder<'_>) {
     let nounwind = StringAttribute::new(context, "nounwind").into();
     let attributes = [
         (
-            "sym_name",
+            keys::SYM_NAME,
             StringAttribute::new(context, symbols::LATE).into(),
         ),
-        ("function_type", TypeAttribute::new(ty).into()),
+        (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         (
-            "passthrough",
+            keys::PASSTHROUGH,
             ArrayAttribute::new(context, &[nounwind]).into(),
         ),
     ];
@@ -92,9 +93,9 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
     let ask = |b: &Builder<'c>| {
         let callee = FlatSymbolRefAttribute::new(context, symbols::LATE).into();
         let attributes = [
-            ("callee", callee),
-            ("operandSegmentSizes", b.i32s(&[0, 0])),
-            ("op_bundle_sizes", b.i32s(&[])),
+            (keys::CALLEE, callee),
+            (keys::OPERAND_SEGMENT_SIZES, b.i32s(&[0, 0])),
+            (keys::OP_BUNDLE_SIZES, b.i32s(&[])),
         ];
         let late = b.value_with(Op::LlvmCall, &[], b.ty("i32"), &attributes);
         let none = b.integer(0, late.r#type());

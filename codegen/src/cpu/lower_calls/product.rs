@@ -6,6 +6,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val};
+use cohort_dialects::keys;
 use cohort_passes::kernel::calls::stages::{Matmul, Side};
 use cohort_passes::kernel::rows::layout::{LANES, round_up};
 use cohort_passes::kernel::rows::stage::{PANEL, TILE_ROWS};
@@ -493,5 +494,10 @@ fn transpose<'c>(e: &Emitter<'c>, mut square: Vec<Val<'c>>) -> Vec<Val<'c>> {
 fn shuffle<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>, lanes: &[usize]) -> Val<'c> {
     let lanes: Vec<i64> = lanes.iter().map(|lane| *lane as i64).collect();
     let mask = e.b.i64s(&lanes);
-    e.b.value_with(Op::VectorShuffle, &[a, b], a.r#type(), &[("mask", mask)])
+    e.b.value_with(
+        Op::VectorShuffle,
+        &[a, b],
+        a.r#type(),
+        &[(keys::MASK, mask)],
+    )
 }

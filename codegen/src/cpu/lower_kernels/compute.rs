@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
+use cohort_dialects::keys;
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::{LANES, Place, elem_bytes};
@@ -232,11 +233,11 @@ pub fn nest<'c>(
     let body = Body::read(
         frame.kernel,
         block_of(stage, 0)?,
-        integers(stage, "over"),
+        integers(stage, keys::OVER),
         None,
     )?;
-    let vector = integer_attribute(stage, "lanes").map(|dim| dim as usize);
-    let width = match integer_attribute(stage, "by") {
+    let vector = integer_attribute(stage, keys::LANES).map(|dim| dim as usize);
+    let width = match integer_attribute(stage, keys::BY) {
         Some(elements) if elements == Width::Pair.lanes() => Width::Pair,
         _ => Width::Vector,
     };

@@ -2,6 +2,7 @@
 
 use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::kernel::call_shape;
 use cohort_passes::kernel::description::{ATTRIBUTE, KernelDescription, OperandDescription};
 use cohort_passes::kernel::loop_level::OperandKind;
@@ -52,8 +53,8 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
         &[],
         &[],
         &[
-            ("sym_name", StringAttribute::new(context, &name).into()),
-            ("function_type", TypeAttribute::new(ty).into()),
+            (keys::SYM_NAME, StringAttribute::new(context, &name).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
             (
                 ATTRIBUTE,
                 StringAttribute::new(context, &description.to_json()).into(),
@@ -148,20 +149,20 @@ fn describe(
     let mut flops = 0;
     for product in kernel.stages().filter(is_product) {
         let sizes = [
-            number(product, "rows")?,
-            number(product, "k")?,
-            number(product, "columns")?,
+            number(product, keys::ROWS)?,
+            number(product, keys::K)?,
+            number(product, keys::COLUMNS)?,
         ];
         flops += 2 * sizes.iter().product::<i64>();
     }
-    let row_products = integers(kernel.op, "row_products");
+    let row_products = integers(kernel.op, keys::ROW_PRODUCTS);
     let row_products = row_products.chunks_exact(2).map(|pair| RowProduct {
         operand: pair[0] as usize,
         flops: pair[1] as u64,
     });
     let location = cohort_dialects::location::file_line_col(kernel.op.location());
     Ok(KernelDescription {
-        name: name_attribute(kernel.op, "source").unwrap_or_else(|| name.to_owned()),
+        name: name_attribute(kernel.op, keys::SOURCE).unwrap_or_else(|| name.to_owned()),
         symbol: name.to_owned(),
         location: location.map_or(String::new(), |(file, line, column)| {
             format!("{file}:{line}:{column}")

@@ -2,6 +2,7 @@
 //! where the kernel asks for smaller ones.
 
 use cohort_dialects::builder::{Val, operands_of};
+use cohort_dialects::keys;
 use cohort_passes::kernel::description::ConstantDescription;
 use cohort_passes::kernel::loop_level::{Memory, address_of};
 use cohort_passes::kernel::rows::graph::Linear;
@@ -48,7 +49,7 @@ impl Product {
     fn read<'c>(frame: &Frame<'_, 'c>, op: OperationRef<'c, 'c>) -> Result<Product, Failed> {
         let operands = operands_of(op);
         let place = |value: Val<'c>| frame.kernel.place(value);
-        let (right, columns) = (place(operands[1]), number(op, "columns")?);
+        let (right, columns) = (place(operands[1]), number(op, keys::COLUMNS)?);
         let width = match right {
             Place::Constant(constant) => match &frame.kernel.constants[constant] {
                 ConstantDescription::Panels { width, .. } => *width as i64,
@@ -61,26 +62,26 @@ impl Product {
                 let memory = Memory::of(operands[1]);
                 memory.map_or(0, |memory| memory.elements() / columns)
             }
-            _ => number(op, "k")?,
+            _ => number(op, keys::K)?,
         };
         let start = match operands[..] {
-            [_, _, start, _] => Some((place(start), number(op, "offset")?)),
+            [_, _, start, _] => Some((place(start), number(op, keys::OFFSET)?)),
             _ => None,
         };
         Ok(Product {
             left: place(operands[0]),
             address: address_of(op).ok_or_else(|| error(op, "expected a linear map"))?,
-            rows: number(op, "rows")?,
-            k: number(op, "k")?,
+            rows: number(op, keys::ROWS)?,
+            k: number(op, keys::K)?,
             columns,
             right,
             right_rows,
             width,
-            row: number(op, "row")?,
+            row: number(op, keys::ROW)?,
             start,
-            onto: op.has_attribute("onto"),
+            onto: op.has_attribute(&keys::ONTO),
             memory: place(operands[operands.len() - 1]),
-            tile: number(op, "tile")?,
+            tile: number(op, keys::TILE)?,
         })
     }
 }
@@ -192,7 +193,7 @@ fn fill_table<'c>(
 
 /// Packs a computed weight into panels, once a call.
 pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, stage: OperationRef<'c, 'c>) -> Outcome {
-    let over = integers(stage, "over");
+    let over = integers(stage, keys::OVER);
     let [k, columns] = over[..] else {
         return Err(error(stage, "expected two loops"));
     };

@@ -2,6 +2,7 @@
 //! many of them at once, tiles. What depends on the processor is chosen by [`Processor`].
 
 use cohort_dialects::builder::Op;
+use cohort_dialects::keys;
 use cohort_passes::kernel::rows::body::{Body, Instruction};
 use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::{LANES, Slot};
@@ -42,7 +43,7 @@ fn weight_bytes(kernel: OperationRef<'_, '_>) -> Result<i64, Failed> {
     let bytes = nested_ops(kernel)
         .into_iter()
         .filter(|op| Op::RaggedProduct.is(*op))
-        .map(|product| Ok(number(product, "k")? * number(product, "columns")? * 4));
+        .map(|product| Ok(number(product, keys::K)? * number(product, keys::COLUMNS)? * 4));
     bytes.sum()
 }
 

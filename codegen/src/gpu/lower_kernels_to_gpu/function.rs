@@ -4,6 +4,7 @@ use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
 };
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_dialects::math::EXPANDABLE;
 use cohort_passes::kernel::description::{ConstantDescription, GpuDescription};
@@ -381,7 +382,7 @@ pub fn add_kernel<'c>(
             Op::LlvmMlirAddressof,
             &[],
             pointer,
-            &[("global_name", name)],
+            &[(keys::GLOBAL_NAME, name)],
         )
     });
     body(&e, &arguments_of(entry), shared);
@@ -393,14 +394,14 @@ pub fn add_kernel<'c>(
         &[],
         &[],
         &[
-            ("sym_name", StringAttribute::new(context, symbol).into()),
-            ("function_type", TypeAttribute::new(ty).into()),
+            (keys::SYM_NAME, StringAttribute::new(context, symbol).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
             (marks::GPU_KERNEL, Attribute::unit(context)),
             (
                 marks::BLOCKS_A_PROCESSOR,
                 IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
             ),
-            ("known_block_size", module.i32s(&[threads, 1, 1])),
+            (keys::KNOWN_BLOCK_SIZE, module.i32s(&[threads, 1, 1])),
         ],
         vec![region],
     );
@@ -414,11 +415,11 @@ fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &st
         &[],
         &[],
         &[
-            ("sym_name", StringAttribute::new(context, symbol).into()),
-            ("global_type", TypeAttribute::new(ty).into()),
-            ("linkage", module.internal_linkage()),
-            ("addr_space", number(3, "i32")),
-            ("alignment", number(16, "i64")),
+            (keys::SYM_NAME, StringAttribute::new(context, symbol).into()),
+            (keys::GLOBAL_TYPE, TypeAttribute::new(ty).into()),
+            (keys::LINKAGE, module.internal_linkage()),
+            (keys::ADDR_SPACE, number(3, "i32")),
+            (keys::ALIGNMENT, number(16, "i64")),
         ],
         vec![melior::ir::Region::new()],
     );

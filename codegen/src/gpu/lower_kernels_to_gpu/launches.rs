@@ -2,6 +2,7 @@
 
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, results_of};
+use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::description::ConstantDescription;
 use cohort_passes::kernel::loop_level::to_linear;
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
@@ -100,7 +101,7 @@ pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
                 launches.push(Launch::Rows(Rows {
                     op,
                     once: false,
-                    block_rows: number(op, "of")?,
+                    block_rows: number(op, keys::OF)?,
                     stages: stages?,
                 }));
             }
@@ -125,9 +126,9 @@ impl<'c> Stage<'c> {
     fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Stage<'c>> {
         Ok(match Op::of(op) {
             Some(Op::RaggedNest) => {
-                let over = integers(op, "over");
+                let over = integers(op, keys::OVER);
                 let body = Body::read(kernel, block_of(op, 0)?, over, None)?;
-                Stage::Group(body, number(op, "by")?)
+                Stage::Group(body, number(op, keys::BY)?)
             }
             Some(Op::RaggedFold) => Stage::Fold(Box::new(Fold::read(kernel, op)?)),
             Some(Op::RaggedFoldList) => Stage::List(Box::new(List::read(kernel, op)?)),
@@ -139,15 +140,15 @@ impl<'c> Stage<'c> {
 
 impl<'c> Tile<'c> {
     fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Tile<'c>> {
-        let domain = integers(op, "over");
-        let name = name_attribute(op, "rounded");
+        let domain = integers(op, keys::OVER);
+        let name = name_attribute(op, keys::ROUNDED);
         let precision = match &name {
             Some(name) => Precision::parse(name),
             None => Some(Precision::F32),
         };
         let precision = precision.ok_or_else(|| error(op, "expected a precision"))?;
-        let is_rounded = op.has_attribute("weights");
-        let size = |name: &str| match integers(op, name)[..] {
+        let is_rounded = op.has_attribute(&keys::WEIGHTS);
+        let size = |name: Key<'_>| match integers(op, name)[..] {
             [rows, columns, depth, across] => Ok(Size {
                 unit: match precision {
                     Precision::F32 => Unit::Lanes,
@@ -202,9 +203,9 @@ impl<'c> Tile<'c> {
             chains,
             body,
             precision,
-            small: size("small")?,
-            large: size("large")?,
-            from: number(op, "from")?,
+            small: size(keys::SMALL)?,
+            large: size(keys::LARGE)?,
+            from: number(op, keys::FROM)?,
         })
     }
 
@@ -267,7 +268,7 @@ impl<'c> Chain<'c> {
             segments,
             init,
             starts,
-            gates: integers(last, "gates"),
+            gates: integers(last, keys::GATES),
         })
     }
 }
@@ -279,12 +280,12 @@ impl Segment {
         rounding: Option<Precision>,
     ) -> Result<Segment> {
         let operands = operands_of(op);
-        let address = |name: &str| {
-            let linear = op.attribute(name).ok().and_then(to_linear);
+        let address = |name: Key<'_>| {
+            let linear = op.attribute(&name).ok().and_then(to_linear);
             linear.ok_or_else(|| error(op, "expected a linear map"))
         };
-        let right_address = address("right_address")?;
-        let (k, columns) = (number(op, "k")?, number(op, "columns")?);
+        let right_address = address(keys::RIGHT_ADDRESS)?;
+        let (k, columns) = (number(op, keys::K)?, number(op, keys::COLUMNS)?);
         let right = kernel.place(operands[1]);
         let param = match right {
             Place::Constant(constant) => match &kernel.constants[constant] {
@@ -311,12 +312,12 @@ impl Segment {
         });
         Ok(Segment {
             left: kernel.place(operands[0]),
-            left_address: address("left_address")?,
+            left_address: address(keys::LEFT_ADDRESS)?,
             right,
             right_address,
             k,
             columns,
-            copies: integers(op, "copies"),
+            copies: integers(op, keys::COPIES),
             rounded: rounded.transpose()?,
         })
     }

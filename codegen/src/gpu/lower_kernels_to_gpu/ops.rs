@@ -4,6 +4,7 @@ use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{CmpiPredicate, Op, Val, region_with_block};
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{Attribute, Type, attribute::IntegerAttribute};
 
 use crate::emit::{Emitter, Index, Width};
@@ -19,7 +20,7 @@ pub const WIDE: i64 = 4;
 fn position<'c>(e: &Emitter<'c>, kind: Op, dim: GpuDim) -> Val<'c> {
     let index = Type::index(e.b.context());
     let at =
-        e.b.value_with(kind, &[], index, &[("dimension", e.b.gpu_dim(dim))]);
+        e.b.value_with(kind, &[], index, &[(keys::DIMENSION, e.b.gpu_dim(dim))]);
     e.b.index_cast(at, e.i64)
 }
 
@@ -57,9 +58,9 @@ pub fn copy_async<'c>(e: &Emitter<'c>, to: Val<'c>, from: Val<'c>, bytes: i64, c
     // Only copies of 16 bytes can leave the first level of the cache alone.
     let cache = if bytes == 16 { "cg" } else { "ca" };
     let attributes = [
-        ("size", IntegerAttribute::new(e.i32, bytes).into()),
+        (keys::SIZE, IntegerAttribute::new(e.i32, bytes).into()),
         (
-            "modifier",
+            keys::MODIFIER,
             e.b.upstream(&format!("#nvvm<load_cache_modifier {cache}>")),
         ),
     ];
@@ -79,16 +80,16 @@ pub fn wait_for_copies(e: &Emitter<'_>) {
 
 /// The same of all groups but the last few.
 pub fn wait_for_copies_but(e: &Emitter<'_>, groups: i64) {
-    let groups = [("n", IntegerAttribute::new(e.i32, groups).into())];
+    let groups = [(keys::N, IntegerAttribute::new(e.i32, groups).into())];
     e.b.op(Op::NvvmCpAsyncWaitGroup, &[], &[], &groups, vec![]);
 }
 
-fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(&'static str, Attribute<'c>); 3] {
+fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(Key<'static>, Attribute<'c>); 3] {
     let mode = e.b.upstream(&format!("#nvvm.fp_rnd_mode<{mode}>"));
     [
-        ("rnd", mode),
-        ("sat", e.b.upstream("#nvvm.sat_mode<none>")),
-        ("relu", e.b.bool_attr(false)),
+        (keys::RND, mode),
+        (keys::SAT, e.b.upstream("#nvvm.sat_mode<none>")),
+        (keys::RELU, e.b.bool_attr(false)),
     ]
 }
 
@@ -120,19 +121,19 @@ pub fn multiply_matrices<'c>(
     let of_type = e.b.upstream(&format!("#nvvm.mma_type<{precision}>"));
     let shape = e.b.mma_shape(k);
     let attributes = [
-        ("shape", shape),
-        ("layoutA", e.b.upstream("#nvvm.mma_layout<row>")),
-        ("layoutB", e.b.upstream("#nvvm.mma_layout<col>")),
-        ("multiplicandAPtxType", of_type),
-        ("multiplicandBPtxType", of_type),
-        ("operandSegmentSizes", e.b.i32s(&[4, 2, 4])),
+        (keys::SHAPE, shape),
+        (keys::LAYOUT_A, e.b.upstream("#nvvm.mma_layout<row>")),
+        (keys::LAYOUT_B, e.b.upstream("#nvvm.mma_layout<col>")),
+        (keys::MULTIPLICAND_APTX_TYPE, of_type),
+        (keys::MULTIPLICAND_BPTX_TYPE, of_type),
+        (keys::OPERAND_SEGMENT_SIZES, e.b.i32s(&[4, 2, 4])),
     ];
     let operands = [&a[..], &b[..], &c[..]].concat();
     let result = e.b.ty("!llvm.struct<(f32, f32, f32, f32)>");
     let sums =
         e.b.value_with(Op::NvvmMmaSync, &operands, result, &attributes);
     [0, 1, 2, 3].map(|at| {
-        let position = [("position", e.b.i64s(&[at]))];
+        let position = [(keys::POSITION, e.b.i64s(&[at]))];
         e.b.value_with(Op::LlvmExtractvalue, &[sums], e.b.ty("f32"), &position)
     })
 }
@@ -147,7 +148,7 @@ pub fn load_neighbours<'c>(e: &Emitter<'c>, at: Val<'c>, elem: Elem, count: i64)
     (0..count)
         .map(|lane| {
             let position = e.b.i64s(&[lane]);
-            let attributes = [("static_position", position)];
+            let attributes = [(keys::STATIC_POSITION, position)];
             e.b.value_with(Op::VectorExtract, &[vector], ty, &attributes)
         })
         .collect()

@@ -6,6 +6,7 @@ use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
@@ -59,9 +60,9 @@ fn declare<'c>(module: &Builder<'c>, symbol: &str, types: &[Type<'c>], block_of:
     let ty = FunctionType::new(context, types, &[]).into();
     let private = StringAttribute::new(context, "private").into();
     let mut attributes = vec![
-        ("sym_name", StringAttribute::new(context, symbol).into()),
-        ("function_type", TypeAttribute::new(ty).into()),
-        ("sym_visibility", private),
+        (keys::SYM_NAME, StringAttribute::new(context, symbol).into()),
+        (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
+        (keys::SYM_VISIBILITY, private),
     ];
     attributes.extend(block_of.map(|function| (BLOCK_OF, module.symbol(function))));
     module.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
@@ -143,7 +144,7 @@ impl<'c> Writer<'_, 'c> {
         let mut regions = vec![case(None)];
         regions.extend(self.flush.functions.iter().map(|symbol| case(Some(symbol))));
         let numbers: Vec<i64> = (0..self.flush.functions.len() as i64).collect();
-        let cases = [("cases", e.b.i64s(&numbers))];
+        let cases = [(keys::CASES, e.b.i64s(&numbers))];
         e.b.op(Op::ScfIndexSwitch, &[function], &[], &cases, regions);
     }
 }

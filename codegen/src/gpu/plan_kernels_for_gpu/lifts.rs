@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{Builder, Op, arguments_of, operands_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::support::ir::{elem_of, nested_ops, set_operand, symbol_of};
 use cohort_passes::support::symbols::{Symbols, records_by_kernel};
 use melior::{
@@ -93,9 +94,9 @@ fn lift_kernel<'c>(
     let inside = Builder::at_end(context, entry, location);
     inside.cfb_yield(&arguments_of(entry)[1..]);
     let attributes = [
-        ("sym_name", StringAttribute::new(context, &name).into()),
+        (keys::SYM_NAME, StringAttribute::new(context, &name).into()),
         (
-            "sym_visibility",
+            keys::SYM_VISIBILITY,
             StringAttribute::new(context, "private").into(),
         ),
     ];

@@ -8,6 +8,7 @@ mod write;
 
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Builder, Op, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use cohort_passes::kernel::rows::graph::{Graph, Kind};
 use cohort_passes::kernel::rows::read;
 use cohort_passes::kernel::rows::stage::{Combiner, Stage};
@@ -90,20 +91,16 @@ fn write<'c>(
                     stages::write(&e.within(block), &memory, &threads, stage);
                 }
                 let number = |value: i64| IntegerAttribute::new(e.i64, value).into();
-                let attributes = [("of", number(block_rows(graph, rows))), ("tile", number(1))];
+                let attributes = [
+                    (keys::OF, number(block_rows(graph, rows))),
+                    (keys::TILE, number(1)),
+                ];
                 e.b.op(Op::RaggedBlocks, &[], &[], &attributes, vec![region]);
             }
         }
     }
-    let mut attributes = attributes_without(kernel, &["sym_name"]);
-    attributes.push((
-        "sym_name".into(),
-        StringAttribute::new(context, name).into(),
-    ));
-    let attributes: Vec<_> = attributes
-        .iter()
-        .map(|(name, attribute)| (name.as_str(), *attribute))
-        .collect();
+    let mut attributes = attributes_without(kernel, &[keys::SYM_NAME]);
+    attributes.push((keys::SYM_NAME, StringAttribute::new(context, name).into()));
     let inside = inside.at(kernel.location());
     inside.op(Op::RaggedKernel, &[], &[], &attributes, vec![region]);
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::{Division, Elem, Extent, Padding};
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
@@ -95,9 +96,9 @@ impl<'c> Reader<'c> {
         &self,
         op: OperationRef<'c, 'c>,
         numbers: &[i64],
-        names: &str,
+        names: Key<'_>,
     ) -> Result<Vec<Size>, Failed> {
-        let mut names = op.attribute(names).map_or(vec![], elements_of).into_iter();
+        let mut names = op.attribute(&names).map_or(vec![], elements_of).into_iter();
         let sizes = numbers.iter().map(|size| match size {
             &i64::MIN => size_of(names.next()?, &self.lengths),
             size => Some(Size::Known(*size)),
@@ -112,7 +113,7 @@ impl<'c> Reader<'c> {
         let graph = &mut self.kernel.graph;
         let kind = match Op::of(op) {
             Some(Op::RaggedOperand) => {
-                let kind = integer_attribute(op, "kind").and_then(OperandKind::from_number);
+                let kind = integer_attribute(op, keys::KIND).and_then(OperandKind::from_number);
                 let (kind, form) = match kind {
                     Some(OperandKind::Length) => (Kind::Length, Form::Length),
                     Some(OperandKind::Scalar) => (Kind::Scalar, Form::Scalar),
@@ -136,10 +137,10 @@ impl<'c> Reader<'c> {
                 Kind::Operand
             }
             Some(Op::RaggedParam) => Kind::Param(
-                name_attribute(op, "param").ok_or_else(|| error(op, "expected a parameter"))?,
+                name_attribute(op, keys::PARAM).ok_or_else(|| error(op, "expected a parameter"))?,
             ),
             _ => {
-                let bits = op.attribute("value").ok().and_then(bits_of);
+                let bits = op.attribute(&keys::VALUE).ok().and_then(bits_of);
                 let (bits, splat) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
                 Kind::Dense(match splat {
                     true => vec![bits[0]; memory.elements() as usize],
@@ -149,7 +150,7 @@ impl<'c> Reader<'c> {
         };
         let shape = match kind {
             Kind::Length | Kind::Scalar => vec![],
-            _ => self.sizes(op, &memory.shape, "dims")?,
+            _ => self.sizes(op, &memory.shape, keys::DIMS)?,
         };
         let node = self.node(kind, shape, memory.elem, op);
         self.memory.insert(key(value), node);
@@ -176,20 +177,20 @@ impl<'c> Reader<'c> {
     }
 
     fn calls(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
-        let number = |name: &str| integer_attribute(op, name);
-        let rising = integers(op, "rising").into_iter().map(|at| at as usize);
-        let division = match (number("pieces"), self.kernel.graph.rows.first()) {
+        let number = |name: Key<'_>| integer_attribute(op, name);
+        let rising = integers(op, keys::RISING).into_iter().map(|at| at as usize);
+        let division = match (number(keys::PIECES), self.kernel.graph.rows.first()) {
             (Some(tile), Some(Size::Length(length))) => Some(Division {
                 length: *length,
                 tile: tile as u64,
-                shared: number("shared").unwrap_or(0) as u64,
+                shared: number(keys::SHARED).unwrap_or(0) as u64,
                 rising: rising.collect(),
             }),
             _ => None,
         };
-        let flops = op.attribute("flops").map_or(vec![], elements_of);
+        let flops = op.attribute(&keys::FLOPS).map_or(vec![], elements_of);
         let flops = flops.into_iter().map(|factors| self.extent(factors));
-        let padding = match integers(op, "padding")[..] {
+        let padding = match integers(op, keys::PADDING)[..] {
             [rows, bulk] => Some(Padding {
                 rows: rows as u32,
                 bulk: bulk as u32,
@@ -197,8 +198,8 @@ impl<'c> Reader<'c> {
             _ => None,
         };
         self.kernel.calls = Calls {
-            split: number("split").is_some(),
-            hoisted: op.attribute("hoisted").is_ok(),
+            split: number(keys::SPLIT).is_some(),
+            hoisted: op.attribute(&keys::HOISTED).is_ok(),
             division,
             flops: flops.collect(),
             padding,
@@ -233,7 +234,7 @@ impl<'c> Reader<'c> {
 
     fn nest(&mut self, stage: OperationRef<'c, 'c>) -> Result<Nest, Failed> {
         let expected = || error(stage, "expected a nest with one store");
-        let over = self.over(stage, "over", "dims")?;
+        let over = self.over(stage, keys::OVER, keys::DIMS)?;
         let mut region = Region::new(&over);
         let block = block_of(stage, 0)?;
         self.region(&mut region, block)?;
@@ -255,8 +256,8 @@ impl<'c> Reader<'c> {
     }
 
     fn matmul(&mut self, stage: OperationRef<'c, 'c>) -> Result<Matmul, Failed> {
-        let over = self.over(stage, "over", "dims")?;
-        let depth = self.over(stage, "depth", "depth_dims")?;
+        let over = self.over(stage, keys::OVER, keys::DIMS)?;
+        let depth = self.over(stage, keys::DEPTH, keys::DEPTH_DIMS)?;
         let blocks = blocks_of_stage(stage)?;
         let result = self.result(operands_of(stage)[0], stage)?;
         let around = [&over[..], &depth[..]].concat();
@@ -267,13 +268,13 @@ impl<'c> Reader<'c> {
         };
         Ok(Matmul {
             depth: depth[0],
-            rows: integer_attribute(stage, "rows"),
+            rows: integer_attribute(stage, keys::ROWS),
             blocks,
-            left: self.side(stage, 0, &around, "left_along_depth")?,
-            right: self.side(stage, 1, &around, "right_along_depth")?,
-            onto: stage.attribute("onto").is_ok(),
+            left: self.side(stage, 0, &around, keys::LEFT_ALONG_DEPTH)?,
+            right: self.side(stage, 1, &around, keys::RIGHT_ALONG_DEPTH)?,
+            onto: stage.attribute(&keys::ONTO).is_ok(),
             result,
-            until: integer_attribute(stage, "until"),
+            until: integer_attribute(stage, keys::UNTIL),
             finish: finish.map(|(value, at)| Store {
                 value,
                 at,
@@ -281,16 +282,16 @@ impl<'c> Reader<'c> {
                 result,
                 to: to.clone(),
             }),
-            by_rows: stage.attribute("by_rows").is_ok(),
+            by_rows: stage.attribute(&keys::BY_ROWS).is_ok(),
             to,
             over,
         })
     }
 
     fn online(&mut self, stage: OperationRef<'c, 'c>) -> Result<OnlineSoftmax, Failed> {
-        let over = self.over(stage, "over", "dims")?;
-        let keys = self.over(stage, "keys", "key_dims")?;
-        let depth = integer_attribute(stage, "depth");
+        let over = self.over(stage, keys::OVER, keys::DIMS)?;
+        let keys = self.over(stage, keys::KEYS, keys::KEY_DIMS)?;
+        let depth = integer_attribute(stage, keys::DEPTH);
         let depth = depth.ok_or_else(|| error(stage, "expected a number `depth`"))?;
         let of_keys = [&over[..], &keys[..]].concat();
         let of_terms = [&of_keys[..], &[Size::Known(depth)]].concat();
@@ -304,17 +305,17 @@ impl<'c> Reader<'c> {
             self.memory.insert(key(*argument), sums);
         }
         let (value, at) = self.yielded(stage, 4, &over, &[])?;
-        let masked = stage.attribute("masked").ok().and_then(bits_of);
-        let until = integer_attribute(stage, "until").zip(masked);
+        let masked = stage.attribute(&keys::MASKED).ok().and_then(bits_of);
+        let until = integer_attribute(stage, keys::UNTIL).zip(masked);
         Ok(OnlineSoftmax {
             keys: keys[0],
             depth,
             blocks: blocks_of_stage(stage)?,
-            left: self.side(stage, 0, &of_terms, "left_along_depth")?,
-            right: self.side(stage, 1, &of_terms, "right_along_depth")?,
+            left: self.side(stage, 0, &of_terms, keys::LEFT_ALONG_DEPTH)?,
+            right: self.side(stage, 1, &of_terms, keys::RIGHT_ALONG_DEPTH)?,
             scores,
             product: row,
-            values: self.side(stage, 3, &of_keys, "values_along_keys")?,
+            values: self.side(stage, 3, &of_keys, keys::VALUES_ALONG_KEYS)?,
             until: until.map(|(until, (masked, _))| (until, masked[0])),
             finish: Store {
                 value,
@@ -333,13 +334,13 @@ impl<'c> Reader<'c> {
         stage: OperationRef<'c, 'c>,
         number: usize,
         over: &[Size],
-        along: &str,
+        along: Key<'_>,
     ) -> Result<Side, Failed> {
         let (value, at) = self.yielded(stage, number, over, &[])?;
         Ok(Side {
             value,
             at,
-            along_depth: stage.attribute(along).is_ok(),
+            along_depth: stage.attribute(&along).is_ok(),
         })
     }
 
@@ -366,8 +367,8 @@ impl<'c> Reader<'c> {
     fn over(
         &self,
         stage: OperationRef<'c, 'c>,
-        sizes: &str,
-        names: &str,
+        sizes: Key<'_>,
+        names: Key<'_>,
     ) -> Result<Vec<Size>, Failed> {
         self.sizes(stage, &integers(stage, sizes), names)
     }
@@ -403,7 +404,7 @@ impl<'c> Reader<'c> {
                 }
                 Some(Op::RaggedReduce) => self.reduce(region, op)?,
                 Some(Op::ArithConstant) => {
-                    let bits = op.attribute("value").ok().and_then(bits_of);
+                    let bits = op.attribute(&keys::VALUE).ok().and_then(bits_of);
                     let (bits, _) = bits.ok_or_else(|| error(op, "expected a constant's bits"))?;
                     Value {
                         node: self.node(Kind::Splat(bits[0]), vec![], elem, op),
@@ -439,7 +440,7 @@ impl<'c> Reader<'c> {
     fn reduce(&mut self, region: &mut Region, op: OperationRef<'c, 'c>) -> Result<Value, Failed> {
         let expected = || error(op, "expected a fold that ends in a combining operation");
         let start = region.value(operands_of(op)[0], op)?;
-        let over = self.sizes(op, &integers(op, "over"), "dims")?;
+        let over = self.sizes(op, &integers(op, keys::OVER), keys::DIMS)?;
         let folded: Vec<usize> = (0..over.len())
             .map(|dim| region.sizes.len() + dim)
             .collect();
@@ -537,12 +538,12 @@ fn block_of<'c>(stage: OperationRef<'c, 'c>, number: usize) -> Result<BlockRef<'
 
 /// The two sizes of a stage's blocks.
 fn blocks_of_stage(stage: OperationRef<'_, '_>) -> Result<[i64; 2], Failed> {
-    let blocks = integers(stage, "blocks").try_into();
+    let blocks = integers(stage, keys::BLOCKS).try_into();
     blocks.map_err(|_| error(stage, "expected two sizes of blocks"))
 }
 
 fn lanes_of(stage: OperationRef<'_, '_>) -> Option<usize> {
-    integer_attribute(stage, "lanes").map(|lanes| lanes as usize)
+    integer_attribute(stage, keys::LANES).map(|lanes| lanes as usize)
 }
 
 impl Value {
@@ -574,7 +575,7 @@ impl Region {
 
     /// The indices that an operation's map makes of the loops around.
     fn index(&self, op: OperationRef<'_, '_>) -> Result<Vec<Index>, Failed> {
-        let linears = op.attribute("address").ok().and_then(to_linears);
+        let linears = op.attribute(&keys::ADDRESS).ok().and_then(to_linears);
         let linears = linears.ok_or_else(|| error(op, "expected a linear map"))?;
         let index = linears.into_iter().map(|linear| {
             let Linear {

@@ -9,6 +9,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Dialect, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of, result_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::shape::Shape;
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike,
@@ -259,7 +260,7 @@ impl<'c> Reader<'c> {
                 let from = self.typed(operands[0].r#type(), op)?;
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;
                 let lead = usize::from(typed.batched);
-                let added: Vec<i64> = integers(op, "dimensions");
+                let added: Vec<i64> = integers(op, keys::DIMENSIONS);
                 let kept = (lead..typed.shape.len() + lead)
                     .filter(|axis| !added.contains(&(*axis as i64)))
                     .map(|axis| Index::var(axis - lead));
@@ -277,7 +278,7 @@ impl<'c> Reader<'c> {
                 let source = self.node(operands[0], op)?;
                 let typed = self.typed(result_of(op, 0).r#type(), op)?;
                 let lead = i64::from(typed.batched);
-                let permutation = integers(op, "permutation");
+                let permutation = integers(op, keys::PERMUTATION);
                 if typed.batched && permutation.first() != Some(&0) {
                     return Err(error(
                         op,
@@ -368,7 +369,7 @@ impl<'c> Reader<'c> {
 
     fn constant(&self, op: OperationRef<'c, 'c>) -> Result<Kind<'c>, Failed> {
         let attribute = op
-            .attribute("value")
+            .attribute(&keys::VALUE)
             .map_err(|_| error(op, "expected a value"))?;
         crate::kernel::rows::constants::bits_of(attribute)
             .map(|bits| match bits {

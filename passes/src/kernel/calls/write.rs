@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{Attribute, Region, Type};
 
 pub use given::Given;
@@ -63,9 +64,9 @@ pub struct Writer<'a, 'c> {
 
 impl<'c> Writer<'_, 'c> {
     /// Loops over dims: their sizes, and the names of lengths.
-    fn extents(&self, over: &[Size]) -> Vec<(&'static str, Attribute<'c>)> {
-        let mut attributes = vec![("over", self.b.i64s(&sizes(over)))];
-        attributes.extend(names_of(&self.b, self.names, over).map(|names| ("dims", names)));
+    fn extents(&self, over: &[Size]) -> Vec<(Key<'static>, Attribute<'c>)> {
+        let mut attributes = vec![(keys::OVER, self.b.i64s(&sizes(over)))];
+        attributes.extend(names_of(&self.b, self.names, over).map(|names| (keys::DIMS, names)));
         attributes
     }
 
@@ -102,20 +103,23 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// What is set, of marks of a stage.
-    fn marks(&self, marks: &[(&'static str, bool)]) -> Vec<(&'static str, Attribute<'c>)> {
+    fn marks(&self, marks: &[(Key<'static>, bool)]) -> Vec<(Key<'static>, Attribute<'c>)> {
         let unit = Attribute::unit(self.b.context());
         let set = marks.iter().filter(|(_, set)| *set);
         set.map(|(name, _)| (*name, unit)).collect()
     }
 
     /// The loop that runs in vectors.
-    fn lanes(&self, lanes: Option<usize>) -> Option<(&'static str, Attribute<'c>)> {
-        lanes.map(|lanes| ("lanes", self.b.i64_attr(lanes as i64)))
+    fn lanes(&self, lanes: Option<usize>) -> Option<(Key<'static>, Attribute<'c>)> {
+        lanes.map(|lanes| (keys::LANES, self.b.i64_attr(lanes as i64)))
     }
 
     pub fn nest(&self, nest: &Nest) {
         let store = &nest.store;
-        let to = ("address", self.address(store.result, &store.to, &nest.over));
+        let to = (
+            keys::ADDRESS,
+            self.address(store.result, &store.to, &nest.over),
+        );
         let region = self.region(&nest.over, &[], |scalars, _| {
             let value = scalars.value(store.value, &store.at);
             let operands = [value, self.memory.results[store.result]];
@@ -124,7 +128,7 @@ impl<'c> Writer<'_, 'c> {
             vec![]
         });
         let mut attributes = self.extents(&nest.over);
-        attributes.push(("by", self.b.i64_attr(LANES)));
+        attributes.push((keys::BY, self.b.i64_attr(LANES)));
         attributes.extend(self.lanes(store.lanes));
         self.b
             .op(Op::RaggedNest, &[], &[], &attributes, vec![region]);
@@ -144,21 +148,21 @@ impl<'c> Writer<'_, 'c> {
             })
         });
         let mut attributes = self.extents(&matmul.over);
-        attributes.push(("depth", self.b.i64s(&sizes(&[matmul.depth]))));
+        attributes.push((keys::DEPTH, self.b.i64s(&sizes(&[matmul.depth]))));
         let names = names_of(&self.b, self.names, &[matmul.depth]);
-        attributes.extend(names.map(|names| ("depth_dims", names)));
-        attributes.extend(matmul.rows.map(|rows| ("rows", self.b.i64_attr(rows))));
-        attributes.push(("blocks", self.b.i64s(&matmul.blocks)));
+        attributes.extend(names.map(|names| (keys::DEPTH_DIMS, names)));
+        attributes.extend(matmul.rows.map(|rows| (keys::ROWS, self.b.i64_attr(rows))));
+        attributes.push((keys::BLOCKS, self.b.i64s(&matmul.blocks)));
         attributes.push((
-            "address",
+            keys::ADDRESS,
             self.address(matmul.result, &matmul.to, &matmul.over),
         ));
         attributes.extend(self.lanes(matmul.finish.as_ref().and_then(|finish| finish.lanes)));
         attributes.extend(self.marks(&[
-            ("onto", matmul.onto),
-            ("left_along_depth", matmul.left.along_depth),
-            ("right_along_depth", matmul.right.along_depth),
-            ("by_rows", matmul.by_rows),
+            (keys::ONTO, matmul.onto),
+            (keys::LEFT_ALONG_DEPTH, matmul.left.along_depth),
+            (keys::RIGHT_ALONG_DEPTH, matmul.right.along_depth),
+            (keys::BY_ROWS, matmul.by_rows),
         ]));
         let regions = vec![left, right, finish.unwrap_or_default()];
         self.b
@@ -192,20 +196,20 @@ impl<'c> Writer<'_, 'c> {
         });
         let mut attributes = self.extents(&online.over);
         let finish_of = &online.finish;
-        attributes.push(("keys", self.b.i64s(&sizes(&[online.keys]))));
+        attributes.push((keys::KEYS, self.b.i64s(&sizes(&[online.keys]))));
         let names = names_of(&self.b, self.names, &[online.keys]);
-        attributes.extend(names.map(|names| ("key_dims", names)));
-        attributes.push(("depth", self.b.i64_attr(online.depth)));
-        attributes.push(("blocks", self.b.i64s(&online.blocks)));
+        attributes.extend(names.map(|names| (keys::KEY_DIMS, names)));
+        attributes.push((keys::DEPTH, self.b.i64_attr(online.depth)));
+        attributes.push((keys::BLOCKS, self.b.i64s(&online.blocks)));
         attributes.push((
-            "address",
+            keys::ADDRESS,
             self.address(finish_of.result, &finish_of.to, &online.over),
         ));
         attributes.extend(self.lanes(online.finish.lanes));
         attributes.extend(self.marks(&[
-            ("left_along_depth", online.left.along_depth),
-            ("right_along_depth", online.right.along_depth),
-            ("values_along_keys", online.values.along_depth),
+            (keys::LEFT_ALONG_DEPTH, online.left.along_depth),
+            (keys::RIGHT_ALONG_DEPTH, online.right.along_depth),
+            (keys::VALUES_ALONG_KEYS, online.values.along_depth),
         ]));
         let regions = vec![left, right, scores, values, finish];
         let result = self.memory.results[online.finish.result];

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Op, Val, arguments_of, name_of, operands_of, operations_of, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::shape::Shape;
 use cohort_dialects::types::rows_tensor;
 use melior::ir::{
@@ -240,7 +241,7 @@ impl Reader {
             Some(Op::TensorCast | Op::CfbWiden) => Code::Cast,
             Some(Op::TensorExtract) => Code::Extract,
             Some(Op::TensorCollapseShape) => Code::Collapse(reassociation(op)),
-            Some(Op::TensorExpandShape) => Code::Expand(numbers(op, "static_output_shape")),
+            Some(Op::TensorExpandShape) => Code::Expand(numbers(op, keys::STATIC_OUTPUT_SHAPE)),
             Some(Op::TensorExtractSlice) => {
                 Code::ExtractSlice(slice(op, &shape()?).ok_or_else(unknown)?)
             }
@@ -250,7 +251,7 @@ impl Reader {
                 Code::InsertSlice(slice(op, &part.shape).ok_or_else(unknown)?)
             }
             Some(Op::TensorConcat) => {
-                Code::Concat(integer_attribute(op, "dim").ok_or_else(unknown)? as usize)
+                Code::Concat(integer_attribute(op, keys::DIM).ok_or_else(unknown)? as usize)
             }
             Some(Op::AffineApply) => Code::Affine(affine(op).ok_or_else(unknown)?),
             Some(Op::LinalgGeneric) => Code::Loops(
@@ -258,14 +259,14 @@ impl Reader {
                     .map_err(|problem| problem.unwrap_or_else(unknown))?,
             ),
             Some(Op::LinalgIndex) => {
-                Code::LoopIndex(integer_attribute(op, "dim").ok_or_else(unknown)? as usize)
+                Code::LoopIndex(integer_attribute(op, keys::DIM).ok_or_else(unknown)? as usize)
             }
             Some(Op::CfbReduceRows) => {
                 let body = blocks_of(op).first().copied().ok_or_else(unknown)?;
                 Code::ReduceRows(self.block(body)?)
             }
             _ => {
-                let predicate = integer_attribute(op, "predicate");
+                let predicate = integer_attribute(op, keys::PREDICATE);
                 let of = Op::of(op)
                     .and_then(|kind| operation(kind, predicate))
                     .ok_or_else(unknown)?;
@@ -282,7 +283,7 @@ impl Reader {
     /// An error without a text means that the form is not known.
     fn loops<'c>(&mut self, op: OperationRef<'c, 'c>) -> Result<Loops, Option<String>> {
         let maps = indexing_maps(op).ok_or(None)?;
-        let kinds = op.attribute("iterator_types").map_err(|_| None)?;
+        let kinds = op.attribute(&keys::ITERATOR_TYPES).map_err(|_| None)?;
         let body = blocks_of(op).first().copied().ok_or(None)?;
         Ok(Loops {
             inputs: maps.len().checked_sub(op.result_count()).ok_or(None)?,
@@ -329,7 +330,7 @@ fn bits(ty: Type<'_>) -> Option<u32> {
 }
 
 fn constant(op: OperationRef<'_, '_>) -> Option<Code> {
-    let value = op.attribute("value").ok()?;
+    let value = op.attribute(&keys::VALUE).ok()?;
     let result = *results_of(op).first()?;
     let Some(tensor) = TensorType::of(result.r#type()) else {
         return Some(Code::Constant(match IntegerAttribute::try_from(value) {
@@ -355,13 +356,13 @@ fn constant(op: OperationRef<'_, '_>) -> Option<Code> {
 }
 
 /// Numbers of an attribute, of which some are operands.
-fn numbers(op: OperationRef<'_, '_>, name: &str) -> Vec<Option<u64>> {
+fn numbers(op: OperationRef<'_, '_>, name: Key<'_>) -> Vec<Option<u64>> {
     let each = integers(op, name).into_iter();
     each.map(|number| u64::try_from(number).ok()).collect()
 }
 
 fn slice(op: OperationRef<'_, '_>, part: &[Option<u64>]) -> Option<Slice> {
-    let sizes = numbers(op, "static_sizes");
+    let sizes = numbers(op, keys::STATIC_SIZES);
     // The dims that are left out are those of length 1 that the part's type cannot have.
     let mut dims = part.iter().peekable();
     let kept: Vec<bool> = sizes
@@ -372,15 +373,15 @@ fn slice(op: OperationRef<'_, '_>, part: &[Option<u64>]) -> Option<Slice> {
     let left_out_are_ones =
         (kept.iter().zip(&sizes)).all(|(is_kept, size)| *is_kept || *size == Some(1));
     (all && left_out_are_ones).then(|| Slice {
-        offsets: numbers(op, "static_offsets"),
-        strides: numbers(op, "static_strides"),
+        offsets: numbers(op, keys::STATIC_OFFSETS),
+        strides: numbers(op, keys::STATIC_STRIDES),
         sizes,
         kept,
     })
 }
 
 fn affine(op: OperationRef<'_, '_>) -> Option<Affine> {
-    let map = affine_map(op.attribute("map").ok()?)?;
+    let map = affine_map(op.attribute(&keys::MAP).ok()?)?;
     let only = (map.result_count() == 1).then(|| map.result(0).ok())?;
     expression(only?, map.dim_count())
 }

@@ -2,6 +2,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::result_of;
+use cohort_dialects::keys;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{AttributeLike, DenseElementsAttribute, IntegerAttribute},
@@ -18,7 +19,7 @@ impl<'c> Reader<'c> {
     /// A constant tensor or scalar; one of type `index` is only remembered.
     pub fn constant(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let value = op
-            .attribute("value")
+            .attribute(&keys::VALUE)
             .map_err(|_| error(op, "expected a value"))?;
         let ty = result_of(op, 0).r#type();
         if ty.is_index() || elem_of(scalar_type(ty).element).is_none() && !is_tensor(ty) {

@@ -1,6 +1,7 @@
 //! Loops and index maps of structured operations.
 
 use cohort_dialects::builder::{Op, name_of, operands_of, result_of};
+use cohort_dialects::keys;
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::read::Reader;
@@ -22,7 +23,7 @@ impl<'c> Reader<'c> {
     pub fn structure(&self, op: OperationRef<'c, 'c>) -> Result<Structure, Failed> {
         let operands = operands_of(op);
         if Op::LinalgReduce.is(op) {
-            let dims = integers(op, "dimensions");
+            let dims = integers(op, keys::DIMENSIONS);
             let rank = self.tensor_type(operands[0], op)?.rank();
             let folds: Vec<bool> = (0..rank)
                 .map(|axis| dims.contains(&(axis as i64)))
@@ -95,7 +96,7 @@ pub fn named_structure(kind: Op) -> Option<Structure> {
 
 /// The `indexing_maps` of an operation, when all results are loops or constants.
 pub fn indexing_maps(op: OperationRef<'_, '_>) -> Option<Vec<Vec<Place>>> {
-    let maps = elements_of(op.attribute("indexing_maps").ok()?);
+    let maps = elements_of(op.attribute(&keys::INDEXING_MAPS).ok()?);
     maps.into_iter()
         .map(|map| {
             let map = affine_map(map)?;

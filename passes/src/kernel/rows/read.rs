@@ -11,6 +11,7 @@ use cohort_dialects::builder::{
     Dialect, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of, result_of,
     results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::rows_tensor;
 use melior::ir::{
     BlockRef, OperationRef, Type, ValueLike, operation::OperationLike, r#type::TypeLike,
@@ -267,7 +268,7 @@ impl<'c> Reader<'c> {
                 })
                 .product(),
             Some(Op::AffineApply) => op
-                .attribute("map")
+                .attribute(&keys::MAP)
                 .ok()
                 .and_then(factor_of_map)
                 .and_then(|factor| Some(factor * multiple(self, operands.first()?)?)),

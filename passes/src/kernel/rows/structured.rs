@@ -6,6 +6,7 @@
 //! any other body is kept as it is ([`Kind::Loops`]).
 
 use cohort_dialects::builder::{Op, operands_of, result_of};
+use cohort_dialects::keys;
 use melior::ir::OperationRef;
 
 use super::graph::{Kind, Linear, identity};
@@ -53,7 +54,7 @@ impl<'c> Reader<'c> {
         if let Some(bits) = self.is_splat(source.node) {
             return self.result(Kind::Splat(bits), factor, op);
         }
-        let added = integers(op, "dimensions");
+        let added = integers(op, keys::DIMENSIONS);
         let from = self.tensor_type(operands[0], op)?;
         let to = self.tensor_type(result_of(op, 0), op)?;
         let shape = Self::row_shape(&to, factor);
@@ -83,7 +84,7 @@ impl<'c> Reader<'c> {
 
     fn transpose(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let source = self.tensor(operands_of(op)[0], op)?;
-        let permutation = integers(op, "permutation");
+        let permutation = integers(op, keys::PERMUTATION);
         let to = self.tensor_type(result_of(op, 0), op)?;
         let rows = is_rows(&to);
         if rows && permutation.first() != Some(&0) {

@@ -1,6 +1,7 @@
 //! Reads the operations of `tensor` that only select or rearrange elements.
 
 use cohort_dialects::builder::{operands_of, result_of};
+use cohort_dialects::keys;
 use melior::ir::{OperationRef, attribute::IntegerAttribute, operation::OperationLike};
 
 use super::graph::{Kind, Linear, Node, NodeId, identity};
@@ -28,9 +29,9 @@ impl<'c> Reader<'c> {
         let tensor = self.tensor(source, op)?;
         let from = self.tensor_type(source, op)?;
         let to = self.tensor_type(result_of(op, 0), op)?;
-        let offsets = integers(op, "static_offsets");
-        let strides = integers(op, "static_strides");
-        let sizes = integers(op, "static_sizes");
+        let offsets = integers(op, keys::STATIC_OFFSETS);
+        let strides = integers(op, keys::STATIC_STRIDES);
+        let sizes = integers(op, keys::STATIC_SIZES);
         let rows = is_rows(&from);
         let lead = usize::from(rows);
         let whole = !rows || offsets[0] == 0 && strides[0] == 1 && to.shape[0].is_none();
@@ -122,7 +123,7 @@ impl<'c> Reader<'c> {
     pub fn concat(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let to = self.tensor_type(result_of(op, 0), op)?;
         let axis = op
-            .attribute("dim")
+            .attribute(&keys::DIM)
             .ok()
             .and_then(|dim| IntegerAttribute::try_from(dim).ok())
             .map_or(0, |dim| dim.value() as usize);

@@ -1,6 +1,7 @@
 //! The instance dims of a block: their lengths as operands, their names as attributes.
 
 use cohort_dialects::builder::{Builder, Val, results_of};
+use cohort_dialects::keys::{self, Key};
 use melior::{
     Context,
     ir::{
@@ -12,7 +13,6 @@ use melior::{
 
 use super::parts::Part;
 use crate::pass::{Failed, error};
-use crate::support::dims;
 use crate::support::extents::{Extents, Kind, Length};
 
 /// What a block's dims are called. No name of a program has a point in it.
@@ -115,7 +115,7 @@ impl<'c> Dims<'c> {
         &self,
         context: &'c Context,
         kind: &Kind,
-    ) -> Vec<(&'static str, Attribute<'c>)> {
+    ) -> Vec<(Key<'static>, Attribute<'c>)> {
         let unit = match kind {
             Kind::Plain => return vec![],
             Kind::Rows(_) => "rows",
@@ -143,14 +143,14 @@ impl<'c> Dims<'c> {
             )
         };
         vec![
-            (dims::UNIT, StringAttribute::new(context, unit).into()),
+            (keys::UNIT, StringAttribute::new(context, unit).into()),
             (
-                dims::LENGTHS,
+                keys::LENGTHS,
                 list((0..self.numbers.len()).map(name).collect()),
             ),
-            (dims::ROWS, leading(&self.rows)),
+            (keys::ROWS, leading(&self.rows)),
             (
-                dims::LEADING,
+                keys::LEADING,
                 list(self.leading.iter().map(leading).collect()),
             ),
         ]

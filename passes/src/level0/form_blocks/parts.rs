@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cohort_dialects::builder::{Op, operands_of, results_of};
+use cohort_dialects::keys;
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
 use crate::support::extents::{Extents, Kind, Length, loops_of, reassociation};
@@ -339,7 +340,7 @@ impl<'c> Graph<'c> {
         let users = self.users[number].iter().map(|user| self.operations[*user]);
         let mut along = users
             .filter(|user| Op::LinalgBroadcast.is(*user))
-            .filter_map(|user| user.attribute("dimensions").ok());
+            .filter_map(|user| user.attribute(&keys::DIMENSIONS).ok());
         along
             .next()
             .is_some_and(|first| along.any(|other| other != first))

@@ -4,6 +4,7 @@
 //! they have not more ([`cut`](super::cut)), but one operation cannot be cut.
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
+use cohort_dialects::keys;
 use melior::{Context, ir::OperationRef};
 
 use crate::support::ir::{TensorType, erase, integer_attribute, nested_ops, replace_uses};
@@ -20,7 +21,7 @@ pub fn split<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
         }
         let (Some(b), Some(axis)) = (
             Builder::before(context, operation),
-            integer_attribute(operation, "dim"),
+            integer_attribute(operation, keys::DIM),
         ) else {
             continue;
         };

@@ -3,6 +3,7 @@
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, is_arithmetic, operands_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::ir::{OperationRef, ValueLike, r#type::TypeLike};
 
 use super::is_storable_type;
@@ -53,14 +54,14 @@ pub fn keeps_rows<'c>(operation: OperationRef<'c, 'c>, rows: Val<'c>) -> bool {
             Some(Op::TensorExtractSlice) => {
                 let first = |name| integers(operation, name).first().copied();
                 counts_rows()
-                    && first("static_offsets") == Some(0)
-                    && first("static_strides") == Some(1)
+                    && first(keys::STATIC_OFFSETS) == Some(0)
+                    && first(keys::STATIC_STRIDES) == Some(1)
             }
             // Results with rows have them of an operand with rows.
             Some(Op::LinalgFill | Op::LinalgBroadcast | Op::LinalgReduce | Op::LinalgMatmul) => {
                 true
             }
-            Some(Op::TensorConcat) => integer_attribute(operation, "dim") != Some(0),
+            Some(Op::TensorConcat) => integer_attribute(operation, keys::DIM) != Some(0),
             _ => is_arithmetic(operation),
         }
 }

@@ -4,6 +4,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend, operands_of, operations_of, region_with_block,
     result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::array;
 use melior::ir::{
     BlockLike, OperationRef, Type, ValueLike,
@@ -178,7 +179,7 @@ impl<'c> Rewrite<'_, 'c> {
             .collect();
         let ty = FunctionType::new(self.recursion.context, &inputs, &self.types);
         let attribute = TypeAttribute::new(ty.into()).into();
-        set_attribute(self.recursion.function, "function_type", attribute);
+        set_attribute(self.recursion.function, keys::FUNCTION_TYPE, attribute);
     }
 
     /// A call in place of another, which is given more.

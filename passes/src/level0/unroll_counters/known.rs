@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of, results_of};
+use cohort_dialects::keys;
 use melior::ir::operation::OperationLike;
 use melior::ir::{BlockRef, OperationRef, ValueLike, attribute::IntegerAttribute};
 
@@ -82,7 +83,7 @@ impl Known {
         };
         let kind = Op::of(operation);
         if kind == Some(Op::ArithConstant) {
-            let value = operation.attribute("value").ok()?;
+            let value = operation.attribute(&keys::VALUE).ok()?;
             return Some(wrap(IntegerAttribute::try_from(value).ok()?.value()));
         }
         let operands = operands_of(operation);
@@ -98,7 +99,7 @@ impl Known {
             Some(Op::ArithMinsi) => of(0)?.min(of(1)?),
             Some(Op::ArithMaxsi) => of(0)?.max(of(1)?),
             Some(Op::ArithCmpi) => i64::from(compare(
-                integer_attribute(operation, "predicate")?,
+                integer_attribute(operation, keys::PREDICATE)?,
                 of(0)?,
                 of(1)?,
             )?),

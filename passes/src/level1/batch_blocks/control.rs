@@ -3,6 +3,7 @@
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, name_of, operands_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::{array, array_element, lazy, lazy_tensor};
 use melior::{
     Context,
@@ -29,8 +30,8 @@ pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outc
                 Some(Op::CfbLookup) => lookup(context, operation)?,
                 Some(Op::TensorDim) => read_length(context, operation)?,
                 Some(Op::CfbDebug) => {
-                    if let Ok(ty) = operation.attribute("type") {
-                        set_attribute(operation, "type", lazy_attribute(context, ty));
+                    if let Ok(ty) = operation.attribute(&keys::TYPE) {
+                        set_attribute(operation, keys::TYPE, lazy_attribute(context, ty));
                     }
                 }
                 _ => {}
@@ -52,16 +53,16 @@ pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outc
                 .into_iter()
                 .for_each(|value| make_value_lazy(context, value));
         }
-        if let Ok(ty) = function.attribute("function_type") {
-            set_attribute(function, "function_type", lazy_attribute(context, ty));
+        if let Ok(ty) = function.attribute(&keys::FUNCTION_TYPE) {
+            set_attribute(function, keys::FUNCTION_TYPE, lazy_attribute(context, ty));
         }
     }
     for adt in top_level(module)
         .into_iter()
         .filter(|op| Op::CfbAdt.is(*op))
     {
-        if let Ok(fields) = adt.attribute("fields") {
-            set_attribute(adt, "fields", lazy_attribute(context, fields));
+        if let Ok(fields) = adt.attribute(&keys::FIELDS) {
+            set_attribute(adt, keys::FIELDS, lazy_attribute(context, fields));
         }
     }
     Ok(())
@@ -70,13 +71,13 @@ pub fn make_lazy<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outc
 /// `tensor.dim` of what will be a handle; lengths are known without the tensor.
 fn read_length<'c>(context: &'c Context, dim: OperationRef<'c, 'c>) -> Outcome {
     let operands = operands_of(dim);
-    let axis = defining_op(operands[1]).and_then(|axis| integer_attribute(axis, "value"));
+    let axis = defining_op(operands[1]).and_then(|axis| integer_attribute(axis, keys::VALUE));
     let axis = axis.ok_or_else(|| error(dim, "not supported yet: a dim chosen at run time"))?;
     let Some(builder) = Builder::before(context, dim) else {
         return Ok(());
     };
     let axis = builder.i64_attr(axis as i64);
-    let attributes = [("axis", axis)];
+    let attributes = [(keys::AXIS, axis)];
     let length = builder.value_with(Op::CfbDim, &operands[..1], builder.ty("index"), &attributes);
     replace_uses(result_of(dim, 0), length);
     erase(dim);
@@ -103,7 +104,7 @@ fn lookup<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) -> Outcome {
     }
     let table = defining_op(operands[0])
         .filter(|load| Op::MlProgramGlobalLoadConst.is(*load))
-        .and_then(|load| load.attribute("global").ok())
+        .and_then(|load| load.attribute(&keys::GLOBAL).ok())
         .ok_or_else(|| {
             error(
                 lookup,
@@ -114,7 +115,7 @@ fn lookup<'c>(context: &'c Context, lookup: OperationRef<'c, 'c>) -> Outcome {
         return Ok(());
     };
     let ty = lazy_form(context, result_of(lookup, 0).r#type());
-    let row = builder.value_with(Op::CfbParamRow, &operands[1..], ty, &[("param", table)]);
+    let row = builder.value_with(Op::CfbParamRow, &operands[1..], ty, &[(keys::PARAM, table)]);
     replace_uses(result_of(lookup, 0), row);
     erase(lookup);
     Ok(())
@@ -149,12 +150,12 @@ fn replace_tensor_values<'c>(context: &'c Context, function: OperationRef<'c, 'c
             let ty = lazy_form(context, results[0].r#type());
             let handle = match (
                 Op::of(operation),
-                operation.attribute("global"),
-                operation.attribute("value"),
+                operation.attribute(&keys::GLOBAL),
+                operation.attribute(&keys::VALUE),
             ) {
                 (_, Ok(parameter), _) => builder.cfb_param(parameter, ty),
                 (Some(Op::ArithConstant), _, Ok(value)) => {
-                    builder.value_with(Op::CfbConstant, &[], ty, &[("value", value)])
+                    builder.value_with(Op::CfbConstant, &[], ty, &[(keys::VALUE, value)])
                 }
                 _ => {
                     let name = name_of(operation);

@@ -3,6 +3,7 @@
 use crate::support::extents::loops_of;
 use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{Op, operands_of, results_of};
+use cohort_dialects::keys;
 use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
 use super::rules::{Batched, Batcher, int32s};
@@ -12,7 +13,7 @@ use crate::support::ir::{clone_op, key, nested_ops, set_attribute, set_operand, 
 impl<'c> Batcher<'c> {
     /// Any `linalg.generic`: a new leading parallel dim, which shared inputs do not index.
     pub(super) fn generic(&mut self, operation: OperationRef<'c, 'c>) -> Result<(), Failed> {
-        let segments = int32s(operation, "operandSegmentSizes");
+        let segments = int32s(operation, keys::OPERAND_SEGMENT_SIZES);
         let inputs = segments.first().copied().unwrap_or(0) as usize;
         let mut operands = Vec::new();
         let mut batched = Vec::new();
@@ -47,11 +48,11 @@ impl<'c> Batcher<'c> {
             .filter(|op| Op::LinalgIndex.is(*op))
         {
             let dim = index
-                .attribute("dim")
+                .attribute(&keys::DIM)
                 .ok()
                 .and_then(|dim| IntegerAttribute::try_from(dim).ok())
                 .map_or(0, |dim| dim.value());
-            set_attribute(index, "dim", self.builder.i64_attr(dim + 1));
+            set_attribute(index, keys::DIM, self.builder.i64_attr(dim + 1));
         }
         for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
             self.define_rows(old, new);
@@ -96,8 +97,12 @@ impl<'c> Batcher<'c> {
         let shifted: Vec<Vec<Place>> = shifted.collect();
         let folds = [&[false], &loops.folds[..]].concat();
         let maps = self.builder.indexing_maps(folds.len(), &shifted);
-        set_attribute(generic, "indexing_maps", maps);
-        set_attribute(generic, "iterator_types", self.builder.iterators(&folds));
+        set_attribute(generic, keys::INDEXING_MAPS, maps);
+        set_attribute(
+            generic,
+            keys::ITERATOR_TYPES,
+            self.builder.iterators(&folds),
+        );
         Ok(())
     }
 }

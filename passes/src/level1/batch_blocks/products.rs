@@ -7,6 +7,7 @@ use crate::kernel::rows::maps::named_structure;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, region_with_block, result_of,
 };
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
@@ -87,7 +88,7 @@ impl<'c> Batcher<'c> {
             Op::LinalgReduce,
             &[products, init],
             &[init.r#type()],
-            &[("dimensions", dims)],
+            &[(keys::DIMENSIONS, dims)],
             vec![region],
         );
         Ok(result_of(reduced, 0))
@@ -104,13 +105,14 @@ pub fn named<'c>(b: &Builder<'c>, kind: Op, inputs: &[Val<'c>], init: Val<'c>) -
     let mut operands = inputs.to_vec();
     operands.push(init);
     let segments = DenseI32ArrayAttribute::new(context, &[inputs.len() as i32, 1]).into();
-    let mut attributes: Vec<(&str, Attribute<'c>)> = vec![("operandSegmentSizes", segments)];
+    let mut attributes: Vec<(Key<'_>, Attribute<'c>)> =
+        vec![(keys::OPERAND_SEGMENT_SIZES, segments)];
     // Their builders write the maps, those of the others do not.
     if matches!(kind, Op::LinalgMatmul | Op::LinalgBatchMatmul)
         && let Some(named) = named_structure(kind)
     {
         let maps = b.indexing_maps(named.folds.len(), &named.maps);
-        attributes.push(("indexing_maps", maps));
+        attributes.push((keys::INDEXING_MAPS, maps));
     }
     let region = melior::ir::Region::new();
     let operation = b.op(kind, &operands, &[init.r#type()], &attributes, vec![region]);

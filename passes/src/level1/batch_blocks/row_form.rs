@@ -11,6 +11,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, is_arithmetic, name_of, operands_of, operations_of,
     region_with_block, result_of, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use melior::{
     Context,
     ir::{
@@ -111,16 +112,16 @@ impl<'c> Rows<'c> {
                 let row = self.type_of(results[0]).to_type();
                 let value = splat_value(operation).and_then(|value| splat(row, value));
                 let value = value.ok_or_else(|| error(operation, "expected one number for all"))?;
-                set_attribute(copy, "value", value);
+                set_attribute(copy, keys::VALUE, value);
             }
             Some(Op::TensorExtractSlice) => self.slice(operation),
             Some(Op::TensorCollapseShape | Op::TensorExpandShape) => self.reshape(operation),
             Some(Op::TensorConcat) => {
                 let copy = self.copy(operation);
-                self.lower_integer(copy, "dim");
+                self.lower_integer(copy, keys::DIM);
             }
             Some(Op::LinalgBroadcast) => {
-                let added: Vec<i64> = integers(operation, "dimensions")
+                let added: Vec<i64> = integers(operation, keys::DIMENSIONS)
                     .into_iter()
                     .filter_map(|axis| self.below(axis))
                     .collect();
@@ -129,13 +130,13 @@ impl<'c> Rows<'c> {
                     self.define(operation, value);
                 } else {
                     let copy = self.copy(operation);
-                    self.set_integers(copy, "dimensions", &added);
+                    self.set_integers(copy, keys::DIMENSIONS, &added);
                 }
             }
             Some(Op::LinalgReduce | Op::LinalgTranspose) => {
                 let attribute = match Op::of(operation) {
-                    Some(Op::LinalgReduce) => "dimensions",
-                    _ => "permutation",
+                    Some(Op::LinalgReduce) => keys::DIMENSIONS,
+                    _ => keys::PERMUTATION,
                 };
                 let axes: Vec<i64> = integers(operation, attribute)
                     .into_iter()
@@ -196,12 +197,12 @@ impl<'c> Rows<'c> {
         (axis >= 0).then_some(axis)
     }
 
-    fn set_integers(&self, operation: OperationRef<'c, 'c>, name: &str, values: &[i64]) {
+    fn set_integers(&self, operation: OperationRef<'c, 'c>, name: Key<'_>, values: &[i64]) {
         let values = DenseI64ArrayAttribute::new(self.builder.context(), values).into();
         set_attribute(operation, name, values);
     }
 
-    fn lower_integer(&self, operation: OperationRef<'c, 'c>, name: &str) {
+    fn lower_integer(&self, operation: OperationRef<'c, 'c>, name: Key<'_>) {
         let value = integer_attribute(operation, name).unwrap_or(0);
         let ty = self.builder.ty("i64");
         let value = IntegerAttribute::new(ty, self.below(value).unwrap_or(0)).into();
@@ -211,17 +212,17 @@ impl<'c> Rows<'c> {
     fn slice(&mut self, operation: OperationRef<'c, 'c>) {
         let source = self.value(operands_of(operation)[0]);
         let context = self.builder.context();
-        let own = |name: &str| {
+        let own = |name: Key<'_>| {
             let values = integers(operation, name);
             DenseI64ArrayAttribute::new(context, &values[self.count..]).into()
         };
         let segments = DenseI32ArrayAttribute::new(context, &[1, 0, 0, 0]).into();
         let row = self.type_of(result_of(operation, 0)).to_type();
         let attributes = [
-            ("static_offsets", own("static_offsets")),
-            ("static_sizes", own("static_sizes")),
-            ("static_strides", own("static_strides")),
-            ("operandSegmentSizes", segments),
+            (keys::STATIC_OFFSETS, own(keys::STATIC_OFFSETS)),
+            (keys::STATIC_SIZES, own(keys::STATIC_SIZES)),
+            (keys::STATIC_STRIDES, own(keys::STATIC_STRIDES)),
+            (keys::OPERAND_SEGMENT_SIZES, segments),
         ];
         let slice = self
             .builder
@@ -250,7 +251,7 @@ impl<'c> Rows<'c> {
         }
         groups.truncate(few);
         let groups = self.builder.reassociation(&groups);
-        let mut attributes = vec![("reassociation", groups)];
+        let mut attributes = vec![(keys::REASSOCIATION, groups)];
         if Op::TensorExpandShape.is(operation) {
             let sizes: Vec<i64> = to
                 .shape
@@ -258,7 +259,7 @@ impl<'c> Rows<'c> {
                 .map(|size| size.unwrap_or(1) as i64)
                 .collect();
             let sizes = DenseI64ArrayAttribute::new(self.builder.context(), &sizes).into();
-            attributes.push(("static_output_shape", sizes));
+            attributes.push((keys::STATIC_OUTPUT_SHAPE, sizes));
         }
         let kind = match Op::TensorExpandShape.is(operation) {
             true => Op::TensorExpandShape,
@@ -278,7 +279,7 @@ impl<'c> Rows<'c> {
             .collect();
         let row = self.type_of(result_of(operation, 0)).to_type();
         let segments = DenseI32ArrayAttribute::new(self.builder.context(), &[2, 1]).into();
-        let attributes = [("operandSegmentSizes", segments)];
+        let attributes = [(keys::OPERAND_SEGMENT_SIZES, segments)];
         let product = self
             .builder
             .op(kind, &operands, &[row], &attributes, vec![Region::new()]);
@@ -323,16 +324,16 @@ impl<'c> Rows<'c> {
         let folds: Vec<bool> = kept.iter().map(|number| loops.folds[*number]).collect();
         let copy = self.copy(operation);
         let maps = self.builder.indexing_maps(folds.len(), &maps);
-        set_attribute(copy, "indexing_maps", maps);
-        set_attribute(copy, "iterator_types", self.builder.iterators(&folds));
+        set_attribute(copy, keys::INDEXING_MAPS, maps);
+        set_attribute(copy, keys::ITERATOR_TYPES, self.builder.iterators(&folds));
         for index in nested_ops(copy) {
             if Op::LinalgIndex.is(index) {
-                let number = integer_attribute(index, "dim").unwrap_or(0) as usize;
+                let number = integer_attribute(index, keys::DIM).unwrap_or(0) as usize;
                 let number = renumbered(number).ok_or_else(refuse)?;
                 let ty = self.builder.ty("i64");
                 set_attribute(
                     index,
-                    "dim",
+                    keys::DIM,
                     IntegerAttribute::new(ty, number as i64).into(),
                 );
             }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Builder, Op, Val, is_arithmetic, name_of, operands_of, result_of, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{
     OperationRef, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
@@ -75,10 +76,10 @@ impl<'c> Batcher<'c> {
             Some(Op::TensorEmpty) => self.empty(result_of(operation, 0), operation)?,
             Some(Op::LinalgFill) => self.fill(operation)?,
             Some(Op::LinalgBroadcast) => {
-                self.shift_dimensions(operation, "dimensions", Op::LinalgBroadcast)?
+                self.shift_dimensions(operation, keys::DIMENSIONS, Op::LinalgBroadcast)?
             }
             Some(Op::LinalgReduce) => {
-                self.shift_dimensions(operation, "dimensions", Op::LinalgReduce)?
+                self.shift_dimensions(operation, keys::DIMENSIONS, Op::LinalgReduce)?
             }
             Some(Op::LinalgTranspose) => self.transpose(operation)?,
             Some(Op::CfbReduceRows) => self.reduce_rows(operation)?,
@@ -267,7 +268,7 @@ impl<'c> Batcher<'c> {
     fn shift_dimensions(
         &mut self,
         operation: OperationRef<'c, 'c>,
-        attribute: &str,
+        attribute: Key<'_>,
         kind: Op,
     ) -> Result<Val<'c>, Failed> {
         let operands = operands_of(operation);
@@ -316,8 +317,8 @@ pub(super) fn tensor_type<'c>(
     TensorType::of_value(value).ok_or_else(|| error(at, "expected a ranked tensor"))
 }
 
-pub(super) fn int32s(operation: OperationRef<'_, '_>, name: &str) -> Vec<i32> {
-    let Ok(attribute) = operation.attribute(name) else {
+pub(super) fn int32s(operation: OperationRef<'_, '_>, name: Key<'_>) -> Vec<i32> {
+    let Ok(attribute) = operation.attribute(&name) else {
         return vec![];
     };
     let Ok(array) = DenseI32ArrayAttribute::try_from(attribute) else {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, operations_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{Attribute, BlockRef, OperationRef, operation::OperationLike},
@@ -55,7 +56,7 @@ pub fn encode<'c>(
         }
     }
     // A length that only the results have, as what is used as a tensor of any length.
-    let rows = kernel.attribute("rows").map_or(vec![], listed);
+    let rows = kernel.attribute(&keys::ROWS).map_or(vec![], listed);
     for result in operations.last().map_or(vec![], |last| operands_of(*last)) {
         let shape = extents.shape(result);
         for (length, name) in shape.iter().skip(1).zip(&rows) {
@@ -112,7 +113,10 @@ pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String])
         .collect();
     let declare = |name: &str, outer: &[Attribute]| {
         if !known.iter().any(|known| known == name) {
-            let attributes = [("sym_name", top.string(name)), ("outer", top.array(outer))];
+            let attributes = [
+                (keys::SYM_NAME, top.string(name)),
+                (keys::OUTER, top.array(outer)),
+            ];
             top.op(Op::RaggedDim, &[], &[], &attributes, vec![]);
         }
     };

@@ -17,6 +17,7 @@
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, region_with_block, result_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::marks;
 use melior::{
     Context,
@@ -26,7 +27,6 @@ use melior::{
 use super::Kernels;
 use crate::level0::form_blocks::DIM;
 use crate::pass::{Outcome, error};
-use crate::support::dims;
 use crate::support::ir::{TensorType, erase, nested_ops, replace_uses, users_of};
 
 pub fn record_stacks<'c>(
@@ -48,7 +48,7 @@ pub fn record_stacks<'c>(
 fn passes_through(stack: OperationRef<'_, '_>) -> bool {
     users_of(result_of(stack, 0)).into_iter().all(|user| {
         let around = user.parent_operation();
-        Op::FuncReturn.is(user) && around.is_some_and(|op| op.has_attribute(marks::ENTRY))
+        Op::FuncReturn.is(user) && around.is_some_and(|op| op.has_attribute(&marks::ENTRY))
     })
 }
 
@@ -75,12 +75,12 @@ fn record<'c>(
     let top = kernels.top.at(stack.location());
     let lengths = top.array(&[top.symbol(&dim[1..])]);
     let attributes = [
-        ("sym_name", top.string("kernel")),
-        ("sym_visibility", top.string("private")),
-        (dims::UNIT, top.string("rows")),
-        (dims::LENGTHS, lengths),
-        (dims::ROWS, lengths),
-        (dims::OPERANDS, top.strings(["stacked"])),
+        (keys::SYM_NAME, top.string("kernel")),
+        (keys::SYM_VISIBILITY, top.string("private")),
+        (keys::UNIT, top.string("rows")),
+        (keys::LENGTHS, lengths),
+        (keys::ROWS, lengths),
+        (keys::OPERANDS, top.strings(["stacked"])),
     ];
     let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
     if !kernels.dims.contains(&dim) {

@@ -3,6 +3,7 @@
 
 use crate::support::extents::reassociation;
 use cohort_dialects::builder::{Op, Val, operands_of, result_of};
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
@@ -68,7 +69,10 @@ impl<'c> Batcher<'c> {
             Op::TensorExpandShape,
             &[value, self.rows],
             row.batched().to_type(),
-            &[("reassociation", groups), ("static_output_shape", sizes)],
+            &[
+                (keys::REASSOCIATION, groups),
+                (keys::STATIC_OUTPUT_SHAPE, sizes),
+            ],
         )
     }
 
@@ -96,7 +100,10 @@ impl<'c> Batcher<'c> {
             Op::TensorExpandShape,
             &operands,
             row.batched().to_type(),
-            &[("reassociation", groups), ("static_output_shape", sizes)],
+            &[
+                (keys::REASSOCIATION, groups),
+                (keys::STATIC_OUTPUT_SHAPE, sizes),
+            ],
         ))
     }
 
@@ -106,7 +113,7 @@ impl<'c> Batcher<'c> {
         let init = self.destination(operands[1], operation)?;
         let mut permutation = vec![0];
         permutation.extend(
-            integers(operation, "permutation")
+            integers(operation, keys::PERMUTATION)
                 .into_iter()
                 .map(|axis| axis + 1),
         );
@@ -116,7 +123,7 @@ impl<'c> Batcher<'c> {
             Op::LinalgTranspose,
             &[input, init],
             &[init.r#type()],
-            &[("permutation", permutation)],
+            &[(keys::PERMUTATION, permutation)],
             vec![region],
         );
         Ok(result_of(copy, 0))
@@ -127,7 +134,7 @@ impl<'c> Batcher<'c> {
         operation: OperationRef<'c, 'c>,
     ) -> Result<Val<'c>, Failed> {
         let operands = operands_of(operation);
-        if int32s(operation, "operandSegmentSizes")
+        if int32s(operation, keys::OPERAND_SEGMENT_SIZES)
             .iter()
             .enumerate()
             .any(|(segment, count)| [1, 3].contains(&segment) && *count > 0)
@@ -139,7 +146,7 @@ impl<'c> Batcher<'c> {
         }
         let source = self.rows_of(operands[0], operation)?;
         let context = self.builder.context();
-        let with_leading = |name: &str, leading: i64| -> Attribute<'c> {
+        let with_leading = |name: Key<'_>, leading: i64| -> Attribute<'c> {
             let mut values = vec![leading];
             values.extend(integers(operation, name));
             DenseI64ArrayAttribute::new(context, &values).into()
@@ -155,10 +162,13 @@ impl<'c> Batcher<'c> {
             &operands,
             row.batched().to_type(),
             &[
-                ("static_offsets", with_leading("static_offsets", 0)),
-                ("static_sizes", with_leading("static_sizes", dynamic())),
-                ("static_strides", with_leading("static_strides", 1)),
-                ("operandSegmentSizes", segments),
+                (keys::STATIC_OFFSETS, with_leading(keys::STATIC_OFFSETS, 0)),
+                (
+                    keys::STATIC_SIZES,
+                    with_leading(keys::STATIC_SIZES, dynamic()),
+                ),
+                (keys::STATIC_STRIDES, with_leading(keys::STATIC_STRIDES, 1)),
+                (keys::OPERAND_SEGMENT_SIZES, segments),
             ],
         ))
     }
@@ -168,7 +178,7 @@ impl<'c> Batcher<'c> {
         for operand in operands_of(operation) {
             parts.push(self.rows_of(operand, operation)?);
         }
-        let axis = integer_attribute(operation, "dim").unwrap_or(0) as usize;
+        let axis = integer_attribute(operation, keys::DIM).unwrap_or(0) as usize;
         let row = tensor_type(result_of(operation, 0), operation)?;
         let ty = row.batched().to_type();
         Ok(self.builder.concat(axis + 1, &parts, ty))

@@ -8,6 +8,7 @@ use cohort_dialects::attributes::Place;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, region_with_block, result_of,
 };
+use cohort_dialects::keys;
 use melior::ir::{OperationRef, ValueLike};
 
 use super::emit::{Shape, broadcast, full, sum_over, transpose};
@@ -210,9 +211,9 @@ fn contract<'c>(
         inner.linalg_yield(&[sum]);
     }
     let attributes = [
-        ("indexing_maps", b.indexing_maps(folds.len(), &maps)),
-        ("iterator_types", b.iterators(&folds)),
-        ("operandSegmentSizes", b.i32s(&[2, 1])),
+        (keys::INDEXING_MAPS, b.indexing_maps(folds.len(), &maps)),
+        (keys::ITERATOR_TYPES, b.iterators(&folds)),
+        (keys::OPERAND_SEGMENT_SIZES, b.i32s(&[2, 1])),
     ];
     let operands = [left.value, right.value, init];
     result_of(

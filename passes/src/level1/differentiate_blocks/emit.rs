@@ -1,6 +1,7 @@
 //! Tensor operations of one instance, as the rules of derivatives make them.
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block, result_of};
+use cohort_dialects::keys::{self, Key};
 use melior::ir::{
     Attribute, Type, ValueLike,
     attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, FloatAttribute},
@@ -70,7 +71,7 @@ pub fn fill<'c>(b: &Builder<'c>, scalar: Val<'c>, init: Val<'c>) -> Val<'c> {
 fn with_dims<'c>(
     b: &Builder<'c>,
     kind: Op,
-    (attribute, dims): (&str, &[usize]),
+    (attribute, dims): (Key<'_>, &[usize]),
     (value, init): (Val<'c>, Val<'c>),
     payload: impl Fn(&Builder<'c>, &[Val<'c>]) -> Val<'c>,
 ) -> Val<'c> {
@@ -100,7 +101,7 @@ pub fn broadcast<'c>(
         return value;
     }
     let init = empty(b, shape);
-    let dims = ("dimensions", added);
+    let dims = (keys::DIMENSIONS, added);
     with_dims(b, Op::LinalgBroadcast, dims, (value, init), |_, args| {
         args[0]
     })
@@ -114,7 +115,7 @@ pub fn transpose<'c>(
     permutation: &[usize],
 ) -> Val<'c> {
     let init = empty(b, &shape.pick(permutation));
-    let dims = ("permutation", permutation);
+    let dims = (keys::PERMUTATION, permutation);
     with_dims(b, Op::LinalgTranspose, dims, (value, init), |_, args| {
         args[0]
     })
@@ -129,7 +130,7 @@ pub fn sum_over<'c>(b: &Builder<'c>, value: Val<'c>, shape: &Shape<'c>, axes: &[
         kept.retain(|own| own != axis);
         let init = full(b, &shape.pick(&kept), 0.0);
         let dims = [*axis];
-        let dims = ("dimensions", &dims[..]);
+        let dims = (keys::DIMENSIONS, &dims[..]);
         value = with_dims(b, Op::LinalgReduce, dims, (value, init), |inner, args| {
             inner.addf(args[1], args[0])
         });
@@ -171,11 +172,11 @@ pub fn slice<'c>(
     operands.extend(&shape.lengths);
     let counts = [1, 0, shape.lengths.len() as i32, 0];
     let attributes = [
-        ("static_offsets", list(&offsets)),
-        ("static_sizes", list(&sizes)),
-        ("static_strides", list(&vec![1; rank])),
+        (keys::STATIC_OFFSETS, list(&offsets)),
+        (keys::STATIC_SIZES, list(&sizes)),
+        (keys::STATIC_STRIDES, list(&vec![1; rank])),
         (
-            "operandSegmentSizes",
+            keys::OPERAND_SEGMENT_SIZES,
             DenseI32ArrayAttribute::new(b.context(), &counts).into(),
         ),
     ];

@@ -1,6 +1,7 @@
 //! The vector-Jacobian products of what only moves elements: slices, concatenations and reshapes.
 
 use cohort_dialects::builder::{Op, Val, operands_of, result_of};
+use cohort_dialects::keys;
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike, attribute::DenseI64ArrayAttribute,
     operation::OperationLike,
@@ -24,8 +25,8 @@ impl<'c> Backward<'c> {
             Op::TensorExtractSlice => {
                 let shape = self.shape(of[0])?;
                 let dynamic = |numbers: &[i64]| numbers.iter().any(|number| *number < 0);
-                let offsets = integers(operation, "static_offsets");
-                let steps = integers(operation, "static_strides");
+                let offsets = integers(operation, keys::STATIC_OFFSETS);
+                let steps = integers(operation, keys::STATIC_STRIDES);
                 let part = TensorType::of_value(result_of(operation, 0));
                 let part = part.filter(|part| part.rank() == shape.ty.rank());
                 let Some(part) =
@@ -64,7 +65,7 @@ impl<'c> Backward<'c> {
                 self.add_slice(of[0], first, offsets[first] as u64, size, value);
             }
             Op::TensorConcat => {
-                let axis = integer_attribute(operation, "dim").unwrap_or(0) as usize;
+                let axis = integer_attribute(operation, keys::DIM).unwrap_or(0) as usize;
                 let mut first = 0;
                 for operand in of {
                     let shape = self.shape(operand)?;
@@ -108,8 +109,8 @@ impl<'c> Backward<'c> {
         let sizes = DenseI64ArrayAttribute::new(self.b.context(), &sizes).into();
         let operands = [&[g], &shape.lengths[..]].concat();
         let attributes = [
-            ("reassociation", groups_of(collapse)?),
-            ("static_output_shape", sizes),
+            (keys::REASSOCIATION, groups_of(collapse)?),
+            (keys::STATIC_OUTPUT_SHAPE, sizes),
         ];
         let ty = shape.to_type();
         let back = (self.b).value_with(Op::TensorExpandShape, &operands, ty, &attributes);
@@ -151,7 +152,7 @@ impl<'c> Backward<'c> {
 }
 
 fn groups_of<'c>(reshape: OperationRef<'c, 'c>) -> Result<Attribute<'c>, NoRule> {
-    let groups = reshape.attribute("reassociation");
+    let groups = reshape.attribute(&keys::REASSOCIATION);
     groups.map_err(|_| NoRule("this reshape".to_owned()))
 }
 

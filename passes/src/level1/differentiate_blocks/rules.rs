@@ -8,6 +8,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, CmpfPredicate, Dialect, Op, Val, name_of, operands_of, results_of,
 };
+use cohort_dialects::keys;
 use std::collections::HashMap;
 
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
@@ -299,7 +300,7 @@ fn is_one(value: Val<'_>) -> bool {
         Some(Op::ArithConstant) => {
             let number = match TensorType::of_value(value) {
                 Some(_) => crate::support::ir::splat_value(producer),
-                None => producer.attribute("value").ok(),
+                None => producer.attribute(&keys::VALUE).ok(),
             };
             let number = number
                 .and_then(|number| melior::ir::attribute::FloatAttribute::try_from(number).ok());

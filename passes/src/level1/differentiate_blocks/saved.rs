@@ -11,18 +11,17 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, operands_of, operations_of, result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::{
     Context,
-    ir::{
-        Attribute, OperationRef, Type, ValueLike, attribute::IntegerAttribute,
-        operation::OperationLike, r#type::IntegerType,
-    },
+    ir::{OperationRef, Type, ValueLike, attribute::IntegerAttribute, r#type::IntegerType},
 };
 
 use super::rules::Backward;
 use crate::support::extents::Length;
 use crate::support::ir::{
-    TensorType, blocks_of, clone_region, defining_op, elem_of, erase, key, op_key, replace_uses,
+    TensorType, attributes_without, blocks_of, clone_region, defining_op, elem_of, erase, key,
+    op_key, replace_uses,
 };
 use crate::support::levels::used_values;
 
@@ -122,20 +121,10 @@ pub fn save<'c>(
     let Some(before) = Builder::before(context, block) else {
         return block;
     };
-    let names: Vec<(String, Attribute<'c>)> = block
-        .attributes()
-        .map(|(name, attribute)| {
-            let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
-            (name, attribute)
-        })
-        .collect();
-    let mut attributes: Vec<(&str, Attribute<'c>)> = names
-        .iter()
-        .map(|(name, attribute)| (name.as_str(), *attribute))
-        .collect();
+    let mut attributes = attributes_without(block, &[]);
     let count = IntegerType::new(context, 64).into();
     let count = IntegerAttribute::new(count, saved.len() as i64).into();
-    attributes.push(("saved", count));
+    attributes.push((keys::SAVED, count));
     let mut types: Vec<Type<'c>> = results_of(block).iter().map(|own| own.r#type()).collect();
     let old = blocks_of(block)
         .first()

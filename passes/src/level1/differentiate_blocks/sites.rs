@@ -5,6 +5,7 @@
 //! else. A part of a parameter, reshaped or transposed, is a *view* of it: an offset and strides.
 
 use cohort_dialects::builder::{Op, Val, operands_of};
+use cohort_dialects::keys;
 use melior::ir::OperationRef;
 
 use crate::support::extents::reassociation;
@@ -55,7 +56,7 @@ impl View {
         };
         match Op::of(operation) {
             Some(Op::LinalgTranspose) => {
-                let permutation = integers(operation, "permutation");
+                let permutation = integers(operation, keys::PERMUTATION);
                 let of = |axis: &i64| self.strides.get(*axis as usize).copied();
                 view.strides = permutation.iter().map(of).collect::<Option<_>>()?;
             }
@@ -63,11 +64,11 @@ impl View {
                 if operands_of(operation).len() > 1 || view.shape.len() != self.shape.len() {
                     return None;
                 }
-                let offsets = integers(operation, "static_offsets");
+                let offsets = integers(operation, keys::STATIC_OFFSETS);
                 for (offset, stride) in offsets.iter().zip(&self.strides) {
                     view.offset += *offset as u64 * stride;
                 }
-                let steps = integers(operation, "static_strides");
+                let steps = integers(operation, keys::STATIC_STRIDES);
                 for (stride, step) in view.strides.iter_mut().zip(steps) {
                     *stride *= step as u64;
                 }

@@ -3,6 +3,7 @@
 use cohort_dialects::builder::{
     CmpfPredicate, Op, Val, arguments_of, operands_of, operations_of, results_of,
 };
+use cohort_dialects::keys::{self, Key};
 use melior::ir::OperationRef;
 
 use super::emit::{Shape, broadcast, full, product, sum_over, transpose};
@@ -25,7 +26,7 @@ impl<'c> Backward<'c> {
             // Of a host scalar.
             Op::LinalgFill => {}
             Op::LinalgBroadcast => {
-                let axes = axes(operation, "dimensions");
+                let axes = axes(operation, keys::DIMENSIONS);
                 let leads = axes.iter().enumerate().all(|(at, axis)| at == *axis);
                 match self.views.get(&key(of[0])) {
                     Some(view) if leads => self.sites.push(Site {
@@ -37,7 +38,7 @@ impl<'c> Backward<'c> {
                 }
             }
             Op::LinalgTranspose => {
-                let permutation = axes(operation, "permutation");
+                let permutation = axes(operation, keys::PERMUTATION);
                 let mut inverse = vec![0; permutation.len()];
                 for (to, from) in permutation.iter().enumerate() {
                     inverse[*from] = to;
@@ -148,7 +149,7 @@ impl<'c> Backward<'c> {
             .filter(|operation| Op::TensorConcat.is(*operation))
             .filter(|operation| {
                 let rank = TensorType::of_value(left).map(|ty| ty.shape.len() as i64);
-                integer_attribute(*operation, "dim").map(|dim| dim + 1) == rank
+                integer_attribute(*operation, keys::DIM).map(|dim| dim + 1) == rank
             })
             .map(operands_of);
         let sizes = parts.iter().flatten().map(|part| columns(*part));
@@ -166,7 +167,7 @@ impl<'c> Backward<'c> {
     fn reduce(&mut self, operation: OperationRef<'c, 'c>, result: Val<'c>, g: Val<'c>) -> Rule {
         let b = self.b;
         let of = operands_of(operation);
-        let axes = axes(operation, "dimensions");
+        let axes = axes(operation, keys::DIMENSIONS);
         let shape = self.shape(of[0])?;
         let folds = self.shape(result)?;
         match combiner(operation) {
@@ -215,7 +216,7 @@ fn combiner(operation: OperationRef<'_, '_>) -> Option<Op> {
     (takes_both && gives).then(|| Op::of(combine)).flatten()
 }
 
-fn axes(operation: OperationRef<'_, '_>, name: &str) -> Vec<usize> {
+fn axes(operation: OperationRef<'_, '_>, name: Key<'_>) -> Vec<usize> {
     let axes = integers(operation, name).into_iter();
     axes.map(|axis| axis as usize).collect()
 }

@@ -6,6 +6,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend_op, operands_of, operations_of, region_with_block,
     results_of,
 };
+use cohort_dialects::keys;
 use cohort_dialects::types::array_element;
 use melior::{
     Context,
@@ -114,7 +115,7 @@ impl<'c> Operations<'c> {
 
     /// The phases between what waits and other things that wait and do not need it, but for those that stay.
     pub fn parting_phases(&self) -> Vec<OperationRef<'c, 'c>> {
-        let is_droppable = |number: usize| self.all[number].has_attribute(AFTER_DECISION);
+        let is_droppable = |number: usize| self.all[number].has_attribute(&AFTER_DECISION);
         let is_border =
             |number: &usize| self.effects[*number] == Effect::Ordered && !is_droppable(*number);
         let is_waiting = |number: &usize| is_waiting(self.effects[*number]);
@@ -405,7 +406,10 @@ impl<'c> Operations<'c> {
             .collect();
         let needs = match needs {
             [] => vec![],
-            needs => vec![("needs", DenseI64ArrayAttribute::new(context, needs).into())],
+            needs => vec![(
+                keys::NEEDS,
+                DenseI64ArrayAttribute::new(context, needs).into(),
+            )],
         };
         let fork = b.op(Op::CfbFork, &[], &types, &needs, regions);
         let handed = joined

@@ -2,6 +2,7 @@
 
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Builder, Op, Val, region_with_block, results_of};
+use cohort_dialects::keys;
 use cohort_passes::kernel::loop_level::map_attribute;
 use cohort_passes::kernel::rows::graph::{Graph, Linear};
 use cohort_passes::kernel::rows::layout::{Place, View, elem_bytes};
@@ -31,7 +32,7 @@ pub fn declare<'a, 'c>(
     declared.constants(e, &chip.constants);
     declared.scratch(e, |slot| {
         chip.homes[slot].map(|on_chip| match on_chip {
-            true => vec![("on_chip", Attribute::unit(e.b.context()))],
+            true => vec![(keys::ON_CHIP, Attribute::unit(e.b.context()))],
             false => vec![],
         })
     });
@@ -63,17 +64,17 @@ pub fn tiles<'c>(
     let numbers = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
     let (small, large, from) = sizes(tile, precision, is_rounded);
     let mut attributes = vec![
-        ("over", numbers(&tile.domain)),
-        ("small", numbers(&size(small))),
-        ("large", numbers(&size(large))),
-        ("from", IntegerAttribute::new(e.i64, from).into()),
+        (keys::OVER, numbers(&tile.domain)),
+        (keys::SMALL, numbers(&size(small))),
+        (keys::LARGE, numbers(&size(large))),
+        (keys::FROM, IntegerAttribute::new(e.i64, from).into()),
     ];
     if precision != Precision::F32 {
         let name = StringAttribute::new(context, precision.name());
-        attributes.push(("rounded", name.into()));
+        attributes.push((keys::ROUNDED, name.into()));
     }
     if is_rounded {
-        attributes.push(("weights", Attribute::unit(context)));
+        attributes.push((keys::WEIGHTS, Attribute::unit(context)));
     }
     e.b.op(Op::RaggedTiles, &[], &[], &attributes, vec![region]);
 }
@@ -139,12 +140,12 @@ impl<'c> Writer<'_, '_, 'c> {
             coefficients: segment.weight.strides.clone(),
         };
         let attributes = [
-            ("left_address", map(&left)),
-            ("right_address", map(&right)),
-            ("k", number(segment.k)),
-            ("columns", number(columns)),
-            ("gates", numbers(gates)),
-            ("copies", numbers(&copies)),
+            (keys::LEFT_ADDRESS, map(&left)),
+            (keys::RIGHT_ADDRESS, map(&right)),
+            (keys::K, number(segment.k)),
+            (keys::COLUMNS, number(columns)),
+            (keys::GATES, numbers(gates)),
+            (keys::COPIES, numbers(&copies)),
         ];
         let mut operands = vec![
             self.memory.of_node(segment.a.buffer),

@@ -8,6 +8,7 @@ use cohort_dialects::builder::{
     Op, Val, arguments_of, extend_block, is_arithmetic, name_of, operands_of, operations_of,
     result_of, results_of,
 };
+use cohort_dialects::keys;
 use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::OperationLike};
 
 use super::super::graph::{Index, Kind, Node, NodeId, Size};
@@ -167,8 +168,8 @@ impl<'c> Reader<'c> {
             let is_end = Op::LinalgYield.is(operation);
             let is_combiner = combiner == Some(operation);
             if Op::LinalgIndex.is(operation) {
-                let number =
-                    crate::support::ir::integer_attribute(operation, "dim").unwrap_or(0) as usize;
+                let number = crate::support::ir::integer_attribute(operation, keys::DIM)
+                    .unwrap_or(0) as usize;
                 let Some(dim) = dim_of(number) else {
                     return Err(error(
                         operation,
@@ -220,7 +221,7 @@ impl<'c> Reader<'c> {
         let rank = |value: Val<'c>| TensorType::of_value(value).map_or(0, |ty| ty.rank());
         let whole = |rank: usize| (0..rank).map(Place::Loop).collect::<Vec<_>>();
         if Op::LinalgReduce.is(op) {
-            let dims = integers(op, "dimensions");
+            let dims = integers(op, keys::DIMENSIONS);
             let rank = rank(operands[0]);
             let folds: Vec<bool> = (0..rank)
                 .map(|axis| dims.contains(&(axis as i64)))

@@ -1,6 +1,7 @@
 //! Slices, concatenations and reshapes: what is read elsewhere, and computes nothing.
 
 use cohort_dialects::builder::{operands_of, result_of};
+use cohort_dialects::keys;
 use cohort_dialects::shape::Shape;
 use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
@@ -16,9 +17,9 @@ impl<'c> Reader<'c> {
         let from = self.typed(operand.r#type(), op)?;
         let to = self.typed(result_of(op, 0).r#type(), op)?;
         let lead = usize::from(from.batched);
-        let offsets = integers(op, "static_offsets");
-        let strides = integers(op, "static_strides");
-        let sizes = integers(op, "static_sizes");
+        let offsets = integers(op, keys::STATIC_OFFSETS);
+        let strides = integers(op, keys::STATIC_STRIDES);
+        let sizes = integers(op, keys::STATIC_SIZES);
         let computed = offsets.iter().chain(&strides).any(|n| *n == i64::MIN);
         let rows = !from.batched || offsets[0] == 0 && strides[0] == 1;
         let refuse = || error(op, "not supported yet: a slice whose bounds are computed");
@@ -55,7 +56,7 @@ impl<'c> Reader<'c> {
 
     pub(super) fn concat(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let axis = op
-            .attribute("dim")
+            .attribute(&keys::DIM)
             .ok()
             .and_then(|dim| IntegerAttribute::try_from(dim).ok())
             .map_or(0, |dim| dim.value() as usize);

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
+use cohort_dialects::keys;
 use melior::Context;
 use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike, operation::OperationLike};
 
@@ -84,13 +85,13 @@ impl<'s, 'c> Scalars<'s, 'c> {
         let sums = self.sums.as_ref();
         let sums = sums.filter(|(sums, ..)| sums.stands_for(node, at));
         if let Some((sums, memory, shape)) = sums {
-            let address = [("address", self.address(&sums.index(at), shape, scope))];
+            let address = [(keys::ADDRESS, self.address(&sums.index(at), shape, scope))];
             return b.value_with(Op::RaggedLoad, &[*memory], element, &address);
         }
         match &of_node.kind {
             Kind::Splat(bits) => constant_of(&b, *bits, of_node.elem),
             Kind::Iota(dim) => {
-                let address = [("address", self.map(&at[*dim..=*dim], scope))];
+                let address = [(keys::ADDRESS, self.map(&at[*dim..=*dim], scope))];
                 b.value_with(Op::RaggedPosition, &[], element, &address)
             }
             Kind::Pointwise { op, inputs } => {
@@ -106,7 +107,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
             }
             Kind::Reduce { .. } => self.reduce(node, at, scope),
             Kind::Operand | Kind::Scalar | Kind::Length | Kind::Param(_) | Kind::Dense(_) => {
-                let address = [("address", self.address(at, &of_node.shape, scope))];
+                let address = [(keys::ADDRESS, self.address(at, &of_node.shape, scope))];
                 b.value_with(
                     Op::RaggedLoad,
                     &[self.writer.memory.of_node[&node]],
