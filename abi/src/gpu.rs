@@ -58,16 +58,16 @@ pub use flush::GpuFlush;
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
 
-use crate::manifest::{Constant, Extent};
+use crate::manifest::{Constant, Extent, constants_with};
 
 /// Bytes that the addresses of spaces, constants and scratch on the device are multiples of.
 pub const ALIGNMENT: u64 = 64;
 
 /// How a kernel runs on a GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GpuKernel {
+pub struct GpuKernel<Param = usize> {
     /// What the functions' `constant` arguments point to; none is [`Constant::Panels`].
-    pub constants: Vec<Constant>,
+    pub constants: Vec<Constant<Param>>,
     /// Bytes of scratch whatever the number of rows; a multiple of [`ALIGNMENT`].
     pub scratch_bytes: u64,
     /// Bytes of scratch a row; a multiple of [`ALIGNMENT`].
@@ -77,6 +77,19 @@ pub struct GpuKernel {
     pub precision: Precision,
     /// In order; at least one.
     pub launches: Vec<GpuLaunch>,
+}
+
+impl<Param> GpuKernel<Param> {
+    /// The same kernel, with something else for each parameter.
+    pub fn with<P, E>(self, param: &impl Fn(Param) -> Result<P, E>) -> Result<GpuKernel<P>, E> {
+        Ok(GpuKernel {
+            constants: constants_with(self.constants, param)?,
+            scratch_bytes: self.scratch_bytes,
+            scratch_bytes_per_row: self.scratch_bytes_per_row,
+            precision: self.precision,
+            launches: self.launches,
+        })
+    }
 }
 
 /// What the factors of products are rounded to. Sums are of `f32`, and so is all else.

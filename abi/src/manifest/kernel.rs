@@ -6,8 +6,11 @@ use super::Elem;
 use crate::gpu::Precision;
 
 /// A function that computes rows of a launch, and what its calls take and give.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kernel {
+///
+/// Spaces and parameters are numbers of the manifest; the compiler says the same of a kernel before there is one,
+/// with rows' types and parameters' names in their place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel<Space = usize, Param = usize> {
     /// The name in reports: the function of the source it comes from.
     pub name: String,
     /// Symbol of the [`crate::KernelFn`].
@@ -15,11 +18,11 @@ pub struct Kernel {
     /// Place in the source, `file:line:column`.
     pub location: String,
     /// What a call takes, in the order of the function's operands.
-    pub operands: Vec<Operand>,
+    pub operands: Vec<Operand<Space>>,
     /// The space of each result.
-    pub results: Vec<usize>,
+    pub results: Vec<Space>,
     /// What `constants` points to, in order.
-    pub constants: Vec<Constant>,
+    pub constants: Vec<Constant<Param>>,
     /// Bytes that a thread needs for itself while it computes.
     pub scratch_bytes: u64,
     /// A range of rows should be a multiple of this, but for the last.
@@ -34,7 +37,7 @@ pub struct Kernel {
     pub call: CallShape,
     /// How it runs on a GPU, where the program was compiled for one and the kernel can.
     #[serde(default)]
-    pub gpu: Option<crate::gpu::GpuKernel>,
+    pub gpu: Option<crate::gpu::GpuKernel<Param>>,
 }
 
 /// How a call of a kernel becomes rows; by default it is one.
@@ -141,7 +144,31 @@ pub struct RowProduct {
     pub flops: u64,
 }
 
-impl Kernel {
+impl<Space, Param> Kernel<Space, Param> {
+    /// The same kernel, with something else for each space and parameter.
+    pub fn with<S, P, E>(
+        self,
+        mut space: impl FnMut(Space) -> S,
+        param: impl Fn(Param) -> Result<P, E>,
+    ) -> Result<Kernel<S, P>, E> {
+        let operands = self.operands.into_iter();
+        let operands = operands.map(|operand| operand.with(&mut space)).collect();
+        Ok(Kernel {
+            name: self.name,
+            symbol: self.symbol,
+            location: self.location,
+            operands,
+            results: self.results.into_iter().map(space).collect(),
+            constants: constants_with(self.constants, &param)?,
+            scratch_bytes: self.scratch_bytes,
+            row_tile: self.row_tile,
+            flops_per_row: self.flops_per_row,
+            row_products: self.row_products,
+            call: self.call,
+            gpu: self.gpu.map(|gpu| gpu.with(&param)).transpose()?,
+        })
+    }
+
     /// How many operands are lists.
     pub fn lists(&self) -> usize {
         let is_list = |operand: &&Operand| matches!(operand, Operand::Rows { .. });
@@ -152,16 +179,16 @@ impl Kernel {
 /// What a call takes: a slot, or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Operand {
+pub enum Operand<Space = usize> {
     /// A handle, resolved to a row of the space.
     Row {
         /// Of the row.
-        space: usize,
+        space: Space,
     },
     /// A list: an array of handles, each resolved to a row of the space.
     Rows {
         /// Of each row.
-        space: usize,
+        space: Space,
     },
     /// The low 32 bits of the slot, passed as they are.
     Scalar(Elem),
@@ -170,41 +197,41 @@ pub enum Operand {
     /// The handle of the first of consecutive rows, as many as that extent of the kernel.
     Ragged {
         /// Of each row.
-        space: usize,
+        space: Space,
         /// Index into [`CallShape::extents`].
         extent: usize,
     },
     /// An array of as many handles as that extent, one for each row. The unit is the row.
     Stacked {
         /// Of each row.
-        space: usize,
+        space: Space,
         /// Index into [`CallShape::extents`].
         extent: usize,
     },
 }
 
 /// A parameter as a kernel wants it, made once at load.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Constant {
+pub enum Constant<Param = usize> {
     /// Row-major as in the file, 64-byte aligned, followed by at least 64 zero bytes.
     Plain {
         /// See [`super::Manifest::weight`].
-        param: usize,
+        param: Param,
     },
     /// An `f32[k, n]` parameter in column panels: `[ceil(n / width)][k][width]`, the last panel
     /// padded with zeros; 64-byte aligned. Of a parameter of higher rank, all dims but the last
     /// count as `k`.
     Panels {
         /// See [`super::Manifest::weight`].
-        param: usize,
+        param: Param,
         /// Columns of a panel.
         width: u64,
     },
     /// Another one from some byte on. It begins where an element does.
     Part {
         /// The other one, which is no part itself.
-        of: Box<Constant>,
+        of: Box<Constant<Param>>,
         /// The byte.
         from: u64,
     },
@@ -223,7 +250,7 @@ pub enum Constant {
         /// `tf32` or `bf16`.
         precision: Precision,
         /// See [`super::Manifest::weight`].
-        param: usize,
+        param: Param,
         /// Where the first element is, in elements from the parameter's first.
         offset: u64,
         /// How many elements lie between one `k` and the next, and between one column and the next.
@@ -233,6 +260,66 @@ pub enum Constant {
         /// Columns of the product.
         columns: u64,
     },
+}
+
+impl<Space> Operand<Space> {
+    fn with<S>(self, space: &mut impl FnMut(Space) -> S) -> Operand<S> {
+        match self {
+            Operand::Row { space: own } => Operand::Row { space: space(own) },
+            Operand::Rows { space: own } => Operand::Rows { space: space(own) },
+            Operand::Scalar(elem) => Operand::Scalar(elem),
+            Operand::Length => Operand::Length,
+            Operand::Ragged { space: own, extent } => Operand::Ragged {
+                space: space(own),
+                extent,
+            },
+            Operand::Stacked { space: own, extent } => Operand::Stacked {
+                space: space(own),
+                extent,
+            },
+        }
+    }
+}
+
+/// The same constants, with something else for each parameter.
+pub(crate) fn constants_with<Param, P, E>(
+    constants: Vec<Constant<Param>>,
+    param: &impl Fn(Param) -> Result<P, E>,
+) -> Result<Vec<Constant<P>>, E> {
+    let constants = constants.into_iter();
+    constants.map(|constant| constant.with(param)).collect()
+}
+
+impl<Param> Constant<Param> {
+    fn with<P, E>(self, param: &impl Fn(Param) -> Result<P, E>) -> Result<Constant<P>, E> {
+        Ok(match self {
+            Constant::Plain { param: own } => Constant::Plain { param: param(own)? },
+            Constant::Panels { param: own, width } => Constant::Panels {
+                param: param(own)?,
+                width,
+            },
+            Constant::Part { of, from } => Constant::Part {
+                of: Box::new(of.with(param)?),
+                from,
+            },
+            Constant::Dense { elem, bits } => Constant::Dense { elem, bits },
+            Constant::Rounded {
+                precision,
+                param: own,
+                offset,
+                strides,
+                k,
+                columns,
+            } => Constant::Rounded {
+                precision,
+                param: param(own)?,
+                offset,
+                strides,
+                k,
+                columns,
+            },
+        })
+    }
 }
 
 impl Constant {

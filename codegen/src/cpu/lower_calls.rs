@@ -28,7 +28,7 @@ use cohort_passes::kernel::calls::memory::{constants, extent, result_row_bytes, 
 use cohort_passes::kernel::calls::stages::Stage;
 use cohort_passes::kernel::calls::{graph, loops};
 use cohort_passes::kernel::description::{
-    ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType,
+    ATTRIBUTE, ConstantDescription, KernelDescription, OperandDescription, RowType, to_json,
 };
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{name_attribute, symbol_of};
@@ -80,7 +80,7 @@ fn add_function<'c>(
         (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         (
             ATTRIBUTE,
-            StringAttribute::new(context, &description.to_json()).into(),
+            StringAttribute::new(context, &to_json(&description)).into(),
         ),
     ];
     before.op(Op::FuncFunc, &[], &[], &attributes, vec![region]);
@@ -241,9 +241,11 @@ fn describe(
         match form {
             Form::Length => OperandDescription::Length,
             Form::Scalar => OperandDescription::Scalar(graph.nodes[*node].elem),
-            Form::Row => OperandDescription::Row(row_type(*node, 0)),
+            Form::Row => OperandDescription::Row {
+                space: row_type(*node, 0),
+            },
             Form::Ragged => OperandDescription::Ragged {
-                row: row_type(*node, lead),
+                space: row_type(*node, lead),
                 extent: extent_of(&shape[..lead]),
             },
         }
@@ -275,5 +277,6 @@ fn describe(
         flops_per_row: 0,
         row_products: vec![],
         call,
+        gpu: None,
     }
 }

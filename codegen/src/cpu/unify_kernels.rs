@@ -26,7 +26,9 @@ use std::collections::hash_map::Entry;
 
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
 use cohort_dialects::keys;
-use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
+use cohort_passes::kernel::description::{
+    ATTRIBUTE, ConstantDescription, KernelDescription, parse, to_json,
+};
 use cohort_passes::pass::{Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
     blocks_of, defining_op, erase, functions_of, key, name_attribute, remove_attribute,
@@ -58,7 +60,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let Some(json) = name_attribute(function, ATTRIBUTE) else {
             continue;
         };
-        let mut description = KernelDescription::parse(&json)
+        let mut description: KernelDescription = parse(&json)
             .map_err(|problem| error(function, &format!("bad `{ATTRIBUTE}`: {problem}")))?;
         let from = take_offsets(context, function, description.constants.len());
         for (constant, from) in description.constants.iter_mut().zip(from) {
@@ -79,7 +81,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 new.insert(description.symbol.clone());
             }
         }
-        let json = StringAttribute::new(context, &description.to_json()).into();
+        let json = StringAttribute::new(context, &to_json(&description)).into();
         set_attribute(function, ATTRIBUTE, json);
     }
     Ok(())

@@ -65,7 +65,7 @@ use cohort_abi::gpu::{GpuFlush, GpuFunction};
 use cohort_dialects::builder::{Builder, Op};
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE};
-use cohort_passes::kernel::description::GpuDescription;
+use cohort_passes::kernel::description::{GpuDescription, parse};
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error, remark};
 use cohort_passes::support::ir::{blocks_of, nested_ops, set_attribute, top_level};
 use melior::{
@@ -145,7 +145,7 @@ fn functions_of(gpu: OperationRef<'_, '_>) -> Result<Vec<GpuFunction>, Failed> {
     let mut functions: Vec<GpuFunction> = Vec::new();
     for (_, json) in descriptions(attribute) {
         let described = StringAttribute::try_from(json).ok();
-        let described = described.and_then(|json| GpuDescription::parse(json.value()).ok());
+        let described = described.and_then(|json| parse::<GpuDescription>(json.value()).ok());
         let described = described.ok_or_else(|| error(gpu, "expected kernels' descriptions"))?;
         for function in described
             .launches

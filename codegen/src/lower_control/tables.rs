@@ -2,9 +2,7 @@
 
 use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
-use cohort_passes::kernel::description::{
-    ATTRIBUTE, ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
-};
+use cohort_passes::kernel::description::{ATTRIBUTE, GpuDescription, KernelDescription, parse};
 use cohort_passes::pass::{Failed, error};
 use cohort_passes::support::ir::{
     COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, remove_attribute, strings,
@@ -12,10 +10,10 @@ use cohort_passes::support::ir::{
 };
 use std::collections::HashMap;
 
-use cohort_abi::gpu::{GpuFlush, GpuKernel};
+use cohort_abi::gpu::GpuFlush;
 use cohort_abi::manifest::{
-    Adt, Computed, Constant, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Operand, Param,
-    Source, Space, Stored, Structure, Type as ManifestType,
+    Adt, Computed, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Param, Source, Space,
+    Stored, Structure, Type as ManifestType,
 };
 use cohort_dialects::attributes::is_external;
 use cohort_dialects::builder::Op;
@@ -339,7 +337,7 @@ impl Tables {
         let Some(json) = name_attribute(function, ATTRIBUTE) else {
             return Ok(());
         };
-        let kernel = KernelDescription::parse(&json)
+        let kernel = parse::<KernelDescription>(&json)
             .map_err(|problem| problem.to_string())
             .and_then(|description| self.kernel_of(description))
             .map_err(|problem| error(function, &format!("bad `{ATTRIBUTE}`: {problem}")))?;
@@ -356,96 +354,13 @@ impl Tables {
     }
 
     fn kernel_of(&mut self, description: KernelDescription) -> Result<Kernel, String> {
-        let operands = description
-            .operands
-            .into_iter()
-            .map(|operand| match operand {
-                OperandDescription::Row(row) => Operand::Row {
-                    space: self.space(row.elem, &row.shape),
-                },
-                OperandDescription::Rows(row) => Operand::Rows {
-                    space: self.space(row.elem, &row.shape),
-                },
-                OperandDescription::Scalar(elem) => Operand::Scalar(elem),
-                OperandDescription::Length => Operand::Length,
-                OperandDescription::Ragged { row, extent } => Operand::Ragged {
-                    space: self.space(row.elem, &row.shape),
-                    extent,
-                },
-                OperandDescription::Stacked { row, extent } => Operand::Stacked {
-                    space: self.space(row.elem, &row.shape),
-                    extent,
-                },
-            })
-            .collect();
-        let results = description
-            .results
-            .into_iter()
-            .map(|row| self.space(row.elem, &row.shape))
-            .collect();
-        let constants = self.constants_of(description.constants);
-        Ok(Kernel {
-            name: description.name,
-            symbol: description.symbol,
-            location: description.location,
-            operands,
-            results,
-            constants: constants?,
-            scratch_bytes: description.scratch_bytes,
-            row_tile: description.row_tile,
-            flops_per_row: description.flops_per_row,
-            row_products: description.row_products,
-            call: description.call,
-            gpu: None,
-        })
-    }
-
-    fn constants_of(
-        &self,
-        descriptions: Vec<ConstantDescription>,
-    ) -> Result<Vec<Constant>, String> {
-        let param = |name: &str| {
-            self.param(name)
-                .ok_or_else(|| format!("no parameter `{name}`"))
-        };
-        descriptions
-            .into_iter()
-            .map(|constant| {
-                Ok(match constant {
-                    ConstantDescription::Part { of, from } => {
-                        let mut of = self.constants_of(vec![*of])?;
-                        let of = of.pop().ok_or_else(|| "a part of nothing".to_owned())?;
-                        Constant::Part {
-                            of: Box::new(of),
-                            from,
-                        }
-                    }
-                    ConstantDescription::Plain { param: name } => Constant::Plain {
-                        param: param(&name)?,
-                    },
-                    ConstantDescription::Panels { param: name, width } => Constant::Panels {
-                        param: param(&name)?,
-                        width,
-                    },
-                    ConstantDescription::Dense { elem, bits } => Constant::Dense { elem, bits },
-                    ConstantDescription::Rounded {
-                        precision,
-                        param: name,
-                        offset,
-                        strides,
-                        k,
-                        columns,
-                    } => Constant::Rounded {
-                        precision,
-                        param: param(&name)?,
-                        offset,
-                        strides,
-                        k,
-                        columns,
-                    },
-                })
-            })
-            .collect()
+        let params = std::mem::take(&mut self.param_numbers);
+        let kernel = description.with(
+            |row| self.space(row.elem, &row.shape),
+            |name| number_of(&params, &name),
+        );
+        self.param_numbers = params;
+        kernel
     }
 
     /// Takes the descriptions of kernels' functions off the `gpu.module`.
@@ -457,15 +372,9 @@ impl Tables {
             let json = StringAttribute::try_from(json).map(|json| json.value().to_owned());
             let described = json
                 .map_err(|problem| problem.to_string())
-                .and_then(|json| GpuDescription::parse(&json).map_err(|p| p.to_string()))
-                .and_then(|description| {
-                    Ok(GpuKernel {
-                        constants: self.constants_of(description.constants)?,
-                        scratch_bytes: description.scratch_bytes,
-                        scratch_bytes_per_row: description.scratch_bytes_per_row,
-                        precision: description.precision,
-                        launches: description.launches,
-                    })
+                .and_then(|json| parse::<GpuDescription>(&json).map_err(|p| p.to_string()))
+                .and_then(|kernel| {
+                    kernel.with(&|name: String| number_of(&self.param_numbers, &name))
                 })
                 .map_err(|problem| error(gpu, &format!("bad `{GPU_ATTRIBUTE}`: {problem}")))?;
             // A kernel that is called nowhere has no entry.
@@ -529,6 +438,12 @@ fn param_of(global: OperationRef<'_, '_>) -> Result<Param, Failed> {
         shape,
         stored: stored_of(global),
     })
+}
+
+/// The number of a parameter by its name.
+fn number_of(params: &HashMap<String, usize>, name: &str) -> Result<usize, String> {
+    let number = params.get(name).copied();
+    number.ok_or_else(|| format!("no parameter `{name}`"))
 }
 
 /// The names under which a weights file has a global, `cfb.stored`.

@@ -7,7 +7,9 @@ use cohort_abi::{KernelFn, OperandRef, manifest::Elem, symbols};
 use cohort_codegen::cpu::{lower_kernels, plan_kernels};
 use cohort_codegen::pipeline;
 use cohort_dialects::builder::{extend_op, name_of};
-use cohort_passes::kernel::description::{ATTRIBUTE, ConstantDescription, KernelDescription};
+use cohort_passes::kernel::description::{
+    ATTRIBUTE, ConstantDescription, KernelDescription, parse,
+};
 use cohort_passes::level2::accumulate_products;
 use cohort_passes::loops::{bound_masks, divide_calls, online_folds};
 use cohort_passes::loops::{hoist_lengths, split_tails};
@@ -108,7 +110,7 @@ impl Jit {
         for operation in top_level(extend_op(module.as_operation())) {
             let attribute = operation.attribute(&ATTRIBUTE).ok();
             if let Some(json) = attribute.and_then(|json| StringAttribute::try_from(json).ok()) {
-                let description = KernelDescription::parse(json.value()).expect("a description");
+                let description = parse::<KernelDescription>(json.value()).expect("a description");
                 kernels.insert(description.symbol.clone(), description);
             } else if name_of(operation) != "llvm.func" {
                 // Parameters and the control program, which `lower-control` would take away.
@@ -150,7 +152,10 @@ impl Jit {
             .map(|(operand, description)| {
                 use cohort_passes::kernel::description::OperandDescription::*;
                 let rows = match description {
-                    Row(row) | Rows(row) | Ragged { row, .. } | Stacked { row, .. } => {
+                    Row { space: row }
+                    | Rows { space: row }
+                    | Ragged { space: row, .. }
+                    | Stacked { space: row, .. } => {
                         let bytes = operand.space.len() * row.elem.bytes();
                         let mut memory = Aligned::new(bytes);
                         for (at, bits) in operand.space.iter().enumerate() {

@@ -10,7 +10,7 @@ use cohort_codegen::gpu::{
 };
 use cohort_codegen::pipeline;
 use cohort_passes::kernel::description::{
-    ConstantDescription, GpuDescription, KernelDescription, OperandDescription,
+    ConstantDescription, GpuDescription, KernelDescription, OperandDescription, parse,
 };
 use cohort_passes::level2::accumulate_products;
 use cohort_passes::loops::{bound_masks, online_folds};
@@ -103,7 +103,7 @@ impl Simulator {
             };
             for (name, json) in lower_kernels_to_gpu::descriptions(entries) {
                 let json = StringAttribute::try_from(json).expect("a string");
-                let description = GpuDescription::parse(json.value()).expect("a description");
+                let description = parse::<GpuDescription>(json.value()).expect("a description");
                 kernels.insert(name, description);
             }
             if let Ok(json) = operation.attribute(&persistence::ATTRIBUTE) {
@@ -195,8 +195,8 @@ impl Simulator {
         let mut arguments = vec![calls.firsts.len() as u64];
         for (operand, description) in calls.operands.iter().zip(&calls.kernel.operands) {
             let mut base = 0;
-            if let OperandDescription::Ragged { row, .. } | OperandDescription::Row(row) =
-                description
+            if let OperandDescription::Ragged { space: row, .. }
+            | OperandDescription::Row { space: row } = description
             {
                 let mut memory = Aligned::new(operand.space.len() * row.elem.bytes());
                 for (at, bits) in operand.space.iter().enumerate() {

@@ -1,39 +1,19 @@
 //! What `lower-kernels` tells `lower-control` of a kernel.
 //!
-//! It is the manifest's [`Kernel`](cohort_abi::manifest::Kernel) before spaces and parameters have
-//! numbers: a row is described by its type, a parameter by the name of its `ml_program.global`.
-//! `lower-kernels` leaves it on each kernel's `func.func` as the string attribute [`ATTRIBUTE`],
-//! in JSON; `lower-control` reads it with [`KernelDescription::parse`], gives every [`RowType`] a
-//! space and every name its parameter, and removes the attribute.
+//! It is the manifest's [`Kernel`] before spaces and parameters have numbers: a row is described by its type, a
+//! parameter by the name of its `ml_program.global`. `lower-kernels` leaves it on each kernel's `func.func` as the
+//! string attribute [`ATTRIBUTE`], in JSON; `lower-control` gives every [`RowType`] a space and every name its
+//! parameter, and removes the attribute. `lower-kernels-to-gpu` does the same for a `gpu.module`.
 
-use cohort_abi::gpu::{GpuLaunch, Precision};
-use cohort_abi::manifest::{CallShape, Elem, RowProduct};
+use cohort_abi::gpu::GpuKernel;
+use cohort_abi::manifest::{Constant, Elem, Kernel, Operand};
 pub use cohort_dialects::marks::KERNEL as ATTRIBUTE;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelDescription {
-    /// The name in reports: the `source` attribute of the `cfb.kernel`, or its symbol.
-    pub name: String,
-    /// Symbol of the function.
-    pub symbol: String,
-    /// `file:line:column`, or empty when it is not known.
-    pub location: String,
-    /// One for each operand of the kernel's `cfb.record`s, in order.
-    pub operands: Vec<OperandDescription>,
-    /// One for each result of the kernel, in order.
-    pub results: Vec<RowType>,
-    /// What the function's `constants` argument points to, in order. A parameter may occur more
-    /// than once, in different forms.
-    pub constants: Vec<ConstantDescription>,
-    pub scratch_bytes: u64,
-    pub row_tile: u64,
-    pub flops_per_row: u64,
-    #[serde(default)]
-    pub row_products: Vec<RowProduct>,
-    #[serde(default)]
-    pub call: CallShape,
-}
+pub type KernelDescription = Kernel<RowType, String>;
+pub type OperandDescription = Operand<RowType>;
+pub type ConstantDescription = Constant<String>;
+pub type GpuDescription = GpuKernel<String>;
 
 /// The type of one row: the space that it lives in is the one of this element type and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,84 +23,21 @@ pub struct RowType {
     pub shape: Vec<u64>,
 }
 
-/// See [`cohort_abi::manifest::Operand`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OperandDescription {
-    Row(RowType),
-    Rows(RowType),
-    Scalar(Elem),
-    Length,
-    Ragged { row: RowType, extent: usize },
-    Stacked { row: RowType, extent: usize },
+/// What a description in JSON says.
+pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(json)
 }
 
-/// See [`cohort_abi::manifest::Constant`]; `param` is the symbol of the parameter's global.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ConstantDescription {
-    Plain {
-        param: String,
-    },
-    /// A parameter of rank 2 or more; all its dims but the last count as rows of the panels.
-    Panels {
-        param: String,
-        width: u64,
-    },
-    Dense {
-        elem: Elem,
-        bits: Vec<u32>,
-    },
-    Part {
-        of: Box<ConstantDescription>,
-        from: u64,
-    },
-    Rounded {
-        precision: Precision,
-        param: String,
-        offset: u64,
-        strides: [u64; 2],
-        k: u64,
-        columns: u64,
-    },
-}
-
-impl KernelDescription {
-    pub fn parse(json: &str) -> Result<KernelDescription, serde_json::Error> {
-        serde_json::from_str(json)
-    }
-
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self)
-            .unwrap_or_else(|error| unreachable!("a description is plain data: {error}"))
-    }
-}
-
-/// What `lower-kernels-to-gpu` tells of a kernel's functions: the manifest's
-/// [`GpuKernel`](cohort_abi::gpu::GpuKernel) before parameters have numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GpuDescription {
-    pub constants: Vec<ConstantDescription>,
-    pub scratch_bytes: u64,
-    pub scratch_bytes_per_row: u64,
-    #[serde(default, skip_serializing_if = "Precision::is_f32")]
-    pub precision: Precision,
-    pub launches: Vec<GpuLaunch>,
-}
-
-impl GpuDescription {
-    pub fn parse(json: &str) -> Result<GpuDescription, serde_json::Error> {
-        serde_json::from_str(json)
-    }
-
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self)
-            .unwrap_or_else(|error| unreachable!("a description is plain data: {error}"))
-    }
+/// A description as JSON.
+pub fn to_json<T: Serialize>(description: &T) -> String {
+    serde_json::to_string(description)
+        .unwrap_or_else(|error| unreachable!("a description is plain data: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use cohort_abi::manifest::{CallShape, RowProduct};
+
     use super::*;
 
     #[test]
@@ -130,10 +47,12 @@ mod tests {
             symbol: "cell_1".into(),
             location: String::new(),
             operands: vec![
-                OperandDescription::Row(RowType {
-                    elem: Elem::F32,
-                    shape: vec![28],
-                }),
+                OperandDescription::Row {
+                    space: RowType {
+                        elem: Elem::F32,
+                        shape: vec![28],
+                    },
+                },
                 OperandDescription::Scalar(Elem::I32),
             ],
             results: vec![RowType {
@@ -158,9 +77,10 @@ mod tests {
                 flops: 1568,
             }],
             call: CallShape::default(),
+            gpu: None,
         };
         assert_eq!(
-            KernelDescription::parse(&description.to_json()).unwrap(),
+            parse::<KernelDescription>(&to_json(&description)).unwrap(),
             description
         );
     }

@@ -4,7 +4,9 @@ use cohort_abi::manifest::{CallShape, Elem, RowProduct};
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use cohort_dialects::keys;
 use cohort_passes::kernel::call_shape;
-use cohort_passes::kernel::description::{ATTRIBUTE, KernelDescription, OperandDescription};
+use cohort_passes::kernel::description::{
+    ATTRIBUTE, KernelDescription, OperandDescription, to_json,
+};
 use cohort_passes::kernel::loop_level::OperandKind;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{integers, name_attribute, symbol_of};
@@ -57,7 +59,7 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
             (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
             (
                 ATTRIBUTE,
-                StringAttribute::new(context, &description.to_json()).into(),
+                StringAttribute::new(context, &to_json(&description)).into(),
             ),
         ],
         vec![region],
@@ -136,14 +138,14 @@ fn describe(
     map: &ScratchMap,
 ) -> Result<KernelDescription, Failed> {
     let operands = kernel.operands.iter().map(|operand| {
-        let row = row_type(&operand.memory);
+        let space = row_type(&operand.memory);
         match operand.kind {
-            OperandKind::Row => OperandDescription::Row(row),
-            OperandKind::List => OperandDescription::Rows(row),
-            OperandKind::Scalar => OperandDescription::Scalar(row.elem),
+            OperandKind::Row => OperandDescription::Row { space },
+            OperandKind::List => OperandDescription::Rows { space },
+            OperandKind::Scalar => OperandDescription::Scalar(space.elem),
             OperandKind::Length => OperandDescription::Length,
-            OperandKind::Expanded => OperandDescription::Ragged { row, extent: 0 },
-            OperandKind::Stacked => OperandDescription::Stacked { row, extent: 0 },
+            OperandKind::Expanded => OperandDescription::Ragged { space, extent: 0 },
+            OperandKind::Stacked => OperandDescription::Stacked { space, extent: 0 },
         }
     });
     let mut flops = 0;
@@ -178,5 +180,6 @@ fn describe(
             fused: kernel.fused,
             ..call_shape::of(kernel.op).call
         },
+        gpu: None,
     })
 }

@@ -35,7 +35,7 @@ use cohort_passes::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Size
 use cohort_passes::kernel::calls::loops::{self, Kernel};
 use cohort_passes::kernel::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use cohort_passes::kernel::calls::stages::Store;
-use cohort_passes::kernel::description::{ConstantDescription, GpuDescription};
+use cohort_passes::kernel::description::{ConstantDescription, GpuDescription, to_json};
 use cohort_passes::pass::remark;
 use melior::{
     Context,
@@ -121,7 +121,7 @@ pub fn lower<'c>(
         scratch_bytes: 0,
         scratch_bytes_per_row: 0,
     };
-    Ok(Lowered::Functions(description.to_json()))
+    Ok(Lowered::Functions(to_json(&description)))
 }
 
 /// The sums of products that values are made of, which are no tiles; one that several stages compute counts once.

@@ -7,7 +7,7 @@ use cohort_dialects::builder::{
 use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_dialects::math::EXPANDABLE;
-use cohort_passes::kernel::description::{ConstantDescription, GpuDescription};
+use cohort_passes::kernel::description::{ConstantDescription, GpuDescription, to_json};
 use cohort_passes::kernel::rows::layout::{Place, Slot, round_up};
 use cohort_passes::pass::error;
 use cohort_passes::support::ir::nested_ops;
@@ -108,7 +108,7 @@ pub fn lower<'c>(
         launches: functions?,
         constants,
     };
-    Ok(Lowered::Functions(description.to_json()))
+    Ok(Lowered::Functions(to_json(&description)))
 }
 
 /// The memory that a launch reads or writes, without rounded weights.

@@ -170,11 +170,11 @@ impl Batch {
                     .operands
                     .iter()
                     .map(|operand| match operand {
-                        OperandDescription::Ragged { row, extent } => {
+                        OperandDescription::Ragged { space: row, extent } => {
                             let rows = rows_of(&description.call.extents[*extent], lengths);
                             random.floats(rows * row.shape.iter().product::<u64>() as usize)
                         }
-                        OperandDescription::Row(row) => {
+                        OperandDescription::Row { space: row } => {
                             random.floats(row.shape.iter().product::<u64>() as usize)
                         }
                         _ => vec![],
@@ -283,7 +283,8 @@ impl Batch {
                     });
                     continue;
                 }
-                OperandDescription::Ragged { row, .. } | OperandDescription::Row(row) => row,
+                OperandDescription::Ragged { space: row, .. }
+                | OperandDescription::Row { space: row } => row,
                 other => unreachable!("{other:?}"),
             };
             // Other rows lie between the values, and their order is another one.

@@ -196,7 +196,8 @@ impl Kernel<'_> {
                     index: (0..rows).map(|_| random.bits(*elem)).collect(),
                     ..Operand::default()
                 },
-                OperandDescription::Row(row) | OperandDescription::Rows(row) => {
+                OperandDescription::Row { space: row }
+                | OperandDescription::Rows { space: row } => {
                     let elements = row.shape.iter().product::<u64>() as usize;
                     let spaces = rows + 3;
                     let mut operand = Operand {
@@ -206,7 +207,7 @@ impl Kernel<'_> {
                         ..Operand::default()
                     };
                     let mut entries = rows;
-                    if matches!(operand_of, OperandDescription::Rows(_)) {
+                    if matches!(operand_of, OperandDescription::Rows { .. }) {
                         // Empty lists, short ones, and now and then a long one.
                         let lengths = (0..rows).map(|row| match row % 7 {
                             3 => 5000 / rows as u32,
@@ -278,7 +279,8 @@ impl Kernel<'_> {
                 .zip(&description.operands)
                 .map(|(operand, of)| match of {
                     OperandDescription::Scalar(elem) => vec![value(*elem, operand.index[row])],
-                    OperandDescription::Row(ty) | OperandDescription::Rows(ty) => {
+                    OperandDescription::Row { space: ty }
+                    | OperandDescription::Rows { space: ty } => {
                         let elements = ty.shape.iter().product::<u64>() as usize;
                         let entries = operand.entries(row);
                         let rows = entries.iter().map(|entry| *entry as usize * elements);
@@ -323,7 +325,7 @@ impl Kernel<'_> {
         };
         let types: Vec<_> = (description.operands.iter())
             .map(|operand| match operand {
-                Row(row) | Rows(row) => Some(size(row)),
+                Row { space: row } | Rows { space: row } => Some(size(row)),
                 _ => None,
             })
             .collect();
