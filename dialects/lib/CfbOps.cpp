@@ -480,38 +480,33 @@ static bool isListOfNames(ArrayAttr lengths) {
          });
 }
 
-static bool isUnit(StringAttr unit) {
-  return unit && (unit.getValue() == "rows" || unit.getValue() == "calls");
-}
-
 /// The constraints of blocks on tensors whose lengths differ.
 static LogicalResult verifyDims(BlockOp block) {
   StringAttr unit = block.getUnitAttr();
   ArrayAttr rows = block.getRowsAttr(), lists = block.getLeadingAttr(), names = block.getLengthsAttr();
   if (names && !isListOfNames(names))
-    return block.emitOpError() << "cfb_block_c7: expected names of dims in `lengths`, each once";
+    return block.emitOpError() << "cfb_block_c6: expected names of dims in `lengths`, each once";
   size_t count = names ? names.size() : 0;
   for (auto [index, type] : llvm::enumerate(block.getInputs().getTypes()))
     if (names && type.isIndex() != (index < count))
-      return block.emitOpError() << "cfb_block_c7: expected the first " << count
+      return block.emitOpError() << "cfb_block_c6: expected the first " << count
                                  << " operands, and no others, to be lengths, but operand " << index
                                  << " is of type " << type;
   if (count > block.getInputs().size())
-    return block.emitOpError() << "cfb_block_c7: expected " << count << " lengths as operands";
+    return block.emitOpError() << "cfb_block_c6: expected " << count << " lengths as operands";
   if (!names) {
     if (unit || rows || lists)
-      return block.emitOpError() << "cfb_block_c8: `unit`, `rows` and `leading` go with `lengths`";
+      return block.emitOpError() << "cfb_block_c7: `unit`, `rows` and `leading` go with `lengths`";
     return success();
   }
-  if (!isUnit(unit) || !rows || !lists || lists.size() != block.getInputs().size() - count)
-    return block.emitOpError() << "cfb_block_c8: expected `unit` to be \"rows\" or \"calls\", and "
-                                  "`rows`, and `leading` with a list for each operand after the "
-                                  "lengths";
+  if (!unit || !rows || !lists || lists.size() != block.getInputs().size() - count)
+    return block.emitOpError() << "cfb_block_c7: expected `unit`, `rows`, and `leading` with a list for "
+                                  "each operand after the lengths";
   bool valid = isListOfDims(rows, names);
   for (Attribute list : lists)
     valid = valid && isListOfDims(list, names);
   if (!valid)
-    return block.emitOpError() << "cfb_block_c9: expected dims of `lengths` and numbers of at least "
+    return block.emitOpError() << "cfb_block_c8: expected dims of `lengths` and numbers of at least "
                                   "one in `rows` and `leading`";
   return success();
 }
@@ -534,11 +529,6 @@ LogicalResult BlockOp::verify() {
   if (reuse->size() != getInputs().size())
     return emitOpError() << "cfb_block_c5: expected " << getInputs().size()
                          << " entries in `reuse`, one for each operand, but got " << reuse->size();
-  for (Attribute entry : *reuse) {
-    StringRef kind = cast<StringAttr>(entry).getValue();
-    if (kind != "row" && kind != "shared")
-      return emitOpError() << "cfb_block_c6: expected \"row\" or \"shared\", but got " << entry;
-  }
   return success();
 }
 
@@ -573,7 +563,7 @@ static bool isLowered(Operation *symbol) {
 static LogicalResult verifyDims(KernelOp kernel) {
   StringAttr unit = kernel.getUnitAttr();
   ArrayAttr rows = kernel.getRowsAttr(), names = kernel.getLengthsAttr();
-  Attribute operands = kernel->getAttr("operands");
+  ArrayAttr takes = kernel.getTakesAttr();
   if (names && !isListOfNames(names))
     return kernel.emitOpError() << "cfb_kernel_c4: expected names of dims in `lengths`, each once";
   size_t count = names ? names.size() : 0;
@@ -587,28 +577,20 @@ static LogicalResult verifyDims(KernelOp kernel) {
   if (count + 1 > arguments.size())
     return kernel.emitOpError() << "cfb_kernel_c4: expected " << count << " lengths as arguments";
   if (!names) {
-    if (unit || rows || operands)
-      return kernel.emitOpError() << "cfb_kernel_c5: `unit`, `rows` and `operands` go with `lengths`";
+    if (unit || rows || takes)
+      return kernel.emitOpError() << "cfb_kernel_c5: `unit`, `rows` and `takes` go with `lengths`";
     return success();
   }
-  if (!isUnit(unit))
-    return kernel.emitOpError() << "cfb_kernel_c5: expected `unit` to be \"rows\" or \"calls\"";
+  if (!unit)
+    return kernel.emitOpError() << "cfb_kernel_c5: expected `unit`, as there are `lengths`";
   if (!isListOfDims(rows, names))
     return kernel.emitOpError() << "cfb_kernel_c6: expected dims of `lengths` and numbers of at least "
                                    "one in `rows`";
   if (unit.getValue() == "calls")
     return success();
-  auto kinds = dyn_cast_or_null<ArrayAttr>(operands);
-  bool valid = kinds && kinds.size() == arguments.size() - 1 - count;
-  for (Attribute kind : valid ? kinds.getValue() : ArrayRef<Attribute>()) {
-    auto text = dyn_cast<StringAttr>(kind);
-    valid = valid && text &&
-            llvm::is_contained({"ragged", "row", "scalar", "list", "stacked"}, text.getValue());
-  }
-  if (!valid)
-    return kernel.emitOpError() << "cfb_kernel_c7: expected \"ragged\", \"row\", \"scalar\", "
-                                   "\"list\" or \"stacked\" in `operands` for each argument after "
-                                   "the lengths";
+  if (!takes || takes.size() != arguments.size() - 1 - count)
+    return kernel.emitOpError() << "cfb_kernel_c7: expected `takes` to say of each argument after the "
+                                   "lengths how it is taken";
   return success();
 }
 
@@ -692,7 +674,7 @@ LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
   StringAttr unit = kernel.getUnitAttr();
   bool byRow = unit && unit.getValue() == "rows";
   ArrayAttr extent = byRow ? kernel.getRowsAttr() : ArrayAttr();
-  ArrayAttr kinds = byRow ? kernel->getAttrOfType<ArrayAttr>("operands") : ArrayAttr();
+  ArrayAttr kinds = byRow ? kernel.getTakesAttr() : ArrayAttr();
   for (auto [index, row, batched] :
        llvm::enumerate(getInputs().getTypes(), llvm::drop_begin(body.getArgumentTypes()))) {
     Taken taken = Taken::Once;

@@ -137,7 +137,7 @@ keys! {
     OFFSET: "offset",
     ONTO: "onto",
     ON_CHIP: "on_chip",
-    OPERANDS: "operands",
+    TAKES: "takes",
     OPERAND_SEGMENT_SIZES: "operandSegmentSizes",
     OP_BUNDLE_SIZES: "op_bundle_sizes",
     ORDERING: "ordering",
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn each_is_declared_by_an_operation() {
         let context = crate::new_context();
-        for key in ALL {
-            let is_declared = Op::ALL.iter().any(|kind| kind.declares(&context, *key));
-            assert!(is_declared, "{key}");
-        }
+        let is_declared = |key: &Key<'_>| Op::ALL.iter().any(|kind| kind.declares(&context, *key));
+        let others: Vec<_> = ALL.iter().filter(|key| !is_declared(key)).collect();
+        // This is a property that has the name of an attribute in the IR's text only.
+        assert_eq!(others, [&NO_WRAP_FLAGS]);
     }
 }

@@ -18,12 +18,11 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     - `cfb_block_c3`: the region ends in a `cfb.yield` of the results' types.
     - `cfb_block_c4`: the results are tensors.
     - `cfb_block_c5`: `reuse` has one entry for each operand.
-    - `cfb_block_c6`: an entry of `reuse` is `row` or `shared`.
-    - `cfb_block_c7`: `lengths` names dims, whose lengths are the first operands, `index` values; no
+    - `cfb_block_c6`: `lengths` names dims, whose lengths are the first operands, `index` values; no
       other operand is one.
-    - `cfb_block_c8`: with `lengths` go `unit`, `"rows"` or `"calls"`, `rows` and `leading`, which has
+    - `cfb_block_c7`: with `lengths` go `unit`, `"rows"` or `"calls"`, `rows` and `leading`, which has
       a list for each operand after the lengths; without, none of them.
-    - `cfb_block_c9`: `rows` and the lists in `leading` have dims of `lengths` and numbers of at least
+    - `cfb_block_c8`: `rows` and the lists in `leading` have dims of `lengths` and numbers of at least
       one.
 
     Of a block with instance dims, `leading` says which dims each operand has, up to the last
@@ -49,9 +48,9 @@ def Cfb_BlockOp : Cfb_Op<"block", [
   }];
   let arguments = (ins
     StrAttr:$name,
-    OptionalAttr<StrArrayAttr>:$reuse,
+    OptionalAttr<Cfb_Reuse>:$reuse,
     OptionalAttr<ArrayAttr>:$lengths,
-    OptionalAttr<StrAttr>:$unit,
+    OptionalAttr<Cfb_Unit>:$unit,
     OptionalAttr<ArrayAttr>:$rows,
     OptionalAttr<ArrayAttr>:$leading,
     OptionalAttr<I64Attr>:$saved,

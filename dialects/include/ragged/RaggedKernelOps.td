@@ -36,7 +36,7 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     A per-instance kernel has `ragged.calls` instead, with the stages of every call.
 
     `row_products` are pairs, an operand and the floating-point operations of a product with it a row.
-    The attributes that a `cfb.kernel` has for its calls (`lengths`, `rows`, `operands`) stay.
+    The attributes that a `cfb.kernel` has for its calls (`lengths`, `unit`, `rows`, `takes`) stay, and `source`.
 
     In a `gpu.module` a row-wise kernel is a list of launches: `ragged.blocks` and `ragged.tiles` are one each, and
     so are the stages between two of them, which run once.
@@ -67,8 +67,10 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     SymbolNameAttr:$sym_name,
     OptionalAttr<DenseI64ArrayAttr>:$row_products,
     OptionalAttr<ArrayAttr>:$lengths,
-    OptionalAttr<StrAttr>:$unit,
-    OptionalAttr<ArrayAttr>:$rows
+    OptionalAttr<Cfb_Unit>:$unit,
+    OptionalAttr<ArrayAttr>:$rows,
+    OptionalAttr<Cfb_Takes>:$takes,
+    OptionalAttr<StrAttr>:$source
   );
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{

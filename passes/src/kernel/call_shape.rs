@@ -3,7 +3,7 @@
 use cohort_abi::manifest::{CallShape, Extent, Unit};
 use melior::ir::{Attribute, OperationRef, attribute::IntegerAttribute};
 
-use crate::support::dims;
+use crate::support::dims::{self, Takes};
 
 /// How a kernel takes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +21,16 @@ pub enum Taken {
 pub struct Shape {
     pub call: CallShape,
     lengths: usize,
-    kinds: Vec<String>,
+    takes: Vec<Takes>,
 }
 
 impl Shape {
     pub fn taken(&self, operand: usize) -> Taken {
         match operand.checked_sub(self.lengths) {
             None => Taken::Length,
-            Some(after) => match self.kinds.get(after).map(String::as_str) {
-                Some("ragged") => Taken::Expanded,
-                Some("stacked") => Taken::Stacked,
+            Some(after) => match self.takes.get(after) {
+                Some(Takes::Ragged) => Taken::Expanded,
+                Some(Takes::Stacked) => Taken::Stacked,
                 _ => Taken::Once,
             },
         }
@@ -55,7 +55,7 @@ pub fn of(kernel: OperationRef<'_, '_>) -> Shape {
             padding: None,
         },
         lengths: names.len(),
-        kinds: dims::operands(kernel),
+        takes: dims::takes(kernel),
     }
 }
 

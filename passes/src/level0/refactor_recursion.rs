@@ -55,8 +55,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, callee_of, defining_op, functions_of, is_local, is_within, key,
-    name_attribute, nested_ops, op_key, splat, symbol_of, users_of,
+    TensorType, blocks_of, callee_of, defining_op, functions_of, is_local, is_private, is_within,
+    key, nested_ops, op_key, splat, symbol_of, users_of,
 };
 use crate::support::levels::{Role, close, role, used_values};
 
@@ -256,9 +256,7 @@ fn calls_of<'c>(
     let has_attributes = [keys::ARG_ATTRS, keys::RES_ATTRS]
         .iter()
         .any(|of| function.has_attribute(&of));
-    if name_attribute(function, keys::SYM_VISIBILITY).as_deref() != Some("private")
-        || has_attributes
-    {
+    if !is_private(function) || has_attributes {
         return None;
     }
     let callee = |op: OperationRef<'c, 'c>| (Op::FuncCall.is(op)).then(|| callee_of(op)).flatten();

@@ -39,7 +39,7 @@ use melior::{
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
     TensorType, argument_of, blocks_of, callee_of, clone_op, defining_op, functions_of, global_of,
-    key, name_attribute, nested_ops, set_attribute, symbol_of,
+    is_private, key, nested_ops, set_attribute, symbol_of,
 };
 use crate::support::symbols::Symbols;
 
@@ -159,8 +159,7 @@ impl<'c> Program<'c> {
                 .map(|argument| TensorType::of(argument.r#type()).is_some_and(|ty| ty.rank() >= 2));
             let function = Function {
                 operation,
-                public: name_attribute(operation, keys::SYM_VISIBILITY).as_deref()
-                    != Some("private"),
+                public: !is_private(operation),
                 followed: matrices.collect(),
             };
             program.names.push(name.clone());

@@ -69,7 +69,7 @@ use melior::{
 use super::unroll_loops::{is_parameter, slice};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, callee_of, clone_op, elem_of, erase, functions_of, key, name_attribute,
+    TensorType, blocks_of, callee_of, clone_op, elem_of, erase, functions_of, is_private, key,
     nested_ops, op_key, remove_attribute, set_attribute, set_operand, symbol_of, users_of,
 };
 use crate::support::levels::{Role, close, role};
@@ -179,8 +179,7 @@ fn recursions<'c>(module: OperationRef<'c, 'c>) -> Vec<Group<'c>> {
         let mut all_private = true;
         for (name, operation) in members {
             seen.insert(name);
-            let visibility = name_attribute(*operation, keys::SYM_VISIBILITY);
-            all_private &= visibility.as_deref() == Some("private");
+            all_private &= is_private(*operation);
             group.insert(name.clone(), function(name, *operation));
         }
         if all_private {

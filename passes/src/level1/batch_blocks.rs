@@ -26,7 +26,7 @@
 //!
 //! A block with instance dims becomes a kernel of its unit. Where that is the row, the block is first
 //! written for one row ([`row_form`]), so its kernel is one over all rows of all
-//! instances, and `operands` tells which arguments are a row of a call's many. Where it is the call,
+//! instances, and `takes` tells which arguments are a row of a call's many. Where it is the call,
 //! the types say which dims differ by call ([`shapes`]).
 //!
 //! A `cfb.stack` that something computes with is a call of a kernel too, which copies rows to where
@@ -62,8 +62,9 @@ use melior::{
 };
 
 use crate::level1::differentiate_blocks::GRADIENT;
+use crate::level1::operand_reuse::SHARED;
 use crate::pass::{Outcome, PassInfo, error};
-use crate::support::dims;
+use crate::support::dims::{self, Takes};
 use crate::support::ir::{
     GRADIENT_OF, TensorType, array, blocks_of, clone_op, defining_op, elements_of, erase,
     functions_of, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
@@ -144,7 +145,7 @@ struct Kernels<'c> {
 pub fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
     let reuse = array(block, keys::REUSE);
     // Its verifier has seen that `reuse` has one entry an operand.
-    let is_shared = |index| text_of(*reuse.get(index)?).map(|text| text == "shared");
+    let is_shared = |index| text_of(*reuse.get(index)?).map(|text| text == SHARED);
     (0..block.operand_count())
         .map(|index| is_shared(index).unwrap_or(false))
         .collect()
@@ -301,21 +302,20 @@ impl<'c> Dims<'c> {
         if self.by_row {
             let count = self.lengths.len();
             let after = operands.iter().zip(shared).skip(count).zip(&self.leading);
-            let kinds: Vec<Attribute<'c>> = after
+            let takes: Vec<Takes> = after
                 .filter(|((_, shared), _)| !**shared)
                 .map(|((operand, _), leading)| {
                     let ty = operand.r#type();
                     let held = lazy_tensor(ty).is_some() || TensorType::of(ty).is_some();
-                    let kind = match (leading.is_empty(), array_element(ty), held) {
-                        (false, _, _) => "ragged",
-                        (true, Some(_), _) => "list",
-                        (true, None, true) => "row",
-                        (true, None, false) => "scalar",
-                    };
-                    StringAttribute::new(context, kind).into()
+                    match (leading.is_empty(), array_element(ty), held) {
+                        (false, _, _) => Takes::Ragged,
+                        (true, Some(_), _) => Takes::List,
+                        (true, None, true) => Takes::Row,
+                        (true, None, false) => Takes::Scalar,
+                    }
                 })
                 .collect();
-            attributes.push((keys::OPERANDS, ArrayAttribute::new(context, &kinds).into()));
+            attributes.push((keys::TAKES, dims::takes_attribute(context, &takes)));
         }
         attributes
     }

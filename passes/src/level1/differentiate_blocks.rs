@@ -46,15 +46,16 @@ mod saved;
 mod sites;
 mod structured;
 
-use cohort_dialects::keys::{self, Key};
-use cohort_dialects::marks;
-pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, operations_of, region_with_block, result_of,
     results_of,
 };
+use cohort_dialects::keys::{self, Key};
+use cohort_dialects::marks;
+pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};
 use cohort_dialects::types::{array, array_element};
 use melior::{
     Context,
@@ -440,8 +441,8 @@ impl<'c> Differentiation<'c> {
             sites.push(b.dictionary(&entries));
         }
         let end = b.return_(&returned);
-        let saved = match name_attribute(block, keys::UNIT).as_deref() {
-            Some("calls") => vec![],
+        let saved = match crate::support::dims::unit(block) {
+            Some(Unit::Calls) => vec![],
             _ => {
                 let needed = saved::needed(end, &copies);
                 saved::chosen(&operations, &yielded, &mut backward, &needed, &dims.rows)
@@ -467,7 +468,7 @@ impl<'c> Differentiation<'c> {
             (GRADIENT, gradient),
             (marks::ARGUMENT_DIMS, b.array(&names)),
         ];
-        if name_attribute(block, keys::UNIT).as_deref() == Some("calls") {
+        if crate::support::dims::unit(block) == Some(Unit::Calls) {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
             attributes.push((GRANULARITY, b.string("operator")));
         }

@@ -37,6 +37,10 @@ use crate::support::ir::{
 };
 use crate::support::origins::{Origin, Origins};
 
+/// The words of `Cfb_Reuse`: every call sees the same value, or each its own.
+pub const SHARED: &str = "shared";
+const ROW: &str = "row";
+
 pub const PASS: PassInfo = PassInfo {
     name: "operand-reuse",
     summary: "Mark each operand of a block `shared` or `row`",
@@ -138,12 +142,9 @@ fn load_instead<'c>(context: &'c Context, value: Val<'c>, parameter: &str) {
 fn annotate<'c>(context: &'c Context, block: OperationRef<'c, 'c>) {
     let reuse: Vec<Attribute<'c>> = operands_of(block)
         .into_iter()
-        .map(|operand| {
-            if loaded_parameter(operand).is_some() {
-                "shared"
-            } else {
-                "row"
-            }
+        .map(|operand| match loaded_parameter(operand).is_some() {
+            true => SHARED,
+            false => ROW,
         })
         .map(|reuse| StringAttribute::new(context, reuse).into())
         .collect();

@@ -18,7 +18,6 @@
 //! Requires: level 1. Leaves: every block with `cfb.control`. After ACRoBat, "static depth" and
 //! "inline depth computation".
 
-use cohort_dialects::keys;
 use cohort_dialects::marks;
 use std::collections::{HashMap, HashSet};
 
@@ -35,7 +34,7 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
-    blocks_of, callee_of, functions_of, is_tensor, key, name_attribute, nested_ops, op_key,
+    blocks_of, callee_of, functions_of, is_private, is_tensor, key, nested_ops, op_key,
     set_attribute, symbol_of,
 };
 use crate::support::levels::waits;
@@ -50,7 +49,7 @@ pub const PASS: PassInfo = PassInfo {
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let decisions = Decisions::solve(module);
     for function in functions_of(module) {
-        let public = name_attribute(function, keys::SYM_VISIBILITY).as_deref() != Some("private");
+        let public = !is_private(function);
         let mut depths = Depths::default();
         for body in blocks_of(function) {
             if public {

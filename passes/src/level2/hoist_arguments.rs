@@ -51,7 +51,7 @@ use crate::level2::accumulate_products::is_product;
 use crate::level2::specialise_kernels::{records_to_change, size};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    blocks_of, callee_of, clone_op, erase, functions_of, is_local, key, name_attribute, nested_ops,
+    blocks_of, callee_of, clone_op, erase, functions_of, is_local, is_private, key, nested_ops,
     op_key, replace_uses, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
 };
 use crate::support::levels::used_values;
@@ -122,8 +122,7 @@ impl<'c> Recursion<'c> {
         let has_attributes = [keys::ARG_ATTRS, keys::RES_ATTRS]
             .iter()
             .any(|of| function.has_attribute(&of));
-        let is_private =
-            name_attribute(function, keys::SYM_VISIBILITY).as_deref() == Some("private");
+        let is_private = is_private(function);
         let [body] = blocks_of(function)[..] else {
             return None;
         };

@@ -246,6 +246,11 @@ pub fn symbol_of(operation: OperationRef<'_, '_>) -> Option<String> {
     name_attribute(operation, keys::SYM_NAME)
 }
 
+/// Whether only its module refers to an operation by its symbol.
+pub fn is_private(operation: OperationRef<'_, '_>) -> bool {
+    name_attribute(operation, keys::SYM_VISIBILITY).as_deref() == Some("private")
+}
+
 /// The function that a `func.call` or `llvm.call` calls.
 pub fn callee_of(call: OperationRef<'_, '_>) -> Option<String> {
     name_attribute(call, keys::CALLEE)

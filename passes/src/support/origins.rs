@@ -16,7 +16,7 @@ use melior::ir::{
 
 use crate::support::ir::{
     argument_of, array, blocks_of, callee_of, defining_op, elements_of, functions_of, global_of,
-    integers, key, name_attribute, nested_ops, op_key, strings, symbol_of, top_level,
+    integers, is_private, key, name_attribute, nested_ops, op_key, strings, symbol_of, top_level,
 };
 
 /// What a tensor may be.
@@ -120,7 +120,7 @@ impl<'c> Origins<'c> {
             let Some(name) = symbol_of(function) else {
                 continue;
             };
-            if name_attribute(function, keys::SYM_VISIBILITY).as_deref() != Some("private") {
+            if !is_private(function) {
                 origins.entries.insert(op_key(function));
                 let body = blocks_of(function);
                 let arguments = body.first().map_or(vec![], |body| arguments_of(*body));

@@ -2,7 +2,7 @@
 // parameter is one dense product, and what a call has once is an operand a row.
 // RUN: %batch-opt %s --batch-blocks | %FileCheck %s
 
-// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0], operands = ["ragged", "row", "scalar"], rows = [@dim.0], sym_visibility = "private", unit = "rows"}
+// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0], rows = [@dim.0], sym_visibility = "private", takes = ["ragged", "row", "scalar"], unit = "rows"}
 // CHECK-NEXT: ^bb0(%[[ROWS:.*]]: index, %{{.*}}: tensor<?xindex>, %[[X:.*]]: tensor<?x8xf32>, %[[B:.*]]: tensor<?x4xf32>, %[[S:.*]]: tensor<?xf32>):
 // CHECK: linalg.matmul ins(%[[X]], %{{.*}} : tensor<?x8xf32>, tensor<8x4xf32>)
 // CHECK: arith.addf %{{.*}}, %[[B]] : tensor<?x4xf32>

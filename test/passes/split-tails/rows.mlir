@@ -4,12 +4,12 @@
 ragged.dim @batch
 ragged.dim @n(@batch)
 
-// CHECK: ragged.kernel @twice attributes {lengths = [@n], operands = ["ragged"], rows = [@n], unit = "rows"}
+// CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"}
 // CHECK-NOT: split
 // CHECK-NOT: hoisted
 // CHECK: ragged.blocks
 // CHECK-NEXT: ragged.nest over [8] lanes 0 {
-cfb.kernel @twice attributes {unit = "rows", lengths = [@n], rows = [@n], operands = ["ragged"]} {
+cfb.kernel @twice attributes {unit = "rows", lengths = [@n], rows = [@n], takes = ["ragged"]} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
   %y = arith.addf %x, %x : tensor<?x8xf32>
   cfb.yield %y : tensor<?x8xf32>

@@ -20,7 +20,7 @@ use melior::ir::{
 
 use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size, identity};
 use crate::pass::{Failed, Outcome, error};
-use crate::support::dims::{self, length_names};
+use crate::support::dims::{self, Takes, length_names};
 use crate::support::ir::{TensorType, blocks_of, elem_of, global_of, integers, key};
 
 struct Reader<'c> {
@@ -56,10 +56,10 @@ pub fn read<'c>(kernel: OperationRef<'c, 'c>, scalars: &[bool]) -> Result<Graph<
             .ok_or_else(|| error(kernel, "expected `rows` to be dims of `lengths` or numbers"))?;
         reader.graph.rows.push(size);
     }
-    let forms = dims::operands(kernel);
+    let takes = dims::takes(kernel);
     let arguments = arguments_of(block);
     for (at, argument) in arguments.iter().skip(1).enumerate() {
-        reader.argument(kernel, at, *argument, scalars, &forms)?;
+        reader.argument(kernel, at, *argument, scalars, &takes)?;
     }
     for operation in operations_of(block) {
         reader.read(operation)?;
@@ -96,11 +96,10 @@ impl<'c> Reader<'c> {
         at: usize,
         value: Val<'c>,
         scalars: &[bool],
-        forms: &[String],
+        takes: &[Takes],
     ) -> Outcome {
-        let form = forms.get(at.wrapping_sub(self.graph.lengths));
-        let form = form.map_or("", String::as_str);
-        let scalar = scalars.get(at).copied().unwrap_or(false) || form == "scalar";
+        let takes = takes.get(at.wrapping_sub(self.graph.lengths));
+        let scalar = scalars.get(at).copied().unwrap_or(false) || takes == Some(&Takes::Scalar);
         let (kind, form, typed) = if at < self.graph.lengths {
             let typed = Typed {
                 shape: vec![],
@@ -109,7 +108,7 @@ impl<'c> Reader<'c> {
             };
             (Kind::Length, Form::Length, typed)
         } else {
-            if ["list", "stacked"].contains(&form) {
+            if let Some(Takes::List | Takes::Stacked) = takes {
                 return Err(error(
                     kernel,
                     "not supported yet: a list as the operand of a kernel over calls",

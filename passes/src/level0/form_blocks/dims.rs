@@ -1,5 +1,6 @@
 //! The instance dims of a block: their lengths as operands, their names as attributes.
 
+use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{Builder, Val, results_of};
 use cohort_dialects::keys::{self, Key};
 use melior::{
@@ -13,6 +14,7 @@ use melior::{
 
 use super::parts::Part;
 use crate::pass::{Failed, error};
+use crate::support::dims;
 use crate::support::extents::{Extents, Kind, Length};
 
 /// What a block's dims are called. No name of a program has a point in it.
@@ -118,8 +120,8 @@ impl<'c> Dims<'c> {
     ) -> Vec<(Key<'static>, Attribute<'c>)> {
         let unit = match kind {
             Kind::Plain => return vec![],
-            Kind::Rows(_) => "rows",
-            Kind::Calls => "calls",
+            Kind::Rows(_) => Unit::Rows,
+            Kind::Calls => Unit::Calls,
         };
         let list = |elements: Vec<Attribute<'c>>| ArrayAttribute::new(context, &elements).into();
         let name = |place: usize| -> Attribute<'c> {
@@ -143,7 +145,7 @@ impl<'c> Dims<'c> {
             )
         };
         vec![
-            (keys::UNIT, StringAttribute::new(context, unit).into()),
+            (keys::UNIT, dims::unit_attribute(context, unit)),
             (
                 keys::LENGTHS,
                 list((0..self.numbers.len()).map(name).collect()),

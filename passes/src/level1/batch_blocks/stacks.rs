@@ -3,7 +3,7 @@
 //! ```mlir
 //! %x = cfb.stack %rows : !cfb.array<tensor<8xf32>> -> tensor<?x8xf32>
 //! // becomes
-//! cfb.kernel @stack_0 attributes {lengths = [@dim.0], operands = ["stacked"], rows = [@dim.0], unit = "rows"} {
+//! cfb.kernel @stack_0 attributes {lengths = [@dim.0], rows = [@dim.0], takes = ["stacked"], unit = "rows"} {
 //! ^bb0(%rows: index, %n: tensor<?xindex>, %row: tensor<?x8xf32>):
 //!   cfb.yield %row : tensor<?x8xf32>
 //! }
@@ -14,6 +14,7 @@
 //!
 //! One that is only a result of the entry stays: its rows are written out from where they are.
 
+use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, region_with_block, result_of,
 };
@@ -27,6 +28,7 @@ use melior::{
 use super::Kernels;
 use crate::level0::form_blocks::DIM;
 use crate::pass::{Outcome, error};
+use crate::support::dims::{self, Takes};
 use crate::support::ir::{TensorType, erase, nested_ops, replace_uses, users_of};
 
 pub fn record_stacks<'c>(
@@ -77,10 +79,13 @@ fn record<'c>(
     let attributes = [
         (keys::SYM_NAME, top.string("kernel")),
         (keys::SYM_VISIBILITY, top.string("private")),
-        (keys::UNIT, top.string("rows")),
+        (keys::UNIT, dims::unit_attribute(context, Unit::Rows)),
         (keys::LENGTHS, lengths),
         (keys::ROWS, lengths),
-        (keys::OPERANDS, top.strings(["stacked"])),
+        (
+            keys::TAKES,
+            dims::takes_attribute(context, &[Takes::Stacked]),
+        ),
     ];
     let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
     if !kernels.dims.contains(&dim) {

@@ -57,7 +57,7 @@ func.func @reuse_count(%a: tensor<3xf32>) {
 // -----
 
 func.func @reuse_kind(%a: tensor<3xf32>) {
-  // expected-error@+1 {{cfb_block_c6: expected "row" or "shared", but got "column"}}
+  // expected-error@+1 {{attribute 'reuse' failed to satisfy constraint: a list of row and shared}}
   cfb.block "b"(%a) : (tensor<3xf32>) -> () attributes {reuse = ["column"]} {
   ^bb0(%x: tensor<3xf32>):
     cfb.yield

@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --split-input-file --verify-diagnostics
 
 func.func @length_is_no_index(%x: tensor<?x8xf32>) {
-  // expected-error@+1 {{cfb_block_c7: expected the first 1 operands, and no others, to be lengths}}
+  // expected-error@+1 {{cfb_block_c6: expected the first 1 operands, and no others, to be lengths}}
   cfb.block "f"(%x) : (tensor<?x8xf32>) -> ()
       attributes {leading = [], lengths = [@n], rows = [], unit = "rows"} {
   ^bb0(%a: tensor<?x8xf32>):
@@ -14,7 +14,7 @@ func.func @length_is_no_index(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @without_a_list(%n: index, %x: tensor<?x8xf32>) {
-  // expected-error@+1 {{cfb_block_c8: expected `unit` to be "rows" or "calls"}}
+  // expected-error@+1 {{cfb_block_c7: expected `unit`, `rows`, and `leading` with a list}}
   cfb.block "f"(%n, %x) : (index, tensor<?x8xf32>) -> ()
       attributes {leading = [], lengths = [@n], rows = [], unit = "rows"} {
   ^bb0(%l: index, %a: tensor<?x8xf32>):
@@ -26,7 +26,7 @@ func.func @without_a_list(%n: index, %x: tensor<?x8xf32>) {
 // -----
 
 func.func @another_dim(%n: index, %x: tensor<?x8xf32>) {
-  // expected-error@+1 {{cfb_block_c9: expected dims of `lengths`}}
+  // expected-error@+1 {{cfb_block_c8: expected dims of `lengths`}}
   cfb.block "f"(%n, %x) : (index, tensor<?x8xf32>) -> ()
       attributes {leading = [[@m]], lengths = [@n], rows = [], unit = "rows"} {
   ^bb0(%l: index, %a: tensor<?x8xf32>):
@@ -45,7 +45,7 @@ cfb.kernel @k attributes {lengths = [@n], rows = [], unit = "calls"} {
 
 // -----
 
-// expected-error@+1 {{cfb_kernel_c5: expected `unit` to be "rows" or "calls"}}
+// expected-error@+1 {{attribute 'unit' failed to satisfy constraint: one of rows, calls}}
 cfb.kernel @k attributes {lengths = [@n], rows = [], unit = "columns"} {
 ^bb0(%rows: index, %n: tensor<?xindex>):
   cfb.yield
@@ -61,15 +61,15 @@ cfb.kernel @k attributes {lengths = [@n], rows = [0], unit = "calls"} {
 
 // -----
 
-// expected-error@+1 {{cfb_kernel_c7: expected "ragged", "row", "scalar", "list" or "stacked"}}
-cfb.kernel @k attributes {lengths = [@n], operands = ["whole"], rows = [@n], unit = "rows"} {
+// expected-error@+1 {{attribute 'takes' failed to satisfy constraint: how operands are taken}}
+cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["whole"], unit = "rows"} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
   cfb.yield
 }
 
 // -----
 
-cfb.kernel @k attributes {lengths = [@n], operands = ["ragged"], rows = [@n], unit = "rows"} {
+cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
   cfb.yield
 }

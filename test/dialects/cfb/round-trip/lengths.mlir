@@ -5,8 +5,8 @@
 ragged.dim @batch
 ragged.dim @n(@batch)
 
-// CHECK: cfb.kernel @rows attributes {lengths = [@n], operands = ["ragged", "row"], rows = [@n], unit = "rows"}
-cfb.kernel @rows attributes {lengths = [@n], operands = ["ragged", "row"], rows = [@n], unit = "rows"} {
+// CHECK: cfb.kernel @rows attributes {lengths = [@n], rows = [@n], takes = ["ragged", "row"], unit = "rows"}
+cfb.kernel @rows attributes {lengths = [@n], rows = [@n], takes = ["ragged", "row"], unit = "rows"} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>, %g: tensor<?x8xf32>):
   %y = arith.mulf %x, %g : tensor<?x8xf32>
   cfb.yield %y : tensor<?x8xf32>

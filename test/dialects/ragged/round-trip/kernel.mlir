@@ -90,7 +90,7 @@ ragged.dim @batch
 ragged.dim @n(@batch)
 
 // CHECK-LABEL: ragged.kernel @of_all_calls
-ragged.kernel @of_all_calls attributes {lengths = [@n], operands = [], rows = [@n], unit = "rows"} {
+ragged.kernel @of_all_calls attributes {lengths = [@n], rows = [@n], takes = [], unit = "rows"} {
   // CHECK: ragged.blocks fused of 96 tile 1 {
   ragged.blocks fused of 96 tile 1 {
   }
