@@ -4,3 +4,4 @@ pub mod body;
 pub mod folds;
 pub mod kernel;
 pub mod loops;
+pub mod memory;

@@ -171,7 +171,7 @@ impl<Space, Param> Kernel<Space, Param> {
 
     /// How many operands are lists.
     pub fn lists(&self) -> usize {
-        let is_list = |operand: &&Operand| matches!(operand, Operand::Rows { .. });
+        let is_list = |operand: &&Operand<Space>| matches!(operand, Operand::Rows { .. });
         self.operands.iter().filter(is_list).count()
     }
 }

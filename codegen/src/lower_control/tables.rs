@@ -299,7 +299,7 @@ impl Tables {
             };
             self.computed[number].kernel = kernel;
             let constants = self.kernels[kernel].constants.iter();
-            let latest = constants.filter_map(Constant::param).max();
+            let latest = constants.filter_map(|constant| constant.param()).max();
             if latest.is_some_and(|latest| latest >= self.params.len() + number) {
                 let message = "computed from a weight that is computed later";
                 return Err(error(*global, message));

@@ -16,6 +16,7 @@ use melior::ir::{BlockRef, OperationRef, ValueLike};
 
 use super::body::block_of;
 use super::kernel::{Kernel, number};
+use super::memory::{Address, Scalars};
 use crate::emit::{Emitter, Index, Width, divides};
 
 /// Where a result is written.
@@ -32,28 +33,6 @@ pub struct Loops<'c> {
     start: BlockRef<'c, 'c>,
     step: BlockRef<'c, 'c>,
     stored: Vec<Stored>,
-}
-
-/// How the memory of a row is accessed.
-pub trait Access<'c> {
-    fn load(
-        &self,
-        e: &Emitter<'c>,
-        place: Place,
-        address: &Linear,
-        elem: Elem,
-        index: &[Index<'c>],
-    ) -> Val<'c>;
-
-    fn store(
-        &self,
-        e: &Emitter<'c>,
-        value: Val<'c>,
-        place: Place,
-        address: &Linear,
-        elem: Elem,
-        index: &[Index<'c>],
-    );
 }
 
 impl<'c> Loops<'c> {
@@ -114,22 +93,21 @@ impl<'c> Loops<'c> {
     }
 
     /// Folds and stores what is at an index of the loops that are kept.
-    pub fn at(
+    pub fn at<A: Address<'c>>(
         &self,
         e: &Emitter<'c>,
-        kernel: &Kernel<'c>,
         kept: &[Index<'c>],
-        access: &dyn Access<'c>,
+        memory: &Scalars<'_, 'c, A>,
     ) -> Outcome {
         let mut failed = None;
-        let starts = write(e, kernel, access, self.start, &[], kept)?;
+        let starts = write(e, memory, self.start, &[], kept)?;
         let mut index = kept.to_vec();
         let sizes = self.sizes(&self.folded);
         let ends = e.for_nest(&sizes, &starts, &mut |e, inner, carried| {
             for (dim, at) in self.folded.iter().zip(inner) {
                 index[*dim] = *at;
             }
-            let next = write(e, kernel, access, self.step, carried, &index);
+            let next = write(e, memory, self.step, carried, &index);
             next.unwrap_or_else(|stop| {
                 failed = Some(stop);
                 carried.to_vec()
@@ -137,7 +115,7 @@ impl<'c> Loops<'c> {
         });
         for stored in &self.stored {
             if let Some(end) = ends.get(stored.result) {
-                access.store(e, *end, stored.place, &stored.address, stored.elem, kept);
+                memory.store(e, *end, stored.place, &stored.address, stored.elem, kept);
             }
         }
         failed.map_or(Ok(()), Err)
@@ -145,10 +123,9 @@ impl<'c> Loops<'c> {
 }
 
 /// The operations of a region on the given values; what it yields.
-fn write<'c>(
+fn write<'c, A: Address<'c>>(
     e: &Emitter<'c>,
-    kernel: &Kernel<'c>,
-    access: &dyn Access<'c>,
+    memory: &Scalars<'_, 'c, A>,
     block: BlockRef<'c, 'c>,
     arguments: &[Val<'c>],
     index: &[Index<'c>],
@@ -162,8 +139,8 @@ fn write<'c>(
             let elem = elem_of(result_of(op, 0).r#type());
             let elem = elem.ok_or_else(|| error(op, "expected f32, i32 or i1"))?;
             let address = address_of(op).ok_or_else(|| error(op, "expected a linear map"))?;
-            let place = kernel.place(operands_of(op)[0]);
-            let value = access.load(e, place, &address, elem, index);
+            let place = memory.arguments.kernel.place(operands_of(op)[0]);
+            let value = memory.load(e, place, &address, elem, index);
             values.insert(key(result_of(op, 0)), value);
             continue;
         }

@@ -150,7 +150,7 @@ impl Jit {
             .iter()
             .zip(&kernel.operands)
             .map(|(operand, description)| {
-                use cohort_passes::kernel::description::OperandDescription::*;
+                use cohort_abi::manifest::Operand::*;
                 let rows = match description {
                     Row { space: row }
                     | Rows { space: row }

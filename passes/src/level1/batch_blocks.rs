@@ -56,7 +56,7 @@ use melior::{
     Context,
     ir::{
         Attribute, OperationRef, Type, ValueLike,
-        attribute::{ArrayAttribute, StringAttribute},
+        attribute::StringAttribute,
         operation::{OperationLike, OperationPrintingFlags},
     },
 };

@@ -12,9 +12,10 @@ use cohort_passes::pass::Outcome;
 use cohort_passes::support::ir::{integer_attribute, integers};
 use melior::ir::OperationRef;
 
-use super::frame::{Block, Frame, Row};
+use super::frame::{Block, Frame};
 use crate::emit::{Emitter, Index, Width, divides, element_address};
 use crate::read_rows::body::{Body, block_of};
+use crate::read_rows::memory::Row;
 
 /// How an index of the domain becomes lanes.
 #[derive(Clone, Copy)]
@@ -110,7 +111,10 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let value = match instruction {
             Instruction::Splat(bits) => e.bits(*bits, *elem, lanes.width),
             Instruction::HostScalar(operand) => {
-                let scalar = self.frame.host_scalar(e, *operand, *elem, self.row);
+                let scalar = self
+                    .frame
+                    .arguments
+                    .host_scalar(e, *operand, *elem, self.row);
                 e.splat(scalar, *elem, lanes.width)
             }
             Instruction::Load { buffer, address } => {
@@ -231,7 +235,7 @@ pub fn nest<'c>(
     block: Option<Block<'c>>,
 ) -> Outcome {
     let body = Body::read(
-        frame.kernel,
+        frame.arguments.kernel,
         block_of(stage, 0)?,
         integers(stage, keys::OVER),
         None,

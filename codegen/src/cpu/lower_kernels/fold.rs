@@ -13,9 +13,10 @@ use melior::ir::operation::OperationLike;
 use melior::ir::{OperationRef, ValueLike};
 
 use super::compute::{Computer, Known, Lanes};
-use super::frame::{Block, Frame, Row};
+use super::frame::{Block, Frame};
 use crate::emit::{Emitter, Index, Width};
 use crate::read_rows::folds::Fold;
+use crate::read_rows::memory::Row;
 
 pub fn fold<'c>(
     e: &Emitter<'c>,
@@ -25,7 +26,7 @@ pub fn fold<'c>(
 ) -> Outcome {
     let folder = Folder {
         frame,
-        fold: Fold::read(frame.kernel, stage)?,
+        fold: Fold::read(frame.arguments.kernel, stage)?,
     };
     frame.for_rows(e, block, |e, row| match folder.fold.lanes {
         Some(dim) if folder.fold.folded.contains(&dim) => folder.along_folded(e, row, dim),

@@ -1,38 +1,18 @@
 //! The addresses that a kernel's function works with, and loops over its rows.
 
-use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::layout::Place;
 
 use super::scratch::ScratchMap;
-use crate::emit::{Emitter, Width};
-use crate::read_rows::kernel::Kernel;
+use crate::emit::Emitter;
+use crate::read_rows::memory::{Arguments, Row};
 
 /// What stays the same for a whole call.
 pub struct Frame<'a, 'c> {
-    pub kernel: &'a Kernel<'c>,
+    pub arguments: Arguments<'a, 'c>,
     pub map: &'a ScratchMap,
     pub scratch: Val<'c>,
-    pub operands: Vec<OperandFields<'c>>,
-    pub results: Vec<Val<'c>>,
     pub constants: Vec<Val<'c>>,
-}
-
-/// The fields of an operand's [`OperandRef`](cohort_abi::OperandRef).
-#[derive(Clone, Copy)]
-pub struct OperandFields<'c> {
-    pub base: Val<'c>,
-    pub index: Val<'c>,
-    pub offsets: Val<'c>,
-}
-
-/// A row of the block, or none in the part that runs once a call.
-#[derive(Clone, Copy)]
-pub struct Row<'c> {
-    /// Counted from the block's first row.
-    pub in_block: Val<'c>,
-    /// Counted from the bucket's first row.
-    pub in_bucket: Val<'c>,
 }
 
 /// The rows that a stage runs over.
@@ -49,51 +29,15 @@ impl<'c> Frame<'_, 'c> {
             (Place::Constant(constant), _) => self.constants[constant],
             (Place::Slot(slot), row) => {
                 let base = e.offset_by(self.scratch, self.map.offsets[slot]);
-                let slot = &self.kernel.slots[slot];
+                let slot = &self.arguments.kernel.slots[slot];
                 match row.filter(|_| slot.rows) {
                     None => base,
                     Some(row) => e.offset(base, e.times(row.in_block, slot.bytes)),
                 }
             }
-            (Place::Operand(operand), Some(row)) => {
-                let entry = e.offset(self.operands[operand].index, e.times(row.in_bucket, 4));
-                self.operand_row(e, operand, entry)
-            }
-            (Place::Result(result), Some(row)) => {
-                let bytes = self.kernel.results[result].row_bytes();
-                e.offset(self.results[result], e.times(row.in_bucket, bytes))
-            }
             (Place::Sum(_), _) => unreachable!("a processor keeps no sums"),
-            (Place::Operand(_) | Place::Result(_), None) => {
-                unreachable!("only rows have operands and results")
-            }
+            (Place::Operand(_) | Place::Result(_), row) => self.arguments.address(e, place, row),
         }
-    }
-
-    /// The address of the row of an operand that an entry of its index names.
-    pub fn operand_row(&self, e: &Emitter<'c>, operand: usize, entry: Val<'c>) -> Val<'c> {
-        let bytes = self.kernel.operands[operand].memory.row_bytes();
-        e.offset(
-            self.operands[operand].base,
-            e.times(e.load_u32(entry), bytes),
-        )
-    }
-
-    /// The scalar that a row's record gives an operand.
-    pub fn host_scalar(
-        &self,
-        e: &Emitter<'c>,
-        operand: usize,
-        elem: Elem,
-        row: Option<Row<'c>>,
-    ) -> Val<'c> {
-        let Some(row) = row else {
-            return e.bits(0, elem, Width::Scalar);
-        };
-        let index = self.operands[operand].index;
-        // Of a truth value, the low byte holds 0 or 1.
-        let address = e.offset(index, e.times(row.in_bucket, 4));
-        e.load_elem(address, elem, Width::Scalar, None)
     }
 
     /// Runs a body for every row of the block, or once without a block.

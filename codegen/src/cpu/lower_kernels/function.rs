@@ -20,11 +20,12 @@ use melior::{
     },
 };
 
-use super::frame::{Block, Frame, OperandFields};
+use super::frame::{Block, Frame};
 use super::scratch::ScratchMap;
 use super::{compute, fold, loops, product, reduce_rows};
 use crate::emit::{Emitter, Width};
 use crate::read_rows::kernel::{Kernel, number, row_type};
+use crate::read_rows::memory::{Arguments, OperandFields};
 
 /// Adds the function before the kernel; tells whether it calls the micro-kernels.
 pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
@@ -84,19 +85,21 @@ fn write<'c>(
         .map(|index| e.load_pointer(table, index))
         .collect();
     let frame = Frame {
-        kernel,
         map,
         scratch,
-        operands: (0..kernel.operands.len() as i64)
-            .map(|i| OperandFields {
-                base: e.load_pointer(operands, 3 * i),
-                index: e.load_pointer(operands, 3 * i + 1),
-                offsets: e.load_pointer(operands, 3 * i + 2),
-            })
-            .collect(),
-        results: (0..kernel.results.len() as i64)
-            .map(|i| e.load_pointer(results, i))
-            .collect(),
+        arguments: Arguments {
+            kernel,
+            operands: (0..kernel.operands.len() as i64)
+                .map(|i| OperandFields {
+                    base: e.load_pointer(operands, 3 * i),
+                    index: e.load_pointer(operands, 3 * i + 1),
+                    offsets: e.load_pointer(operands, 3 * i + 2),
+                })
+                .collect(),
+            results: (0..kernel.results.len() as i64)
+                .map(|i| e.load_pointer(results, i))
+                .collect(),
+        },
         constants,
     };
     let zero = e.bits(0, Elem::F32, Width::Vector);

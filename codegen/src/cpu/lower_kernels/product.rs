@@ -48,10 +48,10 @@ struct Product {
 impl Product {
     fn read<'c>(frame: &Frame<'_, 'c>, op: OperationRef<'c, 'c>) -> Result<Product, Failed> {
         let operands = operands_of(op);
-        let place = |value: Val<'c>| frame.kernel.place(value);
+        let place = |value: Val<'c>| frame.arguments.kernel.place(value);
         let (right, columns) = (place(operands[1]), number(op, keys::COLUMNS)?);
         let width = match right {
-            Place::Constant(constant) => match &frame.kernel.constants[constant] {
+            Place::Constant(constant) => match &frame.arguments.kernel.constants[constant] {
                 ConstantDescription::Panels { width, .. } => *width as i64,
                 _ => return Err(error(op, "expected a packed parameter")),
             },
@@ -198,11 +198,11 @@ pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, stage: OperationRef<'c, 
         return Err(error(stage, "expected two loops"));
     };
     let block = block_of(stage, 0)?;
-    let body = Body::read(frame.kernel, block, over, None)?;
+    let body = Body::read(frame.arguments.kernel, block, over, None)?;
     let value = body.id(yields(block)[0]);
     let elem = body.values[value].1;
     let computer = Computer::new(e, frame, &body, None);
-    let packed = frame.address(e, frame.kernel.place(operands_of(stage)[0]), None);
+    let packed = frame.address(e, frame.arguments.kernel.place(operands_of(stage)[0]), None);
     let whole = columns / LANES;
     let write = |e: &Emitter<'c>, vector: Index<'c>, half: i64, mask: Option<Val<'c>>| {
         // `vector` counts panels, `half` is the vector in it.

@@ -4,16 +4,16 @@
 //! which stay in registers meanwhile. Every element is combined in the order of the list, from the
 //! start on, so an empty list gives the start.
 
-use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::graph::{Linear, dense_strides};
 use cohort_passes::kernel::rows::layout::{LANES, elem_bytes};
 use cohort_passes::pass::Outcome;
 use melior::ir::OperationRef;
 
 use super::compute::{Computer, Known, Lanes};
-use super::frame::{Block, Frame, Row};
+use super::frame::{Block, Frame};
 use crate::emit::{Emitter, Index, Width, element_address};
 use crate::read_rows::folds::{List, combine};
+use crate::read_rows::memory::{Entries, Row};
 
 pub fn fold_list<'c>(
     e: &Emitter<'c>,
@@ -23,7 +23,7 @@ pub fn fold_list<'c>(
 ) -> Outcome {
     let reducer = Reducer {
         frame,
-        list: List::read(frame.kernel, stage)?,
+        list: List::read(frame.arguments.kernel, stage)?,
     };
     frame.for_rows(e, block, |e, row| {
         if let Some(row) = row {
@@ -38,24 +38,12 @@ struct Reducer<'f, 'a, 'c> {
     list: List<'c>,
 }
 
-/// The entries of a row's list in the operand's index.
-#[derive(Clone, Copy)]
-struct Entries<'c> {
-    first: Val<'c>,
-    end: Val<'c>,
-}
-
 impl<'a, 'c> Reducer<'_, 'a, 'c> {
     fn row(&self, e: &Emitter<'c>, row: Row<'c>) {
         let shape = &self.list.init.domain;
         let mut computer = Computer::new(e, self.frame, &self.list.init, Some(row));
         computer.touch(e, self.list.store.place);
-        let offsets = self.frame.operands[self.list.list].offsets;
-        let entry = e.offset(offsets, e.times(row.in_bucket, 4));
-        let entries = Entries {
-            first: e.load_u32(entry),
-            end: e.load_u32(e.offset_by(entry, 4)),
-        };
+        let entries = self.frame.arguments.list(e, self.list.list, row);
         let (outer, size) = match shape.split_last() {
             Some((size, outer)) => (outer, *size),
             None => (&shape[..], 1),
@@ -129,14 +117,12 @@ impl<'a, 'c> Reducer<'_, 'a, 'c> {
             .map(|index| computer.value(e, self.list.store.value, index, lanes, &mut known))
             .collect();
         let operand = self.list.list;
-        let entries = self.frame.operands[operand].index;
         let dense = Linear {
             constant: 0,
             coefficients: dense_strides(&self.list.init.domain),
         };
         let ends = e.for_loop(list.first, list.end, 1, &starts, |e, entry, carried| {
-            let entry = e.offset(entries, e.times(entry, 4));
-            let base = self.frame.operand_row(e, operand, entry);
+            let base = self.frame.arguments.listed(e, operand, entry);
             indices
                 .iter()
                 .zip(carried)

@@ -29,6 +29,7 @@ use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
 use crate::read_rows::body::Body;
 use crate::read_rows::kernel::Kernel;
+use crate::read_rows::memory::{Arguments, OperandFields};
 
 /// Shared memory that a block may have without asking.
 pub const SHARED: i64 = 48 * 1024;
@@ -327,13 +328,20 @@ impl<'c> FunctionWriter<'_, 'c> {
         let (results, rest) = rest.split_at(self.kernel.results.len());
         let (constants, scratch) = rest.split_at(self.constants.len());
         let constants = self.constants.iter().zip(constants);
+        let operands = operands.chunks(3).map(|fields| OperandFields {
+            base: fields[0],
+            index: fields[1],
+            offsets: fields[2],
+        });
         Frame {
-            kernel: self.kernel,
+            arguments: Arguments {
+                kernel: self.kernel,
+                operands: operands.collect(),
+                results: results.to_vec(),
+            },
             homes: &self.memory.homes,
             once_bytes: self.memory.once_bytes,
             rows: rows[0],
-            operands: operands.chunks(3).map(|o| [o[0], o[1], o[2]]).collect(),
-            results: results.to_vec(),
             constants: constants.map(|(what, value)| (what, *value)).collect(),
             scratch: scratch[0],
             shared,

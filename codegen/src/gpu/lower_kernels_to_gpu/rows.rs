@@ -16,11 +16,12 @@ use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 use super::Result;
 use super::launches::{Rows, Stage};
 use super::ops::{THREADS, barrier, block, delinearise, divide, load_neighbours, thread};
-use super::site::{Address, Frame, Known, Row, Site, loads_of, memory};
+use super::site::{Address, Frame, Known, Site, loads_of};
 use crate::emit::{Emitter, Index, Width, element_address};
 use crate::read_rows::body::Body;
 use crate::read_rows::folds::{List, combine};
-use crate::read_rows::loops::{Access, Loops};
+use crate::read_rows::loops::Loops;
+use crate::read_rows::memory::{Row, Scalars};
 
 pub use folds::lanes_bytes;
 
@@ -151,13 +152,9 @@ impl<'c> Writer<'_, '_, 'c> {
                 store.value,
                 &mut Known::new(),
             );
-            let [_, entries, offsets] = self.frame.operands[list.list];
-            let entry = e.offset(offsets, e.times(of_row.in_bucket, 4));
-            let first = e.load_u32(entry);
-            let end = e.load_u32(e.offset_by(entry, 4));
-            let ends = e.for_loop(first, end, 1, &starts, |e, at, carried| {
-                let entry = e.offset(entries, e.times(at, 4));
-                let base = self.frame.operand_row(e, list.list, entry);
+            let entries = self.frame.arguments.list(e, list.list, of_row);
+            let ends = e.for_loop(entries.first, entries.end, 1, &starts, |e, at, carried| {
+                let base = self.frame.arguments.listed(e, list.list, at);
                 let elements = self.list_elements(e, list, base, (&dense, elem), &index);
                 carried
                     .iter()
@@ -211,60 +208,19 @@ impl<'c> Writer<'_, '_, 'c> {
             self.threads(),
             |e, _, row, at| {
                 let index = loops.index(&delinearise(e, at, &sizes));
-                let places = loops.places(self.frame.kernel);
+                let places = loops.places(self.frame.arguments.kernel);
                 let scalars = Scalars {
-                    frame: self.frame,
+                    arguments: &self.frame.arguments,
                     row,
                     addresses: self.addresses(e, row, &[], &places),
                 };
-                let done = loops.at(e, self.frame.kernel, &index, &scalars);
+                let done = loops.at(e, &index, &scalars);
                 if done.is_err() {
                     written = done;
                 }
             },
         );
         written
-    }
-}
-
-/// The memory of a row, one element at a time.
-struct Scalars<'a, 'f, 'c> {
-    frame: &'a Frame<'f, 'c>,
-    row: Option<Row<'c>>,
-    addresses: HashMap<Place, Address<'c>>,
-}
-
-impl<'c> Access<'c> for Scalars<'_, '_, 'c> {
-    fn load(
-        &self,
-        e: &Emitter<'c>,
-        place: Place,
-        address: &Linear,
-        elem: Elem,
-        index: &[Index<'c>],
-    ) -> Val<'c> {
-        if let (Place::Operand(operand), true) = (place, self.frame.kernel.is_scalar(place)) {
-            return self.frame.host_scalar(e, operand, elem, self.row);
-        }
-        let base = self.addresses[&place];
-        let e = memory(e, base.shared);
-        let at = element_address(&e, base.at, address, elem_bytes(elem), index);
-        e.load_elem(at, elem, Width::Scalar, None)
-    }
-
-    fn store(
-        &self,
-        e: &Emitter<'c>,
-        value: Val<'c>,
-        place: Place,
-        address: &Linear,
-        elem: Elem,
-        index: &[Index<'c>],
-    ) {
-        let base = self.addresses[&place];
-        let e = memory(e, base.shared);
-        let at = element_address(&e, base.at, address, elem_bytes(elem), index);
-        e.store_elem(value, at, elem, Width::Scalar, None);
     }
 }
 

@@ -17,7 +17,7 @@ use super::ops::{load_neighbours, store_neighbours};
 use crate::emit::{Emitter, Index, Width, divides, element_address};
 use crate::gpu::neighbours::are_neighbours;
 use crate::read_rows::body::Body;
-use crate::read_rows::kernel::Kernel;
+use crate::read_rows::memory::{Address as AnyAddress, Arguments, Row};
 
 /// Where a slot of the scratch is.
 #[derive(Clone, Copy, Debug)]
@@ -34,25 +34,15 @@ pub enum Home {
 
 /// What stays the same for a whole function.
 pub struct Frame<'a, 'c> {
-    pub kernel: &'a Kernel<'c>,
+    pub arguments: Arguments<'a, 'c>,
     pub homes: &'a [Home],
     /// Bytes of the scratch before what each row has.
     pub once_bytes: i64,
     pub rows: Val<'c>,
-    /// Base, index and offsets.
-    pub operands: Vec<[Val<'c>; 3]>,
-    pub results: Vec<Val<'c>>,
     pub constants: Vec<(&'a ConstantDescription, Val<'c>)>,
     pub scratch: Val<'c>,
     /// The block's shared memory, where the function has some.
     pub shared: Option<Val<'c>>,
-}
-
-/// A row of the bucket that a block computes.
-#[derive(Clone, Copy)]
-pub struct Row<'c> {
-    pub in_block: Val<'c>,
-    pub in_bucket: Val<'c>,
 }
 
 /// An address, and the emitter whose pointers are of its memory.
@@ -60,6 +50,12 @@ pub struct Row<'c> {
 pub struct Address<'c> {
     pub at: Val<'c>,
     pub shared: bool,
+}
+
+impl<'c> AnyAddress<'c> for Address<'c> {
+    fn in_memory(self, e: &Emitter<'c>) -> (Emitter<'c>, Val<'c>) {
+        (memory(e, self.shared), self.at)
+    }
 }
 
 /// The same emitter for global or for shared memory.
@@ -75,7 +71,9 @@ impl<'c> Frame<'_, 'c> {
     pub fn address(&self, e: &Emitter<'c>, place: Place, row: Option<Row<'c>>) -> Address<'c> {
         let global = |at| Address { at, shared: false };
         match (place, row) {
-            (Place::Constant(node), _) => global(self.constant(&self.kernel.constants[node])),
+            (Place::Constant(node), _) => {
+                global(self.constant(&self.arguments.kernel.constants[node]))
+            }
             (Place::Slot(slot), row) => match (self.homes[slot], row) {
                 (Home::Rows { before, bytes }, Some(row)) => {
                     let start = e.offset_by(self.scratch, self.once_bytes);
@@ -93,36 +91,11 @@ impl<'c> Frame<'_, 'c> {
                 (Home::Once(offset), _) => global(e.offset_by(self.scratch, offset)),
                 _ => unreachable!("slot {slot} is in no memory here"),
             },
-            (Place::Operand(operand), Some(row)) => {
-                let [_, index, _] = self.operands[operand];
-                let entry = e.offset(index, e.times(row.in_bucket, 4));
-                global(self.operand_row(e, operand, entry))
-            }
-            (Place::Result(result), Some(row)) => {
-                let bytes = self.kernel.results[result].row_bytes();
-                global(e.offset(self.results[result], e.times(row.in_bucket, bytes)))
-            }
             (Place::Sum(_), _) => unreachable!("sums are in no memory"),
-            (Place::Operand(_) | Place::Result(_), None) => {
-                unreachable!("only rows have operands and results")
+            (Place::Operand(_) | Place::Result(_), row) => {
+                global(self.arguments.address(e, place, row))
             }
         }
-    }
-
-    /// The scalar of the host that a row's record gives an operand.
-    pub fn host_scalar(
-        &self,
-        e: &Emitter<'c>,
-        operand: usize,
-        elem: Elem,
-        row: Option<Row<'c>>,
-    ) -> Val<'c> {
-        let Some(row) = row else {
-            return e.bits(0, elem, Width::Scalar);
-        };
-        let [_, index, _] = self.operands[operand];
-        let address = e.offset(index, e.times(row.in_bucket, 4));
-        e.load_elem(address, elem, Width::Scalar, None)
     }
 
     /// The memory of a constant that the launches touch.
@@ -151,18 +124,12 @@ impl<'c> Frame<'_, 'c> {
         count: i64,
     ) -> bool {
         let row = match place {
-            Place::Operand(operand) => self.kernel.operands[operand].memory.row_bytes(),
-            Place::Result(result) => self.kernel.results[result].row_bytes(),
+            Place::Operand(operand) => self.arguments.kernel.operands[operand].memory.row_bytes(),
+            Place::Result(result) => self.arguments.kernel.results[result].row_bytes(),
             // Rows of scratch begin at cache lines.
             Place::Constant(_) | Place::Slot(_) | Place::Sum(_) => 0,
         };
         are_neighbours(&body.domain, address, elem, count) && row % (count * elem_bytes(elem)) == 0
-    }
-
-    /// The address of the row of an operand that an entry of its index names.
-    pub fn operand_row(&self, e: &Emitter<'c>, operand: usize, entry: Val<'c>) -> Val<'c> {
-        let bytes = self.kernel.operands[operand].memory.row_bytes();
-        e.offset(self.operands[operand][0], e.times(e.load_u32(entry), bytes))
     }
 }
 
@@ -234,9 +201,11 @@ impl<'c> Site<'_, '_, 'c> {
         let (instruction, elem) = &body.values[id];
         let values = match instruction {
             Instruction::Splat(bits) => self.same(e.bits(*bits, *elem, Width::Scalar)),
-            Instruction::HostScalar(operand) => {
-                self.same(self.frame.host_scalar(e, *operand, *elem, self.row))
-            }
+            Instruction::HostScalar(operand) => self.same(
+                self.frame
+                    .arguments
+                    .host_scalar(e, *operand, *elem, self.row),
+            ),
             Instruction::Load { buffer, address } => self.load(e, body, *buffer, address, *elem),
             Instruction::Pointwise { op, inputs } => {
                 let inputs: Vec<_> = inputs

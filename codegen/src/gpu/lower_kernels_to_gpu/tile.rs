@@ -26,9 +26,10 @@ use cohort_passes::kernel::rows::layout::Place;
 use super::launches::{Chain, Segment, Tile};
 use super::ops::{WARP, barrier, below, block, delinearise, divide, thread, wait_for_copies, when};
 use super::rows::addresses;
-use super::site::{Address, Frame, Known, Row, Site, memory};
+use super::site::{Address, Frame, Known, Site, memory};
 use crate::emit::{Emitter, Index};
 use crate::read_rows::body::Body;
+use crate::read_rows::memory::Row;
 use copies::Copies;
 
 pub use lanes::load_floats;

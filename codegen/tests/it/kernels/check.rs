@@ -318,7 +318,7 @@ impl Kernel<'_> {
         rows: usize,
         compare: &impl Fn(&[Bits]),
     ) {
-        use OperandDescription::{Row, Rows};
+        use cohort_abi::manifest::Operand::{Row, Rows};
         let size = |row: &RowType| {
             let elements = row.shape.iter().product::<u64>() as usize;
             (row.elem, elements)

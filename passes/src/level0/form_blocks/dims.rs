@@ -7,7 +7,7 @@ use melior::{
     Context,
     ir::{
         Attribute, TypeLike, ValueLike,
-        attribute::{ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, StringAttribute},
+        attribute::{ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute},
         r#type::IntegerType,
     },
 };

@@ -12,10 +12,11 @@ use melior::ir::{ValueLike, operation::OperationLike};
 
 use super::super::launches::{Rows, Stage};
 use super::super::ops::{THREADS, WARP, barrier, below, delinearise, divide, when};
-use super::super::site::{Address, Known, Row, memory};
+use super::super::site::{Address, Known, memory};
 use super::{Writer, widened};
 use crate::emit::{Emitter, Index, Width};
 use crate::read_rows::folds::Fold;
+use crate::read_rows::memory::Row;
 
 /// Lanes' values of one result; one more than there are lanes, so that results lie in other banks.
 const LANES_STRIDE: i64 = WARP + 1;
