@@ -2,7 +2,7 @@
 // product over all rows.
 // RUN: %batch-opt %s --batch-blocks | %FileCheck %s
 
-// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0, @dim.1], {{.*}} rows = [@dim.0, @dim.1], {{.*}} unit = "rows"}
+// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0, @dim.1], rows = [@dim.0, @dim.1], {{.*}} unit = "rows"}
 // CHECK-NEXT: ^bb0(%{{.*}}: index, %{{.*}}: tensor<?xindex>, %{{.*}}: tensor<?xindex>, %[[X:.*]]: tensor<?x8xf32>):
 // CHECK: linalg.matmul ins(%[[X]], %{{.*}} : tensor<?x8xf32>, tensor<8x4xf32>)
 ml_program.global private @w(#ml_program.extern<tensor<8x4xf32>>) : tensor<8x4xf32>

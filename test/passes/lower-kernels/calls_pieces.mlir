@@ -48,7 +48,7 @@ cfb.kernel @triangle attributes {unit = "calls", lengths = [@n, @m], rows = [@n,
 }
 
 // CHECK: func.func @centered(
-// CHECK-SAME: \22flops\22:[]}}
+// CHECK-SAME: \22flops\22:[]}
 cfb.kernel @centered attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index

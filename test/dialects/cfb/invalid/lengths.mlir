@@ -53,6 +53,22 @@ cfb.kernel @k attributes {lengths = [@n], rows = [], unit = "columns"} {
 
 // -----
 
+// expected-error@+1 {{cfb_kernel_c5: expected `unit`, as there are `lengths`}}
+cfb.kernel @k attributes {lengths = [@n], rows = [@n]} {
+^bb0(%rows: index, %n: tensor<?xindex>):
+  cfb.yield
+}
+
+// -----
+
+// expected-error@+1 {{cfb_kernel_c5: `unit`, `rows` and `takes` go with `lengths`}}
+cfb.kernel @k attributes {takes = ["row"]} {
+^bb0(%rows: index, %x: tensor<?x8xf32>):
+  cfb.yield
+}
+
+// -----
+
 // expected-error@+1 {{cfb_kernel_c6: expected dims of `lengths` and numbers of at least one}}
 cfb.kernel @k attributes {lengths = [@n], rows = [0], unit = "calls"} {
 ^bb0(%rows: index, %n: tensor<?xindex>):
@@ -64,6 +80,14 @@ cfb.kernel @k attributes {lengths = [@n], rows = [0], unit = "calls"} {
 // expected-error@+1 {{attribute 'takes' failed to satisfy constraint: how operands are taken}}
 cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["whole"], unit = "rows"} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
+  cfb.yield
+}
+
+// -----
+
+// expected-error@+1 {{cfb_kernel_c7: expected `takes` to say of each argument after the lengths}}
+cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"} {
+^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>, %y: tensor<?x8xf32>):
   cfb.yield
 }
 
