@@ -98,7 +98,7 @@ pub type StrandFn = unsafe extern "C" fn(*mut Context, *mut u64, i64);
 
 /// The part of the recorder that compiled code reads and writes itself; the recorder starts with it.
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
     /// Calls of `func`s of the control program that are active now.
     pub depth: u64,

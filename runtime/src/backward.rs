@@ -360,11 +360,11 @@ impl Backward {
             };
             // SAFETY: the recorder is touched by nothing else until the fiber gives control back, and
             // `record::entry` takes such an instance for its arguments.
-            let event = unsafe { self.fiber.run(job_of_fiber)? };
+            let signal = unsafe { self.fiber.run(job_of_fiber)? };
             if let Some(problem) = job.problem.take() {
                 return Err(problem);
             }
-            match event {
+            match signal.event() {
                 Event::Finished => machine.recorder.finish_instance(),
                 Event::Stopped => {
                     let (stopped, _) = machine.recorder.abandon_instance();

@@ -43,6 +43,8 @@ pub struct Bump {
     large: Vec<Chunk>,
     /// Chunks in use: the last of them is being filled.
     used_chunks: usize,
+    /// Bytes of all that is in use.
+    bytes: u64,
     next: *mut u64,
     end: *mut u64,
 }
@@ -73,6 +75,7 @@ impl Default for Bump {
             chunks: Vec::new(),
             large: Vec::new(),
             used_chunks: 0,
+            bytes: 0,
             next: std::ptr::null_mut(),
             end: std::ptr::null_mut(),
         }
@@ -112,6 +115,7 @@ impl Bump {
                 return std::ptr::null_mut();
             };
             let start = chunk.slots.as_mut_ptr().cast::<u64>();
+            self.bytes += 8 * slots as u64;
             self.large.push(chunk);
             return start;
         }
@@ -126,6 +130,7 @@ impl Bump {
             }
             let chunk = &mut self.chunks[self.used_chunks].slots;
             self.used_chunks += 1;
+            self.bytes += 8 * chunk.len() as u64;
             if chunk.len() < slots {
                 continue;
             }
@@ -156,6 +161,7 @@ impl Bump {
         self.large.truncate(mark.large);
         self.next = mark.next;
         self.end = mark.end;
+        self.count();
     }
 
     /// Takes over what another one handed out, until the next reset.
@@ -163,12 +169,18 @@ impl Bump {
         other.chunks.truncate(other.used_chunks);
         self.large.append(&mut other.chunks);
         self.large.append(&mut other.large);
+        self.count();
     }
 
     /// Bytes of the chunks in use.
     pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Counts anew what is in use.
+    fn count(&mut self) {
         let used = self.chunks[..self.used_chunks].iter().chain(&self.large);
-        8 * used.map(|chunk| chunk.slots.len() as u64).sum::<u64>()
+        self.bytes = 8 * used.map(|chunk| chunk.slots.len() as u64).sum::<u64>();
     }
 
     /// Gives chunks that are not in use to the system, all but the first.
@@ -179,6 +191,7 @@ impl Bump {
     /// Takes back everything; keeps the ordinary chunks for the next use.
     pub fn reset(&mut self) {
         self.used_chunks = 0;
+        self.bytes = 0;
         self.large.clear();
         self.next = std::ptr::null_mut();
         self.end = std::ptr::null_mut();
@@ -202,11 +215,16 @@ mod tests {
         for _ in 0..10 {
             bump.alloc(LARGE_SLOTS);
         }
+        let most = bump.bytes();
+        bump.count();
+        assert_eq!(bump.bytes(), most);
         bump.rollback(mark);
+        assert_eq!(bump.bytes(), 8 * FIRST_SLOTS as u64);
         assert_eq!(bump.alloc(2), second);
         // SAFETY: `first` was written by alloc_copy and is older than the mark.
         assert_eq!(unsafe { first.add(2).read() }, 3);
         bump.reset();
+        assert_eq!(bump.bytes(), 0);
         assert!(bump.chunks.len() >= 2 && bump.large.is_empty());
     }
 }

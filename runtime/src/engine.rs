@@ -400,7 +400,11 @@ impl Engine {
         let begin = Instant::now();
         if machine.recorder.has_calls() {
             let mut generation = self.spare.pop().unwrap_or_default();
-            let late = self.late().into_iter().chain(feed.last_deadline()).min();
+            let late = self
+                .late(machine)
+                .into_iter()
+                .chain(feed.last_deadline())
+                .min();
             match machine
                 .executor
                 .flush(machine.recorder, &mut generation, late)
@@ -431,7 +435,8 @@ impl Engine {
     }
 
     /// When a flush has taken so long that some instance gets no answer in time.
-    fn late(&self) -> Option<Instant> {
+    fn late(&self, machine: &Machine<'_>) -> Option<Instant> {
+        machine.recorder.limits().max_time?;
         let ends = self.alive.iter().filter_map(|instance| instance.end());
         let first = ends.min()?;
         Some(match self.alive.len() {

@@ -11,6 +11,7 @@
 //! is computed. Programs that never force share one coroutine.
 
 use std::convert::Infallible;
+use std::ptr;
 
 use cohort_abi::{EntryFn, Handle, StrandFn};
 use corosensei::stack::{DefaultStack, Stack};
@@ -54,8 +55,7 @@ pub struct Strand {
     pub stack_left: u64,
 }
 
-/// What a coroutine is given when it gets control. Like an [`Event`] it is two words, as both go from hand to hand at
-/// each decision.
+/// What a coroutine is given when it gets control: two words.
 #[derive(Clone, Copy)]
 pub enum Input {
     /// An instance to start with, which is read before control comes back; only after [`Event::Finished`], or first.
@@ -64,7 +64,7 @@ pub enum Input {
     Strand(*const (*mut Recorder, Strand)),
     /// The bits of the element that was forced, whether a strand was begun, or any; only after an event
     /// that is none of [`Event::Finished`] and [`Event::Stopped`].
-    Decided(u32),
+    Decided(u64),
 }
 
 /// Why the coroutine gave control back.
@@ -105,15 +105,71 @@ pub enum Event {
     },
 }
 
-const _: () = assert!(size_of::<Event>() == 16 && size_of::<Input>() == 16);
+/// An [`Event`] as two words, as which it goes from hand to hand at each decision. It is written and read word by word;
+/// what is written by smaller parts and then read at once, as an enum is, a processor waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal {
+    /// Which event it is, and above that its number.
+    what: u64,
+    of: *mut u64,
+}
+
+const _: () = assert!(size_of::<Signal>() == 16 && size_of::<Input>() == 16);
+
+impl From<Event> for Signal {
+    #[inline]
+    fn from(event: Event) -> Signal {
+        let (what, number, of) = match event {
+            Event::Finished => (0, 0, ptr::null_mut()),
+            Event::Stopped => (1, 0, ptr::null_mut()),
+            Event::Forced { handle, force } => {
+                (2, force, ptr::without_provenance_mut(handle.0 as usize))
+            }
+            Event::Shown { debug, slots } => (3, debug, slots.cast_mut()),
+            Event::Forked(strand) => (4, 0, strand.cast_mut().cast()),
+            Event::Joined { scope } => (5, 0, scope),
+            Event::Awaited { scope, index } => (6, index, scope),
+        };
+        Signal {
+            what: what | u64::from(number) << u32::BITS,
+            of,
+        }
+    }
+}
+
+impl Signal {
+    /// The event.
+    #[inline]
+    pub fn event(self) -> Event {
+        let number = (self.what >> u32::BITS) as u32;
+        match self.what as u32 {
+            0 => Event::Finished,
+            2 => Event::Forced {
+                handle: Handle(self.of.addr() as u64),
+                force: number,
+            },
+            3 => Event::Shown {
+                debug: number,
+                slots: self.of,
+            },
+            4 => Event::Forked(self.of.cast()),
+            5 => Event::Joined { scope: self.of },
+            6 => Event::Awaited {
+                scope: self.of,
+                index: number,
+            },
+            _ => Event::Stopped,
+        }
+    }
+}
 
 /// What the recorder needs to give control back from inside compiled code.
-pub type Switch = Yielder<Input, Event>;
+pub type Switch = Yielder<Input, Signal>;
 
 /// A coroutine on a stack of its own, for one instance after another.
 pub struct Fiber {
     /// One of the two is there, except inside a function of this type.
-    coroutine: Option<Coroutine<Input, Event, Infallible>>,
+    coroutine: Option<Coroutine<Input, Signal, Infallible>>,
     spare: Option<DefaultStack>,
     stack_limit: u64,
     /// Where the stack begins; it grows down.
@@ -163,7 +219,7 @@ impl Fiber {
     /// The job's recorder is valid and nothing else refers to it during the call; arguments and
     /// results are as the manifest of the entry's program says. If the instance waits, all that
     /// also holds for the call of [`Fiber::resume`] that continues it.
-    pub unsafe fn run(&mut self, job: Job) -> Result<Event, Error> {
+    pub unsafe fn run(&mut self, job: Job) -> Result<Signal, Error> {
         self.abandon();
         // SAFETY: the caller's promise; no instance is on the coroutine.
         unsafe { self.switch(Input::Run(&raw const job)) }
@@ -178,7 +234,7 @@ impl Fiber {
         &mut self,
         recorder: *mut Recorder,
         strand: Strand,
-    ) -> Result<Event, Error> {
+    ) -> Result<Signal, Error> {
         self.abandon();
         let start = (recorder, strand);
         // SAFETY: the caller's promise; no instance is on the coroutine.
@@ -190,12 +246,12 @@ impl Fiber {
     /// # Safety
     ///
     /// As [`Fiber::run`].
-    pub unsafe fn resume(&mut self, bits: u32) -> Result<Event, Error> {
+    pub unsafe fn resume(&mut self, bits: u32) -> Result<Signal, Error> {
         if !self.is_suspended {
             return Err(Error::Internal("a decision for nobody".to_owned()));
         }
         // SAFETY: the caller's promise; the coroutine waits for a decision.
-        unsafe { self.switch(Input::Decided(bits)) }
+        unsafe { self.switch(Input::Decided(bits.into())) }
     }
 
     /// Throws the frames of an instance that waits away.
@@ -221,7 +277,7 @@ impl Fiber {
     /// # Safety
     ///
     /// As [`Fiber::run`]; the input is of the kind that the coroutine expects.
-    unsafe fn switch(&mut self, input: Input) -> Result<Event, Error> {
+    unsafe fn switch(&mut self, input: Input) -> Result<Signal, Error> {
         let coroutine = match &mut self.coroutine {
             Some(coroutine) => coroutine,
             none => match self.spare.take() {
@@ -229,15 +285,16 @@ impl Fiber {
                 None => return Err(Error::Internal("the fiber lost its stack".to_owned())),
             },
         };
-        let event = match coroutine.resume(input) {
-            CoroutineResult::Yield(event) => event,
+        let signal = match coroutine.resume(input) {
+            CoroutineResult::Yield(signal) => signal,
             CoroutineResult::Return(never) => match never {},
         };
+        let event = signal.event();
         self.is_suspended = !matches!(event, Event::Finished | Event::Stopped);
         if matches!(event, Event::Stopped) {
             self.throw_frames_away();
         }
-        Ok(event)
+        Ok(signal)
     }
 
     fn throw_frames_away(&mut self) {
@@ -278,7 +335,7 @@ fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
                 Input::Decided(_) => std::process::abort(),
             }
         }
-        input = switch.suspend(Event::Finished);
+        input = switch.suspend(Event::Finished.into());
     }
 }
 
@@ -323,7 +380,7 @@ mod tests {
             };
             // SAFETY: the recorder is used by nothing else; one argument and one result.
             let event = unsafe { fiber.run(job) };
-            assert!(matches!(event.unwrap(), Event::Finished));
+            assert!(matches!(event.unwrap().event(), Event::Finished));
             assert_eq!(result, bytes / 4096);
         };
         for _ in 0..2 {

@@ -12,7 +12,7 @@ use crate::bump::Bump;
 use crate::error::Error;
 use crate::execute::Executor;
 use crate::failure::{InstanceError, Place, Stop};
-use crate::fiber::{Event, Fiber, Job};
+use crate::fiber::{Event, Fiber, Job, Signal};
 use crate::recorder::{Recorder, State, Stopped};
 use crate::shown::Shown;
 use crate::strands::{Pool, Strands, Wait};
@@ -53,7 +53,8 @@ pub struct Again {
 /// How far an instance got.
 enum Turn {
     Waits,
-    Done(Status),
+    /// Its status says how.
+    Done,
     /// It met an error in one of its strands, and does without them from now on.
     BeginsAgain,
 }
@@ -109,8 +110,6 @@ pub struct Instance {
     /// and how many before it began again, which are not shown a second time.
     pub shown_before: u64,
     strands: Strands,
-    /// Memory for the list of those that waited.
-    answered: Vec<(u32, Wait)>,
     beginning: Beginning,
     /// Rows that were computed before it began again.
     repeated_rows: u64,
@@ -134,7 +133,6 @@ impl Instance {
             shown_before: 0,
             state: State::new(fiber.stack_limit(), Bump::default()),
             strands: Strands::new(fiber),
-            answered: Vec::new(),
             beginning: Beginning {
                 key: 0,
                 arguments: std::ptr::null(),
@@ -168,7 +166,10 @@ impl Instance {
 
     /// Bytes that the control program allocated.
     pub fn held_bytes(&self) -> u64 {
-        self.state.held_bytes() + self.strands.tape_bytes()
+        match self.state.keeps_tape() {
+            true => self.state.held_bytes() + self.strands.tape_bytes(),
+            false => self.state.held_bytes(),
+        }
     }
 
     /// Rows that were computed for nothing, if it has no result.
@@ -246,7 +247,7 @@ impl Instance {
     /// Takes back what an instance that is done used.
     pub fn clear(&mut self, common: &mut Common) {
         self.strands.clear(&mut self.state, &mut common.pool);
-        self.strands.trim();
+        self.strands.trim_unless_shallow(&self.state);
         self.state.clear();
     }
 
@@ -265,6 +266,7 @@ impl Instance {
         common: &mut Common,
     ) -> Result<(), Error> {
         self.is_new = true;
+        self.status = Status::Waits;
         self.shown = 0;
         self.repeated_rows = 0;
         self.beginning = Beginning {
@@ -272,19 +274,20 @@ impl Instance {
             arguments: arguments.as_ptr(),
             input_bytes,
         };
-        machine.recorder.swap_state(&mut self.state);
+        machine.recorder.enter(&mut self.state);
         machine.recorder.begin_instance(key, input_bytes);
         if let Some(time) = self.again.and_then(|again| again.time) {
             machine.recorder.end_after(time);
         }
         machine.recorder.let_fork();
+        self.strands.begin(machine.recorder.state_mut());
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.begin(self.ticket.number);
         }
         // SAFETY: the caller's promise.
         let turn = unsafe {
-            let event = self.run(machine, common)?;
-            self.go_on(machine, event, common)?
+            let signal = self.run(machine, common)?;
+            self.go_on(machine, signal, common)?
         };
         self.pause(machine, turn, common)
     }
@@ -301,7 +304,7 @@ impl Instance {
         decisions: &mut impl Iterator<Item = u32>,
         common: &mut Common,
     ) -> Result<(), Error> {
-        machine.recorder.swap_state(&mut self.state);
+        machine.recorder.enter(&mut self.state);
         self.is_new = false;
         machine.recorder.continue_instance();
         machine
@@ -310,10 +313,11 @@ impl Instance {
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.enter(self.ticket.number);
         }
-        let mut waiting = std::mem::take(&mut self.answered);
-        self.strands.take_waiting(&mut waiting);
         let mut turn = Turn::Waits;
-        for (strand, wait) in waiting.drain(..) {
+        self.strands.answer();
+        let mut index = 0;
+        while let Some((strand, wait)) = self.strands.answered(index) {
+            index += 1;
             let bits = match wait {
                 Wait::Forced { .. } => decisions.next(),
                 // What is shown was fetched to be shown, and decides nothing.
@@ -327,14 +331,13 @@ impl Instance {
             // SAFETY: the caller's promise; what an instance shows is computed by the flush that it
             // waited for.
             turn = unsafe {
-                let event = match wait {
+                let signal = match wait {
                     Wait::Forced { force, .. } => self.give(machine, force, bits),
                     Wait::Shown(shown) => self.show(machine, shown),
                 }?;
-                self.go_on(machine, event, common)?
+                self.go_on(machine, signal, common)?
             };
         }
-        self.answered = waiting;
         self.pause(machine, turn, common)
     }
 
@@ -347,7 +350,7 @@ impl Instance {
         &mut self,
         machine: &mut Machine<'_>,
         common: &mut Common,
-    ) -> Result<Event, Error> {
+    ) -> Result<Signal, Error> {
         self.results.fill(0);
         machine
             .recorder
@@ -368,7 +371,7 @@ impl Instance {
     /// # Safety
     ///
     /// As [`Instance::decide`]; the instance's state is the recorder's, and the value is computed.
-    unsafe fn show(&mut self, machine: &mut Machine<'_>, shown: Shown) -> Result<Event, Error> {
+    unsafe fn show(&mut self, machine: &mut Machine<'_>, shown: Shown) -> Result<Signal, Error> {
         self.shown += 1;
         if self.shown > self.shown_before && machine.shows && machine.recorder.tracer().is_none() {
             let most_bytes = machine.recorder.limits().max_memory;
@@ -390,7 +393,7 @@ impl Instance {
         machine: &mut Machine<'_>,
         force: u32,
         bits: u32,
-    ) -> Result<Event, Error> {
+    ) -> Result<Signal, Error> {
         if let Some(tracer) = machine.recorder.tracer() {
             tracer.decision(force, bits);
         }
@@ -412,10 +415,10 @@ impl Instance {
     }
 
     /// The strand that runs waited, and is given up without going on.
-    fn stop(&mut self, machine: &mut Machine<'_>, stop: Stop) -> Result<Event, Error> {
+    fn stop(&mut self, machine: &mut Machine<'_>, stop: Stop) -> Result<Signal, Error> {
         self.strands.fiber()?.abandon();
         machine.recorder.stop_waiting(stop);
-        Ok(Event::Stopped)
+        Ok(Event::Stopped.into())
     }
 
     /// Goes on until all strands need what is not computed, or the instance is done.
@@ -426,11 +429,11 @@ impl Instance {
     unsafe fn go_on(
         &mut self,
         machine: &mut Machine<'_>,
-        mut event: Event,
+        mut signal: Signal,
         common: &mut Common,
     ) -> Result<Turn, Error> {
         loop {
-            let next = match event {
+            let next = match signal.event() {
                 Event::Forced { handle, force } => match machine.recorder.is_computed(handle) {
                     Some(false) => {
                         let bucket = handle.bucket() as usize;
@@ -477,7 +480,8 @@ impl Instance {
                     None
                 }
                 Event::Finished if self.strands.is_first() => {
-                    return Ok(Turn::Done(Status::Finished));
+                    self.status = Status::Finished;
+                    return Ok(Turn::Done);
                 }
                 Event::Finished => {
                     // SAFETY: its caller joins it, so that one has not ended.
@@ -489,18 +493,19 @@ impl Instance {
             let next = match next {
                 // SAFETY: it is this instance that runs.
                 None => unsafe { self.strands.next(machine.recorder) }?,
-                event => event,
+                signal => signal,
             };
-            event = match next {
-                Some(event) => event,
+            signal = match next {
+                Some(signal) => signal,
                 None => return Ok(Turn::Waits),
             };
         }
     }
 
     /// What becomes of an instance that stopped.
+    #[cold]
     fn stopped(&mut self, machine: &mut Machine<'_>) -> Result<Turn, Error> {
-        Ok(Turn::Done(match machine.recorder.abandon_instance() {
+        self.status = match machine.recorder.abandon_instance() {
             // What is late is late without strands too.
             (Stopped::Failure(stop), _)
                 if self.strands.has_forked() && stop.failure != Failure::TimeLimit =>
@@ -516,7 +521,8 @@ impl Instance {
             }
             (Stopped::BatchFull | Stopped::OutOfMemory, _) => Status::Crowded(self.run_again()),
             (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
-        }))
+        };
+        Ok(Turn::Done)
     }
 
     /// The instance waits or is done, but where it has to begin again; then takes its state back.
@@ -531,6 +537,7 @@ impl Instance {
             let state = machine.recorder.state_mut();
             self.repeated_rows += state.computed_rows();
             self.strands.clear(state, &mut common.pool);
+            self.strands.trim();
             self.shown_before = self.shown.max(self.shown_before);
             self.shown = 0;
             let Beginning {
@@ -539,19 +546,18 @@ impl Instance {
             machine.recorder.begin_again(key, input_bytes);
             // SAFETY: it is the instance that runs, and its arguments stay until it is done.
             turn = unsafe {
-                let event = self.run(machine, common)?;
-                self.go_on(machine, event, common)?
+                let signal = self.run(machine, common)?;
+                self.go_on(machine, signal, common)?
             };
         }
-        self.status = match turn {
-            Turn::Waits => Status::Waits,
-            Turn::Done(status) => status,
+        match turn {
+            Turn::Waits | Turn::Done => {}
             Turn::BeginsAgain => {
                 return Err(Error::Internal("an instance begins for ever".to_owned()));
             }
-        };
+        }
         machine.recorder.pause_instance();
-        machine.recorder.swap_state(&mut self.state);
+        machine.recorder.leave(&mut self.state);
         Ok(())
     }
 }

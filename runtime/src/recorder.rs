@@ -140,6 +140,8 @@ pub struct Recorder {
     pending_bytes: u64,
     pending_rows: u64,
     max_results: u64,
+    /// So many calls, of one row each, have as many rows as there may be.
+    max_calls: u64,
     /// Which of the random numbers of instances are meant.
     draw: u64,
     /// Whether instances keep tapes, for gradients.
@@ -180,7 +182,8 @@ impl Recorder {
             .min(Handle::MAX_BUCKETS - MAX_CHUNK_BUCKETS - numbering.kernels as u64)
             .saturating_sub(given)
             .max(1);
-        let mut max_nodes = limits.max_nodes.min(MAX_ROWS / max_results);
+        let max_calls = MAX_ROWS / max_results;
+        let mut max_nodes = limits.max_nodes.min(max_calls);
         if grouping == Grouping::Unbatched {
             max_nodes = max_nodes.min(call_buckets);
         }
@@ -210,6 +213,7 @@ impl Recorder {
             pending_bytes: 0,
             pending_rows: 0,
             max_results,
+            max_calls,
             draw: 0,
             keeps_tapes: false,
             tracer: None,

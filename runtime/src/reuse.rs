@@ -182,8 +182,8 @@ impl Reuse {
             };
             // SAFETY: the recorder is not touched before the fiber gives control back; the arguments are a copy of
             // some of this program, and the results have a slot for each of its result's.
-            let event = unsafe { fiber.run(job)? };
-            if !matches!(event, Event::Finished) {
+            let signal = unsafe { fiber.run(job)? };
+            if !matches!(signal.event(), Event::Finished) {
                 return Ok(None);
             }
             // SAFETY: the entry wrote the result, and what it points to is memory of the scout and of the arguments.

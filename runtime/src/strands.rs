@@ -21,7 +21,7 @@
 //! caller runs the strand itself.
 
 use crate::error::Error;
-use crate::fiber::{Event, Fiber, Strand};
+use crate::fiber::{Fiber, Signal, Strand};
 use crate::recorder::{Recorder, STRAND, State, StrandState};
 use cohort_abi::Handle;
 
@@ -123,6 +123,8 @@ pub struct Strands {
     ready: Vec<(u32, u32)>,
     /// Those that wait, in the order in which they began to.
     waiting: Vec<(u32, Wait)>,
+    /// Those that waited for the last flush.
+    answered: Vec<(u32, Wait)>,
     /// Strands that others wait for, and these.
     awaited: Vec<(u32, u32)>,
     tapes: Vec<Vec<u64>>,
@@ -138,6 +140,7 @@ impl Strands {
             running: FIRST,
             ready: Vec::new(),
             waiting: Vec::new(),
+            answered: Vec::new(),
             awaited: Vec::new(),
             tapes: Vec::new(),
             has_forked: false,
@@ -165,9 +168,20 @@ impl Strands {
         self.waiting.iter().map(|(_, wait)| wait)
     }
 
-    /// Moves all that wait to the end of a list.
-    pub fn take_waiting(&mut self, to: &mut Vec<(u32, Wait)>) {
-        to.append(&mut self.waiting);
+    /// The instance begins: from now on steps are counted.
+    pub fn begin(&mut self, state: &State) {
+        self.places[FIRST as usize].steps = state.steps_left();
+    }
+
+    /// What those wait for that wait now is computed: none waits any more.
+    pub fn answer(&mut self) {
+        self.answered.clear();
+        std::mem::swap(&mut self.waiting, &mut self.answered);
+    }
+
+    /// One of those that waited until [`Strands::answer`], by its number from 0 on, in the order in which they began to.
+    pub fn answered(&self, index: usize) -> Option<(u32, Wait)> {
+        self.answered.get(index).copied()
     }
 
     /// The strand that runs waits.
@@ -176,6 +190,7 @@ impl Strands {
     }
 
     /// Lets another strand be the one that runs.
+    #[inline]
     pub fn switch_to(&mut self, strand: u32, state: &mut State) {
         if strand != self.running {
             state.swap_strand(&mut self.places[self.running as usize].state);
@@ -189,7 +204,7 @@ impl Strands {
     /// # Safety
     ///
     /// As [`Fiber::resume`].
-    pub unsafe fn next(&mut self, recorder: &mut Recorder) -> Result<Option<Event>, Error> {
+    pub unsafe fn next(&mut self, recorder: &mut Recorder) -> Result<Option<Signal>, Error> {
         let Some((strand, bits)) = self.ready.pop() else {
             return Ok(None);
         };
@@ -208,7 +223,7 @@ impl Strands {
         recorder: &mut Recorder,
         pool: &mut Pool,
         strand: Strand,
-    ) -> Result<Event, Error> {
+    ) -> Result<Signal, Error> {
         let Some(fiber) = pool.take() else {
             // SAFETY: the caller's promise.
             return unsafe { self.fiber()?.resume(0) };
@@ -365,6 +380,14 @@ impl Strands {
         self.tapes.clear();
         self.running = FIRST;
         self.has_forked = false;
+    }
+
+    /// As [`Strands::trim`], of an instance that has just ended; the system is asked only where it took enough steps.
+    pub fn trim_unless_shallow(&mut self, state: &State) {
+        let steps = self.places[FIRST as usize].steps;
+        if steps.saturating_sub(state.steps_left()) >= SHALLOW_STEPS {
+            self.trim();
+        }
     }
 
     /// Gives the memory of the first strand's stack back where it was deep.

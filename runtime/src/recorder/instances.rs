@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::state::{Start, State};
-use super::{Grouping, MAX_ROWS, Recorder, Stopped};
+use super::{Grouping, Recorder, Stopped};
 use crate::draw;
 use crate::failure::Stop;
 
@@ -38,7 +38,7 @@ impl Recorder {
         state.context.phase = 0;
         state.context.key = draw::key(key, self.draw);
         state.context.max_depth = self.limits.max_depth;
-        state.rows_left = (MAX_ROWS / self.max_results) as i64;
+        state.rows_left = self.max_calls as i64;
         state.memory_left = self.limits.max_memory.saturating_sub(input_bytes);
         state.floor = 0;
         state.may_fork = false;
@@ -89,7 +89,7 @@ impl Recorder {
         self.state.time.end = end;
     }
 
-    /// The instance whose state was just swapped in begins or goes on; its calls count from that
+    /// The instance whose state was just entered begins or goes on; its calls count from that
     /// depth, which shifts them against those of other instances and changes nothing else.
     pub fn set_floor(&mut self, depth: u32) {
         self.state.floor = self.phase_key() + u64::from(depth);
@@ -109,7 +109,7 @@ impl Recorder {
         self.state.context.phase.min(MAX_PHASE) << PHASE_SHIFT
     }
 
-    /// The instance whose state was just swapped in goes on.
+    /// The instance whose state was just entered goes on.
     pub fn continue_instance(&mut self) {
         self.state.start.log = self.log.len();
         self.state.start.kept = self.new_kept.len();
@@ -138,9 +138,16 @@ impl Recorder {
         self.stopped = Some(Stopped::Failure(stop));
     }
 
-    /// Exchanges what belongs to the running instance.
-    pub fn swap_state(&mut self, state: &mut State) {
-        std::mem::swap(&mut self.state, state);
+    /// From now on the instance runs whose state this is, which [`Recorder::leave`] gives back.
+    #[inline]
+    pub fn enter(&mut self, state: &mut State) {
+        self.state.enter(state);
+    }
+
+    /// The instance whose state this is does not run any more.
+    #[inline]
+    pub fn leave(&mut self, state: &mut State) {
+        state.enter(&mut self.state);
     }
 
     /// The instance's calls stay.
@@ -155,8 +162,7 @@ impl Recorder {
     /// Rows that the calls of the running instance make, equal calls counted each.
     fn instance_rows(&self) -> u64 {
         let calls = self.limits.max_nodes.saturating_sub(self.calls_left());
-        let most = (MAX_ROWS / self.max_results) as i64;
-        calls.saturating_add_signed(most - self.state.rows_left)
+        calls.saturating_add_signed(self.max_calls as i64 - self.state.rows_left)
     }
 
     /// The instance's calls since the last flush and its memory are taken back; says why it was

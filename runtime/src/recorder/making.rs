@@ -6,12 +6,12 @@
 use cohort_abi::Handle;
 use rustc_hash::FxHashMap;
 
+use super::Recorder;
 use super::marks::Marks;
 use super::recording::{
     Chosen, Form, Part, Recording, Run, SAME_ROW, Used, halves, reference, write_run,
 };
 use super::replay::SHARED_KEY;
-use super::{MAX_ROWS, Recorder};
 use crate::slot::Slot;
 use crate::structure::Image;
 
@@ -157,7 +157,7 @@ impl Recorder {
         let results = making.results()?;
         let used = Used {
             calls: self.limits.max_nodes - self.calls_left(),
-            rows: (MAX_ROWS / self.max_results) as i64 - self.state.rows_left,
+            rows: self.max_calls as i64 - self.state.rows_left,
             bytes: self.state.start.memory_left - self.state.memory_left,
         };
         making.write(used, &results)

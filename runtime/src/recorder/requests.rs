@@ -132,11 +132,11 @@ impl Recorder {
         if !switch.is_null() {
             // SAFETY: the fiber set the switch when it began or continued this instance, and it
             // lives at the bottom of the stack that this code runs on.
-            let input = unsafe { (*switch).suspend(event) };
+            let input = unsafe { (*switch).suspend(event.into()) };
             if let Input::Decided(bits) = input {
                 // SAFETY: this instance runs again. The others have set their own switches.
                 unsafe { (*recorder).set_switch(switch) };
-                return bits;
+                return bits as u32;
             }
         }
         // Reached only if compiled code runs outside a fiber.
@@ -182,7 +182,7 @@ impl Recorder {
         if !switch.is_null() {
             // SAFETY: the fiber set the switch when it began this instance, and it lives at the
             // bottom of the stack that this code runs on.
-            unsafe { (*switch).suspend(Event::Stopped) };
+            unsafe { (*switch).suspend(Event::Stopped.into()) };
         }
         // Reached only if a stopped instance is resumed, or compiled code runs outside a fiber.
         std::process::abort()

@@ -6,7 +6,7 @@ use super::time::Time;
 use crate::bump::{Bump, Mark};
 
 /// Where what an instance recorded since the last flush begins, to cut it off.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub log: usize,
     /// In [`super::Recorder`]'s list of new kept calls.
@@ -85,6 +85,42 @@ impl State {
         }
     }
 
+    /// Takes what belongs to another instance, which runs from now on. What it owns, memory and tape, and
+    /// the limit of its stack are exchanged; of the rest `from` keeps a copy, for one way is half of two. That copy
+    /// means nothing: an instance that begins sets all of it, and one that goes on enters with its own.
+    pub(super) fn enter(&mut self, from: &mut State) {
+        let State {
+            context,
+            nodes_left,
+            rows_left,
+            memory_left,
+            time,
+            segment,
+            floor,
+            may_fork,
+            first_epoch,
+            computed_rows,
+            memory,
+            tape,
+            start,
+        } = from;
+        let stack_limit = self.context.stack_limit;
+        self.context = *context;
+        context.stack_limit = stack_limit;
+        self.nodes_left = *nodes_left;
+        self.rows_left = *rows_left;
+        self.memory_left = *memory_left;
+        self.time = *time;
+        self.segment = *segment;
+        self.floor = *floor;
+        self.may_fork = *may_fork;
+        self.first_epoch = *first_epoch;
+        self.computed_rows = *computed_rows;
+        self.start = *start;
+        std::mem::swap(&mut self.memory, memory);
+        std::mem::swap(&mut self.tape, tape);
+    }
+
     /// Takes back the memory of an instance that is done.
     pub fn clear(&mut self) {
         self.memory.reset();
@@ -94,6 +130,11 @@ impl State {
     /// What was recorded of the instance, where gradients are wanted.
     pub fn take_tape(&mut self) -> Vec<u64> {
         self.tape.take().unwrap_or_default()
+    }
+
+    /// Whether its calls are kept, for gradients.
+    pub fn keeps_tape(&self) -> bool {
+        self.tape.is_some()
     }
 
     /// Exchanges what belongs to the strand that runs.

@@ -332,7 +332,7 @@ impl Lane {
             // SAFETY: the recorder is not touched before the fiber gives control back; the
             // arguments were decoded for this program, and the results have a slot for each of its
             // result's.
-            match unsafe { self.fiber.run(job) }? {
+            match unsafe { self.fiber.run(job) }?.event() {
                 Event::Finished => {
                     self.recorder.finish_instance();
                     self.outcomes.push(Ok(()));
