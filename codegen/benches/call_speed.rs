@@ -21,10 +21,6 @@ fn floats(count: usize) -> Bits {
 }
 
 const HEAD: &str = "
-  ragged.dim @batch
-  ragged.dim @m(@batch)
-  ragged.dim @d(@batch)
-  ragged.dim @n(@batch)
   !md = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @d(@batch)>>
   !dn = tensor<?x?x?xf32, #ragged.shape<@batch, @d(@batch), @n(@batch)>>
   !mn = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @n(@batch)>>

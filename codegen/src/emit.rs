@@ -112,10 +112,10 @@ impl<'c> Emitter<'c> {
     pub fn new(b: Builder<'c>) -> Self {
         Emitter {
             b,
-            i64: b.ty("i64"),
-            i32: b.ty("i32"),
-            i8: b.ty("i8"),
-            pointer: b.ty("!llvm.ptr"),
+            i64: b.i64(),
+            i32: b.i32(),
+            i8: b.i8(),
+            pointer: b.pointer(),
         }
     }
 
@@ -289,18 +289,19 @@ impl<'c> Emitter<'c> {
     pub fn elem_type(&self, elem: Elem, width: Width) -> Type<'c> {
         self.sized(
             match elem {
-                Elem::F32 => "f32",
-                Elem::I32 => "i32",
-                Elem::Bool => "i1",
+                Elem::F32 => self.b.f32(),
+                Elem::I32 => self.i32,
+                Elem::Bool => self.b.i1(),
             },
             width,
         )
     }
 
-    pub fn sized(&self, name: &str, width: Width) -> Type<'c> {
+    /// One element, or a vector of so many.
+    pub fn sized(&self, element: Type<'c>, width: Width) -> Type<'c> {
         match width {
-            Width::Scalar => self.b.ty(name),
-            width => self.b.ty(&format!("vector<{}x{name}>", width.lanes())),
+            Width::Scalar => element,
+            width => self.b.vector_type(width.lanes() as u64, element),
         }
     }
 
@@ -335,7 +336,7 @@ impl<'c> Emitter<'c> {
 
     /// Which lanes are below a count that is known at run time.
     pub fn first_lanes(&self, count: Val<'c>) -> Val<'c> {
-        let count = self.b.index_cast(count, self.b.ty("index"));
+        let count = self.b.index_cast(count, self.b.index_type());
         let ty = self.elem_type(Elem::Bool, Width::Vector);
         self.b.value(Op::VectorCreateMask, &[count], ty)
     }
@@ -371,7 +372,7 @@ impl<'c> Emitter<'c> {
     /// `a * b + c` of vectors, rounded once.
     /// Brings what lies at an address near, without need: it may be no memory at all.
     pub fn prefetch(&self, address: Val<'c>) {
-        let number = |value| IntegerAttribute::new(self.b.ty("i32"), value).into();
+        let number = |value| IntegerAttribute::new(self.b.i32(), value).into();
         let (read, keep, data) = (number(0), number(3), number(1));
         let attributes = [(keys::RW, read), (keys::HINT, keep), (keys::CACHE, data)];
         self.b

@@ -116,10 +116,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     );
     program.calls.erase();
     for operation in top_level(module) {
-        let is_declared = matches!(
-            Op::of(operation),
-            Some(Op::CfbAdt | Op::MlProgramGlobal | Op::RaggedDim)
-        );
+        let is_declared = matches!(Op::of(operation), Some(Op::CfbAdt | Op::MlProgramGlobal));
         if is_declared || operation.has_attribute(&ATTRIBUTE) {
             erase(operation);
         }

@@ -14,7 +14,7 @@ pub fn power<'c>(b: &Builder<'c>, base: Val<'c>, exponent: Val<'c>) -> Val<'c> {
     let ty = base.r#type();
     let (zero, one) = (b.integer(0, ty), b.integer(1, ty));
 
-    let word = b.ty("i64");
+    let word = b.i64();
     let (region, block) = region_with_block(&[word, ty, ty, ty], b.location);
     let inside = Builder::at_end(b.context(), block, b.location);
     let [_, product, square, rest] = arguments_of(block)[..] else {

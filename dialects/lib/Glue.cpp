@@ -115,6 +115,43 @@ bool cohortOperationDeclares(MlirContext context, MlirStringRef operation, MlirS
          });
 }
 
+/// A number of what an operation does that equal ones have in common, whatever symbol it declares.
+size_t cohortOperationHash(MlirOperation op) {
+  llvm::hash_code hash(0);
+  for (Region &region : unwrap(op)->getRegions())
+    region.walk<WalkOrder::PreOrder>([&](Operation *inner) {
+      hash = llvm::hash_combine(hash, inner->getName(), inner->hashProperties(),
+                                inner->getDiscardableAttrDictionary(),
+                                llvm::hash_combine_range(inner->getResultTypes()));
+    });
+  return hash;
+}
+
+/// Whether two operations are the same but for the symbols that they declare and their locations.
+bool cohortOperationsAreEqual(MlirOperation left, MlirOperation right) {
+  Operation *first = unwrap(left), *second = unwrap(right);
+  auto withoutSymbol = [](Operation *op) {
+    NamedAttrList attributes(op->getAttrDictionary());
+    attributes.erase(SymbolTable::getSymbolAttrName());
+    return attributes.getDictionary(op->getContext());
+  };
+  if (first->getName() != second->getName() || withoutSymbol(first) != withoutSymbol(second) ||
+      first->getNumRegions() != second->getNumRegions())
+    return false;
+  // Which value of the second stands where one of the first does. Operands are compared in order, also those of
+  // operations that are commutative: what they give may differ where both are no numbers.
+  DenseMap<Value, Value> same;
+  auto areSame = [&](Value a, Value b) {
+    auto known = same.find(a);
+    return success(known == same.end() ? a == b : known->second == b);
+  };
+  auto note = [&](Value a, Value b) { same[a] = b; };
+  return llvm::all_of(llvm::zip(first->getRegions(), second->getRegions()), [&](auto regions) {
+    return OperationEquivalence::isRegionEquivalentTo(&std::get<0>(regions), &std::get<1>(regions), areSame,
+                                                      note, OperationEquivalence::IgnoreLocations);
+  });
+}
+
 // Rewrites.
 
 /// Replaces the math operations named by `names` with polynomials, everywhere in `op`.

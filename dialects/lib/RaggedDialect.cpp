@@ -254,6 +254,33 @@ extern "C" {
 
 MlirDialectHandle mlirGetDialectHandle__ragged__();
 
+struct CohortRaggedDim {
+  bool isNamed;
+  MlirStringRef name;
+  int64_t sizes[3];
+  intptr_t outerCount;
+  const MlirStringRef *outer;
+};
+
+/// The shape of these dims; null, with a diagnostic, when they do not make one.
+MlirAttribute cohortRaggedShapeGet(MlirContext context, intptr_t count, const CohortRaggedDim *dims) {
+  MLIRContext *ctx = unwrap(context);
+  auto emit = [&] { return emitError(UnknownLoc::get(ctx)); };
+  auto symbol = [&](MlirStringRef name) { return FlatSymbolRefAttr::get(ctx, unwrap(name)); };
+  SmallVector<DimAttr> entries;
+  for (const CohortRaggedDim &dim : ArrayRef(dims, count)) {
+    SmallVector<FlatSymbolRefAttr> outer;
+    for (MlirStringRef name : ArrayRef(dim.outer, dim.outerCount))
+      outer.push_back(symbol(name));
+    DimAttr entry = DimAttr::getChecked(emit, ctx, dim.isNamed ? symbol(dim.name) : FlatSymbolRefAttr(), outer,
+                                        dim.sizes[0], dim.sizes[1], dim.sizes[2]);
+    if (!entry)
+      return wrap(Attribute());
+    entries.push_back(entry);
+  }
+  return wrap(Attribute(ShapeAttr::getChecked(emit, ctx, entries)));
+}
+
 /// The shape in a tensor type's encoding; null for every other type.
 MlirAttribute cohortTypeGetRaggedShape(MlirType type) {
   return wrap(Attribute(getShape(unwrap(type))));

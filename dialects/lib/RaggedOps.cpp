@@ -8,22 +8,6 @@
 using namespace mlir;
 using namespace cohort::ragged;
 
-/// `@seq(@batch)`: a name, then its outer dims if it has any.
-static ParseResult parseDeclared(OpAsmParser &parser, StringAttr &name, ArrayAttr &outer) {
-  SmallVector<FlatSymbolRefAttr> dims;
-  if (parser.parseSymbolName(name) || parseDimNames(parser, dims))
-    return failure();
-  if (!dims.empty())
-    outer = parser.getBuilder().getArrayAttr(SmallVector<Attribute>(dims.begin(), dims.end()));
-  return success();
-}
-
-static void printDeclared(OpAsmPrinter &printer, Operation *, StringAttr name, ArrayAttr outer) {
-  printer.printSymbolName(name);
-  if (outer)
-    printDimNames(printer, llvm::to_vector(outer.getAsRange<FlatSymbolRefAttr>()));
-}
-
 /// `(i) -> (i + 1)`
 static ParseResult parseRule(OpAsmParser &parser, AffineMapAttr &rule) {
   AffineMap map;
@@ -72,54 +56,6 @@ static void printExtents(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr o
 
 #define GET_OP_CLASSES
 #include "ragged/RaggedOps.cpp.inc"
-
-//===----------------------------------------------------------------------===//
-// Dims
-//===----------------------------------------------------------------------===//
-
-/// The declaration of a dim; null when there is none.
-static DimOp lookupDim(SymbolTableCollection &symbols, Operation *from, FlatSymbolRefAttr name) {
-  return symbols.lookupNearestSymbolFrom<DimOp>(from, name);
-}
-
-/// The outer dims of a declaration.
-static SmallVector<FlatSymbolRefAttr> outerDims(DimOp dim) {
-  if (ArrayAttr outer = dim.getOuterAttr())
-    return llvm::to_vector(outer.getAsRange<FlatSymbolRefAttr>());
-  return {};
-}
-
-// Types of values name it, which `symbol-dce` does not see.
-bool DimOp::canDiscardOnUseEmpty() { return false; }
-
-LogicalResult DimOp::verify() {
-  // MLIR prints such a symbol in a way that it does not read.
-  if (getSymName().empty())
-    return emitOpError() << "ragged_dim_c5: expected a name that is not empty";
-  SmallVector<FlatSymbolRefAttr> outer = outerDims(*this);
-  llvm::SmallDenseSet<Attribute> seen;
-  for (FlatSymbolRefAttr dim : outer)
-    if (!seen.insert(dim).second)
-      return emitOpError() << "ragged_dim_c2: " << dim << " appears twice among the outer dims";
-  if (std::optional<int64_t> max = getMax(); max && *max < 1)
-    return emitOpError() << "ragged_dim_c4: expected `max` to be at least 1, but got " << *max;
-  return success();
-}
-
-LogicalResult DimOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  SmallVector<FlatSymbolRefAttr> outer = outerDims(*this);
-  for (auto [index, name] : llvm::enumerate(outer)) {
-    DimOp dim = lookupDim(symbols, *this, name);
-    if (!dim)
-      return emitOpError() << "ragged_dim_c1: " << name << " is not a declared dim";
-    ArrayRef<FlatSymbolRefAttr> before = ArrayRef(outer).take_front(index);
-    for (FlatSymbolRefAttr needed : outerDims(dim))
-      if (!llvm::is_contained(before, needed))
-        return emitOpError() << "ragged_dim_c3: expected " << needed << " before " << name
-                             << ", whose length depends on it";
-  }
-  return success();
-}
 
 //===----------------------------------------------------------------------===//
 // What ends a region

@@ -4,6 +4,7 @@
 //! here and nowhere else.
 
 use crate::keys::{self, Key};
+use melior::Context;
 use melior::ir::{
     AffineExpr, AffineMap, Attribute, Identifier, OperationRef, Type,
     attribute::{
@@ -55,6 +56,28 @@ impl GpuDim {
     }
 }
 
+/// Who may refer to a symbol of LLVM's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linkage {
+    /// Any module.
+    External,
+    /// Its own module alone.
+    Internal,
+    /// Its own module alone, and no table of symbols has its name.
+    Private,
+}
+
+/// The attribute of a linkage.
+pub fn linkage(context: &Context, linkage: Linkage) -> Attribute<'_> {
+    let raw = match linkage {
+        Linkage::External => mlir_sys::MlirLLVMLinkage_MlirLLVMLinkageExternal,
+        Linkage::Internal => mlir_sys::MlirLLVMLinkage_MlirLLVMLinkageInternal,
+        Linkage::Private => mlir_sys::MlirLLVMLinkage_MlirLLVMLinkagePrivate,
+    };
+    // SAFETY: the context is alive.
+    unsafe { Attribute::from_raw(mlir_sys::mlirLLVMLinkageAttrGet(context.to_raw(), raw)) }
+}
+
 /// Whether a global's value comes from the weights' file.
 pub fn is_external(global: OperationRef<'_, '_>) -> bool {
     let ty = global
@@ -84,17 +107,17 @@ impl<'c> Builder<'c> {
 
     /// An integer of 64 bits: an axis, a predicate.
     pub fn i64_attr(&self, value: i64) -> Attribute<'c> {
-        IntegerAttribute::new(self.ty("i64"), value).into()
+        IntegerAttribute::new(self.i64(), value).into()
     }
 
     /// An integer of 32 bits.
     pub fn i32_attr(&self, value: i32) -> Attribute<'c> {
-        IntegerAttribute::new(self.ty("i32"), i64::from(value)).into()
+        IntegerAttribute::new(self.i32(), i64::from(value)).into()
     }
 
     /// A float, which may be infinite.
     pub fn f32_attr(&self, value: f32) -> Attribute<'c> {
-        FloatAttribute::new(self.context(), self.ty("f32"), f64::from(value)).into()
+        FloatAttribute::new(self.context(), self.f32(), f64::from(value)).into()
     }
 
     pub fn bool_attr(&self, value: bool) -> Attribute<'c> {
@@ -196,7 +219,7 @@ impl<'c> Builder<'c> {
 
     /// The linkage of what only its module refers to.
     pub fn internal_linkage(&self) -> Attribute<'c> {
-        self.upstream("#llvm.linkage<internal>")
+        linkage(self.context(), Linkage::Internal)
     }
 
     /// An attribute of an upstream dialect, of `#gpu<dim x>` or `#nvvm.shape<…>`, that the compiler wrote
@@ -241,11 +264,14 @@ mod tests {
             ),
             (b.reassociation(&[vec![0, 1], vec![2]]), "[[0, 1], [2]]"),
             (
-                b.elements(b.ty("vector<3xi1>"), b.ty("i1"), &[1, 0, 1]),
+                b.elements(b.vector_type(3, b.i1()), b.i1(), &[1, 0, 1]),
                 "dense<[true, false, true]> : vector<3xi1>",
             ),
             (
-                b.splat(b.ty("tensor<2xf32>"), b.f32_attr(f32::NEG_INFINITY)),
+                b.splat(
+                    b.tensor_type(&[Some(2)], b.f32()),
+                    b.f32_attr(f32::NEG_INFINITY),
+                ),
                 "dense<0xFF800000> : tensor<2xf32>",
             ),
             (

@@ -145,7 +145,7 @@ impl<'c> Builder<'c> {
     }
 
     fn compare(&self, kind: Op, predicate: i64, sides: [Val<'c>; 2]) -> Val<'c> {
-        let truth = with_element(sides[0].r#type(), self.ty("i1"));
+        let truth = with_element(sides[0].r#type(), self.i1());
         let predicate = [(keys::PREDICATE, self.i64_attr(predicate))];
         self.value_with(kind, &sides, truth, &predicate)
     }
@@ -176,11 +176,6 @@ impl<'c> Builder<'c> {
     /// A constant of any type, whose value is an attribute of that type.
     pub fn constant(&self, value: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
         self.value_with(Op::ArithConstant, &[], ty, &[(keys::VALUE, value)])
-    }
-
-    /// Parses a type that the compiler wrote itself.
-    pub fn ty(&self, text: &str) -> Type<'c> {
-        Type::parse(self.context, text).unwrap_or_else(|| unreachable!("type `{text}`"))
     }
 }
 

@@ -7,10 +7,26 @@ use mlir_sys::{
 };
 use std::ffi::{c_int, c_uint, c_void};
 
+/// What [`cohortRaggedShapeGet`] takes of a dim.
+#[repr(C)]
+pub(crate) struct RaggedDim {
+    pub is_named: bool,
+    pub name: MlirStringRef,
+    /// `max` (0 for none), `pad` and `bulk`.
+    pub sizes: [i64; 3],
+    pub outer_count: isize,
+    pub outer: *const MlirStringRef,
+}
+
 unsafe extern "C" {
     pub(crate) fn mlirGetDialectHandle__cfb__() -> MlirDialectHandle;
     pub(crate) fn mlirGetDialectHandle__ragged__() -> MlirDialectHandle;
 
+    pub(crate) fn cohortRaggedShapeGet(
+        context: MlirContext,
+        count: isize,
+        dims: *const RaggedDim,
+    ) -> MlirAttribute;
     pub(crate) fn cohortTypeGetRaggedShape(ty: MlirType) -> MlirAttribute;
     pub(crate) fn cohortAttributeIsRaggedShape(attribute: MlirAttribute) -> bool;
     pub(crate) fn cohortRaggedShapeGetRank(shape: MlirAttribute) -> isize;
@@ -64,6 +80,9 @@ unsafe extern "C" {
         operation: MlirStringRef,
         attribute: MlirStringRef,
     ) -> bool;
+
+    pub(crate) fn cohortOperationHash(operation: MlirOperation) -> usize;
+    pub(crate) fn cohortOperationsAreEqual(left: MlirOperation, right: MlirOperation) -> bool;
 
     pub(crate) fn cohortExpandMath(
         operation: MlirOperation,

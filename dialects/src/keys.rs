@@ -141,7 +141,6 @@ keys! {
     OPERAND_SEGMENT_SIZES: "operandSegmentSizes",
     OP_BUNDLE_SIZES: "op_bundle_sizes",
     ORDERING: "ordering",
-    OUTER: "outer",
     OVER: "over",
     PADDING: "padding",
     PANELS: "panels",

@@ -7,8 +7,10 @@
 mod arithmetic;
 pub mod attributes;
 pub mod builder;
+pub mod builtin;
 mod control;
 pub mod diagnostics;
+pub mod equal;
 mod ffi;
 pub mod keys;
 pub mod location;

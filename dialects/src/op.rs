@@ -223,7 +223,6 @@ kinds! {
     RaggedBlocks: ragged::BlocksOperation,
     RaggedCalls: ragged::CallsOperation,
     RaggedConstant: ragged::ConstantOperation,
-    RaggedDim: ragged::DimOperation,
     RaggedFold: ragged::FoldOperation,
     RaggedFoldList: ragged::FoldListOperation,
     RaggedIndex: ragged::IndexOperation,

@@ -6,7 +6,6 @@ use melior::{
     Context,
     ir::{Attribute, Type, TypeLike, attribute::AttributeLike},
 };
-use std::fmt::{self, Display, Formatter};
 
 /// What a shape says of one dim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,38 +55,6 @@ impl Dim {
     }
 }
 
-impl Display for Dim {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        // A name that is no plain word is written in quotes, as every symbol can be.
-        match &self.name {
-            None => write!(formatter, "_")?,
-            Some(name) => write!(formatter, "@{}", quoted(name))?,
-        }
-        if self.is_ragged() {
-            let outer: Vec<_> = self
-                .outer
-                .iter()
-                .map(|outer| format!("@{}", quoted(outer)))
-                .collect();
-            write!(formatter, "({})", outer.join(", "))?;
-        }
-        if let Some(max) = self.max {
-            write!(formatter, " max {max}")?;
-        }
-        write!(formatter, " pad {} bulk {}", self.pad, self.bulk)
-    }
-}
-
-/// A name in quotes, as MLIR reads it back.
-pub fn quoted(name: &str) -> String {
-    let letters = name.bytes().map(|byte| match byte {
-        b'"' | b'\\' => format!("\\{byte:02X}"),
-        b' '..=b'~' => char::from(byte).to_string(),
-        _ => format!("\\{byte:02X}"),
-    });
-    format!("\"{}\"", letters.collect::<String>())
-}
-
 /// What the encoding of a tensor says of each of its dims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -97,8 +64,27 @@ pub struct Shape {
 impl Shape {
     /// The attribute; `None`, with a diagnostic, when the dims do not make a shape.
     pub fn to_attribute<'c>(&self, context: &'c Context) -> Option<Attribute<'c>> {
-        let dims: Vec<_> = self.dims.iter().map(ToString::to_string).collect();
-        Attribute::parse(context, &format!("#ragged.shape<{}>", dims.join(", ")))
+        let outer: Vec<Vec<_>> = self
+            .dims
+            .iter()
+            .map(|dim| dim.outer.iter().map(|name| ffi::view(name)).collect())
+            .collect();
+        let dims = self.dims.iter().zip(&outer);
+        let dims: Vec<_> = dims
+            .map(|(dim, outer)| ffi::RaggedDim {
+                is_named: dim.name.is_some(),
+                name: ffi::view(dim.name.as_deref().unwrap_or_default()),
+                sizes: [dim.max.unwrap_or(0), dim.pad, dim.bulk].map(|size| size as i64),
+                outer_count: outer.len() as isize,
+                outer: outer.as_ptr(),
+            })
+            .collect();
+        // SAFETY: the context is alive, and MLIR copies the dims and their names.
+        unsafe {
+            let count = dims.len() as isize;
+            let shape = ffi::cohortRaggedShapeGet(context.to_raw(), count, dims.as_ptr());
+            Attribute::from_option_raw(shape)
+        }
     }
 
     /// `None` for an attribute of another kind.

@@ -13,7 +13,7 @@ use crate::builder::{Builder, Op, Val, arguments_of, element_of, region_with_blo
 impl<'c> Builder<'c> {
     /// `tensor.concat` along an axis.
     pub fn concat(&self, axis: usize, parts: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
-        let axis = IntegerAttribute::new(self.ty("i64"), axis as i64);
+        let axis = IntegerAttribute::new(self.i64(), axis as i64);
         let operation = ods::tensor::concat(self.context(), ty, parts, axis, self.location);
         result_of(self.insert(operation.into()), 0)
     }

@@ -31,7 +31,7 @@ impl<'c> Lowering<'_, 'c> {
                 {
                     // An element of a range is its place.
                     let count = self.value(at, count);
-                    let length = at.index_cast(count, at.ty("index"));
+                    let length = at.index_cast(count, at.index_type());
                     let index = self.value(at, index);
                     return one(Op::CfbWithin, &[index, length]);
                 }

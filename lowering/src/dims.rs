@@ -55,7 +55,7 @@ impl<'c> Dims<'c> {
     pub fn count(&mut self, at: Builder<'c>, name: &str, count: Val<'c>) {
         let most = at.index(i64::from(i32::MAX) + 1);
         let count = at.value(Op::CfbWithin, &[count, most], count.r#type());
-        let length = at.index_cast(count, at.ty("index"));
+        let length = at.index_cast(count, at.index_type());
         self.lengths.borrow_mut().insert(name.to_owned(), length);
     }
 
@@ -179,9 +179,9 @@ impl<'c> Dims<'c> {
 
 /// A number as a length like any other: nothing is folded to a known shape by it.
 pub fn length<'c>(at: Builder<'c>, number: Val<'c>) -> Val<'c> {
-    at.value(Op::CfbLength, &[number], at.ty("index"))
+    at.value(Op::CfbLength, &[number], at.index_type())
 }
 
 fn combine<'c>(at: Builder<'c>, kind: Op, left: Val<'c>, right: Val<'c>) -> Val<'c> {
-    at.value(kind, &[left, right], at.ty("index"))
+    at.value(kind, &[left, right], at.index_type())
 }

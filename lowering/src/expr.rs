@@ -196,7 +196,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     /// What follows is the next phase.
     fn phase(&mut self, at: Builder<'c>) {
         self.phases += 1;
-        let number = IntegerAttribute::new(at.ty("i64"), self.phases).into();
+        let number = IntegerAttribute::new(at.i64(), self.phases).into();
         at.op(Op::CfbPhase, &[], &[], &[(keys::NUMBER, number)], vec![]);
     }
 

@@ -128,7 +128,7 @@ pub fn binary<'c>(at: Builder<'c>, op: Binary, elem: Elem, lhs: Val<'c>, rhs: Va
         return at.cmpf(predicate, lhs, rhs);
     }
     if let Some(predicate) = integer_predicate(op, elem) {
-        let truth = with_element(lhs.r#type(), at.ty("i1"));
+        let truth = with_element(lhs.r#type(), at.i1());
         return integer_operation(at, [lhs, rhs], truth, &|at, sides| {
             at.cmpi(predicate, sides[0], sides[1])
         });

@@ -141,7 +141,7 @@ impl<'c> Lowering<'_, 'c> {
         let element = self.types().tensor(elem, &shape[1..]);
         let count = at.value(Op::CfbArrayLen, &[elements], self.types().elem(Elem::I32));
         let lead = last_unknown(shape).map_or(1, |last| last + 1);
-        let length = || at.index_cast(count, at.ty("index"));
+        let length = || at.index_cast(count, at.index_type());
         self.dims.know(&shape[0], length);
         let each = self.count(at, &shape[1..lead]);
         let total = integers(at, Binary::Mul, count, each);
@@ -188,7 +188,7 @@ impl<'c> Lowering<'_, 'c> {
             1 => value,
             _ => {
                 let count = self.count(at, &shape[..lead]);
-                let count = at.index_cast(count, at.ty("index"));
+                let count = at.index_cast(count, at.index_type());
                 let ty = self.types().tensor(elem, &flat(shape, lead));
                 at.value(Op::CfbView, &[value, count], ty)
             }
@@ -271,7 +271,7 @@ impl<'c> Lowering<'_, 'c> {
         let (before, after) = (self.count(at, before), self.count(at, after));
         let run = integers(at, Binary::Mul, along, after);
         let total = integers(at, Binary::Mul, before, run);
-        let length = || at.index_cast(along, at.ty("index"));
+        let length = || at.index_cast(along, at.index_type());
         self.dims.know(&shape[axis], length);
         self.rows(at, elem, (&shape, lead), total, |inside, index| {
             let outer = integers(inside, Binary::Div, index, run);

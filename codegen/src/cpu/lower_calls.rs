@@ -65,7 +65,7 @@ fn add_function<'c>(
 ) -> Outcome {
     let before =
         Builder::before(context, op).ok_or_else(|| error(op, "expected a kernel in a module"))?;
-    let (pointer, int) = (before.ty("!llvm.ptr"), before.ty("i64"));
+    let (pointer, int) = (before.pointer(), before.i64());
     let arguments = [int, int, pointer, pointer, pointer, pointer];
     let (region, entry) = region_with_block(&arguments, op.location());
     let e = Emitter::new(Builder::at_end(context, entry, op.location()));

@@ -21,10 +21,8 @@
 //! Requires: level 3, right after `lower-kernels`. Leaves: the same; functions of kernels may be
 //! declarations, which `lower-control` removes. Nothing of what runs changes.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, result_of};
+use cohort_dialects::equal::Distinct;
 use cohort_dialects::keys;
 use cohort_passes::kernel::description::{
     ATTRIBUTE, ConstantDescription, KernelDescription, parse, to_json,
@@ -39,7 +37,7 @@ use melior::{
     ir::{
         OperationRef, RegionLike,
         attribute::{DenseI32ArrayAttribute, StringAttribute, TypeAttribute},
-        operation::{OperationLike, OperationPrintingFlags},
+        operation::OperationLike,
         r#type::IntegerType,
     },
 };
@@ -55,7 +53,9 @@ pub const PASS: PassInfo = PassInfo {
 const TABLE: usize = 4;
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let mut known: HashMap<String, String> = HashMap::new();
+    let mut known: Distinct<String> = Distinct::default();
+    // They are put back when no function is compared any longer.
+    let mut descriptions = Vec::new();
     for function in functions_of(module) {
         let Some(json) = name_attribute(function, ATTRIBUTE) else {
             continue;
@@ -72,30 +72,20 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             }
         }
         remove_attribute(function, ATTRIBUTE);
-        match known.entry(text_of(function)) {
-            Entry::Occupied(first) => {
-                description.symbol = first.get().clone();
+        match known.get(function) {
+            Some(first) => {
+                description.symbol = first.clone();
                 make_declaration(context, function);
             }
-            Entry::Vacant(new) => {
-                new.insert(description.symbol.clone());
-            }
+            None => known.insert(function, description.symbol.clone()),
         }
-        let json = StringAttribute::new(context, &to_json(&description)).into();
+        descriptions.push((function, to_json(&description)));
+    }
+    for (function, json) in descriptions {
+        let json = StringAttribute::new(context, &json).into();
         set_attribute(function, ATTRIBUTE, json);
     }
     Ok(())
-}
-
-/// What a function does; nothing of its name, which stands before its body.
-fn text_of(function: OperationRef<'_, '_>) -> String {
-    // The generic form is the same text for the same operation, whatever stands around it.
-    let flags = OperationPrintingFlags::new()
-        .print_generic_operation_form()
-        .use_local_scope();
-    let text = function.to_string_with_flags(flags).unwrap_or_default();
-    text.find("({")
-        .map_or(String::new(), |body| text[body..].to_owned())
 }
 
 /// Lets a function begin to read each constant where it does first; how far behind the constant's

@@ -51,7 +51,7 @@ impl<'c> Emitter<'c> {
         self.gep(
             &[base, bytes],
             i32::MIN,
-            self.b.ty(&format!("vector<{LANES}x!llvm.ptr>")),
+            self.b.vector_type(LANES as u64, self.b.pointer()),
         )
     }
 
@@ -91,9 +91,9 @@ impl<'c> Emitter<'c> {
     fn memory_type(&self, elem: Elem, width: Width) -> Type<'c> {
         self.sized(
             match elem {
-                Elem::F32 => "f32",
-                Elem::I32 => "i32",
-                Elem::Bool => "i8",
+                Elem::F32 => self.b.f32(),
+                Elem::I32 => self.i32,
+                Elem::Bool => self.i8,
             },
             width,
         )
@@ -102,7 +102,7 @@ impl<'c> Emitter<'c> {
     /// `0, stride, 2 * stride, …` as `i64`.
     pub fn lane_offsets(&self, stride: i64) -> Val<'c> {
         let lanes: Vec<i64> = (0..LANES).map(|lane| lane * stride).collect();
-        let ty = self.b.ty(&format!("vector<{LANES}xi64>"));
+        let ty = self.b.vector_type(LANES as u64, self.i64);
         self.b.constant(self.b.elements(ty, self.i64, &lanes), ty)
     }
 

@@ -167,7 +167,7 @@ fn write_block<'c>(
     };
     let b = Builder::before(context, extend_op(first));
     let b = b.ok_or_else(|| error(function, "expected a body"))?;
-    let pointer = b.ty("!llvm.ptr<1>");
+    let pointer = b.pointer_in(1);
     let e = Emitter {
         pointer,
         ..Emitter::new(b)
@@ -266,7 +266,7 @@ const MOST_THREADS: i64 = 1024;
 fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outcome {
     let b = Builder::before(context, declared)
         .ok_or_else(|| error(declared, "expected a function in a module"))?;
-    let types = [b.ty("!llvm.ptr<1>"), b.ty("i64")];
+    let types = [b.pointer_in(1), b.i64()];
     let (region, block) = region_with_block(&types, declared.location());
     let e = Emitter::new(Builder::at_end(context, block, declared.location()));
     let arguments = arguments_of(block);

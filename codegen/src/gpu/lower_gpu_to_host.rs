@@ -92,21 +92,30 @@ struct Arguments<'c> {
 const REGISTERS: i64 = 10;
 const SUMS: i64 = 4;
 
-/// The functions of the runtime, with the types of arguments and of the result.
-const CALLED: &[(&str, &[&str], &[&str])] = &[
-    (BARRIER, &["!llvm.ptr"], &[]),
-    (GRID_BARRIER, &["!llvm.ptr"], &[]),
-    (
-        COPY,
-        &["!llvm.ptr", "!llvm.ptr", "!llvm.ptr", "i64", "i64"],
-        &[],
-    ),
-    (COMMIT, &["!llvm.ptr"], &[]),
-    (WAIT, &["!llvm.ptr", "i64"], &[]),
-    (MULTIPLY, &["!llvm.ptr", "i64", "!llvm.ptr"], &[]),
-    (TO_TF32, &["f32"], &["i32"]),
-    (TO_BF16_PAIR, &["f32", "f32"], &["i32"]),
+/// The functions of the runtime.
+const CALLED: [&str; 8] = [
+    BARRIER,
+    GRID_BARRIER,
+    COPY,
+    COMMIT,
+    WAIT,
+    MULTIPLY,
+    TO_TF32,
+    TO_BF16_PAIR,
 ];
+
+/// The type of a function of the runtime.
+fn type_of<'c>(b: &Builder<'c>, called: &str) -> Type<'c> {
+    let (pointer, int, float) = (b.pointer(), b.i64(), b.f32());
+    match called {
+        COPY => b.function_type(&[pointer, pointer, pointer, int, int], &[]),
+        WAIT => b.function_type(&[pointer, int], &[]),
+        MULTIPLY => b.function_type(&[pointer, int, pointer], &[]),
+        TO_TF32 => b.function_type(&[float], &[b.i32()]),
+        TO_BF16_PAIR => b.function_type(&[float, float], &[b.i32()]),
+        _ => b.function_type(&[pointer], &[]),
+    }
+}
 
 /// The function of the runtime that an operation calls.
 fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
@@ -140,9 +149,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for (number, gpu) in modules.into_iter().enumerate() {
         let builder = Builder::before(context, gpu)
             .ok_or_else(|| error(gpu, "expected a gpu.module in a module"))?;
-        let declared = CALLED.iter().filter(|(symbol, ..)| used.contains(symbol));
-        for (symbol, arguments, results) in declared.filter(|_| number == 0) {
-            declare(&builder, symbol, arguments, results);
+        let declared = CALLED.iter().filter(|symbol| used.contains(symbol));
+        for symbol in declared.filter(|_| number == 0) {
+            declare(&builder, symbol);
         }
         let blocks: Blocks = top_level(gpu)
             .into_iter()
@@ -167,10 +176,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
-fn declare(builder: &Builder<'_>, symbol: &str, arguments: &[&str], results: &[&str]) {
+fn declare(builder: &Builder<'_>, symbol: &str) {
     let context = builder.context();
-    let types = |names: &[&str]| -> Vec<_> { names.iter().map(|name| builder.ty(name)).collect() };
-    let ty = FunctionType::new(context, &types(arguments), &types(results)).into();
+    let ty = type_of(builder, symbol);
     builder.op(
         Op::FuncFunc,
         &[],
@@ -194,8 +202,8 @@ fn lower<'c>(
     blocks: &Blocks,
 ) -> Outcome {
     let name = symbol_of(function).unwrap_or_default();
-    let pointer = builder.ty("!llvm.ptr");
-    let i64 = builder.ty("i64");
+    let pointer = builder.pointer();
+    let i64 = builder.i64();
     let types = [pointer, i64, i64, i64, pointer, pointer];
     let ty: Type<'c> = FunctionType::new(context, &types, &[]).into();
     let region = clone_region(function, 0);
@@ -256,7 +264,7 @@ fn replace_arguments<'c>(
             types[0]
         };
         let offset = DenseI32ArrayAttribute::new(context, &[8 * number as i32]).into();
-        let elem = TypeAttribute::new(b.ty("i8")).into();
+        let elem = TypeAttribute::new(b.i8()).into();
         let attributes = [
             (keys::ELEM_TYPE, elem),
             (keys::RAW_CONSTANT_INDICES, offset),
@@ -282,7 +290,7 @@ fn replace_arguments<'c>(
             .any(|operation| Op::NvvmMmaSync.is(*operation))
             .then(|| {
                 let count = b.integer(REGISTERS, types[1]);
-                let elem = [(keys::ELEM_TYPE, TypeAttribute::new(b.ty("i32")).into())];
+                let elem = [(keys::ELEM_TYPE, TypeAttribute::new(b.i32()).into())];
                 b.value_with(Op::LlvmAlloca, &[count], types[0], &elem)
             }),
         ..new
@@ -362,7 +370,7 @@ fn call_block<'c>(
 
 /// Makes an operation a call of the runtime.
 fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Arguments<'c>) -> Outcome {
-    let i64 = b.ty("i64");
+    let i64 = b.i64();
     let attribute = |name: Key<'_>| -> std::result::Result<i64, Failed> {
         let value = operation.attribute(&name).ok();
         let value = value.and_then(|value| IntegerAttribute::try_from(value).ok());
@@ -390,12 +398,9 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
             None
         }
         MULTIPLY => Some(lower_product(b, operation, &operands, new)?),
-        TO_TF32 => Some(result_of(
-            b.func_call(TO_TF32, &operands, &[b.ty("i32")]),
-            0,
-        )),
+        TO_TF32 => Some(result_of(b.func_call(TO_TF32, &operands, &[b.i32()]), 0)),
         TO_BF16_PAIR => {
-            let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.ty("i32")]), 0);
+            let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.i32()]), 0);
             Some(b.value(Op::LlvmBitcast, &[bits], result_of(operation, 0).r#type()))
         }
         symbol => {
@@ -430,28 +435,25 @@ fn lower_product<'c>(
     let pointer = registers.r#type();
     let at = |register: i64| {
         let offset = DenseI32ArrayAttribute::new(b.context(), &[4 * register as i32]).into();
-        let elem = TypeAttribute::new(b.ty("i8")).into();
+        let elem = TypeAttribute::new(b.i8()).into();
         let attributes = [
             (keys::ELEM_TYPE, elem),
             (keys::RAW_CONSTANT_INDICES, offset),
         ];
         b.value_with(Op::LlvmGetelementptr, &[registers], pointer, &attributes)
     };
-    let alignment = [(
-        keys::ALIGNMENT,
-        IntegerAttribute::new(b.ty("i64"), 4).into(),
-    )];
+    let alignment = [(keys::ALIGNMENT, IntegerAttribute::new(b.i64(), 4).into())];
     for (register, operand) in operands.iter().enumerate() {
         let operands = [*operand, at(register as i64)];
         b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
     }
-    let k = b.integer(k, b.ty("i64"));
+    let k = b.integer(k, b.i64());
     b.func_call(MULTIPLY, &[new.context, k, registers], &[]);
     let result = result_of(operation, 0).r#type();
     let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
     for sum in 0..SUMS {
         let from = at(REGISTERS - SUMS + sum);
-        let value = b.value_with(Op::LlvmLoad, &[from], b.ty("f32"), &alignment);
+        let value = b.value_with(Op::LlvmLoad, &[from], b.f32(), &alignment);
         let position = [(keys::POSITION, b.i64s(&[sum]))];
         sums = b.value_with(Op::LlvmInsertvalue, &[sums, value], result, &position);
     }
@@ -461,6 +463,6 @@ fn lower_product<'c>(
 /// Makes a pointer of any address space one of the host's.
 fn one_space<'c>(b: &Builder<'c>, value: Val<'c>) {
     if is_pointer(value.r#type()) {
-        set_type(value, b.ty("!llvm.ptr"));
+        set_type(value, b.pointer());
     }
 }

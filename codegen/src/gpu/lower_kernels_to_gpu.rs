@@ -195,7 +195,7 @@ fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) 
         let Some(b) = Builder::before(context, op) else {
             continue;
         };
-        let ty = b.ty("f32");
+        let ty = b.f32();
         let one = b.float(1.0, ty);
         let root = b.sqrt(operands_of(op)[0]);
         let value = b.divf(one, root);

@@ -13,8 +13,8 @@ use cohort_passes::support::ir::{blocks_of, op_key};
 use melior::ir::{OperationRef, Type, ValueLike, operation::OperationLike};
 
 use super::emit::{
-    allocate, allocate_slots, count_loop, i64_constant, i64_type, load_slot, slot_address,
-    slot_address_at, step, store_slot,
+    allocate, allocate_slots, count_loop, i64_constant, load_slot, slot_address, slot_address_at,
+    step, store_slot,
 };
 use super::function::Lowering;
 use super::growth::growth;
@@ -38,8 +38,8 @@ impl<'c> Lowering<'c, '_> {
 
     pub fn array_len(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let array = self.value(operands_of(source)[0]);
-        let length = load_slot(b, array, i64_type(b));
-        let length = b.trunci(length, b.ty("i32"));
+        let length = load_slot(b, array, b.i64());
+        let length = b.trunci(length, b.i32());
         self.bind_results(source, &[length]);
         Ok(())
     }
@@ -49,7 +49,7 @@ impl<'c> Lowering<'c, '_> {
         let types = self.element_slots(source, operands[0])?;
         let (array, index) = (self.value(operands[0]), self.value(operands[1]));
         let index = self.wide_index(b, index);
-        let length = load_slot(b, array, i64_type(b));
+        let length = load_slot(b, array, b.i64());
         let outside = b.cmpi(CmpiPredicate::Uge, index, length);
         self.fail_when(
             b,
@@ -68,7 +68,7 @@ impl<'c> Lowering<'c, '_> {
         let width = self.element_slots(source, operands[0])?.len();
         let operands = self.values(&operands);
         let (old, values) = (operands[0], &operands[1..]);
-        let length = load_slot(b, old, i64_type(b));
+        let length = load_slot(b, old, b.i64());
         let longer = b.addi(length, i64_constant(b, 1));
         let array = if self.in_place.contains(&op_key(source)) {
             old
@@ -84,7 +84,7 @@ impl<'c> Lowering<'c, '_> {
     pub fn array_reverse(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let types = self.element_slots(source, operands_of(source)[0])?;
         let old = self.value(operands_of(source)[0]);
-        let length = load_slot(b, old, i64_type(b));
+        let length = load_slot(b, old, b.i64());
         let array = self.new_array(b, length, types.len());
         let last = b.subi(length, i64_constant(b, 1));
         count_loop::<Failed>(b, length, &[], |b, index, _| {
@@ -111,11 +111,10 @@ impl<'c> Lowering<'c, '_> {
     }
 
     /// A tensor stacked from rows is the array of its rows.
-    pub fn stack(&mut self, _b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
+    pub fn stack(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let operand = operands_of(source)[0];
         let types = self.element_slots(source, operand)?;
-        let handle = Type::parse(self.program.context, "i64");
-        if types.len() != 1 || types.first().copied() != handle {
+        if types != [b.i64()] {
             return Err(error(
                 source,
                 "not supported yet: a tensor stacked from host values",
@@ -134,9 +133,9 @@ impl<'c> Lowering<'c, '_> {
             .collect::<Result<Vec<_>, _>>()?;
         let width = self.element_slots(source, results_of(source)[0])?.len();
         let arrays = self.values(&operands);
-        let length = load_slot(b, arrays[0], i64_type(b));
+        let length = load_slot(b, arrays[0], b.i64());
         for array in &arrays[1..] {
-            let other = load_slot(b, *array, i64_type(b));
+            let other = load_slot(b, *array, b.i64());
             let differs = b.cmpi(CmpiPredicate::Ne, length, other);
             self.fail_when(b, source, differs, Failure::LengthMismatch, (length, other));
         }
@@ -167,7 +166,7 @@ impl<'c> Lowering<'c, '_> {
         let types = self.element_slots(source, operands[0])?;
         let carried_values = operands[1..].to_vec();
         let array = self.value(operands[0]);
-        let length = load_slot(b, array, i64_type(b));
+        let length = load_slot(b, array, b.i64());
         step(b, self.runtime, length);
         let body = blocks_of(source)[0];
         let mut starts = Vec::new();
@@ -179,7 +178,7 @@ impl<'c> Lowering<'c, '_> {
                     self.in_place
                         .extend(growth.pushes.iter().map(|push| op_key(*push)));
                     let width = self.element_slots(source, carried_values[number])?.len();
-                    let held = load_slot(b, *init, i64_type(b));
+                    let held = load_slot(b, *init, b.i64());
                     let pushes = i64_constant(b, growth.pushes_a_turn as i64);
                     let pushes = b.muli(length, pushes);
                     let capacity = b.addi(held, pushes);

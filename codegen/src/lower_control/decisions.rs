@@ -10,7 +10,7 @@ use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{TensorType, elem_of, integer_attribute, name_attribute};
 use melior::ir::{OperationRef, ValueLike, attribute::TypeAttribute, operation::OperationLike};
 
-use super::emit::{call, i32_constant, i64_constant, i64_type, pointer, slot_address, store_slot};
+use super::emit::{call, i32_constant, i64_constant, slot_address, store_slot};
 use super::function::Lowering;
 use super::types::is_stacked;
 
@@ -53,7 +53,7 @@ impl<'c> Lowering<'c, '_> {
             self.value(row),
             i32_constant(b, number as i64),
         ];
-        let word = b.ty("i32");
+        let word = b.i32();
         let bits = call(b, symbols::FORCE, &operands, &[word])[0];
         Ok(match elem_of(ty) {
             Some(Elem::Bool) => b.cmpi(CmpiPredicate::Ne, bits, i32_constant(b, 0)),
@@ -78,7 +78,7 @@ impl<'c> Lowering<'c, '_> {
         let values = self.values(&operands);
         let slots = match self.operand_slots {
             Some(slots) if !values.is_empty() => slots,
-            _ => b.value(Op::LlvmMlirZero, &[], pointer(b)),
+            _ => b.value(Op::LlvmMlirZero, &[], b.pointer()),
         };
         for (value, slot) in values.into_iter().zip(0..) {
             store_slot(b, value, slot_address(b, slots, slot));
@@ -92,7 +92,7 @@ impl<'c> Lowering<'c, '_> {
     pub fn phase(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let number = integer_attribute(source, keys::NUMBER).unwrap_or_default();
         let address = slot_address(b, self.runtime, PHASE_SLOT);
-        let now = b.llvm_load(address, i64_type(b));
+        let now = b.llvm_load(address, b.i64());
         let later = b.maxui(now, i64_constant(b, number));
         b.llvm_store(later, address);
         Ok(())
@@ -101,10 +101,10 @@ impl<'c> Lowering<'c, '_> {
     /// The words of the instance's key.
     pub fn instance_key(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) {
         let address = slot_address(b, self.runtime, KEY_SLOT);
-        let key = b.llvm_load(address, i64_type(b));
+        let key = b.llvm_load(address, b.i64());
         let half = i64_constant(b, i64::from(u32::BITS));
         let upper = b.shrui(key, half);
-        let words = [key, upper].map(|word| b.trunci(word, b.ty("i32")));
+        let words = [key, upper].map(|word| b.trunci(word, b.i32()));
         self.bind_results(source, &words);
     }
 
@@ -119,7 +119,7 @@ impl<'c> Lowering<'c, '_> {
             return Err(error(source, message));
         }
         let operands = [self.runtime, self.value(row), i32_constant(b, levels)];
-        let handle = call(b, symbols::GHOST, &operands, &[i64_type(b)])[0];
+        let handle = call(b, symbols::GHOST, &operands, &[b.i64()])[0];
         self.bind(results_of(source)[0], handle);
         Ok(())
     }

@@ -11,27 +11,14 @@ use melior::ir::{
 };
 
 use super::Program;
-use super::strands::STRAND_TYPE;
-
-pub fn pointer<'c>(b: &Builder<'c>) -> Type<'c> {
-    b.ty("!llvm.ptr")
-}
-
-pub fn i64_type<'c>(b: &Builder<'c>) -> Type<'c> {
-    b.ty("i64")
-}
+use super::strands::strand_type;
 
 pub fn i64_constant<'c>(b: &Builder<'c>, value: i64) -> Val<'c> {
-    b.integer(value, i64_type(b))
+    b.integer(value, b.i64())
 }
 
 pub fn i32_constant<'c>(b: &Builder<'c>, value: i64) -> Val<'c> {
-    b.integer(value, b.ty("i32"))
-}
-
-/// An `i64` as an `index`, or back.
-pub fn index_cast<'c>(b: &Builder<'c>, value: Val<'c>, ty: &str) -> Val<'c> {
-    b.index_cast(value, b.ty(ty))
+    b.integer(value, b.i32())
 }
 
 /// The address `slots` after `base`.
@@ -52,22 +39,22 @@ pub fn slot_address_at<'c>(b: &Builder<'c>, base: Val<'c>, slots: Val<'c>) -> Va
 
 fn address<'c>(b: &Builder<'c>, operands: &[Val<'c>], indices: Attribute<'c>) -> Val<'c> {
     let attributes = [
-        (keys::ELEM_TYPE, TypeAttribute::new(i64_type(b)).into()),
+        (keys::ELEM_TYPE, TypeAttribute::new(b.i64()).into()),
         (keys::RAW_CONSTANT_INDICES, indices),
         (keys::NO_WRAP_FLAGS, b.i32_attr(0)),
     ];
-    b.value_with(Op::LlvmGetelementptr, operands, pointer(b), &attributes)
+    b.value_with(Op::LlvmGetelementptr, operands, b.pointer(), &attributes)
 }
 
 /// Reads a value of a lowered type from a slot.
 pub fn load_slot<'c>(b: &Builder<'c>, address: Val<'c>, ty: Type<'c>) -> Val<'c> {
-    if ty == b.ty("i1") {
-        let slot = b.llvm_load(address, b.ty("i32"));
+    if ty == b.i1() {
+        let slot = b.llvm_load(address, b.i32());
         return b.trunci(slot, ty);
     }
-    if ty == b.ty("index") {
-        let slot = b.llvm_load(address, i64_type(b));
-        return index_cast(b, slot, "index");
+    if ty == b.index_type() {
+        let slot = b.llvm_load(address, b.i64());
+        return b.index_cast(slot, b.index_type());
     }
     b.llvm_load(address, ty)
 }
@@ -82,12 +69,12 @@ pub fn store_slot<'c>(b: &Builder<'c>, value: Val<'c>, address: Val<'c>) {
 fn slot_bits<'c>(b: &Builder<'c>, value: Val<'c>) -> Val<'c> {
     let ty = value.r#type();
     if ty.is_f32() {
-        let bits = b.bitcast(value, b.ty("i32"));
-        return b.extui(bits, i64_type(b));
+        let bits = b.bitcast(value, b.i32());
+        return b.extui(bits, b.i64());
     }
     match IntegerType::try_from(ty) {
-        Ok(integer) if integer.width() < 64 => b.extui(value, i64_type(b)),
-        _ if ty.is_index() => index_cast(b, value, "i64"),
+        Ok(integer) if integer.width() < 64 => b.extui(value, b.i64()),
+        _ if ty.is_index() => b.index_cast(value, b.i64()),
         _ => value,
     }
 }
@@ -110,7 +97,7 @@ pub fn count_loop<'c, E>(
     body: impl FnOnce(&Builder<'c>, Val<'c>, &[Val<'c>]) -> Result<Vec<Val<'c>>, E>,
 ) -> Result<Vec<Val<'c>>, E> {
     let types = inits.iter().map(|init| init.r#type());
-    let arguments: Vec<Type<'c>> = std::iter::once(i64_type(b)).chain(types).collect();
+    let arguments: Vec<Type<'c>> = std::iter::once(b.i64()).chain(types).collect();
     let (region, block) = region_with_block(&arguments, b.location);
     let inner = Builder::at_end(b.context(), block, b.location);
     let arguments = cohort_dialects::builder::arguments_of(block);
@@ -136,7 +123,7 @@ pub fn allocate<'c>(b: &Builder<'c>, context: Val<'c>, slots: i64) -> Val<'c> {
 }
 
 pub fn allocate_slots<'c>(b: &Builder<'c>, context: Val<'c>, slots: Val<'c>) -> Val<'c> {
-    call(b, symbols::ALLOC, &[context, slots], &[pointer(b)])[0]
+    call(b, symbols::ALLOC, &[context, slots], &[b.pointer()])[0]
 }
 
 pub fn step<'c>(b: &Builder<'c>, context: Val<'c>, count: Val<'c>) {
@@ -159,61 +146,34 @@ pub fn fail<'c>(
 
 /// Declares what the runtime offers.
 pub fn declare_runtime(program: &Program<'_>) {
-    let declarations: [(&str, &str, &[&str]); _] = [
-        (
-            symbols::RECORD,
-            "(!llvm.ptr, i32, !llvm.ptr) -> i64",
-            &["nounwind"],
-        ),
-        (
-            symbols::ALLOC,
-            "(!llvm.ptr, i64) -> !llvm.ptr",
-            &["nounwind"],
-        ),
-        (
-            symbols::FAIL,
-            "(!llvm.ptr, i32, i64, i64, i32) -> ()",
-            &["nounwind", "noreturn", "cold"],
-        ),
-        (symbols::STEP, "(!llvm.ptr, i64) -> ()", &["nounwind"]),
-        (
-            symbols::FORCE,
-            "(!llvm.ptr, i64, i32) -> i32",
-            &["nounwind"],
-        ),
-        (
-            symbols::STR_EQUAL,
-            "(!llvm.ptr, !llvm.ptr) -> i32",
-            &["nounwind"],
-        ),
-        (
-            symbols::DEBUG,
-            "(!llvm.ptr, i32, !llvm.ptr) -> ()",
-            &["nounwind"],
-        ),
+    let b = module_end(program);
+    let (pointer, int, word) = (b.pointer(), b.i64(), b.i32());
+    let usual: &[&str] = &["nounwind"];
+    let ends: &[&str] = &["nounwind", "noreturn", "cold"];
+    let declarations: [(&str, &[Type<'_>], &[Type<'_>], &[&str]); _] = [
+        (symbols::RECORD, &[pointer, word, pointer], &[int], usual),
+        (symbols::ALLOC, &[pointer, int], &[pointer], usual),
+        (symbols::FAIL, &[pointer, word, int, int, word], &[], ends),
+        (symbols::STEP, &[pointer, int], &[], usual),
+        (symbols::FORCE, &[pointer, int, word], &[word], usual),
+        (symbols::STR_EQUAL, &[pointer, pointer], &[word], usual),
+        (symbols::DEBUG, &[pointer, word, pointer], &[], usual),
         (
             symbols::FORK,
-            &format!("(!llvm.ptr, {STRAND_TYPE}, !llvm.ptr, i64) -> i32"),
-            &["nounwind"],
+            &[pointer, strand_type(&b), pointer, int],
+            &[word],
+            usual,
         ),
-        (symbols::JOIN, "(!llvm.ptr, !llvm.ptr) -> ()", &["nounwind"]),
-        (
-            symbols::AWAIT,
-            "(!llvm.ptr, !llvm.ptr, i64) -> ()",
-            &["nounwind"],
-        ),
-        (
-            symbols::GHOST,
-            "(!llvm.ptr, i64, i32) -> i64",
-            &["nounwind"],
-        ),
+        (symbols::JOIN, &[pointer, pointer], &[], usual),
+        (symbols::AWAIT, &[pointer, pointer, int], &[], usual),
+        (symbols::GHOST, &[pointer, int, word], &[int], usual),
     ];
-    let b = module_end(program);
-    for (name, ty, attributes) in declarations {
+    for (name, inputs, results, attributes) in declarations {
+        let ty = b.function_type(inputs, results);
         let name_attribute = StringAttribute::new(b.context(), name).into();
         let attributes = [
             (keys::SYM_NAME, name_attribute),
-            (keys::FUNCTION_TYPE, TypeAttribute::new(b.ty(ty)).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
             (
                 keys::SYM_VISIBILITY,
                 StringAttribute::new(b.context(), "private").into(),

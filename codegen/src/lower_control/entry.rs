@@ -14,7 +14,7 @@ use melior::ir::{
 };
 
 use super::Program;
-use super::emit::{call, function, load_slot, module_end, pointer, slot_address, store_slot};
+use super::emit::{call, function, load_slot, module_end, slot_address, store_slot};
 use super::function::PREFIX;
 use super::types::{is_stacked, lowered, lowered_value};
 
@@ -119,7 +119,7 @@ fn numbers(attributes: Vec<Attribute<'_>>) -> impl Iterator<Item = usize> {
 pub fn callable<'c>(program: &Program<'c>, source: OperationRef<'c, 'c>, symbol: &str) {
     let body = blocks_of(source)[0];
     let module = module_end(program).at(source.location());
-    let word = pointer(&module);
+    let word = module.pointer();
     let b = function(&module, symbol, &[word, word, word], &[], &[]);
     let parameters = arguments_of(b.block());
     let mut operands = vec![parameters[0]];

@@ -11,14 +11,15 @@ use cohort_passes::support::ir::{ValueKey, blocks_of, callee_of, key, nested_ops
 use std::collections::{HashMap, HashSet};
 
 use cohort_abi::{Failure, symbols};
+use melior::dialect::llvm;
 use melior::ir::{
     BlockRef, OperationRef, Type, ValueLike, attribute::StringAttribute, operation::OperationLike,
 };
 
 use super::Program;
 use super::emit::{
-    call, fail, function, i32_constant, i64_constant, i64_type, load_slot, module_end, pointer,
-    slot_address, step, when,
+    call, fail, function, i32_constant, i64_constant, load_slot, module_end, slot_address, step,
+    when,
 };
 use super::strands::scope_slots;
 use super::types::{lowered, lowered_value};
@@ -60,7 +61,7 @@ pub fn lower<'c>(program: &mut Program<'c>, source: OperationRef<'c, 'c>) -> Out
     let terminator = operations_of(body).pop();
     let results = terminator.map(operands_of).unwrap_or_default();
     let result_types = lowered_types(program, source, &results)?;
-    let mut inputs = vec![Type::parse(program.context, "!llvm.ptr").ok_or(Failed)?];
+    let mut inputs = vec![llvm::r#type::pointer(program.context, 0)];
     inputs.extend(lowered_types(program, source, &arguments_of(body))?);
 
     let module = module_end(program).at(source.location());
@@ -107,11 +108,11 @@ fn operand_slots<'c>(
 pub fn stack_slots<'c>(b: &Builder<'c>, count: Option<usize>) -> Option<Val<'c>> {
     let most = count.filter(|count| *count > 0)?;
     let count = i64_constant(b, most as i64);
-    let element = melior::ir::attribute::TypeAttribute::new(i64_type(b)).into();
+    let element = melior::ir::attribute::TypeAttribute::new(b.i64()).into();
     Some(b.value_with(
         Op::LlvmAlloca,
         &[count],
-        pointer(b),
+        b.pointer(),
         &[(keys::ELEM_TYPE, element)],
     ))
 }
@@ -313,7 +314,7 @@ impl<'c> Lowering<'c, '_> {
             Some(Op::CfbStrConstant) => self.str_constant(b, source),
             Some(Op::CfbStrEqual) => {
                 let texts = self.values(&operands_of(source));
-                let same = call(b, symbols::STR_EQUAL, &texts, &[b.ty("i32")])[0];
+                let same = call(b, symbols::STR_EQUAL, &texts, &[b.i32()])[0];
                 let same = b.cmpi(CmpiPredicate::Ne, same, i32_constant(b, 0));
                 self.bind_results(source, &[same]);
                 Ok(())
@@ -376,7 +377,7 @@ impl<'c> Lowering<'c, '_> {
     /// Counts the call as a step: what recurses without recording anything must end too. Steps come in
     /// parts; where one is used up, the runtime counts the step and gives the next part.
     fn count_call(&mut self, b: &Builder<'c>) {
-        let word = i64_type(b);
+        let word = b.i64();
         let address = slot_address(b, self.runtime, STEPS_LEFT);
         let left = load_slot(b, address, word);
         let (zero, one) = (i64_constant(b, 0), i64_constant(b, 1));
@@ -391,11 +392,11 @@ impl<'c> Lowering<'c, '_> {
 
     /// Counts how deep the call is and checks what is left of the stack.
     fn enter(&mut self, b: &Builder<'c>) {
-        let word = i64_type(b);
+        let word = b.i64();
         let depth = load_slot(b, self.runtime, word);
         let max_depth = load_slot(b, slot_address(b, self.runtime, 1), word);
         let stack_limit = load_slot(b, slot_address(b, self.runtime, 2), word);
-        let stack = b.value(Op::LlvmIntrStacksave, &[], pointer(b));
+        let stack = b.value(Op::LlvmIntrStacksave, &[], b.pointer());
         let stack = b.value(Op::LlvmPtrtoint, &[stack], word);
         let too_deep = b.cmpi(CmpiPredicate::Uge, depth, max_depth);
         let too_low = b.cmpi(CmpiPredicate::Ult, stack, stack_limit);

@@ -101,7 +101,7 @@ fn gradient<'c>(
     let of = list(dictionary, own::ARGUMENTS);
     for ((number, value), of) in arguments_of(body).into_iter().enumerate().zip(&of) {
         let names = dims.get(number).map_or(vec![], |names| strings(*names));
-        let length = |name: &String| name.trim_start_matches('@').strip_prefix(DIM)?.parse().ok();
+        let length = |name: &String| name.strip_prefix(DIM)?.parse().ok();
         let lengths: Option<Vec<usize>> = names.iter().map(length).collect();
         let of = match of.split_once(' ') {
             Some(("operand", number)) => number.parse().ok().map(OfCall::Operand),

@@ -11,7 +11,7 @@ use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{TensorType, integer_attribute};
 use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
-use super::emit::{i64_constant, i64_type, index_cast};
+use super::emit::i64_constant;
 use super::function::Lowering;
 
 impl<'c> Lowering<'c, '_> {
@@ -27,7 +27,7 @@ impl<'c> Lowering<'c, '_> {
         let Some(length) = self.slots(value).get(1 + before).copied() else {
             return Err(error(source, "not supported yet: a length of this tensor"));
         };
-        self.bind(results_of(source)[0], index_cast(b, length, "index"));
+        self.bind(results_of(source)[0], b.index_cast(length, b.index_type()));
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl<'c> Lowering<'c, '_> {
     pub fn within(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let operands = self.values(&operands_of(source));
         let index = self.wide_index(b, operands[0]);
-        let length = index_cast(b, operands[1], "i64");
+        let length = b.index_cast(operands[1], b.i64());
         let outside = b.cmpi(CmpiPredicate::Uge, index, length);
         self.fail_when(
             b,
@@ -86,7 +86,7 @@ impl<'c> Lowering<'c, '_> {
     /// How often a length goes into another, without remainder.
     pub fn quotient(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let operands = self.values(&operands_of(source));
-        let [dividend, divisor] = [0, 1].map(|side| index_cast(b, operands[side], "i64"));
+        let [dividend, divisor] = [0, 1].map(|side| b.index_cast(operands[side], b.i64()));
         let (nothing, one) = (i64_constant(b, 0), i64_constant(b, 1));
         // By 0 nothing is divided, so that what is left over is all.
         let by_nothing = b.cmpi(CmpiPredicate::Eq, divisor, nothing);
@@ -96,7 +96,10 @@ impl<'c> Lowering<'c, '_> {
         let differs = b.cmpi(CmpiPredicate::Ne, dividend, whole);
         let fails = b.ori(by_nothing, differs);
         self.fail_when(b, source, fails, Failure::ShapeMismatch, (dividend, whole));
-        self.bind(results_of(source)[0], index_cast(b, quotient, "index"));
+        self.bind(
+            results_of(source)[0],
+            b.index_cast(quotient, b.index_type()),
+        );
         Ok(())
     }
 
@@ -111,7 +114,7 @@ impl<'c> Lowering<'c, '_> {
         let lengths = self.values(&operands[1..]);
         let lengths: Vec<_> = lengths
             .into_iter()
-            .map(|length| index_cast(b, length, "i64"))
+            .map(|length| b.index_cast(length, b.i64()))
             .collect();
         let pairs: Vec<_> = match source.has_attribute(&keys::EXACT) {
             true => old.iter().copied().zip(lengths.clone()).collect(),
@@ -161,8 +164,8 @@ impl<'c> Lowering<'c, '_> {
 
     /// A slot's form of a value that is recorded: lengths are `index` in the control program.
     pub fn recorded(&self, b: &Builder<'c>, value: Val<'c>) -> Val<'c> {
-        if value.r#type() == b.ty("index") {
-            return index_cast(b, value, "i64");
+        if value.r#type() == b.index_type() {
+            return b.index_cast(value, b.i64());
         }
         value
     }
@@ -184,7 +187,7 @@ impl<'c> Lowering<'c, '_> {
                 .filter_map(|length| operands.get(*length));
             slots.extend(lengths.map(|length| self.recorded(b, *length)));
         }
-        debug_assert!(slots.iter().all(|slot| slot.r#type() == i64_type(b)));
+        debug_assert!(slots.iter().all(|slot| slot.r#type() == b.i64()));
         slots
     }
 }

@@ -9,7 +9,7 @@ use cohort_passes::support::ir::{kernel_of, name_attribute, users_of};
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::constants;
-use super::emit::{call, i32_constant, i64_constant, i64_type, slot_address, store_slot};
+use super::emit::{call, i32_constant, i64_constant, slot_address, store_slot};
 use super::function::Lowering;
 
 impl<'c> Lowering<'c, '_> {
@@ -41,7 +41,7 @@ impl<'c> Lowering<'c, '_> {
         }
         let slots = match self.operand_slots {
             Some(slots) if !operands.is_empty() => slots,
-            _ => b.value(Op::LlvmMlirZero, &[], super::emit::pointer(b)),
+            _ => b.value(Op::LlvmMlirZero, &[], b.pointer()),
         };
         for (operand, slot) in operands.iter().zip(0..) {
             let operand = self.recorded(b, *operand);
@@ -52,7 +52,7 @@ impl<'c> Lowering<'c, '_> {
             b,
             symbols::RECORD,
             &[self.runtime, number, slots],
-            &[i64_type(b)],
+            &[b.i64()],
         )[0];
         for (result, number) in results_of(source).into_iter().zip(0_i64..) {
             if number > 0 && users_of(result).is_empty() {

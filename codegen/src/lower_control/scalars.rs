@@ -5,7 +5,7 @@ use cohort_dialects::builder::{Builder, CmpiPredicate, Op, operands_of, result_o
 use cohort_passes::pass::Outcome;
 use melior::ir::{OperationRef, ValueLike};
 
-use super::emit::{i64_constant, i64_type};
+use super::emit::i64_constant;
 use super::function::Lowering;
 
 impl<'c> Lowering<'c, '_> {
@@ -46,6 +46,6 @@ impl<'c> Lowering<'c, '_> {
         b: &Builder<'c>,
         index: cohort_dialects::builder::Val<'c>,
     ) -> cohort_dialects::builder::Val<'c> {
-        b.extsi(index, i64_type(b))
+        b.extsi(index, b.i64())
     }
 }

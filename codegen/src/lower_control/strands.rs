@@ -27,8 +27,8 @@ use melior::ir::{
 use super::Program;
 use super::arrays::{load_element, store_element};
 use super::emit::{
-    call, count_loop, function, i32_constant, i64_constant, i64_type, load_slot, module_end,
-    pointer, slot_address, store_slot, when,
+    call, count_loop, function, i32_constant, i64_constant, load_slot, module_end, slot_address,
+    store_slot, when,
 };
 use super::function::{Lowering, lowered_types, stack_slots};
 
@@ -40,8 +40,10 @@ struct Handed<'c> {
     types: Vec<Type<'c>>,
 }
 
-/// Of every strand.
-pub const STRAND_TYPE: &str = "(!llvm.ptr, !llvm.ptr, i64) -> ()";
+/// The type of every strand's function.
+pub fn strand_type<'c>(b: &Builder<'c>) -> Type<'c> {
+    b.function_type(&[b.pointer(), b.pointer(), b.i64()], &[])
+}
 
 /// Slots of the function's frame for its largest scope. One is joined before the next begins.
 pub fn scope_slots<'c>(
@@ -170,7 +172,7 @@ impl<'c> Lowering<'c, '_> {
             }
             inner.bind_all(source, &arguments_of(body), &elements)?;
             let element = inner.block(b, body)?;
-            let array = load_slot(b, slot_address(b, scope, slot), pointer(b));
+            let array = load_slot(b, slot_address(b, scope, slot), b.pointer());
             store_element(b, array, index, &element);
             Ok(())
         })?;
@@ -221,8 +223,8 @@ impl<'c> Lowering<'c, '_> {
             (keys::SYM_VISIBILITY, private),
             (marks::LINKAGE, module.internal_linkage()),
         ];
-        let address = pointer(&module);
-        let inputs = [address, address, i64_type(&module)];
+        let address = module.pointer();
+        let inputs = [address, address, module.i64()];
         let b = function(&module, &name, &inputs, &[], &attributes);
         let arguments = arguments_of(b.block());
         let types = self.types_of(source, captured)?;
@@ -251,12 +253,12 @@ impl<'c> Lowering<'c, '_> {
         let function = b.op(
             Op::FuncConstant,
             &[],
-            &[b.ty(STRAND_TYPE)],
+            &[strand_type(b)],
             &[(keys::VALUE, symbol)],
             vec![],
         );
         let operands = [self.runtime, result_of(function, 0), scope, index];
-        let begun = call(b, symbols::FORK, &operands, &[b.ty("i32")])[0];
+        let begun = call(b, symbols::FORK, &operands, &[b.i32()])[0];
         let is_left = b.cmpi(CmpiPredicate::Eq, begun, i32_constant(b, 0));
         when(b, is_left, |b| self.run_strand(b, strand, scope, index));
     }

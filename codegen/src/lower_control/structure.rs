@@ -14,10 +14,7 @@ use melior::ir::{
     attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
 };
 
-use super::emit::{
-    allocate, i64_constant, i64_type, index_cast, load_slot, module_end, pointer, slot_address,
-    store_slot,
-};
+use super::emit::{allocate, i64_constant, load_slot, module_end, slot_address, store_slot};
 use super::function::Lowering;
 
 impl<'c> Lowering<'c, '_> {
@@ -74,11 +71,11 @@ impl<'c> Lowering<'c, '_> {
             let count = slots.len();
             let words: Vec<i64> = slots.iter().map(|slot| *slot as i64).collect();
             let (value, ty) = match words.as_slice() {
-                [only] => (b.i64_attr(*only), i64_type(b)),
+                [only] => (b.i64_attr(*only), b.i64()),
                 _ => {
-                    let table = b.ty(&format!("tensor<{count}xi64>"));
-                    let value = b.elements(table, i64_type(b), &words);
-                    (value, b.ty(&format!("!llvm.array<{count} x i64>")))
+                    let table = b.tensor_type(&[Some(count as u64)], b.i64());
+                    let value = b.elements(table, b.i64(), &words);
+                    (value, b.llvm_array(count as u32, b.i64()))
                 }
             };
             let attributes = [
@@ -103,7 +100,7 @@ impl<'c> Lowering<'c, '_> {
         b.value_with(
             Op::LlvmMlirAddressof,
             &[],
-            pointer(b),
+            b.pointer(),
             &[(keys::GLOBAL_NAME, symbol)],
         )
     }
@@ -116,15 +113,15 @@ impl<'c> Lowering<'c, '_> {
             [] => return Err(error(source, "a match without cases")),
             [only] => self.case(b, source, *only, scrutinee)?,
             [first, second] => {
-                let tag = load_slot(b, scrutinee, i64_type(b));
+                let tag = load_slot(b, scrutinee, b.i64());
                 let is_first = b.cmpi(CmpiPredicate::Eq, tag, i64_constant(b, 0));
                 let first = self.case_region(b, source, *first, scrutinee)?;
                 let second = self.case_region(b, source, *second, scrutinee)?;
                 results_of(b.scf_if(is_first, &types, [first, second]))
             }
             [tested @ .., last] => {
-                let tag = load_slot(b, scrutinee, i64_type(b));
-                let tag = index_cast(b, tag, "index");
+                let tag = load_slot(b, scrutinee, b.i64());
+                let tag = b.index_cast(tag, b.index_type());
                 let mut regions = vec![self.case_region(b, source, *last, scrutinee)?];
                 for case in tested {
                     regions.push(self.case_region(b, source, *case, scrutinee)?);

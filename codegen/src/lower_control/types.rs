@@ -5,6 +5,7 @@ use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use cohort_passes::support::ir::{TensorType, defining_op};
 use melior::{
     Context,
+    dialect::llvm::r#type::pointer,
     ir::{
         Type, ValueLike,
         r#type::{IntegerType, TypeLike},
@@ -34,21 +35,21 @@ pub fn tuple_elements(ty: Type<'_>) -> Option<Vec<Type<'_>>> {
 pub fn lowered<'c>(context: &'c Context, ty: Type<'c>) -> Option<Vec<Type<'c>>> {
     if let Some(tensor) = lazy_tensor(ty) {
         let lengths = instance_dims(&TensorType::of(tensor)?);
-        return Some(vec![Type::parse(context, "i64")?; 1 + lengths]);
+        return Some(vec![Type::from(IntegerType::new(context, 64)); 1 + lengths]);
     }
     if adt_name(ty).is_some() || array_element(ty).is_some() || is_str(ty) {
-        return Some(vec![Type::parse(context, "!llvm.ptr")?]);
+        return Some(vec![pointer(context, 0)]);
     }
     let is_integer = IntegerType::try_from(ty)
         .is_ok_and(|ty| ty.is_signless() && [1, 8, 32, 64].contains(&ty.width()));
     let is_number = is_integer || ty.is_index() || ty.is_f32() || ty.is_f64();
-    (is_number || Type::parse(context, "!llvm.ptr") == Some(ty)).then_some(vec![ty])
+    (is_number || ty == pointer(context, 0)).then_some(vec![ty])
 }
 
 /// The types of what a value becomes. A tensor stacked from rows is the array of them.
 pub fn lowered_value<'c>(context: &'c Context, value: Val<'c>) -> Option<Vec<Type<'c>>> {
     if is_stacked(value) {
-        return Some(vec![Type::parse(context, "!llvm.ptr")?]);
+        return Some(vec![pointer(context, 0)]);
     }
     lowered(context, value.r#type())
 }

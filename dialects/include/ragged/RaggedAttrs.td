@@ -83,7 +83,7 @@ def Ragged_ShapeAttr : Ragged_Attr<"Shape", "shape", [
     - `ragged_shape_c9`: a static size is within the dim's `max`.
     - `ragged_shape_c10`: a static size, rounded up to its padding, is an integer of 64 bits.
 
-    **Bad cases.** A type is checked alone, without the module: that its dims are declared is not. Upstream
+    **Bad cases.** Upstream
     operations replace an unused `outs` that is no `tensor.empty` by one without the encoding; let
     every `outs` of a `linalg` operation be a `tensor.empty` of the encoded type.
   }];

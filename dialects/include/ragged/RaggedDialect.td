@@ -14,7 +14,7 @@ def Ragged_Dialect : Dialect {
     gives such a tensor a type, says how it is stored, and has the loops that run over it without
     running over padding. After CoRa (Fegade et al., "The CoRa Tensor Compiler", MLSys 2022).
 
-    **Dims are identities.** `ragged.dim @seq(@batch)` declares one *lengths function*: for every
+    **Dims are identities.** `@seq(@batch)` names one *lengths function*: for every
     index of `@batch` a length. Two tensor dims, or a loop and a tensor dim, are known to be equally
     ragged because both are `@seq`, and for no other reason; values are never compared.
 
@@ -26,7 +26,7 @@ def Ragged_Dialect : Dialect {
     over memory that it declares; what CoRa requests of loops is an attribute of these stages. See
     `docs/decisions/0010-kernels-are-loops-before-they-are-code.md`.
 
-    Every constraint has a number, `ragged_dim_c2`. The verifier's message begins with it, and a
+    Every constraint has a number, `ragged_kernel_c2`. The verifier's message begins with it, and a
     test of that constraint cites it.
   }];
   let useDefaultAttributePrinterParser = 1;

@@ -769,4 +769,19 @@ def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
   }];
 }
 
+def Ragged_YieldOp : Ragged_Op<"yield", [Pure, ReturnLike, Terminator]> {
+  let summary = "ends the region of a stage";
+  let description = [{
+    - `ragged_yield_c1`: it is in a stage of a `ragged.kernel`.
+
+    ```mlir
+    ragged.yield %sum : f32
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{ /* Yields nothing. */ }]>];
+  let hasVerifier = 1;
+}
+
 #endif // COHORT_RAGGED_KERNEL_OPS_TD

@@ -5,7 +5,6 @@
 
 include "ragged/RaggedDialect.td"
 include "ragged/RaggedAttrs.td"
-include "ragged/RaggedDimOps.td"
 include "ragged/RaggedKernelOps.td"
 
 #endif // COHORT_RAGGED_OPS_TD

@@ -6,8 +6,8 @@
 //! first makes needless, a branch of `tanh` for arguments near zero, where the quotient is accurate
 //! anyway, and the negation in `e^-x`, which goes into the coefficients.
 
-use crate::builder::{Builder, CmpfPredicate, Op, Val, operands_of};
-use melior::ir::{OperationRef, Type, ValueLike};
+use crate::builder::{Builder, CmpfPredicate, Op, Val, element_of, operands_of, with_element};
+use melior::ir::{OperationRef, Type, TypeLike, ValueLike};
 
 /// Below and above, `exp` is zero and infinite.
 const EXP_RANGE: (f32, f32) = (-87.8, 88.8);
@@ -62,15 +62,17 @@ struct Narrow<'c> {
 
 impl<'c> Narrow<'c> {
     fn new(builder: Builder<'c>, ty: Type<'c>) -> Option<Self> {
-        let text = ty.to_string();
-        if text != "f32" && !(text.starts_with("vector<") && text.ends_with("xf32>")) {
+        let f32 = element_of(ty);
+        // SAFETY: the type is alive.
+        let fits = ty == f32 || unsafe { mlir_sys::mlirTypeIsAVector(ty.to_raw()) };
+        if !f32.is_f32() || !fits {
             return None;
         }
-        let of = |element: &str| builder.ty(&text.replace("f32", element));
+        let of = |element| with_element(ty, element);
         Some(Narrow {
             builder,
             f32: ty,
-            i32: of("i32"),
+            i32: of(builder.i32()),
         })
     }
 

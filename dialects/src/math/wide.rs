@@ -6,8 +6,8 @@
 //!
 //! Limits: an angle beyond 2^50 gives some number between -1 and 1.
 
-use crate::builder::{Builder, CmpfPredicate, Op, Val};
-use melior::ir::{Type, ValueLike};
+use crate::builder::{Builder, CmpfPredicate, Op, Val, element_of, with_element};
+use melior::ir::{Type, TypeLike, ValueLike};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2};
 
 /// What π/2 is more than its nearest `f64`.
@@ -39,17 +39,19 @@ struct Wide<'c> {
 
 impl<'c> Wide<'c> {
     fn new(builder: Builder<'c>, ty: Type<'c>) -> Option<Self> {
-        let text = ty.to_string();
-        if text != "f32" && !(text.starts_with("vector<") && text.ends_with("xf32>")) {
+        let f32 = element_of(ty);
+        // SAFETY: the type is alive.
+        let fits = ty == f32 || unsafe { mlir_sys::mlirTypeIsAVector(ty.to_raw()) };
+        if !f32.is_f32() || !fits {
             return None;
         }
-        let of = |element: &str| builder.ty(&text.replace("f32", element));
+        let of = |element| with_element(ty, element);
         Some(Wide {
             builder,
             f32: ty,
-            f64: of("f64"),
-            i64: of("i64"),
-            i1: of("i1"),
+            f64: of(builder.f64()),
+            i64: of(builder.i64()),
+            i1: of(builder.i1()),
         })
     }
 

@@ -8,13 +8,6 @@ use melior::ir::{Attribute, Type};
 
 use crate::upstream::{after_passes, count};
 
-const DIMS: &str = "ragged.dim @batch
-  ragged.dim @seq(@batch)";
-
-fn after(passes: &str, source: &str) -> String {
-    after_passes(passes, &format!("{DIMS}\n{source}"))
-}
-
 #[test]
 fn elementwise_operations_on_ragged_tensors_fuse() {
     let shape = "tensor<?x?x3xf32, #ragged.shape<@batch, @seq(@batch), _>>";
@@ -40,7 +33,7 @@ fn elementwise_operations_on_ragged_tensors_fuse() {
         generic("y", "x", "math.tanh %p"),
         generic("z", "y", "arith.negf %p")
     );
-    let text = after(
+    let text = after_passes(
         "func.func(linalg-fuse-elementwise-ops),canonicalize,cse",
         &source,
     );
@@ -108,20 +101,4 @@ fn dims_that_make_no_shape_are_refused() {
     };
     assert_eq!(shape.to_attribute(&context), None);
     context.detach_diagnostic_handler(handler);
-}
-
-#[test]
-fn typed_builders_make_operations_of_the_dialect() {
-    use cohort_dialects::ragged;
-    use melior::ir::{Location, Operation, attribute::StringAttribute, operation::OperationLike};
-
-    let context = new_context();
-    let dim: Operation = ragged::dim(
-        &context,
-        StringAttribute::new(&context, "batch"),
-        Location::unknown(&context),
-    )
-    .into();
-    assert!(dim.verify());
-    assert_eq!(dim.to_string(), "ragged.dim @batch\n");
 }

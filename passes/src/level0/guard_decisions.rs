@@ -441,7 +441,7 @@ fn lengths<'c>(value: Val<'c>) -> Option<Vec<Val<'c>>> {
 }
 
 fn bool_type<'c>(b: &Builder<'c>) -> Type<'c> {
-    b.ty("i1")
+    b.i1()
 }
 
 fn bool_like<'c>(b: &Builder<'c>, like: Val<'c>) -> Option<Type<'c>> {

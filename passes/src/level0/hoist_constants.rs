@@ -51,13 +51,14 @@ use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, is_arithmetic, operands_of, operations_of,
     region_with_block, result_of, results_of,
 };
+use cohort_dialects::equal::Distinct;
 use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
         Attribute, OperationRef, Type, ValueLike,
         attribute::{FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
-        operation::{OperationLike, OperationPrintingFlags},
+        operation::OperationLike,
     },
 };
 
@@ -369,8 +370,8 @@ struct Weights<'c> {
     top: Builder<'c>,
     /// The kernels that compute weights.
     kernels: HashSet<String>,
-    /// The global by the text of its kernel.
-    known: HashMap<String, String>,
+    /// The globals, by their kernels.
+    known: Distinct<'c, String>,
     symbols: HashSet<String>,
     next: usize,
 }
@@ -397,7 +398,7 @@ impl<'c> Weights<'c> {
                 .iter()
                 .filter_map(|op| name_attribute(*op, COMPUTED))
                 .collect(),
-            known: HashMap::new(),
+            known: Distinct::default(),
             symbols: operations.iter().filter_map(|op| symbol_of(*op)).collect(),
             next: 0,
         })
@@ -413,19 +414,14 @@ impl<'c> Weights<'c> {
         let ty = of_rows
             .as_ref()
             .map_or(value.r#type(), |(row, _)| row.to_type());
-        // The generic form is the same text for the same operation, whatever stands around it.
-        let flags = OperationPrintingFlags::new()
-            .print_generic_operation_form()
-            .use_local_scope();
-        let text = kernel.to_string_with_flags(flags).unwrap_or_default();
-        let global = match self.known.get(&text) {
+        let global = match self.known.get(kernel).cloned() {
             Some(global) => {
                 erase(kernel);
-                global.clone()
+                global
             }
             None => {
                 let global = self.global(kernel, ty);
-                self.known.insert(text, global.clone());
+                self.known.insert(kernel, global.clone());
                 global
             }
         };

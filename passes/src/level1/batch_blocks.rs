@@ -50,14 +50,14 @@ use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, operations_of, region_with_block, results_of,
 };
+use cohort_dialects::equal::Distinct;
 use cohort_dialects::keys::{self, Key};
-use cohort_dialects::types::{array_element, lazy_tensor, rows};
+use cohort_dialects::types::{array_element, lazy, lazy_tensor, rows};
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef, Type, ValueLike,
-        attribute::StringAttribute,
-        operation::{OperationLike, OperationPrintingFlags},
+        Attribute, OperationRef, Type, ValueLike, attribute::StringAttribute,
+        operation::OperationLike,
     },
 };
 
@@ -73,7 +73,6 @@ use crate::support::ir::{
 use crate::support::symbols::Symbols;
 pub use products::named;
 use rules::Batcher;
-pub use shapes::listed;
 
 pub const PASS: PassInfo = PassInfo {
     name: "batch-blocks",
@@ -91,10 +90,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     };
     let mut kernels = Kernels {
         top,
-        names: HashMap::new(),
+        names: Distinct::default(),
         counts: HashMap::new(),
         symbols: Symbols::of(module),
-        dims: Vec::new(),
         gradients: functions_of(module)
             .into_iter()
             .filter(|function| function.has_attribute(&GRADIENT))
@@ -117,9 +115,6 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         erase(function);
     }
     stacks::record_stacks(context, &mut kernels, module)?;
-    if !kernels.dims.is_empty() {
-        shapes::declare(top, module, &kernels.dims);
-    }
     control::make_lazy(context, module)
 }
 
@@ -127,12 +122,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 struct Kernels<'c> {
     /// Where kernels are put: the start of the module.
     top: Builder<'c>,
-    names: HashMap<String, String>,
+    names: Distinct<'c, String>,
     counts: HashMap<String, usize>,
     /// Names that are taken: by the program's functions, types and parameters, and by kernels.
     symbols: Symbols,
-    /// The dims that kernels name.
-    dims: Vec<String>,
     /// The gradient functions of blocks that are no kernels yet.
     gradients: HashMap<String, OperationRef<'c, 'c>>,
     /// The kernels that have one.
@@ -233,16 +226,9 @@ fn record_block<'c>(
     }
     let top = kernels.top.at(block.location());
     let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
-    if let Some(dims) = &dims {
-        for name in &dims.lengths {
-            if !kernels.dims.contains(name) {
-                kernels.dims.push(name.clone());
-            }
-        }
-        if !dims.by_row {
-            let arguments = dims.of_arguments(&shared);
-            shapes::encode(context, kernel, entry, &dims.lengths, &arguments)?;
-        }
+    if let Some(dims) = dims.as_ref().filter(|dims| !dims.by_row) {
+        let arguments = dims.of_arguments(&shared);
+        shapes::encode(context, kernel, entry, &dims.lengths, &arguments)?;
     }
     let name = kernels.unify(context, kernel, &base);
     kernels.give_gradient(context, block, &name);
@@ -252,7 +238,7 @@ fn record_block<'c>(
     };
     let results: Vec<_> = results_of(block)
         .iter()
-        .map(|result| lazy(context, result.r#type()))
+        .map(|result| lazy(result.r#type()).unwrap_or(result.r#type()))
         .collect();
     let record = before.cfb_record(&name, &rows, &results);
     for (old, new) in results_of(block).into_iter().zip(record) {
@@ -267,10 +253,10 @@ struct Dims<'c> {
     /// Its attributes, which its kernel gets too.
     attributes: Vec<(Key<'static>, Attribute<'c>)>,
     by_row: bool,
-    lengths: Vec<String>,
-    rows: Vec<String>,
+    lengths: Vec<Attribute<'c>>,
+    rows: Vec<Attribute<'c>>,
     /// Of each operand after the lengths.
-    leading: Vec<Vec<String>>,
+    leading: Vec<Vec<Attribute<'c>>>,
 }
 
 impl<'c> Dims<'c> {
@@ -284,9 +270,9 @@ impl<'c> Dims<'c> {
         let leading = elements_of(block.attribute(&keys::LEADING).ok()?).into_iter();
         Some(Dims {
             by_row: dims::unit(block) == Some(Unit::Rows),
-            lengths: shapes::listed(lengths.1),
-            rows: shapes::listed(rows.1),
-            leading: leading.map(shapes::listed).collect(),
+            lengths: elements_of(lengths.1),
+            rows: elements_of(rows.1),
+            leading: leading.map(elements_of).collect(),
             attributes: vec![unit, lengths, rows],
         })
     }
@@ -321,7 +307,7 @@ impl<'c> Dims<'c> {
     }
 
     /// The leading dims of each argument of the kernel after the number of rows.
-    fn of_arguments(&self, shared: &[bool]) -> Vec<Vec<String>> {
+    fn of_arguments(&self, shared: &[bool]) -> Vec<Vec<Attribute<'c>>> {
         let lengths = self.lengths.iter().map(|_| vec![]);
         let all = lengths.chain(self.leading.iter().cloned());
         let own = all.zip(shared).filter(|(_, shared)| !**shared);
@@ -348,14 +334,10 @@ impl<'c> Kernels<'c> {
 
     /// Gives a kernel its name, or drops it in favour of an equal one.
     fn unify(&mut self, context: &'c Context, kernel: OperationRef<'c, 'c>, base: &str) -> String {
-        // The generic form is the same text for the same operation, whatever stands around it.
-        let flags = OperationPrintingFlags::new()
-            .print_generic_operation_form()
-            .use_local_scope();
-        let text = kernel.to_string_with_flags(flags).ok();
-        if let Some(name) = text.as_ref().and_then(|text| self.names.get(text)) {
+        if let Some(name) = self.names.get(kernel) {
+            let name = name.clone();
             erase(kernel);
-            return name.clone();
+            return name;
         }
         let count = self.counts.entry(base.to_owned()).or_default();
         let name = self.symbols.free(|_| {
@@ -368,9 +350,7 @@ impl<'c> Kernels<'c> {
             keys::SYM_NAME,
             StringAttribute::new(context, &name).into(),
         );
-        if let Some(text) = text {
-            self.names.insert(text, name.clone());
-        }
+        self.names.insert(kernel, name.clone());
         name
     }
 }
@@ -388,11 +368,6 @@ fn row_type<'c>(ty: Type<'c>) -> TensorType<'c> {
         shape: vec![],
         element: ty,
     })
-}
-
-/// `!cfb.lazy<T>`.
-fn lazy<'c>(context: &'c Context, ty: Type<'c>) -> Type<'c> {
-    Type::parse(context, &format!("!cfb.lazy<{ty}>")).unwrap_or(ty)
 }
 
 /// Changes the type of a value of the control program to its lazy form.

@@ -68,11 +68,12 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::dims;
 use crate::support::extents::Extents;
 use crate::support::ir::{
     TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, erase, functions_of,
     global_of, integer_attribute, key, name_attribute, nested_ops, op_key, set_attribute,
-    set_operand,
+    set_operand, text_of,
 };
 use crate::support::levels::{GRADIENTS, GRANULARITY, PARAMETERS, used_values};
 use crate::support::symbols::Symbols;
@@ -139,40 +140,35 @@ struct Argument<'c> {
     ty: Type<'c>,
     /// `operand 2`: what of the call it is.
     of: String,
-    /// The names of its instance dims, and the axis of each.
-    dims: Vec<(String, usize)>,
+    /// Its instance dims, and the axis of each.
+    dims: Vec<(Attribute<'c>, usize)>,
 }
 
 /// The instance dims of a block's operands and results.
-struct BlockDims {
-    lengths: Vec<String>,
-    rows: Vec<String>,
-    leading: Vec<Vec<String>>,
+struct BlockDims<'c> {
+    lengths: Vec<Attribute<'c>>,
+    rows: Vec<Attribute<'c>>,
+    leading: Vec<Vec<Attribute<'c>>>,
 }
 
-impl BlockDims {
-    fn of(block: OperationRef<'_, '_>) -> BlockDims {
-        let list = |name: Key<'_>| {
-            block
-                .attribute(&name)
-                .map(crate::level1::batch_blocks::listed)
-        };
-        let leading = block.attribute(&keys::LEADING).map_or(vec![], elements_of);
+impl<'c> BlockDims<'c> {
+    fn of(block: OperationRef<'c, '_>) -> BlockDims<'c> {
+        let leading = block
+            .attribute(&keys::LEADING)
+            .map_or(vec![], elements_of)
+            .into_iter();
         BlockDims {
-            lengths: list(keys::LENGTHS).unwrap_or_default(),
-            rows: list(keys::ROWS).unwrap_or_default(),
-            leading: leading
-                .into_iter()
-                .map(crate::level1::batch_blocks::listed)
-                .collect(),
+            lengths: dims::lengths(block),
+            rows: dims::rows(block),
+            leading: leading.map(elements_of).collect(),
         }
     }
 
-    /// The names of leading dims that are instance dims, with their axes.
-    fn named(leading: &[String]) -> Vec<(String, usize)> {
+    /// Those of leading dims that are instance dims, with their axes.
+    fn named(leading: &[Attribute<'c>]) -> Vec<(Attribute<'c>, usize)> {
         let dims = leading.iter().enumerate();
-        dims.filter(|(_, dim)| dim.starts_with('@'))
-            .map(|(axis, dim)| (dim.clone(), axis))
+        dims.filter(|(_, dim)| dims::name(**dim).is_some())
+            .map(|(axis, dim)| (*dim, axis))
             .collect()
     }
 }
@@ -272,7 +268,7 @@ impl<'c> Differentiation<'c> {
                 });
             }
         }
-        let known = |arguments: &[Argument<'c>], dim: &String| {
+        let known = |arguments: &[Argument<'c>], dim: &Attribute<'c>| {
             arguments.iter().position(|argument| {
                 let is_tensor = TensorType::of(argument.ty).is_some();
                 is_tensor && argument.dims.iter().any(|(own, _)| own == dim)
@@ -285,7 +281,7 @@ impl<'c> Differentiation<'c> {
                 None => {
                     of_length.push((arguments.len(), true));
                     arguments.push(Argument {
-                        ty: self.end.ty("i64"),
+                        ty: self.end.i64(),
                         of: format!("operand {number}"),
                         dims: vec![],
                     });
@@ -312,7 +308,7 @@ impl<'c> Differentiation<'c> {
         let mut backward = Backward::new(b, extents);
         for (number, (holder, is_number)) in of_length.iter().enumerate() {
             let length = match is_number {
-                true => b.index_cast(taken[*holder], b.ty("index")),
+                true => b.index_cast(taken[*holder], b.index_type()),
                 false => {
                     let dim = &dims.lengths[number];
                     let own = arguments[*holder].dims.iter().find(|(own, _)| own == dim);
@@ -441,11 +437,17 @@ impl<'c> Differentiation<'c> {
             sites.push(b.dictionary(&entries));
         }
         let end = b.return_(&returned);
-        let saved = match crate::support::dims::unit(block) {
+        let saved = match dims::unit(block) {
             Some(Unit::Calls) => vec![],
             _ => {
                 let needed = saved::needed(end, &copies);
-                saved::chosen(&operations, &yielded, &mut backward, &needed, &dims.rows)
+                saved::chosen(
+                    &operations,
+                    &yielded,
+                    &mut backward,
+                    &needed,
+                    dims.rows.len(),
+                )
             }
         };
 
@@ -461,14 +463,17 @@ impl<'c> Differentiation<'c> {
         ]);
         let names: Vec<Attribute<'c>> = arguments
             .iter()
-            .map(|argument| b.strings(argument.dims.iter().map(|(name, _)| name)))
+            .map(|argument| {
+                let names = argument.dims.iter().filter_map(|(dim, _)| text_of(*dim));
+                b.strings(names)
+            })
             .collect();
         let results: Vec<Type<'c>> = returned.iter().map(|value| value.r#type()).collect();
         let mut attributes = vec![
             (GRADIENT, gradient),
             (marks::ARGUMENT_DIMS, b.array(&names)),
         ];
-        if crate::support::dims::unit(block) == Some(Unit::Calls) {
+        if dims::unit(block) == Some(Unit::Calls) {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
             attributes.push((GRANULARITY, b.string("operator")));
         }
@@ -521,7 +526,7 @@ impl<'c> Differentiation<'c> {
         {
             let one = TensorType {
                 shape: row.iter().copied().map(Some).collect(),
-                element: self.end.ty("f32"),
+                element: self.end.f32(),
             };
             let many = one.batched();
             let name = |kind: &str| {

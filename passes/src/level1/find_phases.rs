@@ -201,7 +201,7 @@ impl Phases {
                 continue;
             }
             if let Some(b) = Builder::before(context, operation) {
-                let number = IntegerAttribute::new(b.ty("i64"), number).into();
+                let number = IntegerAttribute::new(b.i64(), number).into();
                 let mut attributes = vec![(keys::NUMBER, number)];
                 if after_decision && phase.is_some_and(|phase| !self.written.contains(&phase)) {
                     attributes.push((AFTER_DECISION, Attribute::unit(context)));

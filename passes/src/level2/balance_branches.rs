@@ -128,7 +128,7 @@ fn delay<'c>(
     levels: i64,
 ) {
     if let Some(b) = Builder::before(context, end) {
-        let levels = IntegerAttribute::new(b.ty("i64"), levels).into();
+        let levels = IntegerAttribute::new(b.i64(), levels).into();
         let ghost = b.value_with(
             Op::CfbGhost,
             &[value],

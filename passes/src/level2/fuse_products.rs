@@ -325,7 +325,7 @@ fn start<'c>(
         .map(|chain| match chain.start {
             Start::Vector(vector) => vector,
             Start::Zero => {
-                let ty = at.ty(&format!("tensor<{}xf32>", chain.columns));
+                let ty = at.tensor_type(&[Some(chain.columns)], at.f32());
                 let zeros = at.splat(ty, at.f32_attr(0.0));
                 at.constant(zeros, ty)
             }
@@ -357,7 +357,7 @@ fn columns_of<'c>(
     // SAFETY: a pure function that returns MLIR's mark of a dynamic size.
     let dynamic = unsafe { mlir_sys::mlirShapedTypeGetDynamicSize() };
     let array = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
-    let element = TensorType::of_value(rows_of).map_or(at.ty("f32"), |ty| ty.element);
+    let element = TensorType::of_value(rows_of).map_or(at.f32(), |ty| ty.element);
     let ty = TensorType {
         shape: vec![None, Some(count)],
         element,

@@ -261,7 +261,7 @@ impl<'c> Case<'c> {
                 Known::Row(_) => {}
             }
         }
-        let length = b.ty("i32");
+        let length = b.i32();
         let are_empty = lists.into_values().map(|list| {
             let count = b.value(Op::CfbArrayLen, &[list], length);
             let none = b.integer(0, length);
@@ -269,7 +269,7 @@ impl<'c> Case<'c> {
         });
         let are_same = rows.into_values().map(|(operand, row)| {
             let source = row.handle(&b, operand.r#type());
-            b.value(Op::CfbSame, &[operand, source], b.ty("i1"))
+            b.value(Op::CfbSame, &[operand, source], b.i1())
         });
         let holds = are_empty
             .chain(are_same)

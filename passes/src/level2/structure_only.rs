@@ -33,8 +33,10 @@ use cohort_dialects::types::{adt_name, array_element, flatten};
 use melior::{
     Context,
     ir::{
-        Attribute, OperationRef, Type, ValueLike, attribute::TypeAttribute,
+        Attribute, OperationRef, Type, ValueLike,
+        attribute::{ArrayAttribute, IntegerAttribute, TypeAttribute},
         operation::OperationLike,
+        r#type::IntegerType,
     },
 };
 
@@ -94,7 +96,12 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             choosing
         });
         let constructors: Vec<_> = constructors.collect();
-        mark(context, adt.declaration, &format!("{constructors:?}"));
+        let constructors: Vec<_> = constructors
+            .iter()
+            .map(|fields| numbers_of(context, fields))
+            .collect();
+        let constructors = ArrayAttribute::new(context, &constructors).into();
+        set_attribute(adt.declaration, CHOOSES_ROWS, constructors);
     }
     let mut values = blocks_of(*entry)
         .first()
@@ -110,14 +117,16 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             choosing.push(number);
         }
     }
-    mark(context, *entry, &format!("{choosing:?}"));
+    set_attribute(*entry, CHOOSES_ROWS, numbers_of(context, &choosing));
     Ok(())
 }
 
-fn mark<'c>(context: &'c Context, operation: OperationRef<'c, 'c>, lists: &str) {
-    if let Some(lists) = Attribute::parse(context, lists) {
-        set_attribute(operation, CHOOSES_ROWS, lists);
-    }
+/// A list of numbers.
+fn numbers_of<'c>(context: &'c Context, numbers: &[usize]) -> Attribute<'c> {
+    let word = IntegerType::new(context, 64).into();
+    let numbers = numbers.iter();
+    let numbers = numbers.map(|number| IntegerAttribute::new(word, *number as i64).into());
+    ArrayAttribute::new(context, &numbers.collect::<Vec<_>>()).into()
 }
 
 /// Whether nothing but an instance's data says which calls it makes.

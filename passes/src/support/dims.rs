@@ -91,8 +91,15 @@ pub fn lengths<'c>(op: OperationRef<'c, '_>) -> Vec<Attribute<'c>> {
 /// The same as texts, without `@`.
 pub fn length_names(op: OperationRef<'_, '_>) -> Vec<String> {
     let names = lengths(op).into_iter();
-    let names = names.filter_map(|name| FlatSymbolRefAttribute::try_from(name).ok());
-    names.map(|name| name.value().to_owned()).collect()
+    names
+        .filter_map(name)
+        .map(|name| name.value().to_owned())
+        .collect()
+}
+
+/// The name of a dim in such a list as [`rows`]; none of a number.
+pub fn name(listed: Attribute<'_>) -> Option<FlatSymbolRefAttribute<'_>> {
+    FlatSymbolRefAttribute::try_from(listed).ok()
 }
 
 /// The dims and numbers of which the rows of a call are the product.

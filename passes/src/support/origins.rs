@@ -1,7 +1,6 @@
 //! Where values of the control program come from, at levels 1 and 2.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use cohort_dialects::builder::{
@@ -20,7 +19,7 @@ use crate::support::ir::{
 };
 
 /// What a tensor may be.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin<'c> {
     /// A whole parameter.
     Parameter(String),
@@ -36,22 +35,21 @@ pub enum Origin<'c> {
     Instance,
 }
 
-/// The value of a constant. Which comes first is told by how they are written, so that it is the same in every run.
+/// The value of a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant<'c>(pub Attribute<'c>);
 
-impl Ord for Constant<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match self.0 == other.0 {
-            true => Ordering::Equal,
-            false => self.0.to_string().cmp(&other.0.to_string()),
+impl Origin<'_> {
+    /// Where it stands among others: by kind, then by name. Constants stay in the order in which they are found.
+    fn rank(&self) -> (usize, &str) {
+        match self {
+            Origin::Parameter(name) => (0, name),
+            Origin::Row(name) => (1, name),
+            Origin::Constant(_) => (2, ""),
+            Origin::Computed(name) => (3, name),
+            Origin::Arranged => (4, ""),
+            Origin::Instance => (5, ""),
         }
-    }
-}
-
-impl PartialOrd for Constant<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 
@@ -157,7 +155,7 @@ impl<'c> Origins<'c> {
     /// Everything that any of the values may be, each once, in a fixed order.
     pub fn of_all(&self, values: impl IntoIterator<Item = Val<'c>>) -> Vec<Origin<'c>> {
         let mut search = Search {
-            found: BTreeSet::new(),
+            found: Vec::new(),
             open: values.into_iter().map(|value| (value, vec![])).collect(),
         };
         let mut seen = HashSet::new();
@@ -176,7 +174,9 @@ impl<'c> Origins<'c> {
                 self.argument(&mut search, value, &path);
             }
         }
-        search.found.into_iter().collect()
+        let mut found = search.found;
+        found.sort_by(|a, b| a.rank().cmp(&b.rank()));
+        found
     }
 
     fn produced(
@@ -355,13 +355,16 @@ impl<'c> Origins<'c> {
 }
 
 struct Search<'c> {
-    found: BTreeSet<Origin<'c>>,
+    /// Each once.
+    found: Vec<Origin<'c>>,
     open: Vec<Place<'c>>,
 }
 
 impl<'c> Search<'c> {
     fn is(&mut self, origin: Origin<'c>) {
-        self.found.insert(origin);
+        if !self.found.contains(&origin) {
+            self.found.push(origin);
+        }
     }
 
     fn from(&mut self, values: impl IntoIterator<Item = Val<'c>>, path: &[usize]) {

@@ -8,8 +8,6 @@
 // CHECK: arith.addf %{{.*}}, %[[B]] : tensor<?x4xf32>
 // CHECK: linalg.reduce { arith.maximumf } ins(%{{.*}} : tensor<?x4xf32>) outs(%{{.*}} : tensor<?xf32>) dimensions = [1]
 // CHECK: linalg.broadcast ins(%{{.*}} : tensor<?x1xf32>) outs(%{{.*}} : tensor<?x1x4xf32>) dimensions = [2]
-// CHECK: ragged.dim @dim.batch
-// CHECK: ragged.dim @dim.0(@dim.batch)
 // CHECK-LABEL: func.func @main
 // CHECK: %[[N:.*]] = cfb.dim %[[H:.*]], 0 : !cfb.lazy<tensor<?x8xf32>>
 // CHECK: cfb.record @f_0(%[[N]], %[[H]], %{{.*}}, %{{.*}}) : (index, !cfb.lazy<tensor<?x8xf32>>, !cfb.lazy<tensor<4xf32>>, f32) -> !cfb.lazy<tensor<?x1x4xf32>>

@@ -1,9 +1,6 @@
 // Not every mask ends a sum: what is behind the diagonal must be zero, and it must be behind.
 // RUN: %batch-opt %s --plan-kernels --bound-masks | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 !t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !s = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>

@@ -3,9 +3,6 @@
 // RUN: %batch-opt %s --plan-kernels --online-folds --bound-masks | %FileCheck %s
 // RUN: %batch-opt %s --plan-kernels --bound-masks | %FileCheck --check-prefix=ALONE %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 !t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !s = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>

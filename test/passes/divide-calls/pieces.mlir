@@ -4,9 +4,6 @@
 // call has no rows of its own, calls stay whole.
 // RUN: %batch-opt %s --divide-calls | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK-LABEL: ragged.kernel @triangle
 // CHECK: ragged.calls pieces 12 shared 16 flops {{\[}}[@n, @n, 32], [@n, @n, 64]] rising [1] {
 ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = "calls"} {

@@ -2,9 +2,6 @@
 // but its calls: neither is fused.
 // RUN: %batch-opt %s --plan-kernels --fuse-rows | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // CHECK-NOT: fused

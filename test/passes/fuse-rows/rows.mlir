@@ -4,9 +4,6 @@
 // RUN: %batch-opt %s --plan-kernels --fuse-rows --lower-kernels | %FileCheck --check-prefix=FUSED %s
 // RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck --check-prefix=APART %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"}
 // CHECK: ragged.blocks fused of 96 tile 1 {
 // FUSED: \22unit\22:\22rows\22

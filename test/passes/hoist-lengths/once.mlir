@@ -4,9 +4,6 @@
 // RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=HOISTED %s
 // RUN: %batch-opt %s --plan-kernels --split-tails --lower-kernels | %FileCheck --check-prefix=EACH %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 
 // CHECK: ragged.calls hoisted {

@@ -31,4 +31,3 @@ func.func @main(%x: !cfb.lazy<tensor<?x8xf32>>, %i: i32) -> (!cfb.lazy<tensor<?x
   %y = cfb.record @scale(%n, %x, %r) : (index, !cfb.lazy<tensor<?x8xf32>>, !cfb.lazy<tensor<8xf32>>) -> !cfb.lazy<tensor<?x8xf32>>
   return %y, %r : !cfb.lazy<tensor<?x8xf32>>, !cfb.lazy<tensor<8xf32>>
 }
-ragged.dim @n

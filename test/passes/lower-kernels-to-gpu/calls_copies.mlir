@@ -3,9 +3,6 @@
 // stored at once.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 ml_program.global private @w64(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 ml_program.global private @w63(#ml_program.extern<tensor<63x64xf32>>) : tensor<63x64xf32>
 

@@ -2,9 +2,6 @@
 // barrier; others by a thread each, with no shared memory.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK: cfb.gpu_kernels = {rest =
 // CHECK-SAME: \22symbol\22:\22rest$0\22
 // CHECK-SAME: \22dims\22:[{\22length\22:{\22lengths\22:[],\22times\22:3},\22tile\22:4}],\22work\22:{\22lengths\22:[0],\22times\22:3}

@@ -3,9 +3,6 @@
 // What threads cannot do is refused with a remark that says why.
 // RUN: %batch-opt %s --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @m(@batch)
-
 // CHECK: gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {onto = "
 // CHECK-SAME: \22symbol\22:\22onto$0_small\22
 // CHECK-SAME: \22tile\22:16},{\22length\22:{\22lengths\22:[],\22times\22:64},\22tile\22:32}]

@@ -5,9 +5,6 @@
 // on their way.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --online-folds --lower-kernels-to-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK: cfb.gpu_kernels = {attend = "{\22constants\22:[],\22scratch_bytes\22:0
 // CHECK-SAME: \22dims\22:[{\22length\22:{\22lengths\22:[0],\22times\22:1},\22tile\22:32},{\22length\22:{\22lengths\22:[],\22times\22:16},\22tile\22:16}]
 // CHECK-NOT: attend$1

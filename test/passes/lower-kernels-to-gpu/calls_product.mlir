@@ -4,11 +4,6 @@
 // elementwise before the product is computed. Nothing but the result is written to the device's memory.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @m(@batch)
-ragged.dim @k(@batch)
-ragged.dim @n(@batch)
-
 // CHECK: cfb.gpu_kernels = {product = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0
 // CHECK-SAME: \22symbol\22:\22product$0_small\22,\22from_rows\22:0
 // CHECK-SAME: \22calls\22:{\22dims\22:[{\22length\22:{\22lengths\22:[0],\22times\22:1},\22tile\22:16},{\22length\22:{\22lengths\22:[2],\22times\22:1},\22tile\22:32}],\22work\22:{\22lengths\22:[1],\22times\22:1}}

@@ -3,9 +3,6 @@
 // RUN: %batch-opt %s --round-products-tf32 --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s --check-prefix=TF32
 // RUN: %batch-opt %s --round-products-bf16 --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s --check-prefix=BF16
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 ml_program.global private @w64(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 
 // TF32: fold = "{

@@ -2,10 +2,6 @@
 // of every size, so that these give the same bits.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --bound-masks --lower-kernels-to-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-ragged.dim @m(@batch)
-
 // CHECK: gpu.func @triangle$0_small(
 // CHECK: %[[GROUP:.*]] = arith.andi %{{.*}}, %c-64_i64 : i64
 // CHECK: %[[END:.*]] = arith.addi %[[GROUP]], %c64_i64 : i64

@@ -3,9 +3,6 @@
 // does. What the runtime must know of the rows that a call has is in its description.
 // RUN: %batch-opt %s --plan-kernels --divide-calls --lower-kernels | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x28xf32, #ragged.shape<@batch, @n(@batch), _>>
 !s = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 

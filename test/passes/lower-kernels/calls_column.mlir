@@ -2,10 +2,6 @@
 // each other in memory are those of its row, which other parts have computed.
 // RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @m(@batch)
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x?x4xf32, #ragged.shape<@batch, @m(@batch), @n(@batch), _>>
 !one = tensor<?x?x?x1xf32, #ragged.shape<@batch, @m(@batch), @n(@batch), _>>
 !y = tensor<?x?x?x5xf32, #ragged.shape<@batch, @m(@batch), @n(@batch), _>>

@@ -2,9 +2,6 @@
 // refused, not read from another place.
 // RUN: %batch-opt %s --split-input-file --verify-diagnostics --lower-kernels
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 ragged.kernel @late attributes {lengths = [@n], rows = [@n], unit = "calls"} {
   // expected-error @below {{expected an operand for each of `lengths`, and all others after}}
   %x = ragged.operand expanded of [@n] : memref<?x?x4xf32>
@@ -19,9 +16,6 @@ ragged.kernel @late attributes {lengths = [@n], rows = [@n], unit = "calls"} {
 }
 
 // -----
-
-ragged.dim @batch
-ragged.dim @n(@batch)
 
 // expected-error @below {{expected an operand for each of `lengths`, and all others after}}
 ragged.kernel @without attributes {lengths = [@n], rows = [@n], unit = "calls"} {

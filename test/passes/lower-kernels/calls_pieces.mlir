@@ -4,10 +4,6 @@
 // all rows need a fold over them, a call stays whole.
 // RUN: %batch-opt %s --plan-kernels --bound-masks --divide-calls --lower-kernels | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-ragged.dim @m(@batch)
-
 !a = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
 !b = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>

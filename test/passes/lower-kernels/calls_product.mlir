@@ -3,11 +3,6 @@
 // A call's rows count the dims of its result in their order, whatever the order of the lengths.
 // RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths --lower-kernels | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @m(@batch)
-ragged.dim @d(@batch)
-ragged.dim @n(@batch)
-
 !a = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @d(@batch)>>
 !b = tensor<?x?x?xf32, #ragged.shape<@batch, @d(@batch), @n(@batch)>>
 !c = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @n(@batch)>>

@@ -2,9 +2,6 @@
 // 2^64 ways lead to the first.
 // RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !s = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // CHECK: func.func @powers

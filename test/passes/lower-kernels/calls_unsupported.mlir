@@ -1,9 +1,6 @@
 // What a kernel over calls cannot hold yet is refused at its place in the source, not miscompiled.
 // RUN: %batch-opt %s --split-input-file --verify-diagnostics --plan-kernels --lower-kernels
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !s = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // expected-error @below {{expected every result to begin with the dims of `rows`}}
@@ -13,9 +10,6 @@ cfb.kernel @rows attributes {unit = "calls", lengths = [@n], rows = []} {
 }
 
 // -----
-
-ragged.dim @batch
-ragged.dim @n(@batch)
 
 !half = tensor<?x4x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !whole = tensor<?x8x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
@@ -35,9 +29,6 @@ cfb.kernel @across attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 }
 
 // -----
-
-ragged.dim @batch
-ragged.dim @n(@batch)
 
 !padded = tensor<?x?x6xf32, #ragged.shape<@batch, @n(@batch), _ pad 8>>
 

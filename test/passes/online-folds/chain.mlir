@@ -6,9 +6,6 @@
 // RUN: %batch-opt %s --plan-kernels-for-gpu --plan-kernels --online-folds | %FileCheck --check-prefix=GPU %s
 // RUN: %batch-opt %s --plan-kernels --online-folds --split-tails --lower-kernels | %FileCheck --check-prefix=LOWERED %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 !t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !s = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>

@@ -2,9 +2,6 @@
 // taken out of the sum again, and a maximum that starts from zero is not that of a block.
 // RUN: %batch-opt %s --plan-kernels --online-folds | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 !t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !s = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>

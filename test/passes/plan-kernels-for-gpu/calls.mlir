@@ -5,10 +5,6 @@
 // RUN: diff <(%batch-opt %s --plan-kernels-for-gpu | %batch-opt --lower-kernels-to-gpu) <(%batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu)
 // RUN: diff <(%batch-opt %s --plan-kernels-for-gpu) <(%batch-opt %s --plan-kernels-for-gpu --plan-kernels-for-gpu)
 
-ragged.dim @batch
-ragged.dim @m(@batch)
-ragged.dim @n(@batch)
-
 !a = tensor<?x?x16xf32, #ragged.shape<@batch, @m(@batch), _>>
 !b = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 !t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>

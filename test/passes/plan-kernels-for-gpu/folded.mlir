@@ -3,9 +3,6 @@
 // RUN: %batch-opt %s --plan-kernels | %FileCheck %s --check-prefix=CPU
 // RUN: %batch-opt %s --plan-kernels-for-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>
 !t = tensor<?x16x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !v = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>

@@ -2,9 +2,6 @@
 // computed as well.
 // RUN: %batch-opt %s --round-products-tf32 --plan-kernels-for-gpu | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @m(@batch)
-
 !a = tensor<?x?x16xf32, #ragged.shape<@batch, @m(@batch), _>>
 !r = tensor<?x?x24xf32, #ragged.shape<@batch, @m(@batch), _>>
 

@@ -4,10 +4,6 @@
 // RUN: %batch-opt %s --plan-kernels | %FileCheck %s
 // RUN: diff <(%batch-opt %s --plan-kernels | %batch-opt --lower-kernels | sed 's/location[^,]*,//') <(%batch-opt %s --plan-kernels --lower-kernels | sed 's/location[^,]*,//')
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-ragged.dim @m(@batch)
-
 !x = tensor<?x?x28xf32, #ragged.shape<@batch, @n(@batch), _>>
 !v = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 !l = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>

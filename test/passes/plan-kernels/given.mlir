@@ -3,10 +3,6 @@
 // RUN: %batch-opt %s --plan-kernels | %FileCheck %s
 // RUN: diff <(%batch-opt %s --plan-kernels | %batch-opt --lower-kernels | sed 's/location[^,]*,//') <(%batch-opt %s --plan-kernels --lower-kernels | sed 's/location[^,]*,//')
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-ragged.dim @q(@batch)
-
 !x = tensor<?x?x4xf32, #ragged.shape<@batch, @n(@batch), _>>
 !h = tensor<?x?x2xf32, #ragged.shape<@batch, @n(@batch), _>>
 !r = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @q(@batch)>>

@@ -2,9 +2,6 @@
 // `gpu.module` are not.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --plan-kernels --split-tails --hoist-lengths | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // CHECK: gpu.module

@@ -4,9 +4,6 @@
 // RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths --lower-kernels | %FileCheck --check-prefix=SPLIT %s
 // RUN: %batch-opt %s --plan-kernels --hoist-lengths --lower-kernels | %FileCheck --check-prefix=WHOLE %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = "calls"}

@@ -1,9 +1,6 @@
 // A kernel over rows has no loop over a length, as its rows are those of all calls: its loops stay as they are.
 // RUN: %batch-opt %s --plan-kernels --split-tails --hoist-lengths | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"}
 // CHECK-NOT: split
 // CHECK-NOT: hoisted

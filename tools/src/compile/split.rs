@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cohort_dialects::attributes::{Linkage, linkage};
 use cohort_dialects::builder::Op;
 use cohort_dialects::keys::{self, Key};
 use cohort_passes::support::ir::{
@@ -16,8 +17,8 @@ use cohort_passes::support::levels::LIBRARY;
 use melior::{
     Context,
     ir::{
-        Attribute, BlockLike, Location, Module, Operation, OperationRef,
-        attribute::FlatSymbolRefAttribute, operation::OperationLike,
+        BlockLike, Location, Module, Operation, OperationRef, attribute::FlatSymbolRefAttribute,
+        operation::OperationLike,
     },
 };
 
@@ -86,9 +87,11 @@ struct Symbol<'c> {
 impl<'c> Symbol<'c> {
     fn new(context: &'c Context, operation: OperationRef<'c, 'c>) -> Option<Symbol<'c>> {
         let nested = nested_ops(operation);
-        let is_hidden = [linkage(context, "internal"), linkage(context, "private")]
+        let is_hidden = [Linkage::Internal, Linkage::Private]
             .into_iter()
-            .any(|hidden| hidden.is_some() && operation.attribute(&keys::LINKAGE).ok() == hidden);
+            .any(|hidden| {
+                operation.attribute(&keys::LINKAGE).ok() == Some(linkage(context, hidden))
+            });
         let of_all = nested.iter().chain([&operation]);
         let refers_to: BTreeSet<String> = of_all
             .flat_map(|operation| operation.attributes())
@@ -251,7 +254,8 @@ impl<'c> Program<'c> {
             let is_shared =
                 !is_whole || (symbol.role == Role::Apart && (is_offered || is_seen(number)));
             remove_attribute(reference(&copy), LIBRARY);
-            if is_shared && let Some(external) = linkage(context, "external") {
+            if is_shared {
+                let external = linkage(context, Linkage::External);
                 set_attribute(reference(&copy), keys::LINKAGE, external);
             }
             whole.body().append_operation(copy);
@@ -280,10 +284,6 @@ fn join(units: &mut [usize], a: usize, b: usize) {
 fn reference<'c, 'a>(operation: &'a Operation<'c>) -> OperationRef<'c, 'a> {
     // SAFETY: the operation is alive as long as it is borrowed.
     unsafe { OperationRef::from_raw(operation.to_raw()) }
-}
-
-fn linkage<'c>(context: &'c Context, name: &str) -> Option<Attribute<'c>> {
-    Attribute::parse(context, &format!("#llvm.linkage<{name}>"))
 }
 
 /// An empty module with the attributes of another.

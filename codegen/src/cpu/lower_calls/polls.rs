@@ -30,7 +30,7 @@ const LONG: i64 = 1 << 10;
 /// Declares what is asked.
 pub fn declare(module: &Builder<'_>) {
     let context = module.context();
-    let ty = r#type::function(module.ty("i32"), &[], false);
+    let ty = r#type::function(module.i32(), &[], false);
     let nounwind = StringAttribute::new(context, "nounwind").into();
     let attributes = [
         (
@@ -82,7 +82,7 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
     let Some(b) = Builder::before(context, first) else {
         return;
     };
-    let truth = b.ty("i1");
+    let truth = b.i1();
     let branch = |body: &dyn Fn(&Builder<'c>) -> Vec<Val<'c>>| {
         let (region, block) = region_with_block(&[], b.location);
         let inner = Builder::at_end(context, block, b.location);
@@ -97,7 +97,7 @@ fn poll<'c>(context: &'c Context, the_loop: OperationRef<'c, 'c>, is_long: Val<'
             (keys::OPERAND_SEGMENT_SIZES, b.i32s(&[0, 0])),
             (keys::OP_BUNDLE_SIZES, b.i32s(&[])),
         ];
-        let late = b.value_with(Op::LlvmCall, &[], b.ty("i32"), &attributes);
+        let late = b.value_with(Op::LlvmCall, &[], b.i32(), &attributes);
         let none = b.integer(0, late.r#type());
         vec![b.cmpi(CmpiPredicate::Eq, late, none)]
     };

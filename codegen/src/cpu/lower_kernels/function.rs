@@ -35,10 +35,10 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
 
     let before =
         Builder::before(context, op).ok_or_else(|| error(op, "expected a kernel in a module"))?;
-    let pointer = before.ty("!llvm.ptr");
+    let pointer = before.pointer();
     let arguments = [
-        before.ty("i64"),
-        before.ty("i64"),
+        before.i64(),
+        before.i64(),
         pointer,
         pointer,
         pointer,

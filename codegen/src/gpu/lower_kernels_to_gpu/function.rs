@@ -358,8 +358,8 @@ pub fn add_function<'c>(
     shared: i64,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) {
-    let mut arguments = vec![module.ty("i64")];
-    arguments.extend(vec![module.ty("!llvm.ptr<1>"); pointers]);
+    let mut arguments = vec![module.i64()];
+    arguments.extend(vec![module.pointer_in(1); pointers]);
     let signature = (&arguments[..], THREADS as i32);
     add_kernel((context, module), symbol, signature, shared, body);
 }
@@ -372,7 +372,7 @@ pub fn add_kernel<'c>(
     shared: i64,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) {
-    let pointer = module.ty("!llvm.ptr<1>");
+    let pointer = module.pointer_in(1);
     let memory = format!("{symbol}$shared");
     if shared > 0 {
         shared_memory((context, module), &memory, shared);
@@ -385,7 +385,7 @@ pub fn add_kernel<'c>(
     };
     let shared = (shared > 0).then(|| {
         let name = module.symbol(&memory);
-        let pointer = module.ty("!llvm.ptr<3>");
+        let pointer = module.pointer_in(3);
         e.b.value_with(
             Op::LlvmMlirAddressof,
             &[],
@@ -407,7 +407,7 @@ pub fn add_kernel<'c>(
             (marks::GPU_KERNEL, Attribute::unit(context)),
             (
                 marks::BLOCKS_A_PROCESSOR,
-                IntegerAttribute::new(module.ty("i32"), BLOCKS).into(),
+                IntegerAttribute::new(module.i32(), BLOCKS).into(),
             ),
             (keys::KNOWN_BLOCK_SIZE, module.i32s(&[threads, 1, 1])),
         ],
@@ -416,8 +416,7 @@ pub fn add_kernel<'c>(
 }
 
 fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, bytes: i64) {
-    let ty = module.ty(&format!("!llvm.array<{bytes} x i8>"));
-    let number = |value, ty: &str| IntegerAttribute::new(module.ty(ty), value).into();
+    let ty = module.llvm_array(bytes as u32, module.i8());
     module.op(
         Op::LlvmMlirGlobal,
         &[],
@@ -426,8 +425,8 @@ fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &st
             (keys::SYM_NAME, StringAttribute::new(context, symbol).into()),
             (keys::GLOBAL_TYPE, TypeAttribute::new(ty).into()),
             (keys::LINKAGE, module.internal_linkage()),
-            (keys::ADDR_SPACE, number(3, "i32")),
-            (keys::ALIGNMENT, number(16, "i64")),
+            (keys::ADDR_SPACE, module.i32_attr(3)),
+            (keys::ALIGNMENT, module.i64_attr(16)),
         ],
         vec![melior::ir::Region::new()],
     );

@@ -102,7 +102,7 @@ pub fn to_tf32<'c>(e: &Emitter<'c>, value: Val<'c>) -> Val<'c> {
 /// Two floats rounded to bf16, to the nearest, halves to even: the first in the lower half.
 pub fn to_bf16_pair<'c>(e: &Emitter<'c>, first: Val<'c>, second: Val<'c>) -> Val<'c> {
     let rounding = rounding(e, "rn");
-    let pair = e.b.ty("vector<2xbf16>");
+    let pair = e.b.vector_type(2, e.b.bf16());
     let name = Op::NvvmConvertF32x2ToBf16x2;
     let pair = e.b.value_with(name, &[second, first], pair, &rounding);
     e.b.value(Op::LlvmBitcast, &[pair], e.i32)
@@ -129,12 +129,12 @@ pub fn multiply_matrices<'c>(
         (keys::OPERAND_SEGMENT_SIZES, e.b.i32s(&[4, 2, 4])),
     ];
     let operands = [&a[..], &b[..], &c[..]].concat();
-    let result = e.b.ty("!llvm.struct<(f32, f32, f32, f32)>");
+    let result = e.b.llvm_struct(&[e.b.f32(); 4]);
     let sums =
         e.b.value_with(Op::NvvmMmaSync, &operands, result, &attributes);
     [0, 1, 2, 3].map(|at| {
         let position = [(keys::POSITION, e.b.i64s(&[at]))];
-        e.b.value_with(Op::LlvmExtractvalue, &[sums], e.b.ty("f32"), &position)
+        e.b.value_with(Op::LlvmExtractvalue, &[sums], e.b.f32(), &position)
     })
 }
 
@@ -144,7 +144,7 @@ pub fn load_neighbours<'c>(e: &Emitter<'c>, at: Val<'c>, elem: Elem, count: i64)
     if count == 1 {
         return vec![e.load_elem(at, elem, Width::Scalar, None)];
     }
-    let vector = e.load(at, e.b.ty(&format!("vector<{count}x{ty}>")), count * 4);
+    let vector = e.load(at, e.b.vector_type(count as u64, ty), count * 4);
     (0..count)
         .map(|lane| {
             let position = e.b.i64s(&[lane]);
@@ -161,7 +161,7 @@ pub fn store_neighbours<'c>(e: &Emitter<'c>, values: &[Val<'c>], at: Val<'c>, el
     }
     let count = values.len() as i64;
     let ty = e.elem_type(elem, Width::Scalar);
-    let ty = e.b.ty(&format!("vector<{count}x{ty}>"));
+    let ty = e.b.vector_type(count as u64, ty);
     let vector = e.b.value(Op::VectorFromElements, values, ty);
     e.store(vector, at, count * 4);
 }

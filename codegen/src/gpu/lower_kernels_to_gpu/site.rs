@@ -62,7 +62,7 @@ impl<'c> AnyAddress<'c> for Address<'c> {
 pub fn memory<'c>(e: &Emitter<'c>, shared: bool) -> Emitter<'c> {
     let space = if shared { 3 } else { 1 };
     Emitter {
-        pointer: e.b.ty(&format!("!llvm.ptr<{space}>")),
+        pointer: e.b.pointer_in(space),
         ..*e
     }
 }

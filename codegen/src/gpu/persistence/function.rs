@@ -26,8 +26,8 @@ const WORD: i64 = 4;
 
 /// Adds the function, and declares what it calls, at the end of the `gpu.module`.
 pub fn write<'c>(context: &'c Context, module: &Builder<'c>, flush: &GpuFlush) {
-    let pointer = module.ty("!llvm.ptr<1>");
-    let i64 = module.ty("i64");
+    let pointer = module.pointer_in(1);
+    let i64 = module.i64();
     declare(module, GRID_BARRIER, &[pointer, i64], None);
     for function in &flush.functions {
         let types = [pointer, i64, i64];

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 
 use cohort_dialects::builder::{Builder, Op, arguments_of, operands_of, region_with_block};
 use cohort_dialects::keys;
+use cohort_dialects::types::lazy;
 use cohort_passes::support::ir::{elem_of, nested_ops, set_operand, symbol_of};
 use cohort_passes::support::symbols::{Symbols, records_by_kernel};
 use melior::{
@@ -51,7 +52,8 @@ pub fn lift_scalars<'c>(
             let Some(before) = Builder::before(context, record) else {
                 continue;
             };
-            let tensor = before.ty(&format!("!cfb.lazy<tensor<{ty}>>"));
+            let tensor = before.tensor_type(&[], ty);
+            let tensor = lazy(tensor).unwrap_or(tensor);
             let lifted = before.cfb_record(lift, &[scalar], &[tensor]);
             set_operand(record, index, lifted[0]);
         }
@@ -89,7 +91,7 @@ fn lift_kernel<'c>(
     symbols: &mut Symbols,
 ) -> String {
     let name = symbols.free_like(&format!("lift_{element}"));
-    let rows = top.ty(&format!("tensor<?x{element}>"));
+    let rows = top.tensor_type(&[None], element);
     let (region, entry) = region_with_block(&[Type::index(context), rows], location);
     let inside = Builder::at_end(context, entry, location);
     inside.cfb_yield(&arguments_of(entry)[1..]);

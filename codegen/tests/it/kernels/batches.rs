@@ -48,10 +48,7 @@ pub struct Batch {
 impl CallKernel<'_> {
     /// The text, with every `[…]` of names and numbers behind a `:` or `->` written out.
     pub fn text(&self) -> String {
-        let mut text = format!("ragged.dim @batch\n{}\n", self.declarations);
-        for length in self.lengths {
-            text += &format!("ragged.dim @{length}(@batch)\n");
-        }
+        let mut text = format!("{}\n", self.declarations);
         let names: Vec<_> = self.lengths.iter().map(|name| format!("@{name}")).collect();
         text += &format!(
             "cfb.kernel @k attributes {{unit = \"calls\", lengths = [{}], rows = {}}} {{\n\

@@ -78,7 +78,12 @@ fn read_length<'c>(context: &'c Context, dim: OperationRef<'c, 'c>) -> Outcome {
     };
     let axis = builder.i64_attr(axis as i64);
     let attributes = [(keys::AXIS, axis)];
-    let length = builder.value_with(Op::CfbDim, &operands[..1], builder.ty("index"), &attributes);
+    let length = builder.value_with(
+        Op::CfbDim,
+        &operands[..1],
+        builder.index_type(),
+        &attributes,
+    );
     replace_uses(result_of(dim, 0), length);
     erase(dim);
     Ok(())

@@ -204,7 +204,7 @@ impl<'c> Rows<'c> {
 
     fn lower_integer(&self, operation: OperationRef<'c, 'c>, name: Key<'_>) {
         let value = integer_attribute(operation, name).unwrap_or(0);
-        let ty = self.builder.ty("i64");
+        let ty = self.builder.i64();
         let value = IntegerAttribute::new(ty, self.below(value).unwrap_or(0)).into();
         set_attribute(operation, name, value);
     }
@@ -330,7 +330,7 @@ impl<'c> Rows<'c> {
             if Op::LinalgIndex.is(index) {
                 let number = integer_attribute(index, keys::DIM).unwrap_or(0) as usize;
                 let number = renumbered(number).ok_or_else(refuse)?;
-                let ty = self.builder.ty("i64");
+                let ty = self.builder.i64();
                 set_attribute(
                     index,
                     keys::DIM,

@@ -7,27 +7,24 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
-    Builder, Op, Val, arguments_of, operands_of, operations_of, results_of,
+    Builder, Val, arguments_of, operands_of, operations_of, results_of,
 };
-use cohort_dialects::keys;
+use cohort_dialects::shape::{Dim, Shape};
 use melior::{
     Context,
-    ir::{Attribute, BlockRef, OperationRef, operation::OperationLike},
+    ir::{
+        Attribute, BlockRef, OperationRef, attribute::FlatSymbolRefAttribute,
+        operation::OperationLike,
+    },
 };
 
 use crate::pass::{Failed, error};
+use crate::support::dims;
 use crate::support::extents::{Extents, Length};
-use crate::support::ir::{TensorType, elements_of, key, set_type, symbol_of, top_level};
+use crate::support::ir::{TensorType, key, set_type};
 
 /// The dim of the batch.
 const BATCH: &str = "dim.batch";
-
-/// The dims that a list attribute of a block has, as the text of each: `@dim.0` or a number.
-pub fn listed(list: Attribute<'_>) -> Vec<String> {
-    let dims = elements_of(list).into_iter();
-    dims.map(|dim| dim.to_string().replace(" : i64", ""))
-        .collect()
-}
 
 /// Gives the values of a kernel's body their shapes. `lengths` are the dims of the first arguments
 /// after the number of rows; `arguments` has the leading dims of each argument after that number.
@@ -35,33 +32,35 @@ pub fn encode<'c>(
     context: &'c Context,
     kernel: OperationRef<'c, 'c>,
     body: BlockRef<'c, 'c>,
-    lengths: &[String],
-    arguments: &[Vec<String>],
+    lengths: &[Attribute<'c>],
+    arguments: &[Vec<Attribute<'c>>],
 ) -> Result<(), Failed> {
     let operations = operations_of(body);
     let mut extents = Extents::new(operations.iter().copied());
-    let mut names: HashMap<usize, String> = HashMap::new();
+    let mut names: HashMap<usize, FlatSymbolRefAttribute<'c>> = HashMap::new();
     let values: Vec<Val<'c>> = arguments_of(body).into_iter().skip(1).collect();
     for (table, name) in values.iter().zip(lengths) {
-        if let Some(Length::Dim(number)) = extents.shape(*table).first() {
-            names.insert(*number, name.clone());
+        if let (Some(Length::Dim(number)), Some(name)) =
+            (extents.shape(*table).first(), dims::name(*name))
+        {
+            names.insert(*number, name);
         }
     }
     for (value, leading) in values.iter().zip(arguments) {
         let shape = extents.shape(*value);
         for (length, name) in shape.iter().skip(1).zip(leading) {
-            if let Length::Dim(number) = length {
-                names.insert(*number, name.clone());
+            if let (Length::Dim(number), Some(name)) = (length, dims::name(*name)) {
+                names.insert(*number, name);
             }
         }
     }
     // A length that only the results have, as what is used as a tensor of any length.
-    let rows = kernel.attribute(&keys::ROWS).map_or(vec![], listed);
+    let rows = dims::rows(kernel);
     for result in operations.last().map_or(vec![], |last| operands_of(*last)) {
         let shape = extents.shape(result);
         for (length, name) in shape.iter().skip(1).zip(&rows) {
-            if let (Length::Dim(number), true) = (length, name.starts_with('@')) {
-                names.entry(*number).or_insert_with(|| name.clone());
+            if let (Length::Dim(number), Some(name)) = (length, dims::name(*name)) {
+                names.entry(*number).or_insert(name);
             }
         }
     }
@@ -75,15 +74,15 @@ pub fn encode<'c>(
             continue;
         }
         let shape = extents.shape(value);
-        let dims: Option<Vec<String>> = shape
+        let dims: Option<Vec<Dim>> = shape
             .iter()
             .enumerate()
             .map(|(axis, length)| match length {
-                _ if axis == 0 => Some(format!("@{BATCH}")),
-                Length::Known(_) => Some("_".to_owned()),
+                _ if axis == 0 => Some(Dim::named(BATCH)),
+                Length::Known(_) => Some(Dim::unnamed()),
                 Length::Dim(number) => {
                     let name = names.get(number)?;
-                    Some(format!("{name}(@{BATCH})"))
+                    Some(Dim::ragged(name.value(), &[BATCH]))
                 }
             })
             .collect();
@@ -91,8 +90,7 @@ pub fn encode<'c>(
             let message = "not supported yet: a length that no operand of the kernel has";
             return Err(error(kernel, message));
         };
-        let shape = format!("#ragged.shape<{}>", dims.join(", "));
-        let shape = Attribute::parse(context, &shape);
+        let shape = Shape { dims }.to_attribute(context);
         let encoded = shape.and_then(|shape| ty.encoded(shape, kernel.location()));
         let Some(encoded) = encoded else {
             return Err(error(
@@ -103,27 +101,6 @@ pub fn encode<'c>(
         set_type(value, encoded);
     }
     Ok(())
-}
-
-/// Declares the dims that kernels' types name, the batch's first.
-pub fn declare(top: Builder<'_>, module: OperationRef<'_, '_>, names: &[String]) {
-    let known: Vec<String> = top_level(module)
-        .into_iter()
-        .filter_map(symbol_of)
-        .collect();
-    let declare = |name: &str, outer: &[Attribute]| {
-        if !known.iter().any(|known| known == name) {
-            let attributes = [
-                (keys::SYM_NAME, top.string(name)),
-                (keys::OUTER, top.array(outer)),
-            ];
-            top.op(Op::RaggedDim, &[], &[], &attributes, vec![]);
-        }
-    };
-    declare(BATCH, &[]);
-    for name in names {
-        declare(name.trim_start_matches('@'), &[top.symbol(BATCH)]);
-    }
 }
 
 /// The lengths of the instance dims of a block's values while it is batched: bounds, each a size of
@@ -140,8 +117,8 @@ impl<'c> Bounds<'c> {
     pub fn new(
         inner: Builder<'c>,
         body: BlockRef<'c, 'c>,
-        names: &[String],
-        leading: &[Vec<String>],
+        names: &[Attribute<'c>],
+        leading: &[Vec<Attribute<'c>>],
         batched: &HashMap<usize, Val<'c>>,
     ) -> Bounds<'c> {
         let mut extents = Extents::new(operations_of(body));

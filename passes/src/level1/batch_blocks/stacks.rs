@@ -20,6 +20,7 @@ use cohort_dialects::builder::{
 };
 use cohort_dialects::keys;
 use cohort_dialects::marks;
+use cohort_dialects::types::lazy;
 use melior::{
     Context,
     ir::{OperationRef, Type, ValueLike, operation::OperationLike},
@@ -67,15 +68,15 @@ fn record<'c>(
     };
     let types = [
         Type::index(context),
-        kernels.top.ty("tensor<?xindex>"),
+        kernels.top.tensor_type(&[None], kernels.top.index_type()),
         ty.to_type(),
     ];
     let (region, entry) = region_with_block(&types, stack.location());
     let inner = Builder::at_end(context, entry, stack.location());
     inner.cfb_yield(&arguments_of(entry)[2..]);
-    let dim = format!("@{DIM}0");
+    let dim = format!("{DIM}0");
     let top = kernels.top.at(stack.location());
-    let lengths = top.array(&[top.symbol(&dim[1..])]);
+    let lengths = top.array(&[top.symbol(&dim)]);
     let attributes = [
         (keys::SYM_NAME, top.string("kernel")),
         (keys::SYM_VISIBILITY, top.string("private")),
@@ -88,17 +89,14 @@ fn record<'c>(
         ),
     ];
     let kernel = top.op(Op::CfbKernel, &[], &[], &attributes, vec![region]);
-    if !kernels.dims.contains(&dim) {
-        kernels.dims.push(dim);
-    }
     let name = kernels.unify(context, kernel, "stack");
 
     let Some(before) = Builder::before(context, stack) else {
         return Ok(());
     };
-    let length = before.value(Op::CfbArrayLen, &[array], before.ty("i32"));
-    let length = before.index_cast(length, before.ty("index"));
-    let result = super::lazy(context, stacked.r#type());
+    let length = before.value(Op::CfbArrayLen, &[array], before.i32());
+    let length = before.index_cast(length, before.index_type());
+    let result = lazy(stacked.r#type()).unwrap_or(stacked.r#type());
     let row = before.cfb_record(&name, &[length, array], &[result]);
     replace_uses(stacked, row[0]);
     erase(stack);

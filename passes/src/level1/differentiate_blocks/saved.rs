@@ -54,11 +54,10 @@ pub fn chosen<'c>(
     yielded: &[Val<'c>],
     backward: &mut Backward<'c>,
     needed: &HashSet<usize>,
-    rows: &[String],
+    rows: usize,
 ) -> Vec<(usize, usize)> {
     let mut at_hand: HashSet<usize> = yielded.iter().map(|value| key(*value)).collect();
     let mut chosen = Vec::new();
-    let rows = rows.len();
     for (place, operation) in operations.iter().enumerate() {
         for (number, result) in results_of(*operation).into_iter().enumerate() {
             let own = backward.value(result);

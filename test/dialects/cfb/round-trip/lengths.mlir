@@ -2,9 +2,6 @@
 // RUN: %batch-opt %s | %batch-opt | %FileCheck %s
 // RUN: %batch-opt %s --mlir-print-op-generic | %batch-opt | %FileCheck %s
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK: cfb.kernel @rows attributes {lengths = [@n], rows = [@n], takes = ["ragged", "row"], unit = "rows"}
 cfb.kernel @rows attributes {lengths = [@n], rows = [@n], takes = ["ragged", "row"], unit = "rows"} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>, %g: tensor<?x8xf32>):

@@ -86,9 +86,6 @@ ragged.kernel @stages row_products [0, 64] attributes {source = "main"} {
   }
 }
 
-ragged.dim @batch
-ragged.dim @n(@batch)
-
 // CHECK-LABEL: ragged.kernel @of_all_calls
 ragged.kernel @of_all_calls attributes {lengths = [@n], rows = [@n], takes = [], unit = "rows"} {
   // CHECK: ragged.blocks fused of 96 tile 1 {

@@ -170,7 +170,7 @@ impl<'c> Call<'_, 'c> {
             }
             Some(bytes) => e.gather(address, bytes, elem, lanes.mask),
             None => {
-                let ty = e.b.ty(&format!("vector<{LANES}xi64>"));
+                let ty = e.b.vector_type(LANES as u64, e.i64);
                 let mut sum = e.lane_offsets(0);
                 for (index, stride) in at.iter().zip(&memory.strides) {
                     let coefficient = index.coefficient(lane);
