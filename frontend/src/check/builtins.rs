@@ -329,7 +329,7 @@ impl Body<'_> {
                 elem: Elem::F32 | Elem::I32,
                 shape,
             } if !shape.contains(&Dim::Any) => {
-                self.op(Op::SumArray, vec![value], element, args.span)
+                self.of_elements(Op::SumArray, value, element, args.span)
             }
             Ty::Tensor {
                 elem: Elem::F32 | Elem::I32,

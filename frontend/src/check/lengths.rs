@@ -17,8 +17,8 @@ use crate::types::{Dim, I32, Ty};
 pub struct Lengths {
     /// How deep in loops each local is declared.
     pub levels: Vec<u32>,
-    integers: FxHashMap<LocalId, Poly>,
-    arrays: FxHashMap<LocalId, Poly>,
+    pub integers: FxHashMap<LocalId, Poly>,
+    pub arrays: FxHashMap<LocalId, Poly>,
     /// Atoms of integers that may be negative.
     signed: FxHashSet<Atom>,
     /// The numbers of elements of `range`s, which are 0 where the integer is negative.

@@ -11,6 +11,7 @@ mod calls;
 mod collect;
 mod control;
 mod einsum;
+mod elements;
 mod explain;
 mod fields;
 mod finish;

@@ -247,7 +247,7 @@ impl Body<'_> {
                 let mut dims = vec![Dim::Poly(length)];
                 dims.extend(shape);
                 let ty = Ty::Tensor { elem, shape: dims };
-                self.op(Op::Stack, vec![array], ty, args.span)
+                self.of_elements(Op::Stack, array, ty, args.span)
             }
             Ty::Tensor { .. } => self.refuse(args, &array, "elements of one shape"),
             _ => self.refuse(args, &array, "an array of tensors or scalars"),

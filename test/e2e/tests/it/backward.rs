@@ -337,7 +337,19 @@ fn gradients_of_widened_values_are_the_oracles() {
     assert!(of_program(text, &[("D", 4)], &LENGTHS, 98), "{text}");
 }
 
-/// Of every built-in and operator that has a gradient.
+/// Gradients go back to elements whose lengths nothing else has.
+#[test]
+fn gradients_of_elements_that_alone_have_lengths_are_the_oracles() {
+    let text = "dim D
+        param w: f32[D]  param s: f32[D]
+        fn main(x: f32[n, D], ws: [i32]) -> f32 {
+          let table = stack(map(range(3), |i| stack(map(ws, |v| tanh(w * f32(i + 1))))));
+          let sums = sum(map(range(3), |i| stack(map(ws, |v| s * w * f32(v)))));
+          sum(table * table) + sum(sums * s) + sum(x * w)
+        }";
+    assert!(of_program(text, &[("D", 4)], &LENGTHS, 99), "{text}");
+}
+
 /// A recursion begins with the whole parameter, and a row of the same one is looked up.
 #[test]
 fn gradients_of_what_is_looked_up_and_read_whole_are_the_oracles() {
@@ -362,6 +374,7 @@ fn gradients_of_what_is_looked_up_and_read_whole_are_the_oracles() {
     }
 }
 
+/// Of every built-in and operator that has a gradient.
 #[test]
 fn gradients_of_operations_are_the_oracles() {
     const SAMPLE: usize = 211;

@@ -404,3 +404,43 @@ fn operands_of_a_widened_result_keep_their_shapes() {
         ],
     );
 }
+
+#[test]
+fn lengths_that_only_elements_have() {
+    check(
+        "dim D
+        param w: f32[D]
+        fn main(ws: [i32], k: i32, m: i32) -> (f32[4, _, D], f32[_, _, D], f32[_, D]) {
+          let table = stack(map(range(4), |i| stack(map(ws, |v| f32(v * i) * w))));
+          let filled = stack(map(range(m), |i| fill([k + 1, D], f32(i)) * w));
+          let vs = push(reverse(ws), k);
+          (table, filled, sum(map(range(m), |i| stack(map(vs, |v| f32(v + i) * w)))))
+        }",
+        &[("D", 2)],
+        &[
+            r#"{"ws":[3,-1],"k":2,"m":3}"#,
+            r#"{"ws":[],"k":0,"m":2}"#,
+            r#"{"ws":[7],"k":1,"m":0}"#,
+            r#"{"ws":[7],"k":-1,"m":1}"#,
+            r#"{"ws":[7],"k":-2,"m":0}"#,
+            r#"{"ws":[7],"k":-2,"m":1}"#,
+        ],
+    );
+}
+
+/// Where something in scope tells a length, it is told where there are no elements either.
+#[test]
+fn a_sum_of_nothing_is_as_long_as_what_is_in_scope() {
+    check(
+        "fn main(x: f32[n], ws: [i32], k: i32) -> (f32[n], f32[_], f32[_, n]) {
+          (sum(map(range(k), |i| x * f32(i))) + x, sum(map(range(k), |i| stack(map(ws, |v| f32(v))))),
+           stack(map(range(k), |i| x + f32(i))))
+        }",
+        &[],
+        &[
+            r#"{"x":[1,2],"ws":[4,5,6],"k":2}"#,
+            r#"{"x":[1,2],"ws":[4,5,6],"k":0}"#,
+            r#"{"x":[],"ws":[],"k":0}"#,
+        ],
+    );
+}
