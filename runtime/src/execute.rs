@@ -390,9 +390,9 @@ impl Executor {
         generation: &mut Generation,
         end: Option<Instant>,
     ) -> Result<(), Error> {
-        let begin = Instant::now();
+        let begin = self.profile.is_some().then(Instant::now);
         let result = self.compute(recorder, generation, end);
-        if let Some(profile) = &self.profile {
+        if let (Some(profile), Some(begin)) = (&self.profile, begin) {
             profile.spent(Span::Flush, begin);
             profile.level(Level::RowBytes(self.arena.used_bytes()));
         }
@@ -428,7 +428,7 @@ impl Executor {
         let order = self
             .scheduler
             .schedule(recorded, &mut self.order, &mut self.groups);
-        let ordered = begin.elapsed();
+        let ordered = self.has_ragged.then(|| begin.elapsed());
         let order = match self.is_padded() {
             true => {
                 self.pad(recorder.log(), order, &mut generation.regions)?;
@@ -465,9 +465,10 @@ impl Executor {
             self.find_tables()?;
         }
         self.spent(Span::Schedule, begin);
-        let elapsed = begin.elapsed();
+        let scheduled = Instant::now();
+        let elapsed = scheduled - begin;
         self.schedule_nanoseconds += elapsed.as_nanos() as u64;
-        if self.has_ragged {
+        if let Some(ordered) = ordered {
             self.prelude_nanoseconds += elapsed.saturating_sub(ordered).as_nanos() as u64;
         }
         if let Some(survey) = &mut self.survey {
@@ -480,8 +481,8 @@ impl Executor {
                 self.fetch_deciding(&generation.regions)?;
             }
             None => {
-                self.launch(end)?;
-                self.scheduler.took(begin.elapsed());
+                let done = self.launch(scheduled, end)?;
+                self.scheduler.took(done - begin);
             }
         }
         Ok(())
@@ -572,7 +573,7 @@ impl Executor {
         self.kept.placed.iter().chain(&self.placed)
     }
 
-    fn launch(&mut self, end: Option<Instant>) -> Result<(), Error> {
+    fn launch(&mut self, begin: Instant, end: Option<Instant>) -> Result<Instant, Error> {
         let flush = Flush {
             kernels: &self.kernels,
             kept: &self.kept.placed,
@@ -593,6 +594,6 @@ impl Executor {
                 .as_deref_mut()
                 .map(|inspector| inspector as _),
         };
-        flush.run(&mut self.launches)
+        flush.run(begin, &mut self.launches)
     }
 }

@@ -84,12 +84,13 @@ pub(super) struct Flush<'a> {
 }
 
 impl Flush<'_> {
-    /// Counts in `launches`, which has an entry a kernel. When it is too late, the rest is not computed.
-    pub fn run(mut self, launches: &mut [Launches]) -> Result<(), Error> {
+    /// Counts in `launches`, which has an entry a kernel, from `begin` on; gives when the last was over. When it
+    /// is too late, the rest is not computed.
+    pub fn run(mut self, begin: Instant, launches: &mut [Launches]) -> Result<Instant, Error> {
         let mut operands = Vec::new();
         let mut results = Vec::new();
         self.workers.reserve(self.scratch_bytes())?;
-        let mut before = Instant::now();
+        let mut before = begin;
         for placed in self.kept.iter().chain(self.placed) {
             if placed.rows == 0 {
                 // Of values without rows.
@@ -170,7 +171,7 @@ impl Flush<'_> {
             before = after;
             self.in_time()?;
         }
-        Ok(())
+        Ok(before)
     }
 
     /// What the kernel needs that needs the most.
