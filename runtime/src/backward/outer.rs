@@ -1,26 +1,27 @@
 //! Sums of outer products, `sum += Σ leftᵀ right` over rows: the gradients of matrices.
 //!
 //! Both sides are packed, some rows at a time, so that a tile of the sum stays in registers while it goes
-//! over them, and a panel of each side lies in the nearest cache.
+//! over them, and a panel of each side lies in the nearest caches. The first tile that needs a panel packs it as it goes:
+//! rows lie anywhere, and are waited for while it multiplies.
 //! Each element gets one fused multiply-add a row, in the order of rows, whatever the tile and
 //! the processor: tiles go on from what the sum was. Products that have the right side in common, as of the parts of a
 //! concatenation, are computed together, and it is read and packed once; so is its sum, the gradient of a bias.
 
-use std::ops::Range;
-
-/// The most rows that are packed at once: a panel of each side then fits a first-level cache of 32 KB.
+/// The most rows that are packed at once: a panel of each side then fits the nearest caches.
 const ROWS: usize = 256;
 
-/// Numbers of a panel with columns of this width. Panels are not a power of two apart: a row goes to the same place of
-/// each, and these must not all be in one set of the caches.
+/// Numbers of a left panel of this width. Panels are not a power of two apart: a row goes to the same place of each, and
+/// these must not all be in one set of the caches.
 const fn panel_size(width: usize) -> usize {
     width * ROWS + 16
 }
 
-/// How many rows ahead of those that are packed the processor is asked for: they lie anywhere.
+/// How many rows ahead of those that are read the processor is asked for: they lie anywhere. The second is for a few
+/// columns of rows.
 pub const AHEAD: usize = 4;
+const COLUMNS_AHEAD: usize = 16;
 
-/// A way to go over packed rows.
+/// A way to go over rows.
 #[derive(Clone, Copy)]
 struct Tile {
     /// Rows and columns of the sum that one tile has.
@@ -28,22 +29,64 @@ struct Tile {
     width: usize,
     /// Rows of the sum that a panel of the left side is for, one tile or several: wide copies are fewer.
     panel: usize,
-    pack_left: Pack,
-    pack_right: Pack,
-    add: Add,
     run: Run,
+    add: Add,
 }
 
-/// As [`pack`], on a processor that has what it is compiled for.
-type Pack = unsafe fn(&mut [f32], &[f32], usize);
+/// `(left, right, [down, across], tile, stride)`, of as many rows on both sides: adds to the first `down` rows and `across`
+/// columns of a tile at least, and to what lies beside them in the tile at most. The rows of `tile` are `stride` numbers
+/// apart. Runs on a processor that has what it is compiled for.
+type Run = unsafe fn(Side<'_>, Side<'_>, [usize; 2], *mut f32, usize);
 
-/// `([down, across], rows, left, right, tile, stride)`: adds to the first `down` rows and `across` columns of a tile at
-/// least, and to what lies beside them in the tile at most. `left` has `panel` numbers a row, of which the first `height`
-/// count, `right` and each of the `height` rows of `tile` `width`; the rows of `tile` are `stride` numbers apart.
-type Run = unsafe fn([usize; 2], usize, *const f32, *const f32, *mut f32, usize);
+/// Adds the right rows to a sum of as many columns as a tile has, or fewer; on such a processor.
+type Add = unsafe fn(Side<'_>, &mut [f32]);
 
-/// Adds a row to the sum of rows, on a processor that has what it is compiled for.
-type Add = unsafe fn(&mut [f32], &[f32]);
+/// A panel: some columns of rows, and where they are packed.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    rows: &'a [&'a [f32]],
+    /// The first column.
+    first: usize,
+    /// A row after the other, as many numbers each as the panel has columns.
+    packed: *mut f32,
+    /// Whether the rows are there already.
+    is_packed: bool,
+}
+
+impl<'a> Side<'a> {
+    /// What is to be packed of a row, which may have fewer columns than the panel, unless all rows are; has the processor
+    /// ask for a row behind it.
+    #[inline(always)]
+    fn unpacked<const WIDTH: usize>(&self, row: usize) -> Option<&'a [f32]> {
+        if self.is_packed {
+            return None;
+        }
+        if let Some(next) = self.rows.get(row + COLUMNS_AHEAD) {
+            ask::<WIDTH>(next.as_ptr().wrapping_add(self.first));
+        }
+        Some(&self.rows[row][self.first..])
+    }
+
+    /// Packs a row, unless all are. What is behind its end is not looked at.
+    ///
+    /// # Safety
+    ///
+    /// The panel has `WIDTH` columns, and memory for all rows.
+    #[inline(always)]
+    unsafe fn pack<const WIDTH: usize>(&self, row: usize) {
+        let Some(own) = self.unpacked::<WIDTH>(row) else {
+            return;
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            let to = self.packed.add(row * WIDTH);
+            match own.first_chunk::<WIDTH>() {
+                Some(own) => to.cast::<[f32; WIDTH]>().write_unaligned(*own),
+                None => to.copy_from_nonoverlapping(own.as_ptr(), own.len()),
+            }
+        }
+    }
+}
 
 /// A sum of outer products, row-major, and the left rows; its height is their length.
 pub struct Product<'a> {
@@ -57,6 +100,7 @@ pub struct Product<'a> {
 pub struct Panels {
     /// Of one product behind another.
     left: Vec<f32>,
+    /// One panel.
     right: Vec<f32>,
     /// A tile at the edge of the sum.
     own: Vec<f32>,
@@ -87,12 +131,10 @@ impl Panels {
         }
         let left_size = |height: usize| height.div_ceil(tile.panel) * panel_size(tile.panel);
         let lefts = products.iter().map(|product| left_size(product.height));
-        let wide = width.div_ceil(tile.width);
-        let Panels { left, right, own } = self;
         for (panels, size) in [
-            (&mut *left, lefts.sum()),
-            (&mut *right, wide * panel_size(tile.width)),
-            (&mut *own, tile.height * tile.width),
+            (&mut self.left, lefts.sum()),
+            (&mut self.right, tile.width * ROWS),
+            (&mut self.own, tile.height * tile.width),
         ] {
             if panels.len() < size {
                 panels.resize(size, 0.0);
@@ -102,129 +144,115 @@ impl Panels {
         let most = rights.len().div_ceil(rights.len().div_ceil(ROWS));
         for first in (0..rights.len()).step_by(most) {
             let rows = first..rights.len().min(first + most);
-            // SAFETY: `best_tile` gives what the processor can run.
-            over(rights, rows.clone(), |number, row| unsafe {
-                if !products.is_empty() {
-                    (tile.pack_right)(right, row, number);
-                }
-                totals.iter_mut().for_each(|total| (tile.add)(total, row));
-            });
-            let mut behind = &mut left[..];
-            for product in products.iter() {
-                let (own, next) = behind.split_at_mut(left_size(product.height));
-                // SAFETY: as above.
-                over(product.lefts, rows.clone(), |number, row| unsafe {
-                    (tile.pack_left)(own, row, number);
-                });
-                behind = next;
-            }
-            for (column, right) in right.chunks(panel_size(tile.width)).take(wide).enumerate() {
-                let mut behind = &left[..];
+            for side in (0..width).step_by(tile.width) {
+                let mut right = Side {
+                    rows: &rights[rows.clone()],
+                    first: side,
+                    packed: self.right.as_mut_ptr(),
+                    is_packed: false,
+                };
+                let mut behind = &mut self.left[..];
                 for product in products.iter_mut() {
-                    let (lefts, next) = behind.split_at(left_size(product.height));
+                    let (panels, next) = behind.split_at_mut(left_size(product.height));
                     behind = next;
-                    let mut block = Block {
-                        tile,
-                        count: rows.len(),
-                        sum: &mut *product.sum,
-                        size: [product.height, width],
-                        own: &mut *own,
-                    };
-                    for (panel, left) in lefts.chunks(panel_size(tile.panel)).enumerate() {
-                        block.add_panel(panel, left, column, right);
+                    for (panel, packed) in panels.chunks_mut(panel_size(tile.panel)).enumerate() {
+                        let left = Side {
+                            rows: &product.lefts[rows.clone()],
+                            first: panel * tile.panel,
+                            packed: packed.as_mut_ptr(),
+                            is_packed: side > 0,
+                        };
+                        let size = [product.height, width];
+                        add_panel(tile, [left, right], product.sum, size, &mut self.own);
+                        right.is_packed = true;
                     }
                 }
+                for total in totals.iter_mut() {
+                    let total = &mut total[side..width.min(side + tile.width)];
+                    // SAFETY: `best_tile` gives what the processor can run; there is memory for all rows of a panel.
+                    unsafe { (tile.add)(right, total) };
+                    right.is_packed = true;
+                }
             }
         }
     }
 }
 
-/// Gives some of the rows, each with its number among them, and has the processor ask for those behind it.
-fn over(all: &[&[f32]], rows: Range<usize>, mut each: impl FnMut(usize, &[f32])) {
-    for (number, row) in all[rows.clone()].iter().enumerate() {
-        if let Some(next) = all.get(rows.start + number + AHEAD) {
-            prefetch(next);
-        }
-        each(number, row);
-    }
-}
-
-/// Packed rows, and the sum that they are added to.
-struct Block<'a> {
+/// Goes over the tiles of one panel of each side, of a sum of this size; `own` is memory for a tile at the edge.
+fn add_panel(
     tile: Tile,
-    /// How many rows are packed.
-    count: usize,
-    sum: &'a mut [f32],
-    size: [usize; 2],
-    /// Memory for a tile at the edge.
-    own: &'a mut [f32],
-}
-
-impl Block<'_> {
-    /// Goes over all tiles of one panel of each side.
-    fn add_panel(&mut self, panel: usize, left: &[f32], column: usize, right: &[f32]) {
-        let Block { tile, count, .. } = *self;
-        let [height, width] = self.size;
-        let (top, side) = (panel * tile.panel, column * tile.width);
-        let across = tile.width.min(width - side);
-        for part in (0..tile.panel.min(height - top)).step_by(tile.height) {
-            let (left, right) = (left[part..].as_ptr(), right.as_ptr());
-            let down = tile.height.min(height - top - part);
-            let first = (top + part) * width + side;
-            if [down, across] == [tile.height, tile.width] {
-                let to = self.sum[first..].as_mut_ptr();
-                // SAFETY: `best_tile` gives what the processor can run; both sides have `count`
-                // packed rows from there on, and all of the tile is inside of the sum.
-                unsafe { (tile.run)([down, across], count, left, right, to, width) };
-                continue;
-            }
+    [mut left, mut right]: [Side<'_>; 2],
+    sum: &mut [f32],
+    [height, width]: [usize; 2],
+    own: &mut [f32],
+) {
+    let (top, side) = (left.first, right.first);
+    let panel = left.packed;
+    let across = tile.width.min(width - side);
+    for part in (0..tile.panel.min(height - top)).step_by(tile.height) {
+        left.packed = panel.wrapping_add(part);
+        let down = tile.height.min(height - top - part);
+        let first = (top + part) * width + side;
+        if [down, across] == [tile.height, tile.width] {
+            let to = sum[first..].as_mut_ptr();
+            // SAFETY: `best_tile` gives what the processor can run; there is memory for all rows of a panel, and all of
+            // the tile is inside of the sum.
+            unsafe { (tile.run)(left, right, [down, across], to, width) };
+        } else {
             let places = (0..down).map(|row| first + row * width);
-            for (place, own) in places.clone().zip(self.own.chunks_exact_mut(tile.width)) {
-                own[..across].copy_from_slice(&self.sum[place..place + across]);
+            for (place, own) in places.clone().zip(own.chunks_exact_mut(tile.width)) {
+                own[..across].copy_from_slice(&sum[place..place + across]);
             }
-            let to = self.own.as_mut_ptr();
             // SAFETY: as above, and `own` has the size of a tile.
-            unsafe { (tile.run)([down, across], count, left, right, to, tile.width) };
-            for (place, own) in places.zip(self.own.chunks_exact(tile.width)) {
-                self.sum[place..place + across].copy_from_slice(&own[..across]);
+            unsafe { (tile.run)(left, right, [down, across], own.as_mut_ptr(), tile.width) };
+            for (place, own) in places.zip(own.chunks_exact(tile.width)) {
+                sum[place..place + across].copy_from_slice(&own[..across]);
+            }
+        }
+        (left.is_packed, right.is_packed) = (true, true);
+    }
+}
+
+/// [`Add`] for tiles of `WIDTH` columns.
+///
+/// # Safety
+///
+/// The panel has as many columns, and memory for all rows.
+#[inline(always)]
+unsafe fn add_rows<const WIDTH: usize>(right: Side<'_>, total: &mut [f32]) {
+    let mut own = [0.0; WIDTH];
+    own[..total.len()].copy_from_slice(total);
+    for row in 0..right.rows.len() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            right.pack::<WIDTH>(row);
+            let row = (right.packed.add(row * WIDTH).cast::<[f32; WIDTH]>()).read_unaligned();
+            for (to, from) in own.iter_mut().zip(row) {
+                *to += from;
             }
         }
     }
-}
-
-/// Puts a row into panels of `SIZE` columns, each `[ROWS][SIZE]` and room behind it. What is behind its end is not
-/// looked at.
-#[inline(always)]
-fn pack<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
-    let (whole, rest) = row.as_chunks::<SIZE>();
-    let mut places = panels[number * SIZE..].chunks_mut(const { panel_size(SIZE) });
-    for (part, panel) in whole.iter().zip(places.by_ref()) {
-        if let Some(to) = panel.first_chunk_mut::<SIZE>() {
-            *to = *part;
-        }
-    }
-    if let Some(panel) = places.next() {
-        panel[..rest.len()].copy_from_slice(rest);
-    }
-}
-
-#[inline(always)]
-fn add_row(sum: &mut [f32], row: &[f32]) {
-    for (to, from) in sum.iter_mut().zip(row) {
-        *to += from;
-    }
+    total.copy_from_slice(&own[..total.len()]);
 }
 
 /// Asks for a row that will be read soon.
 pub fn prefetch(row: &[f32]) {
+    for part in row.chunks(16) {
+        ask::<1>(part.as_ptr());
+    }
+}
+
+/// Asks for so many numbers.
+#[inline(always)]
+fn ask<const NUMBERS: usize>(first: *const f32) {
     #[cfg(target_arch = "x86_64")]
-    for line in row.chunks(16) {
+    for number in (0..NUMBERS).step_by(16).chain([NUMBERS - 1]) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: it is of x86-64 as such, and reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(number).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = row;
+    let _ = first;
 }
 
 fn best_tile() -> Tile {
@@ -241,10 +269,8 @@ fn tiles() -> Vec<Tile> {
                 height: 12,
                 width: 32,
                 panel: 12,
-                pack_left: x86::pack_512::<12>,
-                pack_right: x86::pack_512::<32>,
-                add: x86::add_512,
                 run: x86::run_512,
+                add: x86::add_512,
             });
         }
         if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
@@ -252,10 +278,8 @@ fn tiles() -> Vec<Tile> {
                 height: 6,
                 width: 16,
                 panel: 12,
-                pack_left: x86::pack_256::<12>,
-                pack_right: x86::pack_256::<16>,
-                add: x86::add_256,
                 run: x86::run_256,
+                add: x86::add_256,
             });
         }
     }
@@ -263,10 +287,8 @@ fn tiles() -> Vec<Tile> {
         height: 4,
         width: 16,
         panel: 4,
-        pack_left: pack::<4>,
-        pack_right: pack::<16>,
-        add: add_row,
         run: run_anywhere,
+        add: add_rows::<16>,
     });
     tiles
 }
@@ -275,22 +297,23 @@ fn tiles() -> Vec<Tile> {
 ///
 /// As [`Run`] says, of 4 rows and 16 columns.
 unsafe fn run_anywhere(
+    left: Side<'_>,
+    right: Side<'_>,
     _: [usize; 2],
-    rows: usize,
-    left: *const f32,
-    right: *const f32,
     tile: *mut f32,
     stride: usize,
 ) {
-    for row in 0..rows {
-        for down in 0..4 {
-            for across in 0..16 {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    let to = tile.add(down * stride + across);
-                    let (a, g) = (*left.add(row * 4 + down), *right.add(row * 16 + across));
-                    *to = a.mul_add(g, *to);
-                }
+    for row in 0..right.rows.len() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            left.pack::<4>(row);
+            right.pack::<16>(row);
+            for (down, across) in (0..4).flat_map(|down| (0..16).map(move |across| (down, across)))
+            {
+                let to = tile.add(down * stride + across);
+                let a = *left.packed.add(row * 4 + down);
+                let g = *right.packed.add(row * 16 + across);
+                *to = a.mul_add(g, *to);
             }
         }
     }
@@ -300,33 +323,47 @@ unsafe fn run_anywhere(
 mod x86 {
     use std::arch::x86_64::{
         _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps,
-        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
+        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
     };
 
-    use super::{add_row, pack};
+    use super::{Side, add_rows, ask};
 
-    /// [`pack`] with the widest copies.
+    /// # Safety
+    ///
+    /// As [`super::Add`] says, of 32 columns.
     #[target_feature(enable = "avx512f")]
-    pub fn pack_512<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
-        pack::<SIZE>(panels, row, number);
+    pub unsafe fn add_512(right: Side<'_>, total: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe { add_rows::<32>(right, total) };
     }
 
-    /// The same.
+    /// # Safety
+    ///
+    /// As [`super::Add`] says, of 16 columns.
     #[target_feature(enable = "avx2")]
-    pub fn pack_256<const SIZE: usize>(panels: &mut [f32], row: &[f32], number: usize) {
-        pack::<SIZE>(panels, row, number);
+    pub unsafe fn add_256(right: Side<'_>, total: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe { add_rows::<16>(right, total) };
     }
 
-    /// [`add_row`] with the widest vectors.
+    /// [`Side::pack`] with vectors as wide as those that will be read.
+    ///
+    /// # Safety
+    ///
+    /// The panel has 32 columns, and memory for all rows.
     #[target_feature(enable = "avx512f")]
-    pub fn add_512(sum: &mut [f32], row: &[f32]) {
-        add_row(sum, row);
-    }
-
-    /// The same.
-    #[target_feature(enable = "avx2")]
-    pub fn add_256(sum: &mut [f32], row: &[f32]) {
-        add_row(sum, row);
+    unsafe fn pack_512(side: Side<'_>, row: usize) {
+        let Some(own) = side.unpacked::<32>(row) else {
+            return;
+        };
+        let there = ((1_u64 << own.len().min(32)) - 1) as u32;
+        for (first, mask) in [(0, there as u16), (16, (there >> 16) as u16)] {
+            // SAFETY: the mask has what the row has; the caller's promise.
+            unsafe {
+                let vector = _mm512_maskz_loadu_ps(mask, own.as_ptr().wrapping_add(first));
+                _mm512_storeu_ps(side.packed.add(row * 32 + first), vector);
+            }
+        }
     }
 
     /// # Safety
@@ -334,36 +371,54 @@ mod x86 {
     /// As [`super::Run`] says, of 12 rows and 32 columns.
     #[target_feature(enable = "avx512f")]
     pub unsafe fn run_512(
+        left: Side<'_>,
+        right: Side<'_>,
+        size: [usize; 2],
+        tile: *mut f32,
+        stride: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match left.is_packed && right.is_packed {
+                true => sized_512::<true>(left, right, size, tile, stride),
+                false => sized_512::<false>(left, right, size, tile, stride),
+            }
+        }
+    }
+
+    /// The tile's first rows and vectors, as many as count.
+    ///
+    /// # Safety
+    ///
+    /// As [`run_512`].
+    #[target_feature(enable = "avx512f")]
+    unsafe fn sized_512<const PACKED: bool>(
+        left: Side<'_>,
+        right: Side<'_>,
         [down, across]: [usize; 2],
-        rows: usize,
-        left: *const f32,
-        right: *const f32,
         tile: *mut f32,
         stride: usize,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match (down, across) {
-                (9.., 17..) => part_512::<12, 2>(rows, left, right, tile, stride),
-                (9.., _) => part_512::<12, 1>(rows, left, right, tile, stride),
-                (5.., 17..) => part_512::<8, 2>(rows, left, right, tile, stride),
-                (5.., _) => part_512::<8, 1>(rows, left, right, tile, stride),
-                (_, 17..) => part_512::<4, 2>(rows, left, right, tile, stride),
-                (_, _) => part_512::<4, 1>(rows, left, right, tile, stride),
+                (9.., 17..) => part_512::<12, 2, PACKED>(left, right, tile, stride),
+                (9.., _) => part_512::<12, 1, PACKED>(left, right, tile, stride),
+                (5.., 17..) => part_512::<8, 2, PACKED>(left, right, tile, stride),
+                (5.., _) => part_512::<8, 1, PACKED>(left, right, tile, stride),
+                (_, 17..) => part_512::<4, 2, PACKED>(left, right, tile, stride),
+                (_, _) => part_512::<4, 1, PACKED>(left, right, tile, stride),
             }
         }
     }
 
-    /// The first rows and vectors of such a tile.
-    ///
     /// # Safety
     ///
-    /// As [`run_512`].
+    /// As [`run_512`]; both sides are packed if it says so.
     #[target_feature(enable = "avx512f")]
-    unsafe fn part_512<const DOWN: usize, const VECTORS: usize>(
-        rows: usize,
-        left: *const f32,
-        right: *const f32,
+    unsafe fn part_512<const DOWN: usize, const VECTORS: usize, const PACKED: bool>(
+        left: Side<'_>,
+        right: Side<'_>,
         tile: *mut f32,
         stride: usize,
     ) {
@@ -374,14 +429,20 @@ mod x86 {
                 for (vector, sum) in sums.iter_mut().enumerate() {
                     *sum = _mm512_loadu_ps(tile.add(down * stride + vector * 16));
                 }
+                // The tile below is the next.
+                ask::<32>(tile.wrapping_add((DOWN + down) * stride));
             }
-            for row in 0..rows {
+            for row in 0..right.rows.len() {
+                if !PACKED {
+                    left.pack::<12>(row);
+                    pack_512(right, row);
+                }
                 let mut vectors = [_mm512_set1_ps(0.0); VECTORS];
                 for (number, vector) in vectors.iter_mut().enumerate() {
-                    *vector = _mm512_loadu_ps(right.add(row * 32 + number * 16));
+                    *vector = _mm512_loadu_ps(right.packed.add(row * 32 + number * 16));
                 }
                 for (down, sums) in sums.iter_mut().enumerate() {
-                    let factor = _mm512_set1_ps(*left.add(row * 12 + down));
+                    let factor = _mm512_set1_ps(*left.packed.add(row * 12 + down));
                     for (sum, vector) in sums.iter_mut().zip(vectors) {
                         *sum = _mm512_fmadd_ps(factor, vector, *sum);
                     }
@@ -400,36 +461,54 @@ mod x86 {
     /// As [`super::Run`] says, of 6 rows and 16 columns, with panels of 12.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn run_256(
+        left: Side<'_>,
+        right: Side<'_>,
+        size: [usize; 2],
+        tile: *mut f32,
+        stride: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match left.is_packed && right.is_packed {
+                true => sized_256::<true>(left, right, size, tile, stride),
+                false => sized_256::<false>(left, right, size, tile, stride),
+            }
+        }
+    }
+
+    /// The tile's first rows and vectors, as many as count.
+    ///
+    /// # Safety
+    ///
+    /// As [`run_256`].
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn sized_256<const PACKED: bool>(
+        left: Side<'_>,
+        right: Side<'_>,
         [down, across]: [usize; 2],
-        rows: usize,
-        left: *const f32,
-        right: *const f32,
         tile: *mut f32,
         stride: usize,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match (down, across) {
-                (5.., 9..) => part_256::<6, 2>(rows, left, right, tile, stride),
-                (5.., _) => part_256::<6, 1>(rows, left, right, tile, stride),
-                (3.., 9..) => part_256::<4, 2>(rows, left, right, tile, stride),
-                (3.., _) => part_256::<4, 1>(rows, left, right, tile, stride),
-                (_, 9..) => part_256::<2, 2>(rows, left, right, tile, stride),
-                (_, _) => part_256::<2, 1>(rows, left, right, tile, stride),
+                (5.., 9..) => part_256::<6, 2, PACKED>(left, right, tile, stride),
+                (5.., _) => part_256::<6, 1, PACKED>(left, right, tile, stride),
+                (3.., 9..) => part_256::<4, 2, PACKED>(left, right, tile, stride),
+                (3.., _) => part_256::<4, 1, PACKED>(left, right, tile, stride),
+                (_, 9..) => part_256::<2, 2, PACKED>(left, right, tile, stride),
+                (_, _) => part_256::<2, 1, PACKED>(left, right, tile, stride),
             }
         }
     }
 
-    /// The first rows and vectors of such a tile.
-    ///
     /// # Safety
     ///
-    /// As [`run_256`].
+    /// As [`run_256`]; both sides are packed if it says so.
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn part_256<const DOWN: usize, const VECTORS: usize>(
-        rows: usize,
-        left: *const f32,
-        right: *const f32,
+    unsafe fn part_256<const DOWN: usize, const VECTORS: usize, const PACKED: bool>(
+        left: Side<'_>,
+        right: Side<'_>,
         tile: *mut f32,
         stride: usize,
     ) {
@@ -440,14 +519,20 @@ mod x86 {
                 for (vector, sum) in sums.iter_mut().enumerate() {
                     *sum = _mm256_loadu_ps(tile.add(down * stride + vector * 8));
                 }
+                // The tile below is the next.
+                ask::<16>(tile.wrapping_add((DOWN + down) * stride));
             }
-            for row in 0..rows {
+            for row in 0..right.rows.len() {
+                if !PACKED {
+                    left.pack::<12>(row);
+                    right.pack::<16>(row);
+                }
                 let mut vectors = [_mm256_set1_ps(0.0); VECTORS];
                 for (number, vector) in vectors.iter_mut().enumerate() {
-                    *vector = _mm256_loadu_ps(right.add(row * 16 + number * 8));
+                    *vector = _mm256_loadu_ps(right.packed.add(row * 16 + number * 8));
                 }
                 for (down, sums) in sums.iter_mut().enumerate() {
-                    let factor = _mm256_broadcast_ss(&*left.add(row * 12 + down));
+                    let factor = _mm256_broadcast_ss(&*left.packed.add(row * 12 + down));
                     for (sum, vector) in sums.iter_mut().zip(vectors) {
                         *sum = _mm256_fmadd_ps(factor, vector, *sum);
                     }
