@@ -255,7 +255,7 @@ fn calls_of<'c>(
 ) -> Option<(Calls<'c>, Calls<'c>)> {
     let has_attributes = [keys::ARG_ATTRS, keys::RES_ATTRS]
         .iter()
-        .any(|of| function.has_attribute(&of));
+        .any(|of| function.has_attribute(of));
     if !is_private(function) || has_attributes {
         return None;
     }

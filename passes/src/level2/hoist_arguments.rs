@@ -121,7 +121,7 @@ impl<'c> Recursion<'c> {
         let name = symbol_of(function)?;
         let has_attributes = [keys::ARG_ATTRS, keys::RES_ATTRS]
             .iter()
-            .any(|of| function.has_attribute(&of));
+            .any(|of| function.has_attribute(of));
         let is_private = is_private(function);
         let [body] = blocks_of(function)[..] else {
             return None;
