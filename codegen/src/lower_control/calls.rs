@@ -59,7 +59,7 @@ impl CallGraph {
         let of_gradients = |function: &OperationRef<'c, 'c>| {
             [GRADIENT, HELPER]
                 .iter()
-                .any(|name| function.has_attribute(&name))
+                .any(|name| function.has_attribute(name))
         };
         let gradients = (functions.iter().zip(0..))
             .filter(|(function, _)| of_gradients(function))

@@ -144,13 +144,16 @@ pub fn fail<'c>(
     call(b, symbols::FAIL, &[context, code, a, bound, location], &[]);
 }
 
+/// A function of the runtime: its symbol, what it takes and gives, and what LLVM may take for granted of it.
+type Declaration<'a> = (&'a str, &'a [Type<'a>], &'a [Type<'a>], &'a [&'a str]);
+
 /// Declares what the runtime offers.
 pub fn declare_runtime(program: &Program<'_>) {
     let b = module_end(program);
     let (pointer, int, word) = (b.pointer(), b.i64(), b.i32());
     let usual: &[&str] = &["nounwind"];
     let ends: &[&str] = &["nounwind", "noreturn", "cold"];
-    let declarations: [(&str, &[Type<'_>], &[Type<'_>], &[&str]); _] = [
+    let declarations: [Declaration<'_>; _] = [
         (symbols::RECORD, &[pointer, word, pointer], &[int], usual),
         (symbols::ALLOC, &[pointer, int], &[pointer], usual),
         (symbols::FAIL, &[pointer, word, int, int, word], &[], ends),
