@@ -4,7 +4,8 @@
 //! products, the first summand that all rows share (a bias) becomes the start of the first product,
 //! each product the start of the next, in the order of the program; what else is added is added to
 //! the last. A product of a concatenation becomes a product for each part with its rows of the
-//! right side, so that nothing is copied together.
+//! right side, so that nothing is copied together; where the concatenation is a result of the kernel it lies in
+//! memory anyway, and the product reads it as it is.
 //!
 //! ```mlir
 //! %p = linalg.matmul ins(%a, %u : …) outs(%zero : …) -> tensor<?x8xf32>
@@ -127,6 +128,10 @@ fn split_concatenation<'c>(context: &'c Context, product: OperationRef<'c, 'c>) 
         .and_then(|dim| IntegerAttribute::try_from(dim).ok());
     let along_columns = dim.is_some_and(|dim| dim.value() as usize + 1 == from.rank());
     if !Op::TensorConcat.is(concat) || !along_columns || to.rank() != 2 {
+        return;
+    }
+    let is_result = (users_of(result_of(concat, 0)).into_iter()).any(|user| Op::CfbYield.is(user));
+    if is_result {
         return;
     }
     // Columns that the collapse has joined with others are no longer columns of a part.
