@@ -81,8 +81,15 @@ fn has_rows(backward: &mut Backward<'_>, value: Val<'_>, rows: usize) -> bool {
     floats && leading.len() == rows && leading.iter().any(is_dim) == (rows > 0)
 }
 
+/// How many operations of elementwise arithmetic cost about as much as to store a number and to read it again. Random
+/// numbers take more.
+const CHEAP: usize = 24;
+
 /// Whether recomputing a value from what is at hand is expensive.
 fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
+    let shape = |value: Val<'_>| TensorType::of_value(value).map(|ty| ty.shape);
+    let whole = shape(value);
+    let mut arithmetic = 0;
     let mut seen = HashSet::new();
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
@@ -102,7 +109,13 @@ fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
             Some(Dialect::Arith) => kind == Some(Op::ArithDivf),
             dialect => dialect == Some(Dialect::Cfb),
         };
-        if computes {
+        if Dialect::of(producer) == Some(Dialect::Arith)
+            && kind != Some(Op::ArithConstant)
+            && shape(value) == whole
+        {
+            arithmetic += 1;
+        }
+        if computes || arithmetic > CHEAP {
             return true;
         }
         pending.extend(operands_of(producer));
