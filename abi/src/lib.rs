@@ -33,8 +33,6 @@
 //! of it is the handle of its first row plus an index, and work on each row alone, over all
 //! instances, is work on one dense range of rows: nothing is padded.
 
-#![warn(missing_docs)]
-
 pub mod gpu;
 pub mod handle;
 pub mod manifest;

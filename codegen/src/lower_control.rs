@@ -73,6 +73,7 @@ use melior::{
 use calls::CallGraph;
 use tables::Tables;
 
+/// The pass `lower-control`.
 pub const PASS: PassInfo = PassInfo {
     name: "lower-control",
     summary: "Lower the control program to calls of the runtime's ABI (level 2 to level 3)",

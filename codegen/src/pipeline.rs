@@ -130,6 +130,7 @@ pub enum Granularity {
 }
 
 impl Granularity {
+    /// The granularity of a name on the command line.
     pub fn parse(name: &str) -> Option<Granularity> {
         match name {
             "operator" => Some(Granularity::Operator),
@@ -143,6 +144,7 @@ impl Granularity {
 /// One step of the pipeline.
 #[derive(Clone, Copy)]
 pub enum Step {
+    /// A pass that is always run.
     Ours(PassInfo),
     /// A pass that can be left out, and what is lost without it.
     Optional(PassInfo, &'static str),
@@ -370,6 +372,7 @@ pub fn optional() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub struct Options {
     /// Print the module to standard error after every pass.
     pub print_after_all: bool,
+    /// What one unit of batching is.
     pub granularity: Granularity,
     /// How many levels of children recursive functions compute with a node.
     pub unroll: u32,
@@ -394,8 +397,10 @@ pub struct Options {
 /// A name that is not one of an optional pass.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOptional {
+    /// The pass of this name cannot be left out.
     #[error("the pass `{0}` is needed; these can be left out:{list}", list = list_optional())]
     Needed(String),
+    /// No pass has this name.
     #[error("there is no pass `{0}`; these can be left out:{list}", list = list_optional())]
     Unknown(String),
 }
@@ -480,6 +485,7 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 #[error("a pass failed on the way to {stage:?}")]
 pub struct PipelineError {
+    /// The stage that was to be reached.
     pub stage: Stage,
 }
 

@@ -33,7 +33,9 @@ pub enum Place {
 /// A dim of a GPU's grid or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuDim {
+    /// The first dim, along which neighbours are neighbouring threads.
     X,
+    /// The second dim.
     Y,
 }
 
@@ -101,6 +103,7 @@ impl<'c> Builder<'c> {
         self.upstream(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"))
     }
 
+    /// A dim of a grid or block, as upstream's `gpu` dialect has it.
     pub fn gpu_dim(&self, dim: GpuDim) -> Attribute<'c> {
         self.upstream(dim.text())
     }
@@ -120,14 +123,17 @@ impl<'c> Builder<'c> {
         FloatAttribute::new(self.context(), self.f32(), f64::from(value)).into()
     }
 
+    /// `true` or `false`.
     pub fn bool_attr(&self, value: bool) -> Attribute<'c> {
         BoolAttribute::new(self.context(), value).into()
     }
 
+    /// The attribute that says by being there.
     pub fn unit_attr(&self) -> Attribute<'c> {
         Attribute::unit(self.context())
     }
 
+    /// A text.
     pub fn string(&self, text: &str) -> Attribute<'c> {
         StringAttribute::new(self.context(), text).into()
     }
@@ -137,15 +143,18 @@ impl<'c> Builder<'c> {
         FlatSymbolRefAttribute::new(self.context(), name).into()
     }
 
+    /// A list of attributes.
     pub fn array(&self, elements: &[Attribute<'c>]) -> Attribute<'c> {
         ArrayAttribute::new(self.context(), elements).into()
     }
 
+    /// A list of texts.
     pub fn strings<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Attribute<'c> {
         let texts = texts.into_iter().map(|text| self.string(text.as_ref()));
         self.array(&texts.collect::<Vec<_>>())
     }
 
+    /// Attributes by name.
     pub fn dictionary(&self, entries: &[(Key<'_>, Attribute<'c>)]) -> Attribute<'c> {
         let entries = entries.iter();
         let entries = entries.map(|(key, value)| (Identifier::new(self.context(), key), *value));
@@ -198,6 +207,7 @@ impl<'c> Builder<'c> {
         self.array(&maps.iter().map(map).collect::<Vec<_>>())
     }
 
+    /// An affine map.
     pub fn map(&self, map: AffineMap<'c>) -> Attribute<'c> {
         // SAFETY: the map is alive as long as its context.
         unsafe { Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(map.to_raw())) }

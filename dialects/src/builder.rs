@@ -25,10 +25,12 @@ pub struct Builder<'c> {
     context: &'c Context,
     block: BlockRef<'c, 'c>,
     before: Option<OperationRef<'c, 'c>>,
+    /// The place in the program that new operations are said to come from.
     pub location: Location<'c>,
 }
 
 impl<'c> Builder<'c> {
+    /// Adds operations at the end of a block.
     pub fn at_end(context: &'c Context, block: BlockRef<'c, '_>, location: Location<'c>) -> Self {
         Builder {
             context,
@@ -52,14 +54,17 @@ impl<'c> Builder<'c> {
         })
     }
 
+    /// The same place, for operations that come from another location.
     pub fn at(self, location: Location<'c>) -> Self {
         Builder { location, ..self }
     }
 
+    /// The context of everything that is built.
     pub fn context(&self) -> &'c Context {
         self.context
     }
 
+    /// The block that operations are added to.
     pub fn block(&self) -> BlockRef<'c, 'c> {
         self.block
     }
@@ -150,6 +155,7 @@ impl<'c> Builder<'c> {
         self.value_with(kind, &sides, truth, &predicate)
     }
 
+    /// A constant of type `index`.
     pub fn index(&self, value: i64) -> Val<'c> {
         self.integer(value, Type::index(self.context))
     }
@@ -232,16 +238,19 @@ pub fn result_of<'c>(operation: OperationRef<'c, '_>, index: usize) -> Val<'c> {
     extend(value)
 }
 
+/// The results of an operation, in order.
 pub fn results_of<'c>(operation: OperationRef<'c, '_>) -> Vec<Val<'c>> {
     (0..operation.result_count())
         .map(|index| result_of(operation, index))
         .collect()
 }
 
+/// The operands of an operation, in order.
 pub fn operands_of<'c>(operation: OperationRef<'c, '_>) -> Vec<Val<'c>> {
     operation.operands().map(extend).collect()
 }
 
+/// The arguments of a block, in order.
 pub fn arguments_of<'c>(block: BlockRef<'c, '_>) -> Vec<Val<'c>> {
     (0..block.argument_count())
         .filter_map(|index| block.argument(index).ok())
@@ -277,11 +286,13 @@ pub fn extend<'c>(value: Value<'c, '_>) -> Val<'c> {
     unsafe { Value::from_raw(melior::ir::ValueLike::to_raw(&value)) }
 }
 
+/// The same block, for as long as the context lives; the module must outlive its use.
 pub fn extend_block<'c>(block: BlockRef<'c, '_>) -> BlockRef<'c, 'c> {
     // SAFETY: only the lifetime changes; the module owns the block.
     unsafe { BlockRef::from_raw(block.to_raw()) }
 }
 
+/// The same operation, for as long as the context lives; the module must outlive its use.
 pub fn extend_op<'c>(operation: OperationRef<'c, '_>) -> OperationRef<'c, 'c> {
     // SAFETY: only the lifetime changes; the module owns the operation.
     unsafe { OperationRef::from_raw(operation.to_raw()) }

@@ -7,19 +7,25 @@ use mlir_sys::MlirStringRef;
 /// What a diagnostic means for the compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
+    /// What stops the compiler.
     Error,
+    /// What is likely not meant.
     Warning,
+    /// What is worth to know.
     Remark,
 }
 
 /// A second place, with what it has to do with the first.
 #[derive(Clone, Debug)]
 pub struct Note<'c> {
+    /// Where it is.
     pub location: Location<'c>,
+    /// What is said of it.
     pub message: String,
 }
 
 impl<'c> Note<'c> {
+    /// A note on a place in the program.
     pub fn new(location: Location<'c>, message: impl Into<String>) -> Self {
         Note {
             location,
@@ -27,6 +33,7 @@ impl<'c> Note<'c> {
         }
     }
 
+    /// A note on an operation.
     pub fn at(operation: OperationRef<'c, '_>, message: impl Into<String>) -> Self {
         Note::new(operation.location(), message)
     }
@@ -37,6 +44,7 @@ pub fn emit_error(operation: OperationRef<'_, '_>, message: &str) {
     emit(operation.location(), Severity::Error, message, &[]);
 }
 
+/// Reports a warning at an operation.
 pub fn emit_warning(operation: OperationRef<'_, '_>, message: &str) {
     emit(operation.location(), Severity::Warning, message, &[]);
 }

@@ -12,6 +12,7 @@ mod control;
 pub mod diagnostics;
 pub mod equal;
 mod ffi;
+mod generated;
 pub mod keys;
 pub mod location;
 pub mod marks;
@@ -23,32 +24,5 @@ mod tensors;
 pub mod translate;
 pub mod types;
 
+pub use generated::{cfb, linalg, ml_program, nvvm, ragged};
 pub use register::{load_all, new_context, register};
-
-melior::dialect! {
-    name: "cfb",
-    files: ["cfb/CfbOps.td"],
-    include_directories: ["./dialects/include", "./include"],
-}
-
-melior::dialect! {
-    name: "ragged",
-    files: ["ragged/RaggedOps.td"],
-    include_directories: ["./dialects/include", "./include"],
-}
-
-// Those of upstream that melior has no builders for.
-melior::dialect! {
-    name: "linalg",
-    files: ["mlir/Dialect/Linalg/IR/LinalgStructuredOps.td"],
-}
-
-melior::dialect! {
-    name: "ml_program",
-    files: ["mlir/Dialect/MLProgram/IR/MLProgramOps.td"],
-}
-
-melior::dialect! {
-    name: "nvvm",
-    files: ["mlir/Dialect/LLVMIR/NVVMOps.td"],
-}

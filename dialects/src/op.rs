@@ -294,18 +294,31 @@ impl Op {
 /// The dialects whose operations are dealt with alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// `arith`: numbers.
     Arith,
+    /// `cfb`: ours, control flow and blocks.
     Cfb,
+    /// `gpu`: launches and threads.
     Gpu,
+    /// `index`: sizes of the machine's width.
     Index,
+    /// `linalg`: structured operations on tensors.
     Linalg,
+    /// `llvm`: LLVM's instructions.
     Llvm,
+    /// `math`: functions of numbers.
     Math,
+    /// `ml_program`: parameters.
     MlProgram,
+    /// `nvvm`: instructions of GPUs.
     Nvvm,
+    /// `ragged`: ours, kernels over rows of different lengths.
     Ragged,
+    /// `scf`: structured control flow.
     Scf,
+    /// `tensor`: shapes and parts of tensors.
     Tensor,
+    /// `ub`: values that do not matter.
     Ub,
 }
 

@@ -50,6 +50,7 @@ impl Dim {
         }
     }
 
+    /// Whether its length depends on the index in outer dims.
     pub fn is_ragged(&self) -> bool {
         !self.outer.is_empty()
     }
@@ -58,6 +59,7 @@ impl Dim {
 /// What the encoding of a tensor says of each of its dims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
+    /// One for each dim of the tensor.
     pub dims: Vec<Dim>,
 }
 

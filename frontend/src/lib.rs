@@ -9,8 +9,6 @@
 //! shapes of one weights file. Nothing here knows of batching: a program means what its reading for
 //! one instance means.
 
-#![warn(missing_docs)]
-
 mod bind;
 mod check;
 pub mod diagnostic;

@@ -9,13 +9,16 @@ use crate::mutate::Form;
 /// Which of the tools runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
+    /// `batch-opt`.
     Opt,
+    /// `batch-run`.
     Run,
     /// With clients, see [`crate::client`].
     Serve,
 }
 
 impl Tool {
+    /// The name of its program.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Opt => "batch-opt",
@@ -28,10 +31,12 @@ impl Tool {
 /// What is checked of a run beside how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
+    /// That it ends as tools do.
     Nothing,
     /// Every line of `input.jsonl` has one record in `output.jsonl`, and the first and the last line,
     /// which are good, have this one.
     Records {
+        /// The record of a good line, without its id.
         good: String,
     },
 }
@@ -39,14 +44,19 @@ pub enum Check {
 /// Files are named relative to the folder in which the tool runs.
 #[derive(Clone, Debug)]
 pub struct Case {
+    /// What is run.
     pub tool: Tool,
+    /// The command line, without the program.
     pub arguments: Vec<String>,
     /// The files that stay as they are.
     pub files: Vec<(String, Rc<[u8]>)>,
     /// The file that is varied.
     pub subject: String,
+    /// The contents of that file.
     pub bytes: Vec<u8>,
+    /// What that file is, which says how it is varied.
     pub form: Form,
+    /// What must be so after the run.
     pub check: Check,
 }
 
@@ -70,6 +80,7 @@ impl Case {
         }
     }
 
+    /// The command line, for people.
     pub fn command(&self) -> String {
         format!("{} {}", self.tool.name(), self.arguments.join(" "))
     }

@@ -36,19 +36,25 @@ const MOST_ADDRESSES: u64 = 8 << 30;
 /// Where a run's stderr goes, in the current folder.
 pub const STDERR: &str = "stderr";
 
+/// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
+    /// With this exit code.
     Code(i32),
+    /// By this signal.
     Signal(i32),
 }
 
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Ending {
+    /// How it ended.
     pub how: How,
+    /// What it wrote to standard error.
     pub stderr: String,
     /// Of the processor.
     pub time: Duration,
+    /// The most memory that it had at once, in bytes.
     pub peak_bytes: u64,
 }
 

@@ -16,9 +16,11 @@ use std::time::Duration;
 use crate::child::Main;
 use crate::mutate::connections;
 
-/// What clients send, a good request's body, and its answer.
+/// What clients send.
 pub const REQUESTS: &str = "requests";
+/// The body of a request that is good.
 pub const GOOD: &str = "good.json";
+/// The answer to it.
 pub const EXPECTED: &str = "expected.json";
 
 /// The exit code of a run in which something is wrong.

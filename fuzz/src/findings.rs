@@ -14,6 +14,7 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// No findings yet; those to come are kept in the folder.
     pub fn new(folder: &Path) -> Findings {
         Findings {
             folder: folder.to_path_buf(),
@@ -52,6 +53,7 @@ impl Findings {
         Ok(folder)
     }
 
+    /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }

@@ -34,6 +34,7 @@ pub enum Form {
     Archive,
     /// Connections of clients with what they send.
     Requests,
+    /// Nothing that is known of.
     Bytes,
 }
 

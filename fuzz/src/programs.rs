@@ -33,8 +33,10 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind, in the order in which they are tried.
     pub const ALL: [Kind; 2] = [Kind::Any, Kind::Chains];
 
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Any => "programs",
@@ -64,7 +66,9 @@ const MOST_SAVED: u64 = 4;
 /// Programs that were tried.
 #[derive(Default)]
 pub struct Counts {
+    /// Programs.
     pub tried: u64,
+    /// Programs in which something was wrong.
     pub failed: u64,
     /// Runs that agreed with another.
     pub comparisons: u64,
@@ -73,6 +77,7 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// A line for people, and what was most often refused.
     pub fn describe(&self, kind: Kind) -> String {
         let mut text = format!(
             "\n{:10} {} tried, {} failed; {} runs compared\n",

@@ -22,11 +22,14 @@ use crate::judge::essence;
 
 /// The tools.
 pub struct Tools {
+    /// `batch-opt`, in this process's children.
     pub opt: Main,
+    /// `batch-run`, in this process's children.
     pub run: Main,
     under: Option<Under>,
-    /// What `--without` takes when a program is compiled, and when it is run.
+    /// What `--without` takes when a program is compiled.
     pub passes: Vec<String>,
+    /// What `--without` takes when a program is run.
     pub techniques: Vec<String>,
 }
 
@@ -115,6 +118,7 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
+    /// The repository of this root, with nothing compiled yet.
     pub fn new(root: &'a Path, tools: &'a Tools) -> Place<'a> {
         Place {
             root,
@@ -126,6 +130,7 @@ impl<'a> Place<'a> {
 
 /// A class of inputs.
 pub struct Target {
+    /// Its name on the command line, one of [`NAMES`].
     pub name: &'static str,
     /// Cases in a round: more of what is quick.
     pub share: usize,
@@ -141,6 +146,7 @@ const MOST_KEPT: usize = 2000;
 /// Longer inputs are not kept: they would grow from change to change.
 const MOST_BYTES_KEPT: usize = 1 << 16;
 
+/// The names of all targets.
 pub const NAMES: [&str; 13] = [
     "source", "compile", "ir", "json", "npz", "npy", "arrow", "parquet", "weights", "manifest",
     "object", "artifact", "http",

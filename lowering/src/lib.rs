@@ -4,8 +4,6 @@
 //! what the program means, operation by operation, and every operation carries its place in the
 //! source.
 
-#![warn(missing_docs)]
-
 mod arrays;
 mod cfb;
 mod control;

@@ -12,8 +12,6 @@
 //! Floats are f64 throughout, while inputs and weights are the f32 numbers that the compiled
 //! program also sees. Integers are i32 and wrap, as in compiled code.
 
-#![warn(missing_docs)]
-
 mod compare;
 mod decode;
 mod encode;

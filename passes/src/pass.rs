@@ -18,6 +18,7 @@ use melior::{
 #[derive(Debug)]
 pub struct Failed;
 
+/// How a pass ends: with its work done, or with a problem reported.
 pub type Outcome = Result<(), Failed>;
 
 /// A pass of ours, as `batch-opt` lists it and the documentation shows it.
@@ -29,6 +30,7 @@ pub struct PassInfo {
     pub summary: &'static str,
     /// The module page of the pass's file: purpose, before and after, requirements, limits.
     pub description: &'static str,
+    /// The work, on the module.
     pub run: for<'c> fn(&'c Context, OperationRef<'c, 'c>) -> Outcome,
 }
 

@@ -2,8 +2,8 @@
 
 pub mod copies;
 pub mod dims;
-pub mod extents;
+pub(crate) mod extents;
 pub mod ir;
 pub mod levels;
-pub mod origins;
+pub(crate) mod origins;
 pub mod symbols;

@@ -29,8 +29,6 @@
 //!
 //! Start at [`Session`]; [`CompiledCode`] is what the compiler, an artifact or a test provides.
 
-#![warn(missing_docs)]
-
 mod align;
 pub mod arena;
 pub mod artifact;

@@ -28,7 +28,9 @@ use source::{Dims, Source};
 /// What a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// A program of the language.
     Coh,
+    /// IR.
     Mlir,
 }
 
@@ -45,6 +47,7 @@ impl Format {
 /// The function that runs for each instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
+    /// The name of the function.
     pub name: &'a str,
     /// Whether it must give a loss, to be differentiated without being told by what to weigh it.
     pub gives_loss: bool,
@@ -53,6 +56,7 @@ pub struct Entry<'a> {
 /// How many object files the host code becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectForm {
+    /// One file.
     One,
     /// Several, compiled side by side.
     Parts,
@@ -60,15 +64,23 @@ pub enum ObjectForm {
 
 /// A program's text, and what it is compiled for.
 pub struct Job<'a> {
+    /// Its file, for messages.
     pub path: &'a Path,
+    /// The text.
     pub bytes: &'a [u8],
+    /// What the text is.
     pub format: Format,
+    /// The function that instances are given to.
     pub entry: Entry<'a>,
+    /// Where sizes come from.
     pub dims: &'a Dims,
+    /// What the compiler is told.
     pub pipeline: &'a pipeline::Options,
     /// The machine that runs the host code.
     pub target: &'a Target,
+    /// What GPUs it is compiled for besides.
     pub gpu: &'a GpuCode,
+    /// How the host's code is handed over.
     pub form: ObjectForm,
     /// How the compiler was told to differ from its default, for people.
     pub options: Vec<String>,

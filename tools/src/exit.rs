@@ -14,11 +14,14 @@ pub const USAGE: u8 = 2;
 /// Why a tool stops early; `message` goes to stderr unless it is empty because it was told already.
 #[derive(Debug)]
 pub struct Stop {
+    /// The exit code.
     pub code: u8,
+    /// What is written to standard error.
     pub message: String,
 }
 
 impl Stop {
+    /// The command line or a file that it names is wrong: exit code [`USAGE`].
     pub fn usage(message: impl Into<String>) -> Stop {
         Stop {
             code: USAGE,
@@ -26,6 +29,7 @@ impl Stop {
         }
     }
 
+    /// What was asked for could not be done: exit code [`FAILED`].
     pub fn failed(message: impl Into<String>) -> Stop {
         Stop {
             code: FAILED,

@@ -30,13 +30,18 @@ use crate::exit::Stop;
 pub enum Format {
     /// JSON Lines, whatever the name.
     Lines,
+    /// One array of NumPy.
     Npy,
+    /// Several arrays of NumPy.
     Npz,
+    /// Arrow's file format.
     Arrow,
+    /// Parquet.
     Parquet,
 }
 
 impl Format {
+    /// The format that a file's name says, else JSON Lines.
     pub fn of(path: &Path) -> Format {
         match path.extension().and_then(|name| name.to_str()) {
             Some("npy") => Format::Npy,

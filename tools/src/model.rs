@@ -27,8 +27,11 @@ use args::ModelArguments;
 /// What a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A program of the language, `.coh`.
     Source,
+    /// IR, `.mlir`.
     Ir,
+    /// An artifact, `.cohort`.
     Artifact,
 }
 

@@ -33,6 +33,7 @@ pub struct Document {
 }
 
 impl Document {
+    /// Opens a file that is complete, or left as it was, when it is finished; `-` is standard output.
     pub fn open(path: &Path) -> Result<Document, Stop> {
         Document::new(path, Place::open(path))
     }
@@ -86,6 +87,7 @@ struct State {
 }
 
 impl Lines {
+    /// Opens a file that is written line by line; `-` is standard output.
     pub fn open(path: &Path) -> Result<Lines, Stop> {
         let place = Place::open(path).map_err(|error| cannot_write(path, &error))?;
         Ok(Lines {

@@ -15,17 +15,24 @@ use crate::output::Document;
 /// A place in a file: lines and columns from 1, columns in characters, the end behind the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
+    /// The file, as the command line names it.
     pub file: String,
+    /// Line and column of the first character, from 1.
     pub start: (usize, usize),
+    /// Line and column behind the last character.
     pub end: Option<(usize, usize)>,
+    /// What is said of this place.
     pub message: Option<String>,
 }
 
 /// `error`, `warning`, or `note` for what a run could do better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// What stops the compiler.
     Error,
+    /// What is likely not meant.
     Warning,
+    /// What is worth to know.
     Note,
 }
 
@@ -34,10 +41,13 @@ pub enum Level {
 pub struct Finding {
     /// A stable name of its kind, such as `E0301`.
     pub rule: String,
+    /// How bad it is.
     pub level: Level,
+    /// What people read.
     pub message: String,
     /// Where it is, and places that explain it.
     pub places: Vec<Place>,
+    /// Places that explain it.
     pub related: Vec<Place>,
     /// Figures, or nothing.
     pub properties: Value,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::exit::Stop;
 
+/// Reads a file, `-` being standard input.
 pub fn read(path: &Path) -> Result<Vec<u8>, Stop> {
     let result = if path == Path::new("-") {
         let mut bytes = Vec::new();

@@ -11,8 +11,6 @@
 //! that look random are counted out by [`random`], sums are added up in one order, and no function of
 //! the system's mathematical library is called.
 
-#![warn(missing_docs)]
-
 pub mod checkpoint;
 pub mod criterion;
 mod error;

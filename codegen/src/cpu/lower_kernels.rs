@@ -70,6 +70,7 @@ use melior::{
 use super::{lower_calls, micro_kernels, registers};
 use crate::emit::Emitter;
 
+/// The pass `lower-kernels`.
 pub const PASS: PassInfo = PassInfo {
     name: "lower-kernels",
     summary: "Make kernels loops and vectors for the CPU (the loop level to level 3)",

@@ -77,6 +77,7 @@ use crate::plan_calls::{self, Aim};
 use crate::plan_rows::{declare, stages};
 use schedule::Vectors;
 
+/// The pass `plan-kernels`.
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels",
     summary: "Make kernels loops over memory (level 2 to the loop level)",

@@ -25,6 +25,7 @@ use melior::{
     ir::{OperationRef, operation::OperationLike},
 };
 
+/// The pass `round-separately`.
 pub const PASS: PassInfo = PassInfo {
     name: "round-separately",
     summary: "Multiply and add in two steps for processors that cannot in one (level 3)",

@@ -42,6 +42,7 @@ use melior::{
     },
 };
 
+/// The pass `unify-kernels`.
 pub const PASS: PassInfo = PassInfo {
     name: "unify-kernels",
     summary: "Make kernels that differ in their constants alone one function (level 3)",

@@ -29,21 +29,28 @@ pub struct Architecture {
 /// What is wrong with the name of an architecture, or with code for it.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuError {
+    /// No architecture that code is made for has this name.
     #[error("unknown GPU architecture `{0}`; it is `sm_80`, `sm_90` or a later one, like `sm_100`")]
     Architecture(String),
+    /// No kernel of the module runs on a GPU.
     #[error("the module has no code for a GPU")]
     NoCode,
+    /// The code calls a function that nothing defines.
     #[error("internal error: GPU code calls `{0}`, which nothing defines")]
     Missing(String),
+    /// LLVM refused the code; the reason is among the diagnostics.
     #[error("the GPU code could not be lowered to PTX")]
     Lowering,
+    /// No `ptxas` was found.
     #[error(
         "there is no `ptxas` to assemble code for a GPU; `make setup` installs it, or set \
          COHORT_PTXAS to the path of one"
     )]
     AssemblerMissing,
+    /// The assembler of this path could not be started.
     #[error("{0} could not be run: {1}")]
     NoAssembler(String, std::io::Error),
+    /// The assembler refused the code, and said this.
     #[error("ptxas refused the code:\n{0}")]
     Assembler(String),
 }
@@ -52,6 +59,7 @@ impl Architecture {
     /// The one that PTX for newer devices is made for.
     pub const OLDEST: &'static str = "sm_80";
 
+    /// Reads `sm_90` and the like; an error for what is older than [`Architecture::OLDEST`], or none.
     pub fn parse(name: &str) -> Result<Architecture, GpuError> {
         let number = name.strip_prefix("sm_").and_then(|text| {
             let digits = text.trim_end_matches(['a', 'f']);
@@ -228,6 +236,7 @@ fn object_text(object: melior::ir::Attribute<'_>) -> Result<String, GpuError> {
 
 /// Code that a driver loads as it is.
 pub struct Cubin {
+    /// The file.
     pub bytes: Vec<u8>,
     /// Registers, spills and shared memory of each function, as the assembler reports them.
     pub resources: String,

@@ -72,6 +72,7 @@ use super::lower_kernels_to_gpu::ops::{barrier, thread};
 use super::persistence::{BLOCK_OF, FLUSH, GRID_BARRIER, shared_of};
 use crate::emit::Emitter;
 
+/// The pass `expand-flush`.
 pub const PASS: PassInfo = PassInfo {
     name: "expand-flush",
     summary: "Write out what the function that runs a flush calls, for a card (level 3)",

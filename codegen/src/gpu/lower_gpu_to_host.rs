@@ -68,6 +68,7 @@ use melior::{
 
 use super::persistence::{self, BLOCK_OF};
 
+/// The pass `lower-gpu-to-host`.
 pub const PASS: PassInfo = PassInfo {
     name: "lower-gpu-to-host",
     summary: "Make functions of a gpu.module run one thread on the host (level 3)",

@@ -125,6 +125,7 @@ use crate::gpu::lower_kernels_to_gpu::function::Lowered;
 use crate::gpu::plan_kernels_for_gpu::kernels_of;
 use crate::gpu::precision;
 
+/// The pass `lower-kernels-to-gpu`.
 pub const PASS: PassInfo = PassInfo {
     name: "lower-kernels-to-gpu",
     summary: "Make kernels functions of a gpu.module (the loop level to level 3)",
@@ -204,7 +205,7 @@ fn expand_reciprocal_roots<'c>(context: &'c Context, gpu: OperationRef<'c, 'c>) 
     }
 }
 
-pub fn refuse(op: OperationRef<'_, '_>, reason: &str) {
+pub(crate) fn refuse(op: OperationRef<'_, '_>, reason: &str) {
     remark(
         op,
         &format!("no code for GPUs, on which its program does not run: {reason}"),

@@ -75,6 +75,7 @@ use melior::{
 
 use super::lower_kernels_to_gpu::{self, descriptions};
 
+/// The pass `persistence`.
 pub const PASS: PassInfo = PassInfo {
     name: "persistence",
     summary: "Add a function to a gpu.module that runs a whole flush (level 3)",

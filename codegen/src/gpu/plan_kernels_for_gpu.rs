@@ -87,6 +87,7 @@ use super::lower_kernels_to_gpu::MODULE;
 use super::{binary, precision};
 use crate::plan_calls::{self, Aim};
 
+/// The pass `plan-kernels-for-gpu`.
 pub const PASS: PassInfo = PassInfo {
     name: "plan-kernels-for-gpu",
     summary: "Make kernels loops over memory for a GPU (level 2 to the loop level)",

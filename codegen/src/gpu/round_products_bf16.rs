@@ -19,6 +19,7 @@ use melior::{Context, ir::OperationRef};
 use super::precision;
 use cohort_abi::gpu::Precision;
 
+/// The pass `round-products-bf16`.
 pub const PASS: PassInfo = PassInfo {
     name: "round-products-bf16",
     summary: "Let GPUs round the factors of products to bf16 (level 2)",

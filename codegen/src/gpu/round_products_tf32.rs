@@ -19,6 +19,7 @@ use melior::{Context, ir::OperationRef};
 use super::precision;
 use cohort_abi::gpu::Precision;
 
+/// The pass `round-products-tf32`.
 pub const PASS: PassInfo = PassInfo {
     name: "round-products-tf32",
     summary: "Let GPUs round the factors of products to tf32 (level 2)",

@@ -10,6 +10,7 @@ use crate::support::dims::{self, Takes};
 pub enum Taken {
     /// As its type and the record say.
     Once,
+    /// A length of the call, an integer.
     Length,
     /// The rows of a tensor, as many as the call's.
     Expanded,
@@ -17,14 +18,17 @@ pub enum Taken {
     Stacked,
 }
 
+/// What the attributes say: the call's lengths, and how it takes each operand.
 #[derive(Default)]
 pub struct Shape {
+    /// The lengths of a call, as the manifest has them.
     pub call: CallShape,
     lengths: usize,
     takes: Vec<Takes>,
 }
 
 impl Shape {
+    /// How an operand is taken; its number counts the lengths, which come first.
     pub fn taken(&self, operand: usize) -> Taken {
         match operand.checked_sub(self.lengths) {
             None => Taken::Length,

@@ -10,14 +10,19 @@ use cohort_abi::manifest::{Constant, Elem, Kernel, Operand};
 pub use cohort_dialects::marks::KERNEL as ATTRIBUTE;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+/// A kernel as its attribute describes it: spaces by the type of a row, parameters by name.
 pub type KernelDescription = Kernel<RowType, String>;
+/// An operand of such a kernel.
 pub type OperandDescription = Operand<RowType>;
+/// A constant of such a kernel.
 pub type ConstantDescription = Constant<String>;
+/// How such a kernel runs on a GPU.
 pub type GpuDescription = GpuKernel<String>;
 
 /// The type of one row: the space that it lives in is the one of this element type and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RowType {
+    /// The type of its elements.
     pub elem: Elem,
     /// Without the batch dim; empty for a tensor of rank 0.
     pub shape: Vec<u64>,

@@ -40,15 +40,22 @@ pub fn stages_of_calls<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c,
 /// How a kernel takes an operand; the numbers are those of the enumeration in the dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandKind {
+    /// A row a call, through a list of indices.
     Row = 0,
+    /// A list of rows for each row.
     List = 1,
+    /// A number that the host passes.
     Scalar = 2,
+    /// A length of the call.
     Length = 3,
+    /// As many rows of a tensor as the call has.
     Expanded = 4,
+    /// An array of handles, as many as the call has rows.
     Stacked = 5,
 }
 
 impl OperandKind {
+    /// The kind of a number of the dialect; `None` for any other number.
     pub fn from_number(number: i64) -> Option<OperandKind> {
         use OperandKind::{Expanded, Length, List, Row, Scalar, Stacked};
         let all = [Row, List, Scalar, Length, Expanded, Stacked];
@@ -59,12 +66,16 @@ impl OperandKind {
 /// The type of memory: the shape of one row, or of what all rows share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
+    /// Whether each row has its own; else all share it.
     pub rows: bool,
+    /// The sizes of its dims, without that of the rows.
     pub shape: Vec<i64>,
+    /// The type of its elements.
     pub elem: Elem,
 }
 
 impl Memory {
+    /// The memory that a value is; `None` for a value of another type.
     pub fn of(value: Val<'_>) -> Option<Memory> {
         let raw = value.r#type().to_raw();
         // SAFETY: the type is alive; it is asked for its kind before its shape is read.
@@ -82,6 +93,7 @@ impl Memory {
         }
     }
 
+    /// The `memref` type, with a dynamic first dim where each row has its own.
     pub fn to_type<'c>(&self, context: &'c Context) -> Type<'c> {
         let elem = elem_type(context, self.elem);
         // SAFETY: the element type and the shape are valid; the other attributes are the defaults.
@@ -97,6 +109,7 @@ impl Memory {
         }
     }
 
+    /// How many elements a row has, or what is shared.
     pub fn elements(&self) -> i64 {
         self.shape.iter().product()
     }
@@ -144,6 +157,7 @@ pub fn to_map<'c>(context: &'c Context, linear: &Linear) -> AffineMap<'c> {
     AffineMap::new(context, linear.coefficients.len(), 0, &[sum])
 }
 
+/// A linear index as an affine map's attribute, one dim for each coefficient.
 pub fn map_attribute<'c>(context: &'c Context, linear: &Linear) -> Attribute<'c> {
     // SAFETY: the map is of this context.
     unsafe {

@@ -24,7 +24,9 @@ pub use scalars::Scalar;
 /// Numbers in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
+    /// The sizes of its dims.
     pub shape: Vec<usize>,
+    /// In row-major order.
     pub elements: Vec<Scalar>,
 }
 
@@ -66,6 +68,7 @@ pub fn number(elem: Elem, bits: u32) -> Scalar {
 /// What becomes of each number that is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
+    /// All digits of f64 are kept.
     None,
     /// The nearest number of f32, as by code that computes in this order. How far its results are from
     /// those without rounding tells what f32 can make of a kernel: where large numbers cancel, little.

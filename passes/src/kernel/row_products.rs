@@ -8,7 +8,9 @@ use melior::ir::OperationRef;
 
 use crate::support::ir::{TensorType, argument_of, blocks_of, defining_op, key, nested_ops};
 
+/// A product of each row with a matrix that may differ by row.
 pub struct RowProduct<'c> {
+    /// The operation that multiplies.
     pub operation: OperationRef<'c, 'c>,
     /// The operand of the kernel's records that the matrix is, or is a reshaped part of; `None` when
     /// the kernel computes it.

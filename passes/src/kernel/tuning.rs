@@ -30,15 +30,18 @@ pub enum Choice {
     Tile,
     /// The elements of a nest's vectors, where there may be more than of one.
     Width,
-    /// The rows, columns and terms that a product of a call packs at once.
+    /// The rows that a product of a call packs at once.
     ProductRows,
+    /// The columns that it packs.
     ProductColumns,
+    /// The terms that it packs.
     ProductTerms,
     /// The rows of a block of a softmax.
     SoftmaxRows,
 }
 
 impl Choice {
+    /// Every choice, in the order of the files.
     pub const ALL: [Choice; 7] = [
         Choice::Rows,
         Choice::Tile,
@@ -49,6 +52,7 @@ impl Choice {
         Choice::SoftmaxRows,
     ];
 
+    /// The name that files have for it.
     pub fn name(self) -> &'static str {
         match self {
             Choice::Rows => "rows",
@@ -61,6 +65,7 @@ impl Choice {
         }
     }
 
+    /// The choice of a name that files have.
     pub fn parse(name: &str) -> Option<Choice> {
         Choice::ALL.into_iter().find(|choice| choice.name() == name)
     }
@@ -175,6 +180,7 @@ impl Choice {
 pub struct Tuning(pub BTreeMap<String, BTreeMap<Choice, i64>>);
 
 impl Tuning {
+    /// Whether no kernel is told anything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -184,6 +190,7 @@ impl Tuning {
         self.0.get(kernel)?.get(&choice).copied()
     }
 
+    /// Tells a kernel a number, in place of what it was told before.
     pub fn set(&mut self, kernel: &str, choice: Choice, number: i64) {
         self.0
             .entry(kernel.to_owned())

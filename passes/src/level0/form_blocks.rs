@@ -80,6 +80,7 @@ use crate::support::levels::{
 use dims::Dims;
 use parts::{Part, joins_dims, parts};
 
+/// The pass `form-blocks`.
 pub const PASS: PassInfo = PassInfo {
     name: "form-blocks",
     summary: "Gather tensor operations into static blocks (level 0 to level 1)",

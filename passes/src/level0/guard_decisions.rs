@@ -48,6 +48,7 @@ use crate::support::ir::{
     is_tensor, key, nested_ops, op_key, replace_uses,
 };
 
+/// The pass `guard-decisions`.
 pub const PASS: PassInfo = PassInfo {
     name: "guard-decisions",
     summary: "Guard each decision against values that are not numbers (level 0)",

@@ -71,6 +71,7 @@ use crate::support::ir::{
 };
 use rows::{keeps_rows, number_of_rows, repeat, repetition, row_of};
 
+/// The pass `hoist-constants`.
 pub const PASS: PassInfo = PassInfo {
     name: "hoist-constants",
     summary: "Compute what is made of parameters alone once, when they are loaded (levels 0 and 2)",

@@ -45,6 +45,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Role, is_dear, role, used_values};
 
+/// The pass `hoist-invariants`.
 pub const PASS: PassInfo = PassInfo {
     name: "hoist-invariants",
     summary: "Compute what is the same in every step of a loop once, before it (level 0)",

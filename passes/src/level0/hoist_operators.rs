@@ -35,6 +35,7 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{op_key, set_attribute, users_of};
 use crate::support::levels::{BasicBlock, HOISTED, Role, is_dear, walk_blocks};
 
+/// The pass `hoist-operators`.
 pub const PASS: PassInfo = PassInfo {
     name: "hoist-operators",
     summary: "Mark work that need not wait for the recursion to be a block of its own (level 0)",

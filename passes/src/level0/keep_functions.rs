@@ -39,6 +39,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{GRANULARITY, Role, role};
 
+/// The pass `keep-functions`.
 pub const PASS: PassInfo = PassInfo {
     name: "keep-functions",
     summary: "Keep each function that is tensor code only as one unit of scheduling (level 0)",

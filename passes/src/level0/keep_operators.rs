@@ -23,6 +23,7 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::set_attribute;
 use crate::support::levels::GRANULARITY;
 
+/// The pass `keep-operators`.
 pub const PASS: PassInfo = PassInfo {
     name: "keep-operators",
     summary: "Make each tensor operation a unit of scheduling (level 0)",

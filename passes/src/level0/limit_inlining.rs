@@ -28,6 +28,7 @@ use melior::{
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{callee_of, functions_of, nested_ops, set_attribute, symbol_of};
 
+/// The pass `limit-inlining`.
 pub const PASS: PassInfo = PassInfo {
     name: "limit-inlining",
     summary: "Keep functions whose copies would grow without measure (level 0)",

@@ -25,6 +25,7 @@ use melior::{
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{callee_of, functions_of, nested_ops, set_attribute, symbol_of};
 
+/// The pass `mark-recursive`.
 pub const PASS: PassInfo = PassInfo {
     name: "mark-recursive",
     summary: "Mark functions that can reach themselves `no_inline`",

@@ -55,6 +55,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::GRADIENTS;
 
+/// The pass `recognise-reductions`.
 pub const PASS: PassInfo = PassInfo {
     name: "recognise-reductions",
     summary: "Make elementwise folds of tensors reductions over the whole list",

@@ -62,6 +62,7 @@ use crate::support::levels::{Role, close, role, used_values};
 
 mod rewrite;
 
+/// The pass `refactor-recursion`.
 pub const PASS: PassInfo = PassInfo {
     name: "refactor-recursion",
     summary: "Let a call compute what its caller makes of each child's result (level 0)",

@@ -37,6 +37,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Role, role};
 
+/// The pass `resolve-dims`.
 pub const PASS: PassInfo = PassInfo {
     name: "resolve-dims",
     summary: "Read lengths of tensors where these come into being (level 0)",

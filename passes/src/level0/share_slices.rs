@@ -54,6 +54,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Role, is_dear, role, used_values};
 
+/// The pass `share-slices`.
 pub const PASS: PassInfo = PassInfo {
     name: "share-slices",
     summary: "Branch on the part of a parameter that a product takes, so that rows share it (level 0)",

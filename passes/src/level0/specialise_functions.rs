@@ -43,6 +43,7 @@ use crate::support::ir::{
 };
 use crate::support::symbols::Symbols;
 
+/// The pass `specialise-functions`.
 pub const PASS: PassInfo = PassInfo {
     name: "specialise-functions",
     summary: "Copy functions that are called with different parameters, one copy for each (level 0)",

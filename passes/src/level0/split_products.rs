@@ -38,6 +38,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{BasicBlock, walk_blocks};
 
+/// The pass `split-products`.
 pub const PASS: PassInfo = PassInfo {
     name: "split-products",
     summary: "Split products of a concatenation by what need not wait for the recursion (level 0)",

@@ -76,6 +76,7 @@ use crate::support::levels::{Role, close, role};
 use crate::support::symbols::Symbols;
 use known::Known;
 
+/// The pass `unroll-counters`.
 pub const PASS: PassInfo = PassInfo {
     name: "unroll-counters",
     summary: "Copy functions whose recursion counts, one copy for each count (level 0)",

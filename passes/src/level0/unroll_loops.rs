@@ -50,6 +50,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Role, role};
 
+/// The pass `unroll-loops`.
 pub const PASS: PassInfo = PassInfo {
     name: "unroll-loops",
     summary: "Write out loops whose counter picks parameters, so that all rows share them (level 0)",

@@ -60,6 +60,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Role, UNROLL, role};
 
+/// The pass `unroll-recursion`.
 pub const PASS: PassInfo = PassInfo {
     name: "unroll-recursion",
     summary: "Let recursive functions take their children apart, so that there are fewer levels (level 0)",

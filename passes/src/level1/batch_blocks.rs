@@ -74,6 +74,7 @@ use crate::support::symbols::Symbols;
 pub use products::named;
 use rules::Batcher;
 
+/// The pass `batch-blocks`.
 pub const PASS: PassInfo = PassInfo {
     name: "batch-blocks",
     summary: "Make blocks batched kernels and the rest the control program (level 1 to level 2)",

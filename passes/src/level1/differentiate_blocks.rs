@@ -80,6 +80,7 @@ use crate::support::symbols::Symbols;
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
 
+/// The pass `differentiate-blocks`.
 pub const PASS: PassInfo = PassInfo {
     name: "differentiate-blocks",
     summary: "Give each block the function that is its backward (level 1)",

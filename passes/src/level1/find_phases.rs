@@ -46,6 +46,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::{Effects, close, used_values, waits};
 
+/// The pass `find-phases`.
 pub const PASS: PassInfo = PassInfo {
     name: "find-phases",
     summary: "Start a phase in the entry where work waits for recursions and loops (level 1)",

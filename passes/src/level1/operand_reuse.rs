@@ -41,6 +41,7 @@ use crate::support::origins::{Origin, Origins};
 pub const SHARED: &str = "shared";
 const ROW: &str = "row";
 
+/// The pass `operand-reuse`.
 pub const PASS: PassInfo = PassInfo {
     name: "operand-reuse",
     summary: "Mark each operand of a block `shared` or `row`",

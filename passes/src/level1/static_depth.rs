@@ -39,6 +39,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::waits;
 
+/// The pass `static-depth`.
 pub const PASS: PassInfo = PassInfo {
     name: "static-depth",
     summary: "Write down each block's static depth, and whether tensors decide that it runs (level 1)",

@@ -49,6 +49,7 @@ use crate::support::ir::{
     replace_uses, set_operand, set_type, splat_value, top_level, users_of,
 };
 
+/// The pass `accumulate-products`.
 pub const PASS: PassInfo = PassInfo {
     name: "accumulate-products",
     summary: "Make sums of products, and products of concatenations, one accumulation (level 2)",

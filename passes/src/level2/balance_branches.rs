@@ -47,6 +47,7 @@ use crate::support::ir::{
 };
 use crate::support::levels::used_values;
 
+/// The pass `balance-branches`.
 pub const PASS: PassInfo = PassInfo {
     name: "balance-branches",
     summary: "Delay the results of the shorter branch of a choice by ghosts (level 2)",

@@ -44,6 +44,7 @@ use crate::support::ir::{
 };
 use crate::support::origins::{Origin, Origins};
 
+/// The pass `explain-batching`.
 pub const PASS: PassInfo = PassInfo {
     name: "explain-batching",
     summary: "Remark, at places of the source, what is batched how and what is not (level 2)",

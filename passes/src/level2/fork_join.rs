@@ -79,6 +79,7 @@ use crate::support::ir::{
 use crate::support::levels::waits;
 use strands::Operations;
 
+/// The pass `fork-join`.
 pub const PASS: PassInfo = PassInfo {
     name: "fork-join",
     summary: "Let what may wait and does not need each other wait side by side (level 2)",

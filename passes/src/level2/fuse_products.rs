@@ -53,6 +53,7 @@ use crate::support::ir::{
     set_operand, set_type, top_level, users_of,
 };
 
+/// The pass `fuse-products`.
 pub const PASS: PassInfo = PassInfo {
     name: "fuse-products",
     summary: "Make products of the same rows one product over all columns (level 2)",

@@ -57,6 +57,7 @@ use crate::support::ir::{
 use crate::support::levels::used_values;
 use crate::support::symbols::Symbols;
 
+/// The pass `hoist-arguments`.
 pub const PASS: PassInfo = PassInfo {
     name: "hoist-arguments",
     summary: "Compute what a recursion makes of an argument that it hands on where that is new (level 2)",

@@ -68,6 +68,7 @@ use crate::support::symbols::{Symbols, records_by_kernel};
 use known::Products;
 pub use known::size;
 
+/// The pass `specialise-kernels`.
 pub const PASS: PassInfo = PassInfo {
     name: "specialise-kernels",
     summary: "Copy kernels for empty lists and constant rows, chosen where they are recorded (level 2)",

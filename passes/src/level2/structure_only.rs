@@ -48,6 +48,7 @@ use crate::support::ir::{
 use crate::support::levels::{CHOOSES_ROWS, waits};
 use crate::support::origins::{Origin, Origins, adts_in};
 
+/// The pass `structure-only`.
 pub const PASS: PassInfo = PassInfo {
     name: "structure-only",
     summary: "Write down which numbers of an instance only choose rows, where no tensor decides (level 2)",

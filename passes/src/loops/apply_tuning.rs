@@ -43,6 +43,7 @@ use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::remove_attribute;
 use cohort_dialects::diagnostics::emit_warning;
 
+/// The pass `apply-tuning`.
 pub const PASS: PassInfo = PassInfo {
     name: "apply-tuning",
     summary: "Give kernels the numbers that were measured to be the best for them (loop level)",

@@ -38,6 +38,7 @@ use crate::kernel::loop_level::{kernels, kernels_for_gpu};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::{integer_attribute, set_attribute};
 
+/// The pass `bound-masks`.
 pub const PASS: PassInfo = PassInfo {
     name: "bound-masks",
     summary: "End folds where a mask makes them triangles (loop level)",

@@ -37,6 +37,7 @@ use crate::kernel::rows::stage::TILE_ROWS;
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::ir::set_attribute;
 
+/// The pass `divide-calls`.
 pub const PASS: PassInfo = PassInfo {
     name: "divide-calls",
     summary: "Let threads divide the rows of a call between them (loop level)",

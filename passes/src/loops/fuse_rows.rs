@@ -31,6 +31,7 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::dims;
 use crate::support::ir::set_attribute;
 
+/// The pass `fuse-rows`.
 pub const PASS: PassInfo = PassInfo {
     name: "fuse-rows",
     summary: "Fuse the loops over calls and over their rows in row-wise kernels (loop level)",

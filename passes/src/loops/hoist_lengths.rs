@@ -27,6 +27,7 @@ use crate::kernel::loop_level::stages_of_calls;
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::set_attribute;
 
+/// The pass `hoist-lengths`.
 pub const PASS: PassInfo = PassInfo {
     name: "hoist-lengths",
     summary: "Read a call's lengths and first rows before its loops (loop level)",

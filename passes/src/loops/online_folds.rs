@@ -54,6 +54,7 @@ use crate::support::dims::length_names;
 use crate::support::ir::erase;
 use chain::Chain;
 
+/// The pass `online-folds`.
 pub const PASS: PassInfo = PassInfo {
     name: "online-folds",
     summary: "Compute products with softmax-like weights block by block (loop level)",

@@ -29,6 +29,7 @@ use crate::kernel::rows::layout::LANES;
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::set_attribute;
 
+/// The pass `split-tails`.
 pub const PASS: PassInfo = PassInfo {
     name: "split-tails",
     summary: "Split loops of differing length into a main part without masks and a tail (loop level)",

@@ -10,7 +10,9 @@ use crate::support::ir::{clone_op, key, nested_ops, op_key, set_operand};
 /// Operations and values with what stands for them in a copy of their block.
 #[derive(Default)]
 pub struct Copies<'c> {
+    /// The copy of each value, by the value's key.
     pub values: HashMap<usize, Val<'c>>,
+    /// The copy of each operation, by the operation's key.
     pub operations: HashMap<usize, OperationRef<'c, 'c>>,
 }
 

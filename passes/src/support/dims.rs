@@ -24,6 +24,7 @@ pub enum Takes {
     Ragged,
     /// One row, which all rows of a call share.
     Row,
+    /// A number that the host passes.
     Scalar,
     /// Any number of rows for each row.
     List,

@@ -32,6 +32,7 @@ pub fn elem_of(ty: Type<'_>) -> Option<Elem> {
 /// What identifies a value, for maps and sets.
 pub type ValueKey = usize;
 
+/// What tells a value from all others, as long as it lives.
 pub fn key(value: Val<'_>) -> ValueKey {
     value.to_raw().ptr as usize
 }
@@ -71,6 +72,7 @@ pub fn replace_uses_except<'c>(of: Val<'c>, with: Val<'c>, exceptions: &[Operati
     }
 }
 
+/// Puts another value where a value is used.
 pub fn replace_uses<'c>(of: Val<'c>, with: Val<'c>) {
     replace_uses_except(of, with, &[]);
 }
@@ -403,6 +405,7 @@ pub fn remove_attribute(operation: OperationRef<'_, '_>, name: Key<'_>) {
     }
 }
 
+/// Gives an operation another operand, in the place of the one of this number.
 pub fn set_operand<'c>(operation: OperationRef<'c, '_>, index: usize, value: Val<'c>) {
     // SAFETY: operation and value are alive; the index is below the operand count.
     unsafe {
@@ -413,11 +416,14 @@ pub fn set_operand<'c>(operation: OperationRef<'c, '_>, index: usize, value: Val
 /// Static shape and element type of a ranked tensor; a dynamic dim is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorType<'c> {
+    /// The sizes of its dims; `None` where one is dynamic.
     pub shape: Vec<Option<u64>>,
+    /// The type of its elements.
     pub element: Type<'c>,
 }
 
 impl<'c> TensorType<'c> {
+    /// The type as that of a ranked tensor; `None` if it is another.
     pub fn of(ty: Type<'c>) -> Option<TensorType<'c>> {
         let raw = ty.to_raw();
         // SAFETY: the type is alive; it is asked for its kind before its shape is read.
@@ -441,6 +447,7 @@ impl<'c> TensorType<'c> {
         Self::of(value.r#type())
     }
 
+    /// How many dims it has.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
@@ -453,6 +460,7 @@ impl<'c> TensorType<'c> {
         sizes.map(|dim| dim.map_or(dynamic, |n| n as i64)).collect()
     }
 
+    /// The type without an encoding.
     pub fn to_type(&self) -> Type<'c> {
         let shape = self.sizes();
         // SAFETY: shape and element are valid; there is no encoding.
@@ -492,6 +500,7 @@ impl<'c> TensorType<'c> {
     }
 }
 
+/// Whether a type is that of a ranked tensor.
 pub fn is_tensor(ty: Type<'_>) -> bool {
     TensorType::of(ty).is_some()
 }

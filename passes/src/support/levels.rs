@@ -43,10 +43,13 @@ pub enum Role {
     Constant,
     /// A read of a parameter: an operand of the blocks that use it.
     Parameter,
+    /// A computation on tensors: it goes into a block.
     Tensor,
+    /// A step of the control program, which the host runs.
     Control,
 }
 
+/// What an operation is to the control program.
 pub fn role(operation: OperationRef<'_, '_>) -> Role {
     match Dialect::of(operation) {
         Some(Dialect::MlProgram) => Role::Parameter,
@@ -125,7 +128,7 @@ pub fn used_values<'c>(operation: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
 }
 
 /// One basic block of the control program and what is known of its operations.
-pub struct BasicBlock<'c> {
+pub(crate) struct BasicBlock<'c> {
     pub terminator: Option<OperationRef<'c, 'c>>,
     pub operations: Vec<OperationRef<'c, 'c>>,
     pub roles: HashMap<usize, Role>,
@@ -140,7 +143,7 @@ pub struct BasicBlock<'c> {
 /// The functions that do more than compute, by themselves or through what they call, and the types of
 /// what they compute.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     /// Those that show values: others must see it in the order of the program.
     showing: HashSet<String>,
     /// Those that an instance may end in with an error, but for limits, which end it anywhere.
@@ -331,7 +334,10 @@ impl<'c> BasicBlock<'c> {
 }
 
 /// Visits every basic block of the control program from the outermost in, with its levels.
-pub fn walk_blocks<'c>(module: OperationRef<'c, 'c>, visit: &mut dyn FnMut(&mut BasicBlock<'c>)) {
+pub(crate) fn walk_blocks<'c>(
+    module: OperationRef<'c, 'c>,
+    visit: &mut dyn FnMut(&mut BasicBlock<'c>),
+) {
     let walk = Walk::new(module);
     for function in functions_of(module) {
         let name = symbol_of(function).unwrap_or_default();

@@ -11,6 +11,7 @@ use super::ir::{kernel_of, symbol_of, top_level};
 pub struct Symbols(HashSet<String>);
 
 impl Symbols {
+    /// The names of a module's top level.
     pub fn of(module: OperationRef<'_, '_>) -> Symbols {
         let operations = top_level(module).into_iter();
         Symbols(operations.filter_map(symbol_of).collect())

@@ -14,6 +14,7 @@ use crate::weights::Weights;
 /// What was found for one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The gradient is that of the differences, within the tolerance.
     Agrees,
     /// The slopes to both sides differ.
     Kink,

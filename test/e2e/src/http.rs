@@ -13,24 +13,30 @@ pub struct Client {
     stream: BufReader<TcpStream>,
 }
 
+/// An answer of a server.
 #[derive(Clone, Debug)]
 pub struct Response {
+    /// The status code, 200 if all is well.
     pub status: u16,
     headers: Vec<(String, String)>,
+    /// What follows the headers, put together where it came in chunks.
     pub body: Vec<u8>,
 }
 
 impl Response {
+    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// The body as JSON; panics if it is none.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         let json = serde_json::from_slice(&self.body);
         json.unwrap_or_else(|error| panic!("{error} in {}", self.text()))
     }
 
+    /// The value of a header, whose name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let header = self.headers.iter().find(|(given, _)| given == name);
         header.map(|(_, value)| value.as_str())
@@ -38,6 +44,7 @@ impl Response {
 }
 
 impl Client {
+    /// Connects to `host:port`; an answer that takes too long is an error.
     pub fn connect(address: &str) -> io::Result<Client> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -75,6 +82,7 @@ impl Client {
         self.send(&[head.as_bytes(), body].concat())
     }
 
+    /// Sends a request, with more headers or none, and reads the answer.
     pub fn request(
         &mut self,
         method: &str,
@@ -86,10 +94,12 @@ impl Client {
         self.receive()
     }
 
+    /// Asks for a path.
     pub fn get(&mut self, path: &str) -> io::Result<Response> {
         self.request("GET", path, "", b"")
     }
 
+    /// Sends a body to a path.
     pub fn post(&mut self, path: &str, body: &str) -> io::Result<Response> {
         self.request("POST", path, "", body.as_bytes())
     }

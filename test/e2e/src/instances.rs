@@ -103,6 +103,7 @@ pub struct Instances<'p> {
 }
 
 impl<'p> Instances<'p> {
+    /// Instances of a program; integers that look up are below `words`.
     pub fn new(program: &'p Program, words: usize) -> Instances<'p> {
         Instances {
             program,

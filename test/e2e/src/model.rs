@@ -18,9 +18,13 @@ use crate::weights::{Weights, random_weights, write_weights};
 /// A program that is bound to weights.
 #[derive(Debug)]
 pub struct Model {
+    /// The program's file.
     pub source: PathBuf,
+    /// The weights' file.
     pub weights_path: PathBuf,
+    /// The program, parsed and checked.
     pub program: Program,
+    /// The weights, loaded.
     pub weights: Weights,
     /// Holds the files that were made for this model.
     _folder: Option<TempDir>,
@@ -132,6 +136,7 @@ impl Model {
 #[derive(Debug)]
 pub struct Compiled<'a> {
     model: &'a Model,
+    /// The artifact's file.
     pub artifact: PathBuf,
     _folder: TempDir,
 }

@@ -22,9 +22,13 @@ pub fn model_source(model: &str) -> PathBuf {
 /// A set of weights, inputs and expected outputs.
 #[derive(Clone, Debug)]
 pub struct Golden {
+    /// The model's name, that of its folder.
     pub model: &'static str,
+    /// The weights, trained by PyTorch.
     pub weights: PathBuf,
+    /// Instances, JSON Lines.
     pub input: PathBuf,
+    /// What PyTorch makes of the instances, JSON Lines.
     pub output: PathBuf,
 }
 

@@ -68,14 +68,18 @@ impl Traits {
 /// The text of a program, and the numbers for its dims.
 #[derive(Clone, Debug)]
 pub struct RandomProgram {
+    /// The program.
     pub text: String,
+    /// The sizes of its dims, as `--dim` takes them.
     pub dims: Vec<(&'static str, u64)>,
     /// What the instance dims are to be chosen from.
     pub lengths: &'static [usize],
+    /// What it was to have.
     pub traits: Traits,
 }
 
 impl RandomProgram {
+    /// A program with traits chosen at random.
     pub fn new(rng: &mut Rng) -> RandomProgram {
         let mut likely = |n| rng.below(n) == n - 1;
         let mut traits = Traits {
@@ -92,6 +96,7 @@ impl RandomProgram {
         RandomProgram::with(traits, rng)
     }
 
+    /// A program with given traits.
     pub fn with(traits: Traits, rng: &mut Rng) -> RandomProgram {
         let dims = vec![("A", *rng.pick(&WIDTHS)), ("B", *rng.pick(&WIDTHS))];
         let text = Writer {

@@ -6,14 +6,18 @@ use serde_json::Value as Json;
 /// One line of output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
+    /// The `id` of the instance.
     pub id: Json,
+    /// Its `output`, or what went wrong.
     pub result: Result<Json, RecordError>,
 }
 
 /// The error record of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordError {
+    /// The kind of error, such as `bad_input`.
     pub kind: String,
+    /// What people read.
     pub message: String,
 }
 

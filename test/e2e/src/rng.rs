@@ -18,6 +18,7 @@ enum Source {
 }
 
 impl Rng {
+    /// Numbers that follow from a seed.
     pub fn new(seed: u64) -> Rng {
         Rng {
             source: Source::Seed(seed),
@@ -44,6 +45,7 @@ impl Rng {
         self.choices.as_deref().unwrap_or_default()
     }
 
+    /// 64 bits, each as likely as not; 0 where the recorded choices have ended.
     pub fn bits(&mut self) -> u64 {
         let state = match &mut self.source {
             Source::Seed(state) => state,
@@ -81,6 +83,7 @@ impl Rng {
         bits / f64::from(1 << 23) - 1.0
     }
 
+    /// One of the choices, of which there is at least one.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }

@@ -20,11 +20,13 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts `batch-run` on a model; panics if it cannot.
     #[track_caller]
     pub fn start(model: &Path, arguments: &[&str]) -> Running {
         Running::tool("batch-run", model, arguments)
     }
 
+    /// Starts a tool on a model; panics if it cannot.
     #[track_caller]
     pub fn tool(name: &str, model: &Path, arguments: &[&str]) -> Running {
         let mut child = command(name)

@@ -54,7 +54,9 @@ pub fn assembler() -> Option<PathBuf> {
 /// What a run left.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// The exit code; there is none, and no outcome, where a signal ended the tool.
     pub code: i32,
+    /// What it wrote to standard error.
     pub stderr: String,
     /// The text of the output file, or of stdout where the output is `-`; empty if there is none.
     pub output: String,
@@ -74,6 +76,7 @@ impl Outcome {
         lines
     }
 
+    /// The records of the output; panics if a line is none.
     #[track_caller]
     pub fn records(&self) -> Vec<Record> {
         self.lines()
@@ -105,6 +108,7 @@ impl Outcome {
         self
     }
 
+    /// Everything, for the message of a test that fails.
     pub fn describe(&self) -> String {
         format!(
             "{}\nexit code {}, stderr:\n{}",
@@ -120,21 +124,25 @@ pub struct BatchRun {
 }
 
 impl BatchRun {
+    /// `batch-run MODEL`.
     pub fn new(model: &Path) -> BatchRun {
         BatchRun {
             arguments: vec![model.into()],
         }
     }
 
+    /// Adds `--weights PATH`.
     pub fn weights(self, path: &Path) -> BatchRun {
         self.arg("--weights").arg(path)
     }
 
+    /// Adds an argument.
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> BatchRun {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
+    /// Adds arguments.
     pub fn args(self, arguments: &[&str]) -> BatchRun {
         arguments.iter().fold(self, BatchRun::arg)
     }

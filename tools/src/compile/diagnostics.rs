@@ -27,6 +27,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
+    /// Shows places in these sources, of which it keeps a copy.
     pub fn with_sources(sources: &Sources) -> Reporter {
         Reporter {
             sources: Rc::new(sources.clone()),

@@ -11,6 +11,7 @@ use crate::exit::{Stop, USAGE};
 /// What LLVM does for the speed of code.
 #[derive(Clone, Copy, Debug)]
 pub enum Effort {
+    /// As for the host's own code.
     Full,
     /// For the simulator: kernels that were unrolled for a GPU are long and straight, and take LLVM up to half
     /// a minute to make faster, which nobody needs. No bit depends on it.
@@ -45,6 +46,7 @@ impl GpuCode {
         simulator: false,
     };
 
+    /// For the simulator alone.
     pub const SIMULATOR: GpuCode = GpuCode {
         ptx: false,
         cubins: Vec::new(),
@@ -76,6 +78,7 @@ impl GpuCode {
         Ok(code)
     }
 
+    /// Whether there is code for a GPU or the simulator.
     pub fn is_wanted(&self) -> bool {
         self.ptx || self.simulator
     }

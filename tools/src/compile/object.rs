@@ -78,6 +78,7 @@ const BASELINE: [&str; 8] = [
 /// A processor to compile for.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// The processor, as artifacts name it.
     pub host: HostTarget,
     /// As LLVM takes it: `+avx,-amx-tile`.
     features: String,

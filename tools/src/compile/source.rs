@@ -17,6 +17,7 @@ use crate::exit::{Stop, USAGE};
 /// What program dims are bound from.
 #[derive(Clone, Debug, Default)]
 pub struct Dims {
+    /// The weights, whose shapes give sizes.
     pub weights: Option<Arc<Weights>>,
     /// `H=256`
     pub named: BTreeMap<String, u64>,
@@ -42,6 +43,7 @@ impl Dims {
         Ok(Dims { weights, named })
     }
 
+    /// Whether no size is known.
     pub fn is_empty(&self) -> bool {
         self.weights.is_none() && self.named.is_empty()
     }
@@ -76,8 +78,11 @@ pub fn read_weights(path: &Path) -> Result<BothWeights, Stop> {
 
 /// A program whose types are right.
 pub struct Source {
+    /// The files, for messages.
     pub sources: Sources,
+    /// The number of the main file among them.
     pub file: usize,
+    /// The program.
     pub checked: Checked,
 }
 

@@ -4,7 +4,9 @@ use cohort_runtime::abi::manifest::{Elem, LeadingDim, Manifest, Type};
 
 /// A value that is numbers of a shape, `None` where an instance has lengths of its own.
 pub struct Numbers {
+    /// The type of the numbers.
     pub elem: Elem,
+    /// The sizes of the dims, the outermost first.
     pub dims: Vec<Option<u64>>,
 }
 

@@ -13,6 +13,7 @@ use super::techniques::Without;
 use crate::compile::gpu::GpuCode;
 use crate::exit::Stop;
 
+/// A program, and how it is compiled and run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ModelArguments {
     /// The program, whose name says what it is: `.coh`, an artifact (`.cohort`), or else IR (`.mlir`)
@@ -138,7 +139,12 @@ pub struct ModelArguments {
     pub max_seconds: Option<Duration>,
 }
 
+/// What runs the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(
+    missing_docs,
+    reason = "what documents a value is shown by `--help`, where the option says it"
+)]
 pub enum Device {
     Cpu,
     Cuda,
@@ -157,13 +163,19 @@ pub enum TensorCores {
     Hopper,
 }
 
+/// What the factors of products are rounded to on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(
+    missing_docs,
+    reason = "what documents a value is shown by `--help`, where the option says it"
+)]
 pub enum Precision {
     F32,
     Tf32,
     Bf16,
 }
 
+/// Which calls that are ready run next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scheduler {
     /// By depth or by looking ahead, as is measured to be faster while instances run
@@ -176,7 +188,12 @@ pub enum Scheduler {
     Lookahead,
 }
 
+/// What one unit of batching is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(
+    missing_docs,
+    reason = "what documents a value is shown by `--help`, where the option says it"
+)]
 pub enum Granularity {
     Operator,
     Block,
@@ -410,6 +427,7 @@ impl ModelArguments {
     }
 }
 
+/// Reads a time for a command line, in seconds; more than 0, and at most 1e9.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     // The clock ends some day.
     let possible = |seconds: &f64| *seconds > 0.0 && *seconds <= 1e9;

@@ -40,15 +40,22 @@ const SHARING: &str = "sharing";
 pub struct Without {
     /// Passes, if they are known to the compiler.
     pub passes: Vec<String>,
+    /// Whether rows are copied together before a kernel reads them.
     pub gather_fusion: bool,
+    /// Whether every call gets memory for as many rows as the longest of its launch.
     pub ragged_storage: bool,
+    /// Whether calls are neither divided nor put in another order.
     pub remapping: bool,
+    /// Whether the control program runs for every instance.
     pub schedule_reuse: bool,
+    /// Whether what lengths make is made for each launch.
     pub shared_prelude: bool,
+    /// Whether equal calls are computed each time.
     pub sharing: bool,
 }
 
 impl Without {
+    /// Reads the names that `--without` was given; those of no technique are taken for passes.
     pub fn new(names: &[String]) -> Without {
         let has = |name: &str| names.iter().any(|given| given == name);
         let is_pass = |name: &&String| TECHNIQUES.iter().all(|(known, _)| known != name);

@@ -10,6 +10,7 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// So many trials, for at most this time from now on.
     pub fn new(trials: usize, time: Duration) -> Budget {
         Budget {
             trials,

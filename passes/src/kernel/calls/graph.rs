@@ -12,6 +12,7 @@ use melior::ir::OperationRef;
 
 use crate::support::ir::attributes_without;
 
+/// The place of a node in [`Graph::nodes`].
 pub type NodeId = usize;
 
 /// A loop's variable.
@@ -20,12 +21,14 @@ pub type Var = usize;
 /// How long a dim of a call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Size {
+    /// The same for all calls.
     Known(i64),
     /// The kernel's length of this number.
     Length(usize),
 }
 
 impl Size {
+    /// The number, unless it is a length of the call.
     pub fn known(self) -> Option<i64> {
         match self {
             Size::Known(size) => Some(size),
@@ -37,11 +40,14 @@ impl Size {
 /// `constant + Σ coefficient * variable`, variables in rising order.
 #[derive(Clone, PartialEq, Eq, Debug, Hash, Default)]
 pub struct Index {
+    /// What is added.
     pub constant: i64,
+    /// Each variable with its coefficient; no variable occurs twice.
     pub terms: Vec<(Var, i64)>,
 }
 
 impl Index {
+    /// An index without variables.
     pub fn constant(constant: i64) -> Index {
         Index {
             constant,
@@ -49,6 +55,7 @@ impl Index {
         }
     }
 
+    /// The variable alone.
     pub fn var(var: Var) -> Index {
         Index {
             constant: 0,
@@ -56,6 +63,7 @@ impl Index {
         }
     }
 
+    /// The sum of both.
     pub fn plus(mut self, other: &Index) -> Index {
         self.constant += other.constant;
         for (var, coefficient) in &other.terms {
@@ -68,6 +76,7 @@ impl Index {
         self
     }
 
+    /// The product with a factor.
     pub fn times(mut self, factor: i64) -> Index {
         self.constant *= factor;
         self.terms.iter_mut().for_each(|term| term.1 *= factor);
@@ -75,6 +84,7 @@ impl Index {
         self
     }
 
+    /// The variable's coefficient; 0 where it does not occur.
     pub fn coefficient(&self, var: Var) -> i64 {
         let term = self.terms.iter().find(|term| term.0 == var);
         term.map_or(0, |term| term.1)
@@ -94,6 +104,7 @@ pub fn identity(rank: usize) -> Vec<Index> {
     (0..rank).map(Index::var).collect()
 }
 
+/// What a node's elements are.
 pub enum Kind<'c> {
     /// An operand of the kernel that is a tensor.
     Operand,
@@ -101,6 +112,7 @@ pub enum Kind<'c> {
     Scalar,
     /// A length, as an integer.
     Length,
+    /// The parameter of this name.
     Param(String),
     /// Elements known to the compiler.
     Dense(Vec<u32>),
@@ -110,31 +122,45 @@ pub enum Kind<'c> {
     Iota(usize),
     /// An operation an element; its inputs have its shape.
     Pointwise {
+        /// `arith` or `math`, with as many operands as there are inputs.
         op: OperationRef<'c, 'c>,
+        /// In the order of the operation's operands.
         inputs: Vec<NodeId>,
     },
     /// Element `i` is the source's at `index(i)`, whose variables are this node's dims.
     Access {
+        /// The node that is read.
         source: NodeId,
+        /// An index for each dim of the source.
         index: Vec<Index>,
     },
     /// One input after another along a dim of known size.
     Concat {
+        /// Of the same shape but for `dim`.
         inputs: Vec<NodeId>,
+        /// The dim along which they lie.
         dim: usize,
     },
     /// Folds the input over `dims`; the others, in order, are this node's.
     Reduce {
+        /// The node that is folded.
         input: NodeId,
+        /// The dims of the input that are folded.
         dims: Vec<usize>,
+        /// The operation that folds one element in.
         combiner: OperationRef<'c, 'c>,
+        /// Where the fold starts, of this node's shape.
         init: NodeId,
     },
 }
 
+/// A tensor of a kernel's graph; one element for every index of its shape.
 pub struct Node<'c> {
+    /// What its elements are.
     pub kind: Kind<'c>,
+    /// The sizes of its dims; none for a scalar.
     pub shape: Vec<Size>,
+    /// The type of its elements.
     pub elem: Elem,
     /// Where it comes from.
     pub op: OperationRef<'c, 'c>,
@@ -143,7 +169,9 @@ pub struct Node<'c> {
 /// An operand of the kernel's function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
+    /// A length of the call.
     Length,
+    /// One number that the host passes.
     Scalar,
     /// One row of its space a call.
     Row,
@@ -151,18 +179,23 @@ pub enum Form {
     Ragged,
 }
 
+/// A kernel's values, each after those it reads.
 #[derive(Default)]
 pub struct Graph<'c> {
+    /// The values; a [`NodeId`] is a place here.
     pub nodes: Vec<Node<'c>>,
     /// The kernel's operands, lengths first.
     pub operands: Vec<(NodeId, Form)>,
+    /// What the kernel yields, in order.
     pub results: Vec<NodeId>,
+    /// How many of the operands, the first, are lengths.
     pub lengths: usize,
     /// The dims that count a call's rows; none where a call has one.
     pub rows: Vec<Size>,
 }
 
 impl<'c> Graph<'c> {
+    /// Adds a node, whose inputs are there already.
     pub fn add(&mut self, node: Node<'c>) -> NodeId {
         self.nodes.push(node);
         self.nodes.len() - 1
@@ -512,9 +545,14 @@ pub fn part_of(
 /// `init + Σ a · b`. The factors are read at `at`, whose variables are the result's dims (rows and
 /// columns last) and, behind them, the summed dim.
 pub struct Product {
+    /// The left factor.
     pub a: NodeId,
+    /// The right factor.
     pub b: NodeId,
+    /// Where the result is, in variables of its dims.
     pub at: Vec<Index>,
+    /// How many terms are summed.
     pub depth: Size,
+    /// What the sums start from.
     pub init: NodeId,
 }

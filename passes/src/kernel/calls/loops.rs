@@ -28,14 +28,19 @@ const LENGTHS_FIRST: &str = "expected an operand for each of `lengths`, and all 
 
 /// A kernel of calls. The results of its graph are the memory of the results.
 pub struct Kernel<'c> {
+    /// What is computed.
     pub graph: Graph<'c>,
+    /// Where it lies.
     pub memory: Declared<'c>,
+    /// The stages, in the order in which they run.
     pub stages: Vec<Stage>,
     /// The operation of each stage.
     pub operations: Vec<OperationRef<'c, 'c>>,
+    /// What all calls have in common.
     pub calls: Calls,
 }
 
+/// Reads a kernel at the loop level; what it cannot read it reports at the operation.
 pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
     let lengths = length_names(op);
     let rows = dims::rows(op).into_iter().map(|row| size_of(row, &lengths));

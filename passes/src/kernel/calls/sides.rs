@@ -12,7 +12,9 @@ use super::stages::Side;
 /// What a kernel is planned for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
+    /// The host's processor.
     Cpu,
+    /// A GPU, or its simulator.
     Gpu,
 }
 

@@ -25,12 +25,15 @@ use scalars::Scalars;
 pub struct Declared<'c> {
     /// Of operands, parameters and constants.
     pub of_node: HashMap<NodeId, Val<'c>>,
+    /// Of results, by number.
     pub results: Vec<Val<'c>>,
 }
 
 /// A node whose elements lie in memory, and what is added to its index there.
 pub struct Shifted {
+    /// The node.
     pub node: NodeId,
+    /// What is added, for each dim of the node.
     pub by: Vec<i64>,
     /// The only index there that may be read, where others are not at hand.
     pub own: Option<Vec<Index>>,
@@ -53,10 +56,13 @@ impl Shifted {
 
 /// Writes stages of a graph's values.
 pub struct Writer<'a, 'c> {
+    /// Where the operations go.
     pub b: Builder<'c>,
+    /// What is computed.
     pub graph: &'a Graph<'c>,
     /// The names of the kernel's lengths.
     pub names: &'a [String],
+    /// Where it lies.
     pub memory: &'a Declared<'c>,
     /// What maps take for granted.
     pub given: &'a RefCell<Given>,
@@ -114,6 +120,7 @@ impl<'c> Writer<'_, 'c> {
         lanes.map(|lanes| (keys::LANES, self.b.i64_attr(lanes as i64)))
     }
 
+    /// Writes loops, and the store of each turn.
     pub fn nest(&self, nest: &Nest) {
         let store = &nest.store;
         let to = (

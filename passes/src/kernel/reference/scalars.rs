@@ -3,7 +3,9 @@
 /// A number; truth values are 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
+    /// A number of any float type.
     Float(f64),
+    /// A number of any integer type; a truth value is 0 or 1.
     Int(i64),
 }
 
@@ -11,6 +13,7 @@ use Scalar::{Float, Int};
 use cohort_dialects::builder::Op;
 
 impl Scalar {
+    /// The number as a float.
     pub fn float(self) -> f64 {
         match self {
             Float(number) => number,
@@ -18,6 +21,7 @@ impl Scalar {
         }
     }
 
+    /// The number as an integer, cut off towards zero.
     pub fn int(self) -> i64 {
         match self {
             Float(number) => number as i64,
@@ -33,6 +37,7 @@ impl Scalar {
         }
     }
 
+    /// Whether it is not 0.
     pub fn is_true(self) -> bool {
         self.int() != 0
     }

@@ -11,37 +11,53 @@ use melior::ir::OperationRef;
 use super::graph::{Graph, Kind, Linear, NodeId};
 use super::layout::{Layouts, Place, reshape_groups};
 
+/// The place of a value in [`Body::values`].
 pub type ValueId = usize;
 
-/// `M` is what names memory: the node that it is of, or at the loop level its place.
+/// One step, for one element. `M` is what names memory: the node that it is of, or at the loop level its place.
 #[derive(Clone)]
 pub enum Instruction<'c, M = NodeId> {
     /// Of memory; the address counts elements.
     Load {
+        /// What is read.
         buffer: M,
+        /// The element, in variables of the body's domain.
         address: Linear,
     },
+    /// The operand of this number, a scalar that the host passes.
     HostScalar(usize),
+    /// A constant, as the bits of an element.
     Splat(u32),
+    /// An `arith` or `math` operation.
     Pointwise {
+        /// The operation.
         op: OperationRef<'c, 'c>,
+        /// Its operands, computed before.
         inputs: Vec<ValueId>,
     },
 }
 
+/// A value that is written to memory.
 #[derive(Clone)]
 pub struct Store {
+    /// The memory.
     pub place: Place,
+    /// The element, in variables of the body's domain.
     pub address: Linear,
+    /// What is written.
     pub value: ValueId,
 }
 
+/// What is computed at each index of a domain, without memory between.
 #[derive(Clone)]
 pub struct Body<'c> {
+    /// The sizes of the loops.
     pub domain: Vec<i64>,
     /// Whether it runs for every row.
     pub rows: bool,
+    /// The steps, each after those it reads, and the types of what they make.
     pub values: Vec<(Instruction<'c>, Elem)>,
+    /// What is written, in order.
     pub stores: Vec<Store>,
     known: HashMap<(NodeId, Vec<Linear>), ValueId>,
     loads: HashMap<(NodeId, Linear), ValueId>,
@@ -52,12 +68,16 @@ pub struct Body<'c> {
 /// The node must be stored in memory before this body can read it.
 pub struct MustStore(pub NodeId);
 
+/// Where a body finds what it reads.
 pub struct Source<'a, 'c> {
+    /// How the nodes are computed.
     pub graph: &'a Graph<'c>,
+    /// Where those that are stored lie.
     pub layouts: &'a Layouts,
 }
 
 impl<'c> Body<'c> {
+    /// A body that computes nothing yet.
     pub fn new(domain: Vec<i64>, rows: bool) -> Self {
         Body {
             domain,

@@ -7,16 +7,20 @@
 use cohort_abi::manifest::Elem;
 use melior::ir::OperationRef;
 
+/// The place of a node in [`Graph::nodes`].
 pub type NodeId = usize;
 
 /// `constant + Σ coefficients[d] * index[d]`, over the index of a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Linear {
+    /// What is added.
     pub constant: i64,
+    /// One for each dim of the reader.
     pub coefficients: Vec<i64>,
 }
 
 impl Linear {
+    /// The same element at every index of a reader of this rank.
     pub fn constant(constant: i64, rank: usize) -> Linear {
         Linear {
             constant,
@@ -24,12 +28,14 @@ impl Linear {
         }
     }
 
+    /// The index along one dim of a reader of this rank.
     pub fn dim(dim: usize, rank: usize) -> Linear {
         let mut linear = Linear::constant(0, rank);
         linear.coefficients[dim] = 1;
         linear
     }
 
+    /// The sum of both, which have one rank.
     pub fn plus(&self, other: &Linear) -> Linear {
         let sums = self
             .coefficients
@@ -42,6 +48,7 @@ impl Linear {
         }
     }
 
+    /// The product with a factor.
     pub fn times(&self, factor: i64) -> Linear {
         let products = self.coefficients.iter().map(|a| a * factor);
         Linear {
@@ -66,6 +73,7 @@ pub fn identity(rank: usize) -> Vec<Linear> {
     (0..rank).map(|dim| Linear::dim(dim, rank)).collect()
 }
 
+/// What a node's elements are.
 pub enum Kind<'c> {
     /// Row operand of this position among the kernel's operands.
     Operand(usize),
@@ -82,57 +90,81 @@ pub enum Kind<'c> {
     Splat(u32),
     /// An `arith` or `math` operation an element; its inputs have its shape.
     Pointwise {
+        /// The operation.
         op: OperationRef<'c, 'c>,
+        /// In the order of the operation's operands.
         inputs: Vec<NodeId>,
     },
     /// Element `i` is the source's at `index(i)`: broadcasts, slices, transpositions.
     Access {
+        /// The node that is read.
         source: NodeId,
+        /// An index for each dim of the source.
         index: Vec<Linear>,
     },
     /// The source's elements in the same order.
     Reshape {
+        /// The node that is read.
         source: NodeId,
     },
+    /// One input after another along a dim.
     Concat {
+        /// Of the same shape but for `dim`.
         inputs: Vec<NodeId>,
+        /// The dim along which they lie.
         dim: usize,
     },
     /// `a[i] · weight + init[i]` for every row `i` of the row's matrix.
     Product {
+        /// The left factor: `[rows, terms]`, or `[terms]` for one row.
         a: NodeId,
+        /// The right factor, the same for all rows: `[terms, columns]`.
         weight: NodeId,
+        /// What the sums start from, of the product's shape.
         init: NodeId,
     },
     /// Folds `dims` of the input with `combiner`, starting from `init`.
     Reduce {
+        /// The node that is folded.
         input: NodeId,
+        /// The dims of the input that are folded.
         dims: Vec<usize>,
+        /// The operation that folds one element in.
         combiner: OperationRef<'c, 'c>,
+        /// Where the fold starts, of this node's shape.
         init: NodeId,
     },
     /// Folds a list's tensors with the body of a `cfb.reduce_rows`, starting from `init`.
     ReduceRows {
+        /// The list, an operand of the kernel.
         list: NodeId,
+        /// The `cfb.reduce_rows`.
         op: OperationRef<'c, 'c>,
+        /// Where the fold starts, of this node's shape.
         init: NodeId,
     },
     /// A `linalg.generic` emitted as it is, one element after another.
     Loops(Loops<'c>),
     /// Result `result` of a [`Kind::Loops`].
     LoopsResult {
+        /// The node of the loops.
         loops: NodeId,
+        /// The number of the result.
         result: usize,
     },
 }
 
+/// A `linalg.generic` that is emitted as it is.
 pub struct Loops<'c> {
+    /// The operation.
     pub op: OperationRef<'c, 'c>,
     /// Sizes of the loops, and which fold.
     pub domain: Vec<i64>,
+    /// For each loop, whether it folds.
     pub folds: Vec<bool>,
     /// Each already read over the whole domain.
     pub inputs: Vec<NodeId>,
+    /// What each result starts from.
     pub inits: Vec<NodeId>,
     /// For each result, where the domain's index goes.
     pub results: Vec<Vec<Linear>>,
@@ -140,9 +172,13 @@ pub struct Loops<'c> {
     pub loop_of_dim: Vec<usize>,
 }
 
+/// A tensor of a kernel's graph: one for each row, or one for all.
 pub struct Node<'c> {
+    /// What its elements are.
     pub kind: Kind<'c>,
+    /// The sizes of its dims, without that of the rows.
     pub shape: Vec<i64>,
+    /// The type of its elements.
     pub elem: Elem,
     /// Whether the value differs from row to row.
     pub rows: bool,
@@ -151,6 +187,7 @@ pub struct Node<'c> {
 }
 
 impl Node<'_> {
+    /// How many elements it has, in one row.
     pub fn elements(&self) -> i64 {
         self.shape.iter().product()
     }
@@ -175,6 +212,7 @@ impl Node<'_> {
     }
 }
 
+/// A kernel's values.
 #[derive(Default)]
 pub struct Graph<'c> {
     /// Every node after those it reads.
@@ -186,6 +224,7 @@ pub struct Graph<'c> {
 }
 
 impl<'c> Graph<'c> {
+    /// Adds a node, whose inputs are there already.
     pub fn add(&mut self, node: Node<'c>) -> NodeId {
         self.nodes.push(node);
         self.nodes.len() - 1

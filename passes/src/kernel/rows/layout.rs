@@ -38,7 +38,9 @@ pub struct Slot {
 /// Memory of a node: element `i` of a row is `Σ i[d] * strides[d]` elements from the row's start.
 #[derive(Clone, Debug)]
 pub struct Layout {
+    /// Which memory.
     pub place: Place,
+    /// For each dim, how many elements apart its neighbours lie.
     pub strides: Vec<i64>,
 }
 
@@ -47,11 +49,14 @@ pub struct Layout {
 pub struct View {
     /// The node whose memory it is.
     pub buffer: NodeId,
+    /// The first element.
     pub offset: i64,
+    /// For each dim, how many elements apart its neighbours lie.
     pub strides: Vec<i64>,
 }
 
 impl View {
+    /// The element at an index, one entry for each dim.
     pub fn address(&self, index: &[Linear]) -> Linear {
         Linear {
             constant: self.offset,
@@ -61,18 +66,23 @@ impl View {
     }
 }
 
+/// Where the nodes of a graph lie.
 #[derive(Default)]
 pub struct Layouts {
+    /// By node; `None` for one that is computed where it is read.
     pub of_node: Vec<Option<Layout>>,
+    /// The parts of the scratch.
     pub slots: Vec<Slot>,
     /// Results that are not computed in place and must be copied: result and node.
     pub copies: Vec<(usize, NodeId)>,
 }
 
+/// How many bytes an element takes in memory.
 pub fn elem_bytes(elem: Elem) -> i64 {
     elem.bytes() as i64
 }
 
+/// The least multiple that is not below a value.
 pub fn round_up(value: i64, multiple: i64) -> i64 {
     (value + multiple - 1) / multiple * multiple
 }
@@ -144,6 +154,7 @@ impl Layouts {
         })
     }
 
+    /// Adds a part to the scratch.
     pub fn add_slot(&mut self, slot: Slot) -> Place {
         self.slots.push(slot);
         Place::Slot(self.slots.len() - 1)

@@ -23,12 +23,12 @@ use crate::support::ir::{TensorType, defining_op, elem_of, key};
 
 /// A value of the kernel: its node, and how many rows of the tensor belong to one of the kernel.
 #[derive(Clone, Copy)]
-pub struct Tensor {
+pub(crate) struct Tensor {
     pub node: NodeId,
     pub factor: i64,
 }
 
-pub struct Reader<'c> {
+pub(crate) struct Reader<'c> {
     pub graph: Graph<'c>,
     values: HashMap<usize, Tensor>,
     /// For an `index` value: its multiple of the number of rows.
@@ -374,7 +374,7 @@ fn list_type(ty: Type<'_>) -> Option<TensorType<'_>> {
     Some(tensor.batched())
 }
 
-pub fn is_rows(ty: &TensorType<'_>) -> bool {
+pub(crate) fn is_rows(ty: &TensorType<'_>) -> bool {
     matches!(ty.shape.first(), Some(None))
 }
 

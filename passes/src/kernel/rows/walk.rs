@@ -13,13 +13,19 @@ use super::stage::{Combiner, Fold, ReduceRows};
 
 /// A value that is computed and stored.
 pub struct Root<'a> {
+    /// The node that is computed.
     pub id: NodeId,
+    /// The sizes of the loops.
     pub domain: &'a [i64],
+    /// Whether it is computed for every row.
     pub rows: bool,
     /// Compute the node instead of loading it: this is what fills its memory.
     pub defines: bool,
+    /// Where it is stored.
     pub place: Place,
+    /// The first element there.
     pub offset: i64,
+    /// For each loop, how many elements apart its turns store.
     pub strides: &'a [i64],
 }
 
@@ -57,13 +63,16 @@ pub trait Planner<'a, 'c: 'a> {
     /// Where something is written; what is written later is greater.
     type Written: Copy + Ord + Default;
 
+    /// The graph that is planned.
     fn graph(&self) -> &'a Graph<'c>;
 
+    /// Where its nodes lie.
     fn layouts(&self) -> &Layouts;
 
     /// Whether bodies that run for every row find in memory what is the same for all.
     const SHARED_IN_MEMORY: bool;
 
+    /// A product of matrices, as [`Kind::Product`] has it.
     fn product(
         &mut self,
         id: NodeId,
@@ -80,18 +89,25 @@ pub trait Planner<'a, 'c: 'a> {
         init: NodeId,
     ) -> Result<Self::Written, Self::Stop>;
 
+    /// A fold of a list's tensors, which starts from the values of a node.
     fn list(&mut self, list: ReduceRows<'c>, init: NodeId) -> Result<Self::Written, Self::Stop>;
 
+    /// A `linalg.generic` that is emitted as it is.
     fn loops(&mut self, id: NodeId) -> Result<Self::Written, Self::Stop>;
 
+    /// A value that is computed and stored.
     fn root(&mut self, root: Root<'_>) -> Result<Self::Written, Self::Stop>;
 
+    /// Where a node is written; `None` if it is not yet.
     fn written(&self, id: NodeId) -> Option<Self::Written>;
 
+    /// Notes where a node is written.
     fn set_written(&mut self, id: NodeId, written: Self::Written);
 
+    /// The end of a plan that an operation makes impossible, for a reason that people read.
     fn refuse(&self, op: OperationRef<'c, 'c>, reason: &'static str) -> Self::Stop;
 
+    /// What bodies read.
     fn source<'s>(&'s self) -> Source<'s, 'c>
     where
         'a: 's,
@@ -226,6 +242,7 @@ pub trait Planner<'a, 'c: 'a> {
         Ok(Some(last))
     }
 
+    /// Asks for a fold of a node that is one.
     fn reduce(&mut self, id: NodeId) -> Result<Option<Self::Written>, Self::Stop> {
         let graph = self.graph();
         let node = &graph.nodes[id];

@@ -17,10 +17,14 @@ pub const DIMS: [(&str, u64); 4] = [("D", 3), ("E", 2), ("F", 4), ("G", 5)];
 /// What the instance dims of an instance are chosen from.
 pub const LENGTHS: [usize; 4] = [0, 1, 3, 6];
 
+/// The type of an operand's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Elem {
+    /// `f32`
     F32,
+    /// `i32`
     I32,
+    /// `bool`
     Bool,
 }
 
@@ -58,12 +62,15 @@ fn type_of(elem: Elem, shape: &[String]) -> String {
 /// What an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// An argument of the entry function.
     Argument,
     /// An argument where a dim differs by instance.
     Parameter,
+    /// The result of another operation.
     Computed,
 }
 
+/// Where an operation's operands come from, and where its result goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Of the operands in turn.
@@ -76,6 +83,7 @@ const fn variant(places: &'static [Place], goes_on: bool) -> Variant {
     Variant { places, goes_on }
 }
 
+/// Every way in which each operation is tried.
 pub const VARIANTS: [Variant; 6] = [
     variant(&[Place::Argument], false),
     variant(&[Place::Argument], true),
@@ -88,7 +96,9 @@ pub const VARIANTS: [Variant; 6] = [
 /// One expression.
 #[derive(Clone, Debug)]
 pub struct Use {
+    /// The expression.
     pub text: String,
+    /// The type of its value.
     pub result: String,
     /// `name: type`.
     arguments: BTreeSet<String>,

@@ -34,6 +34,7 @@ pub struct Given {
 }
 
 impl Given {
+    /// Nothing yet, of a kernel with so many lengths.
     pub fn new(lengths: usize) -> Given {
         Given {
             lengths,
