@@ -18,7 +18,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cohort_dialects::builder::Op;
 use cohort_dialects::keys::{self, Key};
 use melior::{
     Context,
@@ -26,7 +25,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
-use crate::support::ir::{callee_of, functions_of, nested_ops, set_attribute, symbol_of};
+use crate::support::ir::{callee_of, calls_in, functions_of, nested_ops, set_attribute, symbol_of};
 
 /// The pass `limit-inlining`.
 pub const PASS: PassInfo = PassInfo {
@@ -145,9 +144,9 @@ impl Sizes<'_, '_> {
 }
 
 fn callees(function: OperationRef<'_, '_>) -> Vec<String> {
-    nested_ops(function)
+    calls_in(function)
         .into_iter()
-        .filter(|op| Op::FuncCall.is(*op) && !op.has_attribute(&KEPT))
+        .filter(|call| !call.has_attribute(&KEPT))
         .filter_map(callee_of)
         .collect()
 }

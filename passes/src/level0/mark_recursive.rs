@@ -15,7 +15,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::Op;
 use cohort_dialects::keys;
 use melior::{
     Context,
@@ -23,7 +22,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
-use crate::support::ir::{callee_of, functions_of, nested_ops, set_attribute, symbol_of};
+use crate::support::ir::{callee_of, calls_in, functions_of, set_attribute, symbol_of};
 
 /// The pass `mark-recursive`.
 pub const PASS: PassInfo = PassInfo {
@@ -51,9 +50,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 }
 
 fn callees(function: OperationRef<'_, '_>) -> HashSet<String> {
-    nested_ops(function)
+    calls_in(function)
         .into_iter()
-        .filter(|op| Op::FuncCall.is(*op))
         .filter_map(callee_of)
         .collect()
 }

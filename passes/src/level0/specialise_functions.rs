@@ -26,7 +26,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use cohort_dialects::builder::{Builder, Op, Val, arguments_of, operands_of};
+use cohort_dialects::builder::{Builder, Op, Val, operands_of};
 use cohort_dialects::keys;
 use melior::{
     Context,
@@ -38,8 +38,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, argument_of, blocks_of, callee_of, clone_op, defining_op, functions_of, global_of,
-    is_private, key, nested_ops, set_attribute, symbol_of,
+    TensorType, argument_of, callee_of, calls_in, clone_op, defining_op, function_arguments,
+    functions_of, global_of, is_private, key, set_attribute, symbol_of,
 };
 use crate::support::symbols::Symbols;
 
@@ -155,7 +155,7 @@ impl<'c> Program<'c> {
             let Some(name) = symbol_of(operation) else {
                 continue;
             };
-            let matrices = arguments(operation)
+            let matrices = function_arguments(operation)
                 .into_iter()
                 .map(|argument| TensorType::of(argument.r#type()).is_some_and(|ty| ty.rank() >= 2));
             let function = Function {
@@ -296,24 +296,10 @@ impl<'c> Program<'c> {
     }
 }
 
-fn calls_in<'c>(function: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
-    nested_ops(function)
-        .into_iter()
-        .filter(|op| Op::FuncCall.is(*op))
-        .collect()
-}
-
-fn arguments<'c>(function: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
-    blocks_of(function)
-        .first()
-        .map(|body| arguments_of(*body))
-        .unwrap_or_default()
-}
-
 /// Which of a function's own arguments a value is.
 fn index_of_argument<'c>(value: Val<'c>, function: OperationRef<'c, 'c>) -> Option<usize> {
     let (_, index) = argument_of(value)?;
-    let own = arguments(function).get(index).copied()?;
+    let own = function_arguments(function).get(index).copied()?;
     (key(own) == key(value)).then_some(index)
 }
 

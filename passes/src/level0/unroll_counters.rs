@@ -69,8 +69,9 @@ use melior::{
 use super::unroll_loops::{is_parameter, slice};
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::ir::{
-    TensorType, blocks_of, callee_of, clone_op, elem_of, erase, functions_of, is_private, key,
-    nested_ops, op_key, remove_attribute, set_attribute, set_operand, symbol_of, users_of,
+    TensorType, blocks_of, callee_of, calls_in, clone_op, elem_of, erase, function_arguments,
+    functions_of, is_private, key, nested_ops, op_key, remove_attribute, set_attribute,
+    set_operand, symbol_of, users_of,
 };
 use crate::support::levels::{Role, close, role};
 use crate::support::symbols::Symbols;
@@ -193,7 +194,7 @@ fn recursions<'c>(module: OperationRef<'c, 'c>) -> Vec<Group<'c>> {
 fn function<'c>(name: &str, operation: OperationRef<'c, 'c>) -> Function<'c> {
     let mut picking = BTreeSet::new();
     let mut part = 0;
-    for (index, argument) in arguments(operation).into_iter().enumerate() {
+    for (index, argument) in function_arguments(operation).into_iter().enumerate() {
         let elements = if is_count(argument) {
             largest_part(argument)
         } else {
@@ -528,18 +529,4 @@ fn is_tensor_code<'c>(function: OperationRef<'c, 'c>) -> bool {
     let operations = blocks_of(function).into_iter().flat_map(operations_of);
     let mut operations = operations.filter(|op| role(*op) == Role::Control);
     operations.all(|op| Op::FuncReturn.is(op) || Op::CfbLookup.is(op) || Dialect::Arith.has(op))
-}
-
-fn calls_in<'c>(function: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
-    nested_ops(function)
-        .into_iter()
-        .filter(|op| Op::FuncCall.is(*op))
-        .collect()
-}
-
-fn arguments<'c>(function: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
-    blocks_of(function)
-        .first()
-        .map(|body| arguments_of(*body))
-        .unwrap_or_default()
 }

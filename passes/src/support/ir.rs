@@ -2,7 +2,7 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
-    Builder, Op, Val, extend, extend_block, extend_op, operations_of, result_of,
+    Builder, Op, Val, arguments_of, extend, extend_block, extend_op, operations_of, result_of,
 };
 use cohort_dialects::keys::{self, Key};
 pub use cohort_dialects::marks::{COMPUTED, GRADIENT_OF};
@@ -203,6 +203,20 @@ pub fn functions_of<'c>(module: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c
     top_level(module)
         .into_iter()
         .filter(|op| Op::FuncFunc.is(*op))
+        .collect()
+}
+
+/// The arguments of a function that has a body; none of one that has not.
+pub fn function_arguments<'c>(function: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
+    let body = blocks_of(function).first().copied();
+    body.map(arguments_of).unwrap_or_default()
+}
+
+/// The `func.call`s in an operation, at any depth.
+pub fn calls_in<'c>(operation: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> {
+    nested_ops(operation)
+        .into_iter()
+        .filter(|op| Op::FuncCall.is(*op))
         .collect()
 }
 

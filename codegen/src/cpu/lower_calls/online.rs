@@ -505,24 +505,29 @@ impl<'c> Writer<'_, 'c> {
         e.store(total, total_at, 4);
         let scale = e.splat(scale, Elem::F32, Width::Vector);
         let sums = e.offset(self.at(e, layout.sums), e.times(in_block, layout.sum_row));
-        e.for_loop(
-            e.int(0),
-            e.int(layout.sum_row),
-            LANES * 4,
-            &[],
-            |e, at, _| {
-                let at = e.offset(sums, at);
-                let scaled = e.b.mulf(e.load(at, vector, 4), scale);
-                e.store(scaled, at, 4);
-                vec![]
-            },
-        );
+        self.for_sums(e, sums, |e, sum| e.b.mulf(sum, scale));
+    }
+
+    /// Puts in place of a row's sums what becomes of them, vector by vector.
+    fn for_sums(
+        &self,
+        e: &Emitter<'c>,
+        sums: Val<'c>,
+        becomes: impl Fn(&Emitter<'c>, Val<'c>) -> Val<'c>,
+    ) {
+        let vector = e.elem_type(Elem::F32, Width::Vector);
+        let bytes = e.int(self.layout.sum_row);
+        e.for_loop(e.int(0), bytes, LANES * 4, &[], |e, at, _| {
+            let at = e.offset(sums, at);
+            let value = becomes(e, e.load(at, vector, 4));
+            e.store(value, at, 4);
+            vec![]
+        });
     }
 
     /// Divides by the sums of weights, and computes what is behind the second product.
     fn finish(&self, e: &Emitter<'c>, call: &mut Call<'_, 'c>, block: &Block<'_, 'c>) {
         let layout = &self.layout;
-        let vector = e.elem_type(Elem::F32, Width::Vector);
         let (sums, totals) = (self.at(e, layout.sums), self.at(e, layout.total));
         // A sum of nothing is zero.
         let empty = e.at_least(e.int(0), block.keys);
@@ -532,18 +537,7 @@ impl<'c> Writer<'_, 'c> {
             let total = e.select(empty, one, total);
             let total = e.splat(total, Elem::F32, Width::Vector);
             let sums = e.offset(sums, e.times(row, layout.sum_row));
-            e.for_loop(
-                e.int(0),
-                e.int(layout.sum_row),
-                LANES * 4,
-                &[],
-                |e, at, _| {
-                    let at = e.offset(sums, at);
-                    let value = e.b.divf(e.load(at, vector, 4), total);
-                    e.store(value, at, 4);
-                    vec![]
-                },
-            );
+            self.for_sums(e, sums, |e, sum| e.b.divf(sum, total));
             vec![]
         });
         let rank = self.online.over.len();

@@ -298,14 +298,16 @@ pub struct Packing<'a, 'c> {
 }
 
 impl<'c> Packing<'_, 'c> {
-    /// The index of the side, with these variables for its rows or columns and the depth.
-    fn at(&self, own: Var, k: Var) -> Vec<Index> {
+    /// A variable for the side's rows or columns, one for the depth, and the side's index of both.
+    fn variables(&self, call: &mut Call<'_, 'c>, first: Val<'c>) -> (Var, Var, Vec<Index>) {
+        let own = call.variable(first);
+        let k = call.variable(self.k);
         let mut loops: Vec<Index> = self.outer.iter().map(|var| Index::var(*var)).collect();
         loops.resize(self.along + 1, Index::default());
         loops[self.own] = Index::var(own);
         loops[self.along] = Index::var(k);
         let at = self.side.at.iter();
-        at.map(|index| index.at(&loops)).collect()
+        (own, k, at.map(|index| index.at(&loops)).collect())
     }
 
     /// Rows of the left side, each with its columns side by side.
@@ -320,9 +322,7 @@ impl<'c> Packing<'_, 'c> {
     ) {
         let zero = e.int(0);
         let first = rows.first.unwrap_or(zero);
-        let row_var = call.variable(first);
-        let k_var = call.variable(self.k);
-        let at = self.at(row_var, k_var);
+        let (row_var, k_var, at) = self.variables(call, first);
         let node = self.side.value;
         if self.side.along_depth {
             e.for_loop(zero, rows.count, 1, &[], |e, i, _| {
@@ -357,10 +357,7 @@ impl<'c> Packing<'_, 'c> {
                     })
                 });
                 let square = transpose(e, square.collect());
-                let to = e.offset(to, e.times(k, 4));
-                for (lane, row) in square.into_iter().enumerate() {
-                    e.store(row, e.offset_by(to, lane as i64 * stride), 4);
-                }
+                store_lines(e, square, e.offset(to, e.times(k, 4)), stride);
                 vec![]
             });
             vec![]
@@ -411,9 +408,7 @@ impl<'c> Packing<'_, 'c> {
     ) {
         let zero = e.int(0);
         let first = columns.first.unwrap_or(zero);
-        let var = call.variable(first);
-        let k_var = call.variable(self.k);
-        let at = self.at(var, k_var);
+        let (var, k_var, at) = self.variables(call, first);
         let node = self.side.value;
         let place = |e: &Emitter<'c>, j: Val<'c>| {
             let panels = e.shift_right(j, 5);
@@ -456,13 +451,17 @@ impl<'c> Packing<'_, 'c> {
                     })
                 });
                 let square = transpose(e, square.collect());
-                let to = e.offset(to, e.times(k, PANEL * 4));
-                for (lane, row) in square.into_iter().enumerate() {
-                    e.store(row, e.offset_by(to, lane as i64 * PANEL * 4), 4);
-                }
+                store_lines(e, square, e.offset(to, e.times(k, PANEL * 4)), PANEL * 4);
             });
             vec![]
         });
+    }
+}
+
+/// Stores vectors, `stride` bytes apart.
+fn store_lines<'c>(e: &Emitter<'c>, lines: Vec<Val<'c>>, to: Val<'c>, stride: i64) {
+    for (line, vector) in lines.into_iter().enumerate() {
+        e.store(vector, e.offset_by(to, line as i64 * stride), 4);
     }
 }
 
