@@ -70,7 +70,7 @@ pub fn unit(op: OperationRef<'_, '_>) -> Option<Unit> {
         .map(|(unit, _)| *unit)
 }
 
-/// The attribute that [`unit`] reads.
+/// The attribute that [`unit()`] reads.
 pub fn unit_attribute<'c>(context: &'c Context, unit: Unit) -> Attribute<'c> {
     let own = UNITS.iter().find(|(own, _)| *own == unit);
     StringAttribute::new(context, own.map_or("", |(_, word)| *word)).into()
