@@ -198,6 +198,21 @@ pub fn is_resident(_: std::ops::Range<usize>) -> bool {
     false
 }
 
+/// Asks for huge pages where a big slice lies, best before it is written: its rows are looked up anywhere.
+#[cfg(target_os = "linux")]
+pub fn advise_huge_pages<T>(slice: &[T]) {
+    if size_of_val(slice) >= HUGE_PAGES_FROM {
+        let bytes = slice.as_ptr_range();
+        let (begin, length) = whole_pages(bytes.start as usize..bytes.end as usize);
+        // SAFETY: it is advice on mapped memory, whose contents stay.
+        let _ = unsafe { libc::madvise(begin as *mut libc::c_void, length, libc::MADV_HUGEPAGE) };
+    }
+}
+
+/// Does nothing where there are none to ask for.
+#[cfg(not(target_os = "linux"))]
+pub fn advise_huge_pages<T>(_: &[T]) {}
+
 /// Gives the pages that lie in the range back to the system; they are zeros when they are used next.
 ///
 /// # Safety

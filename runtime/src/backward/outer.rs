@@ -7,8 +7,9 @@
 //! the processor: tiles go on from what the sum was. Products that have the right side in common, as of the parts of a
 //! concatenation, are computed together, and it is read and packed once; so is its sum, the gradient of a bias.
 
-/// The most rows that are packed at once: a panel of each side then fits the nearest caches.
-const ROWS: usize = 256;
+/// The most rows that are packed at once: so that the sum is read and written rarely, and what is packed lies in the
+/// second-level cache.
+const ROWS: usize = 512;
 
 /// Numbers of a left panel of this width. Panels are not a power of two apart: a row goes to the same place of each, and
 /// these must not all be in one set of the caches.

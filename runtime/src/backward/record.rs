@@ -218,11 +218,11 @@ impl Walk<'_> {
             return Err(Error::Internal("a gradient of no kernel".to_owned()));
         };
         for (number, cotangent) in cotangents.iter_mut().enumerate() {
-            let is_taken = described
-                .arguments
-                .iter()
-                .any(|argument| argument.of == OfCall::Cotangent(number));
-            if cotangent.is_none() && is_taken {
+            let is_taken = || {
+                let mut arguments = described.arguments.iter();
+                arguments.any(|argument| argument.of == OfCall::Cotangent(number))
+            };
+            if cotangent.is_none() && is_taken() {
                 *cotangent = Some(self.zeros(kernel.results[number], rows)?);
             }
         }

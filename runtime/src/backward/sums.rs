@@ -10,6 +10,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 use super::outer::{AHEAD, Panels, Product, prefetch};
+use crate::memory;
 
 /// What sites with one right factor are the sums of, row by row.
 #[derive(Default)]
@@ -74,7 +75,8 @@ impl Rows {
     /// Adds a row's cotangent, of a parameter with so many elements.
     fn add(&mut self, size: usize, row: u32, values: &[f32]) {
         if self.sum.is_empty() {
-            self.sum.resize(size, 0.0);
+            self.sum = vec![0.0; size];
+            memory::advise_huge_pages(&self.sum);
             self.is_touched.resize(size / self.width.max(1), false);
         }
         let place = self.place(row);
