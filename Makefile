@@ -64,6 +64,7 @@ soak: build ## A million instances, one in a hundred bad, and the memory that th
 lint: setup ## Formatting, lints and the pages of the code, without warnings
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --package cohort-tools --no-default-features --target-dir target/runner -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items
 
 deny: ## Licences, duplicates and sources of dependencies, and advisories where they can be reached

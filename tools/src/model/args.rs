@@ -224,6 +224,7 @@ impl ModelArguments {
         crate::compile::source::imported(&self.path, &bytes)
     }
 
+    /// None: an artifact imports nothing.
     #[cfg(not(feature = "compiler"))]
     pub fn imported(&self) -> Vec<PathBuf> {
         vec![]
