@@ -1,5 +1,6 @@
 //! Passes for the CPU.
 
+pub mod keep_weights_bf16;
 pub(crate) mod lower_calls;
 pub mod lower_kernels;
 pub(crate) mod micro_kernels;

@@ -4,6 +4,7 @@
 //! so that what a stage does can be repeated by hand from its printed input.
 
 use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Kept;
 use cohort_dialects::builder::extend_op;
 use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
@@ -39,7 +40,7 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use crate::cpu::{lower_kernels, plan_kernels, round_separately, unify_kernels};
+use crate::cpu::{keep_weights_bf16, lower_kernels, plan_kernels, round_separately, unify_kernels};
 use crate::gpu::{
     binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
     plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
@@ -82,6 +83,7 @@ pub const PASSES: &[PassInfo] = &[
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
     plan_kernels::PASS,
+    keep_weights_bf16::PASS,
     online_folds::PASS,
     bound_masks::PASS,
     apply_tuning::PASS,
@@ -152,6 +154,8 @@ pub enum Step {
     Gpu(PassInfo),
     /// A pass that runs where code for a GPU is wanted in this precision.
     In(Precision, PassInfo),
+    /// A pass that runs where weights are to be kept in this.
+    Keeping(Kept, PassInfo),
     /// A pass that runs where recursions are to be unrolled.
     Unroll(PassInfo),
     /// A pass that runs at one granularity only.
@@ -283,6 +287,7 @@ const TO_LOOPS: &[Step] = &[
     Step::In(Precision::Bf16, round_products_bf16::PASS),
     Step::Gpu(plan_kernels_for_gpu::PASS),
     Step::Ours(plan_kernels::PASS),
+    Step::Keeping(Kept::Bf16, keep_weights_bf16::PASS),
     Step::Optional(
         online_folds::PASS,
         "softmax-like folds between products compute the first product anew for each of them",
@@ -385,6 +390,8 @@ pub struct Options {
     pub gpu: bool,
     /// Of products in that code.
     pub precision: Precision,
+    /// What the packed weights of products are kept in, on the processor.
+    pub keep_weights: Kept,
     /// Make the functions that gradients are computed by as well.
     pub gradients: bool,
     /// Of these, only those of parameters: nobody asks for gradients of inputs.
@@ -476,6 +483,7 @@ impl Options {
             Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,
             Step::In(precision, _) => self.gpu && *precision == self.precision,
+            Step::Keeping(kept, _) => *kept == self.keep_weights,
             _ => true,
         })
     }
@@ -554,6 +562,7 @@ pub fn run_stage(
             | Step::Optional(pass, _)
             | Step::At(_, pass)
             | Step::In(_, pass)
+            | Step::Keeping(_, pass)
             | Step::Unroll(pass)
             | Step::Gpu(pass) => manager.add_pass(create(*pass)),
             Step::Upstream(text) => {

@@ -59,6 +59,8 @@ LogicalResult ParamOp::verify() {
   if (packed && (getMemory().getType().getRank() < 2 || !getMemory().getType().getElementType().isF32()))
     return emitOpError() << "ragged_param_c1: expected panels of an f32 of at least two dims, but got "
                          << getMemory().getType();
+  if (getBf16() && !packed)
+    return emitOpError() << "ragged_param_c2: expected panels of what is kept in bf16";
   return success();
 }
 

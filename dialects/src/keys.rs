@@ -64,6 +64,7 @@ keys! {
     ALIGNMENT: "alignment",
     ARG_ATTRS: "arg_attrs",
     AXIS: "axis",
+    BF16: "bf16",
     BIN_OP: "bin_op",
     BLOCKS: "blocks",
     BY: "by",

@@ -67,13 +67,15 @@ def compile(
     max_steps: int | None = None,
     entry: str | None = None,
     gradients: bool = False,
+    keep_weights: str = "f32",
     draw: int = 0,
 ) -> Model:
     """Compiles a program, a `.coh` file, and loads it with its weights.
 
     The program's dims are bound by the shapes of the weights, and by `dims`. What was compiled is kept by its
     content and used again, unless `cache` is false. `entry` names a function that runs in the place of `main`;
-    with `gradients` it is compiled together with its backward, for `Model.gradients` and `cohort.torch`. See `cohort.load` for the other arguments.
+    with `gradients` it is compiled together with its backward, for `Model.gradients` and `cohort.torch`. With
+    `keep_weights="bf16"` the packed weights of products have half the bytes, each rounded once. See `cohort.load` for the other arguments.
     """
     path = os.fspath(path)
     try:
@@ -97,6 +99,8 @@ def compile(
         options.append(f"--entry={entry}")
     if gradients:
         options.append("--gradients")
+    if keep_weights != "f32":
+        options.append(f"--keep-weights={keep_weights}")
     shapes = _shapes(data)
     tool = compiler()
     kept = None

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use cohort_abi::manifest::{Constant, Elem, Manifest, Source};
+use cohort_abi::manifest::{Constant, Elem, Kept, Manifest, Source};
 
 use crate::arena::{Arena, Region};
 use crate::error::Error;
@@ -114,9 +114,9 @@ pub fn pack_constant(
     let length = match constant {
         Constant::Part { .. } => 0,
         Constant::Plain { param } => weights[*param].len(),
-        Constant::Panels { param, width } => {
+        Constant::Panels { param, width, kept } => {
             let [k, n] = matrix(manifest, *param);
-            n.div_ceil(*width as usize) * k * *width as usize * size_of::<f32>()
+            n.div_ceil(*width as usize) * k * *width as usize * kept.bytes()
         }
         Constant::Rounded {
             precision,
@@ -142,9 +142,13 @@ pub fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constan
             let bytes = weights[*param];
             copy_elements(elem_of(manifest, *param), bytes, &mut to[..bytes.len()]);
         }
-        Constant::Panels { param, width } => {
-            let [k, n] = matrix(manifest, *param);
-            write_panels(weights[*param], [k, n], *width as usize, to);
+        Constant::Panels { param, width, kept } => {
+            let size = matrix(manifest, *param);
+            let write = match kept {
+                Kept::F32 => write_panels,
+                Kept::Bf16 => write_rounded_panels,
+            };
+            write(weights[*param], size, *width as usize, to);
         }
         Constant::Rounded {
             precision,
@@ -186,6 +190,27 @@ fn write_panels(bytes: &[u8], [k, n]: [usize; 2], width: usize, packed: &mut [u8
             let from = (row * n + panel * width) * 4;
             let to = (panel * k + row) * width * 4;
             packed[to..to + columns * 4].copy_from_slice(&bytes[from..from + columns * 4]);
+        }
+    }
+}
+
+/// The same in bf16, columns in the order of [`Constant::Panels`].
+fn write_rounded_panels(bytes: &[u8], [k, n]: [usize; 2], width: usize, packed: &mut [u8]) {
+    let place = |column: usize| match width % 2 {
+        0 => column % (width / 2) * 2 + column / (width / 2),
+        _ => column,
+    };
+    for panel in 0..n.div_ceil(width) {
+        let columns = width.min(n - panel * width);
+        for row in 0..k {
+            let from = (row * n + panel * width) * 4;
+            let to = (panel * k + row) * width * 2;
+            let numbers = bytes[from..from + columns * 4].chunks_exact(4);
+            for (column, number) in numbers.enumerate() {
+                let number = f32::from_le_bytes([number[0], number[1], number[2], number[3]]);
+                let at = to + place(column) * 2;
+                packed[at..at + 2].copy_from_slice(&rounding::bf16(number).to_le_bytes());
+            }
         }
     }
 }
@@ -296,6 +321,24 @@ fn write_bits(elem: Elem, bits: &[u32], to: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounded_panels_hold_columns_in_pairs() {
+        let values: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        let numbers = |packed: &[u8]| -> Vec<f32> {
+            let bits = packed
+                .chunks_exact(2)
+                .map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+            bits.map(|bits| f32::from_bits(u32::from(bits) << 16))
+                .collect()
+        };
+        let mut packed = [0; 16];
+        write_rounded_panels(&values, [2, 3], 4, &mut packed);
+        assert_eq!(numbers(&packed), [1.0, 3.0, 2.0, 0.0, 4.0, 6.0, 5.0, 0.0]);
+        let mut packed = [0; 12];
+        write_rounded_panels(&values, [2, 3], 1, &mut packed);
+        assert_eq!(numbers(&packed), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    }
 
     #[test]
     fn panels_are_padded_with_zeros() {

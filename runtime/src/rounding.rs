@@ -11,16 +11,18 @@ pub fn tf32(value: f32) -> u32 {
     (value.to_bits() + 0x1000) & !0x1fff
 }
 
-/// The bits of two floats rounded to bf16; halves go to even (`cvt.rn.bf16x2.f32`).
+/// The bits of two floats rounded to bf16 (`cvt.rn.bf16x2.f32`).
 pub fn bf16_pair(high: f32, low: f32) -> u32 {
-    let [high, low] = [high, low].map(|value| {
-        if value.is_nan() {
-            return 0x7fff;
-        }
-        let bits = value.to_bits();
-        (bits + 0x7fff + (bits >> 16 & 1)) >> 16
-    });
-    high << 16 | low
+    u32::from(bf16(high)) << 16 | u32::from(bf16(low))
+}
+
+/// The bits of a float rounded to bf16; halves go to even.
+pub fn bf16(value: f32) -> u16 {
+    if value.is_nan() {
+        return 0x7fff;
+    }
+    let bits = value.to_bits();
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
 /// The words of a matrix whose elements `of` gives: those of [`cohort_abi::manifest::Constant::Rounded`].
@@ -44,6 +46,22 @@ pub fn words(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn halves_go_to_even_and_what_is_no_number_stays_none() {
+        let bits = [
+            (0x3f80_8000, 0x3f80),
+            (0x3f81_8000, 0x3f82),
+            (0x3f80_8001, 0x3f81),
+            (0x7f7f_ffff, 0x7f80),
+            (0xff80_0000, 0xff80),
+            (0x8000_0000, 0x8000),
+            (0x7f80_0001, 0x7fff),
+        ];
+        for (from, to) in bits {
+            assert_eq!(bf16(f32::from_bits(from)), to, "{from:x}");
+        }
+    }
 
     #[test]
     fn pairs_are_of_neighbouring_rows() {

@@ -295,11 +295,12 @@ fn bytes_of(manifest: &Manifest, constant: &Constant) -> u64 {
         Constant::Plain { param } => weight(param).map_or(0, |weight| {
             bytes(weight.elem, weight.shape.iter().product())
         }),
-        Constant::Panels { param, width } => weight(param)
+        Constant::Panels { param, width, kept } => weight(param)
             .and_then(|weight| weight.shape.split_last())
             .map_or(0, |(columns, rows)| {
                 let columns = columns.checked_next_multiple_of(*width).unwrap_or(0);
-                bytes(Elem::F32, columns.saturating_mul(rows.iter().product()))
+                let count = columns.saturating_mul(rows.iter().product());
+                count.saturating_mul(kept.bytes() as u64)
             }),
         Constant::Dense { elem, bits } => bytes(*elem, bits.len() as u64),
         Constant::Rounded { .. } | Constant::Part { .. } => 0,

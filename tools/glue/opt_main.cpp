@@ -86,6 +86,11 @@ struct Options {
       llvm::cl::desc("What the factors of products are rounded to on a GPU: f32 (not at all, the "
                      "default), tf32 or bf16"),
       llvm::cl::value_desc("format"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> keepWeights{
+      "keep-weights",
+      llvm::cl::desc("What --emit keeps the packed weights of products in, on the processor: f32 (the default) "
+                     "or bf16, half the bytes, each weight rounded once"),
+      llvm::cl::value_desc("format"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> signKey{
       "sign-key",
       llvm::cl::desc("Sign what --emit=artifact makes with the Ed25519 private key in a PEM file"),
@@ -210,6 +215,7 @@ struct CohortOptOptions {
   MlirStringRef targetCpu;
   MlirStringRef gpuArch;
   MlirStringRef precision;
+  MlirStringRef keepWeights;
   MlirStringRef signKey;
   MlirStringRef sarif;
   MlirStringRef instances;
@@ -262,6 +268,7 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->targetCpu = toRef(options().targetCpu.getValue());
   parsed->gpuArch = toRef(options().gpuArch.getValue());
   parsed->precision = toRef(options().precision.getValue());
+  parsed->keepWeights = toRef(options().keepWeights.getValue());
   parsed->signKey = toRef(options().signKey.getValue());
   parsed->sarif = toRef(options().sarif.getValue());
   parsed->instances = toRef(options().instances.getValue());

@@ -123,7 +123,8 @@ fn transform(
     let mut pipeline_options = options.pipeline()?;
     if level.is_none() && options.changes_pipeline() {
         return Err(Stop::usage(
-            "`--without`, `--granularity`, `--unroll` and `--tuning` change what `--emit` does, and need it",
+            "`--without`, `--granularity`, `--unroll`, `--keep-weights` and `--tuning` change what `--emit` does, and need \
+             it",
         ));
     }
     if format == Format::Mlir && options.tuning.is_some() {
@@ -180,6 +181,18 @@ fn transform(
         return Err(Stop::usage(
             "`--precision` is of products on a GPU: it is for `--emit=ptx`, `--emit=cubin`, and \
              `--emit=loops` and `--emit=artifact` with `--gpu-arch`",
+        ));
+    }
+    if !pipeline_options.keep_weights.is_f32() && options.gradients {
+        return Err(Stop::usage(
+            "`--keep-weights bf16` is for running a program: weights that are trained are kept in f32; leave it out \
+             with `--gradients`",
+        ));
+    }
+    if !pipeline_options.keep_weights.is_f32() && has_gpu_code {
+        return Err(Stop::usage(
+            "`--keep-weights` is of the processor: on a GPU weights are kept as products take them, which \
+             `--precision` says",
         ));
     }
     if let Some(path) = &options.tuning {

@@ -220,13 +220,18 @@ pub enum Constant<Param = usize> {
         param: Param,
     },
     /// An `f32[k, n]` parameter in column panels: `[ceil(n / width)][k][width]`, the last panel
-    /// padded with zeros; 64-byte aligned. Of a parameter of higher rank, all dims but the last
-    /// count as `k`.
+    /// padded with zeros; 64-byte aligned, followed by at least 64 zero bytes. Of a parameter of
+    /// higher rank, all dims but the last count as `k`.
     Panels {
         /// See [`super::Manifest::weight`].
         param: Param,
         /// Columns of a panel.
         width: u64,
+        /// What each number is kept in. In `bf16` a panel's row is as many numbers of 2 bytes. Where the width is even
+        /// they lie in pairs: a column, then the one that is half a panel behind it, so that a word of 4 bytes is
+        /// widened to either by one operation.
+        #[serde(default, skip_serializing_if = "Kept::is_f32")]
+        kept: Kept,
     },
     /// Another one from some byte on. It begins where an element does.
     Part {
@@ -262,6 +267,50 @@ pub enum Constant<Param = usize> {
     },
 }
 
+/// What the numbers of a packed weight are kept in. Products widen them, and compute in `f32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kept {
+    /// As they are.
+    #[default]
+    F32,
+    /// Rounded to the nearest of 16 bits, halves to even: a sign, 8 bits of exponent and 7 of fraction.
+    Bf16,
+}
+
+impl Kept {
+    /// Those that can be asked for, for messages.
+    pub const NAMES: &'static str = "f32 and bf16";
+
+    /// The one of that name; `None` where there is none.
+    pub fn parse(name: &str) -> Option<Kept> {
+        [Kept::F32, Kept::Bf16]
+            .into_iter()
+            .find(|kept| kept.name() == name)
+    }
+
+    /// As `--keep-weights` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kept::F32 => "f32",
+            Kept::Bf16 => "bf16",
+        }
+    }
+
+    /// Bytes of a number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Kept::F32 => 4,
+            Kept::Bf16 => 2,
+        }
+    }
+
+    /// Whether nothing is rounded.
+    pub fn is_f32(&self) -> bool {
+        *self == Kept::F32
+    }
+}
+
 impl<Space> Operand<Space> {
     fn with<S>(self, space: &mut impl FnMut(Space) -> S) -> Operand<S> {
         match self {
@@ -294,9 +343,14 @@ impl<Param> Constant<Param> {
     fn with<P, E>(self, param: &impl Fn(Param) -> Result<P, E>) -> Result<Constant<P>, E> {
         Ok(match self {
             Constant::Plain { param: own } => Constant::Plain { param: param(own)? },
-            Constant::Panels { param: own, width } => Constant::Panels {
+            Constant::Panels {
+                param: own,
+                width,
+                kept,
+            } => Constant::Panels {
                 param: param(own)?,
                 width,
+                kept,
             },
             Constant::Part { of, from } => Constant::Part {
                 of: Box::new(of.with(param)?),

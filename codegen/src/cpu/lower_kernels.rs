@@ -45,6 +45,7 @@
 //! Products are computed by tiles whose sums the processor's registers hold. How many vectors of 16 numbers that is, the
 //! module's attribute `cfb.vector_registers` says: 32 (AVX-512) without it, 8 for AVX2 and NEON. Bits do not depend
 //! on it. They follow from the target alone, so programs have their code in common: each has the attribute `cfb.library`.
+//! Panels in `bf16` (`keep-weights-bf16`) have tiles of their own, which widen each number as they read it.
 //!
 //! Requires: the loop level, of `plan-kernels`. Leaves: no kernels; `func`, `scf`, `arith`, `vector`,
 //! `llvm`, and of `math` only what the stock conversions lower.
@@ -58,6 +59,7 @@ pub(super) mod product;
 mod reduce_rows;
 pub(super) mod scratch;
 
+use cohort_abi::manifest::Kept;
 use cohort_dialects::builder::{Builder, Op};
 use cohort_passes::kernel::calls::is_over_calls;
 use cohort_passes::pass::{Outcome, PassInfo, error};
@@ -80,7 +82,7 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let registers = registers::of_module(module);
-    let mut has_products = false;
+    let mut products = Vec::new();
     let mut has_blocks = false;
     let mut has_calls = false;
     for kernel in top_level(module) {
@@ -89,7 +91,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 has_calls = true;
                 has_blocks |= lower_calls::lower(context, kernel)?;
             }
-            Some(Op::RaggedKernel) => has_products |= function::lower(context, kernel)?,
+            Some(Op::RaggedKernel) => products.extend(function::lower(context, kernel)?),
             Some(Op::CfbKernel) => {
                 return Err(error(
                     kernel,
@@ -104,8 +106,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let end = body.map(|body| Builder::at_end(context, body, module.location()));
     if let Some(end) = end {
         let e = Emitter::new(end);
-        if has_products {
-            micro_kernels::add_products(&e, registers);
+        for kept in [Kept::F32, Kept::Bf16] {
+            if products.contains(&kept) {
+                micro_kernels::add_products(&e, registers, kept);
+            }
         }
         if has_calls {
             lower_calls::declare_polls(&end);

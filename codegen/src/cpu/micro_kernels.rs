@@ -4,9 +4,12 @@
 //! `[k][32]`. Every element is its start followed by one fused multiply-add for each `k` in order: so its bits
 //! depend on no tile, and not on the rows beside it.
 //!
-//! [`PRODUCT`] is what kernels over rows call: rows of the left side lie anywhere, and results in memory that is
+//! A [`product`] is what kernels over rows call: rows of the left side lie anywhere, and results in memory that is
 //! padded to whole vectors. [`BLOCK`] is what kernels over calls do: rows lie evenly, and nothing is written beyond
-//! the result. A product of few columns would leave most lanes of a vector unused, and is [`NARROW_PRODUCT`].
+//! the result. A product of few columns would leave most lanes of a vector unused, and is a [`narrow_product`].
+//!
+//! Kernels over rows have the same for panels in `bf16`, whose numbers are widened as they are read: each multiply-add is
+//! that of the rounded number in `f32`, in the same order.
 
 mod blocks;
 mod narrow;
@@ -14,18 +17,20 @@ mod rows;
 mod tile;
 
 pub use blocks::{BLOCK, CHECKED_BLOCK};
-pub use narrow::NARROW_PRODUCT;
-pub use rows::PRODUCT;
+pub use narrow::narrow_product;
+pub use rows::product;
 
 use crate::emit::Emitter;
+use cohort_abi::manifest::Kept;
 
 /// Bytes of a vector.
 const VECTOR: i64 = 64;
 
-/// Adds what kernels over rows call, for a processor whose registers hold `registers` vectors.
-pub fn add_products(module: &Emitter<'_>, registers: usize) {
-    rows::add(module, registers);
-    narrow::add(module);
+/// Adds what kernels over rows call for weights that are kept so, for a processor whose registers hold `registers`
+/// vectors.
+pub fn add_products(module: &Emitter<'_>, registers: usize, kept: Kept) {
+    rows::add(module, registers, kept);
+    narrow::add(module, kept);
 }
 
 /// Adds what kernels over calls call.

@@ -10,6 +10,7 @@ use melior::ir::TypeLike;
 use melior::ir::{
     Attribute, Type, ValueLike,
     attribute::{DenseI32ArrayAttribute, IntegerAttribute, TypeAttribute},
+    r#type::IntegerType,
 };
 
 use super::{Emitter, Width};
@@ -130,6 +131,33 @@ impl<'c> Emitter<'c> {
             }
         };
         self.in_registers(value, elem)
+    }
+
+    /// Loads a vector of neighbouring bf16, widened to f32.
+    pub fn load_bf16(&self, address: Val<'c>) -> Val<'c> {
+        let half = IntegerType::new(self.b.context(), 16).into();
+        let halves = self.load(address, self.sized(half, Width::Vector), 2);
+        let ty = self.memory_type(Elem::I32, Width::Vector);
+        self.lower_halves(self.b.extui(halves, ty))
+    }
+
+    /// Loads a vector of words that hold two bf16 each: the lower halves, then the upper ones, widened to f32.
+    pub fn load_bf16_pairs(&self, address: Val<'c>) -> [Val<'c>; 2] {
+        let ty = self.memory_type(Elem::I32, Width::Vector);
+        let words = self.load(address, ty, 2);
+        let upper = self.b.andi(words, self.b.integer(-1 << 16, ty));
+        [self.lower_halves(words), self.floats(upper)]
+    }
+
+    fn lower_halves(&self, words: Val<'c>) -> Val<'c> {
+        let by = self.b.integer(16, words.r#type());
+        let shifted = self.b.value(Op::ArithShli, &[words, by], words.r#type());
+        self.floats(shifted)
+    }
+
+    fn floats(&self, words: Val<'c>) -> Val<'c> {
+        let ty = self.memory_type(Elem::F32, Width::Vector);
+        self.b.value(Op::ArithBitcast, &[words], ty)
     }
 
     /// Loads an element a lane, `stride` bytes apart.

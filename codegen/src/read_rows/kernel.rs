@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cohort_abi::manifest::Kept;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of};
 use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::description::{ConstantDescription, RowType};
@@ -112,6 +113,10 @@ impl<'c> Kernel<'c> {
             (Some(param), Some(width)) => ConstantDescription::Panels {
                 param,
                 width: width as u64,
+                kept: match op.has_attribute(&keys::BF16) {
+                    true => Kept::Bf16,
+                    false => Kept::F32,
+                },
             },
             (None, _) => {
                 let bits = op.attribute(&keys::VALUE).ok().and_then(bits_of);

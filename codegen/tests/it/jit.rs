@@ -291,7 +291,7 @@ pub fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bi
             let words: Vec<u32> = rounding::words(*precision, size, element).collect();
             plain(Elem::I32, &words)
         }
-        ConstantDescription::Panels { param, width } => {
+        ConstantDescription::Panels { param, width, .. } => {
             let (bits, width) = (&params[param.as_str()], *width as usize);
             // The tests name a matrix for its columns: `w_28`.
             let columns: usize = param

@@ -131,17 +131,20 @@ def Ragged_ParamOp : Ragged_Declaration<"param"> {
   let summary = "a parameter in memory";
   let description = [{
     As it is, or packed when the weights are loaded: with `panels 32` the columns lie in panels of 32,
-    each row after row, padded with zeros; with `panels 1` column after column.
+    each row after row, padded with zeros; with `panels 1` column after column. Packed numbers that are kept in
+    `bf16` are rounded once, when they are packed, and have half the bytes; products widen them, and compute in `f32`.
 
     - `ragged_param_c1`: `panels` is 32 or 1, of a parameter of `f32` with at least two dims.
+    - `ragged_param_c2`: what is kept in `bf16` is packed.
 
     ```mlir
     %w = ragged.param @w panels 32 : memref<28x140xf32>
+    %v = ragged.param @v panels 32 bf16 : memref<28x140xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$param, OptionalAttr<I64Attr>:$panels);
+  let arguments = (ins FlatSymbolRefAttr:$param, OptionalAttr<I64Attr>:$panels, UnitAttr:$bf16);
   let results = (outs Ragged_SharedMemory:$memory);
-  let assemblyFormat = "$param (`panels` $panels^)? attr-dict `:` type($memory)";
+  let assemblyFormat = "$param (`panels` $panels^)? (`bf16` $bf16^)? attr-dict `:` type($memory)";
   let hasVerifier = 1;
 }
 

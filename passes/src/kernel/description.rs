@@ -41,7 +41,7 @@ pub fn to_json<T: Serialize>(description: &T) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cohort_abi::manifest::{CallShape, RowProduct};
+    use cohort_abi::manifest::{CallShape, Kept, RowProduct};
 
     use super::*;
 
@@ -68,6 +68,7 @@ mod tests {
                 ConstantDescription::Panels {
                     param: "ul".into(),
                     width: 32,
+                    kept: Kept::Bf16,
                 },
                 ConstantDescription::Dense {
                     elem: Elem::F32,

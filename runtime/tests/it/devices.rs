@@ -531,7 +531,13 @@ fn impossible_launches_are_refused() {
         |gpu| gpu.launches[0].functions[0].from_rows = 1,
         |gpu| gpu.launches[0].functions[0].threads = 33,
         |gpu| gpu.constants[0] = Constant::Plain { param: 9 },
-        |gpu| gpu.constants[0] = Constant::Panels { param: 1, width: 3 },
+        |gpu| {
+            gpu.constants[0] = Constant::Panels {
+                param: 1,
+                width: 3,
+                kept: Kept::F32,
+            }
+        },
         // One row behind the last.
         |gpu| {
             gpu.constants[0] = Constant::Rounded {

@@ -114,7 +114,11 @@ pub fn tree_manifest() -> Manifest {
                 operands: vec![Operand::Row { space: 0 }, Operand::Row { space: 0 }],
                 results: vec![0, 0],
                 constants: vec![
-                    Constant::Panels { param: 1, width: 3 },
+                    Constant::Panels {
+                        param: 1,
+                        width: 3,
+                        kept: Kept::F32,
+                    },
                     Constant::Dense {
                         elem: Elem::F32,
                         bits: vec![0.25_f32.to_bits()],

@@ -40,7 +40,13 @@ fn programs_are_checked() {
         |manifest| manifest.sources[1] = Source::Whole { param: 0, space: 0 },
         |manifest| manifest.kernels[0].row_tile = 0,
         |manifest| manifest.kernels[0].results[0] = 5,
-        |manifest| manifest.kernels[1].constants[0] = Constant::Panels { param: 0, width: 0 },
+        |manifest| {
+            manifest.kernels[1].constants[0] = Constant::Panels {
+                param: 0,
+                width: 0,
+                kept: Kept::F32,
+            }
+        },
         |manifest| add_computed(manifest).kernel = 9,
         |manifest| add_computed(manifest).kernel = 1,
         |manifest| add_computed(manifest).weight.shape = vec![16],
@@ -111,7 +117,11 @@ fn weights_are_computed_in_order_before_they_are_packed() {
     add_computed(&mut manifest);
     add_computed(&mut manifest).kernel = 3;
     manifest.kernels[3].constants = vec![Constant::Plain { param: 2 }];
-    manifest.kernels[1].constants[0] = Constant::Panels { param: 3, width: 3 };
+    manifest.kernels[1].constants[0] = Constant::Panels {
+        param: 3,
+        width: 3,
+        kept: Kept::F32,
+    };
     let mut functions = tree_functions();
     functions.0.push(("twice", twice as *const ()));
     let program = Program::new(manifest, Box::new(functions)).unwrap();

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use cohort_abi::gpu::Precision;
+use cohort_abi::manifest::Kept;
 use cohort_codegen::pipeline::{self, Granularity, PASSES};
 use cohort_passes::pass;
 use melior::{StringRef, diagnostic::Diagnostic, dialect::DialectRegistry};
@@ -44,6 +45,8 @@ pub struct Options {
     pub target_cpu: Option<String>,
     pub gpu_arch: Option<String>,
     pub precision: Option<String>,
+    /// What packed weights are kept in.
+    pub keep_weights: Option<String>,
     pub sign_key: Option<PathBuf>,
     pub sarif: Option<PathBuf>,
     pub bisect: bool,
@@ -103,6 +106,14 @@ impl Options {
                 ))
             })?;
         }
+        if let Some(name) = &self.keep_weights {
+            options.keep_weights = Kept::parse(name).ok_or_else(|| {
+                Stop::usage(format!(
+                    "`--keep-weights {name}`: weights can be kept in {}",
+                    Kept::NAMES
+                ))
+            })?;
+        }
         options.gradients = self.gradients;
         Ok(options)
     }
@@ -112,11 +123,13 @@ impl Options {
         let granularity = self.granularity.iter();
         let unroll = self.unroll.iter();
         let precision = self.precision.iter();
+        let kept = self.keep_weights.iter();
         let without = self.without.iter();
         granularity
             .map(|unit| format!("--granularity {unit}"))
             .chain(unroll.map(|levels| format!("--unroll {levels}")))
             .chain(precision.map(|name| format!("--precision {name}")))
+            .chain(kept.map(|name| format!("--keep-weights {name}")))
             .chain(without.map(|pass| format!("--without {pass}")))
             .collect()
     }
@@ -128,7 +141,8 @@ impl Options {
 
     /// Whether the pipeline behind `--emit` differs from the default.
     pub fn changes_pipeline(&self) -> bool {
-        let compiled = self.granularity.is_some() || self.unroll.is_some();
+        let compiled =
+            self.granularity.is_some() || self.unroll.is_some() || self.keep_weights.is_some();
         !self.without.is_empty() || compiled || self.gradients || self.tuning.is_some()
     }
 }
@@ -189,6 +203,7 @@ pub fn parse(
             target_cpu: non_empty(text(parsed.target_cpu)),
             gpu_arch: non_empty(text(parsed.gpu_arch)),
             precision: non_empty(text(parsed.precision)),
+            keep_weights: non_empty(text(parsed.keep_weights)),
             sign_key: (parsed.sign_key.length > 0).then(|| path(parsed.sign_key)),
             sarif: (parsed.sarif.length > 0).then(|| path(parsed.sarif)),
             bisect: parsed.bisect,
@@ -320,6 +335,7 @@ struct RawOptions {
     target_cpu: MlirStringRef,
     gpu_arch: MlirStringRef,
     precision: MlirStringRef,
+    keep_weights: MlirStringRef,
     sign_key: MlirStringRef,
     sarif: MlirStringRef,
     instances: MlirStringRef,
@@ -352,6 +368,7 @@ impl Default for RawOptions {
             target_cpu: empty,
             gpu_arch: empty,
             precision: empty,
+            keep_weights: empty,
             sign_key: empty,
             sarif: empty,
             instances: empty,

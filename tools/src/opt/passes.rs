@@ -15,6 +15,7 @@ pub fn pipeline(upto: Stage, options: &Options) -> String {
             | Step::Optional(pass, _)
             | Step::At(_, pass)
             | Step::In(_, pass)
+            | Step::Keeping(_, pass)
             | Step::Unroll(pass)
             | Step::Gpu(pass) => pass.name,
             Step::Upstream(text) => text,

@@ -249,6 +249,12 @@ impl Arguments {
                 "`--input-gradients` is not for `--sandbox`, which passes one stream of records on",
             ));
         }
+        if self.gradients.are_wanted() && self.model.rounds_weights() {
+            return Err(Stop::usage(
+                "`--keep-weights bf16` is for running a program: weights that are trained are kept in f32; leave it \
+                 out for gradients",
+            ));
+        }
         self.gradients.refuse_unsupported()
     }
 }

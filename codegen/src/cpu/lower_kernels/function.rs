@@ -1,6 +1,6 @@
 //! Writes the function of one kernel.
 
-use cohort_abi::manifest::{CallShape, Elem, RowProduct};
+use cohort_abi::manifest::{CallShape, Elem, Kept, RowProduct};
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use cohort_dialects::keys;
 use cohort_passes::kernel::call_shape;
@@ -27,8 +27,8 @@ use crate::emit::{Emitter, Width};
 use crate::read_rows::kernel::{Kernel, number, row_type};
 use crate::read_rows::memory::{Arguments, OperandFields};
 
-/// Adds the function before the kernel; tells whether it calls the micro-kernels.
-pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool, Failed> {
+/// Adds the function before the kernel; tells what the weights of its products are kept in, of each.
+pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<Vec<Kept>, Failed> {
     let kernel = Kernel::read(op)?;
     let map = ScratchMap::new(&kernel);
     let name = symbol_of(op).ok_or_else(|| error(op, "expected a kernel with a name"))?;
@@ -65,7 +65,9 @@ pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<bool,
         ],
         vec![region],
     );
-    Ok(kernel.rows.iter().any(is_product))
+    let products = kernel.rows.iter().filter(|stage| is_product(stage));
+    let kept = products.map(|stage| Ok(product::panels(&kernel, *stage)?.1));
+    kept.collect()
 }
 
 fn is_product(stage: &OperationRef<'_, '_>) -> bool {

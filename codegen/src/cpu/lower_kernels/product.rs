@@ -1,6 +1,7 @@
 //! Writes products: the table of left rows, then one call of the shared code, or one for each row tile
 //! where the kernel asks for smaller ones.
 
+use cohort_abi::manifest::Kept;
 use cohort_dialects::builder::{Val, operands_of};
 use cohort_dialects::keys;
 use cohort_passes::kernel::description::ConstantDescription;
@@ -14,10 +15,10 @@ use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame};
-use crate::cpu::micro_kernels::{NARROW_PRODUCT, PRODUCT};
+use crate::cpu::micro_kernels::{narrow_product, product as wide_product};
 use crate::emit::{Emitter, Index, Width};
 use crate::read_rows::body::{Body, block_of, yields};
-use crate::read_rows::kernel::number;
+use crate::read_rows::kernel::{Kernel, number};
 
 /// Bytes of an `f32`, of which products are.
 const BYTES: i64 = 4;
@@ -33,10 +34,12 @@ struct Product {
     rows: i64,
     k: i64,
     columns: i64,
-    /// The panels, how many rows they have, the columns of one, and where the product begins in them.
+    /// The panels, how many rows they have, the columns of one, what each number is kept in, and where the product
+    /// begins in them.
     right: Place,
     right_rows: i64,
     width: i64,
+    kept: Kept,
     row: i64,
     /// Shared elements that it starts from; what the memory holds.
     start: Option<(Place, i64)>,
@@ -50,13 +53,7 @@ impl Product {
         let operands = operands_of(op);
         let place = |value: Val<'c>| frame.arguments.kernel.place(value);
         let (right, columns) = (place(operands[1]), number(op, keys::COLUMNS)?);
-        let width = match right {
-            Place::Constant(constant) => match &frame.arguments.kernel.constants[constant] {
-                ConstantDescription::Panels { width, .. } => *width as i64,
-                _ => return Err(error(op, "expected a packed parameter")),
-            },
-            _ => PANEL,
-        };
+        let (width, kept) = panels(frame.arguments.kernel, op)?;
         let right_rows = match right {
             Place::Constant(_) => {
                 let memory = Memory::of(operands[1]);
@@ -77,12 +74,24 @@ impl Product {
             right,
             right_rows,
             width,
+            kept,
             row: number(op, keys::ROW)?,
             start,
             onto: op.has_attribute(&keys::ONTO),
             memory: place(operands[operands.len() - 1]),
             tile: number(op, keys::TILE)?,
         })
+    }
+}
+
+/// The columns of a panel of a product's right side, and what its numbers are kept in.
+pub fn panels<'c>(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<(i64, Kept), Failed> {
+    match kernel.place(operands_of(op)[1]) {
+        Place::Constant(constant) => match &kernel.constants[constant] {
+            ConstantDescription::Panels { width, kept, .. } => Ok((*width as i64, *kept)),
+            _ => Err(error(op, "expected a packed parameter")),
+        },
+        _ => Ok((PANEL, Kept::F32)),
     }
 }
 
@@ -98,7 +107,8 @@ pub fn product<'c>(
     fill_table(e, frame, &product, block, table, rows);
 
     let b = frame.address(e, product.right, None);
-    let b = e.offset_by(b, product.row * product.width * BYTES);
+    let right_row = product.width * product.kept.bytes() as i64;
+    let b = e.offset_by(b, product.row * right_row);
     let c = frame.address(e, product.memory, None);
     let c_bytes = product_row_bytes(product.columns);
     let c_row = e.int(c_bytes);
@@ -116,8 +126,11 @@ pub fn product<'c>(
         _ => c_row,
     };
     let (callee, columns) = match product.width {
-        1 => (NARROW_PRODUCT, product.columns),
-        _ => (PRODUCT, (product.columns + LANES - 1) / LANES),
+        1 => (narrow_product(product.kept), product.columns),
+        _ => (
+            wide_product(product.kept),
+            (product.columns + LANES - 1) / LANES,
+        ),
     };
     let entry = e.int(ENTRY);
     let arguments = |e: &Emitter<'c>, [table, c, start, rows]: [Val<'c>; 4]| {
@@ -125,7 +138,7 @@ pub fn product<'c>(
             table,
             entry,
             b,
-            e.int(product.right_rows * product.width * BYTES),
+            e.int(product.right_rows * right_row),
             e.int(product.k),
             c,
             c_row,

@@ -2,75 +2,93 @@
 //! sixteenth term in order, then the lanes are added in a fixed tree, then the start. Whether a product is such a
 //! one depends on its weight's shape alone.
 
-use cohort_abi::manifest::Elem;
+use cohort_abi::manifest::{Elem, Kept};
 use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::layout::LANES;
 
-use super::rows::PRODUCT;
+use super::rows::product;
 use super::tile::Operands;
 use crate::emit::{Emitter, Width};
 
-/// The whole product: what a tile takes, the number of rows, and that of columns.
-pub const NARROW_PRODUCT: &str = "cohort_narrow_product";
+/// The function of the whole product: it takes what a tile takes, the number of rows, and that of columns.
+pub fn narrow_product(kept: Kept) -> &'static str {
+    match kept {
+        Kept::F32 => "cohort_narrow_product",
+        Kept::Bf16 => "cohort_narrow_product_bf16",
+    }
+}
 
 /// Rows that are computed together.
 const ROWS: i64 = 4;
 
-pub fn add(module: &Emitter<'_>) {
+pub fn add(module: &Emitter<'_>, kept: Kept) {
     let mut types = Operands::types(module);
     types.extend([module.i64; 2]);
-    module.function(PRODUCT, NARROW_PRODUCT, &types, |e, arguments| {
-        let (operands, rest) = Operands::of(arguments);
-        let (rows, columns) = (rest[0], rest[1]);
-        let whole = e.and(operands.k, -LANES);
-        let left = e.sub(operands.k, whole);
-        let mask = e.first_lanes(left);
-        e.for_loop(e.int(0), rows, ROWS, &[], |e, row, _| {
-            let operands = operands.at_row(e, row);
-            let a: Vec<_> = (0..ROWS)
-                .map(|row| e.load_pointer(operands.a, row))
-                .collect();
-            e.for_loop(e.int(0), columns, 1, &[], |e, column, _| {
-                let b = e.offset(operands.b, e.mul(column, operands.panel));
-                let none = e.bits(0, Elem::F32, Width::Vector);
-                let none = vec![none; a.len()];
-                let sums = e.for_loop(e.int(0), whole, LANES, &none, |e, term, sums| {
-                    terms(e, &a, b, sums, (term, None))
-                });
-                // What lies behind a row may be anything.
-                let one = e.min(left, e.int(1));
-                let sums = e.for_loop(e.int(0), one, 1, &sums, |e, _, sums| {
-                    terms(e, &a, b, sums, (whole, Some(mask)))
-                });
-                let (c, s) = (e.times(column, 4), e.times(column, 4));
-                let (mut c, mut s) = (e.offset(operands.c, c), e.offset(operands.s, s));
-                for (row, sum) in sums.into_iter().enumerate() {
-                    if row > 0 {
-                        (c, s) = (e.offset(c, operands.c_row), e.offset(s, operands.s_row));
+    module.function(
+        product(kept),
+        narrow_product(kept),
+        &types,
+        |e, arguments| {
+            let (operands, rest) = Operands::of(arguments, kept);
+            let (rows, columns) = (rest[0], rest[1]);
+            let whole = e.and(operands.k, -LANES);
+            let left = e.sub(operands.k, whole);
+            let mask = e.first_lanes(left);
+            e.for_loop(e.int(0), rows, ROWS, &[], |e, row, _| {
+                let operands = operands.at_row(e, row);
+                let a: Vec<_> = (0..ROWS)
+                    .map(|row| e.load_pointer(operands.a, row))
+                    .collect();
+                e.for_loop(e.int(0), columns, 1, &[], |e, column, _| {
+                    let b = e.offset(operands.b, e.mul(column, operands.panel));
+                    let none = e.bits(0, Elem::F32, Width::Vector);
+                    let none = vec![none; a.len()];
+                    let sums = e.for_loop(e.int(0), whole, LANES, &none, |e, term, sums| {
+                        terms(e, &a, (b, kept), sums, (term, None))
+                    });
+                    // What lies behind a row may be anything.
+                    let one = e.min(left, e.int(1));
+                    let sums = e.for_loop(e.int(0), one, 1, &sums, |e, _, sums| {
+                        terms(e, &a, (b, kept), sums, (whole, Some(mask)))
+                    });
+                    let (c, s) = (e.times(column, 4), e.times(column, 4));
+                    let (mut c, mut s) = (e.offset(operands.c, c), e.offset(operands.s, s));
+                    for (row, sum) in sums.into_iter().enumerate() {
+                        if row > 0 {
+                            (c, s) = (e.offset(c, operands.c_row), e.offset(s, operands.s_row));
+                        }
+                        let sum = e.first_lane(all_lanes(e, sum), Elem::F32);
+                        let start = e.load_elem(s, Elem::F32, Width::Scalar, None);
+                        let result = e.add_floats(start, sum);
+                        e.store_elem(result, c, Elem::F32, Width::Scalar, None);
                     }
-                    let sum = e.first_lane(all_lanes(e, sum), Elem::F32);
-                    let start = e.load_elem(s, Elem::F32, Width::Scalar, None);
-                    let result = e.add_floats(start, sum);
-                    e.store_elem(result, c, Elem::F32, Width::Scalar, None);
-                }
+                    vec![]
+                });
                 vec![]
             });
-            vec![]
-        });
-    });
+        },
+    );
 }
 
 /// One more vector of terms of each row.
 fn terms<'c>(
     e: &Emitter<'c>,
     rows: &[Val<'c>],
-    b: Val<'c>,
+    (b, kept): (Val<'c>, Kept),
     sums: &[Val<'c>],
     (term, mask): (Val<'c>, Option<Val<'c>>),
 ) -> Vec<Val<'c>> {
     let at = e.times(term, 4);
     let load = |base| e.load_elem(e.offset(base, at), Elem::F32, Width::Vector, mask);
-    let right = load(b);
+    let right = match kept {
+        Kept::F32 => load(b),
+        Kept::Bf16 => {
+            // What lies behind the column is a number of another one or zero.
+            let all = e.load_bf16(e.offset(b, e.times(term, 2)));
+            let zero = e.bits(0, Elem::F32, Width::Vector);
+            mask.map_or(all, |mask| e.select(mask, all, zero))
+        }
+    };
     let products = rows.iter().zip(sums);
     products
         .map(|(row, sum)| e.fma(load(*row), right, *sum))

@@ -4,14 +4,21 @@
 //! cache; with few, wide tiles have enough sums to hide the latency of a multiply-add. The last tile is the smallest
 //! that holds the rows left; where there is none of their number, they repeat the table's last entries.
 
+use cohort_abi::manifest::Kept;
 use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::stage::TILE_ROWS;
 
 use super::tile::{Left, Operands, Tiles, by_limit};
 use crate::emit::Emitter;
 
-/// The whole product: what a tile takes, the number of rows, and that of vectors.
-pub const PRODUCT: &str = "cohort_product";
+/// The function of the whole product, and the library that it is of: it takes what a tile takes, the number of rows, and
+/// that of vectors.
+pub fn product(kept: Kept) -> &'static str {
+    match kept {
+        Kept::F32 => "cohort_product",
+        Kept::Bf16 => "cohort_product_bf16",
+    }
+}
 
 /// Rows of each tile and its widths, in vectors: widest first.
 const TILES: &[(usize, &[usize])] = &[
@@ -23,13 +30,15 @@ const TILES: &[(usize, &[usize])] = &[
     (TILE_ROWS as usize, &[2, 1]),
 ];
 
-pub fn add(module: &Emitter<'_>, registers: usize) {
+pub fn add(module: &Emitter<'_>, registers: usize, kept: Kept) {
+    let product = product(kept);
     let sizes = TILES
         .iter()
         .flat_map(|(rows, widths)| widths.iter().map(|width| (*rows, *width)));
     let tiles = Tiles {
-        prefix: PRODUCT,
+        prefix: product,
         left: Left::Table,
+        kept,
         sizes: sizes.collect(),
     };
     tiles.add(module, registers);
@@ -38,14 +47,19 @@ pub fn add(module: &Emitter<'_>, registers: usize) {
     let mut types = Operands::types(module);
     types.push(module.i64);
     for (rows, widths) in &TILES[..TILES.len() - 1] {
-        module.function(PRODUCT, &one_tile(*rows), &types, |e, arguments| {
-            let (operands, rest) = Operands::of(arguments);
-            all_columns(e, &tiles, (*rows, widths), operands, rest[0]);
-        });
+        module.function(
+            product,
+            &one_tile(product, *rows),
+            &types,
+            |e, arguments| {
+                let (operands, rest) = Operands::of(arguments, kept);
+                all_columns(e, &tiles, (*rows, widths), operands, rest[0]);
+            },
+        );
     }
     types.push(module.i64);
-    module.function(PRODUCT, PRODUCT, &types, |e, arguments| {
-        let (operands, rest) = Operands::of(arguments);
+    module.function(product, product, &types, |e, arguments| {
+        let (operands, rest) = Operands::of(arguments, kept);
         let (count, columns) = (rest[0], rest[1]);
         by_limit(
             e,
@@ -55,7 +69,7 @@ pub fn add(module: &Emitter<'_>, registers: usize) {
                 true => {
                     let mut arguments = operands.list();
                     arguments.push(columns);
-                    e.call(&one_tile(limit), &arguments);
+                    e.call(&one_tile(product, limit), &arguments);
                 }
                 false => many_rows(e, &tiles, &limits[1..], operands, [count, columns]),
             },
@@ -64,8 +78,8 @@ pub fn add(module: &Emitter<'_>, registers: usize) {
 }
 
 /// The name of the function for rows that are one tile.
-fn one_tile(rows: usize) -> String {
-    format!("{PRODUCT}_r{rows}")
+fn one_tile(product: &str, rows: usize) -> String {
+    format!("{product}_r{rows}")
 }
 
 /// All columns of one tile of rows, in its widest instances first.

@@ -6,7 +6,7 @@ use melior::ir::Type;
 use super::VECTOR;
 use crate::cpu::registers;
 use crate::emit::{Emitter, Width};
-use cohort_abi::manifest::Elem;
+use cohort_abi::manifest::{Elem, Kept};
 
 /// Vectors of a panel.
 const PANEL_VECTORS: usize = 2;
@@ -41,6 +41,8 @@ pub struct Operands<'c> {
     pub s: Val<'c>,
     pub s_row: Val<'c>,
     pub s_vector: Val<'c>,
+    /// What the panels' numbers are kept in, which every tile of a library knows.
+    pub kept: Kept,
 }
 
 impl<'c> Operands<'c> {
@@ -52,7 +54,7 @@ impl<'c> Operands<'c> {
     }
 
     /// From the arguments of a function, of which these are the first.
-    pub fn of<'a>(arguments: &'a [Val<'c>]) -> (Operands<'c>, &'a [Val<'c>]) {
+    pub fn of<'a>(arguments: &'a [Val<'c>], kept: Kept) -> (Operands<'c>, &'a [Val<'c>]) {
         let (&[a, a_row, b, panel, k, c, c_row, s, s_row, s_vector], rest) =
             arguments.split_first_chunk().unwrap_or_else(|| {
                 unreachable!("ten arguments, of which the function has ten or more")
@@ -68,6 +70,7 @@ impl<'c> Operands<'c> {
             s,
             s_row,
             s_vector,
+            kept,
         };
         (operands, rest)
     }
@@ -100,7 +103,7 @@ impl<'c> Operands<'c> {
     /// The part from a vector of columns on.
     pub fn at_vector(self, e: &Emitter<'c>, vector: Val<'c>) -> Operands<'c> {
         let panel = e.mul(e.shift_right(vector, 1), self.panel);
-        let in_panel = e.times(e.and(vector, 1), VECTOR);
+        let in_panel = e.times(e.and(vector, 1), second_vector(self.kept));
         Operands {
             b: e.offset(e.offset(self.b, panel), in_panel),
             c: e.offset(self.c, e.times(vector, VECTOR)),
@@ -115,6 +118,8 @@ pub struct Tiles {
     /// What their names begin with, and the library that they are of.
     pub prefix: &'static str,
     pub left: Left,
+    /// What they read of the right side.
+    pub kept: Kept,
     /// Rows and vectors of each.
     pub sizes: Vec<(usize, usize)>,
 }
@@ -137,7 +142,7 @@ impl Tiles {
                 &self.name(size),
                 &Operands::types(module),
                 |e, arguments| {
-                    let (operands, _) = Operands::of(arguments);
+                    let (operands, _) = Operands::of(arguments, self.kept);
                     if part == size {
                         return multiply(e, self.left, size, operands);
                     }
@@ -179,19 +184,12 @@ fn multiply<'c>(
         .map(|address| e.load_elem(address, Elem::F32, width, None))
         .collect();
     let one_term = |e: &Emitter<'c>, term: Val<'c>, sums: &[Val<'c>]| {
-        let in_panel = e.times(term, PANEL_VECTORS as i64 * VECTOR);
+        let in_panel = e.times(term, line(operands.kept));
         let at_term: Vec<_> = panels.iter().map(|b| e.offset(*b, in_panel)).collect();
-        if vectors < PANEL_VECTORS {
-            let bytes = AHEAD * PANEL_VECTORS as i64 * VECTOR;
-            e.prefetch(e.offset_by(at_term[0], bytes));
-        }
-        let right: Vec<_> = (0..vectors)
-            .map(|vector| {
-                let panel = at_term[vector / PANEL_VECTORS];
-                let at = e.offset_by(panel, (vector % PANEL_VECTORS) as i64 * VECTOR);
-                e.load_elem(at, Elem::F32, width, None)
-            })
-            .collect();
+        let right = match operands.kept {
+            Kept::F32 => right_side(e, &at_term, vectors),
+            Kept::Bf16 => right_side_in_bf16(e, &at_term, vectors),
+        };
         let in_row = e.times(term, 4);
         let mut next = Vec::with_capacity(sums.len());
         for (a, sums) in a.iter().zip(sums.chunks(vectors)) {
@@ -211,6 +209,43 @@ fn multiply<'c>(
             e.store_elem(*sum, at, Elem::F32, width, None);
         }
     }
+}
+
+/// Bytes of a panel's row.
+fn line(kept: Kept) -> i64 {
+    match kept {
+        Kept::F32 => PANEL_VECTORS as i64 * VECTOR,
+        Kept::Bf16 => VECTOR,
+    }
+}
+
+/// How many bytes the second vector of a panel lies behind the first: in bf16 it is the upper halves of the same words,
+/// which are the lower halves of the words at 2 bytes further on.
+fn second_vector(kept: Kept) -> i64 {
+    match kept {
+        Kept::F32 => VECTOR,
+        Kept::Bf16 => 2,
+    }
+}
+
+/// The vectors of one term, from where each panel is.
+fn right_side<'c>(e: &Emitter<'c>, at_term: &[Val<'c>], vectors: usize) -> Vec<Val<'c>> {
+    if vectors < PANEL_VECTORS {
+        e.prefetch(e.offset_by(at_term[0], AHEAD * line(Kept::F32)));
+    }
+    (0..vectors)
+        .map(|vector| {
+            let panel = at_term[vector / PANEL_VECTORS];
+            let at = e.offset_by(panel, (vector % PANEL_VECTORS) as i64 * VECTOR);
+            e.load_elem(at, Elem::F32, Width::Vector, None)
+        })
+        .collect()
+}
+
+/// The same, widened.
+fn right_side_in_bf16<'c>(e: &Emitter<'c>, at_term: &[Val<'c>], vectors: usize) -> Vec<Val<'c>> {
+    let pairs = at_term.iter().flat_map(|at| e.load_bf16_pairs(*at));
+    pairs.take(vectors).collect()
 }
 
 /// Addresses that lie `stride` bytes apart.

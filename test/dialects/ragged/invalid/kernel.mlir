@@ -40,6 +40,15 @@ ragged.kernel @k {
 // -----
 
 ragged.kernel @k {
+  // expected-error@+1 {{ragged_param_c2: expected panels of what is kept in bf16}}
+  %w = ragged.param @w bf16 : memref<4x4xf32>
+  ragged.blocks of 96 tile 12 {
+  }
+}
+
+// -----
+
+ragged.kernel @k {
   // expected-error@+1 {{ragged_param_c1: expected panels of an f32 of at least two dims}}
   %w = ragged.param @w panels 32 : memref<4xf32>
   ragged.blocks of 96 tile 12 {

@@ -14,6 +14,8 @@ ragged.kernel @stages row_products [0, 64] attributes {source = "main"} {
   %i = ragged.result : memref<?xi32>
   // CHECK: ragged.param @w panels 32 : memref<8x40xf32>
   %w = ragged.param @w panels 32 : memref<8x40xf32>
+  // CHECK: ragged.param @u panels 32 bf16 : memref<8x40xf32>
+  %u = ragged.param @u panels 32 bf16 : memref<8x40xf32>
   // CHECK: ragged.param @b : memref<40xf32>
   %b = ragged.param @b : memref<40xf32>
   // CHECK: ragged.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32> : memref<2xf32>

@@ -28,6 +28,7 @@ mod hoist_arguments;
 mod imports;
 mod integers;
 mod invariance;
+mod keep_weights;
 mod language;
 mod lengths;
 mod limits;
