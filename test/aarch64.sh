@@ -37,10 +37,10 @@ check() {
 
 emulated() { qemu-aarch64 -L /usr/aarch64-linux-gnu "$runner" "$@"; }
 
-# compile EXAMPLE PROCESSOR: its artifact.
+# compile EXAMPLE PROCESSOR: its artifact, with weights as `kept` says.
 compile() {
     "$bin/batch-opt" "examples/$1/$1.coh" --weights "examples/$1/weights.safetensors" \
-        --emit artifact --target-cpu "$2" -o "$folder/$1.$2.cohort"
+        --keep-weights "${kept:-f32}" --emit artifact --target-cpu "$2" -o "$folder/$1.$2.cohort"
 }
 
 gives_the_same_bits() {
@@ -74,6 +74,7 @@ for example in examples/*/; do
     check "$name has the same bits on AArch64" gives_the_same_bits "$name" aarch64
 done
 check 'treelstm has the same bits on a Neoverse N1' gives_the_same_bits treelstm neoverse-n1
+kept=bf16 check 'treelstm with weights in bf16 has the same bits on AArch64' gives_the_same_bits treelstm aarch64
 check 'code for AArch64 is refused elsewhere' refuses \
     'the processor it was compiled for: expected x86_64, found aarch64' \
     "$bin/batch-run" "$folder/treelstm.aarch64.cohort" --weights examples/treelstm/weights.safetensors \

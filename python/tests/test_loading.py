@@ -50,6 +50,28 @@ def test_the_simulated_gpu_has_code_made_for_it(program, weights):
     assert np.allclose(m([INSTANCE])[0], expected(weights), atol=1e-5)
 
 
+def test_weights_are_kept_in_bf16(program, weights, tmp_path):
+    in_f32 = program(DENSE, weights)
+    kept = program(DENSE, weights, keep_weights="bf16")
+    bits = weights["w"].view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+    expected = program(DENSE, {**weights, "w": rounded})
+    assert kept([INSTANCE])[0].tobytes() == expected([INSTANCE])[0].tobytes() != in_f32([INSTANCE])[0].tobytes()
+    # New weights are rounded as well.
+    kept.set_weights({**weights, "w": 2 * weights["w"]})
+    expected.set_weights({**weights, "w": 2 * rounded})
+    assert kept([INSTANCE])[0].tobytes() == expected([INSTANCE])[0].tobytes()
+
+
+def test_weights_are_kept_in_bf16_on_the_processor_and_without_gradients(program, weights):
+    with pytest.raises(cohort.CompileError, match="leave it out with `--gradients`"):
+        program(DENSE, weights, keep_weights="bf16", gradients=True)
+    with pytest.raises(cohort.CompileError, match="`--keep-weights` is of the processor"):
+        program(DENSE, weights, keep_weights="bf16", device="gpu-sim")
+    with pytest.raises(cohort.CompileError, match="weights can be kept in f32 and bf16"):
+        program(DENSE, weights, keep_weights="f16")
+
+
 def test_an_artifact_is_saved_and_loaded_without_the_compiler(program, weights, tmp_path, monkeypatch):
     m = program(DENSE, weights)
     m.save(tmp_path / "dense.cohort")

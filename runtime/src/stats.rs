@@ -261,17 +261,20 @@ impl Launches {
             | Operand::Stacked { space, .. } => row(*space),
             Operand::Scalar(_) | Operand::Length => size_of::<u32>() as u64,
         });
+        let elements = |param: usize| {
+            let weight = manifest.weight(param);
+            weight.map_or(0, |weight| weight.shape.iter().product())
+        };
         let constants = kernel
             .constants
             .iter()
             .map(|constant| match constant.whole().0 {
-                Constant::Plain { param }
-                | Constant::Panels { param, .. }
-                | Constant::Rounded { param, .. } => {
-                    let weight = manifest.weight(*param);
-                    weight.map_or(0, |weight| {
-                        weight.shape.iter().product::<u64>() * weight.elem.bytes() as u64
-                    })
+                Constant::Panels { param, kept, .. } => elements(*param) * kept.bytes() as u64,
+                Constant::Plain { param } | Constant::Rounded { param, .. } => {
+                    let elem = manifest
+                        .weight(*param)
+                        .map_or(0, |weight| weight.elem.bytes());
+                    elements(*param) * elem as u64
                 }
                 Constant::Dense { elem, bits } => (bits.len() * elem.bytes()) as u64,
                 // A part of a part is none of a valid manifest.
