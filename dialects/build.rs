@@ -8,7 +8,8 @@ use std::{
 
 const PREFIX_VARIABLE: &str = "MLIR_SYS_220_PREFIX";
 const LLVM_MAJOR: &str = "22";
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
+    "Attributes.cpp",
     "CfbDialect.cpp",
     "CfbOps.cpp",
     "Glue.cpp",
@@ -23,6 +24,10 @@ type Generated = (&'static str, &'static str, &'static str);
 const CFB: &[Generated] = &[
     ("CfbDialect", "CfbDialect.h.inc", "-gen-dialect-decls"),
     ("CfbDialect", "CfbDialect.cpp.inc", "-gen-dialect-defs"),
+    ("CfbAttrs", "CfbEnums.h.inc", "-gen-enum-decls"),
+    ("CfbAttrs", "CfbEnums.cpp.inc", "-gen-enum-defs"),
+    ("CfbAttrs", "CfbAttrs.h.inc", "-gen-attrdef-decls"),
+    ("CfbAttrs", "CfbAttrs.cpp.inc", "-gen-attrdef-defs"),
     ("CfbTypes", "CfbTypes.h.inc", "-gen-typedef-decls"),
     ("CfbTypes", "CfbTypes.cpp.inc", "-gen-typedef-defs"),
     ("CfbOps", "CfbOps.h.inc", "-gen-op-decls"),

@@ -37,6 +37,14 @@ dialect() {
             /^\[TOC\]$/d
             s/^(###+ `.*`) \(::cohort::.*\)$/\1/
             s/[ \t]+$//' |
+        # Enums have no dialect, so all that are read are listed.
+        awk -v "own=$(cat "dialects/include/$1/"*.td | grep -oE 'Enum(Attr)?<"\w+"' | cut -d '"' -f 2 | paste -sd ' ')" '
+            BEGIN { count = split(own, names, " "); for (i = 1; i <= count; i++) is_own[names[i]] = 1 }
+            /^## / { part = $2; skip = 0 }
+            # An attribute of an enum says no more than the enum.
+            part == "Attributes" && /^### / { name = $2; skip = sub(/Attr$/, "", name) && name in is_own }
+            part == "Enums" && /^### / { skip = !($2 in is_own) }
+            !skip' |
         cat -s
 }
 

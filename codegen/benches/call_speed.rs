@@ -32,7 +32,7 @@ const HEAD: &str = "
 
 fn product() -> String {
     format!(
-        "{HEAD} cfb.kernel @k attributes {{unit = \"calls\", lengths = [@m, @d, @n], rows = [@m, @n]}} {{
+        "{HEAD} cfb.kernel @k attributes {{unit = #cfb<unit calls>, lengths = [@m, @d, @n], rows = [@m, @n]}} {{
   ^bb0(%calls: index, %m: tensor<?xindex>, %d: tensor<?xindex>, %n: tensor<?xindex>, %a: !md, %b: !dn):
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -66,7 +66,7 @@ const TRIANGLE: &str = "
 
 fn triangle() -> String {
     format!(
-        "{HEAD} cfb.kernel @k attributes {{unit = \"calls\", lengths = [@m, @n], rows = [@m, @n]}} {{
+        "{HEAD} cfb.kernel @k attributes {{unit = #cfb<unit calls>, lengths = [@m, @n], rows = [@m, @n]}} {{
   ^bb0(%calls: index, %m: tensor<?xindex>, %n: tensor<?xindex>, %a: !mm, %b: !mn):
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -94,7 +94,7 @@ fn attention(d: usize, causal: bool) -> String {
     };
     format!(
         "{HEAD} !x = {ty}\n !t = {turned}
-  cfb.kernel @k attributes {{unit = \"calls\", lengths = [@m], rows = [@m]}} {{
+  cfb.kernel @k attributes {{unit = #cfb<unit calls>, lengths = [@m], rows = [@m]}} {{
   ^bb0(%calls: index, %m: tensor<?xindex>, %q: !x, %k: !x, %v: !x):
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32

@@ -202,8 +202,7 @@ impl<'c> Emitter<'c> {
         body: impl FnOnce(&Emitter<'c>, Val<'c>, &[Val<'c>]) -> Vec<Val<'c>>,
     ) -> Vec<Val<'c>> {
         let the_loop = self.scf_for([from, to], step, carried, body);
-        let rolled = "#llvm.loop_annotation<unroll = <disable = true>>";
-        set_attribute(the_loop, marks::LOOP_ANNOTATION, self.b.upstream(rolled));
+        set_attribute(the_loop, marks::LOOP_ANNOTATION, self.b.rolled());
         results_of(the_loop)
     }
 

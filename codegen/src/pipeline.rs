@@ -6,6 +6,8 @@
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Kept;
 use cohort_dialects::builder::extend_op;
+pub use cohort_dialects::enums::Granularity;
+use cohort_dialects::enums::{DialectEnum, Gradients, Rounding};
 use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
@@ -25,16 +27,11 @@ use cohort_passes::loops::{
 };
 use cohort_passes::pass::{PassInfo, create};
 use cohort_passes::support::ir::{integer_attribute, set_attribute};
-use cohort_passes::support::levels::{
-    GRADIENTS, PARAMETERS, ROUNDING, SEPARATE, UNROLL, VECTOR_REGISTERS,
-};
+use cohort_passes::support::levels::{GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
 use melior::{
     Context,
     ir::{
-        Attribute, Module,
-        attribute::{IntegerAttribute, StringAttribute},
-        operation::OperationPrintingFlags,
-        r#type::IntegerType,
+        Module, attribute::IntegerAttribute, operation::OperationPrintingFlags, r#type::IntegerType,
     },
     pass::{PassIrPrintingOptions, PassManager},
     utility::parse_pass_pipeline,
@@ -117,30 +114,6 @@ pub enum Stage {
     Target,
     /// Level 3 in the `llvm` dialect alone.
     Llvm,
-}
-
-/// What is scheduled as one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Granularity {
-    /// A tensor operation.
-    Operator,
-    /// Whatever tensor code can run together.
-    #[default]
-    Block,
-    /// A function of the source, where it is tensor code only; what can run together elsewhere.
-    Function,
-}
-
-impl Granularity {
-    /// The granularity of a name on the command line.
-    pub fn parse(name: &str) -> Option<Granularity> {
-        match name {
-            "operator" => Some(Granularity::Operator),
-            "block" => Some(Granularity::Block),
-            "function" => Some(Granularity::Function),
-            _ => None,
-        }
-    }
 }
 
 /// One step of the pipeline.
@@ -446,11 +419,11 @@ impl Options {
     pub fn write_down(&self, context: &Context, module: &Module<'_>) {
         let module = extend_op(module.as_operation());
         if self.gradients {
-            let of: Attribute<'_> = match self.parameters_only {
-                true => StringAttribute::new(context, PARAMETERS).into(),
-                false => Attribute::unit(context),
+            let of = match self.parameters_only {
+                true => Gradients::Parameters,
+                false => Gradients::All,
             };
-            set_attribute(module, GRADIENTS, of);
+            set_attribute(module, GRADIENTS, of.attribute(context));
         }
         if self.unroll > 0 {
             let ty = IntegerType::new(context, 64).into();
@@ -533,11 +506,7 @@ pub fn run_stage(
     }
     if stage == Stage::Target && options.rounds_separately {
         let module = extend_op(module.as_operation());
-        set_attribute(
-            module,
-            ROUNDING,
-            StringAttribute::new(context, SEPARATE).into(),
-        );
+        set_attribute(module, ROUNDING, Rounding::Separate.attribute(context));
     }
     if stage == Stage::Target && !options.gpu {
         // Loops that were planned for a GPU are nobody's.

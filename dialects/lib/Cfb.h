@@ -16,6 +16,10 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "cfb/CfbDialect.h.inc"
+#include "cfb/CfbEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "cfb/CfbAttrs.h.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "cfb/CfbTypes.h.inc"

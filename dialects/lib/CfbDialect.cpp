@@ -1,4 +1,4 @@
-// The `cfb` dialect: registration, its types, and its part in inlining.
+// The `cfb` dialect: registration, its attributes and types, and its part in inlining.
 
 #include "Cfb.h"
 
@@ -9,6 +9,10 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "cfb/CfbDialect.cpp.inc"
+#include "cfb/CfbEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "cfb/CfbAttrs.cpp.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "cfb/CfbTypes.cpp.inc"
@@ -32,6 +36,10 @@ struct CfbInlinerInterface : public DialectInlinerInterface {
 } // namespace
 
 void CfbDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "cfb/CfbAttrs.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "cfb/CfbTypes.cpp.inc"
@@ -46,6 +54,15 @@ void CfbDialect::initialize() {
 Operation *CfbDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
                                            Location location) {
   return arith::ConstantOp::materialize(builder, value, type, location);
+}
+
+LogicalResult PartAttr::verify(function_ref<InFlightDiagnostic()> emitError, PartKind kind,
+                               std::optional<int64_t> number) {
+  bool fits = kind == PartKind::site ? !number : number && *number >= 0;
+  if (!fits)
+    return emitError() << "cfb_part_c1: expected " << (kind == PartKind::site ? "no number" : "a number of at least zero")
+                       << " of `" << stringifyPartKind(kind) << "`";
+  return success();
 }
 
 LogicalResult LazyType::verify(function_ref<InFlightDiagnostic()> emitError, Type tensorType) {

@@ -482,7 +482,7 @@ static bool isListOfNames(ArrayAttr lengths) {
 
 /// The constraints of blocks on tensors whose lengths differ.
 static LogicalResult verifyDims(BlockOp block) {
-  StringAttr unit = block.getUnitAttr();
+  KernelUnitAttr unit = block.getUnitAttr();
   ArrayAttr rows = block.getRowsAttr(), lists = block.getLeadingAttr(), names = block.getLengthsAttr();
   if (names && !isListOfNames(names))
     return block.emitOpError() << "cfb_block_c6: expected names of dims in `lengths`, each once";
@@ -561,7 +561,7 @@ static bool isLowered(Operation *symbol) {
 
 /// The constraints of kernels on tensors whose lengths differ.
 static LogicalResult verifyDims(KernelOp kernel) {
-  StringAttr unit = kernel.getUnitAttr();
+  KernelUnitAttr unit = kernel.getUnitAttr();
   ArrayAttr rows = kernel.getRowsAttr(), names = kernel.getLengthsAttr();
   ArrayAttr takes = kernel.getTakesAttr();
   if (names && !isListOfNames(names))
@@ -586,7 +586,7 @@ static LogicalResult verifyDims(KernelOp kernel) {
   if (!isListOfDims(rows, names))
     return kernel.emitOpError() << "cfb_kernel_c6: expected dims of `lengths` and numbers of at least "
                                    "one in `rows`";
-  if (unit.getValue() == "calls")
+  if (unit.getValue() == KernelUnit::calls)
     return success();
   if (!takes || takes.size() != arguments.size() - 1 - count)
     return kernel.emitOpError() << "cfb_kernel_c7: expected `takes` to say of each argument after the "
@@ -671,16 +671,15 @@ LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getInputs().size() != rows)
     return emitOpError() << "cfb_record_c2: expected " << rows << " operands, but got "
                          << getInputs().size();
-  StringAttr unit = kernel.getUnitAttr();
-  bool byRow = unit && unit.getValue() == "rows";
+  bool byRow = kernel.getUnit() == KernelUnit::rows;
   ArrayAttr extent = byRow ? kernel.getRowsAttr() : ArrayAttr();
   ArrayAttr kinds = byRow ? kernel.getTakesAttr() : ArrayAttr();
   for (auto [index, row, batched] :
        llvm::enumerate(getInputs().getTypes(), llvm::drop_begin(body.getArgumentTypes()))) {
     Taken taken = Taken::Once;
     if (kinds && index + kinds.size() >= rows) {
-      StringRef kind = cast<StringAttr>(kinds[index + kinds.size() - rows]).getValue();
-      taken = kind == "ragged" ? Taken::Expanded : kind == "stacked" ? Taken::Stacked : Taken::Once;
+      Takes takes = cast<TakesAttr>(kinds[index + kinds.size() - rows]).getValue();
+      taken = takes == Takes::ragged ? Taken::Expanded : takes == Takes::stacked ? Taken::Stacked : Taken::Once;
     }
     bool fits = taken == Taken::Expanded  ? isExpansionOf(row, batched, extent)
                 : taken == Taken::Stacked ? isArrayOf<LazyType>(row)
@@ -754,11 +753,70 @@ static LogicalResult verifyStored(Operation *global, Attribute value) {
   return success();
 }
 
+/// An attribute of a module or a function that is one of some words.
+template <typename Word, typename Enum>
+static LogicalResult verifyWord(Operation *operation, NamedAttribute attribute, StringRef (*stringify)(Enum),
+                                uint64_t last) {
+  if (isa<Word>(attribute.getValue()))
+    return success();
+  InFlightDiagnostic error = operation->emitOpError()
+                             << "cfb_words_c1: expected `" << attribute.getName().getValue() << "` to be `#cfb<"
+                             << Word::getMnemonic() << " …>` with one of ";
+  for (uint64_t number = 0; number <= last; ++number)
+    error << (number == 0 ? "" : ", ") << stringify(static_cast<Enum>(number));
+  return error << ", but got " << attribute.getValue();
+}
+
+/// Whether an attribute is a list of parts of these kinds.
+static bool areParts(Attribute list, ArrayRef<PartKind> kinds) {
+  auto parts = dyn_cast_or_null<ArrayAttr>(list);
+  return parts && llvm::all_of(parts, [&](Attribute part) {
+           auto known = dyn_cast<PartAttr>(part);
+           return known && llvm::is_contained(kinds, known.getKind());
+         });
+}
+
+/// What a gradient function takes and gives, or why there is none.
+static LogicalResult verifyGradient(Operation *function, Attribute value) {
+  auto gradient = dyn_cast<DictionaryAttr>(value);
+  if (gradient && gradient.size() == 1 && gradient.getAs<StringAttr>("refused"))
+    return success();
+  auto isFactor = [](Attribute factor) {
+    auto part = dyn_cast_or_null<PartAttr>(factor);
+    return part && llvm::is_contained({PartKind::argument, PartKind::result}, part.getKind());
+  };
+  auto isSite = [&](Attribute site) {
+    auto use = dyn_cast<DictionaryAttr>(site);
+    Attribute left = use ? use.get("left") : Attribute();
+    return use && (!left || isFactor(left)) && isFactor(use.get("right")) && use.getAs<FlatSymbolRefAttr>("parameter");
+  };
+  auto sites = gradient ? gradient.getAs<ArrayAttr>("sites") : ArrayAttr();
+  if (!sites || !areParts(gradient.get("arguments"), {PartKind::operand, PartKind::result, PartKind::cotangent}) ||
+      !areParts(gradient.get("results"), {PartKind::operand, PartKind::site}) || !llvm::all_of(sites, isSite))
+    return function->emitOpError()
+           << "cfb_gradient_c1: expected `refused`, a text, or `arguments` and `results` of `#cfb.part`, and `sites` "
+              "of a `parameter` with factors that are arguments or results, but got "
+           << value;
+  return success();
+}
+
 LogicalResult CfbDialect::verifyOperationAttribute(Operation *operation, NamedAttribute attribute) {
   if (attribute.getName() == "cfb.computed")
     return verifyComputed(operation, attribute.getValue());
   if (attribute.getName() == "cfb.stored")
     return verifyStored(operation, attribute.getValue());
+  if (attribute.getName() == "cfb.gradient")
+    return verifyGradient(operation, attribute.getValue());
+  if (attribute.getName() == "cfb.gradient_helper")
+    return verifyWord<GradientHelperAttr>(operation, attribute, stringifyGradientHelper, getMaxEnumValForGradientHelper());
+  if (attribute.getName() == "cfb.gradients")
+    return verifyWord<GradientsAttr>(operation, attribute, stringifyGradients, getMaxEnumValForGradients());
+  if (attribute.getName() == "cfb.granularity")
+    return verifyWord<GranularityAttr>(operation, attribute, stringifyGranularity, getMaxEnumValForGranularity());
+  if (attribute.getName() == "cfb.precision")
+    return verifyWord<PrecisionAttr>(operation, attribute, stringifyPrecision, getMaxEnumValForPrecision());
+  if (attribute.getName() == "cfb.rounding")
+    return verifyWord<RoundingAttr>(operation, attribute, stringifyRounding, getMaxEnumValForRounding());
   return success();
 }
 

@@ -3,6 +3,8 @@
 #ifndef COHORT_RAGGED_H
 #define COHORT_RAGGED_H
 
+#include "Cfb.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"

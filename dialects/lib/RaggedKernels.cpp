@@ -1038,7 +1038,7 @@ static LogicalResult verifySize(TilesOp tiles, StringRef name, ArrayRef<int64_t>
     fits = size[0] >= 1 && size[0] <= 16 && among(size[1], {1, 2, 4}) && size[2] >= 4 && size[2] <= 64 &&
            size[2] % 4 == 0 && size[3] == 1;
   } else if (fits) {
-    int64_t step = *tiles.getRounded() == "bf16" ? 16 : 8;
+    int64_t step = *tiles.getRounded() == cohort::cfb::Precision::bf16 ? 16 : 8;
     fits = among(size[0], {2, 4, 6, 8}) && size[1] >= 2 && size[1] <= 16 && size[1] % 2 == 0 && size[2] >= step &&
            size[2] <= 64 && size[2] % step == 0 && among(size[3], {1, 2, 4});
   }
@@ -1063,8 +1063,8 @@ LogicalResult TilesOp::verify() {
       return emitOpError() << "ragged_tiles_c1: expected loops of at least one and fewer than 2^31 iterations";
   if (!isForGpu(*this))
     return emitOpError() << "ragged_tiles_c1: expected to be in a `gpu.module`";
-  if (getRounded() && *getRounded() != "tf32" && *getRounded() != "bf16")
-    return emitOpError() << "ragged_tiles_c6: expected factors rounded to `tf32` or `bf16`, but got " << *getRounded();
+  if (getRounded() == cohort::cfb::Precision::f32)
+    return emitOpError() << "ragged_tiles_c6: expected factors rounded to `tf32` or `bf16`, but got `f32`";
   if (getWeights() && !getRounded())
     return emitOpError() << "ragged_tiles_c6: expected `weights` that are rounded with `rounded`";
   if (static_cast<int64_t>(getFrom()) < 1)

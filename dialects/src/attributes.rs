@@ -1,24 +1,21 @@
-//! Attributes, each made as what it is.
+//! Attributes, each made as what it is: none is parsed from text.
 //!
-//! What MLIR's C interface has no function for, which are attributes of upstream dialects, is parsed
-//! here and nowhere else.
+//! For attributes of upstream dialects MLIR's C interface has no functions; `lib/Attributes.cpp` has them.
 
+use crate::ffi;
 use crate::keys::{self, Key};
 use melior::Context;
 use melior::ir::{
-    AffineExpr, AffineMap, Attribute, Identifier, OperationRef, Type,
+    AffineExpr, AffineMap, Attribute, AttributeLike, Identifier, OperationRef, Type, TypeLike,
     attribute::{
         ArrayAttribute, BoolAttribute, DenseElementsAttribute, DenseI32ArrayAttribute,
         DenseI64ArrayAttribute, DictionaryAttribute, FlatSymbolRefAttribute, FloatAttribute,
-        IntegerAttribute, StringAttribute, TypeAttribute,
+        IntegerAttribute, StringAttribute,
     },
     operation::OperationLike,
 };
 
 use crate::builder::Builder;
-
-/// The kind of loops that fold.
-const REDUCTION: &str = "#linalg.iterator_type<reduction>";
 
 /// What an operation takes or gives along one of its dims: the loop that runs there, or always the
 /// same entry.
@@ -40,21 +37,21 @@ pub enum GpuDim {
 }
 
 impl GpuDim {
-    fn text(self) -> &'static str {
+    /// As upstream's `gpu` dialect counts them.
+    fn number(self) -> u32 {
         match self {
-            GpuDim::X => "#gpu<dim x>",
-            GpuDim::Y => "#gpu<dim y>",
+            GpuDim::X => 0,
+            GpuDim::Y => 1,
         }
     }
 
     /// The dim that a `gpu.thread_id` or `gpu.block_id` is of; `None` for a third one.
     pub fn of(operation: OperationRef<'_, '_>) -> Option<GpuDim> {
         let dim = operation.attribute(&keys::DIMENSION).ok()?;
-        let context = operation.context();
-        // SAFETY: the context outlives the operations in it.
-        let context = unsafe { context.to_ref() };
-        let is = |known: &GpuDim| Attribute::parse(context, known.text()) == Some(dim);
-        [GpuDim::X, GpuDim::Y].into_iter().find(is)
+        // SAFETY: the attribute is alive.
+        let number = unsafe { ffi::cohortGpuDimensionAttrGetValue(dim.to_raw()) };
+        let mut dims = [GpuDim::X, GpuDim::Y].into_iter();
+        dims.find(|known| i64::from(known.number()) == number)
     }
 }
 
@@ -82,30 +79,67 @@ pub fn linkage(context: &Context, linkage: Linkage) -> Attribute<'_> {
 
 /// Whether a global's value comes from the weights' file.
 pub fn is_external(global: OperationRef<'_, '_>) -> bool {
-    let ty = global
-        .attribute(&keys::TYPE)
-        .and_then(TypeAttribute::try_from);
-    let context = global.context();
-    // SAFETY: the context outlives the operations in it.
-    let context = unsafe { context.to_ref() };
-    ty.is_ok_and(|ty| {
-        Attribute::parse(context, &external(ty.value())) == global.attribute(&keys::VALUE).ok()
-    })
-}
-
-fn external(ty: Type<'_>) -> String {
-    format!("#ml_program.extern<{ty}>")
+    let value = global.attribute(&keys::VALUE);
+    // SAFETY: the attribute is alive.
+    value.is_ok_and(|value| unsafe { ffi::cohortAttributeIsExtern(value.to_raw()) })
 }
 
 impl<'c> Builder<'c> {
     /// The shape of a product of a warp that sums over `k`.
-    pub fn mma_shape(&self, k: i64) -> Attribute<'c> {
-        self.upstream(&format!("#nvvm.shape<m = 16, n = 8, k = {k}>"))
+    pub fn mma_shape(&self, k: i32) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortMmaShapeAttrGet(self.raw_context(), 16, 8, k) })
+    }
+
+    /// The elements that a product of a warp multiplies: bf16, or else tf32.
+    pub fn mma_type(&self, is_bf16: bool) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortMmaTypeAttrGet(self.raw_context(), is_bf16) })
+    }
+
+    /// How a side of a product of a warp lies: by columns, or else by rows.
+    pub fn mma_layout(&self, is_column_major: bool) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortMmaLayoutAttrGet(self.raw_context(), is_column_major) })
+    }
+
+    /// In which caches of a GPU a load leaves what it read: in the one that all share alone, or else in all.
+    pub fn load_cache(&self, is_global: bool) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortLoadCacheAttrGet(self.raw_context(), is_global) })
+    }
+
+    /// That a GPU rounds to the nearest: halves away from zero, or else to even.
+    pub fn rounding_mode(&self, is_away: bool) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortRoundingModeAttrGet(self.raw_context(), is_away) })
+    }
+
+    /// That what is too large when it is rounded is infinite.
+    pub fn no_saturation(&self) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortNoSaturationAttrGet(self.raw_context()) })
+    }
+
+    /// That LLVM may not unroll a loop.
+    pub fn rolled(&self) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortRolledLoopAttrGet(self.raw_context()) })
     }
 
     /// A dim of a grid or block, as upstream's `gpu` dialect has it.
     pub fn gpu_dim(&self, dim: GpuDim) -> Attribute<'c> {
-        self.upstream(dim.text())
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortGpuDimensionAttrGet(self.raw_context(), dim.number()) })
+    }
+
+    fn raw_context(&self) -> mlir_sys::MlirContext {
+        self.context().to_raw()
+    }
+
+    fn known(&self, raw: mlir_sys::MlirAttribute) -> Attribute<'c> {
+        // SAFETY: an attribute that was just made of this context.
+        unsafe { Attribute::from_raw(raw) }
     }
 
     /// An integer of 64 bits: an axis, a predicate.
@@ -215,28 +249,26 @@ impl<'c> Builder<'c> {
 
     /// The kinds of loops of a structured operation: those that fold, and the others.
     pub fn iterators(&self, folds: &[bool]) -> Attribute<'c> {
-        let kinds = folds.iter().map(|folds| match folds {
-            true => self.upstream(REDUCTION),
-            false => self.upstream("#linalg.iterator_type<parallel>"),
-        });
+        let kinds = folds.iter().map(|folds| iterator(self.context(), *folds));
         self.array(&kinds.collect::<Vec<_>>())
     }
 
     /// The value of a global that the weights' file has.
     pub fn external(&self, ty: Type<'c>) -> Attribute<'c> {
-        self.upstream(&external(ty))
+        // SAFETY: the type is alive.
+        self.known(unsafe { ffi::cohortExternAttrGet(ty.to_raw()) })
     }
 
     /// The linkage of what only its module refers to.
     pub fn internal_linkage(&self) -> Attribute<'c> {
         linkage(self.context(), Linkage::Internal)
     }
+}
 
-    /// An attribute of an upstream dialect, of `#gpu<dim x>` or `#nvvm.shape<…>`, that the compiler wrote
-    /// itself.
-    pub fn upstream(&self, text: &str) -> Attribute<'c> {
-        Attribute::parse(self.context(), text).unwrap_or_else(|| unreachable!("attribute `{text}`"))
-    }
+/// The kind of a loop of a structured operation.
+fn iterator(context: &Context, folds: bool) -> Attribute<'_> {
+    // SAFETY: the context is alive.
+    unsafe { Attribute::from_raw(ffi::cohortIteratorTypeAttrGet(context.to_raw(), folds)) }
 }
 
 /// Which loops of a structured operation fold, by its `iterator_types`; `None` where it has none.
@@ -245,9 +277,9 @@ pub fn folds_of(operation: OperationRef<'_, '_>) -> Option<Vec<bool>> {
     let context = operation.context();
     // SAFETY: the context outlives the operations in it.
     let context = unsafe { context.to_ref() };
-    let folds = Attribute::parse(context, REDUCTION);
+    let folds = iterator(context, true);
     let kinds = (0..kinds.len()).filter_map(|number| kinds.element(number).ok());
-    Some(kinds.map(|kind| Some(kind) == folds).collect())
+    Some(kinds.map(|kind| kind == folds).collect())
 }
 
 #[cfg(test)]
@@ -273,6 +305,22 @@ mod tests {
                 "[#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>]",
             ),
             (b.reassociation(&[vec![0, 1], vec![2]]), "[[0, 1], [2]]"),
+            (b.gpu_dim(GpuDim::Y), "#gpu<dim y>"),
+            (b.external(b.f32()), "#ml_program.extern : f32"),
+            (b.mma_shape(16), "#nvvm.shape<m = 16, n = 8, k = 16>"),
+            (b.mma_type(true), "#nvvm.mma_type<bf16>"),
+            (b.mma_type(false), "#nvvm.mma_type<tf32>"),
+            (b.mma_layout(true), "#nvvm.mma_layout<col>"),
+            (b.mma_layout(false), "#nvvm.mma_layout<row>"),
+            (b.load_cache(true), "#nvvm<load_cache_modifier cg>"),
+            (b.load_cache(false), "#nvvm<load_cache_modifier ca>"),
+            (b.rounding_mode(true), "#nvvm.fp_rnd_mode<rna>"),
+            (b.rounding_mode(false), "#nvvm.fp_rnd_mode<rn>"),
+            (b.no_saturation(), "#nvvm.sat_mode<none>"),
+            (
+                b.rolled(),
+                "#llvm.loop_annotation<unroll = <disable = true>>",
+            ),
             (
                 b.elements(b.vector_type(3, b.i1()), b.i1(), &[1, 0, 1]),
                 "dense<[true, false, true]> : vector<3xi1>",
@@ -292,7 +340,11 @@ mod tests {
                 r#"{names = ["a\22b"], of = @f}"#,
             ),
         ] {
-            assert_eq!(attribute, b.upstream(text), "{attribute}");
+            assert_eq!(
+                Some(attribute),
+                Attribute::parse(&context, text),
+                "{attribute}"
+            );
         }
     }
 
@@ -305,8 +357,8 @@ mod tests {
         for bits in [0_u32, 0x8000_0000, 0x7FC0_0000, 0xFFC0_0000, 0x7F80_0000, 1] {
             let text = format!("0x{bits:08X} : f32");
             assert_eq!(
-                b.f32_attr(f32::from_bits(bits)),
-                b.upstream(&text),
+                Some(b.f32_attr(f32::from_bits(bits))),
+                Attribute::parse(&context, &text),
                 "{text}"
             );
         }

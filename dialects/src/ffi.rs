@@ -1,5 +1,5 @@
-//! Every foreign function of this crate; the definitions are in `lib/Glue.cpp` and, for shapes,
-//! in `lib/RaggedDialect.cpp`.
+//! Every foreign function of this crate; the definitions are in `lib/Glue.cpp`, for attributes in
+//! `lib/Attributes.cpp` and for shapes in `lib/RaggedDialect.cpp`.
 
 use mlir_sys::{
     MlirAttribute, MlirContext, MlirDialectHandle, MlirLocation, MlirOperation, MlirStringCallback,
@@ -38,6 +38,42 @@ unsafe extern "C" {
         index: isize,
         outer: isize,
     ) -> MlirStringRef;
+
+    pub(crate) fn cohortEnumAttrGet(
+        context: MlirContext,
+        which: c_uint,
+        value: c_uint,
+    ) -> MlirAttribute;
+    pub(crate) fn cohortEnumAttrGetValue(attribute: MlirAttribute, which: c_uint) -> i64;
+    pub(crate) fn cohortPartAttrGet(
+        context: MlirContext,
+        kind: c_uint,
+        number: i64,
+    ) -> MlirAttribute;
+    pub(crate) fn cohortPartAttrGetKind(attribute: MlirAttribute, number: *mut i64) -> i64;
+    pub(crate) fn cohortGpuDimensionAttrGet(
+        context: MlirContext,
+        dimension: c_uint,
+    ) -> MlirAttribute;
+    pub(crate) fn cohortGpuDimensionAttrGetValue(attribute: MlirAttribute) -> i64;
+    pub(crate) fn cohortIteratorTypeAttrGet(context: MlirContext, folds: bool) -> MlirAttribute;
+    pub(crate) fn cohortExternAttrGet(ty: MlirType) -> MlirAttribute;
+    pub(crate) fn cohortAttributeIsExtern(attribute: MlirAttribute) -> bool;
+    pub(crate) fn cohortRolledLoopAttrGet(context: MlirContext) -> MlirAttribute;
+    pub(crate) fn cohortMmaShapeAttrGet(
+        context: MlirContext,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+    ) -> MlirAttribute;
+    pub(crate) fn cohortMmaTypeAttrGet(context: MlirContext, is_bf16: bool) -> MlirAttribute;
+    pub(crate) fn cohortMmaLayoutAttrGet(
+        context: MlirContext,
+        is_column_major: bool,
+    ) -> MlirAttribute;
+    pub(crate) fn cohortLoadCacheAttrGet(context: MlirContext, is_global: bool) -> MlirAttribute;
+    pub(crate) fn cohortRoundingModeAttrGet(context: MlirContext, is_away: bool) -> MlirAttribute;
+    pub(crate) fn cohortNoSaturationAttrGet(context: MlirContext) -> MlirAttribute;
 
     pub(crate) fn cohortTypeIsAdt(ty: MlirType) -> bool;
     pub(crate) fn cohortTypeIsArray(ty: MlirType) -> bool;

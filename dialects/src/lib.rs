@@ -10,6 +10,7 @@ pub mod builder;
 pub mod builtin;
 mod control;
 pub mod diagnostics;
+pub mod enums;
 pub mod equal;
 mod ffi;
 mod generated;

@@ -54,16 +54,17 @@ pub const GPU_KERNELS: Key<'static> = Key::new("cfb.gpu_kernels");
 /// The attribute of a gradient function.
 pub const GRADIENT: Key<'static> = Key::new("cfb.gradient");
 
-/// The attribute of a function that backward needs of its own.
+/// The attribute of a function that backward needs of its own: a [`GradientHelper`](crate::enums::GradientHelper).
 pub const GRADIENT_HELPER: Key<'static> = Key::new("cfb.gradient_helper");
 
 /// The attribute of a gradient function that names its kernel.
 pub const GRADIENT_OF: Key<'static> = Key::new("cfb.gradient_of");
 
-/// The attribute of a module whose blocks will be differentiated: a unit, or `parameters`.
+/// The attribute of a module whose blocks will be differentiated: [`Gradients`](crate::enums::Gradients).
 pub const GRADIENTS: Key<'static> = Key::new("cfb.gradients");
 
-/// The module's unit of scheduling, `operator`, `block` or `function`; `block` when it is not there.
+/// The module's unit of scheduling, a [`Granularity`](crate::enums::Granularity), or a function's; `block` when it is not
+/// there.
 pub const GRANULARITY: Key<'static> = Key::new("cfb.granularity");
 
 /// A tensor operation with this attribute stays at its own level, although all that use it wait
@@ -80,15 +81,15 @@ pub const LIBRARY: Key<'static> = Key::new("cfb.library");
 /// The module attribute that holds the manifest, in JSON.
 pub const MANIFEST: Key<'static> = Key::new("cfb.manifest");
 
-/// What the factors of products are rounded to on a GPU, `f32`, `tf32` or `bf16`; `f32`, so not at all,
+/// What the factors of products are rounded to on a GPU, a [`Precision`](crate::enums::Precision); `f32`, so not at all,
 /// when it is not there.
 pub const PRECISION: Key<'static> = Key::new("cfb.precision");
 
 /// The type of an entry's result in the program.
 pub const RESULT_TYPE: Key<'static> = Key::new("cfb.result_type");
 
-/// How the processor that code is for rounds a product that is added to something, an attribute of the module:
-/// `separate`, before it is added, or, without the attribute, not at all.
+/// How the processor that code is for rounds a product that is added to something, an attribute of the module: a
+/// [`Rounding`](crate::enums::Rounding), or, without the attribute, not at all.
 pub const ROUNDING: Key<'static> = Key::new("cfb.rounding");
 
 /// By which name a checkpoint has a parameter; see the dialect.
@@ -130,14 +131,14 @@ pub mod stored {
     pub const TRANSPOSED: Key<'static> = Key::new("transposed");
 }
 
-/// What the dictionaries of [`GRADIENT`] and [`GRADIENT_HELPER`] hold.
+/// What the dictionary of [`GRADIENT`] holds.
 pub mod gradient {
     use super::Key;
 
-    /// What the function takes of a call, a text an argument: `operand 2`, `result 0` or `cotangent 0`.
+    /// What the function takes of a call, a [`Part`](crate::enums::Part) an argument: an operand, a result or a cotangent.
     pub const ARGUMENTS: Key<'static> = Key::new("arguments");
 
-    /// What its results are: `operand 2`, the cotangent of that operand, or `site`.
+    /// What its results are, a [`Part`](crate::enums::Part) each: an operand, for the cotangent of it, or of a site.
     pub const RESULTS: Key<'static> = Key::new("results");
 
     /// A dictionary for each use of a parameter: the products of `left` and `right`, summed over rows, are
@@ -147,10 +148,10 @@ pub mod gradient {
     /// Why there is no gradient, a text; the dictionary has nothing else then.
     pub const REFUSED: Key<'static> = Key::new("refused");
 
-    /// Of a site: the left factor, `argument 1` or `result 0`; without, it is one.
+    /// Of a site: the left factor, a [`Part`](crate::enums::Part) that is an argument or a result; without, it is one.
     pub const LEFT: Key<'static> = Key::new("left");
 
-    /// Of a site: the right factor, `argument 1` or `result 0`.
+    /// Of a site: the right factor, likewise.
     pub const RIGHT: Key<'static> = Key::new("right");
 
     /// Of a site: the parameter's symbol.
@@ -164,7 +165,4 @@ pub mod gradient {
 
     /// Of a site: how far elements of the part lie apart along each dim.
     pub const STRIDES: Key<'static> = Key::new("strides");
-
-    /// Of a helper: which it is, a text.
-    pub const KIND: Key<'static> = Key::new("kind");
 }

@@ -5,7 +5,7 @@
 //! becomes two operations:
 //!
 //! ```mlir
-//! module attributes {cfb.rounding = "separate"} { … %s = vector.fma %a, %b, %c : vector<16xf32> … }
+//! module attributes {cfb.rounding = #cfb<rounding separate>} { … %s = vector.fma %a, %b, %c : vector<16xf32> … }
 //! // becomes
 //! … %p = arith.mulf %a, %b : vector<16xf32>
 //!   %s = arith.addf %p, %c : vector<16xf32> …
@@ -17,9 +17,10 @@
 //! Requires: level 3. Leaves: level 3.
 
 use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
+use cohort_dialects::enums::Rounding;
 use cohort_passes::pass::{Outcome, PassInfo};
-use cohort_passes::support::ir::{erase, name_attribute, nested_ops, replace_uses, top_level};
-use cohort_passes::support::levels::{ROUNDING, SEPARATE};
+use cohort_passes::support::ir::{enum_attribute, erase, nested_ops, replace_uses, top_level};
+use cohort_passes::support::levels::ROUNDING;
 use melior::{
     Context,
     ir::{OperationRef, operation::OperationLike},
@@ -34,7 +35,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    if name_attribute(module, ROUNDING).as_deref() != Some(SEPARATE) {
+    if enum_attribute(module, ROUNDING) != Some(Rounding::Separate) {
         return Ok(());
     }
     let of_the_host = |operation: &OperationRef<'c, 'c>| !Op::GpuModule.is(*operation);

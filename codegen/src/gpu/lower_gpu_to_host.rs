@@ -448,7 +448,7 @@ fn lower_product<'c>(
         let operands = [*operand, at(register as i64)];
         b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
     }
-    let k = b.integer(k, b.i64());
+    let k = b.integer(i64::from(k), b.i64());
     b.func_call(MULTIPLY, &[new.context, k, registers], &[]);
     let result = result_of(operation, 0).r#type();
     let mut sums = b.value(Op::LlvmMlirUndef, &[], result);

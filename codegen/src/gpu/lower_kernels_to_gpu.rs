@@ -72,7 +72,7 @@
 //! more often. So they go through shared memory once, in the place of the buffers, which nobody needs any
 //! more; that is `gates` writes and a quarter as many reads for each column, against K multiply-adds.
 //!
-//! With the module's attribute `cfb.precision = "tf32"` or `"bf16"` (`round-products-tf32`,
+//! With the module's attribute `cfb.precision = #cfb<precision tf32>` or `bf16` (`round-products-tf32`,
 //! `round-products-bf16`) tiles are computed by tensor cores: `mma.sync` adds products of rounded factors
 //! to sums of `f32` in registers. Rows are rounded as they are read from shared memory
 //! (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`). Weights of kernels over rows that are parameters are

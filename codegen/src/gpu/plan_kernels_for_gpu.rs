@@ -4,13 +4,13 @@
 //! One whose unit is the call is planned by the planner of `plan-kernels`:
 //!
 //! ```mlir
-//! cfb.kernel @scores attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+//! cfb.kernel @scores attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
 //! ^bb0(%calls: index, %n: tensor<?xindex>, %x: tensor<?x?x64xf32, #ragged.shape<@batch, @n(@batch), _>>):
 //!   …
 //! }
 //! // becomes, besides
 //! gpu.module @cohort_gpu {
-//!   ragged.kernel @scores attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+//!   ragged.kernel @scores attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
 //!     …
 //!     ragged.calls {
 //!       ragged.matmul over [@n, @n] depth [64] blocks [64, 16] into %r (d0, d1) -> (d0, d1) : memref<?x?x?xf32>

@@ -2,12 +2,13 @@
 
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::Op;
+use cohort_dialects::enums::{self, DialectEnum};
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{set_attribute, top_level};
 use cohort_passes::support::levels::PRECISION;
 use melior::{
     Context,
-    ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
+    ir::{Attribute, OperationRef, operation::OperationLike},
 };
 
 /// What the module asks for.
@@ -15,12 +16,29 @@ pub fn of(module: OperationRef<'_, '_>) -> Result<Precision, Failed> {
     let Ok(attribute) = module.attribute(&PRECISION) else {
         return Ok(Precision::F32);
     };
-    let name = StringAttribute::try_from(attribute).ok();
-    name.and_then(|name| Precision::parse(name.value()))
-        .ok_or_else(|| {
-            let message = format!("`{PRECISION}` is one of {}", Precision::NAMES);
-            error(module, &message)
-        })
+    read(attribute).ok_or_else(|| {
+        let message = format!("`{PRECISION}` is one of {}", Precision::NAMES);
+        error(module, &message)
+    })
+}
+
+/// The precision that an attribute says.
+pub fn read(attribute: Attribute<'_>) -> Option<Precision> {
+    enums::Precision::of(attribute).map(|precision| match precision {
+        enums::Precision::F32 => Precision::F32,
+        enums::Precision::Tf32 => Precision::Tf32,
+        enums::Precision::Bf16 => Precision::Bf16,
+    })
+}
+
+/// The attribute that [`read`] reads.
+pub fn attribute(context: &Context, precision: Precision) -> Attribute<'_> {
+    let precision = match precision {
+        Precision::F32 => enums::Precision::F32,
+        Precision::Tf32 => enums::Precision::Tf32,
+        Precision::Bf16 => enums::Precision::Bf16,
+    };
+    precision.attribute(context)
 }
 
 /// Writes it down, before there is code for GPUs.
@@ -46,7 +64,6 @@ pub fn set<'c>(
             "its code is made already, in another precision",
         ));
     }
-    let name = StringAttribute::new(context, precision.name()).into();
-    set_attribute(module, PRECISION, name);
+    set_attribute(module, PRECISION, attribute(context, precision));
     Ok(())
 }

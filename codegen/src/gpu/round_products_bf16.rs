@@ -1,13 +1,13 @@
 //! `round-products-bf16`: GPUs may round the factors of products to bf16 (level 2).
 //!
-//! Writes the module's attribute `cfb.precision = "bf16"`, with which `lower-kernels-to-gpu` computes
+//! Writes the module's attribute `cfb.precision = #cfb<precision bf16>`, with which `lower-kernels-to-gpu` computes
 //! products on tensor cores: their factors are rounded to 8 bits (a sign, 8 bits of exponent and 7 of fraction),
 //! and added up in `f32`. Nothing else of the program is rounded, and the host's code not at all.
 //!
 //! ```mlir
 //! module { … }
 //! // becomes
-//! module attributes {cfb.precision = "bf16"} { … }
+//! module attributes {cfb.precision = #cfb<precision bf16>} { … }
 //! ```
 //!
 //! Part of the pipeline with `--precision bf16` only. Requires: nothing. A module that says another

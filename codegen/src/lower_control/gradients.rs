@@ -5,6 +5,7 @@ use cohort_abi::manifest::{
     HelperKind, OfCall, Site, SiteValue, Type as ManifestType,
 };
 use cohort_dialects::builder::{Val, arguments_of};
+use cohort_dialects::enums::{self, Part};
 use cohort_dialects::keys::Key;
 use cohort_dialects::marks::{self, gradient as own};
 use cohort_dialects::types::lazy_tensor;
@@ -12,9 +13,10 @@ use cohort_passes::level0::form_blocks::DIM;
 use cohort_passes::level1::differentiate_blocks::{GRADIENT, HELPER};
 use cohort_passes::pass::{Failed, error};
 use cohort_passes::support::ir::{
-    GRADIENT_OF, array, blocks_of, elements_of, name_attribute, strings, symbol_of, text_of,
+    GRADIENT_OF, array, blocks_of, elements_of, enum_attribute, name_attribute, strings, symbol_of,
+    text_of,
 };
-use cohort_passes::support::levels::{GRADIENTS, PARAMETERS};
+use cohort_passes::support::levels::GRADIENTS;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{AttributeLike, DenseI64ArrayAttribute},
@@ -35,8 +37,8 @@ pub fn lower(program: &mut Program<'_>) -> Result<Option<Gradients>, Failed> {
             gradients.helpers.push(helper(program, function)?);
         }
     }
-    let wanted = name_attribute(program.module, GRADIENTS);
-    gradients.parameters_only = wanted.as_deref() == Some(PARAMETERS);
+    let wanted = enum_attribute(program.module, GRADIENTS);
+    gradients.parameters_only = wanted == Some(enums::Gradients::Parameters);
     let any = !gradients.helpers.is_empty();
     Ok(any.then_some(gradients))
 }
@@ -45,15 +47,13 @@ fn helper<'c>(
     program: &mut Program<'c>,
     function: OperationRef<'c, 'c>,
 ) -> Result<GradientHelper, Failed> {
-    let kind = function.attribute(&HELPER).ok();
-    let kind = kind.and_then(|dictionary| entry(dictionary, own::KIND));
-    let kind = match kind.map(text).as_deref() {
-        Some("add") => HelperKind::Add,
-        Some("add_runs") => HelperKind::AddRuns,
-        Some("stack") => HelperKind::Stack,
-        Some("zero") => HelperKind::Zero,
-        Some("one") => HelperKind::One,
-        _ => return Err(error(function, "`cfb.gradient_helper` is malformed")),
+    let kind = match enum_attribute(function, HELPER) {
+        Some(enums::GradientHelper::Add) => HelperKind::Add,
+        Some(enums::GradientHelper::AddRuns) => HelperKind::AddRuns,
+        Some(enums::GradientHelper::Stack) => HelperKind::Stack,
+        Some(enums::GradientHelper::Zero) => HelperKind::Zero,
+        Some(enums::GradientHelper::One) => HelperKind::One,
+        None => return Err(error(function, "`cfb.gradient_helper` is malformed")),
     };
     let results = returned_by(blocks_of(function)[0]);
     let Some(result) = results.first() else {
@@ -98,16 +98,16 @@ fn gradient<'c>(
     }
     let body = blocks_of(function)[0];
     let dims = array(function, marks::ARGUMENT_DIMS);
-    let of = list(dictionary, own::ARGUMENTS);
+    let of = parts(dictionary, own::ARGUMENTS);
     for ((number, value), of) in arguments_of(body).into_iter().enumerate().zip(&of) {
         let names = dims.get(number).map_or(vec![], |names| strings(*names));
         let length = |name: &String| name.strip_prefix(DIM)?.parse().ok();
         let lengths: Option<Vec<usize>> = names.iter().map(length).collect();
-        let of = match of.split_once(' ') {
-            Some(("operand", number)) => number.parse().ok().map(OfCall::Operand),
-            Some(("result", number)) => number.parse().ok().map(OfCall::Result),
-            Some(("cotangent", number)) => number.parse().ok().map(OfCall::Cotangent),
-            _ => None,
+        let of = match of {
+            Part::Operand(number) => Some(OfCall::Operand(*number)),
+            Part::Result(number) => Some(OfCall::Result(*number)),
+            Part::Cotangent(number) => Some(OfCall::Cotangent(*number)),
+            Part::Argument(_) | Part::Site => None,
         };
         gradient.arguments.push(GradientArgument {
             of: of.ok_or_else(malformed)?,
@@ -115,22 +115,21 @@ fn gradient<'c>(
             lengths: lengths.ok_or_else(malformed)?,
         });
     }
-    let results = list(dictionary, own::RESULTS);
+    let results = parts(dictionary, own::RESULTS);
     for (value, of) in returned_by(body).into_iter().zip(results) {
-        let operand = of.strip_prefix("operand ").map(str::parse);
         gradient.results.push(GradientResult {
             ty: described(program, function, value)?,
-            operand: operand.transpose().map_err(|_| malformed())?,
+            operand: match of {
+                Part::Operand(number) => Some(number),
+                _ => None,
+            },
         });
     }
     for site in entry(dictionary, own::SITES).map_or(vec![], elements_of) {
-        let value = |name: Key<'_>| {
-            let text = text(entry(site, name)?);
-            match text.split_once(' ')? {
-                ("argument", number) => number.parse().ok().map(SiteValue::Argument),
-                ("result", number) => number.parse().ok().map(SiteValue::Result),
-                _ => None,
-            }
+        let value = |name: Key<'_>| match Part::of(entry(site, name)?)? {
+            Part::Argument(number) => Some(SiteValue::Argument(number)),
+            Part::Result(number) => Some(SiteValue::Result(number)),
+            _ => None,
         };
         let numbers = |name: Key<'_>| -> Option<Vec<u64>> {
             let numbers = DenseI64ArrayAttribute::try_from(entry(site, name)?).ok()?;
@@ -183,8 +182,9 @@ pub fn entry<'c>(dictionary: Attribute<'c>, name: Key<'_>) -> Option<Attribute<'
     }
 }
 
-fn list(dictionary: Attribute<'_>, name: Key<'_>) -> Vec<String> {
-    entry(dictionary, name).map_or(vec![], strings)
+fn parts(dictionary: Attribute<'_>, name: Key<'_>) -> Vec<Part> {
+    let parts = entry(dictionary, name).map_or(vec![], elements_of);
+    parts.into_iter().filter_map(Part::of).collect()
 }
 
 fn text(attribute: Attribute<'_>) -> String {

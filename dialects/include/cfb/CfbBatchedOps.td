@@ -19,11 +19,11 @@ def Cfb_KernelOp : Cfb_Op<"kernel", [
     - `cfb_kernel_c3`: the region ends in a `cfb.yield` of tensors with a leading dynamic dim.
     - `cfb_kernel_c4`: `lengths` names dims, and the arguments after the number of rows are their
       lengths, `tensor<?xindex>`; no other argument is of such a type.
-    - `cfb_kernel_c5`: with `lengths` goes `unit`, `"rows"` or `"calls"`; without, neither `unit` nor
+    - `cfb_kernel_c5`: with `lengths` goes `unit`; without, neither `unit` nor
       `rows` nor `takes`.
     - `cfb_kernel_c6`: `rows` has dims of `lengths` and numbers of at least one.
-    - `cfb_kernel_c7`: where the unit is `"rows"`, `takes` says of each argument after the lengths that it
-      is `"ragged"`, a `"row"`, a `"scalar"`, a `"list"` or `"stacked"`.
+    - `cfb_kernel_c7`: where the unit is `rows`, `takes` says of each argument after the lengths that it
+      is `ragged`, a `row`, a `scalar`, a `list` or `stacked`.
 
     ```mlir
     cfb.kernel @double {
@@ -35,13 +35,12 @@ def Cfb_KernelOp : Cfb_Op<"kernel", [
 
     `source` is the name of what it computes in the program, for reports.
 
-    Calls on tensors whose lengths differ have an *extent*, the product of `rows`: the number of rows
-    that a call adds. `unit` says what the region is about: single rows, `"rows"`, for which an
-    operand is expanded (`"ragged"`) or repeated for all rows of its call (`"row"`); or whole
-    `"calls"`, whose arguments have their shapes as encodings.
+    A call on tensors whose lengths differ adds as many rows as the product of `rows` is. `unit` says what
+    the region is about: single rows, `rows`, for which an operand is expanded (`ragged`) or repeated for
+    all rows of its call (`row`); or whole `calls`, whose arguments have their shapes as encodings.
 
     ```mlir
-    cfb.kernel @scale attributes {lengths = [@n0], rows = [@n0], takes = ["ragged", "row"], unit = "rows"} {
+    cfb.kernel @scale attributes {lengths = [@n0], rows = [@n0], takes = [#cfb<takes ragged>, #cfb<takes row>], unit = #cfb<unit rows>} {
     ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x28xf32>, %g: tensor<?x28xf32>):
       %y = arith.mulf %x, %g : tensor<?x28xf32>
       cfb.yield %y : tensor<?x28xf32>
@@ -51,9 +50,9 @@ def Cfb_KernelOp : Cfb_Op<"kernel", [
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     OptionalAttr<ArrayAttr>:$lengths,
-    OptionalAttr<Cfb_Unit>:$unit,
+    OptionalAttr<Cfb_KernelUnitAttr>:$unit,
     OptionalAttr<ArrayAttr>:$rows,
-    OptionalAttr<Cfb_Takes>:$takes,
+    OptionalAttr<Cfb_TakesArrayAttr>:$takes,
     OptionalAttr<StrAttr>:$source
   );
   let regions = (region SizedRegion<1>:$body);

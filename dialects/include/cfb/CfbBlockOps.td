@@ -20,26 +20,26 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     - `cfb_block_c5`: `reuse` has one entry for each operand.
     - `cfb_block_c6`: `lengths` names dims, whose lengths are the first operands, `index` values; no
       other operand is one.
-    - `cfb_block_c7`: with `lengths` go `unit`, `"rows"` or `"calls"`, `rows` and `leading`, which has
+    - `cfb_block_c7`: with `lengths` go `unit`, `rows` and `leading`, which has
       a list for each operand after the lengths; without, none of them.
     - `cfb_block_c8`: `rows` and the lists in `leading` have dims of `lengths` and numbers of at least
       one.
 
     Of a block with instance dims, `leading` says which dims each operand has, up to the last
-    instance dim, and `rows` the same of the results. The block's `unit` is `"rows"` where each row of
+    instance dim, and `rows` the same of the results. The block's `unit` is `rows` where each row of
     these dims is computed from the same row of the operands, or from what there is once. The last
     `saved` results are what its backward takes of it, and nothing of the program uses them. `gradient` is
     the name of the function that is its backward.
 
     ```mlir
     %y = cfb.block "cell"(%x, %w) : (tensor<28xf32>, tensor<28x3xf32>) -> tensor<3xf32>
-        attributes {reuse = ["row", "shared"]} {
+        attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
     ^bb0(%a: tensor<28xf32>, %b: tensor<28x3xf32>):
       …
       cfb.yield %p : tensor<3xf32>
     }
     %z = cfb.block "add"(%n, %x, %b) : (index, tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
-        attributes {leading = [[@n0], [@n0]], lengths = [@n0], rows = [@n0], unit = "rows"} {
+        attributes {leading = [[@n0], [@n0]], lengths = [@n0], rows = [@n0], unit = #cfb<unit rows>} {
     ^bb0(%l: index, %a: tensor<?x3xf32>, %c: tensor<?x3xf32>):
       %s = arith.addf %a, %c : tensor<?x3xf32>
       cfb.yield %s : tensor<?x3xf32>
@@ -48,9 +48,9 @@ def Cfb_BlockOp : Cfb_Op<"block", [
   }];
   let arguments = (ins
     StrAttr:$name,
-    OptionalAttr<Cfb_Reuse>:$reuse,
+    OptionalAttr<Cfb_ReuseArrayAttr>:$reuse,
     OptionalAttr<ArrayAttr>:$lengths,
-    OptionalAttr<Cfb_Unit>:$unit,
+    OptionalAttr<Cfb_KernelUnitAttr>:$unit,
     OptionalAttr<ArrayAttr>:$rows,
     OptionalAttr<ArrayAttr>:$leading,
     OptionalAttr<I64Attr>:$saved,

@@ -63,7 +63,33 @@ def Cfb_Dialect : Dialect {
     ```mlir
     ml_program.global public @wq(#ml_program.extern<tensor<6x4x4xf32>>) : tensor<6x4x4xf32> {cfb.stored = {name = "layer.{}.query.weight", transposed}}
     ```
+
+    #### Words
+
+    What says one of some words is an enum of the dialect, not a text: `unit`, `takes` and `reuse` of blocks and kernels,
+    and of modules and functions `cfb.granularity`, `cfb.precision`, `cfb.rounding`, `cfb.gradients` and `cfb.gradient_helper`.
+    It is written with its enum, `unit = #cfb<unit rows>`. The enums are listed at the end.
+
+    - `cfb_words_c1`: an attribute of these names is of the enum of its name.
+
+    #### Gradient functions
+
+    The backward of a block is a function with the attribute `cfb.gradient`, a dictionary. It says what the function takes of
+    a call (`arguments`) and gives (`results`), each a `#cfb.part`, and of which rows gradients of parameters are sums
+    (`sites`). Or it says why there is none (`refused`).
+
+    - `cfb_gradient_c1`: it is of `refused`, a text, alone; or `arguments` are operands, results and cotangents, `results`
+      operands and sites, and each of `sites` has a `parameter`, a symbol, and the factor `right`, and perhaps `left`,
+      which are arguments or results of the function.
+
+    ```mlir
+    func.func private @f$gradient$0(tensor<3xf32>, tensor<4xf32>) -> tensor<3xf32> attributes {cfb.gradient = {
+      arguments = [#cfb.part<operand 0>, #cfb.part<cotangent 0>], results = [#cfb.part<operand 0>],
+      sites = [{left = #cfb.part<argument 0>, right = #cfb.part<argument 1>, parameter = @w, offset = 0,
+                shape = array<i64: 3, 4>, strides = array<i64: 4, 1>} ]}}
+    ```
   }];
+  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;

@@ -30,6 +30,8 @@ def Ragged_Dialect : Dialect {
     test of that constraint cites it.
   }];
   let useDefaultAttributePrinterParser = 1;
+  // Kernels keep the words of blocks.
+  let dependentDialects = ["::cohort::cfb::CfbDialect"];
 }
 
 #endif // COHORT_RAGGED_DIALECT_TD

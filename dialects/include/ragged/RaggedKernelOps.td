@@ -67,9 +67,9 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     SymbolNameAttr:$sym_name,
     OptionalAttr<DenseI64ArrayAttr>:$row_products,
     OptionalAttr<ArrayAttr>:$lengths,
-    OptionalAttr<Cfb_Unit>:$unit,
+    OptionalAttr<Cfb_KernelUnitAttr>:$unit,
     OptionalAttr<ArrayAttr>:$rows,
-    OptionalAttr<Cfb_Takes>:$takes,
+    OptionalAttr<Cfb_TakesArrayAttr>:$takes,
     OptionalAttr<StrAttr>:$source
   );
   let regions = (region SizedRegion<1>:$body);
@@ -597,7 +597,7 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     many terms of both sides are in shared memory at once, while the next as many are copied, and how many warps lie side
     by side along the columns. In f32 a warp has the thread's rows, and its 32 lanes neighbouring columns.
 
-    `rounded` to `"tf32"` or `"bf16"`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
+    `rounded` to `tf32` or `bf16`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
     times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.
 
     - `ragged_tiles_c1`: it is in a `gpu.module`, and the loops have lengths of at least one and fewer than 2^31 iterations.
@@ -607,7 +607,7 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     - `ragged_tiles_c3`: all sums of a thread together are at most 512.
     - `ragged_tiles_c4`: `from` is at least 1.
     - `ragged_tiles_c5`: the region has from one to 8 sums that are stored or computed with, and computes with `arith` and `math`.
-    - `ragged_tiles_c6`: `rounded` is `"tf32"` or `"bf16"`, and `weights` are of a parameter each.
+    - `ragged_tiles_c6`: `rounded` is `tf32` or `bf16`, and `weights` are of a parameter each.
 
     ```mlir
     ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
@@ -621,10 +621,10 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     ```
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
-                       OptionalAttr<StrAttr>:$rounded, UnitAttr:$weights);
+                       OptionalAttr<Cfb_PrecisionAttr>:$rounded, UnitAttr:$weights);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `over` $over `small` $small `large` $large `from` $from (`rounded` $rounded^)? (`weights` $weights^)?
+    `over` $over `small` $small `large` $large `from` $from (`rounded` `` $rounded^)? (`weights` $weights^)?
     attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;

@@ -10,7 +10,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-include "cfb/CfbCallAttrs.td"
+include "cfb/CfbAttrs.td"
 include "ragged/RaggedAttrs.td"
 include "ragged/RaggedDialect.td"
 

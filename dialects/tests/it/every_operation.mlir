@@ -32,7 +32,7 @@ module {
     %st = cfb.stack %ts : !cfb.array<tensor<3xf32>> -> tensor<?x3xf32>
     %row = cfb.lookup %st[%i] : tensor<?x3xf32> -> tensor<3xf32>
     %b = cfb.force %p : tensor<i1> -> i1
-    %k:2 = cfb.block "name" (%x, %f) : (tensor<3xf32>, f32) -> (tensor<3xf32>, tensor<3xf32>) attributes {reuse = ["row", "shared"]} {
+    %k:2 = cfb.block "name" (%x, %f) : (tensor<3xf32>, f32) -> (tensor<3xf32>, tensor<3xf32>) attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
     ^bb0(%k0: tensor<3xf32>, %k1: f32):
       cfb.yield %k0, %k0 : tensor<3xf32>, tensor<3xf32>
     }

@@ -26,7 +26,7 @@
 //! %p = linalg.matmul ins(%x, %w : tensor<?x8xf32>, …) outs(%z : …) -> tensor<?x8xf32>
 //! // becomes
 //! %p = cfb.block "f"(%n, %x, %w) : (index, tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
-//!     attributes {leading = [[@n0], []], lengths = [@n0], rows = [@n0], unit = "rows"} { … }
+//!     attributes {leading = [[@n0], []], lengths = [@n0], rows = [@n0], unit = #cfb<unit rows>} { … }
 //! ```
 //!
 //! A block of more than 256 operations, such as many layers one after another, or of more operands and
@@ -34,7 +34,7 @@
 //! next ([`cut`]); a concatenation of many tensors is one of concatenations ([`wide`]).
 //! A function that has blocks already is left as it is.
 //!
-//! With the attribute `cfb.granularity = "operator"` of the module, or of a function, each tensor operation is a block of its
+//! With the attribute `cfb.granularity = #cfb<granularity operator>` of the module, or of a function, each tensor operation is a block of its
 //! own; operations that only say how an operand is read (slices, reshapes, broadcasts) are copied
 //! into each block that reads through them.
 //!
@@ -58,6 +58,7 @@ use std::rc::Rc;
 use cohort_dialects::builder::{
     Builder, Op, Val, operands_of, operations_of, region_with_block, result_of, results_of,
 };
+use cohort_dialects::enums::Granularity;
 use cohort_dialects::keys;
 use melior::{
     Context,
@@ -70,8 +71,8 @@ use melior::{
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::extents::{Extents, Kind};
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_local, is_tensor,
-    is_within, key, move_before, name_attribute, nested_ops, op_key, remove_attribute,
+    TensorType, blocks_of, clone_op, defining_op, enum_attribute, erase, functions_of, is_local,
+    is_tensor, is_within, key, move_before, nested_ops, op_key, remove_attribute,
     replace_uses_except, set_operand, symbol_of, users_of,
 };
 use crate::support::levels::{
@@ -90,8 +91,8 @@ pub const PASS: PassInfo = PassInfo {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let effects = Rc::new(Effects::new(module));
-    let granularity = name_attribute(module, GRANULARITY);
-    let by_operator = granularity.as_deref() == Some("operator");
+    let by_operator = |holder| enum_attribute(holder, GRANULARITY) == Some(Granularity::Operator);
+    let all_by_operator = by_operator(module);
     for function in functions_of(module) {
         // Formed already; those of gradients come later.
         if nested_ops(function).iter().any(|op| Op::CfbBlock.is(*op)) {
@@ -104,8 +105,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             context,
             function,
             name,
-            by_operator: by_operator
-                || name_attribute(function, GRANULARITY).as_deref() == Some("operator"),
+            by_operator: all_by_operator || by_operator(function),
             effects: Rc::clone(&effects),
         };
         blocks.form_in(function)?;

@@ -15,7 +15,7 @@
 //!   … func.call @act(%y) : (tensor<8xf32>) -> tensor<8xf32>
 //! }
 //! // becomes
-//! module attributes {cfb.granularity = "function"} {
+//! module attributes {cfb.granularity = #cfb<granularity function>} {
 //!   func.func private @act(%x: tensor<8xf32>) -> tensor<8xf32> { … math.tanh … }
 //!   … func.call @act(%y) {no_inline} : (tensor<8xf32>) -> tensor<8xf32>
 //! }
@@ -27,10 +27,11 @@
 use std::collections::{HashMap, HashSet};
 
 use cohort_dialects::builder::{Dialect, Op, Val, is_arithmetic, operands_of};
+use cohort_dialects::enums::{DialectEnum, Granularity};
 use cohort_dialects::keys;
 use melior::{
     Context,
-    ir::{Attribute, OperationRef, TypeLike, attribute::StringAttribute, operation::OperationLike},
+    ir::{Attribute, OperationRef, TypeLike, operation::OperationLike},
 };
 
 use crate::pass::{Outcome, PassInfo};
@@ -48,8 +49,11 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let value = StringAttribute::new(context, "function").into();
-    set_attribute(module, GRANULARITY, value);
+    set_attribute(
+        module,
+        GRANULARITY,
+        Granularity::Function.attribute(context),
+    );
     let functions: HashMap<String, OperationRef<'c, 'c>> = functions_of(module)
         .into_iter()
         .filter_map(|function| Some((symbol_of(function)?, function)))

@@ -1,6 +1,6 @@
 //! `keep-operators`: each tensor operation is a unit of scheduling by itself (level 0).
 //!
-//! Writes the module's attribute `cfb.granularity = "operator"`, which makes `form-blocks` put each
+//! Writes the module's attribute `cfb.granularity = #cfb<granularity operator>`, which makes `form-blocks` put each
 //! tensor operation into a block of its own, with the constants, slices, reshapes and broadcasts
 //! that only say how its operands are read. Nothing is fused, as in a framework that batches
 //! operator by operator.
@@ -8,16 +8,14 @@
 //! ```mlir
 //! module { … }
 //! // becomes
-//! module attributes {cfb.granularity = "operator"} { … }
+//! module attributes {cfb.granularity = #cfb<granularity operator>} { … }
 //! ```
 //!
 //! Part of the pipeline with `--granularity operator` only. Requires: level 0. After "just-in-time
 //! dynamic batching" (granularity of batching).
 
-use melior::{
-    Context,
-    ir::{OperationRef, attribute::StringAttribute},
-};
+use cohort_dialects::enums::{DialectEnum, Granularity};
+use melior::{Context, ir::OperationRef};
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::set_attribute;
@@ -32,7 +30,10 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let value = StringAttribute::new(context, "operator").into();
-    set_attribute(module, GRANULARITY, value);
+    set_attribute(
+        module,
+        GRANULARITY,
+        Granularity::Operator.attribute(context),
+    );
     Ok(())
 }

@@ -9,7 +9,7 @@
 //!
 //! ```mlir
 //! %h = cfb.block "f"(%x, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> (tensor<8xf32>)
-//!     attributes {reuse = ["row", "shared"]} {
+//!     attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
 //! ^bb0(%a: tensor<8xf32>, %b: tensor<8x8xf32>):
 //!   %p = linalg.vecmat ins(%a, %b : …) outs(%z : tensor<8xf32>) -> tensor<8xf32>
 //!   cfb.yield %p : tensor<8xf32>
@@ -50,6 +50,7 @@ use cohort_abi::manifest::Unit;
 use cohort_dialects::builder::{
     Builder, Op, arguments_of, operands_of, operations_of, region_with_block, results_of,
 };
+use cohort_dialects::enums::{DialectEnum, Reuse};
 use cohort_dialects::equal::Distinct;
 use cohort_dialects::keys::{self, Key};
 use cohort_dialects::types::{array_element, lazy, lazy_tensor, rows};
@@ -62,13 +63,12 @@ use melior::{
 };
 
 use crate::level1::differentiate_blocks::GRADIENT;
-use crate::level1::operand_reuse::SHARED;
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::dims::{self, Takes};
 use crate::support::ir::{
     GRADIENT_OF, TensorType, array, blocks_of, clone_op, defining_op, elements_of, erase,
     functions_of, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
-    set_type, symbol_of, text_of, top_level,
+    set_type, symbol_of, top_level,
 };
 use crate::support::symbols::Symbols;
 pub use products::named;
@@ -139,10 +139,8 @@ struct Kernels<'c> {
 pub fn shared_operands(block: OperationRef<'_, '_>) -> Vec<bool> {
     let reuse = array(block, keys::REUSE);
     // Its verifier has seen that `reuse` has one entry an operand.
-    let is_shared = |index| text_of(*reuse.get(index)?).map(|text| text == SHARED);
-    (0..block.operand_count())
-        .map(|index| is_shared(index).unwrap_or(false))
-        .collect()
+    let is_shared = |index| reuse.get(index).copied().and_then(Reuse::of) == Some(Reuse::Shared);
+    (0..block.operand_count()).map(is_shared).collect()
 }
 
 fn record_block<'c>(

@@ -8,15 +8,16 @@
 //!
 //! ```mlir
 //! %h = cfb.block "f"(%x, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> tensor<8xf32>
-//!     attributes {reuse = ["row", "shared"]} {
+//!     attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
 //! ^bb0(%a: tensor<8xf32>, %b: tensor<8x8xf32>):
 //!   %p = linalg.vecmat ins(%a, %b : …) outs(%z : tensor<8xf32>) -> tensor<8xf32>
 //!   cfb.yield %p : tensor<8xf32>
 //! }
 //! // gains `gradient = "f$gradient$0"`, and there is
 //! func.func @f$gradient$0(%a: tensor<8xf32>, %p: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32>
-//!     attributes {cfb.gradient = {arguments = ["operand 0", "result 0", "cotangent 0"], results = ["operand 0"],
-//!       sites = [{left = "argument 0", right = "argument 2", parameter = @w, …}]}} {
+//!     attributes {cfb.gradient = {
+//!       arguments = [#cfb.part<operand 0>, #cfb.part<result 0>, #cfb.part<cotangent 0>], results = [#cfb.part<operand 0>],
+//!       sites = [{left = #cfb.part<argument 0>, right = #cfb.part<argument 2>, parameter = @w, …}]}} {
 //!   %w = ml_program.global_load_const @w : tensor<8x8xf32>
 //!   %t = linalg.transpose ins(%w : …) outs(%e : …) permutation = [1, 0]
 //!   %d = linalg.vecmat ins(%g, %t : …) outs(%z : …) -> tensor<8xf32>
@@ -32,7 +33,7 @@
 //! a reduction, a quotient or a function like `exp`: that is *saved*, as results of the block that nothing
 //! else reads ([`saved`]).
 //!
-//! Where the module has `cfb.gradients = "parameters"`, what the entry itself takes has no cotangent.
+//! Where the module has `cfb.gradients = #cfb<gradients parameters>`, what the entry itself takes has no cotangent.
 //!
 //! Requires: level 1, with `reuse`. Leaves: level 1, but for the new functions, which are level 0. A
 //! block that holds what has no derivative gets a function that says what and where, `{refused = "…"}`,
@@ -53,6 +54,7 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, operations_of, region_with_block, result_of,
     results_of,
 };
+use cohort_dialects::enums::{DialectEnum, GradientHelper, Gradients, Granularity, Part};
 use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};
@@ -71,11 +73,11 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::dims;
 use crate::support::extents::Extents;
 use crate::support::ir::{
-    TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, erase, functions_of,
-    global_of, integer_attribute, key, name_attribute, nested_ops, op_key, set_attribute,
-    set_operand, text_of,
+    TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, enum_attribute, erase,
+    functions_of, global_of, integer_attribute, key, name_attribute, nested_ops, op_key,
+    set_attribute, set_operand, text_of,
 };
-use crate::support::levels::{GRADIENTS, GRANULARITY, PARAMETERS, used_values};
+use crate::support::levels::{GRADIENTS, GRANULARITY, used_values};
 use crate::support::symbols::Symbols;
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
@@ -101,8 +103,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         end: Builder::at_end(context, body, module.location()),
         symbols: Symbols::of(module),
         rows: BTreeSet::new(),
-        inputs: match name_attribute(module, GRADIENTS).as_deref() {
-            Some(PARAMETERS) => inputs(module),
+        inputs: match enum_attribute(module, GRADIENTS) {
+            Some(Gradients::Parameters) => inputs(module),
             _ => HashSet::new(),
         },
     };
@@ -139,8 +141,8 @@ type Written<'c> = (OperationRef<'c, 'c>, Vec<(usize, usize)>);
 /// An argument of a gradient function.
 struct Argument<'c> {
     ty: Type<'c>,
-    /// `operand 2`: what of the call it is.
-    of: String,
+    /// What of the call it is.
+    of: Part,
     /// Its instance dims, and the axis of each.
     dims: Vec<(Attribute<'c>, usize)>,
 }
@@ -241,7 +243,7 @@ impl<'c> Differentiation<'c> {
                 of_operand.insert(index, (arguments.len(), row));
                 arguments.push(Argument {
                     ty: operand.r#type(),
-                    of: format!("operand {row}"),
+                    of: Part::Operand(row),
                     dims: leading.map_or(vec![], |dims| BlockDims::named(dims)),
                 });
             }
@@ -252,7 +254,7 @@ impl<'c> Differentiation<'c> {
             of_result.push(arguments.len());
             arguments.push(Argument {
                 ty: result.r#type(),
-                of: format!("result {index}"),
+                of: Part::Result(index),
                 dims: BlockDims::named(&dims.rows),
             });
         }
@@ -264,7 +266,7 @@ impl<'c> Differentiation<'c> {
                 of_cotangent.insert(index, arguments.len());
                 arguments.push(Argument {
                     ty: result.r#type(),
-                    of: format!("cotangent {index}"),
+                    of: Part::Cotangent(index),
                     dims: BlockDims::named(&dims.rows),
                 });
             }
@@ -283,7 +285,7 @@ impl<'c> Differentiation<'c> {
                     of_length.push((arguments.len(), true));
                     arguments.push(Argument {
                         ty: self.end.i64(),
-                        of: format!("operand {number}"),
+                        of: Part::Operand(number),
                         dims: vec![],
                     });
                 }
@@ -380,7 +382,7 @@ impl<'c> Differentiation<'c> {
                 .map_err(|problem| (Some(*operation), problem))?;
         }
         let mut returned: Vec<Val<'c>> = Vec::new();
-        let mut of_returned: Vec<String> = Vec::new();
+        let mut of_returned: Vec<Part> = Vec::new();
         for (index, operand) in operands.iter().enumerate() {
             let is_unwanted = self.inputs.contains(&key(operands_of(block)[index]));
             if !is_f32(*operand) || is_unwanted {
@@ -401,22 +403,22 @@ impl<'c> Differentiation<'c> {
                 }
                 (false, Some((_, row))) => {
                     returned.push(cotangent);
-                    of_returned.push(format!("operand {row}"));
+                    of_returned.push(Part::Operand(*row));
                 }
                 _ => {}
             }
         }
         let mut place_of = |value: Val<'c>| {
             if let Some(argument) = taken.iter().position(|own| key(*own) == key(value)) {
-                return format!("argument {argument}");
+                return Part::Argument(argument).attribute(self.context);
             }
             let known = returned.iter().position(|own| key(*own) == key(value));
             let place = known.unwrap_or_else(|| {
                 returned.push(value);
-                of_returned.push("site".to_owned());
+                of_returned.push(Part::Site);
                 returned.len() - 1
             });
-            format!("result {place}")
+            Part::Result(place).attribute(self.context)
         };
         let mut sites: Vec<Attribute<'c>> = Vec::new();
         for site in &backward.sites {
@@ -425,10 +427,10 @@ impl<'c> Differentiation<'c> {
                 b.i64s(&numbers)
             };
             let left = site.left.map(&mut place_of);
-            let left = left.map(|left| (marks::gradient::LEFT, b.string(&left)));
+            let left = left.map(|left| (marks::gradient::LEFT, left));
             let view = &site.view;
             let entries = [
-                (marks::gradient::RIGHT, b.string(&place_of(site.right))),
+                (marks::gradient::RIGHT, place_of(site.right)),
                 (marks::gradient::PARAMETER, b.symbol(&view.parameter)),
                 (marks::gradient::OFFSET, b.i64_attr(view.offset as i64)),
                 (marks::gradient::SHAPE, list(&view.shape)),
@@ -456,10 +458,14 @@ impl<'c> Differentiation<'c> {
         for value in returned.iter().chain(&results).chain(&operands) {
             self.note_rows(*value);
         }
-        let of_arguments = b.strings(arguments.iter().map(|argument| &argument.of));
+        let parts = |parts: &[Part]| {
+            let parts = parts.iter().map(|part| part.attribute(self.context));
+            b.array(&parts.collect::<Vec<_>>())
+        };
+        let of_arguments: Vec<_> = arguments.iter().map(|argument| argument.of).collect();
         let gradient = b.dictionary(&[
-            (marks::gradient::ARGUMENTS, of_arguments),
-            (marks::gradient::RESULTS, b.strings(&of_returned)),
+            (marks::gradient::ARGUMENTS, parts(&of_arguments)),
+            (marks::gradient::RESULTS, parts(&of_returned)),
             (marks::gradient::SITES, b.array(&sites)),
         ]);
         let names: Vec<Attribute<'c>> = arguments
@@ -476,7 +482,8 @@ impl<'c> Differentiation<'c> {
         ];
         if dims::unit(block) == Some(Unit::Calls) {
             // What needs the rows of an instance together is stored: most of it is needed more than once.
-            attributes.push((GRANULARITY, b.string("operator")));
+            let by_operator = Granularity::Operator.attribute(self.context);
+            attributes.push((GRANULARITY, by_operator));
         }
         let types = (&types[..], &results[..]);
         let function = self.add_function(block.location(), name, types, &attributes, region);
@@ -534,24 +541,28 @@ impl<'c> Differentiation<'c> {
                 let sizes: Vec<String> = row.iter().map(u64::to_string).collect();
                 format!("gradient${kind}${}", sizes.join("x"))
             };
-            let helper = |kind: &str, names: &[&[&str]]| {
+            let helper = |kind: GradientHelper, names: &[&[&str]]| {
                 let names: Vec<_> = names.iter().map(|names| self.end.strings(*names)).collect();
-                let kind = (marks::gradient::KIND, self.end.string(kind));
                 [
-                    (HELPER, self.end.dictionary(&[kind])),
+                    (HELPER, kind.attribute(self.context)),
                     (marks::ARGUMENT_DIMS, self.end.array(&names)),
                 ]
             };
-            for (kind, ty, names) in [
-                ("add", one.to_type(), [&[][..]; 2]),
-                ("add_runs", many.to_type(), [&["n"][..]; 2]),
+            for (own, kind, ty, names) in [
+                ("add", GradientHelper::Add, one.to_type(), [&[][..]; 2]),
+                (
+                    "add_runs",
+                    GradientHelper::AddRuns,
+                    many.to_type(),
+                    [&["n"][..]; 2],
+                ),
             ] {
                 let (region, entry) = region_with_block(&[ty, ty], location);
                 let b = Builder::at_end(self.context, entry, location);
                 let parts = arguments_of(entry);
                 b.return_(&[b.addf(parts[0], parts[1])]);
                 let types = (&[ty, ty][..], &[ty][..]);
-                self.add_function(location, &name(kind), types, &helper(kind, &names), region);
+                self.add_function(location, &name(own), types, &helper(kind, &names), region);
             }
             let list = array(one.to_type());
             let (region, entry) = region_with_block(&[list], location);
@@ -559,20 +570,23 @@ impl<'c> Differentiation<'c> {
             let run = b.value(Op::CfbStack, &arguments_of(entry), many.to_type());
             b.return_(&[run]);
             let types = (&[list][..], &[many.to_type()][..]);
-            let attributes = helper("stack", &[&[]]);
+            let attributes = helper(GradientHelper::Stack, &[&[]]);
             self.add_function(location, &name("stack"), types, &attributes, region);
-            let constants: &[(&str, f32)] = match row.is_empty() {
-                true => &[("zero", 0.0), ("one", 1.0)],
-                false => &[("zero", 0.0)],
+            let zero = ("zero", GradientHelper::Zero, 0.0);
+            let one_of_them = ("one", GradientHelper::One, 1.0);
+            let constants = [zero, one_of_them];
+            let constants = match row.is_empty() {
+                true => &constants[..],
+                false => &constants[..1],
             };
-            for (kind, number) in constants {
+            for (own, kind, number) in constants {
                 let ty = one.to_type();
                 let (region, entry) = region_with_block(&[], location);
                 let b = Builder::at_end(self.context, entry, location);
                 let value = b.constant(b.splat(ty, b.f32_attr(*number)), ty);
                 b.return_(&[value]);
                 let types = (&[][..], &[ty][..]);
-                self.add_function(location, &name(kind), types, &helper(kind, &[]), region);
+                self.add_function(location, &name(own), types, &helper(*kind, &[]), region);
             }
         }
     }

@@ -11,7 +11,7 @@
 //! cfb.block "f"(%h, %w) : (tensor<8xf32>, tensor<8x8xf32>) -> (tensor<8xf32>) {…}
 //! // becomes, where %w is always the parameter @w
 //! %w = ml_program.global_load_const @w : tensor<8x8xf32>
-//! cfb.block "f"(%h, %w) : (…) -> (…) attributes {reuse = ["row", "shared"]} {…}
+//! cfb.block "f"(%h, %w) : (…) -> (…) attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {…}
 //! ```
 //!
 //! Requires: level 1. Leaves: every block with `reuse`. A function that is called with different
@@ -20,12 +20,13 @@
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend_op, operands_of, operations_of, results_of,
 };
+use cohort_dialects::enums::{DialectEnum, Reuse};
 use cohort_dialects::keys;
 use melior::{
     Context,
     ir::{
         Attribute, BlockLike, OperationRef, ValueLike,
-        attribute::{ArrayAttribute, FlatSymbolRefAttribute, StringAttribute},
+        attribute::{ArrayAttribute, FlatSymbolRefAttribute},
         operation::OperationLike,
     },
 };
@@ -36,10 +37,6 @@ use crate::support::ir::{
     replace_uses, set_attribute, symbol_of, users_of,
 };
 use crate::support::origins::{Origin, Origins};
-
-/// The words of `Cfb_Reuse`: every call sees the same value, or each its own.
-pub const SHARED: &str = "shared";
-const ROW: &str = "row";
 
 /// The pass `operand-reuse`.
 pub const PASS: PassInfo = PassInfo {
@@ -144,10 +141,10 @@ fn annotate<'c>(context: &'c Context, block: OperationRef<'c, 'c>) {
     let reuse: Vec<Attribute<'c>> = operands_of(block)
         .into_iter()
         .map(|operand| match loaded_parameter(operand).is_some() {
-            true => SHARED,
-            false => ROW,
+            true => Reuse::Shared,
+            false => Reuse::Row,
         })
-        .map(|reuse| StringAttribute::new(context, reuse).into())
+        .map(|reuse| reuse.attribute(context))
         .collect();
     set_attribute(
         block,

@@ -4,6 +4,7 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, extend, extend_block, extend_op, operations_of, result_of,
 };
+use cohort_dialects::enums::DialectEnum;
 use cohort_dialects::keys::{self, Key};
 pub use cohort_dialects::marks::{COMPUTED, GRADIENT_OF};
 use melior::ir::{
@@ -255,6 +256,11 @@ pub fn is_local(value: Val<'_>, inside: &std::collections::HashSet<usize>) -> bo
 /// The value of a string or flat symbol attribute.
 pub fn name_attribute(operation: OperationRef<'_, '_>, name: Key<'_>) -> Option<String> {
     text_of(operation.attribute(&name).ok()?)
+}
+
+/// The value of an attribute that is an enum of the dialect; `None` where it is not there.
+pub fn enum_attribute<E: DialectEnum>(operation: OperationRef<'_, '_>, name: Key<'_>) -> Option<E> {
+    E::of(operation.attribute(&name).ok()?)
 }
 
 /// The symbol that an operation declares.

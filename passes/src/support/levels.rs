@@ -30,12 +30,6 @@ use crate::support::ir::{
     nested_ops, op_key, symbol_of, top_level, users_of,
 };
 
-/// The value of [`ROUNDING`] for processors without fused multiply-adds.
-pub const SEPARATE: &str = "separate";
-
-/// The value of [`GRADIENTS`] where only the gradients of parameters are wanted, none of inputs.
-pub const PARAMETERS: &str = "parameters";
-
 /// What an operation is to the control program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {

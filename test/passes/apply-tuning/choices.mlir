@@ -56,7 +56,7 @@ ragged.kernel @cell_scalar attributes {source = "cell"} {
 // CHECK: ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [24, 256] into
 // DIVIDED-LABEL: ragged.kernel @attend
 // DIVIDED: ragged.calls pieces 24 shared 0 {
-ragged.kernel @attend attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @attend attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -83,7 +83,7 @@ ragged.kernel @attend attributes {lengths = [@n], rows = [@n], unit = "calls"} {
 
 // CHECK-LABEL: ragged.kernel @multiply
 // CHECK: ragged.matmul over [@n, 32] depth [@n] rows 36 blocks [64, 128] into
-ragged.kernel @multiply attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @multiply attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %a = ragged.operand expanded of [@n, @n] : memref<?x?x?xf32>
   %x = ragged.operand expanded of [@n] : memref<?x?x32xf32>

@@ -6,12 +6,12 @@
 // CHECK-LABEL: func.func @f
 // CHECK-COUNT-2: cfb.record @f_0
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %a = cfb.block "f"(%x) : (tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = ["row"]} {
+  %a = cfb.block "f"(%x) : (tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%i: tensor<4xf32>):
     %r = math.exp %i : tensor<4xf32>
     cfb.yield %r : tensor<4xf32>
   }
-  %b = cfb.block "f"(%a) : (tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = ["row"]} {
+  %b = cfb.block "f"(%a) : (tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%i: tensor<4xf32>):
     %r = math.exp %i : tensor<4xf32>
     cfb.yield %r : tensor<4xf32>

@@ -8,7 +8,7 @@
 // CHECK: , %[[ZERO]], %out
 // CHECK: cfb.yield
 func.func @f(%x: tensor<1xi32>) -> tensor<1xi32> {
-  %r = cfb.block "f"(%x) : (tensor<1xi32>) -> (tensor<1xi32>) attributes {reuse = ["row"]} {
+  %r = cfb.block "f"(%x) : (tensor<1xi32>) -> (tensor<1xi32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%y: tensor<1xi32>):
     %zero = arith.constant 0 : i32
     %one = arith.constant 1.0 : f32

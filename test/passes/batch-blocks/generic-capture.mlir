@@ -8,7 +8,7 @@
 // CHECK: , %[[ZERO]], %out
 func.func @f(%x: tensor<1xf32>, %best: tensor<f32>, %at: tensor<i32>) -> tensor<i32> {
   %r = cfb.block "f"(%x, %best, %at) : (tensor<1xf32>, tensor<f32>, tensor<i32>) -> (tensor<i32>)
-      attributes {reuse = ["row", "row", "row"]} {
+      attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>, #cfb<reuse row>]} {
   ^bb0(%y: tensor<1xf32>, %b: tensor<f32>, %i: tensor<i32>):
     %zero = arith.constant 0 : i32
     %a:2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>],

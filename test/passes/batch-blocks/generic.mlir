@@ -10,7 +10,7 @@ ml_program.global private @b(#ml_program.extern<tensor<4xf32>>) : tensor<4xf32>
 // CHECK: linalg.index 1
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %p_b = ml_program.global_load_const @b : tensor<4xf32>
-  %r = cfb.block "f"(%x, %p_b) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = ["row", "shared"]} {
+  %r = cfb.block "f"(%x, %p_b) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
   ^bb0(%b_x: tensor<4xf32>, %b_p_b: tensor<4xf32>):
     %e = tensor.empty() : tensor<4xf32>
     %out = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%b_x, %b_p_b : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {

@@ -8,7 +8,7 @@
 // CHECK: tensor.expand_shape %[[ROW]] {{\[\[}}0, 1], [2]] output_shape [%[[ROWS]], 1, 2] : tensor<?x2xf32> into tensor<?x1x2xf32>
 // CHECK: tensor.concat dim(1) {{.*}} -> tensor<?x2x2xf32>
 func.func @f(%x: f32, %y: f32) -> tensor<2x2xf32> {
-  %r = cfb.block "f"(%x, %y) : (f32, f32) -> (tensor<2x2xf32>) attributes {reuse = ["row", "row"]} {
+  %r = cfb.block "f"(%x, %y) : (f32, f32) -> (tensor<2x2xf32>) attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>]} {
   ^bb0(%a: f32, %b: f32):
     %t = tensor.from_elements %a, %b, %b, %a : tensor<2x2xf32>
     cfb.yield %t : tensor<2x2xf32>

@@ -2,7 +2,7 @@
 // product over all rows.
 // RUN: %batch-opt %s --batch-blocks | %FileCheck %s
 
-// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0, @dim.1], rows = [@dim.0, @dim.1], {{.*}} unit = "rows"}
+// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0, @dim.1], rows = [@dim.0, @dim.1], {{.*}} unit = #cfb<unit rows>}
 // CHECK-NEXT: ^bb0(%{{.*}}: index, %{{.*}}: tensor<?xindex>, %{{.*}}: tensor<?xindex>, %[[X:.*]]: tensor<?x8xf32>):
 // CHECK: linalg.matmul ins(%[[X]], %{{.*}} : tensor<?x8xf32>, tensor<8x4xf32>)
 ml_program.global private @w(#ml_program.extern<tensor<8x4xf32>>) : tensor<8x4xf32>
@@ -13,7 +13,7 @@ func.func @main(%x: tensor<?x?x8xf32>) -> tensor<?x?x4xf32> {
   %m = tensor.dim %x, %c1 : tensor<?x?x8xf32>
   %w = ml_program.global_load_const @w : tensor<8x4xf32>
   %r = cfb.block "f"(%n, %m, %x, %w) : (index, index, tensor<?x?x8xf32>, tensor<8x4xf32>) -> tensor<?x?x4xf32>
-      attributes {leading = [[@dim.0, @dim.1], []], lengths = [@dim.0, @dim.1], reuse = ["row", "row", "row", "shared"], rows = [@dim.0, @dim.1], unit = "rows"} {
+      attributes {leading = [[@dim.0, @dim.1], []], lengths = [@dim.0, @dim.1], reuse = [#cfb<reuse row>, #cfb<reuse row>, #cfb<reuse row>, #cfb<reuse shared>], rows = [@dim.0, @dim.1], unit = #cfb<unit rows>} {
   ^bb0(%k: index, %l: index, %a: tensor<?x?x8xf32>, %v: tensor<8x4xf32>):
     %zero = arith.constant 0.0 : f32
     %e = tensor.empty(%k, %l) : tensor<?x?x4xf32>

@@ -8,7 +8,7 @@
 // CHECK: tensor.empty(%[[CALLS]], %[[SIZE]]) : tensor<?x?xf32, #ragged.shape<@dim.batch, @dim.0(@dim.batch)>>
 func.func @main(%n: index) -> tensor<?xf32> {
   %r = cfb.block "f"(%n) : (index) -> tensor<?xf32>
-      attributes {leading = [], lengths = [@dim.0], rows = [@dim.0], unit = "calls"} {
+      attributes {leading = [], lengths = [@dim.0], rows = [@dim.0], unit = #cfb<unit calls>} {
   ^bb0(%l: index):
     %e = tensor.empty(%l) : tensor<?xf32>
     %i = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%e : tensor<?xf32>) {

@@ -4,7 +4,7 @@
 func.func @main(%n: index, %x: tensor<?x4xf32>) -> tensor<f32> {
   // expected-error @+1 {{not supported yet: a length that no operand of the kernel has}}
   %r = cfb.block "f"(%n, %x) : (index, tensor<?x4xf32>) -> tensor<f32>
-      attributes {leading = [[@dim.0]], lengths = [@dim.0], rows = [], unit = "calls"} {
+      attributes {leading = [[@dim.0]], lengths = [@dim.0], rows = [], unit = #cfb<unit calls>} {
   ^bb0(%l: index, %y: tensor<?x4xf32>):
     %zero = arith.constant 0.0 : f32
     %c = tensor.collapse_shape %y [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>

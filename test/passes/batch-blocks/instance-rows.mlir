@@ -2,7 +2,7 @@
 // parameter is one dense product, and what a call has once is an operand a row.
 // RUN: %batch-opt %s --batch-blocks | %FileCheck %s
 
-// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0], rows = [@dim.0], sym_visibility = "private", takes = ["ragged", "row", "scalar"], unit = "rows"}
+// CHECK: cfb.kernel @f_0 attributes {lengths = [@dim.0], rows = [@dim.0], sym_visibility = "private", takes = [#cfb<takes ragged>, #cfb<takes row>, #cfb<takes scalar>], unit = #cfb<unit rows>}
 // CHECK-NEXT: ^bb0(%[[ROWS:.*]]: index, %{{.*}}: tensor<?xindex>, %[[X:.*]]: tensor<?x8xf32>, %[[B:.*]]: tensor<?x4xf32>, %[[S:.*]]: tensor<?xf32>):
 // CHECK: linalg.matmul ins(%[[X]], %{{.*}} : tensor<?x8xf32>, tensor<8x4xf32>)
 // CHECK: arith.addf %{{.*}}, %[[B]] : tensor<?x4xf32>
@@ -17,7 +17,7 @@ func.func @main(%x: tensor<?x8xf32>, %b: tensor<4xf32>, %s: f32) -> tensor<?x1x4
   %n = tensor.dim %x, %c0 : tensor<?x8xf32>
   %w = ml_program.global_load_const @w : tensor<8x4xf32>
   %r = cfb.block "f"(%n, %x, %w, %b, %s) : (index, tensor<?x8xf32>, tensor<8x4xf32>, tensor<4xf32>, f32) -> tensor<?x1x4xf32>
-      attributes {leading = [[@dim.0], [], [], []], lengths = [@dim.0], reuse = ["row", "row", "shared", "row", "row"], rows = [@dim.0], unit = "rows"} {
+      attributes {leading = [[@dim.0], [], [], []], lengths = [@dim.0], reuse = [#cfb<reuse row>, #cfb<reuse row>, #cfb<reuse shared>, #cfb<reuse row>, #cfb<reuse row>], rows = [@dim.0], unit = #cfb<unit rows>} {
   ^bb0(%l: index, %a: tensor<?x8xf32>, %v: tensor<8x4xf32>, %c: tensor<4xf32>, %k: f32):
     %zero = arith.constant 0.0 : f32
     %e = tensor.empty(%l) : tensor<?x4xf32>

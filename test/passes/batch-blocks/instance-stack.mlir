@@ -3,7 +3,7 @@
 // where they are. A stack of tensors that differ in length has no rows of one space and is refused.
 // RUN: %batch-opt %s --batch-blocks --split-input-file --verify-diagnostics | %FileCheck %s
 
-// CHECK: cfb.kernel @stack_0 attributes {lengths = [@dim.0], rows = [@dim.0], sym_visibility = "private", takes = ["stacked"], unit = "rows"}
+// CHECK: cfb.kernel @stack_0 attributes {lengths = [@dim.0], rows = [@dim.0], sym_visibility = "private", takes = [#cfb<takes stacked>], unit = #cfb<unit rows>}
 // CHECK-NEXT: ^bb0(%{{.*}}: index, %{{.*}}: tensor<?xindex>, %[[ROW:.*]]: tensor<?x4xf32>):
 // CHECK-NEXT: cfb.yield %[[ROW]]
 // CHECK-LABEL: func.func @main

@@ -6,7 +6,7 @@
 // CHECK: cfb.widen %{{.*}}(%{{.*}}, %{{.*}}) : tensor<?x3x4xf32> -> tensor<?x?x4xf32, #ragged.shape<@dim.batch, @dim.0(@dim.batch), _>>
 func.func @main(%n: index, %x: tensor<3x4xf32>) -> tensor<?x4xf32> {
   %r = cfb.block "f"(%n, %x) : (index, tensor<3x4xf32>) -> tensor<?x4xf32>
-      attributes {leading = [[]], lengths = [@dim.0], rows = [@dim.0], unit = "calls"} {
+      attributes {leading = [[]], lengths = [@dim.0], rows = [@dim.0], unit = #cfb<unit calls>} {
   ^bb0(%l: index, %y: tensor<3x4xf32>):
     %c = cfb.widen %y(%l) : tensor<3x4xf32> -> tensor<?x4xf32>
     cfb.yield %c : tensor<?x4xf32>
@@ -21,7 +21,7 @@ func.func @between(%n: index, %x: tensor<3x?x4xf32>) -> tensor<3x?x4xf32> {
   %number = arith.constant 3 : index
   %three = cfb.length %number
   %r = cfb.block "g"(%n, %three, %x) : (index, index, tensor<3x?x4xf32>) -> tensor<3x?x4xf32>
-      attributes {leading = [[3, @dim.0]], lengths = [@dim.0, @dim.1], rows = [3, @dim.0], unit = "calls"} {
+      attributes {leading = [[3, @dim.0]], lengths = [@dim.0, @dim.1], rows = [3, @dim.0], unit = #cfb<unit calls>} {
   ^bb0(%l: index, %k: index, %y: tensor<3x?x4xf32>):
     %any = cfb.widen %y(%k, %l) : tensor<3x?x4xf32> -> tensor<?x?x4xf32>
     %s = arith.mulf %any, %any : tensor<?x?x4xf32>

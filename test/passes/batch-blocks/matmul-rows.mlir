@@ -7,7 +7,7 @@ ml_program.global private @w(#ml_program.extern<tensor<3x4xf32>>) : tensor<3x4xf
 // CHECK: linalg.batch_matmul
 func.func @f(%m: tensor<4x6xf32>) -> tensor<3x6xf32> {
   %p_w = ml_program.global_load_const @w : tensor<3x4xf32>
-  %r = cfb.block "f"(%p_w, %m) : (tensor<3x4xf32>, tensor<4x6xf32>) -> (tensor<3x6xf32>) attributes {reuse = ["shared", "row"]} {
+  %r = cfb.block "f"(%p_w, %m) : (tensor<3x4xf32>, tensor<4x6xf32>) -> (tensor<3x6xf32>) attributes {reuse = [#cfb<reuse shared>, #cfb<reuse row>]} {
   ^bb0(%b_p_w: tensor<3x4xf32>, %b_m: tensor<4x6xf32>):
     %c = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<3x6xf32>

@@ -8,7 +8,7 @@ ml_program.global private @w(#ml_program.extern<tensor<4x6xf32>>) : tensor<4x6xf
 // CHECK: tensor.expand_shape %[[P]] {{\[}}[0, 1], [2]]
 func.func @f(%x: tensor<3x4xf32>) -> tensor<3x6xf32> {
   %p_w = ml_program.global_load_const @w : tensor<4x6xf32>
-  %r = cfb.block "f"(%x, %p_w) : (tensor<3x4xf32>, tensor<4x6xf32>) -> (tensor<3x6xf32>) attributes {reuse = ["row", "shared"]} {
+  %r = cfb.block "f"(%x, %p_w) : (tensor<3x4xf32>, tensor<4x6xf32>) -> (tensor<3x6xf32>) attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
   ^bb0(%b_x: tensor<3x4xf32>, %b_p_w: tensor<4x6xf32>):
     %c = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<3x6xf32>

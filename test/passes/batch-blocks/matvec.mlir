@@ -7,7 +7,7 @@ ml_program.global private @w(#ml_program.extern<tensor<6x4xf32>>) : tensor<6x4xf
 // CHECK: linalg.batch_matvec
 func.func @f(%x: tensor<4xf32>) -> tensor<6xf32> {
   %p_w = ml_program.global_load_const @w : tensor<6x4xf32>
-  %r = cfb.block "f"(%p_w, %x) : (tensor<6x4xf32>, tensor<4xf32>) -> (tensor<6xf32>) attributes {reuse = ["shared", "row"]} {
+  %r = cfb.block "f"(%p_w, %x) : (tensor<6x4xf32>, tensor<4xf32>) -> (tensor<6xf32>) attributes {reuse = [#cfb<reuse shared>, #cfb<reuse row>]} {
   ^bb0(%b_p_w: tensor<6x4xf32>, %b_x: tensor<4xf32>):
     %c = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<6xf32>

@@ -11,7 +11,7 @@ func.func private @f_1(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-LABEL: func.func @f(
 // CHECK: cfb.record @f_2
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %a = cfb.block "f"(%x) : (tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = ["row"]} {
+  %a = cfb.block "f"(%x) : (tensor<4xf32>) -> (tensor<4xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%i: tensor<4xf32>):
     %r = math.exp %i : tensor<4xf32>
     cfb.yield %r : tensor<4xf32>

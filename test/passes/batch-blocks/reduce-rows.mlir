@@ -14,7 +14,7 @@
 // CHECK-SAME: %[[KIDS:.*]]: !cfb.array<!cfb.lazy<tensor<4xf32>>>
 // CHECK: cfb.record @node_0(%[[KIDS]]) : (!cfb.array<!cfb.lazy<tensor<4xf32>>>) -> !cfb.lazy<tensor<4xf32>>
 func.func @node(%kids: !cfb.array<tensor<4xf32>>) -> tensor<4xf32> {
-  %r = cfb.block "node"(%kids) : (!cfb.array<tensor<4xf32>>) -> tensor<4xf32> attributes {reuse = ["row"]} {
+  %r = cfb.block "node"(%kids) : (!cfb.array<tensor<4xf32>>) -> tensor<4xf32> attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%list: !cfb.array<tensor<4xf32>>):
     %zero = arith.constant dense<0.0> : tensor<4xf32>
     %s = cfb.reduce_rows %list init(%zero) : (!cfb.array<tensor<4xf32>>, tensor<4xf32>) -> tensor<4xf32> {

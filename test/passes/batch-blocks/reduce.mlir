@@ -3,7 +3,7 @@
 
 // CHECK: linalg.reduce { arith.addf } ins(%{{.*}} : tensor<?x3x4xf32>) outs(%{{.*}} : tensor<?x3xf32>) dimensions = [2]
 func.func @f(%x: tensor<3x4xf32>) -> tensor<3xf32> {
-  %r = cfb.block "f"(%x) : (tensor<3x4xf32>) -> (tensor<3xf32>) attributes {reuse = ["row"]} {
+  %r = cfb.block "f"(%x) : (tensor<3x4xf32>) -> (tensor<3xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%b_x: tensor<3x4xf32>):
     %c = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<3xf32>

@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --batch-blocks --split-input-file --verify-diagnostics
 
 func.func @no_rule(%x: tensor<4xf32>) -> tensor<6xf32> {
-  %r = cfb.block "f"(%x) : (tensor<4xf32>) -> (tensor<6xf32>) attributes {reuse = ["row"]} {
+  %r = cfb.block "f"(%x) : (tensor<4xf32>) -> (tensor<6xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%i: tensor<4xf32>):
     %c = arith.constant 0.0 : f32
     // expected-error @+1 {{not supported yet: no batching rule for `tensor.pad`}}

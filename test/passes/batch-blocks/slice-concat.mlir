@@ -6,7 +6,7 @@
 // CHECK: tensor.extract_slice %{{.*}}[0, 4] [%[[N]], 2] [1, 1]
 // CHECK: tensor.concat dim(1)
 func.func @f(%x: tensor<6xf32>) -> tensor<4xf32> {
-  %r = cfb.block "f"(%x) : (tensor<6xf32>) -> (tensor<4xf32>) attributes {reuse = ["row"]} {
+  %r = cfb.block "f"(%x) : (tensor<6xf32>) -> (tensor<4xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%b_x: tensor<6xf32>):
     %a = tensor.extract_slice %b_x[1] [2] [1] : tensor<6xf32> to tensor<2xf32>
     %b = tensor.extract_slice %b_x[4] [2] [1] : tensor<6xf32> to tensor<2xf32>

@@ -16,7 +16,7 @@ ml_program.global private @w(#ml_program.extern<tensor<4x6xf32>>) : tensor<4x6xf
 // CHECK: return %[[R]]
 func.func @f(%x: tensor<4xf32>) -> tensor<6xf32> {
   %p_w = ml_program.global_load_const @w : tensor<4x6xf32>
-  %r = cfb.block "f"(%x, %p_w) : (tensor<4xf32>, tensor<4x6xf32>) -> (tensor<6xf32>) attributes {reuse = ["row", "shared"]} {
+  %r = cfb.block "f"(%x, %p_w) : (tensor<4xf32>, tensor<4x6xf32>) -> (tensor<6xf32>) attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]} {
   ^bb0(%b_x: tensor<4xf32>, %b_p_w: tensor<4x6xf32>):
     %c = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<6xf32>

@@ -10,7 +10,7 @@
 #map = affine_map<(b, i, j) -> (b, i, j)>
 
 // CHECK-NOT: until
-cfb.kernel @upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @upper attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
   %other = arith.constant 0.0 : f32
@@ -39,7 +39,7 @@ cfb.kernel @upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   cfb.yield %p : !x
 }
 
-cfb.kernel @of_ones attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @of_ones attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
   %other = arith.constant 1.0 : f32

@@ -14,7 +14,7 @@
 // ALONE-NOT: until
 // CHECK-LABEL: ragged.kernel @attend
 // CHECK: ragged.online_softmax over [@n, 16] keys [@n] depth 16 {{.*}} until 1 masked -1.000000e+30
-cfb.kernel @attend attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @attend attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %q: !x, %k: !x, %v: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

@@ -13,7 +13,7 @@
 
 // CHECK-LABEL: ragged.kernel @lower
 // CHECK: ragged.matmul over [@n, 16] depth [@n] {{.*}} (d0, d1) -> (d0, d1) until 1 :
-cfb.kernel @lower attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @lower attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
   %other = arith.constant 0.0 : f32
@@ -44,7 +44,7 @@ cfb.kernel @lower attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // CHECK-LABEL: ragged.kernel @not_upper
 // CHECK: ragged.matmul over [@n, 16] depth [@n] {{.*}} (d0, d1) -> (d0, d1) until 1 :
-cfb.kernel @not_upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @not_upper attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
   %other = arith.constant 0.0 : f32
@@ -75,7 +75,7 @@ cfb.kernel @not_upper attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // CHECK-LABEL: ragged.kernel @strict
 // CHECK: ragged.matmul over [@n, 16] depth [@n] {{.*}} (d0, d1) -> (d0, d1) until 0 :
-cfb.kernel @strict attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @strict attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %a: !s, %b: !x):
   %c1 = arith.constant 1 : index
   %other = arith.constant 0.0 : f32

@@ -8,7 +8,7 @@
 
 func.func @main(%x: tensor<2x5x3xf32>, %y: tensor<2x3x4xf32>) -> tensor<2x5x4xf32> attributes {cfb.entry} {
   %h = cfb.block "main"(%x, %y) : (tensor<2x5x3xf32>, tensor<2x3x4xf32>) -> (tensor<2x5x4xf32>)
-      attributes {reuse = ["row", "row"]} {
+      attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>]} {
   ^bb0(%a: tensor<2x5x3xf32>, %b: tensor<2x3x4xf32>):
     %zero = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<2x5x4xf32>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<2x5x3xf32>, %y: tensor<2x3x4xf32>) -> tensor<2x5x4xf3
 
 // CHECK-LABEL: func.func @main$gradient$0(
 // CHECK: %[[G:[a-z0-9]*]]: tensor<2x5x4xf32>) -> (tensor<2x5x3xf32>, tensor<2x3x4xf32>)
-// CHECK-SAME: results = ["operand 0", "operand 1"]
+// CHECK-SAME: results = [#cfb.part<operand 0>, #cfb.part<operand 1>]
 // CHECK: linalg.transpose {{.*}} permutation = [0, 2, 1]
 // CHECK: linalg.generic {{.*}}"parallel", "parallel", "parallel", "reduction"]} ins({{.*}} : tensor<2x5x4xf32>, tensor<2x4x3xf32>) outs({{.*}} : tensor<2x5x3xf32>)
 // CHECK: linalg.transpose {{.*}} permutation = [0, 2, 1]

@@ -12,7 +12,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
   // CHECK: cfb.block "main"
   // CHECK-SAME: gradient = "main$gradient$0"
   %h = cfb.block "main"(%x, %w, %b) : (tensor<3xf32>, tensor<3x4xf32>, tensor<2x4xf32>) -> (tensor<4xf32>)
-      attributes {reuse = ["row", "shared", "shared"]} {
+      attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>, #cfb<reuse shared>]} {
   ^bb0(%a: tensor<3xf32>, %m: tensor<3x4xf32>, %c: tensor<2x4xf32>):
     %zero = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<4xf32>
@@ -32,10 +32,10 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
 // from element 4 of the parameter on.
 // CHECK-LABEL: func.func @main$gradient$0(
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<3xf32>, %[[Y:[a-z0-9]*]]: tensor<4xf32>, %[[G:[a-z0-9]*]]: tensor<4xf32>) -> (tensor<3xf32>, tensor<4xf32>)
-// CHECK-SAME: arguments = ["operand 0", "result 0", "cotangent 0"]
-// CHECK-SAME: results = ["operand 0", "site"]
-// CHECK-SAME: sites = [{offset = 4 : i64, parameter = @b, right = "result 1", shape = array<i64: 4>, strides = array<i64: 1>}
-// CHECK-SAME: {left = "argument 0", offset = 0 : i64, parameter = @w, right = "result 1", shape = array<i64: 3, 4>, strides = array<i64: 4, 1>}
+// CHECK-SAME: arguments = [#cfb.part<operand 0>, #cfb.part<result 0>, #cfb.part<cotangent 0>]
+// CHECK-SAME: results = [#cfb.part<operand 0>, #cfb.part<site>]
+// CHECK-SAME: sites = [{offset = 4 : i64, parameter = @b, right = #cfb.part<result 1>, shape = array<i64: 4>, strides = array<i64: 1>}
+// CHECK-SAME: {left = #cfb.part<argument 0>, offset = 0 : i64, parameter = @w, right = #cfb.part<result 1>, shape = array<i64: 3, 4>, strides = array<i64: 4, 1>}
 // CHECK: %[[SQUARE:.*]] = arith.mulf %[[Y]], %[[Y]]
 // CHECK: %[[SLOPE:.*]] = arith.subf %{{.*}}, %[[SQUARE]]
 // CHECK: %[[DQ:.*]] = arith.mulf %[[G]], %[[SLOPE]]

@@ -3,7 +3,7 @@
 
 func.func @main(%x: !cfb.array<tensor<2xf32>>) -> tensor<2xf32> attributes {cfb.entry} {
   // CHECK: gradient = "main$gradient$0"
-  %h = cfb.block "main"(%x) : (!cfb.array<tensor<2xf32>>) -> (tensor<2xf32>) attributes {reuse = ["row"]} {
+  %h = cfb.block "main"(%x) : (!cfb.array<tensor<2xf32>>) -> (tensor<2xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%a: !cfb.array<tensor<2xf32>>):
     %one = arith.constant dense<1.0> : tensor<2xf32>
     %r = cfb.reduce_rows %a init(%one) : (!cfb.array<tensor<2xf32>>, tensor<2xf32>) -> tensor<2xf32> {

@@ -6,7 +6,7 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attribute
   // CHECK: %[[H:.*]]:2 = cfb.block "main"
   // CHECK-SAME: saved = 1 : i64
   %h = cfb.block "main"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)
-      attributes {reuse = ["row", "row"]} {
+      attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>]} {
   ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
     // CHECK: %[[TANH:.*]] = math.tanh
     %t = math.tanh %a : tensor<4xf32>
@@ -21,6 +21,6 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attribute
 }
 
 // CHECK-LABEL: func.func @main$gradient$0(
-// CHECK-SAME: arguments = ["operand 0", "operand 1", "result 0", "result 1", "cotangent 0"]
+// CHECK-SAME: arguments = [#cfb.part<operand 0>, #cfb.part<operand 1>, #cfb.part<result 0>, #cfb.part<result 1>, #cfb.part<cotangent 0>]
 // CHECK-NOT: math.tanh
 // CHECK: return

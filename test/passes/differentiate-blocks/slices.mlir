@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --differentiate-blocks --canonicalize --cse | %FileCheck %s
 
 func.func @main(%x: tensor<6xf32>) -> tensor<2xf32> attributes {cfb.entry} {
-  %h = cfb.block "main"(%x) : (tensor<6xf32>) -> (tensor<2xf32>) attributes {reuse = ["row"]} {
+  %h = cfb.block "main"(%x) : (tensor<6xf32>) -> (tensor<2xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%a: tensor<6xf32>):
     %p = tensor.extract_slice %a[0] [2] [1] : tensor<6xf32> to tensor<2xf32>
     %q = tensor.extract_slice %a[3] [2] [1] : tensor<6xf32> to tensor<2xf32>

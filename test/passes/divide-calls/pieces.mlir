@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: ragged.kernel @triangle
 // CHECK: ragged.calls pieces 12 shared 16 flops {{\[}}[@n, @n, 32], [@n, @n, 64]] rising [1] {
-ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %a = ragged.operand expanded of [@n, @n] : memref<?x?x?xf32>
   %x = ragged.operand expanded of [@n] : memref<?x?x32xf32>
@@ -28,7 +28,7 @@ ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = "calls"}
 
 // CHECK-LABEL: ragged.kernel @twice
 // CHECK: ragged.calls pieces 16 shared 0 {
-ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?xf32>
   %r = ragged.result of [@n] : memref<?x?xf32>
@@ -43,7 +43,7 @@ ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = "calls"} {
 
 // CHECK-LABEL: ragged.kernel @centred
 // CHECK: ragged.calls {
-ragged.kernel @centred attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @centred attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?xf32>
   %r = ragged.result of [@n] : memref<?x?xf32>
@@ -65,7 +65,7 @@ ragged.kernel @centred attributes {lengths = [@n], rows = [@n], unit = "calls"} 
 
 // CHECK-LABEL: ragged.kernel @sum
 // CHECK: ragged.calls {
-ragged.kernel @sum attributes {lengths = [@n], rows = [], unit = "calls"} {
+ragged.kernel @sum attributes {lengths = [@n], rows = [], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?xf32>
   %r = ragged.result : memref<?x1xf32>

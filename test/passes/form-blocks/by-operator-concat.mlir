@@ -13,7 +13,7 @@
 // CHECK: cfb.block "main"(%{{[a-z0-9_]+}}, %{{[a-z0-9_]+}}, %[[SINES]])
 // CHECK-NOT: tensor.concat
 // CHECK: linalg.reduce
-module attributes {cfb.granularity = "operator"} {
+module attributes {cfb.granularity = #cfb<granularity operator>} {
 func.func @main(%n: index, %m: index) -> tensor<?x?xf32> {
   %zero = arith.constant 0.0 : f32
   %e3 = tensor.empty(%n, %m) : tensor<1x?x?xf32>

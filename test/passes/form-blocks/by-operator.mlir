@@ -3,7 +3,7 @@
 // that the control program returns must be computed for it.
 // RUN: %batch-opt %s --form-blocks | %FileCheck %s
 
-module attributes {cfb.granularity = "operator"} {
+module attributes {cfb.granularity = #cfb<granularity operator>} {
   // CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>)
   // CHECK: %[[A:.*]] = cfb.block "main"(%arg0)
   // CHECK: math.tanh

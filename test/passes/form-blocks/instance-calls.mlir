@@ -5,23 +5,23 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[T:[0-9]+]] = cfb.block "main"
-// CHECK-SAME: unit = "rows"
+// CHECK-SAME: unit = #cfb<unit rows>
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: math.tanh
 // CHECK: %[[A:[0-9]+]] = cfb.block "main"(%{{[a-z0-9_]+}}, %[[T]], %arg1)
-// CHECK-SAME: attributes {leading = {{\[\[}}@dim.0], [@dim.0]], lengths = [@dim.0], rows = [@dim.0], unit = "calls"}
+// CHECK-SAME: attributes {leading = {{\[\[}}@dim.0], [@dim.0]], lengths = [@dim.0], rows = [@dim.0], unit = #cfb<unit calls>}
 // CHECK: linalg.index
 // CHECK: linalg.matmul
 // CHECK: arith.mulf
 // CHECK: linalg.matmul
 // CHECK: %[[B:[0-9]+]] = cfb.block "main"
-// CHECK-SAME: unit = "calls"
+// CHECK-SAME: unit = #cfb<unit calls>
 // CHECK: linalg.index
 // CHECK: linalg.matmul
 // CHECK: arith.mulf
 // CHECK: linalg.matmul
 // CHECK: cfb.block "main"(%{{[a-z0-9_]+}}, %[[A]], %[[B]])
-// CHECK-SAME: unit = "rows"
+// CHECK-SAME: unit = #cfb<unit rows>
 // CHECK: arith.addf
 func.func @main(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32>
     attributes {cfb.argument_dims = [["n"], ["n"]]} {

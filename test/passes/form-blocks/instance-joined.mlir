@@ -6,7 +6,7 @@
 // CHECK: %[[JOINED:[0-9]+]] = cfb.block "main"(%arg0)
 // CHECK: tensor.collapse_shape
 // CHECK: cfb.block "main"(%[[SIX]], %[[JOINED]])
-// CHECK-SAME: unit = "calls"
+// CHECK-SAME: unit = #cfb<unit calls>
 // CHECK: cfb.widen
 func.func @main(%x: tensor<2x3xf32>) -> tensor<?xf32> attributes {cfb.argument_dims = [["", ""]]} {
   %line = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>

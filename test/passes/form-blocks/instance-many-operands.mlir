@@ -4,7 +4,7 @@
 
 // CHECK: func.func @f
 // CHECK: cfb.block
-// CHECK-SAME: unit = "calls"
+// CHECK-SAME: unit = #cfb<unit calls>
 // CHECK: linalg.matmul
 // CHECK: arith.addf
 // CHECK: cfb.yield {{%[a-z0-9_]*}} : tensor<?x?xf32>

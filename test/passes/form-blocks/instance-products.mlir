@@ -5,13 +5,13 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:[0-9]+]] = cfb.block "main"(%{{[a-z0-9_]+}}, %arg0)
-// CHECK-SAME: unit = "calls"
+// CHECK-SAME: unit = #cfb<unit calls>
 // CHECK: linalg.matmul
 // CHECK: arith.mulf
 // CHECK: linalg.matmul
 // CHECK: cfb.yield
 // CHECK: cfb.block "main"(%{{[a-z0-9_]+}}, %[[A]], %arg0)
-// CHECK-SAME: unit = "calls"
+// CHECK-SAME: unit = #cfb<unit calls>
 // CHECK: linalg.transpose
 // CHECK: linalg.matmul
 // CHECK: arith.mulf

@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[S:.*]] = cfb.block "main"
-// CHECK-SAME: attributes {leading = {{\[\[}}@dim.0]], lengths = [@dim.0], rows = [], unit = "calls"}
+// CHECK-SAME: attributes {leading = {{\[\[}}@dim.0]], lengths = [@dim.0], rows = [], unit = #cfb<unit calls>}
 // CHECK: linalg.reduce
 // CHECK: cfb.block "main"(%[[S]]) : (tensor<8xf32>) -> tensor<8xf32> {
 // CHECK: math.tanh

@@ -8,7 +8,7 @@ ml_program.global private @w(#ml_program.extern<tensor<8x4xf32>>) : tensor<8x4xf
 // CHECK-SAME: %[[X:.*]]: tensor<?x8xf32>, %[[B:.*]]: tensor<4xf32>, %[[S:.*]]: f32)
 // CHECK: %[[N:.*]] = tensor.dim %[[X]]
 // CHECK: %[[R:.*]] = cfb.block "main"(%[[N]], %[[X]], %{{.*}}, %{{.*}}, %{{.*}})
-// CHECK-SAME: attributes {leading = {{\[\[}}@dim.0], [], [], []], lengths = [@dim.0], rows = [@dim.0], unit = "rows"}
+// CHECK-SAME: attributes {leading = {{\[\[}}@dim.0], [], [], []], lengths = [@dim.0], rows = [@dim.0], unit = #cfb<unit rows>}
 // CHECK: linalg.matmul
 // CHECK: arith.addf
 // CHECK: arith.mulf

@@ -3,7 +3,7 @@
 
 // CHECK: %[[N:.*]] = cfb.length
 // CHECK: cfb.block "main"(%[[N]], %{{.*}}) : (index, tensor<3x8xf32>) -> tensor<?x8xf32>
-// CHECK-SAME: attributes {leading = {{\[\[}}]], lengths = [@dim.0], rows = [@dim.0], unit = "calls"}
+// CHECK-SAME: attributes {leading = {{\[\[}}]], lengths = [@dim.0], rows = [@dim.0], unit = #cfb<unit calls>}
 // CHECK: cfb.widen
 func.func @main(%x: tensor<3x8xf32>) -> tensor<?x8xf32> {
   %three = arith.constant 3 : index

@@ -7,11 +7,11 @@
 // CHECK: tensor.from_elements
 // CHECK-NEXT: cfb.yield
 // CHECK: %[[FIRST:.*]] = cfb.block "main"(%dim, %[[NUMBER]], %arg1)
-// CHECK-SAME: rows = [@dim.0], unit = "rows"
+// CHECK-SAME: rows = [@dim.0], unit = #cfb<unit rows>
 // CHECK: %[[SUM:.*]] = cfb.block "main"(%dim_1, %[[FIRST]])
-// CHECK-SAME: unit = "calls"
+// CHECK-SAME: unit = #cfb<unit calls>
 // CHECK: cfb.block "main"(%dim, %[[SUM]], %[[NUMBER]])
-// CHECK-SAME: unit = "rows"
+// CHECK-SAME: unit = #cfb<unit rows>
 func.func @main(%c: f32, %x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?xf32>

@@ -5,7 +5,7 @@
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // CHECK-NOT: fused
-cfb.kernel @calls attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @calls attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   cfb.yield %x : !x
 }

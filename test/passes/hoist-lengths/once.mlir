@@ -21,7 +21,7 @@
 // EACH: llvm.load {{.*}} -> vector<16xf32>
 // EACH: llvm.load {{.*}} -> i32
 // EACH: llvm.store
-cfb.kernel @twice attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @twice attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %y = arith.addf %x, %x : !x
   cfb.yield %y : !x

@@ -4,7 +4,7 @@
 // RUN: %batch-opt %s --keep-functions | %FileCheck %s
 // RUN: %batch-opt %s --pass-pipeline='builtin.module(keep-functions,inline,form-blocks)' | %FileCheck %s --check-prefix=BLOCKS
 
-// CHECK: module attributes {cfb.granularity = "function"}
+// CHECK: module attributes {cfb.granularity = #cfb<granularity function>}
 // CHECK-LABEL: func.func private @outer
 // CHECK: call @inner(%{{.*}}) : (
 // CHECK-LABEL: func.func @main

@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --keep-operators | %FileCheck %s
 // RUN: %batch-opt %s --keep-operators --form-blocks | %FileCheck %s --check-prefix=BLOCKS
 
-// CHECK: module attributes {cfb.granularity = "operator"}
+// CHECK: module attributes {cfb.granularity = #cfb<granularity operator>}
 // BLOCKS-COUNT-2: cfb.block "main"
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %e = math.exp %x : tensor<4xf32>

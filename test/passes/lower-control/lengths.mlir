@@ -8,7 +8,7 @@
 // CHECK-SAME: \22dims\22:[\22n\22]
 // CHECK-SAME: \22operands\22:[\22length\22,{\22ragged\22:{\22space\22:[[S]],\22extent\22:0}},{\22row\22:{\22space\22:[[S]]}}]
 // CHECK-SAME: \22call\22:{\22extents\22:[{\22lengths\22:[0],\22times\22:1}],\22rows\22:0,\22unit\22:\22rows\22
-cfb.kernel @scale attributes {lengths = [@n], rows = [@n], takes = ["ragged", "row"], unit = "rows"} {
+cfb.kernel @scale attributes {lengths = [@n], rows = [@n], takes = [#cfb<takes ragged>, #cfb<takes row>], unit = #cfb<unit rows>} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>, %g: tensor<?x8xf32>):
   %y = arith.mulf %x, %g : tensor<?x8xf32>
   cfb.yield %y : tensor<?x8xf32>

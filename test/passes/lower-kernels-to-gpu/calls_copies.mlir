@@ -21,7 +21,7 @@ ml_program.global private @w63(#ml_program.extern<tensor<63x64xf32>>) : tensor<6
 #x = affine_map<(b, i, j, k) -> (b, i, k)>
 #w = affine_map<(b, i, j, k) -> (k, j)>
 #y = affine_map<(b, i, j, k) -> (b, i, j)>
-cfb.kernel @wide attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+cfb.kernel @wide attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %x: tensor<?x?x64xf32, #ragged.shape<@batch, @n(@batch), _>>):
   %w = ml_program.global_load_const @w64 : tensor<64x64xf32>
   %zero = arith.constant 0.0 : f32
@@ -39,7 +39,7 @@ cfb.kernel @wide attributes {lengths = [@n], rows = [@n], unit = "calls"} {
   cfb.yield %p : tensor<?x?x64xf32, #ragged.shape<@batch, @n(@batch), _>>
 }
 
-cfb.kernel @narrow attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+cfb.kernel @narrow attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %x: tensor<?x?x63xf32, #ragged.shape<@batch, @n(@batch), _>>):
   %w = ml_program.global_load_const @w63 : tensor<63x64xf32>
   %zero = arith.constant 0.0 : f32

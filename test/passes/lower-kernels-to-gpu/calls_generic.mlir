@@ -20,7 +20,7 @@
 // CHECK: arith.negf
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
 // CHECK: gpu.return
-cfb.kernel @rest attributes {lengths = [@n], rows = [], unit = "calls"} {
+cfb.kernel @rest attributes {lengths = [@n], rows = [], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %x: tensor<?x?x3xf32, #ragged.shape<@batch, @n(@batch), _>>, %y: tensor<?x3xf32>):
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty(%calls) : tensor<?x3xf32>

@@ -20,7 +20,7 @@
 // CHECK: scf.for
 // CHECK: gpu.return
 gpu.module @cohort_gpu {
-  ragged.kernel @onto attributes {lengths = [@m], rows = [@m], unit = "calls"} {
+  ragged.kernel @onto attributes {lengths = [@m], rows = [@m], unit = #cfb<unit calls>} {
     %0 = ragged.operand length : memref<?xi32>
     %a = ragged.operand expanded of [@m] : memref<?x?x16xf32>
     %b = ragged.operand row : memref<?x16x64xf32>
@@ -41,7 +41,7 @@ gpu.module @cohort_gpu {
     }
   }
   // expected-remark @below {{no code for GPUs, on which its program does not run: a stage reads what other threads have stored}}
-  ragged.kernel @others attributes {lengths = [@m], rows = [@m], unit = "calls"} {
+  ragged.kernel @others attributes {lengths = [@m], rows = [@m], unit = #cfb<unit calls>} {
     %0 = ragged.operand length : memref<?xi32>
     %a = ragged.operand expanded of [@m] : memref<?x?x16xf32>
     %b = ragged.operand row : memref<?x16x64xf32>
@@ -66,7 +66,7 @@ gpu.module @cohort_gpu {
     }
   }
   // expected-remark @below {{no code for GPUs, on which its program does not run: tiles of a product have 16, 32 or 64 columns, the same of all that are summed, and a power of two of terms from 8 on, for which there is shared memory}}
-  ragged.kernel @tiles attributes {lengths = [@m], rows = [@m], unit = "calls"} {
+  ragged.kernel @tiles attributes {lengths = [@m], rows = [@m], unit = #cfb<unit calls>} {
     %0 = ragged.operand length : memref<?xi32>
     %a = ragged.operand expanded of [@m] : memref<?x?x16xf32>
     %b = ragged.operand row : memref<?x16x64xf32>

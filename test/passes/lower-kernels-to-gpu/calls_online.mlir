@@ -30,7 +30,7 @@
 // CHECK: arith.divf
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
 // CHECK: gpu.return
-cfb.kernel @attend attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+cfb.kernel @attend attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %ln: tensor<?xindex>,
      %q: tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>,
      %k: tensor<?x?x16xf32, #ragged.shape<@batch, @n(@batch), _>>,

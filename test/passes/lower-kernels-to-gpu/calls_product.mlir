@@ -33,7 +33,7 @@
 // CHECK: gpu.return
 // CHECK: gpu.func @product$0_large(
 // CHECK: cfb.kernel @product
-cfb.kernel @product attributes {lengths = [@m, @k, @n], rows = [@m, @n], unit = "calls"} {
+cfb.kernel @product attributes {lengths = [@m, @k, @n], rows = [@m, @n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %lm: tensor<?xindex>, %lk: tensor<?xindex>, %ln: tensor<?xindex>,
      %a: tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @k(@batch)>>,
      %b: tensor<?x?x?xf32, #ragged.shape<@batch, @k(@batch), @n(@batch)>>):

@@ -10,7 +10,7 @@
 // CHECK: gpu.func @triangle$0_large(
 // CHECK: arith.andi %{{.*}}, %c-64_i64 : i64
 #map = affine_map<(b, i, j) -> (b, i, j)>
-cfb.kernel @triangle attributes {lengths = [@n, @m], rows = [@n, @m], unit = "calls"} {
+cfb.kernel @triangle attributes {lengths = [@n, @m], rows = [@n, @m], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %lm: tensor<?xindex>,
      %a: tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>,
      %b: tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @m(@batch)>>):

@@ -6,7 +6,7 @@
 // CHECK-NOT: rest
 // CHECK: gpu.func @good$0(
 // CHECK: cfb.kernel @rest
-cfb.kernel @calls attributes {lengths = [@n], rows = [], unit = "calls"} {
+cfb.kernel @calls attributes {lengths = [@n], rows = [], unit = #cfb<unit calls>} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x3xf32>):
   // expected-remark @below {{no code for GPUs, on which its program does not run: `arith.remf` is not supported there}}
   %r = arith.remf %x, %x : tensor<?x3xf32>

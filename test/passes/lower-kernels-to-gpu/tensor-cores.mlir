@@ -10,7 +10,7 @@
 ml_program.global private @w(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 ml_program.global private @v(#ml_program.extern<tensor<64x3xf32>>) : tensor<64x3xf32>
 
-// TF32: cfb.precision = "tf32"
+// TF32: cfb.precision = #cfb<precision tf32>
 // TF32: narrow = "{
 // TF32-NOT: precision
 // TF32-SAME: wide = "{\22constants\22:[{\22rounded\22:{\22precision\22:\22tf32\22,\22param\22:\22w\22,\22offset\22:0,\22strides\22:[64,1],\22k\22:64,\22columns\22:64}}]

@@ -43,7 +43,7 @@ gpu.module @cohort_gpu {
     %x = ragged.operand row : memref<?x64xf32>
     %r = ragged.result : memref<?x64xf32>
     %w = ragged.param @w : memref<64x64xf32>
-    ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 8192 rounded "tf32" weights {
+    ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 8192 rounded tf32 weights {
       %0 = arith.constant 0.0 : f32
       // expected-error @below {{expected weights to be rounded in the order of their parameter}}
       %1 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * -64 + d1 + 4032) k 64 columns 64 gates [0] copies [4, 4] from %0 : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32

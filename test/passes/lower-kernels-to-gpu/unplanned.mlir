@@ -12,7 +12,7 @@ cfb.kernel @rows {
 gpu.module @cohort_gpu {}
 
 // expected-error @below {{expected a `gpu.module` with the kernel's loops, as `plan-kernels-for-gpu` leaves it}}
-cfb.kernel @calls attributes {lengths = [@n], rows = [], unit = "calls"} {
+cfb.kernel @calls attributes {lengths = [@n], rows = [], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: tensor<?x3xf32>):
   cfb.yield %x : tensor<?x3xf32>
 }

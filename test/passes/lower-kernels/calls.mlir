@@ -16,7 +16,7 @@
 // CHECK: %[[COUNT:.*]] = arith.subi %[[TO]], %[[FROM]]
 // CHECK: scf.for %{{.*}} to %[[COUNT]]
 // CHECK-NOT: cfb.kernel
-cfb.kernel @sums attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @sums attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

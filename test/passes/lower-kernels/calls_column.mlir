@@ -13,7 +13,7 @@
 // CHECK: llvm.store {{.*}} : f32, !llvm.ptr
 // CHECK-NOT: masked.store
 // CHECK: return
-cfb.kernel @joined attributes {unit = "calls", lengths = [@m, @n], rows = [@m, @n]} {
+cfb.kernel @joined attributes {unit = #cfb<unit calls>, lengths = [@m, @n], rows = [@m, @n]} {
 ^bb0(%calls: index, %m: tensor<?xindex>, %n: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index

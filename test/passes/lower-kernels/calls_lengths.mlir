@@ -2,7 +2,7 @@
 // refused, not read from another place.
 // RUN: %batch-opt %s --split-input-file --verify-diagnostics --lower-kernels
 
-ragged.kernel @late attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @late attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   // expected-error @below {{expected an operand for each of `lengths`, and all others after}}
   %x = ragged.operand expanded of [@n] : memref<?x?x4xf32>
   %n = ragged.operand length : memref<?xi32>
@@ -18,7 +18,7 @@ ragged.kernel @late attributes {lengths = [@n], rows = [@n], unit = "calls"} {
 // -----
 
 // expected-error @below {{expected an operand for each of `lengths`, and all others after}}
-ragged.kernel @without attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+ragged.kernel @without attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   %r = ragged.result of [@n] : memref<?x?x4xf32>
   ragged.calls {
     ragged.nest over [@n, 4] {

@@ -20,7 +20,7 @@
 // CHECK: %[[TO:.*]] = arith.extui
 // CHECK: scf.for %{{.*}} = %[[FROM]] to %
 // CHECK: llvm.call @cohort_block
-cfb.kernel @triangle attributes {unit = "calls", lengths = [@n, @m], rows = [@n, @m]} {
+cfb.kernel @triangle attributes {unit = #cfb<unit calls>, lengths = [@n, @m], rows = [@n, @m]} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %lm: tensor<?xindex>, %a: !a, %b: !b):
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -45,7 +45,7 @@ cfb.kernel @triangle attributes {unit = "calls", lengths = [@n, @m], rows = [@n,
 
 // CHECK: func.func @centered(
 // CHECK-SAME: \22flops\22:[]}
-cfb.kernel @centered attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @centered attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

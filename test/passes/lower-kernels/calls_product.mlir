@@ -16,7 +16,7 @@
 // CHECK: scf.if
 // CHECK: arith.maximumf %{{.*}} : vector<16xf32>
 // CHECK: llvm.func internal @cohort_block_r12_v2
-cfb.kernel @product attributes {unit = "calls", lengths = [@n, @m, @d], rows = [@m, @n]} {
+cfb.kernel @product attributes {unit = #cfb<unit calls>, lengths = [@n, @m, @d], rows = [@m, @n]} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %lm: tensor<?xindex>, %ld: tensor<?xindex>, %a: !a, %b: !b):
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index

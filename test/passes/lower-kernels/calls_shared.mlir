@@ -6,7 +6,7 @@
 
 // CHECK: func.func @powers
 // CHECK-COUNT-64: arith.mulf
-cfb.kernel @powers attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @powers attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !s):
   %y1 = arith.mulf %x, %x : !s
   %y2 = arith.mulf %y1, %y1 : !s

@@ -4,7 +4,7 @@
 !s = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
 // expected-error @below {{expected every result to begin with the dims of `rows`}}
-cfb.kernel @rows attributes {unit = "calls", lengths = [@n], rows = []} {
+cfb.kernel @rows attributes {unit = #cfb<unit calls>, lengths = [@n], rows = []} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !s):
   cfb.yield %x : !s
 }
@@ -15,7 +15,7 @@ cfb.kernel @rows attributes {unit = "calls", lengths = [@n], rows = []} {
 !whole = tensor<?x8x?xf32, #ragged.shape<@batch, _, @n(@batch)>>
 !row = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
-cfb.kernel @across attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @across attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !half, %y: !half):
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
@@ -33,7 +33,7 @@ cfb.kernel @across attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 !padded = tensor<?x?x6xf32, #ragged.shape<@batch, @n(@batch), _ pad 8>>
 
 // expected-error @below {{padding of other storage than a call's rows of one dim}}
-cfb.kernel @padded attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @padded attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !padded):
   cfb.yield %x : !padded
 }

@@ -53,7 +53,7 @@
 // LOWERED-SAME: \22scratch_bytes\22:{{[1-9]}}
 // LOWERED: llvm.call @cohort_block(
 // LOWERED: llvm.call @cohort_block(
-cfb.kernel @attend attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @attend attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %q: !x, %k: !x, %v: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

@@ -11,7 +11,7 @@
 #map = affine_map<(b, i, j) -> (b, i, j)>
 
 // CHECK-NOT: ragged.online_softmax
-cfb.kernel @of_others attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @of_others attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %q: !x, %k: !x, %v: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -39,7 +39,7 @@ cfb.kernel @of_others attributes {unit = "calls", lengths = [@n], rows = [@n]} {
   cfb.yield %o : !x
 }
 
-cfb.kernel @from_zero attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @from_zero attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %q: !x, %k: !x, %v: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

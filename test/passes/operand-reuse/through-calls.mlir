@@ -7,7 +7,7 @@ ml_program.global private @w(#ml_program.extern<tensor<4x4xf32>>) : tensor<4x4xf
 // CHECK-LABEL: func.func private @f
 func.func private @f(%x: tensor<4xf32>, %m: tensor<4x4xf32>) -> tensor<4xf32> {
   // CHECK: %[[W:.*]] = ml_program.global_load_const @w
-  // CHECK: cfb.block "f"(%{{.*}}, %[[W]]) {{.*}} attributes {reuse = ["row", "shared"]}
+  // CHECK: cfb.block "f"(%{{.*}}, %[[W]]) {{.*}} attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>]}
   %h = cfb.block "f"(%x, %m) : (tensor<4xf32>, tensor<4x4xf32>) -> (tensor<4xf32>) {
   ^bb0(%a: tensor<4xf32>, %b: tensor<4x4xf32>):
     %z = arith.constant dense<0.0> : tensor<4xf32>

@@ -14,7 +14,7 @@ func.func private @field(%l: !cfb.adt<@Layer>, %x: tensor<4xf32>) -> tensor<4xf3
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     // The first is always @w; the second is not.
     // CHECK: %[[W:[a-z0-9_]+]] = ml_program.global_load_const @w
-    // CHECK: cfb.block "field"(%{{[a-z0-9]+}}, %[[W]], %{{[a-z0-9]+}}) {{.*}} attributes {reuse = ["row", "shared", "row"]}
+    // CHECK: cfb.block "field"(%{{[a-z0-9]+}}, %[[W]], %{{[a-z0-9]+}}) {{.*}} attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>, #cfb<reuse row>]}
     %h = cfb.block "field"(%x, %a, %b) : (tensor<4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4xf32>) {
     ^bb0(%i: tensor<4xf32>, %j: tensor<4x4xf32>, %k: tensor<4x4xf32>):
       cfb.yield %i : tensor<4xf32>
@@ -35,7 +35,7 @@ func.func private @element(%x: tensor<4xf32>, %i: i32) -> tensor<4xf32> {
   %e:2 = cfb.array_get %more[%i] : !cfb.array<tuple<tensor<4x4xf32>, tensor<4x4xf32>>> -> (tensor<4x4xf32>, tensor<4x4xf32>)
   // CHECK: %[[E:[a-z0-9_]+]]:2 = cfb.array_get
   // CHECK: %[[W2:[a-z0-9_]+]] = ml_program.global_load_const @w
-  // CHECK: cfb.block "element"(%{{[a-z0-9]+}}, %[[E]]#0, %[[W2]]) {{.*}} attributes {reuse = ["row", "row", "shared"]}
+  // CHECK: cfb.block "element"(%{{[a-z0-9]+}}, %[[E]]#0, %[[W2]]) {{.*}} attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>, #cfb<reuse shared>]}
   %h = cfb.block "element"(%x, %e#0, %e#1) : (tensor<4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4xf32>) {
   ^bb0(%a: tensor<4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>):
     cfb.yield %a : tensor<4xf32>
@@ -51,7 +51,7 @@ func.func @main(%t: !cfb.adt<@Tree>, %x: tensor<4xf32>, %i: i32, %m: tensor<4x4x
   %own = cfb.construct "Given"(%w) : (tensor<4x4xf32>) -> !cfb.adt<@Given>
   %g = cfb.match %own : !cfb.adt<@Given> -> (tensor<4xf32>) ({
   ^bb0(%a: tensor<4x4xf32>):
-    // CHECK: cfb.block "given"({{.*}}) {{.*}} attributes {reuse = ["row", "row"]}
+    // CHECK: cfb.block "given"({{.*}}) {{.*}} attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>]}
     %h = cfb.block "given"(%x, %a) : (tensor<4xf32>, tensor<4x4xf32>) -> (tensor<4xf32>) {
     ^bb0(%b: tensor<4xf32>, %c: tensor<4x4xf32>):
       cfb.yield %b : tensor<4xf32>

@@ -13,7 +13,7 @@
 // CHECK: gpu.module @cohort_gpu {
 // CHECK: ragged.kernel @rows {
 // CHECK: ragged.nest over [4] by 4 {
-// CHECK: ragged.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = "calls"} {
+// CHECK: ragged.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = #cfb<unit calls>} {
 // CHECK: ragged.calls {
 // CHECK-NEXT: ragged.matmul over [@m, @n] depth [16] blocks [64, 16] into %{{.*}} (d0, d1) -> (d0, d1) : memref<?x?x?xf32> left along_depth {
 // CHECK: right along_depth {
@@ -35,7 +35,7 @@ cfb.kernel @rows {
   cfb.yield %r : tensor<?x4xf32>
 }
 
-cfb.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = "calls"} {
+cfb.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %lm: tensor<?xindex>, %ln: tensor<?xindex>, %a: !a, %b: !b):
   %zero = arith.constant 0.0 : f32
   %c1 = arith.constant 1 : index
@@ -49,7 +49,7 @@ cfb.kernel @copied attributes {lengths = [@m, @n], rows = [@m, @n], unit = "call
   cfb.yield %p : !r
 }
 
-cfb.kernel @computed attributes {lengths = [@m, @n], rows = [@m, @n], unit = "calls"} {
+cfb.kernel @computed attributes {lengths = [@m, @n], rows = [@m, @n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %lm: tensor<?xindex>, %ln: tensor<?xindex>, %a: !a, %b: !b):
   %zero = arith.constant 0.0 : f32
   %c1 = arith.constant 1 : index
@@ -64,7 +64,7 @@ cfb.kernel @computed attributes {lengths = [@m, @n], rows = [@m, @n], unit = "ca
   cfb.yield %p : !r
 }
 
-cfb.kernel @onto attributes {lengths = [@m, @n], rows = [@m, @n], unit = "calls"} {
+cfb.kernel @onto attributes {lengths = [@m, @n], rows = [@m, @n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %lm: tensor<?xindex>, %ln: tensor<?xindex>, %a: !a, %b: !b, %c: !r):
   %c1 = arith.constant 1 : index
   %dn = tensor.dim %b, %c1 : !b

@@ -23,7 +23,7 @@
 // CHECK-NOT: ragged.load %[[R]]
 // CHECK: arith.divf
 // CHECK-NEXT: ragged.yield
-cfb.kernel @normed attributes {lengths = [@n], rows = [@n, @n], unit = "calls"} {
+cfb.kernel @normed attributes {lengths = [@n], rows = [@n, @n], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %ln: tensor<?xindex>, %x: !x, %y: !x):
   %zero = arith.constant 0.0 : f32
   %c1 = arith.constant 1 : index

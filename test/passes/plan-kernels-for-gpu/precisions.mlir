@@ -6,16 +6,16 @@
 // RUN: %batch-opt %s --plan-kernels-for-gpu | %FileCheck %s --check-prefix=F32
 
 // TF32: ragged.kernel @wide {
-// TF32: ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 8192 rounded "tf32" weights {
+// TF32: ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 8192 rounded tf32 weights {
 // TF32: ragged.kernel @narrow {
 // TF32-NOT: ragged.tiles
 // TF32: ragged.fold over [3, 64] folding [1] into %{{.*}} (d0) -> (d0) lanes 1 vectors 4 :
 // TF32: ragged.kernel @computed {
 // TF32: %[[W:.*]] = ragged.scratch : memref<64x64xf32>
 // TF32: ragged.nest over [64, 64] by 4 {
-// TF32: ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 8192 rounded "tf32" {
+// TF32: ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 8192 rounded tf32 {
 // TF32: ragged.products %{{.*}} () -> (0) with %[[W]] (d0, d1) -> (d0 * 64 + d1)
-// BF16: rounded "bf16" weights {
+// BF16: rounded bf16 weights {
 // F32: ragged.tiles over [64]
 // F32-NOT: rounded
 ml_program.global private @w(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>

@@ -8,7 +8,7 @@
 // CHECK: ragged.matmul over [@m, 24] depth [16] blocks [32, 16] into
 // CHECK: arith.negf
 // CHECK: right {
-cfb.kernel @product attributes {lengths = [@m], rows = [@m], unit = "calls"} {
+cfb.kernel @product attributes {lengths = [@m], rows = [@m], unit = #cfb<unit calls>} {
 ^bb0(%calls: index, %lm: tensor<?xindex>, %a: !a, %b: tensor<?x16x24xf32>):
   %zero = arith.constant 0.0 : f32
   %c1 = arith.constant 1 : index

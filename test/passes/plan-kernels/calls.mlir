@@ -10,7 +10,7 @@
 !r = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @n(@batch)>>
 !p = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
 
-// CHECK-LABEL: ragged.kernel @sums attributes {lengths = [@n], rows = [@n], unit = "calls"} {
+// CHECK-LABEL: ragged.kernel @sums attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
 // CHECK-NEXT: ragged.operand length : memref<?xi32>
 // CHECK-NEXT: %[[X:.*]] = ragged.operand expanded of [@n] : memref<?x?x28xf32>
 // CHECK-NEXT: %[[R:.*]] = ragged.result of [@n] : memref<?x?xf32>
@@ -21,7 +21,7 @@
 // CHECK: %[[V:.*]] = ragged.load %[[X]] (d0, d1) -> (d0, d1)
 // CHECK-NEXT: arith.addf %{{.*}}, %[[V]] : f32
 // CHECK: ragged.store %[[S]], %[[R]] (d0) -> (d0)
-cfb.kernel @sums attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @sums attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -38,7 +38,7 @@ cfb.kernel @sums attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // CHECK-NEXT: ragged.nest over [@n] lanes 0 {
 // CHECK: ragged.reduce over [@n] from
 // CHECK: ragged.load %{{.*}} (d0, d1) -> (d1)
-cfb.kernel @centred attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @centred attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !v):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -68,7 +68,7 @@ cfb.kernel @centred attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // CHECK: finish {
 // CHECK-NEXT: %[[S:.*]] = ragged.load %[[R]] (d0, d1) -> (d0, d1)
 // CHECK: arith.maximumf %[[S]]
-cfb.kernel @product attributes {unit = "calls", lengths = [@n, @m], rows = [@n, @n]} {
+cfb.kernel @product attributes {unit = #cfb<unit calls>, lengths = [@n, @m], rows = [@n, @n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %m: tensor<?xindex>, %x: !l, %y: !r):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

@@ -15,7 +15,7 @@
 // CHECK: ragged.store %{{.*}}, %[[R]] (d0, d1) -> (d0, d1)
 // CHECK: ragged.nest over [@n, 2]
 // CHECK: ragged.store %{{.*}}, %[[R]] (d0, d1) -> (d0, d1 + 2)
-cfb.kernel @parts attributes {unit = "calls", lengths = [@n, @q], rows = [@n, @q]} {
+cfb.kernel @parts attributes {unit = #cfb<unit calls>, lengths = [@n, @q], rows = [@n, @q]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %q: tensor<?xindex>, %x: !x):
   %c1 = arith.constant 1 : index
   %d = tensor.dim %x, %c1 : !x

@@ -1,6 +1,6 @@
 // The option of a command line is a fact of the module, which the lowering to GPUs reads.
 // RUN: %batch-opt %s --round-products-bf16 | %FileCheck %s
 
-// CHECK: module attributes {cfb.precision = "bf16"}
+// CHECK: module attributes {cfb.precision = #cfb<precision bf16>}
 module {
 }

@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --round-products-bf16 --split-input-file --verify-diagnostics
 
 // expected-error @below {{the module's products are of tf32 already}}
-module attributes {cfb.precision = "tf32"} {
+module attributes {cfb.precision = #cfb<precision tf32>} {
 }
 
 // -----

@@ -1,6 +1,6 @@
 // The option of a command line is a fact of the module, which the lowering to GPUs reads.
 // RUN: %batch-opt %s --round-products-tf32 | %FileCheck %s
 
-// CHECK: module attributes {cfb.precision = "tf32"}
+// CHECK: module attributes {cfb.precision = #cfb<precision tf32>}
 module {
 }

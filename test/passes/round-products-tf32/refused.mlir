@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --round-products-tf32 --split-input-file --verify-diagnostics
 
 // expected-error @below {{the module's products are of bf16 already}}
-module attributes {cfb.precision = "bf16"} {
+module attributes {cfb.precision = #cfb<precision bf16>} {
 }
 
 // -----

@@ -12,7 +12,7 @@
 // CHECK-NOT: .fma
 // CHECK: gpu.module
 // CHECK: math.fma
-module attributes {cfb.rounding = "separate"} {
+module attributes {cfb.rounding = #cfb<rounding separate>} {
   func.func @host(%a: vector<16xf32>, %b: vector<16xf32>, %c: vector<16xf32>, %d: i1) -> vector<16xf32> {
     %s = vector.fma %a, %b, %c : vector<16xf32>
     %t = scf.if %d -> vector<16xf32> {

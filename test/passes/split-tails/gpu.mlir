@@ -9,7 +9,7 @@
 // CHECK: ragged.calls {
 // CHECK: ragged.kernel @twice
 // CHECK: ragged.calls split 16 hoisted {
-cfb.kernel @twice attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @twice attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %y = arith.addf %x, %x : !x
   cfb.yield %y : !x

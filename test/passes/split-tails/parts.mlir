@@ -6,7 +6,7 @@
 
 !x = tensor<?x?xf32, #ragged.shape<@batch, @n(@batch)>>
 
-// CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = "calls"}
+// CHECK: ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>}
 // CHECK: ragged.calls split 16 {
 // SPLIT-LABEL: func.func @twice
 // SPLIT: %[[MAIN:.*]] = arith.andi
@@ -22,7 +22,7 @@
 // WHOLE: llvm.intr.masked.load
 // WHOLE: llvm.intr.masked.store
 // WHOLE-NOT: scf.for
-cfb.kernel @twice attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+cfb.kernel @twice attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
 ^bb0(%calls: index, %n: tensor<?xindex>, %x: !x):
   %y = arith.addf %x, %x : !x
   cfb.yield %y : !x

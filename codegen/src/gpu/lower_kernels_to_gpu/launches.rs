@@ -9,11 +9,12 @@ use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::pass::error;
-use cohort_passes::support::ir::{blocks_of, defining_op, integers, key, name_attribute};
+use cohort_passes::support::ir::{blocks_of, defining_op, integers, key};
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
 use super::tile::{Gates, Size, Unit};
+use crate::gpu::precision;
 use crate::read_rows::body::{Body, block_of};
 use crate::read_rows::folds::{Fold, List};
 use crate::read_rows::kernel::{Kernel, number};
@@ -141,10 +142,9 @@ impl<'c> Stage<'c> {
 impl<'c> Tile<'c> {
     fn read(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Tile<'c>> {
         let domain = integers(op, keys::OVER);
-        let name = name_attribute(op, keys::ROUNDED);
-        let precision = match &name {
-            Some(name) => Precision::parse(name),
-            None => Some(Precision::F32),
+        let precision = match op.attribute(&keys::ROUNDED) {
+            Ok(rounded) => precision::read(rounded),
+            Err(_) => Some(Precision::F32),
         };
         let precision = precision.ok_or_else(|| error(op, "expected a precision"))?;
         let is_rounded = op.has_attribute(&keys::WEIGHTS);

@@ -56,13 +56,9 @@ pub fn copy_async<'c>(e: &Emitter<'c>, to: Val<'c>, from: Val<'c>, bytes: i64, c
         Copied::Bytes(bytes) => operands.push(bytes),
     }
     // Only copies of 16 bytes can leave the first level of the cache alone.
-    let cache = if bytes == 16 { "cg" } else { "ca" };
     let attributes = [
         (keys::SIZE, IntegerAttribute::new(e.i32, bytes).into()),
-        (
-            keys::MODIFIER,
-            e.b.upstream(&format!("#nvvm<load_cache_modifier {cache}>")),
-        ),
+        (keys::MODIFIER, e.b.load_cache(bytes == 16)),
     ];
     let name = Op::NvvmCpAsyncSharedGlobal;
     e.b.op(name, &operands, &[], &attributes, vec![]);
@@ -84,24 +80,23 @@ pub fn wait_for_copies_but(e: &Emitter<'_>, groups: i64) {
     e.b.op(Op::NvvmCpAsyncWaitGroup, &[], &[], &groups, vec![]);
 }
 
-fn rounding<'c>(e: &Emitter<'c>, mode: &str) -> [(Key<'static>, Attribute<'c>); 3] {
-    let mode = e.b.upstream(&format!("#nvvm.fp_rnd_mode<{mode}>"));
+fn rounding<'c>(e: &Emitter<'c>, is_away: bool) -> [(Key<'static>, Attribute<'c>); 3] {
     [
-        (keys::RND, mode),
-        (keys::SAT, e.b.upstream("#nvvm.sat_mode<none>")),
+        (keys::RND, e.b.rounding_mode(is_away)),
+        (keys::SAT, e.b.no_saturation()),
         (keys::RELU, e.b.bool_attr(false)),
     ]
 }
 
 /// A float rounded to tf32, to the nearest, halves away from zero.
 pub fn to_tf32<'c>(e: &Emitter<'c>, value: Val<'c>) -> Val<'c> {
-    let rounding = rounding(e, "rna");
+    let rounding = rounding(e, true);
     e.b.value_with(Op::NvvmConvertFloatToTf32, &[value], e.i32, &rounding)
 }
 
 /// Two floats rounded to bf16, to the nearest, halves to even: the first in the lower half.
 pub fn to_bf16_pair<'c>(e: &Emitter<'c>, first: Val<'c>, second: Val<'c>) -> Val<'c> {
-    let rounding = rounding(e, "rn");
+    let rounding = rounding(e, false);
     let pair = e.b.vector_type(2, e.b.bf16());
     let name = Op::NvvmConvertF32x2ToBf16x2;
     let pair = e.b.value_with(name, &[second, first], pair, &rounding);
@@ -118,12 +113,12 @@ pub fn multiply_matrices<'c>(
     c: [Val<'c>; 4],
 ) -> [Val<'c>; 4] {
     let k = if precision == Precision::Bf16 { 16 } else { 8 };
-    let of_type = e.b.upstream(&format!("#nvvm.mma_type<{precision}>"));
+    let of_type = e.b.mma_type(precision == Precision::Bf16);
     let shape = e.b.mma_shape(k);
     let attributes = [
         (keys::SHAPE, shape),
-        (keys::LAYOUT_A, e.b.upstream("#nvvm.mma_layout<row>")),
-        (keys::LAYOUT_B, e.b.upstream("#nvvm.mma_layout<col>")),
+        (keys::LAYOUT_A, e.b.mma_layout(false)),
+        (keys::LAYOUT_B, e.b.mma_layout(true)),
         (keys::MULTIPLICAND_APTX_TYPE, of_type),
         (keys::MULTIPLICAND_BPTX_TYPE, of_type),
         (keys::OPERAND_SEGMENT_SIZES, e.b.i32s(&[4, 2, 4])),

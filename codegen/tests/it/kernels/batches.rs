@@ -51,7 +51,7 @@ impl CallKernel<'_> {
         let mut text = format!("{}\n", self.declarations);
         let names: Vec<_> = self.lengths.iter().map(|name| format!("@{name}")).collect();
         text += &format!(
-            "cfb.kernel @k attributes {{unit = \"calls\", lengths = [{}], rows = {}}} {{\n\
+            "cfb.kernel @k attributes {{unit = #cfb<unit calls>, lengths = [{}], rows = {}}} {{\n\
              ^bb0(%calls: index",
             names.join(", "),
             self.rows

@@ -121,7 +121,9 @@ pub fn with_precision(text: &str, precision: Precision) -> String {
     let (aliases, rest): (Vec<_>, Vec<_>) =
         text.lines().partition(|line| line.starts_with("#map = "));
     let (aliases, rest) = (aliases.join("\n"), rest.join("\n"));
-    format!("{aliases}\nmodule attributes {{cfb.precision = \"{precision}\"}} {{ {rest} }}")
+    format!(
+        "{aliases}\nmodule attributes {{cfb.precision = #cfb<precision {precision}>}} {{ {rest} }}"
+    )
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! ```mlir
 //! %x = cfb.stack %rows : !cfb.array<tensor<8xf32>> -> tensor<?x8xf32>
 //! // becomes
-//! cfb.kernel @stack_0 attributes {lengths = [@dim.0], rows = [@dim.0], takes = ["stacked"], unit = "rows"} {
+//! cfb.kernel @stack_0 attributes {lengths = [@dim.0], rows = [@dim.0], takes = [#cfb<takes stacked>], unit = #cfb<unit rows>} {
 //! ^bb0(%rows: index, %n: tensor<?xindex>, %row: tensor<?x8xf32>):
 //!   cfb.yield %row : tensor<?x8xf32>
 //! }

@@ -47,7 +47,7 @@ func.func @result(%s: f32) {
 
 func.func @reuse_count(%a: tensor<3xf32>) {
   // expected-error@+1 {{cfb_block_c5: expected 1 entries in `reuse`, one for each operand, but got 2}}
-  cfb.block "b"(%a) : (tensor<3xf32>) -> () attributes {reuse = ["row", "row"]} {
+  cfb.block "b"(%a) : (tensor<3xf32>) -> () attributes {reuse = [#cfb<reuse row>, #cfb<reuse row>]} {
   ^bb0(%x: tensor<3xf32>):
     cfb.yield
   }
@@ -57,7 +57,7 @@ func.func @reuse_count(%a: tensor<3xf32>) {
 // -----
 
 func.func @reuse_kind(%a: tensor<3xf32>) {
-  // expected-error@+1 {{attribute 'reuse' failed to satisfy constraint: a list of row and shared}}
+  // expected-error@+1 {{attribute 'reuse' failed to satisfy constraint: who has operands, a list of row and shared}}
   cfb.block "b"(%a) : (tensor<3xf32>) -> () attributes {reuse = ["column"]} {
   ^bb0(%x: tensor<3xf32>):
     cfb.yield

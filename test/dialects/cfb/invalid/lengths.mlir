@@ -4,7 +4,7 @@
 func.func @length_is_no_index(%x: tensor<?x8xf32>) {
   // expected-error@+1 {{cfb_block_c6: expected the first 1 operands, and no others, to be lengths}}
   cfb.block "f"(%x) : (tensor<?x8xf32>) -> ()
-      attributes {leading = [], lengths = [@n], rows = [], unit = "rows"} {
+      attributes {leading = [], lengths = [@n], rows = [], unit = #cfb<unit rows>} {
   ^bb0(%a: tensor<?x8xf32>):
     cfb.yield
   }
@@ -16,7 +16,7 @@ func.func @length_is_no_index(%x: tensor<?x8xf32>) {
 func.func @without_a_list(%n: index, %x: tensor<?x8xf32>) {
   // expected-error@+1 {{cfb_block_c7: expected `unit`, `rows`, and `leading` with a list}}
   cfb.block "f"(%n, %x) : (index, tensor<?x8xf32>) -> ()
-      attributes {leading = [], lengths = [@n], rows = [], unit = "rows"} {
+      attributes {leading = [], lengths = [@n], rows = [], unit = #cfb<unit rows>} {
   ^bb0(%l: index, %a: tensor<?x8xf32>):
     cfb.yield
   }
@@ -28,7 +28,7 @@ func.func @without_a_list(%n: index, %x: tensor<?x8xf32>) {
 func.func @another_dim(%n: index, %x: tensor<?x8xf32>) {
   // expected-error@+1 {{cfb_block_c8: expected dims of `lengths`}}
   cfb.block "f"(%n, %x) : (index, tensor<?x8xf32>) -> ()
-      attributes {leading = [[@m]], lengths = [@n], rows = [], unit = "rows"} {
+      attributes {leading = [[@m]], lengths = [@n], rows = [], unit = #cfb<unit rows>} {
   ^bb0(%l: index, %a: tensor<?x8xf32>):
     cfb.yield
   }
@@ -38,14 +38,14 @@ func.func @another_dim(%n: index, %x: tensor<?x8xf32>) {
 // -----
 
 // expected-error@+1 {{cfb_kernel_c4: expected the first 1 arguments after the number of rows, and no others}}
-cfb.kernel @k attributes {lengths = [@n], rows = [], unit = "calls"} {
+cfb.kernel @k attributes {lengths = [@n], rows = [], unit = #cfb<unit calls>} {
 ^bb0(%rows: index, %x: tensor<?x8xf32>):
   cfb.yield
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'unit' failed to satisfy constraint: one of rows, calls}}
+// expected-error@+1 {{attribute 'unit' failed to satisfy constraint: what a kernel is about: rows or calls}}
 cfb.kernel @k attributes {lengths = [@n], rows = [], unit = "columns"} {
 ^bb0(%rows: index, %n: tensor<?xindex>):
   cfb.yield
@@ -62,7 +62,7 @@ cfb.kernel @k attributes {lengths = [@n], rows = [@n]} {
 // -----
 
 // expected-error@+1 {{cfb_kernel_c5: `unit`, `rows` and `takes` go with `lengths`}}
-cfb.kernel @k attributes {takes = ["row"]} {
+cfb.kernel @k attributes {takes = [#cfb<takes row>]} {
 ^bb0(%rows: index, %x: tensor<?x8xf32>):
   cfb.yield
 }
@@ -70,15 +70,15 @@ cfb.kernel @k attributes {takes = ["row"]} {
 // -----
 
 // expected-error@+1 {{cfb_kernel_c6: expected dims of `lengths` and numbers of at least one}}
-cfb.kernel @k attributes {lengths = [@n], rows = [0], unit = "calls"} {
+cfb.kernel @k attributes {lengths = [@n], rows = [0], unit = #cfb<unit calls>} {
 ^bb0(%rows: index, %n: tensor<?xindex>):
   cfb.yield
 }
 
 // -----
 
-// expected-error@+1 {{attribute 'takes' failed to satisfy constraint: how operands are taken}}
-cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["whole"], unit = "rows"} {
+// expected-error@+1 {{attribute 'takes' failed to satisfy constraint: how operands are taken: ragged, row, scalar, list or stacked}}
+cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["whole"], unit = #cfb<unit rows>} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
   cfb.yield
 }
@@ -86,14 +86,14 @@ cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["whole"], unit =
 // -----
 
 // expected-error@+1 {{cfb_kernel_c7: expected `takes` to say of each argument after the lengths}}
-cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"} {
+cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = [#cfb<takes ragged>], unit = #cfb<unit rows>} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>, %y: tensor<?x8xf32>):
   cfb.yield
 }
 
 // -----
 
-cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = ["ragged"], unit = "rows"} {
+cfb.kernel @k attributes {lengths = [@n], rows = [@n], takes = [#cfb<takes ragged>], unit = #cfb<unit rows>} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>):
   cfb.yield
 }

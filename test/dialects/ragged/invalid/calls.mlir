@@ -1,7 +1,7 @@
 // What a per-instance kernel at the loop level says must be possible, whatever a call's lengths are.
 // RUN: %batch-opt %s --split-input-file --verify-diagnostics
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -13,7 +13,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -25,7 +25,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -37,7 +37,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -49,7 +49,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -60,7 +60,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -71,7 +71,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -82,7 +82,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -93,7 +93,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -104,7 +104,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -115,7 +115,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   // What never holds would allow everything.
@@ -126,7 +126,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   // expected-error@+1 {{ragged_calls_c6: expected linear constraints of the kernel's lengths}}
@@ -136,7 +136,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -148,7 +148,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -163,7 +163,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -176,7 +176,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -191,7 +191,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -206,7 +206,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -221,7 +221,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -236,7 +236,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -251,7 +251,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -267,7 +267,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -288,7 +288,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -326,7 +326,7 @@ ragged.kernel @k {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -344,7 +344,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -362,7 +362,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -380,7 +380,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -398,7 +398,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -416,7 +416,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -434,7 +434,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -452,7 +452,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -473,7 +473,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -502,7 +502,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -531,7 +531,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -560,7 +560,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -589,7 +589,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -618,7 +618,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -647,7 +647,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 
 // -----
 
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
@@ -678,7 +678,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // -----
 
 // A length that nothing is known of may be shorter than a loop.
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
@@ -693,7 +693,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // -----
 
 // The second part of what is four long is not behind it.
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls given affine_set<(d0) : (d0 - 4 >= 0)> {
@@ -708,7 +708,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // -----
 
 // At least so many is not at most so many.
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand row : memref<?x8xf32>
   %r = ragged.result of [@n] : memref<?x?xf32>
   ragged.calls given affine_set<(d0) : (d0 - 8 >= 0)> {
@@ -723,7 +723,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
 // -----
 
 // What is known of one length says nothing of another.
-ragged.kernel @k attributes {unit = "calls", lengths = [@m, @n], rows = [@m]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@m, @n], rows = [@m]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@m] : memref<?x?x8xf32>
   ragged.calls given affine_set<(d0, d1) : (d0 - 4 >= 0, -d1 + 4 >= 0)> {
@@ -738,7 +738,7 @@ ragged.kernel @k attributes {unit = "calls", lengths = [@m, @n], rows = [@m]} {
 // -----
 
 // No index is negative.
-ragged.kernel @k attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls given affine_set<(d0) : (d0 - 4 >= 0)> {

@@ -55,7 +55,7 @@ ragged.kernel @k {
   %r = ragged.result : memref<?x28xf32>
   %w = ragged.param @w : memref<32x56xf32>
   // expected-error@+1 {{ragged_tiles_c2: expected `small`}}
-  ragged.tiles over [28] small [2, 2, 8, 4] large [4, 4, 16, 2] from 512 rounded "bf16" {
+  ragged.tiles over [28] small [2, 2, 8, 4] large [4, 4, 16, 2] from 512 rounded bf16 {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
     ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
@@ -71,7 +71,7 @@ ragged.kernel @k {
   %r = ragged.result : memref<?x28xf32>
   %w = ragged.param @w : memref<32x56xf32>
   // expected-error@+1 {{ragged_tiles_c3: expected a thread to have at most 512 sums in `large`, but got 576}}
-  ragged.tiles over [28] small [2, 2, 16, 4] large [8, 12, 16, 2] from 512 rounded "tf32" {
+  ragged.tiles over [28] small [2, 2, 16, 4] large [8, 12, 16, 2] from 512 rounded tf32 {
     %zero = arith.constant 0.0 : f32
     %s:6 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0, 1, 2, 3, 4, 5] copies [4, 1, 1, 1, 1, 1, 1] from %zero, %zero, %zero, %zero, %zero, %zero : memref<?x32xf32>, memref<32x56xf32>, f32, f32, f32, f32, f32, f32 -> f32, f32, f32, f32, f32, f32
     ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
@@ -102,8 +102,8 @@ ragged.kernel @k {
   %x = ragged.operand row : memref<?x32xf32>
   %r = ragged.result : memref<?x28xf32>
   %w = ragged.param @w : memref<32x56xf32>
-  // expected-error@+1 {{ragged_tiles_c6: expected factors rounded to `tf32` or `bf16`, but got f16}}
-  ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 1 rounded "f16" {
+  // expected-error@+1 {{ragged_tiles_c6: expected factors rounded to `tf32` or `bf16`, but got `f32`}}
+  ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 1 rounded f32 {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
     ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>

@@ -3,7 +3,7 @@
 
 // CHECK: #[[SET:.*]] = affine_set<(d0) : (d0 - 61 >= 0)>
 // CHECK-LABEL: ragged.kernel @all
-ragged.kernel @all attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @all attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   // CHECK: ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   // CHECK: ragged.result of [@n] : memref<?x?x8xf32>

@@ -7,7 +7,7 @@
 // CHECK: #[[OF_TWO:.*]] = affine_set<(d0, d1) : (d0 - d1 == 0)>
 
 // CHECK-LABEL: ragged.kernel @parts
-ragged.kernel @parts attributes {unit = "calls", lengths = [@n, @q], rows = [@n]} {
+ragged.kernel @parts attributes {unit = #cfb<unit calls>, lengths = [@n, @q], rows = [@n]} {
   %x = ragged.operand expanded of [@n] : memref<?x?x4xf32>
   %r = ragged.result of [@n, @q] : memref<?x?x?xf32>
   // CHECK: ragged.calls given #[[PARTS]] {
@@ -24,7 +24,7 @@ ragged.kernel @parts attributes {unit = "calls", lengths = [@n, @q], rows = [@n]
 }
 
 // CHECK-LABEL: ragged.kernel @at_most
-ragged.kernel @at_most attributes {unit = "calls", lengths = [@n], rows = [@n]} {
+ragged.kernel @at_most attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n]} {
   %x = ragged.operand row : memref<?x8xf32>
   %r = ragged.result of [@n] : memref<?x?xf32>
   // CHECK: ragged.calls given #[[AT_MOST]] {
@@ -37,7 +37,7 @@ ragged.kernel @at_most attributes {unit = "calls", lengths = [@n], rows = [@n]} 
 }
 
 // CHECK-LABEL: ragged.kernel @of_two
-ragged.kernel @of_two attributes {unit = "calls", lengths = [@m, @n], rows = [@m]} {
+ragged.kernel @of_two attributes {unit = #cfb<unit calls>, lengths = [@m, @n], rows = [@m]} {
   %x = ragged.operand expanded of [@n] : memref<?x?xf32>
   %r = ragged.result of [@m] : memref<?x?xf32>
   // CHECK: ragged.calls given #[[OF_TWO]] {

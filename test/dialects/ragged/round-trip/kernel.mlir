@@ -89,7 +89,7 @@ ragged.kernel @stages row_products [0, 64] attributes {source = "main"} {
 }
 
 // CHECK-LABEL: ragged.kernel @of_all_calls
-ragged.kernel @of_all_calls attributes {lengths = [@n], rows = [@n], takes = [], unit = "rows"} {
+ragged.kernel @of_all_calls attributes {lengths = [@n], rows = [@n], takes = [], unit = #cfb<unit rows>} {
   // CHECK: ragged.blocks fused of 96 tile 1 {
   ragged.blocks fused of 96 tile 1 {
   }

@@ -8,7 +8,7 @@ use cohort_passes::kernel::rows::graph::{Graph, Linear};
 use cohort_passes::kernel::rows::layout::{Place, View, elem_bytes};
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike,
-    attribute::{DenseI64ArrayAttribute, IntegerAttribute, StringAttribute},
+    attribute::{DenseI64ArrayAttribute, IntegerAttribute},
     operation::OperationLike,
 };
 
@@ -17,6 +17,7 @@ use super::plan::{Plan, Segment, Tile};
 use super::sizes::sizes;
 use crate::emit::Emitter;
 use crate::gpu::lower_kernels_to_gpu::tile::{Size, Unit};
+use crate::gpu::precision;
 use crate::plan_rows::declare::Declared;
 use crate::plan_rows::stages;
 
@@ -70,8 +71,7 @@ pub fn tiles<'c>(
         (keys::FROM, IntegerAttribute::new(e.i64, from).into()),
     ];
     if precision != Precision::F32 {
-        let name = StringAttribute::new(context, precision.name());
-        attributes.push((keys::ROUNDED, name.into()));
+        attributes.push((keys::ROUNDED, precision::attribute(context, precision)));
     }
     if is_rounded {
         attributes.push((keys::WEIGHTS, Attribute::unit(context)));
