@@ -791,7 +791,8 @@ static LogicalResult verifyGradient(Operation *function, Attribute value) {
     return use && (!left || isFactor(left)) && isFactor(use.get("right")) && use.getAs<FlatSymbolRefAttr>("parameter");
   };
   auto sites = gradient ? gradient.getAs<ArrayAttr>("sites") : ArrayAttr();
-  if (!sites || !areParts(gradient.get("arguments"), {PartKind::operand, PartKind::result, PartKind::cotangent}) ||
+  auto ofCall = {PartKind::operand, PartKind::result, PartKind::cotangent, PartKind::addend};
+  if (!sites || !areParts(gradient.get("arguments"), ofCall) ||
       !areParts(gradient.get("results"), {PartKind::operand, PartKind::site}) || !llvm::all_of(sites, isSite))
     return function->emitOpError()
            << "cfb_gradient_c1: expected `refused`, a text, or `arguments` and `results` of `#cfb.part`, and `sites` "

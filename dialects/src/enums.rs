@@ -152,6 +152,8 @@ pub enum Part {
     Result(usize),
     /// The cotangent of a result of the call.
     Cotangent(usize),
+    /// What is to be added to the cotangent of a result of the call.
+    Addend(usize),
     /// What the gradient function takes.
     Argument(usize),
     /// A factor of a site.
@@ -165,8 +167,9 @@ impl Part {
             Part::Operand(number) => (0, number as i64),
             Part::Result(number) => (1, number as i64),
             Part::Cotangent(number) => (2, number as i64),
-            Part::Argument(number) => (3, number as i64),
-            Part::Site => (4, -1),
+            Part::Addend(number) => (3, number as i64),
+            Part::Argument(number) => (4, number as i64),
+            Part::Site => (5, -1),
         };
         // SAFETY: the context is alive, and all but a site have a number.
         unsafe { Attribute::from_raw(ffi::cohortPartAttrGet(context.to_raw(), kind, number)) }
@@ -182,8 +185,9 @@ impl Part {
             0 => number.map(Part::Operand),
             1 => number.map(Part::Result),
             2 => number.map(Part::Cotangent),
-            3 => number.map(Part::Argument),
-            4 => Some(Part::Site),
+            3 => number.map(Part::Addend),
+            4 => number.map(Part::Argument),
+            5 => Some(Part::Site),
             _ => None,
         }
     }
@@ -225,6 +229,7 @@ mod tests {
             (Part::Operand(0), "#cfb.part<operand 0>"),
             (Part::Result(1), "#cfb.part<result 1>"),
             (Part::Cotangent(2), "#cfb.part<cotangent 2>"),
+            (Part::Addend(0), "#cfb.part<addend 0>"),
             (Part::Argument(3), "#cfb.part<argument 3>"),
             (Part::Site, "#cfb.part<site>"),
         ] {

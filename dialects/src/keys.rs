@@ -96,7 +96,7 @@ keys! {
     GLOBAL: "global",
     GLOBAL_NAME: "global_name",
     GLOBAL_TYPE: "global_type",
-    GRADIENT: "gradient",
+    GRADIENTS: "gradients",
     HINT: "hint",
     HOISTED: "hoisted",
     INDEXING_MAPS: "indexing_maps",

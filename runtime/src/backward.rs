@@ -7,8 +7,9 @@
 //! like anything else: by the same recorder, schedulers and kernels.
 //!
 //! The cotangents of a value come from those that read it. None: nothing is recorded for it. One: that is
-//! it. Several: they are added up, pair by pair in the order of recording. All of that is one instance's
-//! own, so its cotangents depend on nothing else, to the bit. Where it begins, at the loss or at all that
+//! it. Several: they are added up, pair by pair in the order of recording; the last addition is the
+//! gradient function's own where it has a form for that. All of that is one instance's own, so its
+//! cotangents depend on nothing else, to the bit. Where it begins, at the loss or at all that
 //! the instance gave, tell [`cotangents`]; where it ends, at what the instance took,
 //! [`inputs`].
 //!
@@ -27,7 +28,7 @@ mod sums;
 
 use std::time::Instant;
 
-use cohort_abi::manifest::{HelperKind, Manifest, Type};
+use cohort_abi::manifest::{GradientFunction, HelperKind, Manifest, OfCall, Type};
 use cohort_abi::{EntryFn, Handle};
 
 use crate::arena::{InputBlock, InputRows};
@@ -71,6 +72,8 @@ pub struct Question {
 pub(crate) struct Functions {
     /// By kernel.
     gradients: Vec<Option<Gradient>>,
+    /// By kernel: those that take some cotangents in two parts.
+    in_parts: Vec<Option<Gradient>>,
     /// By space.
     helpers: Vec<Helpers>,
     one: EntryFn,
@@ -79,10 +82,36 @@ pub(crate) struct Functions {
 struct Gradient {
     /// Of those in the manifest.
     number: usize,
+    /// The one whose sites its rows are noted for.
+    sites: usize,
     function: EntryFn,
     /// Where the slots of each argument begin, and of each result, and where they end.
     argument_slots: Vec<usize>,
     result_slots: Vec<usize>,
+    /// What it takes of the cotangent of each of the kernel's results.
+    takes: Vec<Takes>,
+}
+
+/// What a gradient function takes of a cotangent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    Whole,
+    Parts,
+}
+
+impl Takes {
+    fn of(function: &GradientFunction, result: usize) -> Takes {
+        let takes = |of| (function.arguments.iter()).any(|argument| argument.of == of);
+        match (
+            takes(OfCall::Addend(result)),
+            takes(OfCall::Cotangent(result)),
+        ) {
+            (true, _) => Takes::Parts,
+            (false, true) => Takes::Whole,
+            (false, false) => Takes::Nothing,
+        }
+    }
 }
 
 /// Where the slots of each of these types begin, and the end.
@@ -282,6 +311,7 @@ impl Backward {
         taped: &mut [Taped],
         generation: &mut Generation,
     ) -> Result<(), Error> {
+        let begin = Instant::now();
         taped.sort_by_key(|instance| instance.ticket.number);
         machine.executor.put_inputs(self.chunk, &self.weights)?;
         let mut left: &[Taped] = taped;
@@ -319,6 +349,7 @@ impl Backward {
             block.bytes.clear();
             block.rows = 0;
         }
+        self.stats.seconds += begin.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -447,17 +478,26 @@ impl Functions {
             // SAFETY: `CompiledCode` promises that the symbol is an `EntryFn`, as the manifest says.
             Ok(unsafe { std::mem::transmute::<*const (), EntryFn>(address) })
         };
-        let mut of_kernel: Vec<Option<Gradient>> = Vec::new();
-        of_kernel.resize_with(manifest.kernels.len(), || None);
+        let none = || -> Vec<Option<Gradient>> { manifest.kernels.iter().map(|_| None).collect() };
+        let (mut of_kernel, mut in_parts) = (none(), none());
         for (number, gradient) in gradients.functions.iter().enumerate() {
             if gradient.refused.is_none() {
                 let function = find(&gradient.symbol)?;
                 let arguments = gradient.arguments.iter().map(|argument| &argument.ty);
-                of_kernel[gradient.kernel] = Some(Gradient {
+                let whole = gradients.whole(gradient).unwrap_or(number);
+                let own = match whole == number {
+                    true => &mut of_kernel[gradient.kernel],
+                    false => &mut in_parts[gradient.kernel],
+                };
+                *own = Some(Gradient {
                     number,
+                    sites: whole,
                     function,
                     argument_slots: slots_of(arguments),
                     result_slots: slots_of(gradient.results.iter().map(|result| &result.ty)),
+                    takes: (0..manifest.kernels[gradient.kernel].results.len())
+                        .map(|result| Takes::of(gradient, result))
+                        .collect(),
                 });
             }
         }
@@ -477,6 +517,7 @@ impl Functions {
         let one = one.ok_or_else(|| Error::Internal("no cotangent of a loss".to_owned()))?;
         Ok(Functions {
             gradients: of_kernel,
+            in_parts,
             helpers,
             one,
         })

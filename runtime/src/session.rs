@@ -488,6 +488,7 @@ impl Session {
                 list.push(Repetition {
                     record_seconds: times.record.as_secs_f64(),
                     execute_seconds: times.execute.as_secs_f64(),
+                    backward_seconds: self.gradient_stats().map(|stats| stats.seconds),
                 });
             }
             progress(Progress {

@@ -47,11 +47,16 @@ pub struct Repetition {
     pub record_seconds: f64,
     /// Placing rows, converting handles, kernels.
     pub execute_seconds: f64,
+    /// What of that is backward, where gradients are computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backward_seconds: Option<f64>,
 }
 
-/// What backward is besides its kernels; both parts are in the seconds of execution.
+/// What backward took; it is in the seconds of execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct GradientStats {
+    /// All of it, kernels included. What is left of a run is its forward, which keeps what backward takes.
+    pub seconds: f64,
     /// Going back over the calls of instances.
     pub record_seconds: f64,
     /// Adding up the gradients of parameters,

@@ -7,7 +7,8 @@ use super::Type;
 /// The functions of the control program that gradients are computed by. They are called like the entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gradients {
-    /// One for each kernel that is recorded.
+    /// One for each kernel that is recorded. Some have a second one, which takes results' cotangents in two
+    /// parts ([`GradientFunction::takes_parts`]) and has the same sites.
     pub functions: Vec<GradientFunction>,
     /// What cotangents are added up and begun by.
     pub helpers: Vec<GradientHelper>,
@@ -34,6 +35,30 @@ pub struct GradientFunction {
     pub refused: Option<String>,
 }
 
+impl Gradients {
+    /// The number of the function of the same kernel that takes each cotangent whole.
+    pub fn whole(&self, function: &GradientFunction) -> Option<usize> {
+        let mut functions = self.functions.iter();
+        functions.position(|own| own.kernel == function.kernel && !own.takes_parts())
+    }
+}
+
+impl GradientFunction {
+    /// Whether it takes some cotangent in two parts.
+    pub fn takes_parts(&self) -> bool {
+        self.addends().next().is_some()
+    }
+
+    /// The results whose cotangents it takes in two parts.
+    pub fn addends(&self) -> impl Iterator<Item = usize> {
+        let addends = self.arguments.iter().map(|argument| argument.of);
+        addends.filter_map(|of| match of {
+            OfCall::Addend(result) => Some(result),
+            _ => None,
+        })
+    }
+}
+
 /// An argument of a gradient function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientArgument {
@@ -55,8 +80,10 @@ pub enum OfCall {
     Operand(usize),
     /// What the call gave, by its number.
     Result(usize),
-    /// The cotangent of a result.
+    /// The cotangent of a result; where there is an [`OfCall::Addend`], one part of it.
     Cotangent(usize),
+    /// The other part of it, which is added: what another reader of the result gives.
+    Addend(usize),
 }
 
 /// A result of a gradient function.

@@ -107,6 +107,7 @@ fn gradient<'c>(
             Part::Operand(number) => Some(OfCall::Operand(*number)),
             Part::Result(number) => Some(OfCall::Result(*number)),
             Part::Cotangent(number) => Some(OfCall::Cotangent(*number)),
+            Part::Addend(number) => Some(OfCall::Addend(*number)),
             Part::Argument(_) | Part::Site => None,
         };
         gradient.arguments.push(GradientArgument {

@@ -80,15 +80,16 @@ def Cfb_PartKind : Cfb_Enum<"PartKind", "what a part of a call or of its gradien
     I32EnumAttrCase<"operand", 0>,
     I32EnumAttrCase<"result", 1>,
     I32EnumAttrCase<"cotangent", 2>,
-    I32EnumAttrCase<"argument", 3>,
-    I32EnumAttrCase<"site", 4>]>;
+    I32EnumAttrCase<"addend", 3>,
+    I32EnumAttrCase<"argument", 4>,
+    I32EnumAttrCase<"site", 5>]>;
 
 def Cfb_PartAttr : AttrDef<Cfb_Dialect, "Part"> {
   let mnemonic = "part";
   let summary = "a part of a call or of its gradient function";
   let description = [{
-    Of a call its operand, its result or the cotangent of a result, each by its number; of a gradient function
-    its argument or its result. A gradient function's results are cotangents of operands, which have these operands'
+    Of a call its operand, its result or the cotangent of a result, each by its number, or an `addend`, which is
+    to be added to a result's cotangent; of a gradient function its argument or its result. A gradient function's results are cotangents of operands, which have these operands'
     names, and factors of sites, `site`, which have no number.
 
     - `cfb_part_c1`: there is a number of at least zero, but of a `site`.

@@ -28,8 +28,8 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     Of a block with instance dims, `leading` says which dims each operand has, up to the last
     instance dim, and `rows` the same of the results. The block's `unit` is `rows` where each row of
     these dims is computed from the same row of the operands, or from what there is once. The last
-    `saved` results are what its backward takes of it, and nothing of the program uses them. `gradient` is
-    the name of the function that is its backward.
+    `saved` results are what its backward takes of it, and nothing of the program uses them. `gradients` names
+    the functions that are its backward: one, or two of which the second takes some cotangents in two parts.
 
     ```mlir
     %y = cfb.block "cell"(%x, %w) : (tensor<28xf32>, tensor<28x3xf32>) -> tensor<3xf32>
@@ -54,7 +54,7 @@ def Cfb_BlockOp : Cfb_Op<"block", [
     OptionalAttr<ArrayAttr>:$rows,
     OptionalAttr<ArrayAttr>:$leading,
     OptionalAttr<I64Attr>:$saved,
-    OptionalAttr<StrAttr>:$gradient,
+    OptionalAttr<StrArrayAttr>:$gradients,
     Variadic<AnyType>:$inputs
   );
   let results = (outs Variadic<AnyType>:$results);

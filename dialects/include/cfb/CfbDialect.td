@@ -78,7 +78,7 @@ def Cfb_Dialect : Dialect {
     a call (`arguments`) and gives (`results`), each a `#cfb.part`, and of which rows gradients of parameters are sums
     (`sites`). Or it says why there is none (`refused`).
 
-    - `cfb_gradient_c1`: it is of `refused`, a text, alone; or `arguments` are operands, results and cotangents, `results`
+    - `cfb_gradient_c1`: it is of `refused`, a text, alone; or `arguments` are operands, results, cotangents and addends, `results`
       operands and sites, and each of `sites` has a `parameter`, a symbol, and the factor `right`, and perhaps `left`,
       which are arguments or results of the function.
 

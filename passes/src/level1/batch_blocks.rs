@@ -68,7 +68,7 @@ use crate::support::dims::{self, Takes};
 use crate::support::ir::{
     GRADIENT_OF, TensorType, array, blocks_of, clone_op, defining_op, elements_of, erase,
     functions_of, is_within, name_attribute, nested_ops, op_key, replace_uses, set_attribute,
-    set_type, symbol_of, top_level,
+    set_type, strings, symbol_of, top_level,
 };
 use crate::support::symbols::Symbols;
 pub use products::named;
@@ -230,7 +230,7 @@ fn record_block<'c>(
         shapes::encode(context, kernel, entry, &dims.lengths, &arguments)?;
     }
     let name = kernels.unify(context, kernel, &base);
-    kernels.give_gradient(context, block, &name);
+    kernels.give_gradients(context, block, &name);
 
     let Some(before) = Builder::before(context, block) else {
         return Ok(());
@@ -315,19 +315,21 @@ impl<'c> Dims<'c> {
 }
 
 impl<'c> Kernels<'c> {
-    /// The gradient function of a block becomes that of its kernel, if that has none yet.
-    fn give_gradient(&mut self, context: &'c Context, block: OperationRef<'c, 'c>, name: &str) {
-        let Some(gradient) = name_attribute(block, keys::GRADIENT) else {
+    /// The gradient functions of a block become those of its kernel, if that has none yet.
+    fn give_gradients(&mut self, context: &'c Context, block: OperationRef<'c, 'c>, name: &str) {
+        let named = block.attribute(&keys::GRADIENTS).map_or(vec![], strings);
+        let functions = named.iter().filter_map(|own| self.gradients.remove(own));
+        let functions: Vec<_> = functions.collect();
+        if functions.is_empty() {
             return;
-        };
-        let Some(function) = self.gradients.remove(&gradient) else {
-            return;
-        };
+        }
         if self.differentiated.insert(name.to_owned()) {
             let kernel = StringAttribute::new(context, name).into();
-            set_attribute(function, GRADIENT_OF, kernel);
+            for function in functions {
+                set_attribute(function, GRADIENT_OF, kernel);
+            }
         } else {
-            self.dropped.push(function);
+            self.dropped.extend(functions);
         }
     }
 

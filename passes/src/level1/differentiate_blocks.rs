@@ -13,7 +13,7 @@
 //!   %p = linalg.vecmat ins(%a, %b : …) outs(%z : tensor<8xf32>) -> tensor<8xf32>
 //!   cfb.yield %p : tensor<8xf32>
 //! }
-//! // gains `gradient = "f$gradient$0"`, and there is
+//! // gains `gradients = ["f$gradient$0"]`, and there is
 //! func.func @f$gradient$0(%a: tensor<8xf32>, %p: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32>
 //!     attributes {cfb.gradient = {
 //!       arguments = [#cfb.part<operand 0>, #cfb.part<result 0>, #cfb.part<cotangent 0>], results = [#cfb.part<operand 0>],
@@ -28,6 +28,10 @@
 //! The gradient of a parameter is computed by no call: a *site* is a use of one, and says of which rows
 //! of each call it is the sum ([`sites`]). Of the module's own are the functions that add
 //! cotangents up, make zeros and stack rows, for each type of row.
+//!
+//! A result that the program reads at several places mostly gets a cotangent from each. Its block has a second
+//! function, which takes such cotangents in two parts, `cotangent 0` and `addend 0`, and adds them up
+//! itself, so that no call is recorded for it.
 //!
 //! What a block computes inside is computed again where backward needs it, but for what takes a product,
 //! a reduction, a quotient or a function like `exp`: that is *saved*, as results of the block that nothing
@@ -75,7 +79,7 @@ use crate::support::extents::Extents;
 use crate::support::ir::{
     TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, enum_attribute, erase,
     functions_of, global_of, integer_attribute, key, name_attribute, nested_ops, op_key,
-    set_attribute, set_operand, text_of,
+    set_attribute, set_operand, text_of, users_of,
 };
 use crate::support::levels::{GRADIENTS, GRANULARITY, used_values};
 use crate::support::symbols::Symbols;
@@ -147,6 +151,18 @@ struct Argument<'c> {
     dims: Vec<(Attribute<'c>, usize)>,
 }
 
+/// The results of a block that the program reads at several places, so that backward often has several
+/// cotangents to add up. A block that needs the rows of an instance together has none: what it adds is
+/// stored anyway.
+fn read_twice(block: OperationRef<'_, '_>) -> Vec<usize> {
+    if dims::unit(block) == Some(Unit::Calls) {
+        return vec![];
+    }
+    let results = results_of(block).into_iter().enumerate();
+    let results = results.filter(|(_, result)| is_f32(*result) && users_of(*result).len() > 1);
+    results.map(|(index, _)| index).collect()
+}
+
 /// The instance dims of a block's operands and results.
 struct BlockDims<'c> {
     lengths: Vec<Attribute<'c>>,
@@ -189,14 +205,25 @@ impl<'c> Differentiation<'c> {
             .symbols
             .free(|number| format!("{base}$gradient${number}"));
         let mut block = block;
-        let written = self.function(block, &name).and_then(|(function, saved)| {
-            if saved.is_empty() {
-                return Ok(());
-            }
-            erase(function);
-            block = saved::save(self.context, block, &saved);
-            self.function(block, &name).map(|_| ())
-        });
+        let mut names = vec![name.clone()];
+        let written = self
+            .function(block, &name, &[])
+            .and_then(|(function, saved)| {
+                if !saved.is_empty() {
+                    erase(function);
+                    block = saved::save(self.context, block, &saved);
+                    self.function(block, &name, &[])?;
+                }
+                let in_parts = read_twice(block);
+                if !in_parts.is_empty() {
+                    let name = self
+                        .symbols
+                        .free(|number| format!("{base}$gradient${number}"));
+                    self.function(block, &name, &in_parts)?;
+                    names.push(name);
+                }
+                Ok(())
+            });
         match written {
             Ok(()) => {}
             Err((at, NoRule(what))) => {
@@ -212,14 +239,15 @@ impl<'c> Differentiation<'c> {
                 self.add_function(place, &name, (&[], &[]), &[(GRADIENT, refused)], region);
             }
         }
-        let of_block = StringAttribute::new(self.context, &name).into();
-        set_attribute(block, keys::GRADIENT, of_block);
+        set_attribute(block, keys::GRADIENTS, self.end.strings(&names));
     }
 
+    /// Writes a gradient function, which takes the cotangents of the results `in_parts` in two parts.
     fn function(
         &mut self,
         block: OperationRef<'c, 'c>,
         name: &str,
+        in_parts: &[usize],
     ) -> Result<Written<'c>, (Option<OperationRef<'c, 'c>>, NoRule)> {
         let Some(body) = blocks_of(block).first().copied() else {
             return Err((None, NoRule("a block without a body".to_owned())));
@@ -258,17 +286,21 @@ impl<'c> Differentiation<'c> {
                 dims: BlockDims::named(&dims.rows),
             });
         }
-        let mut of_cotangent = HashMap::new();
+        let mut of_cotangent = Vec::new();
         // What is saved nothing reads but this.
         let saved = integer_attribute(block, keys::SAVED).unwrap_or(0) as usize;
         for (index, result) in results.iter().enumerate() {
             if is_f32(*result) && index + saved < results.len() {
-                of_cotangent.insert(index, arguments.len());
-                arguments.push(Argument {
+                let parts: &[fn(usize) -> Part] = match in_parts.contains(&index) {
+                    true => &[Part::Cotangent, Part::Addend],
+                    false => &[Part::Cotangent],
+                };
+                of_cotangent.push((index, arguments.len()..arguments.len() + parts.len()));
+                arguments.extend(parts.iter().map(|part| Argument {
                     ty: result.r#type(),
-                    of: Part::Cotangent(index),
+                    of: part(index),
                     dims: BlockDims::named(&dims.rows),
-                });
+                }));
             }
         }
         let known = |arguments: &[Argument<'c>], dim: &Attribute<'c>| {
@@ -373,8 +405,11 @@ impl<'c> Differentiation<'c> {
         }
 
         // Back over it.
-        for (index, argument) in &of_cotangent {
-            backward.add(yielded[*index], taken[*argument]);
+        for (index, parts) in of_cotangent {
+            let parts = taken[parts].iter().copied();
+            if let Some(sum) = parts.reduce(|left, right| b.addf(left, right)) {
+                backward.add(yielded[index], sum);
+            }
         }
         for operation in operations.iter().rev() {
             backward

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::readers::Reader;
 use super::recording::{Recording, SiteRows};
-use super::{Functions, Gradient, Taped};
+use super::{Functions, Gradient, Takes, Taped};
 use crate::call_form::CallForm;
 use crate::error::Error;
 use crate::execute::Wanted;
@@ -53,7 +53,16 @@ struct Walk<'a> {
     /// The rows that ghosts stand for.
     ghosts: FxHashMap<u64, u64>,
     /// Memory for the cotangents of a call's results.
-    cotangents: Vec<Option<u64>>,
+    cotangents: Vec<Cotangent>,
+}
+
+/// What readers give a result, added up but for the last addition.
+#[derive(Clone, Copy)]
+enum Cotangent {
+    Nothing,
+    Whole(u64),
+    /// To be added.
+    Parts(u64, u64),
 }
 
 /// A call on the tape.
@@ -133,7 +142,8 @@ impl Walk<'_> {
         let mut of_inputs = Vec::with_capacity(inputs.len());
         for input in inputs {
             let cotangent = self.cotangent(input.space, input.handle.0, input.rows)?;
-            of_inputs.push((*input, cotangent));
+            let whole = self.whole(input.space, cotangent, input.rows)?;
+            of_inputs.push((*input, whole));
         }
         self.recording.inputs.push(of_inputs);
         // What is left are rows of parameters, constants and inputs that nobody asked for.
@@ -194,45 +204,56 @@ impl Walk<'_> {
         call: Call<'_>,
         kernel: &Kernel,
         rows: u64,
-        cotangents: &mut Vec<Option<u64>>,
+        cotangents: &mut Vec<Cotangent>,
     ) -> Result<(), Error> {
         let mut any = false;
         for (number, space) in kernel.results.iter().enumerate() {
             let first = call.handle.result_handle(number as u8).0;
             let cotangent = match self.manifest.spaces[*space].elem {
                 Elem::F32 => self.cotangent(*space, first, rows)?,
-                Elem::I32 | Elem::Bool => None,
+                Elem::I32 | Elem::Bool => Cotangent::Nothing,
             };
-            any |= cotangent.is_some();
+            any |= !matches!(cotangent, Cotangent::Nothing);
             cotangents.push(cotangent);
         }
         if !any {
             return Ok(());
         }
-        let Some(gradient) = &self.functions.gradients[call.kernel] else {
-            return self.without_function(call, kernel, cotangents[0]);
+        let (functions, gradients) = (self.functions, self.manifest.gradients.as_ref());
+        let Some(mut gradient) = functions.gradients[call.kernel].as_ref() else {
+            let first = self.whole(kernel.results[0], cotangents[0], rows)?;
+            return self.without_function(call, kernel, first);
         };
-        let Some(described) = (self.manifest.gradients.as_ref())
-            .and_then(|gradients| gradients.functions.get(gradient.number))
-        else {
-            return Err(Error::Internal("a gradient of no kernel".to_owned()));
-        };
-        for (number, cotangent) in cotangents.iter_mut().enumerate() {
-            let is_taken = || {
-                let mut arguments = described.arguments.iter();
-                arguments.any(|argument| argument.of == OfCall::Cotangent(number))
+        if let Some(in_parts) = &functions.in_parts[call.kernel] {
+            let mut both = in_parts.takes.iter().zip(&*cotangents);
+            let fits = |(takes, own): (&Takes, &Cotangent)| {
+                *takes != Takes::Parts || matches!(own, Cotangent::Parts(..))
             };
-            if cotangent.is_none() && is_taken() {
-                *cotangent = Some(self.zeros(kernel.results[number], rows)?);
+            if both.all(fits) {
+                gradient = in_parts;
             }
         }
-        self.take(call, described, cotangents);
+        let Some(function) = gradients.and_then(|all| all.functions.get(gradient.number)) else {
+            return Err(Error::Internal("a gradient of no kernel".to_owned()));
+        };
+        for ((takes, cotangent), space) in
+            (gradient.takes.iter().zip(&mut *cotangents)).zip(&kernel.results)
+        {
+            if *takes != Takes::Parts {
+                *cotangent = match self.whole(*space, *cotangent, rows)? {
+                    Some(whole) => Cotangent::Whole(whole),
+                    None if *takes == Takes::Whole => Cotangent::Whole(self.zeros(*space, rows)?),
+                    None => Cotangent::Nothing,
+                };
+            }
+        }
+        self.take(call, function, cotangents);
         let results = gradient.result_slots.last().copied().unwrap_or(0);
         self.recording.buffers.results.clear();
         self.recording.buffers.results.resize(results, 0);
         self.invoke(gradient.function);
-        self.hand_out(call, kernel, described);
-        self.note_sites(gradient, described);
+        self.hand_out(call, kernel, function);
+        self.note_sites(gradient, function);
         Ok(())
     }
 
@@ -272,7 +293,7 @@ impl Walk<'_> {
     }
 
     /// Writes the arguments of a gradient function.
-    fn take(&mut self, call: Call<'_>, described: &GradientFunction, cotangents: &[Option<u64>]) {
+    fn take(&mut self, call: Call<'_>, described: &GradientFunction, cotangents: &[Cotangent]) {
         let form = &self.recording.forms[call.kernel];
         let buffers = &mut self.recording.buffers;
         buffers.arguments.clear();
@@ -282,7 +303,14 @@ impl Walk<'_> {
             let slot = match argument.of {
                 OfCall::Operand(operand) => call.entry[operand],
                 OfCall::Result(result) => call.handle.result_handle(result as u8).0,
-                OfCall::Cotangent(result) => cotangents[result].unwrap_or(0),
+                OfCall::Cotangent(result) => match cotangents[result] {
+                    Cotangent::Whole(first) | Cotangent::Parts(first, _) => first,
+                    Cotangent::Nothing => 0,
+                },
+                OfCall::Addend(result) => match cotangents[result] {
+                    Cotangent::Parts(_, second) => second,
+                    Cotangent::Whole(_) | Cotangent::Nothing => 0,
+                },
             };
             if let (Type::Array(_), OfCall::Operand(operand)) = (&argument.ty, argument.of) {
                 let list = call.list(form, operand);
@@ -348,7 +376,7 @@ impl Walk<'_> {
         for (site, noted) in described
             .sites
             .iter()
-            .zip(&mut self.recording.sites[gradient.number])
+            .zip(&mut self.recording.sites[gradient.sites])
         {
             let (right, rows) = first(site.right);
             let left = site.left.map_or(0, |left| first(left).0);
@@ -358,22 +386,22 @@ impl Walk<'_> {
         }
     }
 
-    /// The cotangent of consecutive rows from what reads them; `None` if nothing does.
-    fn cotangent(&mut self, space: usize, first: u64, rows: u64) -> Result<Option<u64>, Error> {
+    /// The cotangent of consecutive rows from what reads them.
+    fn cotangent(&mut self, space: usize, first: u64, rows: u64) -> Result<Cotangent, Error> {
         if rows == 0 {
-            return Ok(None);
+            return Ok(Cotangent::Nothing);
         }
         // What most values are: one row.
         if rows == 1
             && let Some(own) = self.recording.readers.take_row(first)
         {
-            return self.sum(space, &own, 1).map(Some);
+            return self.sum(space, &own, 1);
         }
         let own = self.recording.readers.take_rows(first, rows);
         match &own[..] {
-            [] => Ok(None),
+            [] => Ok(Cotangent::Nothing),
             [(key, only)] if *key == first && only.iter().all(|reader| reader.rows == rows) => {
-                self.sum(space, only, rows).map(Some)
+                self.sum(space, only, rows)
             }
             _ => {
                 let mut of_row: Vec<Vec<Reader>> = vec![Vec::new(); rows as usize];
@@ -391,31 +419,25 @@ impl Walk<'_> {
                 }
                 let mut handles = Vec::with_capacity(of_row.len());
                 for row in of_row {
-                    handles.push(match row.is_empty() {
-                        true => self.zero(space)?,
-                        false => self.sum(space, &row, 1)?,
+                    let sum = self.sum(space, &row, 1)?;
+                    handles.push(match self.whole(space, sum, 1)? {
+                        Some(whole) => whole,
+                        None => self.zero(space)?,
                     });
                 }
-                self.stack(space, &handles).map(Some)
+                self.stack(space, &handles).map(Cotangent::Whole)
             }
         }
     }
 
-    /// The sum of several runs of cotangents, all of this length, pair by pair.
-    fn sum(&mut self, space: usize, readers: &[Reader], rows: u64) -> Result<u64, Error> {
-        if let [only] = readers {
-            return Ok(only.cotangent);
-        }
+    /// The sum of several runs of cotangents, all of this length, pair by pair up to the last two.
+    fn sum(&mut self, space: usize, readers: &[Reader], rows: u64) -> Result<Cotangent, Error> {
         let mut cotangents: SmallVec<[u64; 4]> =
             readers.iter().map(|reader| reader.cotangent).collect();
-        let helpers = self.functions.helpers[space];
-        while cotangents.len() > 1 {
+        while cotangents.len() > 2 {
             for pair in 0..cotangents.len() / 2 {
                 let (left, right) = (cotangents[2 * pair], cotangents[2 * pair + 1]);
-                cotangents[pair] = match rows {
-                    1 => self.help(helpers.add, &[left, right])?,
-                    _ => self.help(helpers.add_runs, &[left, rows, right, rows])?,
-                };
+                cotangents[pair] = self.add(space, left, right, rows)?;
             }
             if cotangents.len() % 2 == 1 {
                 let pairs = cotangents.len() / 2;
@@ -423,7 +445,28 @@ impl Walk<'_> {
             }
             cotangents.truncate(cotangents.len().div_ceil(2));
         }
-        Ok(cotangents[0])
+        Ok(match cotangents[..] {
+            [] => Cotangent::Nothing,
+            [only] => Cotangent::Whole(only),
+            [first, second, ..] => Cotangent::Parts(first, second),
+        })
+    }
+
+    /// A cotangent with its last addition done.
+    fn whole(&mut self, space: usize, of: Cotangent, rows: u64) -> Result<Option<u64>, Error> {
+        match of {
+            Cotangent::Nothing => Ok(None),
+            Cotangent::Whole(whole) => Ok(Some(whole)),
+            Cotangent::Parts(first, second) => self.add(space, first, second, rows).map(Some),
+        }
+    }
+
+    fn add(&mut self, space: usize, left: u64, right: u64, rows: u64) -> Result<u64, Error> {
+        let helpers = self.functions.helpers[space];
+        match rows {
+            1 => self.help(helpers.add, &[left, right]),
+            _ => self.help(helpers.add_runs, &[left, rows, right, rows]),
+        }
     }
 
     fn zero(&mut self, space: usize) -> Result<u64, Error> {

@@ -9,7 +9,8 @@ use crate::engine::Engine;
 use crate::keeping::call_bytes;
 use crate::schedule::Policy;
 use crate::stats::{
-    BatchStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, Times, peak_memory_bytes,
+    BatchStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, Times,
+    peak_memory_bytes,
 };
 
 impl Session {
@@ -28,6 +29,12 @@ impl Session {
         if let Some(backward) = self.lane.engine.as_mut().and_then(Engine::backward_mut) {
             backward.clear_stats();
         }
+    }
+
+    /// What backward did, where gradients are computed.
+    pub(super) fn gradient_stats(&self) -> Option<GradientStats> {
+        let backward = self.lane.engine.as_ref().and_then(Engine::backward);
+        backward.map(Backward::stats)
     }
 
     fn lanes(&self) -> impl Iterator<Item = &Lane> {
@@ -165,8 +172,7 @@ impl Session {
                 stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
             }
         }
-        let backward = self.lane.engine.as_ref().and_then(Engine::backward);
-        stats.gradients = backward.map(Backward::stats);
+        stats.gradients = self.gradient_stats();
         let engines = self.lanes().filter_map(|lane| lane.engine.as_ref());
         let wasted = engines.map(Engine::wasted_rows).sum::<u64>();
         stats.useful_rows_share = match stats.rows {

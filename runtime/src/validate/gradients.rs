@@ -1,7 +1,7 @@
 //! Checks of what gradients are computed by.
 
 use cohort_abi::manifest::{
-    Elem, GradientFunction, Kernel, Manifest, OfCall, Operand, Site, SiteValue, Type,
+    Elem, GradientFunction, Gradients, Kernel, Manifest, OfCall, Operand, Site, SiteValue, Type,
 };
 
 use crate::output::slot_count;
@@ -17,6 +17,7 @@ pub fn validate(manifest: &Manifest) -> Result<(), String> {
         let kernel = manifest.kernels.get(function.kernel);
         let kernel = kernel.ok_or_else(|| format!("no kernel {}", function.kernel))?;
         self::function(manifest, kernel, function)
+            .and_then(|()| same_sites(gradients, function))
             .map_err(|problem| format!("`{}`: {problem}", function.symbol))?;
     }
     Ok(())
@@ -35,7 +36,7 @@ fn function(
                 operand.is_some_and(|operand| is_of(*operand, ty))
             }
             (
-                OfCall::Result(number) | OfCall::Cotangent(number),
+                OfCall::Result(number) | OfCall::Cotangent(number) | OfCall::Addend(number),
                 Type::Tensor { space } | Type::Ragged { space, .. },
             ) => kernel.results.get(number) == Some(space),
             _ => false,
@@ -67,6 +68,35 @@ fn function(
         self::site(manifest, function, site)?;
     }
     Ok(())
+}
+
+/// A function that takes cotangents in two parts has the sites of the one that takes them whole: the rows of
+/// both are summed up together.
+fn same_sites(gradients: &Gradients, function: &GradientFunction) -> Result<(), String> {
+    if !function.takes_parts() {
+        return Ok(());
+    }
+    let whole = gradients.whole(function);
+    let whole = whole.map(|number| &gradients.functions[number]);
+    let whole = whole.ok_or("there is no function that takes whole cotangents")?;
+    let described = |function: &GradientFunction| -> Vec<_> {
+        let sites = function.sites.iter().map(|site| {
+            let row = |value| row_of(function, value);
+            let rows = (site.left.map(row), row(site.right));
+            (
+                site.param,
+                site.offset,
+                site.shape.clone(),
+                site.strides.clone(),
+                rows,
+            )
+        });
+        sites.collect()
+    };
+    match described(function) == described(whole) {
+        true => Ok(()),
+        false => Err(format!("other sites than those of `{}`", whole.symbol)),
+    }
 }
 
 /// Whether an operand of a call can be an argument of this type.
@@ -103,11 +133,7 @@ fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result
         return Err(format!("a site outside of `{}`", param.name));
     }
     let row = |value: SiteValue| {
-        let ty = match value {
-            SiteValue::Argument(number) => function.arguments.get(number).map(|own| &own.ty),
-            SiteValue::Result(number) => function.results.get(number).map(|own| &own.ty),
-        };
-        let space = &manifest.spaces[ty.and_then(space_of)?];
+        let space = &manifest.spaces[row_of(function, value)?];
         (space.elem == Elem::F32).then(|| space.row_elements())
     };
     let whole = |elements: Option<u64>, of: u64| {
@@ -126,9 +152,67 @@ fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result
     }
 }
 
+/// The space of the rows of a site's value.
+fn row_of(function: &GradientFunction, value: SiteValue) -> Option<usize> {
+    let ty = match value {
+        SiteValue::Argument(number) => function.arguments.get(number).map(|own| &own.ty),
+        SiteValue::Result(number) => function.results.get(number).map(|own| &own.ty),
+    };
+    ty.and_then(space_of)
+}
+
 fn space_of(ty: &Type) -> Option<usize> {
     match ty {
         Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohort_abi::manifest::{GradientArgument, SiteValue};
+
+    use super::*;
+
+    fn function(parts: &[OfCall], shape: &[u64]) -> GradientFunction {
+        let argument = |of: &OfCall| GradientArgument {
+            of: *of,
+            ty: Type::Tensor { space: 0 },
+            lengths: vec![],
+        };
+        GradientFunction {
+            kernel: 0,
+            symbol: "back".to_owned(),
+            arguments: parts.iter().map(argument).collect(),
+            results: vec![],
+            sites: vec![Site {
+                param: 0,
+                offset: 0,
+                shape: shape.to_vec(),
+                strides: vec![1; shape.len()],
+                left: None,
+                right: SiteValue::Argument(0),
+            }],
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn what_takes_parts_has_the_sites_of_what_takes_the_whole() {
+        let whole = function(&[OfCall::Cotangent(0)], &[4]);
+        let both = [OfCall::Cotangent(0), OfCall::Addend(0)];
+        let check = |functions: Vec<GradientFunction>| {
+            let gradients = Gradients {
+                functions,
+                ..Gradients::default()
+            };
+            let mut all = gradients.functions.iter();
+            all.try_for_each(|function| same_sites(&gradients, function))
+        };
+        assert_eq!(check(vec![whole.clone(), function(&both, &[4])]), Ok(()));
+        let alone = check(vec![function(&both, &[4])]).unwrap_err();
+        assert_eq!(alone, "there is no function that takes whole cotangents");
+        let other = check(vec![whole, function(&both, &[3])]).unwrap_err();
+        assert_eq!(other, "other sites than those of `back`");
     }
 }

@@ -10,7 +10,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
   %w = ml_program.global_load_const @w : tensor<3x4xf32>
   %b = ml_program.global_load_const @b : tensor<2x4xf32>
   // CHECK: cfb.block "main"
-  // CHECK-SAME: gradient = "main$gradient$0"
+  // CHECK-SAME: gradients = ["main$gradient$0"]
   %h = cfb.block "main"(%x, %w, %b) : (tensor<3xf32>, tensor<3x4xf32>, tensor<2x4xf32>) -> (tensor<4xf32>)
       attributes {reuse = [#cfb<reuse row>, #cfb<reuse shared>, #cfb<reuse shared>]} {
   ^bb0(%a: tensor<3xf32>, %m: tensor<3x4xf32>, %c: tensor<2x4xf32>):

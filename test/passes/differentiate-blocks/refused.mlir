@@ -2,7 +2,7 @@
 // RUN: %batch-opt %s --differentiate-blocks | %FileCheck %s
 
 func.func @main(%x: !cfb.array<tensor<2xf32>>) -> tensor<2xf32> attributes {cfb.entry} {
-  // CHECK: gradient = "main$gradient$0"
+  // CHECK: gradients = ["main$gradient$0"]
   %h = cfb.block "main"(%x) : (!cfb.array<tensor<2xf32>>) -> (tensor<2xf32>) attributes {reuse = [#cfb<reuse row>]} {
   ^bb0(%a: !cfb.array<tensor<2xf32>>):
     %one = arith.constant dense<1.0> : tensor<2xf32>

@@ -374,6 +374,64 @@ fn gradients_of_what_is_looked_up_and_read_whole_are_the_oracles() {
     }
 }
 
+/// A value is read by one call, by two or by three, as the instance goes.
+#[test]
+fn gradients_of_what_several_calls_read_are_the_oracles() {
+    let text = "param w: f32[3, 3]
+        fn main(h: f32[3], n: i32) -> f32[3] {
+          if n == 0 { h } else {
+            let g = tanh(h @ w);
+            let left = main(g, n - 1);
+            if n == 1 { left } else if n == 2 { left + main(g * 2.0, 0) } else {
+              left + main(g, n - 2) + main(g, n - 3)
+            }
+          }
+        }";
+    let model = Model::from_text(text, &[], &mut Rng::new(97));
+    let instances: Vec<Json> = (0..6)
+        .map(|n| json!({ "h": [0.5, -0.25, 0.125 * f64::from(n)], "n": n }))
+        .collect();
+    let case = Case::new(model, &instances).expect("it gives floats");
+    case.compare(&[]);
+    let outcome = case.run("model.coh", "one", &["--entry", "loss", "--batch", "1"]);
+    outcome.expect_code(0);
+    assert_eq!(case.bits("g"), case.bits("one"));
+}
+
+/// Each state is read by the next step and by what is said of it.
+#[test]
+fn cotangents_are_added_up_by_the_gradient_itself() {
+    let case = model_case("birnn");
+    let mut rng = Rng::new(98);
+    let model = case.with_sizes([7, 5, 4, 3], &mut rng);
+    let instances = case.instances(&model, 9, &mut rng);
+    let case = Case::new(model, &instances).expect("it gives floats");
+    let stats = case.path("stats.json");
+    let stats_argument = stats.to_str().expect("a path of letters");
+    case.run(
+        "model.coh",
+        "g",
+        &["--entry", "loss", "--stats", stats_argument],
+    )
+    .expect_code(0);
+    let text = fs::read_to_string(stats).expect("the statistics were written");
+    let stats: Json = serde_json::from_str(&text).expect("they are JSON");
+    let kernels = stats["kernels"].as_array().expect("a list of kernels");
+    let rows_of = |part: &str| {
+        let named = kernels.iter().filter(|kernel| {
+            kernel["name"]
+                .as_str()
+                .is_some_and(|name| name.contains(part))
+        });
+        named
+            .map(|kernel| kernel["rows"].as_u64().expect("a count"))
+            .sum::<u64>()
+    };
+    assert!(rows_of("$gradient$") > 0);
+    assert_eq!(rows_of("gradient$add"), 0, "{text}");
+    assert!(stats["gradients"]["seconds"].as_f64() > stats["gradients"]["sum_seconds"].as_f64());
+}
+
 /// Of every built-in and operator that has a gradient.
 #[test]
 fn gradients_of_operations_are_the_oracles() {
