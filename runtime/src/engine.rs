@@ -99,6 +99,8 @@ pub struct Engine {
     requests: Vec<(Handle, usize)>,
     decisions: Vec<u32>,
     common: Common,
+    /// When the part of the run that is counted next began.
+    lap: Instant,
 }
 
 impl Engine {
@@ -128,6 +130,7 @@ impl Engine {
                 alignment: Alignment::default(),
                 pool: Pool::new(stack_bytes, engines),
             },
+            lap: Instant::now(),
         }
     }
 
@@ -156,7 +159,7 @@ impl Engine {
     ) -> Result<(), Error> {
         self.begin(machine, feed.slots())?;
         while self.compute(machine, feed, window, report)? {
-            self.deliver(machine, feed, report)?;
+            self.write(machine, feed, report)?;
             self.go_back(machine, feed, report)?;
             self.go_on(machine, report)?;
         }
@@ -179,6 +182,7 @@ impl Engine {
             true => (window.count / PARTS).max(1),
             false => usize::MAX,
         };
+        self.lap = Instant::now();
         loop {
             self.go_on(machine, report)?;
             if !self.compute(machine, feed, window, report)? {
@@ -207,6 +211,14 @@ impl Engine {
     /// Forgets what was counted.
     pub fn clear_counts(&mut self) {
         self.wasted_rows = 0;
+    }
+
+    /// Ends a part of the run; when it began, and how long it took. The next one begins, so that the clock is read once
+    /// for both.
+    fn end_lap(&mut self) -> (Instant, Duration) {
+        let end = Instant::now();
+        let begin = std::mem::replace(&mut self.lap, end);
+        (begin, end.saturating_duration_since(begin))
     }
 
     /// Lets all run to their next decision and computes that; whether any instance is alive.
@@ -254,6 +266,7 @@ impl Engine {
         }
         machine.recorder.set_chunks(chunks);
         machine.executor.reset(chunks);
+        self.lap = Instant::now();
         Ok(())
     }
 
@@ -264,7 +277,6 @@ impl Engine {
         window: Window,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
-        let begin = Instant::now();
         let read = feed.read();
         let is_crowd = (self.alive.first()).is_some_and(|instance| instance.again.is_some());
         let is_batch = !window.is_in_flight && !self.alive.is_empty();
@@ -323,8 +335,9 @@ impl Engine {
                 left -= 1;
             }
         }
-        report.times.record += begin.elapsed().saturating_sub(feed.read() - read);
-        machine.executor.spent(Span::Record, begin);
+        let (begin, took) = self.end_lap();
+        report.times.record += took.saturating_sub(feed.read() - read);
+        machine.executor.span(Span::Record, begin, self.lap);
         if let Some(profile) = machine.executor.profile() {
             profile.level(Level::Alive(self.alive.len() as u64));
             profile.level(Level::ControlBytes(self.held_bytes));
@@ -397,7 +410,6 @@ impl Engine {
         feed: &Feed<'_>,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
-        let begin = Instant::now();
         if machine.recorder.has_calls() {
             let mut generation = self.spare.pop().unwrap_or_default();
             let late = self
@@ -411,8 +423,8 @@ impl Engine {
             {
                 Ok(()) => {}
                 Err(error) if error.is_of_batch() => {
-                    self.give_up(machine, generation, &error, begin.elapsed());
-                    report.times.execute += begin.elapsed();
+                    self.give_up(machine, generation, &error, self.lap.elapsed());
+                    report.times.execute += self.end_lap().1;
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -430,7 +442,7 @@ impl Engine {
         }
         // Also when all that was recorded was known already.
         trace_flush(machine.manifest, machine.recorder, machine.executor);
-        report.times.execute += begin.elapsed();
+        report.times.execute += self.end_lap().1;
         Ok(())
     }
 
@@ -502,7 +514,6 @@ impl Engine {
         machine: &mut Machine<'_>,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
-        let begin = Instant::now();
         self.requests.clear();
         for instance in &self.alive {
             for wait in instance.waits_for() {
@@ -527,8 +538,9 @@ impl Engine {
             // SAFETY: it was started on this machine, with arguments that are still there.
             unsafe { instance.decide(machine, &mut decisions, &mut self.common)? };
         }
-        report.times.record += begin.elapsed();
-        machine.executor.spent(Span::Decide, begin);
+        let (begin, took) = self.end_lap();
+        report.times.record += took;
+        machine.executor.span(Span::Decide, begin, self.lap);
         Ok(())
     }
 }

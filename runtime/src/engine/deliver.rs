@@ -21,7 +21,18 @@ impl Engine {
         feed: &mut Feed<'_>,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
-        let begin = Instant::now();
+        // Others may have had their turn since the last part.
+        self.lap = Instant::now();
+        self.write(machine, feed, report)
+    }
+
+    /// The same right after another part of the run.
+    pub(super) fn write(
+        &mut self,
+        machine: &mut Machine<'_>,
+        feed: &mut Feed<'_>,
+        report: &mut Report<'_, '_>,
+    ) -> Result<(), Error> {
         for (number, error) in feed.given_up() {
             let is_it = |instance: &&mut Box<Instance>| instance.ticket.number == number;
             if let Some(instance) = self.alive.iter_mut().find(is_it)
@@ -136,8 +147,9 @@ impl Engine {
                 bytes_read: feed.bytes_read(),
             });
         }
-        report.times.write += begin.elapsed();
-        machine.executor.spent(Span::Write, begin);
+        let (begin, took) = self.end_lap();
+        report.times.write += took;
+        machine.executor.span(Span::Write, begin, self.lap);
         Ok(())
     }
 
@@ -154,7 +166,6 @@ impl Engine {
         if self.taped.is_empty() || !self.alive.is_empty() {
             return Ok(());
         }
-        let begin = Instant::now();
         let mut generation = self.spare.pop().unwrap_or_default();
         backward.run(machine, feed, &mut self.taped, &mut generation)?;
         self.spare.push(generation);
@@ -163,8 +174,9 @@ impl Engine {
         for instance in self.taped.drain(..) {
             feed.done(instance.ticket.chunk, machine)?;
         }
-        report.times.execute += begin.elapsed();
-        machine.executor.spent(Span::Backward, begin);
+        let (begin, took) = self.end_lap();
+        report.times.execute += took;
+        machine.executor.span(Span::Backward, begin, self.lap);
         Ok(())
     }
 

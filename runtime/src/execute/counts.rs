@@ -79,6 +79,13 @@ impl Executor {
         }
     }
 
+    /// Tells the profile, if there is one, what the time from `begin` to `end` went into.
+    pub(crate) fn span(&self, what: Span, begin: Instant, end: Instant) {
+        if let Some(profile) = &self.profile {
+            profile.span(what, begin, end);
+        }
+    }
+
     /// Whether somebody looks at what is done, one thing after another.
     pub fn is_watched(&self) -> bool {
         self.survey.is_some() || self.profile.is_some() || self.inspector.is_some()
