@@ -60,7 +60,7 @@ def padded(instances):
 
 
 def causal_mask(is_row):
-    """Where rows may look: at those before them that are no padding."""
+    """Where rows may look: at those before them that are not padding."""
     n = is_row.shape[1]
     causal = torch.ones(n, n, dtype=torch.bool).tril()
     # A row of padding that sees nothing would not be a number.

@@ -139,7 +139,7 @@ bool cohortOperationsAreEqual(MlirOperation left, MlirOperation right) {
       first->getNumRegions() != second->getNumRegions())
     return false;
   // Which value of the second stands where one of the first does. Operands are compared in order, also those of
-  // operations that are commutative: what they give may differ where both are no numbers.
+  // operations that are commutative: what they give may differ where both are not numbers.
   DenseMap<Value, Value> same;
   auto areSame = [&](Value a, Value b) {
     auto known = same.find(a);

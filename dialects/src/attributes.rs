@@ -20,7 +20,7 @@ use crate::builder::Builder;
 /// What an operation takes or gives along one of its dims: the loop that runs there, or always the
 /// same entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MapResult {
     /// The loop of this number.
     Loop(usize),
     /// This entry.
@@ -229,10 +229,10 @@ impl<'c> Builder<'c> {
     }
 
     /// The indexing maps of a structured operation of so many loops, one an operand.
-    pub fn indexing_maps<T: AsRef<[Place]>>(&self, loops: usize, maps: &[T]) -> Attribute<'c> {
-        let expression = |place: &Place| match place {
-            Place::Loop(number) => AffineExpr::dim(self.context(), *number),
-            Place::Constant(entry) => AffineExpr::constant(self.context(), *entry),
+    pub fn indexing_maps<T: AsRef<[MapResult]>>(&self, loops: usize, maps: &[T]) -> Attribute<'c> {
+        let expression = |place: &MapResult| match place {
+            MapResult::Loop(number) => AffineExpr::dim(self.context(), *number),
+            MapResult::Constant(entry) => AffineExpr::constant(self.context(), *entry),
         };
         let map = |places: &T| {
             let results: Vec<_> = places.as_ref().iter().map(expression).collect();
@@ -294,7 +294,7 @@ mod tests {
         let location = Location::unknown(&context);
         let module = Module::new(location);
         let b = Builder::at_end(&context, module.body(), location);
-        let maps = [vec![Place::Loop(0), Place::Constant(3)], vec![]];
+        let maps = [vec![MapResult::Loop(0), MapResult::Constant(3)], vec![]];
         for (attribute, text) in [
             (
                 b.indexing_maps(2, &maps),

@@ -112,5 +112,5 @@ impl<'c> Builder<'c> {
 
 fn flat_symbol(symbol: Attribute<'_>) -> FlatSymbolRefAttribute<'_> {
     FlatSymbolRefAttribute::try_from(symbol)
-        .unwrap_or_else(|_| unreachable!("`{symbol}` is no name of a symbol"))
+        .unwrap_or_else(|_| unreachable!("`{symbol}` is not a name of a symbol"))
 }

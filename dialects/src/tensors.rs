@@ -21,7 +21,7 @@ impl<'c> Builder<'c> {
     /// `tensor.collapse_shape`: the axes of each group become one.
     pub fn collapse(&self, value: Val<'c>, groups: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
         let groups = ArrayAttribute::try_from(groups)
-            .unwrap_or_else(|_| unreachable!("`{groups}` are no groups of axes"));
+            .unwrap_or_else(|_| unreachable!("`{groups}` are not groups of axes"));
         let operation =
             ods::tensor::collapse_shape(self.context(), ty, value, groups, self.location);
         result_of(self.insert(operation.into()), 0)

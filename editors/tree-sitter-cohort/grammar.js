@@ -64,7 +64,7 @@ module.exports = grammar({
       prec.left(PREC.product, seq($._dim, choice('*', '/'), $._dim)),
     ),
 
-    // Blocks, and what else is no operand.
+    // Blocks, and what else is not an operand.
 
     block: $ => seq('{', repeat($._statement), optional($._full), '}'),
     _statement: $ => choice($.let, $.phase),

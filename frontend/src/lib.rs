@@ -33,7 +33,7 @@ pub use check::{Checked, DimDecl, DimExpr, MAIN, ParamDecl, check, check_with_en
 pub use diagnostic::{Diagnostic, Label, Severity, render};
 pub use dump_program::dump_program;
 pub use loss::check_loss;
-pub use places::{Name, NameKind, Place, names_of_the_language, word_at};
+pub use places::{Meaning, Name, NameKind, names_of_the_language, word_at};
 pub use source::Sources;
 
 /// The syntax tree of a file as text that parses to the same tree.

@@ -11,7 +11,7 @@ use crate::types::Ty;
 
 /// Something that has a type or a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Meaning {
     /// `h: f32[n, H]`, or the signature of a function.
     pub text: String,
     /// Where it is declared, if that is in a file.
@@ -46,7 +46,7 @@ pub struct Name {
     pub name: String,
     /// What it stands for.
     pub kind: NameKind,
-    /// As in [`Place::text`]; how a built-in is used; empty for keywords and element types.
+    /// As in [`Meaning::text`]; how a built-in is used; empty for keywords and element types.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ const ELEMENTS: [&str; 4] = ["f32", "i32", "bool", "str"];
 
 impl Checked {
     /// What is at a byte of a file: the innermost expression or declared variable, or else the word itself.
-    pub fn at(&self, file: usize, text: &str, offset: usize) -> Option<Place> {
+    pub fn at(&self, file: usize, text: &str, offset: usize) -> Option<Meaning> {
         let found = with_deep_stack(|| Ok(self.value_at(file, offset)));
         let value = found.ok().flatten();
         let word = word_at(text, offset);
@@ -71,7 +71,7 @@ impl Checked {
     }
 
     /// The innermost value, and whether its name is what stands there.
-    fn value_at(&self, file: usize, offset: usize) -> Option<(Place, bool)> {
+    fn value_at(&self, file: usize, offset: usize) -> Option<(Meaning, bool)> {
         let within = |span: &Span| {
             span.file == file && span.range.start <= offset && offset < span.range.end
         };
@@ -108,7 +108,7 @@ impl Checked {
         signature: &Signature,
         function: &hir::Function,
         expr: &Expr,
-    ) -> (Place, bool) {
+    ) -> (Meaning, bool) {
         let ty = self.show(signature, &expr.ty);
         match &expr.kind {
             Kind::Local(local)
@@ -141,45 +141,45 @@ impl Checked {
             .show(&signature.variables, &signature.generics, ty)
     }
 
-    fn local(&self, signature: &Signature, local: &hir::Local) -> Place {
-        Place {
+    fn local(&self, signature: &Signature, local: &hir::Local) -> Meaning {
+        Meaning {
             text: format!("{}: {}", local.name, self.show(signature, &local.ty)),
             definition: Some(local.span.clone()),
         }
     }
 
-    fn function(&self, signature: &Signature) -> Place {
-        Place {
+    fn function(&self, signature: &Signature) -> Meaning {
+        Meaning {
             text: format!("fn {}", self.items.show_signature(signature)),
             definition: in_file(&signature.name.span),
         }
     }
 
-    fn parameter(&self, param: usize, ty: &str) -> Place {
+    fn parameter(&self, param: usize, ty: &str) -> Meaning {
         let Some(decl) = self.params().get(param) else {
             return plain(ty.to_owned());
         };
         let stored = decl.stored.as_ref();
         let stored = stored.map_or_else(String::new, |stored| format!(" from {stored}"));
-        Place {
+        Meaning {
             text: format!("param {}: {ty}{stored}", decl.name),
             definition: in_file(&decl.span),
         }
     }
 
-    fn constructor(&self, adt: usize, constructor: usize) -> Place {
+    fn constructor(&self, adt: usize, constructor: usize) -> Meaning {
         let decl = self.items.types.get(adt);
         let Some(made) = decl.and_then(|decl| decl.constructors.get(constructor)) else {
             return plain(self.items.adt_name(adt));
         };
-        Place {
+        Meaning {
             text: constructor_text(&self.items, adt, constructor),
             definition: in_file(&made.name.span),
         }
     }
 
     /// What a word means as the name of an item or as a built-in.
-    pub fn named(&self, word: &str) -> Option<Place> {
+    pub fn named(&self, word: &str) -> Option<Meaning> {
         let items = &self.items;
         let scopes = [&items.user, &items.prelude];
         scopes
@@ -191,15 +191,15 @@ impl Checked {
             })
     }
 
-    fn in_scope(&self, scope: &Scope, word: &str) -> Option<Place> {
+    fn in_scope(&self, scope: &Scope, word: &str) -> Option<Meaning> {
         let items = &self.items;
         if let Some(functions) = scope.functions.get(word) {
             let all = functions
                 .iter()
                 .filter_map(|function| items.functions.get(*function));
-            let all: Vec<Place> = all.map(|signature| self.function(signature)).collect();
+            let all: Vec<Meaning> = all.map(|signature| self.function(signature)).collect();
             let texts: Vec<&str> = all.iter().map(|place| place.text.as_str()).collect();
-            return Some(Place {
+            return Some(Meaning {
                 text: texts.join("\n"),
                 definition: all.first().and_then(|place| place.definition.clone()),
             });
@@ -237,7 +237,7 @@ impl Checked {
             return None;
         };
         let definition = in_file(span);
-        Some(Place { text, definition })
+        Some(Meaning { text, definition })
     }
 
     /// Every name that may be written in a file, variables of all its functions included, each once.
@@ -300,8 +300,8 @@ pub fn names_of_the_language() -> Vec<Name> {
     keywords.chain(elements).chain(functions).collect()
 }
 
-fn plain(text: String) -> Place {
-    Place {
+fn plain(text: String) -> Meaning {
+    Meaning {
         text,
         definition: None,
     }

@@ -15,7 +15,7 @@ use cohort_fuzz::client;
 use cohort_fuzz::findings::Findings;
 use cohort_fuzz::judge::judge;
 use cohort_fuzz::programs;
-use cohort_fuzz::targets::{NAMES, Place, Target, Tools};
+use cohort_fuzz::targets::{Corpora, NAMES, Target, Tools};
 use cohort_tools::exit::finish;
 use cohort_tools::reduce::shrink::{Budget, shrink};
 
@@ -126,7 +126,7 @@ fn fuzz(arguments: &Arguments) -> io::Result<bool> {
         |arguments| finish(cohort_tools::run::main(arguments.into_iter())),
         under(arguments, &root),
     )?;
-    let place = Place::new(&root, &tools);
+    let place = Corpora::new(&root, &tools);
     let is_wanted =
         |name: &str| arguments.target.is_empty() || arguments.target.iter().any(|t| t == name);
     // Clients talk to a server that is a process of this program.

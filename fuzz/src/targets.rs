@@ -109,7 +109,7 @@ fn with_name(name: &str, arguments: &[String]) -> Vec<OsString> {
 const SIMULATED: &str = "x86-64-v3";
 
 /// Where the corpora come from.
-pub struct Place<'a> {
+pub struct Corpora<'a> {
     /// The root of the repository.
     root: &'a Path,
     tools: &'a Tools,
@@ -117,10 +117,10 @@ pub struct Place<'a> {
     compiled: OnceCell<Vec<artifacts::Compiled>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Corpora<'a> {
     /// The repository of this root, with nothing compiled yet.
-    pub fn new(root: &'a Path, tools: &'a Tools) -> Place<'a> {
-        Place {
+    pub fn new(root: &'a Path, tools: &'a Tools) -> Corpora<'a> {
+        Corpora {
             root,
             tools,
             compiled: OnceCell::new(),
@@ -154,7 +154,7 @@ pub const NAMES: [&str; 13] = [
 
 impl Target {
     /// The target of a name, its corpus read and compiled.
-    pub fn new(name: &str, place: &Place) -> io::Result<Target> {
+    pub fn new(name: &str, place: &Corpora) -> io::Result<Target> {
         let (name, share, pool) = match name {
             "source" => ("source", 16, source::checked(place)?),
             "compile" => ("compile", 2, source::compiled(place)?),

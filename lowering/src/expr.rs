@@ -227,7 +227,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             .collect()
     }
 
-    /// The value of an expression that is no tuple.
+    /// The value of an expression that is not a tuple.
     pub fn value(&mut self, at: Builder<'c>, expr: &Expr) -> Val<'c> {
         match self.expr(at, expr)[..] {
             [value] => value,

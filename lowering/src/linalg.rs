@@ -1,6 +1,6 @@
 //! Upstream's named operations on tensors: each with the payload region and the `outs` it needs.
 
-use cohort_dialects::attributes::Place;
+use cohort_dialects::attributes::MapResult;
 use cohort_dialects::builder::{
     Builder, CmpfPredicate, Op, Val, arguments_of, region_with_block, result_of, results_of,
 };
@@ -204,9 +204,9 @@ impl<'c> Tensors<'_, 'c> {
         let body = self.multiply_and_add();
         let loops = shape.len() + 1;
         let kept: Vec<usize> = (0..shape.len()).collect();
-        let map = |dims: &Vec<usize>| -> Vec<Place> {
+        let map = |dims: &Vec<usize>| -> Vec<MapResult> {
             let dims = dims.iter().copied();
-            dims.map(Place::Loop).collect()
+            dims.map(MapResult::Loop).collect()
         };
         let maps = [&factors[0], &factors[1], &kept].map(map);
         let attributes = [
@@ -348,9 +348,9 @@ pub fn without(shape: &[Dim], axis: usize) -> Vec<Dim> {
 }
 
 /// All loops in order, but for one where it is given.
-fn all_but(loops: usize, axis: Option<usize>) -> Vec<Place> {
+fn all_but(loops: usize, axis: Option<usize>) -> Vec<MapResult> {
     let kept = (0..loops).filter(|number| Some(*number) != axis);
-    kept.map(Place::Loop).collect()
+    kept.map(MapResult::Loop).collect()
 }
 
 /// One loop folds, the others do not.

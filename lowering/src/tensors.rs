@@ -282,7 +282,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         at.addi(self.dims.size(at, dim), none)
     }
 
-    /// A sum divided by a length that is known at run time only. Of nothing the mean is no number,
+    /// A sum divided by a length that is known at run time only. Of nothing the mean is not a number,
     /// and 0 for integers.
     fn share(
         &self,

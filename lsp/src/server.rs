@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use cohort_frontend::{NameKind, Place, word_at};
+use cohort_frontend::{Meaning, NameKind, word_at};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response, ResponseError};
 use lsp_types::notification::{
     DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument,
@@ -155,7 +155,7 @@ fn answer(documents: &Documents, request: Request) -> Response {
 fn place<'d>(
     documents: &'d Documents,
     at: &TextDocumentPositionParams,
-) -> Option<(&'d Document, Place)> {
+) -> Option<(&'d Document, Meaning)> {
     let document = documents.open.get(&at.text_document.uri)?;
     let offset = positions::offset(&document.text, at.position);
     let checked = document.checked.as_ref()?;

@@ -138,7 +138,7 @@ impl<'p> Decoder<'p> {
             .iter()
             .position(|c| c.name == *name)
         else {
-            let message = format!("`{name}` is no constructor of `{}`", declaration.name);
+            let message = format!("`{name}` is not a constructor of `{}`", declaration.name);
             return Err(bad_input(message));
         };
         let types = &declaration.constructors[constructor].fields;

@@ -1,8 +1,8 @@
 //! What passes of every level ask of the IR.
 
 pub mod copies;
+pub(crate) mod dim_equality;
 pub mod dims;
-pub(crate) mod extents;
 pub mod ir;
 pub mod levels;
 pub(crate) mod origins;

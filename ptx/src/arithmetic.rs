@@ -352,7 +352,7 @@ fn convert(rest: &str) -> Option<(Compute, u32, [u32; 3])> {
         "rpi.f64.f64" => Unary(|a| bits_of_f64(f64_of(a).ceil())),
         "rni.f64.f64" => Unary(|a| bits_of_f64(f64_of(a).round_ties_even())),
         "rzi.f64.f64" => Unary(|a| bits_of_f64(f64_of(a).trunc())),
-        // What is beyond the integers is the nearest of them, and what is no number is 0.
+        // What is beyond the integers is the nearest of them, and what is not a number is 0.
         "rzi.s32.f32" => Unary(|a| u64::from(f32_of(a) as i32 as u32)),
         "rzi.u32.f32" => Unary(|a| u64::from(f32_of(a) as u32)),
         "rn.f32.s32" => Unary(|a| bits_of(a as i32 as f32)),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::Error;
 use crate::arithmetic;
 use crate::instruction::{
-    Access, Compute, Function, Instruction, Place, Product, SPECIAL, Shape, Slot, Space,
+    Access, Compute, Function, Instruction, MemoryOperand, Product, SPECIAL, Shape, Slot, Space,
 };
 use crate::parser::{Entry, Kind, Operand, Statement, Variable};
 
@@ -338,7 +338,7 @@ impl<'a> Names<'a> {
     }
 
     /// `[register + offset]` or `[variable + offset]`.
-    fn place(&mut self, operand: &Operand<'a>, space: Space) -> Option<Decoded<Place>> {
+    fn place(&mut self, operand: &Operand<'a>, space: Space) -> Option<Decoded<MemoryOperand>> {
         let Operand::Address(base, offset) = operand else {
             return None;
         };
@@ -352,10 +352,10 @@ impl<'a> Names<'a> {
             Some(begin) => Ok(self.constant(begin.into())),
             None => self.find(base).and_then(|(slot, bits)| match bits {
                 32 | 64 => Ok(slot),
-                _ => Err(format!("`{base}` is no address")),
+                _ => Err(format!("`{base}` is not an address")),
             }),
         };
-        Some(base.map(|base| Place {
+        Some(base.map(|base| MemoryOperand {
             base,
             offset: *offset,
         }))

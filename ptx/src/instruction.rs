@@ -71,7 +71,7 @@ impl Access {
 
 /// A place in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct MemoryOperand {
     pub base: Slot,
     pub offset: i64,
 }
@@ -106,14 +106,14 @@ pub enum Instruction {
     /// Adds to a word of 32 bits of global memory, and gives what was there.
     AtomicAdd {
         result: Slot,
-        place: Place,
+        place: MemoryOperand,
         value: Slot,
     },
     /// Begins a copy from global to shared memory; of its bytes all but the first `copied` are zeros.
     Copy {
         bytes: u8,
-        to: Place,
-        from: Place,
+        to: MemoryOperand,
+        from: MemoryOperand,
         copied: Slot,
     },
     Commit,

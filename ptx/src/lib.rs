@@ -67,7 +67,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// The first line that is no PTX, or that needs what is not interpreted here.
+    /// The first line that is not PTX, or that needs what is not interpreted here.
     pub fn parse(text: &str) -> Result<Module, Error> {
         let mut functions = HashMap::new();
         for entry in parser::parse(text)? {

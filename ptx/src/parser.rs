@@ -315,7 +315,7 @@ fn number(text: &str, line: u32) -> Result<u64, Error> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| Error::new(line, format!("`{text}` is no number")))
+    parsed.map_err(|_| Error::new(line, format!("`{text}` is not a number")))
 }
 
 #[cfg(test)]
@@ -357,7 +357,7 @@ mod tests {
             ("{ ret; }", "line 4 of the PTX: `{` in a function"),
             (
                 "mov.b32 %r1, 0fzz;",
-                "line 4 of the PTX: `0fzz` is no number",
+                "line 4 of the PTX: `0fzz` is not a number",
             ),
             ("ret; ", "the text ends too early"),
         ] {

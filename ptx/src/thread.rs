@@ -1,7 +1,7 @@
 //! One thread, from where it may go on to where it has to wait.
 
 use crate::Error;
-use crate::instruction::{Access, Function, Instruction, Place, Space};
+use crate::instruction::{Access, Function, Instruction, MemoryOperand, Space};
 use crate::memory::{Copies, Copy, Memory};
 use crate::view::View;
 
@@ -134,7 +134,7 @@ impl Around<'_, '_> {
     }
 
     /// Adds to a word, and gives what was there.
-    fn add(&mut self, pc: usize, place: Place, value: u32) -> Result<u32, Error> {
+    fn add(&mut self, pc: usize, place: MemoryOperand, value: u32) -> Result<u32, Error> {
         let address = self.at(place.base, place.offset);
         self.aligned(pc, "adds to", 4, address)?;
         if let Some(view) = &mut self.view {

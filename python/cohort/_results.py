@@ -278,7 +278,7 @@ class Outputs(Sequence):
                 of_row = self._manifest["spaces"][space]
                 shape = [int(self.offsets(part)[-1]), *of_row["shape"]]
                 return _view(column.data, _DTYPES[of_row["elem"]]).reshape(shape)
-        raise TypeError(f"part {part} is no tensor: {type_text(self._manifest, ty)}")
+        raise TypeError(f"part {part} is not a tensor: {type_text(self._manifest, ty)}")
 
     def offsets(self, part: int = 0) -> np.ndarray:
         """Where each instance's rows begin in `tensor(part)`; behind them, how many rows there are."""
@@ -294,7 +294,7 @@ class Outputs(Sequence):
             case {"stacked": _} | {"array": {"scalar": _}} | {"array": {"tensor": _}}:
                 lengths = self._lengths(column, 1)[:, 0]
             case _:
-                raise TypeError(f"part {part} is no tensor: {type_text(self._manifest, ty)}")
+                raise TypeError(f"part {part} is not a tensor: {type_text(self._manifest, ty)}")
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
     def _lengths(self, column: Column, count: int) -> np.ndarray:
@@ -332,7 +332,7 @@ class Outputs(Sequence):
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
         if isinstance(array, tuple):
-            raise ValueError("a result of several parts is no array; see numpy()")
+            raise ValueError("a result of several parts is not an array; see numpy()")
         return np.array(array, dtype=dtype, copy=True if copy is None else copy)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object:

@@ -72,7 +72,7 @@ def as_tensor(name: str, tensor: Any) -> Tensor:
     try:
         array = np.asarray(tensor)
     except Exception as error:
-        raise WeightsError(f"`{name}`: {type(tensor).__name__} is no array: {error}") from error
+        raise WeightsError(f"`{name}`: {type(tensor).__name__} is not an array: {error}") from error
     if array.dtype.name == "bfloat16":
         dtype, array = _BFLOAT16, array.view(np.uint16)
     if dtype is None:

@@ -281,7 +281,7 @@ impl Source for Objects<'_, '_> {
 
     fn text(&mut self) -> Result<Option<Cow<'_, str>>, Problem> {
         let text = self.at_hand.downcast::<PyString>().ok();
-        // Half of a surrogate pair is no text.
+        // Half of a surrogate pair is not text.
         Ok(text.and_then(|text| text.to_str().ok()).map(Cow::Borrowed))
     }
 

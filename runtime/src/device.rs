@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Executor ──► Runner      spaces, constants and index lists in the device's memory; one flush
-//!                ├ Pool    what is allocated, within a limit
+//!                ├ MemoryPool  what is allocated, within a limit
 //!                ├ Queue   what a flush launches
 //!                ├ Schedule  the same for one launch, where that is worth while
 //!                └ Device  copies and launches

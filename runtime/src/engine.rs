@@ -34,7 +34,7 @@ use crate::profile::{Level, Span};
 use crate::session::Progress;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
-use crate::strands::{Pool, Wait};
+use crate::strands::{StackPool, Wait};
 use crate::trace::trace_flush;
 
 /// More instances at once fill no kernel better, and each needs a stack.
@@ -128,7 +128,7 @@ impl Engine {
             decisions: Vec::new(),
             common: Common {
                 alignment: Alignment::default(),
-                pool: Pool::new(stack_bytes, engines),
+                pool: StackPool::new(stack_bytes, engines),
             },
             lap: Instant::now(),
         }

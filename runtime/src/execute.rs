@@ -64,7 +64,7 @@ use lists::Lists;
 pub use on_device::Wanted;
 use pieces::Rule;
 pub use pieces::Task;
-use place::Plan;
+use place::BucketPlan;
 use ragged::RaggedLaunches;
 use replayed::Target;
 use tables::{TableRule, Tables};
@@ -126,7 +126,7 @@ pub struct Executor {
     ragged_storage: bool,
     rows: BucketRows,
     /// By bucket.
-    plans: Vec<Plan>,
+    plans: Vec<BucketPlan>,
     /// The buckets of the flush, and those of its ghosts.
     order: Vec<Ready>,
     ghosts: Vec<Ready>,
@@ -534,7 +534,7 @@ impl Executor {
     fn make_room(&mut self, buckets: usize) {
         self.rows.make_room(buckets);
         if self.plans.len() < buckets {
-            self.plans.resize(buckets, Plan::default());
+            self.plans.resize(buckets, BucketPlan::default());
         }
     }
 

@@ -78,7 +78,7 @@ impl InstanceError {
 
 /// Where compiled code was when it gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StoppedAt {
     /// Index into the manifest's locations.
     Location(u32),
     /// At the manifest's force of that index.
@@ -103,7 +103,7 @@ pub struct Stop {
     /// The second one.
     pub b: i64,
     /// Where it happened.
-    pub place: Place,
+    pub place: StoppedAt,
 }
 
 impl Stop {
@@ -112,7 +112,7 @@ impl Stop {
         failure: Failure::TimeLimit,
         a: 0,
         b: 0,
-        place: Place::Unknown,
+        place: StoppedAt::Unknown,
     };
 
     /// The batch had no bucket left, although the instance was alone in it.
@@ -120,22 +120,24 @@ impl Stop {
         failure: Failure::NodeLimit,
         a: 0,
         b: 0,
-        place: Place::Unknown,
+        place: StoppedAt::Unknown,
     };
 
     /// The error record; `depth` is the depth of the recursion when it stopped.
     pub fn describe(&self, manifest: &Manifest, limits: &Limits, depth: u64) -> InstanceError {
         let location = match self.place {
-            Place::Location(index) => manifest.locations.get(index as usize),
-            Place::Force(index) => manifest
+            StoppedAt::Location(index) => manifest.locations.get(index as usize),
+            StoppedAt::Force(index) => manifest
                 .forces
                 .get(index as usize)
                 .map(|force| &force.location),
-            Place::Kernel(index) | Place::Rows(index) | Place::Length(index) => manifest
-                .kernels
-                .get(index as usize)
-                .map(|kernel| &kernel.location),
-            Place::Unknown => None,
+            StoppedAt::Kernel(index) | StoppedAt::Rows(index) | StoppedAt::Length(index) => {
+                manifest
+                    .kernels
+                    .get(index as usize)
+                    .map(|kernel| &kernel.location)
+            }
+            StoppedAt::Unknown => None,
         };
         let at = match location {
             Some(location) if !location.is_empty() => format!(" ({location})"),
@@ -143,12 +145,12 @@ impl Stop {
         };
         let (a, b) = (self.a, self.b);
         let message = match self.failure {
-            Failure::MemoryLimit if matches!(self.place, Place::Rows(_)) => format!(
+            Failure::MemoryLimit if matches!(self.place, StoppedAt::Rows(_)) => format!(
                 "needs more rows than there is memory for: {a} rows in one call, where {b} more \
                  are allowed{at}; the limit on bytes is {}, set with --max-memory",
                 limits.max_memory
             ),
-            Failure::ShapeMismatch if matches!(self.place, Place::Length(_)) => {
+            Failure::ShapeMismatch if matches!(self.place, StoppedAt::Length(_)) => {
                 format!("a length of {a}, which is not between 0 and {b}{at}")
             }
             Failure::DepthLimit if depth < limits.max_depth => format!(

@@ -11,11 +11,11 @@ use crate::align::Alignment;
 use crate::bump::Bump;
 use crate::error::Error;
 use crate::execute::Executor;
-use crate::failure::{InstanceError, Place, Stop};
+use crate::failure::{InstanceError, Stop, StoppedAt};
 use crate::fiber::{Event, Fiber, Job, Signal};
 use crate::recorder::{Recorder, State, Stopped};
 use crate::shown::Shown;
-use crate::strands::{Pool, Strands, Wait};
+use crate::strands::{StackPool, Strands, Wait};
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub struct Common {
     /// Where instances that were just admitted begin, so that they meet the others.
     pub alignment: Alignment,
     /// Stacks for strands.
-    pub pool: Pool,
+    pub pool: StackPool,
 }
 
 /// What instances run on.
@@ -406,7 +406,7 @@ impl Instance {
                 failure: Failure::NanDecision,
                 a: 0,
                 b: 0,
-                place: Place::Force(force),
+                place: StoppedAt::Force(force),
             };
             return self.stop(machine, stop);
         }

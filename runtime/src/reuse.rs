@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::fiber::{Event, Fiber, Job};
 use crate::input::Known;
 use crate::recorder::{Marks, Recorder, Recording, Take};
-use crate::structure::{Image, Plan};
+use crate::structure::{Image, ValueForm};
 use kept::{Entry, Kept};
 
 /// Slots of the arguments, or of the result, of an instance of which a recording is made.
@@ -29,8 +29,8 @@ const MOST_SLOTS: usize = 1 << 20;
 /// Recordings of a program's structures, and what makes them.
 pub struct Reuse {
     entry: EntryFn,
-    arguments: Plan,
-    result: Plan,
+    arguments: ValueForm,
+    result: ValueForm,
     /// The rows of each source that numbers choose from.
     source_rows: Vec<u64>,
     /// Where the control program runs for recordings.
@@ -71,8 +71,8 @@ impl Reuse {
         });
         Some(Reuse {
             entry,
-            arguments: Plan::of_arguments(manifest)?,
-            result: Plan::of_result(manifest)?,
+            arguments: ValueForm::of_arguments(manifest)?,
+            result: ValueForm::of_result(manifest)?,
             source_rows: source_rows.map(Option::unwrap_or_default).collect(),
             scout,
             kept: Kept::new(usize::try_from(bytes).unwrap_or(usize::MAX)),

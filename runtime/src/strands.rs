@@ -17,7 +17,7 @@
 //!
 //! # How many
 //!
-//! Stacks come from a [`Pool`] that all instances share, the last one used first. When it is empty, the
+//! Stacks come from a [`StackPool`] that all instances share, the last one used first. When it is empty, the
 //! caller runs the strand itself.
 
 use crate::error::Error;
@@ -35,17 +35,17 @@ const SHALLOW_STEPS: u64 = 1 << 8;
 const FIRST: u32 = 0;
 
 /// Stacks for strands.
-pub struct Pool {
+pub struct StackPool {
     stack_bytes: u64,
     idle: Vec<Fiber>,
     /// How many it may still make.
     left: usize,
 }
 
-impl Pool {
+impl StackPool {
     /// One of that many which share the process.
-    pub fn new(stack_bytes: u64, pools: usize) -> Pool {
-        Pool {
+    pub fn new(stack_bytes: u64, pools: usize) -> StackPool {
+        StackPool {
             stack_bytes,
             idle: Vec::new(),
             left: MOST_FIBERS / pools,
@@ -82,7 +82,7 @@ pub enum Wait {
     Shown(Shown),
 }
 
-struct Place {
+struct StrandPlace {
     /// Absent where no strand is.
     fiber: Option<Fiber>,
     state: StrandState,
@@ -99,9 +99,9 @@ struct Place {
     joins: *mut u64,
 }
 
-impl Place {
-    fn new(fiber: Fiber) -> Place {
-        Place {
+impl StrandPlace {
+    fn new(fiber: Fiber) -> StrandPlace {
+        StrandPlace {
             fiber: Some(fiber),
             state: StrandState::default(),
             caller: FIRST,
@@ -116,7 +116,7 @@ impl Place {
 
 /// The strands of one instance.
 pub struct Strands {
-    places: Vec<Place>,
+    places: Vec<StrandPlace>,
     free: Vec<u32>,
     running: u32,
     /// Those that can go on, with what they are told; the last one first.
@@ -135,7 +135,7 @@ impl Strands {
     /// None but the one that an instance begins with, on this fiber.
     pub fn new(fiber: Fiber) -> Strands {
         Strands {
-            places: vec![Place::new(fiber)],
+            places: vec![StrandPlace::new(fiber)],
             free: Vec::new(),
             running: FIRST,
             ready: Vec::new(),
@@ -221,7 +221,7 @@ impl Strands {
     pub unsafe fn fork(
         &mut self,
         recorder: &mut Recorder,
-        pool: &mut Pool,
+        pool: &mut StackPool,
         strand: Strand,
     ) -> Result<Signal, Error> {
         let Some(fiber) = pool.take() else {
@@ -233,14 +233,14 @@ impl Strands {
         self.ready.push((caller, 1));
         let state = recorder.state_mut();
         let stack_limit = fiber.stack_limit_of(strand.stack_left);
-        let place = Place {
+        let place = StrandPlace {
             state: state.fork(stack_limit, self.tapes.len() as u64),
             caller,
             scope: strand.scope,
             index: strand.index,
             tape: self.tapes.len(),
             steps: state.steps_left(),
-            ..Place::new(fiber)
+            ..StrandPlace::new(fiber)
         };
         if place.state.tape.is_some() {
             self.tapes.push(Vec::new());
@@ -278,7 +278,7 @@ impl Strands {
     /// The strand that runs goes on when the one of that scope and index has ended.
     pub fn await_strand(&mut self, scope: *mut u64, index: u32) {
         let index = i64::from(index);
-        let is_it = |place: &Place| {
+        let is_it = |place: &StrandPlace| {
             place.fiber.is_some() && std::ptr::eq(place.scope, scope) && place.index == index
         };
         match self.places.iter().position(is_it) {
@@ -292,7 +292,7 @@ impl Strands {
     /// # Safety
     ///
     /// Its caller is alive.
-    pub unsafe fn end(&mut self, recorder: &mut Recorder, pool: &mut Pool) {
+    pub unsafe fn end(&mut self, recorder: &mut Recorder, pool: &mut StackPool) {
         let ended = self.running;
         let (caller, scope) = {
             let place = &self.places[ended as usize];
@@ -359,7 +359,7 @@ impl Strands {
     }
 
     /// Throws all frames away: the instance is done, or begins again.
-    pub fn clear(&mut self, state: &mut State, pool: &mut Pool) {
+    pub fn clear(&mut self, state: &mut State, pool: &mut StackPool) {
         self.switch_to(FIRST, state);
         let (first, others) = self.places.split_at_mut(1);
         for mut fiber in others.iter_mut().filter_map(|place| place.fiber.take()) {

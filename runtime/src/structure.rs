@@ -2,7 +2,7 @@
 //!
 //! Where no tensor decides, the compiler says which numbers of an instance only choose rows of parameters
 //! ([`cohort_abi::manifest::Structure`]). Instances that are equal but for these and for the elements of their tensors
-//! have one *structure* and make the same calls. [`Plan`] is the form of the program's arguments, or of its result, in
+//! have one *structure* and make the same calls. [`ValueForm`] is the form of the program's arguments, or of its result, in
 //! which both are told apart; `key` reads structures, `image` copies values.
 
 mod image;
@@ -44,11 +44,11 @@ enum Block {
 
 /// The form of values that lie behind each other.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ValueForm {
     parts: Vec<Part>,
     /// Those of data types come first, by number.
     blocks: Vec<Block>,
-    /// See [`Plan::fewest_rows`].
+    /// See [`ValueForm::fewest_rows`].
     fewest_rows: u64,
 }
 
@@ -63,12 +63,12 @@ trait Visit {
     fn block(&mut self, place: usize, block: usize, number: u64);
 }
 
-impl Plan {
+impl ValueForm {
     /// Of the arguments of an instance; `None` where its calls depend on more than its structure.
-    pub fn of_arguments(manifest: &Manifest) -> Option<Plan> {
+    pub fn of_arguments(manifest: &Manifest) -> Option<ValueForm> {
         let structure = manifest.structure.as_ref()?;
         let chooses = |number| structure.arguments.contains(&number);
-        let mut plan = Plan::new(manifest, structure);
+        let mut plan = ValueForm::new(manifest, structure);
         for (number, argument) in manifest.arguments.iter().enumerate() {
             let parts = plan.parts_of(&argument.ty, chooses(number));
             plan.parts.extend(parts);
@@ -77,8 +77,8 @@ impl Plan {
     }
 
     /// Of the result; `None` where that has texts, which may be anywhere.
-    pub fn of_result(manifest: &Manifest) -> Option<Plan> {
-        let mut plan = Plan::new(manifest, &Structure::default());
+    pub fn of_result(manifest: &Manifest) -> Option<ValueForm> {
+        let mut plan = ValueForm::new(manifest, &Structure::default());
         plan.parts = plan.parts_of(&manifest.result, false);
         (!plan.has_text()).then_some(plan)
     }
@@ -105,8 +105,8 @@ impl Plan {
         false
     }
 
-    fn new(manifest: &Manifest, structure: &Structure) -> Plan {
-        let mut plan = Plan {
+    fn new(manifest: &Manifest, structure: &Structure) -> ValueForm {
+        let mut plan = ValueForm {
             parts: Vec::new(),
             blocks: Vec::new(),
             fewest_rows: fewest_rows(manifest),

@@ -122,7 +122,7 @@ fn ty(manifest: &Manifest, ty: &Type) -> Result<(), String> {
 
 fn ragged(manifest: &Manifest, dims: &[LeadingDim]) -> Result<(), String> {
     if let None | Some(LeadingDim::Known(_)) = dims.last() {
-        return Err("a ragged tensor whose last leading dim is no instance dim".to_owned());
+        return Err("a ragged tensor whose last leading dim is not an instance dim".to_owned());
     }
     let mut known = 1_u64;
     for dim in dims {
@@ -276,7 +276,7 @@ fn call_tiles(kernel: &Kernel, gpu: &GpuKernel) -> Result<(), String> {
         let lengths = tiles.dims.iter().map(|dim| &dim.length);
         for length in lengths.chain([&tiles.work]).flat_map(|e| &e.lengths) {
             if kernel.operands.get(*length) != Some(&Operand::Length) {
-                return Err(format!("operand {length} counts tiles and is no length"));
+                return Err(format!("operand {length} counts tiles and is not a length"));
             }
         }
         // An entry of the list has 32 bits for a tile's number.
@@ -323,7 +323,7 @@ fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> 
             Constant::Panels { width, .. } => {
                 if param.elem != Elem::F32 || param.shape.len() < 2 {
                     return Err(format!(
-                        "panels of `{}`, which is no f32 matrix",
+                        "panels of `{}`, which is not an f32 matrix",
                         param.name
                     ));
                 }
@@ -375,7 +375,7 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
     } = &kernel.call;
     for length in extents.iter().chain(flops).flat_map(|e| &e.lengths) {
         if kernel.operands.get(*length) != Some(&Operand::Length) {
-            return Err(format!("operand {length} counts rows and is no length"));
+            return Err(format!("operand {length} counts rows and is not a length"));
         }
     }
     let extent = |index: usize| {

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::crew::Crew;
 use crate::error::Error;
 use crate::execute::Task;
 use crate::memory::AlignedBuffer;
 use crate::profile::Profile;
+use crate::thread_pool::ThreadPool;
 
 /// Work below which a range is not worth handing to another thread, in operations (see
 /// [`Shape::row_work`]); a few microseconds.
@@ -38,7 +38,7 @@ const PURPOSE: &str = "the kernels' scratch";
 
 /// The threads, each with memory of its own for kernels.
 pub struct Workers {
-    crew: Crew,
+    pool: ThreadPool,
     /// Each is locked by the thread of its number alone, while it computes.
     scratch: Vec<Mutex<AlignedBuffer>>,
     /// What each has room for.
@@ -51,11 +51,11 @@ impl Workers {
     /// The caller's thread is one of them.
     pub fn new(threads: usize) -> Result<Workers, Error> {
         let threads = threads.max(1);
-        let crew = Crew::new(threads - 1)
+        let pool = ThreadPool::new(threads - 1)
             .map_err(|error| Error::Usage(format!("cannot start {threads} threads: {error}")))?;
         let scratch = (0..threads).map(|_| AlignedBuffer::zeroed(0, PURPOSE).map(Mutex::new));
         Ok(Workers {
-            crew,
+            pool,
             scratch: scratch.collect::<Result<_, Error>>()?,
             reserved: AtomicUsize::new(0),
             profile: None,
@@ -109,7 +109,7 @@ impl Workers {
             let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
             pieces.next()
         };
-        self.crew.share(helpers, &|_| {
+        self.pool.share(helpers, &|_| {
             while let Some((to, from)) = next() {
                 to.copy_from_slice(from);
             }
@@ -119,7 +119,7 @@ impl Workers {
     /// Calls `run(number, scratch)` for each number below `count`.
     fn each(&self, count: usize, run: &(dyn Fn(usize, *mut u8) + Sync)) {
         let next = AtomicUsize::new(0);
-        self.crew.share(count.saturating_sub(1), &|thread| {
+        self.pool.share(count.saturating_sub(1), &|thread| {
             let mut scratch = lock(&self.scratch[thread]);
             let scratch = address(&mut scratch);
             let begin = self.profile.as_ref().map(|_| Instant::now());

@@ -12,6 +12,6 @@
 // RUN: printf "func.func private @f()" | %batch-run --allow-ir - --input /dev/null > %t 2>&1; test $? -eq 2
 // RUN: %FileCheck %s --check-prefix=EMPTY < %t
 
-// BROKEN: error: {{.*}}.mlir is no valid MLIR module
+// BROKEN: error: {{.*}}.mlir is not a valid MLIR module
 // CHECK: error: {{.*}}.coh is not UTF-8 text, see byte 3
 // EMPTY: error: no function has the attribute `cfb.entry`

@@ -21,7 +21,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// How long an end from outside waits for a write that is going on.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Writes all bytes. A reader that has gone away is no error worth a message.
+/// Writes all bytes. A reader that has gone away is not an error worth a message.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     Document::open(path)?.write(bytes)
 }
@@ -29,32 +29,32 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
 /// What is written once, at the end, to a place that is found at the beginning.
 pub struct Document {
     path: PathBuf,
-    place: Place,
+    place: WrittenFile,
 }
 
 impl Document {
     /// Opens a file that is complete, or left as it was, when it is finished; `-` is standard output.
     pub fn open(path: &Path) -> Result<Document, Stop> {
-        Document::new(path, Place::open(path))
+        Document::new(path, WrittenFile::open(path))
     }
 
     /// One for who may open and rename no file when it is written: what was there is gone at once.
     pub fn open_in_place(path: &Path) -> Result<Document, Stop> {
         let stream = match path == Path::new("-") {
-            true => Place::open(path),
-            false => File::create(path).map(|file| Place::Stream(Box::new(file))),
+            true => WrittenFile::open(path),
+            false => File::create(path).map(|file| WrittenFile::Stream(Box::new(file))),
         };
         Document::new(path, stream)
     }
 
-    fn new(path: &Path, place: io::Result<Place>) -> Result<Document, Stop> {
+    fn new(path: &Path, place: io::Result<WrittenFile>) -> Result<Document, Stop> {
         Ok(Document {
             path: path.to_owned(),
             place: place.map_err(|error| cannot_write(path, &error))?,
         })
     }
 
-    /// Writes all bytes. A reader that has gone away is no error worth a message.
+    /// Writes all bytes. A reader that has gone away is not an error worth a message.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Stop> {
         let written = self.place.write_all(bytes);
         written
@@ -78,7 +78,7 @@ pub struct Lines {
 }
 
 struct State {
-    place: Option<Place>,
+    place: Option<WrittenFile>,
     /// What was not handed on yet; at its end there may be a part of a line.
     waiting: Vec<u8>,
     /// Bytes that are in place: all of them, and those of whole lines.
@@ -89,7 +89,7 @@ struct State {
 impl Lines {
     /// Opens a file that is written line by line; `-` is standard output.
     pub fn open(path: &Path) -> Result<Lines, Stop> {
-        let place = Place::open(path).map_err(|error| cannot_write(path, &error))?;
+        let place = WrittenFile::open(path).map_err(|error| cannot_write(path, &error))?;
         Ok(Lines {
             path: path.to_owned(),
             state: Arc::new(Mutex::new(State {
@@ -129,7 +129,7 @@ impl Lines {
         if let Some(place) = state.place.take()
             && whole > 0
         {
-            let _ = place.cut(whole).and_then(Place::settle);
+            let _ = place.cut(whole).and_then(WrittenFile::settle);
         }
     }
 
@@ -181,23 +181,23 @@ impl State {
     }
 }
 
-enum Place {
-    /// Stdout, or what is no regular file.
+enum WrittenFile {
+    /// Stdout, or what is not a regular file.
     Stream(Box<dyn Write + Send>),
     /// A new file, and the path that it gets.
     New(NamedTempFile, PathBuf),
 }
 
-impl Place {
-    fn open(path: &Path) -> io::Result<Place> {
+impl WrittenFile {
+    fn open(path: &Path) -> io::Result<WrittenFile> {
         if path == Path::new("-") {
-            return Ok(Place::Stream(Box::new(io::stdout())));
+            return Ok(WrittenFile::Stream(Box::new(io::stdout())));
         }
         // A link stays one, and its file is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let before = fs::metadata(&path).ok();
         if before.as_ref().is_some_and(|before| !before.is_file()) {
-            return Ok(Place::Stream(Box::new(File::create(&path)?)));
+            return Ok(WrittenFile::Stream(Box::new(File::create(&path)?)));
         }
         if before.is_some() {
             // What must not be written must not be replaced either.
@@ -211,12 +211,12 @@ impl Place {
             .permissions(fs::Permissions::from_mode(mode))
             .tempfile_in(folder.unwrap_or(Path::new(".")))
             .map_err(|error| io::Error::from(error.kind()))?;
-        Ok(Place::New(file, path))
+        Ok(WrittenFile::New(file, path))
     }
 
     /// Only the first bytes count.
-    fn cut(self, bytes: u64) -> io::Result<Place> {
-        if let Place::New(file, _) = &self {
+    fn cut(self, bytes: u64) -> io::Result<WrittenFile> {
+        if let WrittenFile::New(file, _) = &self {
             file.as_file().set_len(bytes)?;
         }
         Ok(self)
@@ -226,24 +226,26 @@ impl Place {
     fn settle(mut self) -> io::Result<()> {
         self.flush()?;
         match self {
-            Place::Stream(_) => Ok(()),
-            Place::New(file, path) => file.persist(path).map(drop).map_err(|error| error.error),
+            WrittenFile::Stream(_) => Ok(()),
+            WrittenFile::New(file, path) => {
+                file.persist(path).map(drop).map_err(|error| error.error)
+            }
         }
     }
 }
 
-impl Write for Place {
+impl Write for WrittenFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Place::Stream(stream) => stream.write(bytes),
-            Place::New(file, _) => file.as_file_mut().write(bytes),
+            WrittenFile::Stream(stream) => stream.write(bytes),
+            WrittenFile::New(file, _) => file.as_file_mut().write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Place::Stream(stream) => stream.flush(),
-            Place::New(file, _) => file.as_file_mut().flush(),
+            WrittenFile::Stream(stream) => stream.flush(),
+            WrittenFile::New(file, _) => file.as_file_mut().flush(),
         }
     }
 }

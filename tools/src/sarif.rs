@@ -14,7 +14,7 @@ use crate::output::Document;
 
 /// A place in a file: lines and columns from 1, columns in characters, the end behind the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FileRegion {
     /// The file, as the command line names it.
     pub file: String,
     /// Line and column of the first character, from 1.
@@ -46,9 +46,9 @@ pub struct Finding {
     /// What people read.
     pub message: String,
     /// Where it is, and places that explain it.
-    pub places: Vec<Place>,
+    pub places: Vec<FileRegion>,
     /// Places that explain it.
-    pub related: Vec<Place>,
+    pub related: Vec<FileRegion>,
     /// Figures, or nothing.
     pub properties: Value,
 }
@@ -167,7 +167,7 @@ fn result(finding: &Finding, rule: usize) -> Value {
     result
 }
 
-fn location(place: &Place) -> Value {
+fn location(place: &FileRegion) -> Value {
     let mut region = json!({ "startLine": place.start.0, "startColumn": place.start.1 });
     if let Some((line, column)) = place.end {
         region["endLine"] = line.into();
@@ -216,7 +216,7 @@ mod tests {
             rule: rule.to_owned(),
             level: Level::Warning,
             message: "odd".to_owned(),
-            places: vec![Place {
+            places: vec![FileRegion {
                 file: "a.coh".to_owned(),
                 start: (3, 5),
                 end: Some((3, 9)),

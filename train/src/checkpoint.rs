@@ -189,7 +189,7 @@ fn decode(
         .as_ref()
         .and_then(|entries| entries.get(ENTRY));
     let Some(entry) = entry else {
-        return Err("it is no checkpoint: its metadata has no `cohort.checkpoint`".to_owned());
+        return Err("it is not a checkpoint: its metadata has no `cohort.checkpoint`".to_owned());
     };
     let entry: Entry = serde_json::from_str(entry).map_err(|error| damaged(&error))?;
     if entry.version != VERSION {

@@ -52,7 +52,7 @@ pub struct Metric {
 
 impl Scores {
     /// Of an output: the loss, or a tuple of it and metrics. A number or a bool counts once, a pair of
-    /// numbers is a sum and how many it is of; what else there is, is no metric.
+    /// numbers is a sum and how many it is of; what else there is, is not a metric.
     pub fn of(output: &Json) -> Option<Scores> {
         let Json::Array(parts) = output else {
             let loss = number(output)?;

@@ -235,7 +235,7 @@ pub enum Constant<Param = usize> {
     },
     /// Another one from some byte on. It begins where an element does.
     Part {
-        /// The other one, which is no part itself.
+        /// The other one, which is not a part itself.
         of: Box<Constant<Param>>,
         /// The byte.
         from: u64,

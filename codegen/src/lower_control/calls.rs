@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use cohort_dialects::builder::Op;
 use melior::ir::{OperationRef, RegionLike, operation::OperationLike};
 
-/// The functions that are no kernels, in module order, and their calls of each other.
+/// The functions that are not kernels, in module order, and their calls of each other.
 pub struct CallGraph {
     names: Vec<String>,
     raw: Vec<mlir_sys::MlirOperation>,
@@ -48,7 +48,10 @@ impl CallGraph {
             .zip(0..)
             .filter(|(function, _)| function.has_attribute(&marks::ENTRY));
         let Some((_, entry)) = entries.next() else {
-            return Err(error(module, "no function has the attribute `cfb.entry`"));
+            return Err(error(
+                module,
+                "no function has the attribute `cfb.entry`; `--lower-kernels` lowers kernels alone",
+            ));
         };
         if let Some((second, _)) = entries.next() {
             return Err(error(

@@ -23,7 +23,7 @@ use super::parts::{Window, find_root, index_of, sizes_of};
 const TERMS: i64 = 16;
 const FEW_TERMS: i64 = 8;
 
-pub struct Plan {
+pub struct MatmulPlan {
     node: NodeId,
     /// Where the product is read: each of its dims at the result's index plus this.
     shift: Vec<i64>,
@@ -35,7 +35,7 @@ pub struct Plan {
 
 /// Finds the product that a part of a result is made of: of several, one whose left side is made of folds, since
 /// these would be computed again for each element.
-pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], aim: Aim) -> Option<Plan> {
+pub fn plan(graph: &Graph<'_>, root: NodeId, windows: &[Window], aim: Aim) -> Option<MatmulPlan> {
     let is_product = |node| graph.product(node).is_some();
     let is_of_folds = |node| {
         let product = graph.product(node);
@@ -54,7 +54,7 @@ fn plan_of(
     windows: &[Window],
     (node, shift): (NodeId, Vec<i64>),
     aim: Aim,
-) -> Option<Plan> {
+) -> Option<MatmulPlan> {
     let by_rows = match in_folds(graph, root, windows, node, &shift) {
         _ if aim.target != Target::Cpu => false,
         Folded::Nowhere => false,
@@ -62,7 +62,7 @@ fn plan_of(
         Folded::Otherwise => return None,
     };
     let below = |var: Var| windows.get(var)?.size.known();
-    Some(Plan {
+    Some(MatmulPlan {
         node,
         shift,
         aim,
@@ -109,7 +109,7 @@ fn in_folds(
     folded
 }
 
-impl Plan {
+impl MatmulPlan {
     /// What stands for the product in what is computed of it.
     fn sums(&self, windows: &[Window]) -> Shifted {
         let from = windows.iter().zip(&self.shift);

@@ -17,7 +17,7 @@ pub struct Part {
     pub result: usize,
     pub windows: Vec<Window>,
     /// The product that is made first, if there is one.
-    pub product: Option<matmul::Plan>,
+    pub product: Option<matmul::MatmulPlan>,
 }
 
 /// Reads a kernel, and plans each part of its results; `scalars` tells which of its records' operands

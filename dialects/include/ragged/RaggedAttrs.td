@@ -84,7 +84,7 @@ def Ragged_ShapeAttr : Ragged_Attr<"Shape", "shape", [
     - `ragged_shape_c10`: a static size, rounded up to its padding, is an integer of 64 bits.
 
     **Bad cases.** Upstream
-    operations replace an unused `outs` that is no `tensor.empty` by one without the encoding; let
+    operations replace an unused `outs` that is not a `tensor.empty` by one without the encoding; let
     every `outs` of a `linalg` operation be a `tensor.empty` of the encoded type.
   }];
   let parameters = (ins ArrayRefParameter<"::cohort::ragged::DimAttr">:$dims);

@@ -205,7 +205,7 @@ def Ragged_LoadOp : Ragged_Op<"load", [
     - `ragged_load_c1`: the map takes an index for each loop, gives one number, and is linear; in a
       per-instance kernel it gives one for each dim behind the first.
     - `ragged_load_c2`: no index leads out of the row, or of the dim.
-    - `ragged_load_c3`: the memory is no list and no packed parameter.
+    - `ragged_load_c3`: the memory is neither a list nor a packed parameter.
 
     ```mlir
     %v = ragged.load %x (d0, d1) -> (d0 * 28 + d1) : memref<?x4x28xf32>

@@ -26,7 +26,7 @@ impl Body<'_> {
                     .at(span, "a call in here has dims that nothing determines"),
             );
         }
-        // After other mistakes, what they left open is no mistake of its own.
+        // After other mistakes, what they left open is not a mistake of its own.
         let silent = !self.diagnostics.is_empty();
         let mut finish = Finish {
             body: self,

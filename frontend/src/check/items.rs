@@ -48,7 +48,7 @@ pub struct Alias {
     pub ty: Option<Ty>,
 }
 
-/// A dim name of a signature that is no dim of the program.
+/// A dim name of a signature that is not a dim of the program.
 #[derive(Clone, Debug)]
 pub struct Variable {
     pub name: String,

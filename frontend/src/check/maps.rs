@@ -10,7 +10,7 @@ use crate::syntax::ast;
 use crate::types::{I32, Ty};
 
 impl Body<'_> {
-    /// The type of an array's elements; reports what is no array.
+    /// The type of an array's elements; reports what is not an array.
     pub fn element_type(&mut self, array: &hir::Expr, what: &str) -> Ty {
         match self.infer.shallow(&array.ty) {
             Ty::Array(element) => *element,

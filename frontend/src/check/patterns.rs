@@ -139,7 +139,7 @@ impl Body<'_> {
                 None => diagnostic.note("variables in patterns begin in lower case"),
             };
             self.report(diagnostic);
-            // The variables still exist, so that their uses are no mistakes of their own.
+            // The variables still exist, so that their uses are not mistakes of their own.
             for field in fields.unwrap_or_default() {
                 self.pattern_in(&field.pattern, &Ty::Error);
             }

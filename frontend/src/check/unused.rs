@@ -51,7 +51,7 @@ fn of_function(function: &Function, failing: &FxHashSet<usize>, warnings: &mut V
                 format!("nothing uses `{first}`, so it is not computed"),
             )
             .at(&pattern.span, "not used")
-            .see(&cause.0, format!("{} here is no error then", cause.1))
+            .see(&cause.0, format!("{} here is not an error then", cause.1))
             .note(format!(
                 "use it, leave it out, or call it `_{first}` if that is meant"
             )),

@@ -1,4 +1,4 @@
-//! Leaves out what nothing uses: a name's value that is never read is not computed, and is no error. What
+//! Leaves out what nothing uses: a name's value that is never read is not computed, and is not an error. What
 //! shows a value, by itself or in a function that it calls, stays.
 
 use rustc_hash::FxHashSet;

@@ -207,7 +207,7 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// All tokens of a file; what is no token is reported and left out.
+/// All tokens of a file; what is not a token is reported and left out.
 pub fn lex<'s>(file: usize, text: &'s str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Spanned<'s>> {
     let mut tokens = Vec::new();
     for (token, range) in Token::lexer(text).spanned() {

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::{NUMBERS, bytes};
 
-/// Texts that are no JSON, or whose meaning is disputed.
+/// Texts that are not JSON, or whose meaning is disputed.
 const ODD: [&str; 12] = [
     "NaN",
     "Infinity",

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use cohort_runtime::Artifact;
 
-use super::{LIMITS, Place, strings};
+use super::{Corpora, LIMITS, strings};
 use crate::case::{Case, Check, Tool};
 use crate::child::How;
 use crate::mutate::Form;
@@ -32,7 +32,7 @@ pub struct Compiled {
     pub lines: Vec<String>,
 }
 
-pub fn all<'p>(place: &'p Place) -> io::Result<&'p [Compiled]> {
+pub fn all<'p>(place: &'p Corpora) -> io::Result<&'p [Compiled]> {
     if place.compiled.get().is_none() {
         let compiled = compile(place)?;
         return Ok(place.compiled.get_or_init(|| compiled));
@@ -40,7 +40,7 @@ pub fn all<'p>(place: &'p Place) -> io::Result<&'p [Compiled]> {
     Ok(place.compiled.get().map_or(&[], Vec::as_slice))
 }
 
-fn compile(place: &Place) -> io::Result<Vec<Compiled>> {
+fn compile(place: &Corpora) -> io::Result<Vec<Compiled>> {
     let mut programs = Vec::new();
     let of_examples = EXAMPLES.map(|name| (place.root.join("examples").join(name), name));
     let own = (place.root.join("fuzz/corpus"), "types");
@@ -112,7 +112,7 @@ fn case(program: &Compiled, model: &str, subject: &str, bytes: Vec<u8>, form: Fo
     }
 }
 
-pub fn instances(place: &Place) -> io::Result<Vec<Case>> {
+pub fn instances(place: &Corpora) -> io::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for program in all(place)? {
         let Some(good) = program.lines.first() else {
@@ -153,7 +153,7 @@ pub fn instances(place: &Place) -> io::Result<Vec<Case>> {
     Ok(cases)
 }
 
-pub fn weights(place: &Place) -> io::Result<Vec<Case>> {
+pub fn weights(place: &Corpora) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
         let bytes = program.weights.to_vec();
         case(
@@ -168,7 +168,7 @@ pub fn weights(place: &Place) -> io::Result<Vec<Case>> {
 }
 
 /// Manifests of programs that would run: code takes no other than its own.
-pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
+pub fn manifests(place: &Corpora) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
         let artifact = Artifact::from_bytes(&program.artifact).ok()?;
         let manifest = serde_json::to_vec(&artifact.manifest).ok()?;
@@ -185,7 +185,7 @@ pub fn manifests(place: &Place) -> io::Result<Vec<Case>> {
 }
 
 /// Object files that are loaded and not run: code is code.
-pub fn objects(place: &Place) -> io::Result<Vec<Case>> {
+pub fn objects(place: &Corpora) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
         let object = only_loaded(program)?.objects.swap_remove(0);
         Some(loaded(program, object, Form::Object))
@@ -207,7 +207,7 @@ fn loaded(program: &Compiled, bytes: Vec<u8>, form: Form) -> Case {
     case
 }
 
-pub fn whole(place: &Place) -> io::Result<Vec<Case>> {
+pub fn whole(place: &Corpora) -> io::Result<Vec<Case>> {
     let of = |program: &Compiled| {
         let bytes = program.artifact.to_vec();
         case(program, "model.cohort", "model.cohort", bytes, Form::Bytes)

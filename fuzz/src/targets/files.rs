@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::rc::Rc;
 
-use super::{LIMITS, Place, strings};
+use super::{Corpora, LIMITS, strings};
 use crate::case::{Case, Check, Tool};
 use crate::child::How;
 use crate::mutate::Form;
@@ -27,7 +27,7 @@ const PROGRAMS: [(&str, &[(&str, Form)]); 3] = [
 ];
 
 /// The files of arrays whose names end so.
-pub fn of(place: &Place, extension: &str) -> io::Result<Vec<Case>> {
+pub fn of(place: &Corpora, extension: &str) -> io::Result<Vec<Case>> {
     let mut cases = Vec::new();
     let corpus = place.root.join("fuzz/corpus");
     for (program, files) in PROGRAMS {

@@ -4,11 +4,11 @@
 use std::fs;
 use std::io;
 
-use super::{Place, files, strings};
+use super::{Corpora, files, strings};
 use crate::case::{Case, Check, Tool};
 use crate::mutate::Form;
 
-pub fn passes(place: &Place) -> io::Result<Vec<Case>> {
+pub fn passes(place: &Corpora) -> io::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for folder in ["test/passes", "test/dialects", "test/tools"] {
         for path in files(&place.root.join(folder), "mlir")? {

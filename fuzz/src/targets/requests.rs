@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
-use super::{LIMITS, Place, artifacts, strings};
+use super::{Corpora, LIMITS, artifacts, strings};
 use crate::case::{Case, Check, Tool};
 use crate::child::How;
 use crate::client::{EXPECTED, GOOD, REQUESTS};
@@ -18,7 +18,7 @@ const ARROW: &str = "content-type: application/vnd.apache.arrow.stream\r\n";
 const LINES: &str = "content-type: application/x-ndjson\r\n";
 const JSON: &str = "content-type: application/json\r\n";
 
-pub fn of(place: &Place) -> io::Result<Vec<Case>> {
+pub fn of(place: &Corpora) -> io::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for program in artifacts::all(place)? {
         if !PROGRAMS.contains(&program.name) {
@@ -116,7 +116,7 @@ fn kserve(line: &str) -> io::Result<Json> {
 
 /// A case of these connections, with what a good instance gives alone.
 fn case(
-    place: &Place,
+    place: &Corpora,
     artifact: &Rc<[u8]>,
     weights: Option<Rc<[u8]>>,
     good: &str,

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io;
 
-use super::{LIMITS, Place, files, strings};
+use super::{Corpora, LIMITS, files, strings};
 use crate::case::{Case, Check, Tool};
 use crate::mutate::Form;
 
 /// What the checker and the lowering make of a program.
-pub fn checked(place: &Place) -> io::Result<Vec<Case>> {
+pub fn checked(place: &Corpora) -> io::Result<Vec<Case>> {
     Ok(texts(place)?
         .into_iter()
         .map(|text| {
@@ -20,7 +20,7 @@ pub fn checked(place: &Place) -> io::Result<Vec<Case>> {
 }
 
 /// What the whole compiler makes of it.
-pub fn compiled(place: &Place) -> io::Result<Vec<Case>> {
+pub fn compiled(place: &Corpora) -> io::Result<Vec<Case>> {
     let mut cases: Vec<Case> = texts(place)?
         .into_iter()
         .map(|text| {
@@ -80,7 +80,7 @@ fn case(tool: Tool, arguments: Vec<String>, text: String) -> Case {
 }
 
 /// All programs of the repository.
-fn texts(place: &Place) -> io::Result<Vec<String>> {
+fn texts(place: &Corpora) -> io::Result<Vec<String>> {
     let mut texts = Vec::new();
     for folder in ["examples", "test", "fuzz/corpus"] {
         for path in files(&place.root.join(folder), "coh")? {

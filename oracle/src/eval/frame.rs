@@ -85,7 +85,7 @@ impl<'p> Frame<'p> {
     /// A dim is as long as a number says.
     pub(super) fn count(&mut self, name: &'p str, count: i32) -> Result<(), InstanceError> {
         let length = usize::try_from(count).map_err(|_| {
-            let message = format!("{count} is no length");
+            let message = format!("{count} is not a length");
             InstanceError::new(ErrorKind::IndexOutOfRange, message)
         })?;
         self.dims.insert(name, length);

@@ -28,7 +28,7 @@ fn errors_name_the_path() {
     );
     rejects(
         json!({"t": {"Node": ["Empty", "Nil"]}}),
-        "t.Node[1]: `Nil` is no constructor of `Tree`",
+        "t.Node[1]: `Nil` is not a constructor of `Tree`",
     );
     rejects(json!({"t": "Leaf"}), "t.Leaf: expected 1 fields, found 0");
     rejects(

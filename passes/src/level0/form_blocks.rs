@@ -69,7 +69,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo, error};
-use crate::support::extents::{Extents, Kind};
+use crate::support::dim_equality::{DimEquality, Kind};
 use crate::support::ir::{
     TensorType, blocks_of, clone_op, defining_op, enum_attribute, erase, functions_of, is_local,
     is_tensor, is_within, key, move_before, nested_ops, op_key, remove_attribute,
@@ -158,7 +158,7 @@ impl<'c> Former<'c> {
         let lengths = nested_ops(self.function)
             .into_iter()
             .filter(|op| Op::TensorDim.is(*op));
-        let mut extents = Extents::new(block.operations.iter().copied().chain(lengths));
+        let mut extents = DimEquality::new(block.operations.iter().copied().chain(lengths));
         extents.join_arguments(self.function);
         for group in ordered {
             let groups = if self.by_operator { 1 } else { group.len() };
@@ -367,7 +367,7 @@ fn make_block<'c>(
     part: &Part<'c>,
     name: &str,
     copied: &HashSet<usize>,
-    extents: &mut Extents,
+    extents: &mut DimEquality,
 ) -> Outcome {
     let group = &part.operations[..];
     let (Some(first), Some(last)) = (group.first(), group.last()) else {

@@ -31,7 +31,7 @@
 //! Where the module has the attribute `cfb.gradients` only sums are recognised: no other has a gradient.
 //!
 //! Requires: level 0. Leaves: level 0. A fold that carries one tensor and is no such reduction
-//! stays, with a remark that says why; one that carries anything else is no candidate.
+//! stays, with a remark that says why; one that carries anything else is not a candidate.
 //!
 //! Paper: ACRoBat, section on operator fusion (reductions over `@map`).
 
@@ -88,7 +88,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
-/// Why a fold is no reduction of ours, and where.
+/// Why a fold is not a reduction of ours, and where.
 struct Refusal<'c> {
     at: OperationRef<'c, 'c>,
     why: String,

@@ -28,7 +28,7 @@
 //! %g = arith.mulf %h, %x : tensor<8xf32>
 //! ```
 //!
-//! Results that nobody but the moved part used are no results any more. Whoever calls the function from outside gives
+//! Results that nobody but the moved part used are not results any more. Whoever calls the function from outside gives
 //! it zeros, and leaves what is made of them alone: a root has one edge too many, and in return its rows are in the
 //! launches of the other nodes.
 //!

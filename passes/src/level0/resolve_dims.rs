@@ -30,7 +30,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
-use crate::support::extents::{argument_dims, loops_of, reassociation};
+use crate::support::dim_equality::{argument_dims, loops_of, reassociation};
 use crate::support::ir::{
     TensorType, argument_of, defining_op, erase, functions_of, integer_attribute, is_tensor, key,
     nested_ops, replace_uses,

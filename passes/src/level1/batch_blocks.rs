@@ -127,7 +127,7 @@ struct Kernels<'c> {
     counts: HashMap<String, usize>,
     /// Names that are taken: by the program's functions, types and parameters, and by kernels.
     symbols: Symbols,
-    /// The gradient functions of blocks that are no kernels yet.
+    /// The gradient functions of blocks that are not kernels yet.
     gradients: HashMap<String, OperationRef<'c, 'c>>,
     /// The kernels that have one.
     differentiated: HashSet<String>,

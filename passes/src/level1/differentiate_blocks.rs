@@ -74,8 +74,8 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::dim_equality::DimEquality;
 use crate::support::dims;
-use crate::support::extents::Extents;
 use crate::support::ir::{
     TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, enum_attribute, erase,
     functions_of, global_of, integer_attribute, key, name_attribute, nested_ops, op_key,
@@ -329,7 +329,7 @@ impl<'c> Differentiation<'c> {
         let taken = arguments_of(entry);
 
         // The block's own code, as far as it is needed.
-        let mut extents = Extents::new(operations_of(body));
+        let mut extents = DimEquality::new(operations_of(body));
         for (index, leading) in dims.leading.iter().enumerate() {
             for (dim, axis) in BlockDims::named(leading) {
                 let length = dims.lengths.iter().position(|own| *own == dim);

@@ -70,7 +70,7 @@ impl fmt::Display for Origin<'_> {
 const DEEPEST: usize = 4;
 
 /// A value, or what lies in it: which component of the elements of an array, outermost array first.
-type Place<'c> = (Val<'c>, Vec<usize>);
+type Component<'c> = (Val<'c>, Vec<usize>);
 
 /// Follows values back through calls, branches, loops, arrays and constructors.
 pub struct Origins<'c> {
@@ -357,7 +357,7 @@ impl<'c> Origins<'c> {
 struct Search<'c> {
     /// Each once.
     found: Vec<Origin<'c>>,
-    open: Vec<Place<'c>>,
+    open: Vec<Component<'c>>,
 }
 
 impl<'c> Search<'c> {

@@ -161,7 +161,7 @@ fn comparisons() {
             );
         }
     }
-    // Less, equal, greater, and where one is no number.
+    // Less, equal, greater, and where one is not a number.
     for (name, holds) in [
         ("eq", [0, 1, 0, 0]),
         ("ne", [1, 0, 1, 0]),

@@ -89,11 +89,11 @@ impl LoadedObject {
     }
 
     /// Object files in memory that can be written and not yet run.
-    fn place(files: &[Vec<u8>], machine: Machine) -> Result<(LoadedObject, Layout), Problem> {
+    fn place(files: &[Vec<u8>], machine: Machine) -> Result<(LoadedObject, ObjectLayout), Problem> {
         let files: Vec<File<'_>> = (files.iter())
             .map(|bytes| parse(bytes, machine))
             .collect::<Result<_, Problem>>()?;
-        let layout = Layout::new(&files, machine)?;
+        let layout = ObjectLayout::new(&files, machine)?;
         let mut memory = MmapMut::map_anon(layout.length as usize).map_err(|error| {
             damaged(
                 format!("{} bytes of memory", layout.length),
@@ -184,7 +184,7 @@ enum Access {
 }
 
 /// Where everything goes.
-struct Layout {
+struct ObjectLayout {
     files: Vec<Placed>,
     /// Where each part ends, the one before it begins at; multiples of [`PAGE`].
     ends: [u64; 3],
@@ -203,8 +203,8 @@ struct Placed {
 /// A section of a file, the number of which comes first.
 type Part = (usize, SectionIndex, u64, u64);
 
-impl Layout {
-    fn new(files: &[File<'_>], machine: Machine) -> Result<Layout, Problem> {
+impl ObjectLayout {
+    fn new(files: &[File<'_>], machine: Machine) -> Result<ObjectLayout, Problem> {
         let mut parts: [Vec<Part>; 3] = Default::default();
         for (number, file) in files.iter().enumerate() {
             for section in file.sections() {
@@ -218,7 +218,7 @@ impl Layout {
                 }
             }
         }
-        let mut layout = Layout {
+        let mut layout = ObjectLayout {
             files: files.iter().map(|_| Placed::default()).collect(),
             ends: [0; 3],
             length: 0,
@@ -500,7 +500,7 @@ fn write(memory: &mut [u8], at: u64, bytes: &[u8]) -> Result<(), Problem> {
 }
 
 /// Lets code be run and nothing but data be written.
-fn protect(memory: &MmapMut, layout: &Layout) -> Result<(), Problem> {
+fn protect(memory: &MmapMut, layout: &ObjectLayout) -> Result<(), Problem> {
     let protections = [
         libc::PROT_READ | libc::PROT_EXEC,
         libc::PROT_READ,

@@ -15,15 +15,15 @@ pub struct Block {
 /// What is allocated. Few blocks are, and each seldom: one a space, one for the constants, the index
 /// lists and the scratch; those grow by half, so that their contents are seldom moved.
 #[derive(Debug)]
-pub struct Pool {
+pub struct MemoryPool {
     limit: u64,
     used: u64,
     most_used: u64,
 }
 
-impl Pool {
-    pub fn new(limit: u64) -> Pool {
-        Pool {
+impl MemoryPool {
+    pub fn new(limit: u64) -> MemoryPool {
+        MemoryPool {
             limit,
             used: 0,
             most_used: 0,

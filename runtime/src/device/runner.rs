@@ -18,7 +18,7 @@ use cohort_abi::gpu::{ALIGNMENT, GpuFunction, GpuKernel, Precision};
 use cohort_abi::manifest::{Manifest, Operand, Unit};
 
 use super::blocks::Blocks;
-use super::pool::{Block, Pool};
+use super::pool::{Block, MemoryPool};
 use super::queue::{Launch, Queue};
 use super::schedule::{Persistent, Schedule};
 use super::{Device, Piece, Problem};
@@ -35,7 +35,7 @@ const MOST_BLOCKS: (u64, u32) = ((1 << 31) - 1, 65_535);
 /// Everything of a program that is on a device.
 pub struct Runner {
     device: Box<dyn Device>,
-    pool: Pool,
+    pool: MemoryPool,
     /// By number; `None` for what is never recorded.
     kernels: Vec<Option<Kernel>>,
     spaces: Spaces,
@@ -119,7 +119,7 @@ impl Runner {
         let name = device.name().to_owned();
         let on = |problem: Problem| problem.on(&name);
         let free = device.free_memory().map_err(on)?;
-        let pool = Pool::new(limit.unwrap_or(free / SHARE.1 * SHARE.0));
+        let pool = MemoryPool::new(limit.unwrap_or(free / SHARE.1 * SHARE.0));
         let mut runner = Runner {
             device,
             pool,

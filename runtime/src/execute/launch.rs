@@ -330,7 +330,7 @@ fn rows_from(base: &SpaceBase, first: u32, list: &[u32]) -> OperandRef {
     }
 }
 
-/// What the kernel is given for numbers that are no rows.
+/// What the kernel is given for numbers that are not rows.
 fn list_only(list: &[u32]) -> OperandRef {
     OperandRef {
         base: std::ptr::null(),

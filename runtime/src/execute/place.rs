@@ -18,7 +18,7 @@ const APART: usize = usize::MAX;
 
 /// Where the calls of a bucket go.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Plan {
+pub(super) struct BucketPlan {
     /// Behind the last: a bucket of ghosts.
     pub kernel: u32,
     /// The launch, if all its calls are in one.
@@ -55,9 +55,9 @@ impl Executor {
                 calls: recorder.bucket_calls(number),
                 rows: buckets.rows(number),
             };
-            self.plans[number] = Plan {
+            self.plans[number] = BucketPlan {
                 kernel: ready.kernel,
-                ..Plan::default()
+                ..BucketPlan::default()
             };
             if ready.kernel as usize == self.kernels.len() {
                 self.ghosts.push(ready);
@@ -148,7 +148,7 @@ impl Executor {
         Ok(index_length)
     }
 
-    /// Makes the first call of each bucket the next one that [`Plan::take_in_group`] gives.
+    /// Makes the first call of each bucket the next one that [`BucketPlan::take_in_group`] gives.
     pub(super) fn begin_groups(&mut self) {
         for (ready, share) in self.order.iter().zip(&self.groups.shares) {
             let plan = &mut self.plans[ready.bucket as usize];
@@ -306,7 +306,7 @@ impl Executor {
     }
 }
 
-impl Plan {
+impl BucketPlan {
     /// The place of the bucket's next call, which makes `rows` rows.
     #[inline]
     pub fn take(&mut self, rows: u64) -> Spot {

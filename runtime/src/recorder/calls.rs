@@ -4,7 +4,7 @@ use cohort_abi::{Failure, Handle};
 
 use super::costs::{list_at, special_costs};
 use super::{Recorder, Stopped};
-use crate::failure::Place;
+use crate::failure::StoppedAt;
 use crate::slot::Slot;
 
 impl Recorder {
@@ -23,7 +23,7 @@ impl Recorder {
             self.stop(Stopped::Broken(format!("a call of kernel {kernel}")));
         };
         if self.state.memory_left < calls.call_bytes {
-            self.stop_because(Failure::MemoryLimit, Place::Kernel(kernel));
+            self.stop_because(Failure::MemoryLimit, StoppedAt::Kernel(kernel));
         }
         self.state.nodes_left -= 1;
         self.state.memory_left -= calls.call_bytes;
@@ -164,7 +164,7 @@ impl Recorder {
             // The tape is the instance's until its backward is done.
             let bytes = 8 * (size as u64 + 2);
             if self.state.memory_left < bytes {
-                self.stop_because(Failure::MemoryLimit, Place::Kernel(kernel));
+                self.stop_because(Failure::MemoryLimit, StoppedAt::Kernel(kernel));
             }
             self.state.memory_left -= bytes;
             tape.extend([u64::from(kernel), handle.0, size as u64 - 1]);

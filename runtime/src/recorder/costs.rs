@@ -5,7 +5,7 @@ use cohort_abi::manifest::{Manifest, Unit};
 
 use super::state::State;
 use crate::call_form::CallForm;
-use crate::failure::{Place, Stop};
+use crate::failure::{Stop, StoppedAt};
 use crate::sharing::SharedCalls;
 use crate::slot::Slot;
 
@@ -105,14 +105,24 @@ pub(super) unsafe fn special_costs(
         if let Some(length) = form.lengths().find(|length| entry[*length] > MAX_LENGTH) {
             return Err(Stop {
                 a: entry[length] as i64,
-                ..stop(Failure::ShapeMismatch, 0, MAX_LENGTH, Place::Length(kernel))
+                ..stop(
+                    Failure::ShapeMismatch,
+                    0,
+                    MAX_LENGTH,
+                    StoppedAt::Length(kernel),
+                )
             });
         }
         rows = form.rows(entry);
         let of_memory = state.memory_left / calls.row_bytes.max(1);
         let most = of_memory.min(state.rows_left.max(0) as u64);
         if rows > most {
-            return Err(stop(Failure::MemoryLimit, rows, most, Place::Rows(kernel)));
+            return Err(stop(
+                Failure::MemoryLimit,
+                rows,
+                most,
+                StoppedAt::Rows(kernel),
+            ));
         }
     }
     // SAFETY: the slot of a list operand is the address of an array.
@@ -126,7 +136,7 @@ pub(super) unsafe fn special_costs(
                 Failure::ShapeMismatch,
                 wanted,
                 length,
-                Place::Kernel(kernel),
+                StoppedAt::Kernel(kernel),
             ));
         }
     }
@@ -143,7 +153,7 @@ pub(super) unsafe fn special_costs(
         .saturating_mul(repeated)
         .saturating_add(of_rows);
     if bytes > state.memory_left {
-        return Err(stop(Failure::MemoryLimit, 0, 0, Place::Kernel(kernel)));
+        return Err(stop(Failure::MemoryLimit, 0, 0, StoppedAt::Kernel(kernel)));
     }
     Ok(SpecialCosts {
         listed,

@@ -5,7 +5,7 @@ use cohort_abi::{Failure, Handle};
 
 use super::costs::GHOST_BYTES;
 use super::{Grouping, Recorder};
-use crate::failure::Place;
+use crate::failure::StoppedAt;
 
 /// Levels that one ghost may go deeper.
 const MAX_LEVELS: u32 = (1 << 12) - 1;
@@ -19,7 +19,7 @@ impl Recorder {
     pub(crate) unsafe fn ghost(&mut self, handle: u64, levels: u32) -> u64 {
         match self.state.memory_left.checked_sub(GHOST_BYTES) {
             Some(left) => self.state.memory_left = left,
-            None => self.stop_because(Failure::MemoryLimit, Place::Unknown),
+            None => self.stop_because(Failure::MemoryLimit, StoppedAt::Unknown),
         }
         if levels == 0 || self.grouping == Grouping::Unbatched || self.is_ragged(handle) {
             return handle;

@@ -43,7 +43,7 @@ enum Base {
 }
 
 /// Where the calls of a bucket go.
-enum Place {
+enum Destination {
     Group(usize),
     /// By position.
     Shared(Vec<usize>),
@@ -111,7 +111,7 @@ struct Making<'a> {
     inputs: &'a [u64],
     source_rows: &'a [u64],
     /// By how far they are behind the first bucket of calls.
-    places: Vec<Place>,
+    places: Vec<Destination>,
     /// Spaces of input rows.
     spaces: Met<usize>,
     fixed: Met<u64>,
@@ -213,18 +213,20 @@ impl Making<'_> {
             let kernel = buckets.kernel(bucket);
             self.places.push(match is_shared {
                 Some(true) if buckets.key(bucket) != SHARED_KEY => return None,
-                Some(true) => Place::Shared(Vec::new()),
-                _ if kernel as usize == self.of.kernels.len() - 1 => Place::Ghosts(Vec::new()),
+                Some(true) => Destination::Shared(Vec::new()),
+                _ if kernel as usize == self.of.kernels.len() - 1 => {
+                    Destination::Ghosts(Vec::new())
+                }
                 _ => {
                     groups.push(bucket);
-                    Place::Group(0)
+                    Destination::Group(0)
                 }
             });
         }
         groups.sort_by_key(|bucket| (buckets.kernel(*bucket), buckets.key(*bucket)));
         let mut column = 0;
         for bucket in groups {
-            self.places[bucket - first] = Place::Group(self.groups.len());
+            self.places[bucket - first] = Destination::Group(self.groups.len());
             let kernel = buckets.kernel(bucket);
             let form = &self.of.kernels[kernel as usize].form;
             self.groups.push(Group {
@@ -252,17 +254,17 @@ impl Making<'_> {
             self.number(slot(slots - 1))?;
             let place = bucket.checked_sub(first)?;
             let group = match self.places.get(place)? {
-                Place::Group(group) => *group,
-                Place::Ghosts(_) => {
+                Destination::Group(group) => *group,
+                Destination::Ghosts(_) => {
                     let row = self.handle(slot(slots))?;
-                    if let Place::Ghosts(rows) = &mut self.places[place] {
+                    if let Destination::Ghosts(rows) = &mut self.places[place] {
                         rows.push(row);
                     }
                     continue;
                 }
-                Place::Shared(_) => {
+                Destination::Shared(_) => {
                     let (source, row) = self.source_row(slot(slots))?;
-                    if let Place::Shared(calls) = &mut self.places[place] {
+                    if let Destination::Shared(calls) = &mut self.places[place] {
                         calls.push(self.shared.len());
                     }
                     self.shared.push(SharedCall {
@@ -358,13 +360,13 @@ impl Making<'_> {
         };
         let position = handle.position() as usize;
         match self.places.get(number)? {
-            Place::Group(group) => {
+            Destination::Group(group) => {
                 Some(Origin::Row(Base::Group(*group), result, handle.position()))
             }
-            Place::Shared(calls) => {
+            Destination::Shared(calls) => {
                 Some(Origin::Row(Base::Shared(*calls.get(position)?), result, 0))
             }
-            Place::Ghosts(rows) => (result == 0).then(|| rows.get(position).copied())?,
+            Destination::Ghosts(rows) => (result == 0).then(|| rows.get(position).copied())?,
         }
     }
 

@@ -3,7 +3,7 @@
 use cohort_abi::{Failure, Handle, StrandFn};
 
 use super::{Recorder, Stopped};
-use crate::failure::{Place, Stop};
+use crate::failure::{Stop, StoppedAt};
 use crate::fiber::{Event, Input, Strand};
 
 impl Recorder {
@@ -23,7 +23,7 @@ impl Recorder {
                 }
                 memory
             }
-            _ => self.stop_because(Failure::MemoryLimit, Place::Unknown),
+            _ => self.stop_because(Failure::MemoryLimit, StoppedAt::Unknown),
         }
     }
 
@@ -155,7 +155,7 @@ impl Recorder {
                 failure,
                 a,
                 b,
-                place: Place::Location(location),
+                place: StoppedAt::Location(location),
             }),
             None => Stopped::Broken(format!("failure code {code}")),
         };
@@ -164,7 +164,7 @@ impl Recorder {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn stop_because(&mut self, failure: Failure, place: Place) -> ! {
+    pub(super) fn stop_because(&mut self, failure: Failure, place: StoppedAt) -> ! {
         self.stop(Stopped::Failure(Stop {
             failure,
             a: 0,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use cohort_abi::Failure;
 
 use super::{Recorder, State, Stopped};
-use crate::failure::{Place, Stop};
+use crate::failure::{Stop, StoppedAt};
 
 /// Calls and steps of a part: a millisecond or less.
 const CALLS: u64 = 1 << 13;
@@ -93,7 +93,7 @@ impl Recorder {
     #[inline(never)]
     pub(super) fn more_calls(&mut self, kernel: u32) {
         if self.state.time.calls == 0 {
-            self.stop_because(Failure::NodeLimit, Place::Kernel(kernel));
+            self.stop_because(Failure::NodeLimit, StoppedAt::Kernel(kernel));
         }
         self.stop_if_late();
         self.next_calls();
@@ -106,7 +106,7 @@ impl Recorder {
         let state = &mut self.state;
         let all = state.context.steps_left + state.time.steps;
         let Some(left) = all.checked_sub(steps) else {
-            self.stop_because(Failure::StepLimit, Place::Unknown);
+            self.stop_because(Failure::StepLimit, StoppedAt::Unknown);
         };
         (state.context.steps_left, state.time.steps) = (0, left);
         self.stop_if_late();

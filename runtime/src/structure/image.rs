@@ -1,6 +1,6 @@
 //! Copies of values.
 
-use super::{Plan, Visit};
+use super::{ValueForm, Visit};
 
 /// A value with all that belongs to it, in slots behind each other.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Image {
     /// # Safety
     ///
     /// The slots are those of values of the plan's types.
-    pub unsafe fn of(plan: &Plan, slots: *const u64, most: usize) -> Option<Image> {
+    pub unsafe fn of(plan: &ValueForm, slots: *const u64, most: usize) -> Option<Image> {
         let mut image = Image::default();
         image.slots.resize(plan.slots(), 0);
         // SAFETY: the caller's promise.

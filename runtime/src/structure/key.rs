@@ -7,7 +7,7 @@ use cohort_abi::Handle;
 use cohort_abi::manifest::Manifest;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{Plan, Visit};
+use super::{ValueForm, Visit};
 
 /// The structure of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Structured {
 
 /// Reads the structure of instances.
 pub struct Reading {
-    plan: Plan,
+    plan: ValueForm,
     keys: (u64, u64),
 }
 
@@ -33,7 +33,7 @@ impl Reading {
             (state.hash_one(0), state.hash_one(1))
         };
         Some(Reading {
-            plan: Plan::of_arguments(manifest)?,
+            plan: ValueForm::of_arguments(manifest)?,
             keys: *KEYS.get_or_init(random),
         })
     }

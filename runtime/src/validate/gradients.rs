@@ -50,7 +50,7 @@ fn function(
     }
     for result in &function.results {
         super::ty(manifest, &result.ty)?;
-        let space = space_of(&result.ty).ok_or("a result that is no tensor")?;
+        let space = space_of(&result.ty).ok_or("a result that is not a tensor")?;
         let fits = match result.operand.map(|number| kernel.operands.get(number)) {
             None => true,
             Some(Some(

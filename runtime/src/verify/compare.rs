@@ -3,7 +3,7 @@
 use cohort_abi::manifest::{Elem, Manifest};
 use serde_json::Value;
 
-use super::report::{OutputDifference, Place};
+use super::report::{Divergence, OutputDifference};
 use crate::trace::{Event, Trace};
 
 /// A line of the output, its id apart: ids may be line numbers, which differ between runs.
@@ -35,7 +35,7 @@ impl Record {
     }
 
     /// Whether both say the same. What is wrong with a line may be told by its number, so of two
-    /// lines that are no instances only that counts.
+    /// lines that are not instances only that counts.
     pub fn same(&self, other: &Record) -> bool {
         let is_bad_input = |record: &Record| {
             record
@@ -109,7 +109,7 @@ fn leaf(value: &Value) -> String {
 }
 
 /// The first event that is not the same in both.
-pub fn first_difference(manifest: &Manifest, first: &Trace, then: &Trace) -> Place {
+pub fn first_difference(manifest: &Manifest, first: &Trace, then: &Trace) -> Divergence {
     let mut calls = 0;
     for (a, b) in first.events.iter().zip(&then.events) {
         match (a, b) {
@@ -134,20 +134,20 @@ pub fn first_difference(manifest: &Manifest, first: &Trace, then: &Trace) -> Pla
             ) if force == other => {
                 if bits != others {
                     let force = manifest.forces.get(*force as usize);
-                    return Place::Decision {
+                    return Divergence::Decision {
                         location: force.map_or(String::new(), |force| force.location.clone()),
                         first: *bits,
                         then: *others,
                     };
                 }
             }
-            _ => return Place::Path { calls },
+            _ => return Divergence::Path { calls },
         }
     }
     if first.events.len() == then.events.len() {
-        Place::Unstable
+        Divergence::Unstable
     } else {
-        Place::Path { calls }
+        Divergence::Path { calls }
     }
 }
 
@@ -157,7 +157,7 @@ fn row_difference(
     call: usize,
     first: &[Box<[u8]>],
     then: &[Box<[u8]>],
-) -> Option<Place> {
+) -> Option<Divergence> {
     let result = (0..first.len().max(then.len())).find(|i| first.get(*i) != then.get(*i))?;
     let empty: &[u8] = &[];
     let row = |rows: &[Box<[u8]>]| rows.get(result).map_or(empty.to_vec(), |row| row.to_vec());
@@ -175,7 +175,7 @@ fn row_difference(
         }
         u32::from_le_bytes(word)
     };
-    Some(Place::Row {
+    Some(Divergence::Row {
         kernel: kernel.name.clone(),
         location: kernel.location.clone(),
         call,

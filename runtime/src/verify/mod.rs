@@ -32,7 +32,7 @@ use crate::sink::GradientLines;
 use crate::weights::Weights;
 use compare::Record;
 use compose::Composition;
-pub use report::{Difference, OutputDifference, Place, SumDifference, Summary, Verdict};
+pub use report::{Difference, Divergence, OutputDifference, SumDifference, Summary, Verdict};
 
 /// How a verification is run.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub fn verify(
                 output: first[line].output_difference(&then[position]),
                 place: match is_forward {
                     true => bench.find_place(&base, &composition, position)?,
-                    false => Place::Backward,
+                    false => Divergence::Backward,
                 },
             })));
         }
@@ -276,7 +276,7 @@ impl Bench<'_> {
         first: &Composition,
         then: &Composition,
         position: usize,
-    ) -> Result<Place, Error> {
+    ) -> Result<Divergence, Error> {
         let line = then.order[position];
         let before = self
             .session(first)?

@@ -150,7 +150,7 @@ pub struct Difference {
     /// How the records differ.
     pub output: OutputDifference,
     /// Where the computation parted.
-    pub place: Place,
+    pub place: Divergence,
 }
 
 /// The first element of a parameter's gradient that is not what the same instances give one by one.
@@ -204,7 +204,7 @@ pub struct OutputDifference {
 
 /// Where the computation of an instance parted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Divergence {
     /// A kernel gave other bits from the same calls before it.
     Row {
         /// The kernel's name.
@@ -258,14 +258,14 @@ impl fmt::Display for Difference {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |location: &str| match location {
             "" => String::new(),
             location => format!(" at {location}"),
         };
         match self {
-            Place::Row {
+            Divergence::Row {
                 kernel,
                 location,
                 call,
@@ -292,7 +292,7 @@ impl fmt::Display for Place {
                 }
                 Ok(())
             }
-            Place::Decision {
+            Divergence::Decision {
                 location,
                 first,
                 then,
@@ -301,15 +301,15 @@ impl fmt::Display for Place {
                 "decision    {}: first 0x{first:08x}, then 0x{then:08x}, from equal rows",
                 at(location)
             ),
-            Place::Path { calls } => write!(
+            Divergence::Path { calls } => write!(
                 f,
                 "block        after {calls} calls with equal rows the instance takes another path"
             ),
-            Place::Backward => write!(
+            Divergence::Backward => write!(
                 f,
                 "block        none of forward: the outputs are equal, and backward computed other bits"
             ),
-            Place::Unstable => write!(
+            Divergence::Unstable => write!(
                 f,
                 "block        none: run again, all rows were equal, so the bits change from run \
                  to run"

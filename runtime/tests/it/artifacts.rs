@@ -418,7 +418,11 @@ mod code {
             let far: Far = std::mem::transmute(function(&code, "far"));
             assert_eq!((answer(), jump(), far(-2.5)), (42, 42, 2.5));
         }
-        assert_eq!(code.symbol("constant"), None, "a constant is no function");
+        assert_eq!(
+            code.symbol("constant"),
+            None,
+            "a constant is not a function"
+        );
         assert_eq!(code.symbol("fabsf"), None);
     }
 

@@ -329,7 +329,7 @@ fn a_dim_that_one_argument_cannot_show_is_taken_from_another() {
 fn broken_manifests_of_ragged_kernels_are_refused() {
     type Break = fn(&mut Manifest);
     let broken: [(&str, Break); 11] = [
-        ("operand 1 counts rows and is no length", |manifest| {
+        ("operand 1 counts rows and is not a length", |manifest| {
             manifest.kernels[1].call.extents[0].lengths[0] = 1;
         }),
         ("no extent 7", |manifest| {
@@ -344,7 +344,7 @@ fn broken_manifests_of_ragged_kernels_are_refused() {
         ("`f` has no tiles of calls", |manifest| {
             manifest.kernels[0].gpu = Some(on_gpu(None));
         }),
-        ("operand 1 counts tiles and is no length", |manifest| {
+        ("operand 1 counts tiles and is not a length", |manifest| {
             manifest.kernels[0].gpu = Some(on_gpu(Some(1)));
         }),
         (

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use cohort_runtime::abi::manifest::*;
 use cohort_runtime::abi::{Context, Handle, OperandRef, VERSION};
 use cohort_runtime::symbols::cohort_record;
-use cohort_runtime::verify::{Difference, Options, Place, Verdict, verify};
+use cohort_runtime::verify::{Difference, Divergence, Options, Verdict, verify};
 use cohort_runtime::{Batch, Config, Program, Weights};
 
 use crate::program::{
@@ -81,7 +81,7 @@ fn an_invariant_program_passes_and_the_summary_says_what_was_tried() {
 #[test]
 fn a_kernel_that_looks_at_its_row_number_is_named_with_the_bit() {
     let found = difference(check("leaf", leaf_by_row as *const ()));
-    let Place::Row {
+    let Divergence::Row {
         kernel,
         location,
         element,
@@ -106,7 +106,7 @@ fn a_kernel_that_looks_at_its_row_number_is_named_with_the_bit() {
 #[test]
 fn a_kernel_that_looks_at_the_number_of_rows_is_named() {
     let found = difference(check("node", node_by_count as *const ()));
-    let Place::Row { kernel, .. } = &found.place else {
+    let Divergence::Row { kernel, .. } = &found.place else {
         panic!("{found}");
     };
     assert_eq!(kernel, "node");
@@ -343,7 +343,7 @@ fn gradients_that_depend_on_the_batch_are_found() {
         other => panic!("{other:?}"),
     }
     let found = difference(check_gradients(input_by_count as *const ()));
-    assert_eq!(found.place, Place::Backward);
+    assert_eq!(found.place, Divergence::Backward);
     assert_eq!(found.output.path, "gradient.x[0]", "{found}");
     match check_gradients(sum_by_count as *const ()) {
         Verdict::SumsDiffer(found) => {

@@ -27,7 +27,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> attributes {cfb.entry} {
   return %h : tensor<4xf32>
 }
 
-// The slope of tanh is made of its result; the parameters themselves are no results, but sites: the
+// The slope of tanh is made of its result; the parameters themselves are not results, but sites: the
 // matrix the sum of the products of argument 0 and result 1, the vector that of the rows of result 1,
 // from element 4 of the parameter on.
 // CHECK-LABEL: func.func @main$gradient$0(

@@ -1,5 +1,5 @@
 // Only the entry has phases, since only there every instance comes by once. A recursion that needs
-// an earlier one of the same function is no phase: calls of both may run together. What a function
+// an earlier one of the same function is not a phase: calls of both may run together. What a function
 // without recursion gives is at the same depth for all.
 // RUN: %batch-opt %s --find-phases | %FileCheck %s
 

@@ -1,5 +1,5 @@
 // By operator, each tensor operation is a block, and what only says how an operand is read is copied
-// into each of the blocks that read through it: a slice of a value is no launch of its own. A slice
+// into each of the blocks that read through it: a slice of a value is not a launch of its own. A slice
 // that the control program returns must be computed for it.
 // RUN: %batch-opt %s --form-blocks | %FileCheck %s
 

@@ -1,4 +1,4 @@
-// A constant that is no plain `arith.constant` can serve blocks, which copy it, and control, which
+// A constant that is not a plain `arith.constant` can serve blocks, which copy it, and control, which
 // needs it computed: the block made for control must not drag the other users along.
 // RUN: %batch-opt %s --form-blocks | %FileCheck %s
 

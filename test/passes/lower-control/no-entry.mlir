@@ -1,4 +1,4 @@
-// A module without an entry is no program.
+// A module without an entry is not a program.
 // RUN: %not %batch-opt %s --lower-control 2>&1 | %FileCheck %s
 
 // CHECK: error: no function has the attribute `cfb.entry`

@@ -1,4 +1,4 @@
-// Sizes that are no multiple of four have no 16 aligned bytes: elements are copied one by one, and
+// Sizes that are not a multiple of four have no 16 aligned bytes: elements are copied one by one, and
 // what lies behind the last k is filled with zeros.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 // CHECK: gpu.func @odd$0_small

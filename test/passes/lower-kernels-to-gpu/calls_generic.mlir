@@ -1,4 +1,4 @@
-// What is no product is a launch a result: elements that are folds by warps, whose lanes meet at a
+// What is not a product is a launch a result: elements that are folds by warps, whose lanes meet at a
 // barrier; others by a thread each, with no shared memory.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s
 

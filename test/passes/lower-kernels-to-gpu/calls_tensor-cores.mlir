@@ -1,4 +1,4 @@
-// With a precision that the module names, products over calls are those of a warp as well. What is no tile
+// With a precision that the module names, products over calls are those of a warp as well. What is not a tile
 // of a result, like the sum of a vector's products with a matrix, stays in f32, and a remark says so.
 // RUN: %batch-opt %s --round-products-tf32 --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s --check-prefix=TF32
 // RUN: %batch-opt %s --round-products-bf16 --plan-kernels-for-gpu --lower-kernels-to-gpu --verify-diagnostics | %FileCheck %s --check-prefix=BF16

@@ -1,6 +1,6 @@
 // With a precision that the module names, products are those of a warp: both factors are rounded
 // explicitly, sums stay in registers over all steps and are what pointwise work reads. Weights that are
-// parameters are rounded once, when they are loaded: words are multiplied as they are. What is no tile
+// parameters are rounded once, when they are loaded: words are multiplied as they are. What is not a tile
 // of products, like the fold of few columns, is not rounded, and the description
 // tells of the precision where there is one.
 // RUN: %batch-opt %s --round-products-tf32 --plan-kernels-for-gpu --lower-kernels-to-gpu | %FileCheck %s --check-prefix=TF32

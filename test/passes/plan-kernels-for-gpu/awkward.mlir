@@ -1,4 +1,4 @@
-// Sizes that are no multiple of four have no 16 aligned bytes: each copy has one element, and fewer terms are in shared
+// Sizes that are not a multiple of four have no 16 aligned bytes: each copy has one element, and fewer terms are in shared
 // memory at once.
 // RUN: %batch-opt %s --plan-kernels-for-gpu | %FileCheck %s
 // RUN: diff <(%batch-opt %s --plan-kernels-for-gpu | %batch-opt --lower-kernels-to-gpu) <(%batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu)

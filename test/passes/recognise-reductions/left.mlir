@@ -1,4 +1,4 @@
-// What is no elementwise reduction stays a fold, and the remark says at which operation it fails.
+// What is not an elementwise reduction stays a fold, and the remark says at which operation it fails.
 // RUN: %batch-opt %s --recognise-reductions --split-input-file --verify-diagnostics | %FileCheck %s
 
 // CHECK-LABEL: func.func @recurrent
@@ -74,7 +74,7 @@ func.func @other_type(%list: !cfb.array<tensor<4xf32>>, %start: tensor<4xi1>, %z
 
 // -----
 
-// A count on the host is no tensor: no candidate, so no remark.
+// A count on the host is not a tensor: no candidate, so no remark.
 // CHECK-LABEL: func.func @host
 // CHECK: cfb.fold
 func.func @host(%list: !cfb.array<i32>, %start: i32) -> i32 {

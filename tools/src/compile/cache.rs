@@ -6,7 +6,7 @@
 //! entry is never out of date, only unused, and the least recently used go when there are too many bytes.
 //!
 //! A file appears as a whole, by being renamed, and its reader checks every byte of it, so any number of processes may
-//! share the folder, and what is damaged is compiled again. What cannot be read or written is no error: then
+//! share the folder, and what is damaged is compiled again. What cannot be read or written is not an error: then
 //! there is no cache.
 
 use std::fmt::{Debug, Write as _};

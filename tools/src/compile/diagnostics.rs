@@ -8,7 +8,7 @@ use cohort_frontend::program::Span;
 use cohort_frontend::{Diagnostic, Sources};
 use melior::{Context, diagnostic::DiagnosticHandlerId, diagnostic::DiagnosticSeverity};
 
-use crate::sarif::{Finding, Level, Place};
+use crate::sarif::{FileRegion, Finding, Level};
 
 /// What a pass refuses in a program that the checker accepted is a mistake of the compiler.
 const INTERNAL: &str = "E0999";
@@ -82,7 +82,7 @@ pub fn log(diagnostic: &melior::diagnostic::Diagnostic<'_>) {
         let (file, line, column) = file_line_col(diagnostic.location())?;
         // MLIR counts from 1, and has 0 where it does not know.
         let start = ((line as usize).max(1), (column as usize).max(1));
-        Some(Place {
+        Some(FileRegion {
             file,
             start,
             end: None,
@@ -182,7 +182,7 @@ pub fn finding(diagnostic: &Diagnostic, sources: &Sources) -> Finding {
                         range: at..at,
                     })
                 };
-                Some(Place {
+                Some(FileRegion {
                     file: sources.get(label.span.file)?.name.clone(),
                     start: point(label.span.range.start)?,
                     end: point(label.span.range.end),

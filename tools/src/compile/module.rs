@@ -25,7 +25,7 @@ use crate::exit::{Stop, USAGE};
 pub fn parse<'c>(context: &'c Context, path: &Path, bytes: &[u8]) -> Result<Module<'c>, Stop> {
     trial::parse(path, bytes)?;
     parse_raw(context, path, bytes)
-        .ok_or_else(|| Stop::usage(format!("{} is no valid MLIR module", path.display())))
+        .ok_or_else(|| Stop::usage(format!("{} is not a valid MLIR module", path.display())))
 }
 
 /// The same by MLIR's parser alone, which may end the process; what is wrong goes to the context's

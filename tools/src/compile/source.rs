@@ -163,7 +163,7 @@ pub fn sources(path: &Path, bytes: &[u8]) -> Result<(Sources, usize), Stop> {
     Ok((sources, file))
 }
 
-/// The files that a program imports, by the names under which they are read; none of what is no program.
+/// The files that a program imports, by the names under which they are read; none of what is not a program.
 pub fn imported(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let Ok((sources, file)) = sources(path, bytes) else {
         return vec![];

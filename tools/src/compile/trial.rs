@@ -53,7 +53,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     let text = text.trim_end();
     let line = if text.is_empty() { "" } else { "\n" };
     Err(Stop::usage(format!(
-        "{} is no valid MLIR module: MLIR's parser crashed on it (signal {}){line}{text}",
+        "{} is not a valid MLIR module: MLIR's parser crashed on it (signal {}){line}{text}",
         path.display(),
         libc::WTERMSIG(status)
     )))

@@ -14,7 +14,7 @@ const MARK: &[u8] = b"PAR1";
 const SCHEMA: i64 = 2;
 const CHILDREN: i64 = 5;
 
-/// Refuses what nests too deeply. What is no Parquet is left to the library to tell.
+/// Refuses what nests too deeply. What is not Parquet is left to the library to tell.
 pub fn check(file: &[u8]) -> Result<(), String> {
     let metadata = file.strip_suffix(MARK).and_then(|file| {
         let (rest, length) = file.split_last_chunk::<4>()?;

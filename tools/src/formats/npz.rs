@@ -66,7 +66,7 @@ pub fn of_archive(manifest: &Manifest, bytes: &[u8]) -> Result<RecordBatch, Stri
         let mut file = archive.by_index(number).map_err(text)?;
         let name = file.name().map_err(text)?.into_owned();
         let Some(name) = name.strip_suffix(".npy") else {
-            return Err(format!("{name:?} in it is no array"));
+            return Err(format!("{name:?} in it is not an array"));
         };
         let located = |problem: String| format!("array {name:?}: {problem}");
         let mut content = Vec::new();

@@ -72,7 +72,7 @@ fn cannot_read(path: &Path, problem: &str) -> String {
 
 fn batches(manifest: &Manifest, path: &Path, bytes: Vec<u8>) -> Result<Batches, String> {
     match Format::of(path) {
-        Format::Lines => Err("lines are no table".to_owned()),
+        Format::Lines => Err("lines are not a table".to_owned()),
         Format::Npy => Ok(one(npz::of_array(manifest, &bytes)?)),
         Format::Npz => Ok(one(npz::of_archive(manifest, &bytes)?)),
         Format::Arrow => Ok(Box::new(ipc::decode(bytes.into())?.into_iter().map(Ok))),

@@ -26,7 +26,7 @@ pub fn batch(manifest: &Manifest, columns: &Columns) -> Result<RecordBatch, Stri
 /// All results as the bytes of a file.
 pub fn write(format: Format, manifest: &Manifest, columns: &Columns) -> Result<Vec<u8>, String> {
     match format {
-        Format::Lines => Err("lines are no table".to_owned()),
+        Format::Lines => Err("lines are not a table".to_owned()),
         Format::Npy => npz_write::array(manifest, columns),
         Format::Npz => npz_write::archive(manifest, columns),
         Format::Arrow => ipc::file(&batch(manifest, columns)?),

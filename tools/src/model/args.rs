@@ -227,7 +227,7 @@ const LEAST_TOTAL: u64 = 256 << 20;
 const MOST_THREADS: i64 = 1024;
 
 impl ModelArguments {
-    /// The files that the program imports. A program that is no file is read but once, and not here.
+    /// The files that the program imports. A program that is not a file is read but once, and not here.
     #[cfg(feature = "compiler")]
     pub fn imported(&self) -> Vec<PathBuf> {
         let is_file = || std::fs::metadata(&self.path).is_ok_and(|about| about.is_file());

@@ -197,7 +197,7 @@ impl Checker {
                     if off <= self.tolerance + SLACK * in_f32 {
                         continue;
                     }
-                    let place = Place {
+                    let place = NumberPlace {
                         launch: found.launches,
                         entry: *entry,
                         result,
@@ -215,7 +215,7 @@ impl Checker {
     fn describe(
         &self,
         kernel: &Kernel,
-        place: Place,
+        place: NumberPlace,
         [is, should_be]: [Scalar; 2],
         off: f64,
         given: &[Given<'_>],
@@ -268,7 +268,7 @@ impl Checker {
 }
 
 /// Where a number is.
-struct Place {
+struct NumberPlace {
     launch: u64,
     entry: usize,
     result: usize,

@@ -9,7 +9,7 @@ use cohort_runtime::explain::{Block, Cause, Explanation, Loss, OperandModes};
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::exit::Stop;
-use crate::sarif::{self, Finding, Level, Place};
+use crate::sarif::{self, FileRegion, Finding, Level};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -268,7 +268,7 @@ pub fn cause(cause: Cause) -> &'static str {
 /// Adds a loss to the log of findings, if there is one.
 pub fn log(loss: &Loss) {
     sarif::add(|| {
-        let place = place(&loss.location).map(|(file, line, column)| Place {
+        let place = place(&loss.location).map(|(file, line, column)| FileRegion {
             file: file.to_owned(),
             start: (line, column),
             end: None,

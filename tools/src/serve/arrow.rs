@@ -20,7 +20,8 @@ pub struct Table {
 
 impl Table {
     pub fn read(manifest: &Manifest, body: &Bytes) -> Result<Table, Refusal> {
-        let wrong = |what: String| Refusal::bad(format!("the body is no stream of Arrow: {what}"));
+        let wrong =
+            |what: String| Refusal::bad(format!("the body is not a stream of Arrow: {what}"));
         let decoded = work(body.len(), || ipc::decode(body.clone().into()));
         let batches = decoded.map_err(wrong)?;
         let mut table = Table {

@@ -45,10 +45,10 @@ impl Data {
 
     fn describe(&self, BadLine { number, reason }: &BadLine) -> String {
         let path = self.path.display();
-        format!("{path}:{number}: the line is no instance: {reason}")
+        format!("{path}:{number}: the line is not an instance: {reason}")
     }
 
-    /// Names the lines that are no instances, and says how many there are.
+    /// Names the lines that are not instances, and says how many there are.
     pub fn report(&self, arguments: &Arguments, terminal: &mut Terminal) -> Result<u64, Stop> {
         for bad in &self.bad {
             let sentence = self.describe(bad);

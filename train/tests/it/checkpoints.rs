@@ -126,7 +126,7 @@ fn damage_anywhere_is_seen() {
         refused(&bytes);
     }
     let weights = state.parameters.to_safetensors().unwrap();
-    assert!(refused(&weights).contains("it is no checkpoint"));
+    assert!(refused(&weights).contains("it is not a checkpoint"));
     fs::write(&path, &whole).unwrap();
     assert_eq!(
         load(&path, &settings.groups, &identity(), &state).unwrap(),

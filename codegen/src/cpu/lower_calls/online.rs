@@ -19,7 +19,7 @@ use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
 use crate::emit::{Emitter, Width};
 
 /// Where things lie in the scratch.
-struct Layout {
+struct OnlineLayout {
     rows: i64,
     row_bytes: i64,
     keys: i64,
@@ -41,8 +41,8 @@ struct Layout {
     bytes: i64,
 }
 
-impl Layout {
-    fn of(online: &OnlineSoftmax) -> Layout {
+impl OnlineLayout {
+    fn of(online: &OnlineSoftmax) -> OnlineLayout {
         let [block_rows, block_keys] = online.blocks;
         let columns = columns_of(online);
         let row_bytes = (round_up(online.depth, LANES) + LANES) * 4;
@@ -60,7 +60,7 @@ impl Layout {
         let most = sums + (block_rows + TILE_ROWS) * sum_row;
         let total = most + of_rows;
         let needed = total + of_rows;
-        Layout {
+        OnlineLayout {
             rows,
             row_bytes,
             keys,
@@ -87,7 +87,7 @@ fn columns_of(online: &OnlineSoftmax) -> i64 {
 }
 
 pub fn scratch_bytes(online: &OnlineSoftmax) -> i64 {
-    Layout::of(online).bytes
+    OnlineLayout::of(online).bytes
 }
 
 /// Computes a part of a result.
@@ -100,7 +100,7 @@ pub fn write<'c>(
 ) {
     let writer = Writer {
         online,
-        layout: Layout::of(online),
+        layout: OnlineLayout::of(online),
         columns: columns_of(online),
         memory,
         scratch,
@@ -110,7 +110,7 @@ pub fn write<'c>(
 
 struct Writer<'a, 'c> {
     online: &'a OnlineSoftmax,
-    layout: Layout,
+    layout: OnlineLayout,
     columns: i64,
     memory: &'a Memory<'c>,
     scratch: Val<'c>,
@@ -565,7 +565,7 @@ impl<'c> Writer<'_, 'c> {
     }
 }
 
-/// The larger of two; where one is no number, the second.
+/// The larger of two; where one is not a number, the second.
 fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
     e.select(e.b.cmpf(CmpfPredicate::Ogt, a, b), a, b)
 }

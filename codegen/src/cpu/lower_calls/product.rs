@@ -23,16 +23,16 @@ pub const TILE: i64 = 128;
 pub const BLOCKS: i64 = TILE + TILE_ROWS * PANEL * 4;
 
 /// Where the packed blocks of a product lie.
-struct Layout {
+struct ProductLayout {
     rows: i64,
     columns: i64,
     depth: i64,
 }
 
-impl Layout {
-    fn of(matmul: &Matmul) -> Layout {
+impl ProductLayout {
+    fn of(matmul: &Matmul) -> ProductLayout {
         let [columns, depth] = matmul.blocks;
-        Layout {
+        ProductLayout {
             // They are always written down on the CPU.
             rows: matmul.rows.unwrap_or(TILE_ROWS),
             columns,
@@ -55,7 +55,7 @@ impl Layout {
 }
 
 pub fn scratch_bytes(matmul: &Matmul) -> i64 {
-    let layout = Layout::of(matmul);
+    let layout = ProductLayout::of(matmul);
     let panels = round_up(layout.columns, PANEL) / PANEL;
     BLOCKS + layout.a_bytes() + panels * layout.panel() + 128
 }
@@ -86,7 +86,7 @@ pub fn write<'c>(
 ) {
     let writer = Writer {
         matmul,
-        layout: Layout::of(matmul),
+        layout: ProductLayout::of(matmul),
         memory,
         scratch,
     };
@@ -96,7 +96,7 @@ pub fn write<'c>(
 
 struct Writer<'a, 'c> {
     matmul: &'a Matmul,
-    layout: Layout,
+    layout: ProductLayout,
     memory: &'a Memory<'c>,
     scratch: Val<'c>,
 }

@@ -18,7 +18,7 @@ use cohort_passes::kernel::rows::walk::{Planner, Root};
 use cohort_passes::pass::{Failed, error};
 use melior::ir::OperationRef;
 
-pub struct Plan<'c> {
+pub struct RowsPlan<'c> {
     pub layouts: Layouts,
     /// Run once a call.
     pub shared: Vec<Stage<'c>>,
@@ -26,7 +26,7 @@ pub struct Plan<'c> {
     pub rows: Vec<Stage<'c>>,
 }
 
-pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Failed> {
+pub fn plan<'c>(graph: &Graph<'c>) -> Result<RowsPlan<'c>, Failed> {
     let counts = graph.use_counts();
     let mut stored = stored_for_products(graph, &counts);
     loop {
@@ -214,8 +214,8 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
         repetition::costly(self.graph, &self.layouts, stages)
     }
 
-    fn finish(self) -> Plan<'c> {
-        Plan {
+    fn finish(self) -> RowsPlan<'c> {
+        RowsPlan {
             layouts: self.layouts,
             shared: self.shared,
             rows: self.rows,

@@ -124,7 +124,7 @@ pub fn lower<'c>(
     Ok(Lowered::Functions(to_json(&description)))
 }
 
-/// The sums of products that values are made of, which are no tiles; one that several stages compute counts once.
+/// The sums of products that values are made of, which are not tiles; one that several stages compute counts once.
 fn products<'c>(graph: &Graph<'c>, mut roots: Vec<NodeId>) -> Vec<OperationRef<'c, 'c>> {
     let (mut found, mut seen, mut places) = (vec![], HashSet::new(), HashSet::new());
     while let Some(root) = roots.pop() {

@@ -25,7 +25,7 @@ use crate::emit::Emitter;
 use crate::generic_body;
 use crate::plan_rows::stages;
 use chip::Chip;
-use plan::{Launch, Plan, Refused};
+use plan::{Launch, LaunchPlan, Refused};
 use threads::{Threads, block_rows};
 
 /// Adds the kernel at the loop level, or says why it has no code for a GPU.
@@ -68,7 +68,7 @@ fn write<'c>(
     inside: &Builder<'c>,
     kernel: OperationRef<'c, 'c>,
     name: &str,
-    (graph, plan): (&Graph<'c>, &Plan<'c>),
+    (graph, plan): (&Graph<'c>, &LaunchPlan<'c>),
     precision: Precision,
 ) {
     let context = inside.context();
@@ -124,7 +124,7 @@ fn differs_in_shape(kernel: OperationRef<'_, '_>) -> bool {
 }
 
 /// Says which products keep `f32` although the module asks for less.
-fn tell_of_folds(graph: &Graph<'_>, plan: &Plan<'_>, precision: Precision) {
+fn tell_of_folds(graph: &Graph<'_>, plan: &LaunchPlan<'_>, precision: Precision) {
     let stages = plan.launches.iter().flat_map(|launch| match launch {
         Launch::Rows(rows) => &rows.stages[..],
         Launch::Tile(_) => &[],

@@ -221,7 +221,7 @@ fn products_of_triangles() {
     let strict = "%r = arith.cmpi sge, %j, %i : index
             %s = arith.select %r, %zero, %x : f32";
     check_triangle(strict, 0);
-    // What is above the diagonal is no triangle that a bound could end.
+    // What is above the diagonal is not a triangle that a bound could end.
     let kept = "%r = arith.cmpi sge, %j, %i : index
             %s = arith.select %r, %x, %x : f32";
     check_triangle(kept, 1 << 20);

@@ -1,4 +1,4 @@
-//! Loops without folds: addresses, elements that are no floats, results of all kinds.
+//! Loops without folds: addresses, elements that are not floats, results of all kinds.
 
 use super::check::Kernel;
 

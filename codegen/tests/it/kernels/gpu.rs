@@ -305,7 +305,7 @@ fn tensor_cores_multiply_rounded_factors_of_calls() {
     }
 }
 
-/// A copy of 16 bytes from or to an address that is no multiple of 16 ends the program, as on a card.
+/// A copy of 16 bytes from or to an address that is not a multiple of 16 ends the program, as on a card.
 #[test]
 fn a_misaligned_copy_is_seen() {
     // Rows of 27 floats begin anywhere, so they are copied one by one.

@@ -192,7 +192,7 @@ impl<'c> Reader<'c> {
         self.values.get(&key(value)).copied().ok_or_else(|| {
             error(
                 op,
-                "not supported yet: an operand that is no value of the kernel",
+                "not supported yet: an operand that is not a value of the kernel",
             )
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::read::{Affine, ArgumentKind, Block, Code, Kernel, Length, Loops, Slice, Slot, Step};
 use super::scalars::{Operation, Scalar, Widths};
 use super::{Input, Rounding, Tensor};
-use crate::kernel::rows::maps::Place;
+use crate::kernel::rows::maps::MapResult;
 
 #[derive(Clone)]
 enum Value {
@@ -409,15 +409,15 @@ struct Access {
 }
 
 impl Access {
-    fn new(map: &[Place], shape: &[usize], loops: usize) -> Access {
+    fn new(map: &[MapResult], shape: &[usize], loops: usize) -> Access {
         let mut access = Access {
             offset: 0,
             steps: vec![0; loops],
         };
         for (place, stride) in map.iter().zip(strides(shape)) {
             match place {
-                Place::Loop(number) => access.steps[*number] += stride,
-                Place::Constant(index) => access.offset += *index as usize * stride,
+                MapResult::Loop(number) => access.steps[*number] += stride,
+                MapResult::Constant(index) => access.offset += *index as usize * stride,
             }
         }
         access
@@ -438,10 +438,10 @@ fn domain(loops: &Loops, operands: &[Arc<Tensor>]) -> Done<Vec<usize>> {
         }
         for (place, length) in map.iter().zip(&operand.shape) {
             match place {
-                Place::Loop(number) if domain[*number].is_none_or(|known| known == *length) => {
+                MapResult::Loop(number) if domain[*number].is_none_or(|known| known == *length) => {
                     domain[*number] = Some(*length);
                 }
-                Place::Constant(index) if (*index as usize) < *length => {}
+                MapResult::Constant(index) if (*index as usize) < *length => {}
                 _ => return Err("operands of different lengths".to_owned()),
             }
         }

@@ -1,6 +1,6 @@
 //! Reads a kernel's body: every value gets a slot, every operation what is needed to compute it.
 
-use crate::support::extents::reassociation;
+use crate::support::dim_equality::reassociation;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{
@@ -16,7 +16,7 @@ use melior::ir::{
 
 use super::scalars::{Operation, Scalar, Widths, operation};
 use crate::kernel::rows::constants::bits_of;
-use crate::kernel::rows::maps::{Place, indexing_maps};
+use crate::kernel::rows::maps::{MapResult, indexing_maps};
 use crate::support::dims::length_names;
 use crate::support::ir::{
     TensorType, affine_map, blocks_of, elem_of, elements_of, global_of, integer_attribute,
@@ -109,7 +109,7 @@ pub struct Slice {
 
 /// A `linalg.generic`.
 pub struct Loops {
-    pub maps: Vec<Vec<Place>>,
+    pub maps: Vec<Vec<MapResult>>,
     pub inputs: usize,
     pub loops: usize,
     pub body: Block,

@@ -8,12 +8,12 @@ use super::read::Reader;
 use crate::pass::{Failed, error};
 use crate::support::ir::{affine_map, elements_of, integers};
 
-pub use cohort_dialects::attributes::Place;
+pub use cohort_dialects::attributes::MapResult;
 use cohort_dialects::attributes::folds_of;
 
 /// A structured operation without its body.
 pub struct Structure {
-    pub maps: Vec<Vec<Place>>,
+    pub maps: Vec<Vec<MapResult>>,
     pub folds: Vec<bool>,
     pub inputs: usize,
 }
@@ -30,10 +30,10 @@ impl<'c> Reader<'c> {
                 .collect();
             let kept = (0..rank)
                 .filter(|axis| !folds[*axis])
-                .map(Place::Loop)
+                .map(MapResult::Loop)
                 .collect();
             let inputs = operands.len() / 2;
-            let mut maps = vec![(0..rank).map(Place::Loop).collect::<Vec<_>>(); inputs];
+            let mut maps = vec![(0..rank).map(MapResult::Loop).collect::<Vec<_>>(); inputs];
             maps.extend(vec![kept; inputs]);
             return Ok(Structure {
                 maps,
@@ -43,7 +43,7 @@ impl<'c> Reader<'c> {
         }
         if Op::LinalgMap.is(op) {
             let rank = self.tensor_type(result_of(op, 0), op)?.rank();
-            let maps = vec![(0..rank).map(Place::Loop).collect(); operands.len()];
+            let maps = vec![(0..rank).map(MapResult::Loop).collect(); operands.len()];
             return Ok(Structure {
                 maps,
                 folds: vec![false; rank],
@@ -76,7 +76,7 @@ pub fn named_structure(kind: Op) -> Option<Structure> {
     let structure = |maps: [&[usize]; 3], loops: usize| Structure {
         maps: maps
             .iter()
-            .map(|map| map.iter().map(|l| Place::Loop(*l)).collect())
+            .map(|map| map.iter().map(|l| MapResult::Loop(*l)).collect())
             .collect(),
         // The last loop of each is the one that folds.
         folds: (0..loops).map(|number| number + 1 == loops).collect(),
@@ -95,7 +95,7 @@ pub fn named_structure(kind: Op) -> Option<Structure> {
 }
 
 /// The `indexing_maps` of an operation, when all results are loops or constants.
-pub fn indexing_maps(op: OperationRef<'_, '_>) -> Option<Vec<Vec<Place>>> {
+pub fn indexing_maps(op: OperationRef<'_, '_>) -> Option<Vec<Vec<MapResult>>> {
     let maps = elements_of(op.attribute(&keys::INDEXING_MAPS).ok()?);
     maps.into_iter()
         .map(|map| {
@@ -104,9 +104,9 @@ pub fn indexing_maps(op: OperationRef<'_, '_>) -> Option<Vec<Vec<Place>>> {
                 .map(|index| {
                     let result = map.result(index).ok()?;
                     match () {
-                        () if result.is_dim() => Some(Place::Loop(result.dim_position())),
+                        () if result.is_dim() => Some(MapResult::Loop(result.dim_position())),
                         () if result.is_constant() => {
-                            Some(Place::Constant(result.constant_value()))
+                            Some(MapResult::Constant(result.constant_value()))
                         }
                         () => None,
                     }

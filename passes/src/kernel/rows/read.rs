@@ -130,7 +130,7 @@ impl<'c> Reader<'c> {
         self.known(value).ok_or_else(|| {
             error(
                 at,
-                "not supported yet: an operand that is no tensor of the kernel",
+                "not supported yet: an operand that is not a tensor of the kernel",
             )
         })
     }

@@ -10,7 +10,7 @@ use cohort_dialects::keys;
 use melior::ir::OperationRef;
 
 use super::graph::{Kind, Linear, identity};
-use super::maps::{Place, Structure, indexing_maps, named_structure};
+use super::maps::{MapResult, Structure, indexing_maps, named_structure};
 use super::read::{Reader, is_rows};
 use super::scalar_body::Body;
 use crate::pass::{Failed, Outcome, error};
@@ -153,11 +153,11 @@ impl<'c> Reader<'c> {
             let ty = self.tensor_type(*operand, op)?;
             for (axis, place) in map.iter().enumerate() {
                 match (place, ty.shape[axis]) {
-                    (Place::Loop(number), Some(size)) => sizes[*number] = Some(size as i64),
-                    (Place::Loop(number), None) if batch.is_none_or(|b| b == *number) => {
+                    (MapResult::Loop(number), Some(size)) => sizes[*number] = Some(size as i64),
+                    (MapResult::Loop(number), None) if batch.is_none_or(|b| b == *number) => {
                         batch = Some(*number);
                     }
-                    (Place::Constant(_), Some(_)) => {}
+                    (MapResult::Constant(_), Some(_)) => {}
                     _ => return Err(error(op, "not supported yet: this use of the batch dim")),
                 }
             }
@@ -196,14 +196,16 @@ impl<'c> Reader<'c> {
             folds.push(structure.folds[number]);
             loop_of_dim.push(number);
         }
-        let index_of = |map: &[Place]| -> Vec<Linear> {
+        let index_of = |map: &[MapResult]| -> Vec<Linear> {
             map.iter()
                 .flat_map(|place| match place {
-                    Place::Loop(number) if Some(*number) == batch => {
+                    MapResult::Loop(number) if Some(*number) == batch => {
                         (factor > 1).then(|| Linear::dim(0, domain.len()))
                     }
-                    Place::Loop(number) => Some(Linear::dim(dim_of_loop[*number], domain.len())),
-                    Place::Constant(at) => Some(Linear::constant(*at, domain.len())),
+                    MapResult::Loop(number) => {
+                        Some(Linear::dim(dim_of_loop[*number], domain.len()))
+                    }
+                    MapResult::Constant(at) => Some(Linear::constant(*at, domain.len())),
                 })
                 .collect()
         };

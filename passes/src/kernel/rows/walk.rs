@@ -151,7 +151,7 @@ pub trait Planner<'a, 'c: 'a> {
                 Kind::Reduce { .. } => self.reduce(id)?,
                 Kind::ReduceRows { list, op, init } => {
                     let Kind::List(list) = graph.nodes[*list].kind else {
-                        return Err(self.refuse(*op, "a reduction of what is no list"));
+                        return Err(self.refuse(*op, "a reduction of what is not a list"));
                     };
                     let (start, init_value) = self.whole(*init, &node.shape, true)?;
                     let stage = ReduceRows {

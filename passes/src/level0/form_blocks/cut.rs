@@ -14,7 +14,7 @@ use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use melior::{Context, ir::OperationRef};
 
 use super::parts::Part;
-use crate::support::extents::{Extents, Kind};
+use crate::support::dim_equality::{DimEquality, Kind};
 use crate::support::ir::{
     TensorType, clone_op, defining_op, is_local, is_within, key, nested_ops, op_key, set_operand,
     users_of,
@@ -39,13 +39,13 @@ pub fn cut<'c>(
     context: &'c Context,
     mut part: Part<'c>,
     made_again: &mut HashSet<usize>,
-    extents: &mut Extents,
+    extents: &mut DimEquality,
 ) -> Vec<Part<'c>> {
     let views = outer_views(&part);
     let view_keys: HashSet<usize> = views.iter().map(|view| op_key(*view)).collect();
     let mut parts = Vec::new();
     loop {
-        let plan = Plan::new(&part, &view_keys, made_again);
+        let plan = CutPlan::new(&part, &view_keys, made_again);
         if plan.is_one() {
             break;
         }
@@ -96,7 +96,7 @@ fn copy_views<'c>(
     context: &'c Context,
     part: &mut Part<'c>,
     views: &[OperationRef<'c, 'c>],
-    extents: &mut Extents,
+    extents: &mut DimEquality,
 ) {
     let own: HashSet<usize> = part.operations.iter().map(|op| op_key(*op)).collect();
     let mut read: HashSet<usize> = HashSet::new();
@@ -144,7 +144,7 @@ fn copy_views<'c>(
 }
 
 /// What a part may be cut by.
-struct Plan {
+struct CutPlan {
     /// What each operation reads that the part does not compute, itself or through views of it; nothing
     /// for these views.
     sources: Vec<Vec<usize>>,
@@ -158,14 +158,14 @@ struct Plan {
     longest: usize,
 }
 
-impl Plan {
+impl CutPlan {
     /// What is `made_again` is neither read from outside nor handed over.
-    fn new(part: &Part<'_>, views: &HashSet<usize>, made_again: &HashSet<usize>) -> Plan {
+    fn new(part: &Part<'_>, views: &HashSet<usize>, made_again: &HashSet<usize>) -> CutPlan {
         let operations = &part.operations;
         let numbers: HashMap<usize, usize> =
             operations.iter().map(|op| op_key(*op)).zip(0..).collect();
         let inside: HashSet<usize> = numbers.keys().copied().collect();
-        let mut plan = Plan {
+        let mut plan = CutPlan {
             sources: vec![Vec::new(); operations.len()],
             weights: HashMap::new(),
             sizes: Vec::new(),

@@ -14,8 +14,8 @@ use melior::{
 
 use super::parts::Part;
 use crate::pass::{Failed, error};
+use crate::support::dim_equality::{DimEquality, Kind, Length};
 use crate::support::dims;
-use crate::support::extents::{Extents, Kind, Length};
 
 /// What a block's dims are called. No name of a program has a point in it.
 pub const DIM: &str = "dim.";
@@ -28,7 +28,7 @@ pub struct Dims<'c> {
     pub lengths: Vec<Val<'c>>,
     /// Other values that are lengths of these dims, and of which.
     pub others: Vec<(Val<'c>, usize)>,
-    /// Of each operand that is no length, the leading dims.
+    /// Of each operand that is not a length, the leading dims.
     leading: Vec<Vec<Length>>,
     rows: Vec<Length>,
 }
@@ -41,7 +41,7 @@ impl<'c> Dims<'c> {
         part: &Part<'c>,
         operands: &[Val<'c>],
         results: &[Val<'c>],
-        extents: &mut Extents,
+        extents: &mut DimEquality,
     ) -> Result<Dims<'c>, Failed> {
         let mut dims = Dims::default();
         let (lengths, values): (Vec<Val<'c>>, Vec<Val<'c>>) =

@@ -17,7 +17,7 @@ use cohort_dialects::builder::{Op, operands_of, results_of};
 use cohort_dialects::keys;
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
-use crate::support::extents::{Extents, Kind, Length, loops_of, reassociation};
+use crate::support::dim_equality::{DimEquality, Kind, Length, loops_of, reassociation};
 use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
 use crate::support::levels::{Role, is_dear, is_view, role, used_values};
 
@@ -59,7 +59,7 @@ pub struct Part<'c> {
 pub fn parts<'c>(
     group: &[OperationRef<'c, 'c>],
     copied: &mut HashSet<usize>,
-    extents: &mut Extents,
+    extents: &mut DimEquality,
 ) -> Vec<Part<'c>> {
     let kinds: Vec<Kind> = group
         .iter()
@@ -113,7 +113,7 @@ pub fn parts<'c>(
 fn copies_calls<'c>(
     operation: OperationRef<'c, 'c>,
     copied: &HashSet<usize>,
-    extents: &mut Extents,
+    extents: &mut DimEquality,
 ) -> bool {
     let producers = used_values(operation).into_iter().filter_map(defining_op);
     let copies: Vec<_> = producers
@@ -438,7 +438,7 @@ impl<'c> Graph<'c> {
 
     /// Pieces that share nothing. All results of one have the same rows; were it not so, each
     /// operation is a piece.
-    fn pieces(&self, numbers: &[usize], extents: &mut Extents) -> Vec<Vec<usize>> {
+    fn pieces(&self, numbers: &[usize], extents: &mut DimEquality) -> Vec<Vec<usize>> {
         let within: HashSet<usize> = numbers.iter().copied().collect();
         let mut seen = HashSet::new();
         let mut pieces = Vec::new();
@@ -465,7 +465,7 @@ impl<'c> Graph<'c> {
         pieces
     }
 
-    fn has_one_extent(&self, piece: &[usize], extents: &mut Extents) -> bool {
+    fn has_one_extent(&self, piece: &[usize], extents: &mut DimEquality) -> bool {
         let within: HashSet<usize> = piece.iter().copied().collect();
         let mut found: Option<Vec<Length>> = None;
         for number in piece {

@@ -1,7 +1,7 @@
 //! The batching rule of operations with maps and a body.
 
-use crate::support::extents::loops_of;
-use cohort_dialects::attributes::Place;
+use crate::support::dim_equality::loops_of;
+use cohort_dialects::attributes::MapResult;
 use cohort_dialects::builder::{Op, operands_of, results_of};
 use cohort_dialects::keys;
 use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
@@ -87,14 +87,14 @@ impl<'c> Batcher<'c> {
         let loops = loops_of(generic).ok_or_else(refuse)?;
         let shifted = loops.maps.iter().enumerate().map(|(operand, map)| {
             let behind = map.iter().map(|place| match place {
-                Place::Loop(number) => Place::Loop(number + 1),
-                Place::Constant(_) => *place,
+                MapResult::Loop(number) => MapResult::Loop(number + 1),
+                MapResult::Constant(_) => *place,
             });
             let row = batched.get(operand) == Some(&true);
-            let row = row.then_some(Place::Loop(0));
+            let row = row.then_some(MapResult::Loop(0));
             row.into_iter().chain(behind).collect()
         });
-        let shifted: Vec<Vec<Place>> = shifted.collect();
+        let shifted: Vec<Vec<MapResult>> = shifted.collect();
         let folds = [&[false], &loops.folds[..]].concat();
         let maps = self.builder.indexing_maps(folds.len(), &shifted);
         set_attribute(generic, keys::INDEXING_MAPS, maps);

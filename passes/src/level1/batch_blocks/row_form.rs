@@ -21,9 +21,9 @@ use melior::{
     },
 };
 
-use crate::kernel::rows::maps::Place;
+use crate::kernel::rows::maps::MapResult;
 use crate::pass::{Failed, error};
-use crate::support::extents::{loops_of, reassociation};
+use crate::support::dim_equality::{loops_of, reassociation};
 use crate::support::ir::{
     TensorType, clone_op, integer_attribute, integers, key, nested_ops, set_attribute, set_operand,
     set_type, splat, splat_value,
@@ -298,21 +298,21 @@ impl<'c> Rows<'c> {
             .into_iter()
             .flat_map(|map| map.iter().take(self.count))
             .filter_map(|place| match place {
-                Place::Loop(number) => Some(*number),
-                Place::Constant(_) => None,
+                MapResult::Loop(number) => Some(*number),
+                MapResult::Constant(_) => None,
             })
             .collect();
         let kept: Vec<usize> = (0..loops.folds.len())
             .filter(|number| !lead.contains(number))
             .collect();
         let renumbered = |number: usize| kept.iter().position(|known| *known == number);
-        let maps: Vec<Vec<Place>> = loops
+        let maps: Vec<Vec<MapResult>> = loops
             .maps
             .iter()
             .map(|map| {
                 let places = map.iter().filter_map(|place| match place {
-                    Place::Loop(number) => renumbered(*number).map(Place::Loop),
-                    Place::Constant(_) => Some(*place),
+                    MapResult::Loop(number) => renumbered(*number).map(MapResult::Loop),
+                    MapResult::Constant(_) => Some(*place),
                 });
                 places.collect()
             })
@@ -343,7 +343,7 @@ impl<'c> Rows<'c> {
 }
 
 /// The named product that sums of products over these loops are.
-fn product_of(operation: OperationRef<'_, '_>, maps: &[Vec<Place>]) -> Option<Op> {
+fn product_of(operation: OperationRef<'_, '_>, maps: &[Vec<MapResult>]) -> Option<Op> {
     let body: Vec<_> = nested_ops(operation).into_iter().map(Op::of).collect();
     if body != [Op::ArithMulf, Op::ArithAddf, Op::LinalgYield].map(Some) {
         return None;

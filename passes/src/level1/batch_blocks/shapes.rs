@@ -19,8 +19,8 @@ use melior::{
 };
 
 use crate::pass::{Failed, error};
+use crate::support::dim_equality::{DimEquality, Length};
 use crate::support::dims;
-use crate::support::extents::{Extents, Length};
 use crate::support::ir::{TensorType, key, set_type};
 
 /// The dim of the batch.
@@ -36,7 +36,7 @@ pub fn encode<'c>(
     arguments: &[Vec<Attribute<'c>>],
 ) -> Result<(), Failed> {
     let operations = operations_of(body);
-    let mut extents = Extents::new(operations.iter().copied());
+    let mut extents = DimEquality::new(operations.iter().copied());
     let mut names: HashMap<usize, FlatSymbolRefAttribute<'c>> = HashMap::new();
     let values: Vec<Val<'c>> = arguments_of(body).into_iter().skip(1).collect();
     for (table, name) in values.iter().zip(lengths) {
@@ -107,7 +107,7 @@ pub fn encode<'c>(
 /// an argument that has the dim. Where none has it, as for positions, which are made of a length
 /// alone, the size of the dim's table stands for it: loops run along the dim that the type names.
 pub struct Bounds<'c> {
-    extents: Extents,
+    extents: DimEquality,
     bounds: HashMap<usize, Val<'c>>,
 }
 
@@ -121,7 +121,7 @@ impl<'c> Bounds<'c> {
         leading: &[Vec<Attribute<'c>>],
         batched: &HashMap<usize, Val<'c>>,
     ) -> Bounds<'c> {
-        let mut extents = Extents::new(operations_of(body));
+        let mut extents = DimEquality::new(operations_of(body));
         let arguments = arguments_of(body);
         for (argument, dims) in arguments.iter().skip(names.len()).zip(leading) {
             for (axis, dim) in dims.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The batching rules of what moves elements and computes none: slices, concatenations, reshapes and
 //! transpositions, and scalars side by side.
 
-use crate::support::extents::reassociation;
+use crate::support::dim_equality::reassociation;
 use cohort_dialects::builder::{Op, Val, operands_of, result_of};
 use cohort_dialects::keys::{self, Key};
 use melior::ir::{

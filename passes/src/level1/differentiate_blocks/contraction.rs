@@ -4,7 +4,7 @@
 //! is summed over. The cotangent of a side is such a sum again, of the result's cotangent and the other
 //! side, over the loops that the side does not have.
 
-use cohort_dialects::attributes::Place;
+use cohort_dialects::attributes::MapResult;
 use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, region_with_block, result_of,
 };
@@ -14,7 +14,7 @@ use melior::ir::{OperationRef, ValueLike};
 use super::emit::{Shape, broadcast, full, sum_over, transpose};
 use super::rules::{Backward, NoRule, Rule};
 use super::sites::Site;
-use crate::support::extents::{Loops, loops_of};
+use crate::support::dim_equality::{Loops, loops_of};
 use crate::support::ir::{TensorType, defining_op, key, nested_ops};
 
 /// A value and the loop that each of its axes runs along.
@@ -93,9 +93,9 @@ fn factors_of(operation: OperationRef<'_, '_>) -> Option<[Vec<usize>; 3]> {
         return None;
     }
     let Loops { maps, .. } = loops_of(operation)?;
-    let plain = |map: Vec<Place>| {
+    let plain = |map: Vec<MapResult>| {
         let loops = map.into_iter().map(|place| match place {
-            Place::Loop(number) => Some(number),
+            MapResult::Loop(number) => Some(number),
             _ => None,
         });
         loops.collect::<Option<Vec<usize>>>()
@@ -194,8 +194,8 @@ fn contract<'c>(
 ) -> Val<'c> {
     let count = kept.len();
     let place = |number: &usize| kept.iter().position(|own| own == number).unwrap_or(count);
-    let map = |loops: &[usize]| -> Vec<Place> {
-        let places = loops.iter().map(|number| Place::Loop(place(number)));
+    let map = |loops: &[usize]| -> Vec<MapResult> {
+        let places = loops.iter().map(|number| MapResult::Loop(place(number)));
         places.collect()
     };
     let maps = [&left.loops[..], &right.loops, kept].map(map);

@@ -9,7 +9,7 @@ use melior::ir::{
 
 use super::emit::{padded, slice};
 use super::rules::{Backward, NoRule, Rule, no_rule};
-use crate::support::extents::reassociation;
+use crate::support::dim_equality::reassociation;
 use crate::support::ir::{TensorType, integer_attribute, integers};
 
 impl<'c> Backward<'c> {

@@ -15,7 +15,7 @@ use melior::ir::{OperationRef, ValueLike, operation::OperationLike};
 
 use super::emit::{Shape, full, padded};
 use super::sites::{Site, View};
-use crate::support::extents::{Extents, Length};
+use crate::support::dim_equality::{DimEquality, Length};
 use crate::support::ir::{TensorType, ValueKey, defining_op, elem_of, key};
 
 /// What is known of the cotangent of a value so far.
@@ -32,7 +32,7 @@ pub struct Backward<'c> {
     /// What each value of the block is here.
     pub forward: HashMap<ValueKey, Val<'c>>,
     /// The instance dims of the block's values, and their lengths here.
-    pub extents: Extents,
+    pub extents: DimEquality,
     pub lengths: HashMap<usize, Val<'c>>,
     /// The values of the block that are a parameter or a part of one.
     pub views: HashMap<ValueKey, View>,
@@ -46,7 +46,7 @@ pub struct NoRule(pub String);
 pub(super) type Rule = Result<(), NoRule>;
 
 impl<'c> Backward<'c> {
-    pub fn new(b: Builder<'c>, extents: Extents) -> Backward<'c> {
+    pub fn new(b: Builder<'c>, extents: DimEquality) -> Backward<'c> {
         Backward {
             b,
             forward: HashMap::new(),

@@ -18,7 +18,7 @@ use melior::{
 };
 
 use super::rules::Backward;
-use crate::support::extents::Length;
+use crate::support::dim_equality::Length;
 use crate::support::ir::{
     TensorType, attributes_without, blocks_of, clone_region, defining_op, elem_of, erase, key,
     op_key, replace_uses,

@@ -8,7 +8,7 @@ use cohort_dialects::builder::{Op, Val, operands_of};
 use cohort_dialects::keys;
 use melior::ir::OperationRef;
 
-use crate::support::extents::reassociation;
+use crate::support::dim_equality::reassociation;
 use crate::support::ir::{TensorType, integers};
 
 /// Elements of a parameter: where the first is, how many along each dim, and how far apart.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use cohort_abi::manifest::Manifest;
 
 use crate::arena::{Arena, Region};
-use crate::device::pool::{Block, Pool};
+use crate::device::pool::{Block, MemoryPool};
 use crate::device::{Device, Piece, Problem};
 use crate::error::Error;
 
@@ -59,7 +59,7 @@ impl Spaces {
     pub fn grow(
         &mut self,
         device: &mut dyn Device,
-        pool: &mut Pool,
+        pool: &mut MemoryPool,
         arena: &Arena,
     ) -> Result<(), Problem> {
         for (number, space) in self.spaces.iter_mut().enumerate() {

@@ -79,6 +79,6 @@ fn read(code: &DeviceCode) -> Result<Module, String> {
     // The driver takes text that ends with a 0.
     let bytes = code.bytes.strip_suffix(&[0]).unwrap_or(&code.bytes);
     let text =
-        std::str::from_utf8(bytes).map_err(|error| format!("its PTX is no text: {error}"))?;
+        std::str::from_utf8(bytes).map_err(|error| format!("its PTX is not text: {error}"))?;
     Module::parse(text).map_err(|error| error.to_string())
 }

@@ -57,7 +57,7 @@ impl<'a> Nodes<'a> {
             nodes: Vec::with_capacity(end - begin),
             parts: Vec::with_capacity(end - begin),
         };
-        // The nodes that are no parts yet.
+        // The nodes that are not parts yet.
         let mut open: Vec<usize> = Vec::new();
         for place in begin..end {
             let tag = count(of_tags, place).filter(|tag| *tag < adt.constructors.len());

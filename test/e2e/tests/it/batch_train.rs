@@ -235,7 +235,7 @@ fn instances_that_fail_are_named_and_left_out() {
     outcome.expect_message(&[
         "instance \"far\" is left out: index_out_of_range",
         "instance \"class\" is left out: index_out_of_range",
-        "train.jsonl:22: the line is no instance",
+        "train.jsonl:22: the line is not an instance",
     ]);
     assert!(files.path("w.safetensors").exists());
     let outcome = files

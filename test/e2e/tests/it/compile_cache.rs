@@ -212,7 +212,7 @@ fn many_may_use_it_at_once() {
     assert_eq!(kept.len(), 1, "{kept:?}");
 }
 
-/// Artifacts are code, so what others can put there is not run, and a cache that cannot be is no error.
+/// Artifacts are code, so what others can put there is not run, and a cache that cannot be is not an error.
 #[test]
 fn a_folder_that_is_not_ones_own_is_not_used() {
     let case = Case::new();

@@ -29,7 +29,7 @@ const UNROLL: i64 = 4;
 
 /// Where a thread is.
 #[derive(Clone, Copy)]
-pub struct Place<'c> {
+pub struct ThreadPlace<'c> {
     pub thread: Val<'c>,
     warp: Val<'c>,
     lane: Val<'c>,
@@ -37,11 +37,11 @@ pub struct Place<'c> {
     shared: Val<'c>,
 }
 
-impl<'c> Place<'c> {
+impl<'c> ThreadPlace<'c> {
     pub fn new(e: &Emitter<'c>, shared: Val<'c>) -> Self {
         let thread = thread(e);
         let (warp, lane) = divide(e, thread, WARP);
-        Place {
+        ThreadPlace {
             thread,
             warp,
             lane,
@@ -128,7 +128,7 @@ impl Cells {
     }
 
     /// The row, in the block, of the thread's row of this number.
-    pub fn row<'c>(&self, e: &Emitter<'c>, place: &Place<'c>, number: i64) -> Val<'c> {
+    pub fn row<'c>(&self, e: &Emitter<'c>, place: &ThreadPlace<'c>, number: i64) -> Val<'c> {
         match self.tensor {
             None => {
                 let (group, _) = divide(e, place.thread, COLUMN_GROUPS);
@@ -144,7 +144,7 @@ impl Cells {
     }
 
     /// The column, in the block, of the thread's column of this number.
-    pub fn column<'c>(&self, e: &Emitter<'c>, place: &Place<'c>, number: i64) -> Val<'c> {
+    pub fn column<'c>(&self, e: &Emitter<'c>, place: &ThreadPlace<'c>, number: i64) -> Val<'c> {
         match self.tensor {
             None => {
                 let (_, group) = divide(e, place.thread, COLUMN_GROUPS);
@@ -231,7 +231,7 @@ impl Shared {
     pub fn address<'c>(
         &self,
         e: &Emitter<'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         k: Val<'c>,
         at: Val<'c>,
     ) -> Val<'c> {
@@ -246,7 +246,7 @@ impl Shared {
 /// cells, row by row. Of several buffers of a tile, each lies behind the one before.
 pub fn multiply<'c>(
     e: &Emitter<'c>,
-    place: &Place<'c>,
+    place: &ThreadPlace<'c>,
     cells: Cells,
     (left, right): (Shared, Shared),
     buffer: Val<'c>,
@@ -269,7 +269,7 @@ impl Tiles {
     fn by_lanes<'c>(
         &self,
         e: &Emitter<'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         buffer: Val<'c>,
         sums: &[Val<'c>],
     ) -> Vec<Val<'c>> {
@@ -301,7 +301,7 @@ impl Tiles {
     fn by_warps<'c>(
         &self,
         e: &Emitter<'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         (precision, across): (Precision, i64),
         buffer: Val<'c>,
         sums: &[Val<'c>],

@@ -32,7 +32,7 @@ const ROWS: i64 = THREADS / WARP;
 const LANES_BYTES: i64 = (WARP + 1) * 4;
 
 /// Loops, and how their iterations are distributed over threads.
-pub struct Plan {
+pub struct LoopsPlan {
     pub nest: Nest,
     threads: Threads,
 }
@@ -45,17 +45,17 @@ enum Threads {
     Rows { columns: bool },
 }
 
-pub fn plan(graph: &Graph<'_>, nest: Nest) -> Plan {
+pub fn plan(graph: &Graph<'_>, nest: Nest) -> LoopsPlan {
     let folds = graph.folds(nest.store.value, &[]);
     let threads = match (folds.is_empty(), nest.over.len()) {
         (true, _) => Threads::Elements,
         (false, 0 | 1) => Threads::Rows { columns: false },
         (false, _) => Threads::Rows { columns: true },
     };
-    Plan { nest, threads }
+    LoopsPlan { nest, threads }
 }
 
-impl Plan {
+impl LoopsPlan {
     pub fn shared_bytes(&self) -> i64 {
         match self.threads {
             Threads::Elements => 0,
@@ -97,7 +97,7 @@ impl Plan {
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    plan: &Plan,
+    plan: &LoopsPlan,
     tile: &Tile<'c>,
     memory: &Memory<'c>,
 ) {

@@ -11,9 +11,9 @@ use cohort_passes::kernel::calls::stages::{Matmul, Stage, Store};
 use super::{generic, online, product};
 
 pub enum Launch {
-    Loops(generic::Plan),
-    Product(product::Plan),
-    Online(Box<online::Plan>),
+    Loops(generic::LoopsPlan),
+    Product(product::ProductPlan),
+    Online(Box<online::OnlinePlan>),
 }
 
 impl Launch {
@@ -44,11 +44,11 @@ pub fn launches(
             Stage::Matmul(next) => {
                 let before = next.onto.then(|| launches.pop()).flatten();
                 let plan = match before {
-                    None if !next.onto => product::Plan::new(None, precision),
+                    None if !next.onto => product::ProductPlan::new(None, precision),
                     Some(Launch::Loops(plan))
                         if goes_on(&next, &plan.nest.over, &plan.nest.store) =>
                     {
-                        product::Plan::new(Some(plan.nest.store), precision)
+                        product::ProductPlan::new(Some(plan.nest.store), precision)
                     }
                     Some(Launch::Product(plan))
                         if plan.is_plain() && goes_on(&next, plan.over(), &plan.store) =>

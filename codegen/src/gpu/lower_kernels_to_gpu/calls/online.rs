@@ -26,19 +26,19 @@ use super::super::ops::{
     barrier, below, both, commit_copies, divide, wait_for_copies, wait_for_copies_but, when,
 };
 use super::super::site::memory as space;
-use super::block::{Place, multiply, zeros};
+use super::block::{ThreadPlace, multiply, zeros};
 use super::eval::{Call, Memory};
 use super::source::{Begins, Source, Span};
 use super::{Tile, at};
 use crate::emit::{Emitter, Width};
-use plan::{Layout, NOTHING};
+use plan::{NOTHING, SharedLayout};
 
-pub use plan::{Plan, plan};
+pub use plan::{OnlinePlan, plan};
 
 struct Writer<'a, 'c> {
-    plan: &'a Plan,
-    layout: Layout,
-    place: Place<'c>,
+    plan: &'a OnlinePlan,
+    layout: SharedLayout,
+    place: ThreadPlace<'c>,
     /// Variables of the loops: outer ones, and one of rows and of columns to be set.
     outer: Vec<Var>,
     row: Var,
@@ -83,13 +83,13 @@ impl<'c> State<'c> {
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    plan: &Plan,
+    plan: &OnlinePlan,
     tile: &Tile<'c>,
     memory: &Memory<'c>,
 ) {
     let over = &plan.stage.over;
     let rank = over.len();
-    let place = Place::new(e, tile.shared);
+    let place = ThreadPlace::new(e, tile.shared);
     let (own_row, own_part) = divide(e, place.thread, plan.parts());
     let vars: Vec<Var> = (0..rank)
         .map(|dim| call.variable(tile.first[dim]))
@@ -461,7 +461,7 @@ impl<'c> Writer<'_, 'c> {
     }
 }
 
-/// The larger of two; where one is no number, the second.
+/// The larger of two; where one is not a number, the second.
 fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
     e.select(e.b.cmpf(CmpfPredicate::Ogt, a, b), a, b)
 }

@@ -17,7 +17,7 @@ use cohort_passes::kernel::calls::stages::{Matmul, Store};
 
 use super::super::function::SHARED;
 use super::super::ops::{barrier, below, both, commit_copies, wait_for_copies, when};
-use super::block::{self, Cells, Place, Shared, multiply};
+use super::block::{self, Cells, Shared, ThreadPlace, multiply};
 use super::eval::{Call, Memory};
 use super::side::Side;
 use super::source::{Begins, Source, Span};
@@ -33,7 +33,7 @@ const TRIANGLE: i64 = 64;
 const ENOUGH: u64 = 256;
 
 /// Products whose sums are added up, and what is made of them.
-pub struct Plan {
+pub struct ProductPlan {
     /// What the sums start from, where that is not zero.
     start: Option<Store>,
     /// The products in order.
@@ -55,10 +55,10 @@ impl Segment {
     }
 }
 
-impl Plan {
+impl ProductPlan {
     /// Sums that start from a value that loops store.
-    pub fn new(start: Option<Store>, precision: Precision) -> Plan {
-        Plan {
+    pub fn new(start: Option<Store>, precision: Precision) -> ProductPlan {
+        ProductPlan {
             start,
             segments: vec![],
             store: Store::default(),
@@ -67,7 +67,7 @@ impl Plan {
     }
 
     /// With a product that goes on from these sums.
-    pub fn and(mut self, graph: &Graph<'_>, stage: Matmul) -> Result<Plan, String> {
+    pub fn and(mut self, graph: &Graph<'_>, stage: Matmul) -> Result<ProductPlan, String> {
         let rank = stage.over.len();
         let result = graph.results[stage.result];
         let sides = [(&stage.left, rank - 2), (&stage.right, rank - 1)];
@@ -171,9 +171,9 @@ pub fn tile_sizes(cells: Cells, rank: usize) -> Vec<i64> {
 }
 
 struct Writer<'a, 'c> {
-    plan: &'a Plan,
+    plan: &'a ProductPlan,
     cells: Cells,
-    place: Place<'c>,
+    place: ThreadPlace<'c>,
     /// Variables of the loops before rows and columns.
     outer: Vec<Var>,
     /// The tile's first row and column of the result, and how many there are in the call.
@@ -188,7 +188,7 @@ struct Writer<'a, 'c> {
 pub fn write<'c>(
     e: &Emitter<'c>,
     call: &mut Call<'_, 'c>,
-    (plan, cells): (&Plan, Cells),
+    (plan, cells): (&ProductPlan, Cells),
     tile: &Tile<'c>,
     memory: &Memory<'c>,
 ) {
@@ -197,7 +197,7 @@ pub fn write<'c>(
     let writer = Writer {
         plan,
         cells,
-        place: Place::new(e, tile.shared),
+        place: ThreadPlace::new(e, tile.shared),
         outer: (0..row).map(|dim| call.variable(tile.first[dim])).collect(),
         first: [tile.first[row], tile.first[column]],
         end: [row, column].map(|dim| call.size(e, over[dim])),

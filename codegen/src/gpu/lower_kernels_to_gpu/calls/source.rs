@@ -12,7 +12,7 @@ use cohort_passes::kernel::calls::graph::{Index, NodeId, Var};
 
 use super::super::ops::{Copied, THREADS, below, both, copy_async, divide, when};
 use super::super::site::memory;
-use super::block::{Place, Shared};
+use super::block::{Shared, ThreadPlace};
 use super::eval::Call;
 use super::side::{Side, Way};
 use crate::emit::{Emitter, Width};
@@ -58,7 +58,7 @@ impl<'c> Source<'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         begins: Begins<'c>,
     ) {
         match self.side.way {
@@ -80,7 +80,7 @@ impl<'c> Source<'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         begins: Begins<'c>,
         width: i64,
     ) {
@@ -146,7 +146,7 @@ impl<'c> Source<'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         begins: Begins<'c>,
     ) -> Loaded<'c> {
         self.compute(e, call, place, begins, 0..self.loads())
@@ -157,7 +157,7 @@ impl<'c> Source<'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        place: &Place<'c>,
+        place: &ThreadPlace<'c>,
         begins: Begins<'c>,
         which: Range<i64>,
     ) -> Loaded<'c> {
@@ -186,7 +186,13 @@ impl<'c> Source<'c> {
     }
 
     /// Puts what was computed into the tile.
-    pub fn put(&self, e: &Emitter<'c>, place: &Place<'c>, loaded: &Loaded<'c>, buffer: Val<'c>) {
+    pub fn put(
+        &self,
+        e: &Emitter<'c>,
+        place: &ThreadPlace<'c>,
+        loaded: &Loaded<'c>,
+        buffer: Val<'c>,
+    ) {
         let skip = e.times(buffer, self.tile.bytes());
         for (value, [k, other]) in loaded {
             let s = memory(e, true);

@@ -5,7 +5,7 @@ use cohort_passes::kernel::rows::graph::{Graph, Kind, NodeId};
 use cohort_passes::kernel::rows::layout::{Layouts, Place, round_up};
 use cohort_passes::kernel::rows::stage::Stage;
 
-use super::plan::{Launch, Plan, loads_of};
+use super::plan::{Launch, LaunchPlan, loads_of};
 use super::threads::block_rows;
 use crate::generic_body::results_of_loops;
 
@@ -20,7 +20,7 @@ pub struct Chip {
 }
 
 impl Chip {
-    pub fn new(graph: &Graph<'_>, plan: &Plan<'_>) -> Chip {
+    pub fn new(graph: &Graph<'_>, plan: &LaunchPlan<'_>) -> Chip {
         let slots = &plan.layouts.slots;
         let mut users: Vec<Vec<usize>> = vec![vec![]; slots.len()];
         let mut constants = vec![];

@@ -25,7 +25,7 @@ use melior::ir::OperationRef;
 
 use crate::plan_rows::repetition;
 
-pub use launches::{Launch, Plan, Rows, Segment, Tile, loads_of};
+pub use launches::{Launch, LaunchPlan, Rows, Segment, Tile, loads_of};
 
 /// Products at the same place of one iteration space that a thread may hold.
 pub const MAX_GATES: usize = 8;
@@ -39,7 +39,7 @@ pub struct Refused<'c> {
     pub reason: &'static str,
 }
 
-pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Refused<'c>> {
+pub fn plan<'c>(graph: &Graph<'c>) -> Result<LaunchPlan<'c>, Refused<'c>> {
     let counts = graph.use_counts();
     let mut stored = vec![false; graph.nodes.len()];
     loop {
@@ -57,7 +57,7 @@ pub fn plan<'c>(graph: &Graph<'c>) -> Result<Plan<'c>, Refused<'c>> {
                 costly if costly.is_empty() => {
                     let is_empty = |launch: &Launch<'c>| matches!(launch, Launch::Rows(rows) if rows.stages.is_empty());
                     planner.launches.retain(|launch| !is_empty(launch));
-                    return Ok(Plan {
+                    return Ok(LaunchPlan {
                         layouts: planner.layouts,
                         launches: planner.launches,
                     });

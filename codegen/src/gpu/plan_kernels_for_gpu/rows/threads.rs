@@ -6,7 +6,7 @@ use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, dense_strides};
 use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 use cohort_passes::kernel::rows::stage::{Fold, ReduceRows, Stage};
 
-use super::plan::{Plan, Rows, loads_of};
+use super::plan::{LaunchPlan, Rows, loads_of};
 use crate::gpu::lower_kernels_to_gpu::ops::{THREADS, WARP, WIDE};
 use crate::gpu::neighbours::are_neighbours;
 use crate::plan_rows::{FoldSchedule, NestSchedule, Schedule};
@@ -58,7 +58,7 @@ fn results(fold: &Fold<'_>) -> i64 {
 
 pub struct Threads<'a, 'c> {
     pub graph: &'a Graph<'c>,
-    pub plan: &'a Plan<'c>,
+    pub plan: &'a LaunchPlan<'c>,
 }
 
 impl<'c> Threads<'_, 'c> {

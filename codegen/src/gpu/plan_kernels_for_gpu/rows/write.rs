@@ -13,7 +13,7 @@ use melior::ir::{
 };
 
 use super::chip::Chip;
-use super::plan::{Plan, Segment, Tile};
+use super::plan::{LaunchPlan, Segment, Tile};
 use super::sizes::sizes;
 use crate::emit::Emitter;
 use crate::gpu::lower_kernels_to_gpu::tile::{Size, Unit};
@@ -26,7 +26,7 @@ pub fn declare<'a, 'c>(
     e: &Emitter<'c>,
     kernel: OperationRef<'c, 'c>,
     graph: &'a Graph<'c>,
-    plan: &'a Plan<'c>,
+    plan: &'a LaunchPlan<'c>,
     chip: &Chip,
 ) -> Declared<'a, 'c> {
     let mut declared = Declared::of_rows(e, kernel, graph, &plan.layouts);

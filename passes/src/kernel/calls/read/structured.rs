@@ -14,7 +14,7 @@ use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::Opera
 use super::super::graph::{Index, Kind, Node, NodeId, Size};
 use super::{Reader, unsupported};
 use crate::kernel::rows::{
-    maps::{Place, Structure, indexing_maps, named_structure},
+    maps::{MapResult, Structure, indexing_maps, named_structure},
     scalar_body::is_combiner,
 };
 use crate::pass::{Failed, Outcome, error};
@@ -33,14 +33,14 @@ impl<'c> Reader<'c> {
             let lead = usize::from(ty.batched);
             for (axis, place) in map.iter().enumerate() {
                 match place {
-                    Place::Loop(number) if axis < lead => {
+                    MapResult::Loop(number) if axis < lead => {
                         if batch.is_some_and(|batch| batch != *number) {
                             return Err(error(op, "not supported yet: this use of the batch dim"));
                         }
                         batch = Some(*number);
                     }
-                    Place::Loop(number) => sizes[*number] = Some(ty.shape[axis - lead]),
-                    Place::Constant(_) => {}
+                    MapResult::Loop(number) => sizes[*number] = Some(ty.shape[axis - lead]),
+                    MapResult::Constant(_) => {}
                 }
             }
             typed.push(ty);
@@ -57,11 +57,11 @@ impl<'c> Reader<'c> {
             );
         }
         let dim_of = |number: usize| loops.iter().position(|other| *other == number);
-        let index_of = |map: &[Place]| -> Vec<Index> {
+        let index_of = |map: &[MapResult]| -> Vec<Index> {
             map.iter()
                 .filter_map(|place| match place {
-                    Place::Loop(number) => dim_of(*number).map(Index::var),
-                    Place::Constant(at) => Some(Index::constant(*at)),
+                    MapResult::Loop(number) => dim_of(*number).map(Index::var),
+                    MapResult::Constant(at) => Some(Index::constant(*at)),
                 })
                 .collect()
         };
@@ -112,8 +112,8 @@ impl<'c> Reader<'c> {
             // Where each kept dim is in the result.
             let place_of = |dim: usize| {
                 map.iter()
-                    .filter(|place| **place != Place::Loop(batch.unwrap_or(usize::MAX)))
-                    .position(|place| *place == Place::Loop(loops[dim]))
+                    .filter(|place| **place != MapResult::Loop(batch.unwrap_or(usize::MAX)))
+                    .position(|place| *place == MapResult::Loop(loops[dim]))
             };
             let index: Option<Vec<Index>> = kept
                 .iter()
@@ -219,16 +219,16 @@ impl<'c> Reader<'c> {
     fn structure(&self, op: OperationRef<'c, 'c>) -> Result<Structure, Failed> {
         let operands = operands_of(op);
         let rank = |value: Val<'c>| TensorType::of_value(value).map_or(0, |ty| ty.rank());
-        let whole = |rank: usize| (0..rank).map(Place::Loop).collect::<Vec<_>>();
+        let whole = |rank: usize| (0..rank).map(MapResult::Loop).collect::<Vec<_>>();
         if Op::LinalgReduce.is(op) {
             let dims = integers(op, keys::DIMENSIONS);
             let rank = rank(operands[0]);
             let folds: Vec<bool> = (0..rank)
                 .map(|axis| dims.contains(&(axis as i64)))
                 .collect();
-            let kept: Vec<Place> = (0..rank)
+            let kept: Vec<MapResult> = (0..rank)
                 .filter(|axis| !folds[*axis])
-                .map(Place::Loop)
+                .map(MapResult::Loop)
                 .collect();
             let inputs = operands.len() / 2;
             let mut maps = vec![whole(rank); inputs];

@@ -22,7 +22,7 @@ const SOME_DEPTH: i64 = 64;
 pub const NOTHING: f32 = 110.0;
 
 /// Softmax-like weights of a product times values, and how they are computed.
-pub struct Plan {
+pub struct OnlinePlan {
     pub stage: OnlineSoftmax,
     /// Rows of a block, and keys of a step.
     pub rows: i64,
@@ -47,7 +47,11 @@ pub struct Sides {
 }
 
 /// The plan, or why there is none.
-pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Result<Plan, String> {
+pub fn plan(
+    graph: &Graph<'_>,
+    stage: OnlineSoftmax,
+    precision: Precision,
+) -> Result<OnlinePlan, String> {
     let [rows, keys] = stage.blocks;
     let rank = stage.over.len();
     let (row, column, key, k) = (rank - 2, rank - 1, rank, rank + 1);
@@ -62,7 +66,7 @@ pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Re
         keys: Side::of(graph, &stage.right, k, key),
         values: Side::of(graph, &stage.values, key, column),
     };
-    let mut plan = Plan {
+    let mut plan = OnlinePlan {
         whole: stage.depth <= MOST_DEPTH,
         columns,
         full: size.known().is_some_and(|size| size % columns == 0),
@@ -83,7 +87,7 @@ pub fn plan(graph: &Graph<'_>, stage: OnlineSoftmax, precision: Precision) -> Re
 }
 
 /// What is in shared memory.
-pub struct Layout {
+pub struct SharedLayout {
     pub rows: Shared,
     pub keys: Shared,
     pub values: Shared,
@@ -97,7 +101,7 @@ pub struct Layout {
     pub bytes: i64,
 }
 
-impl Plan {
+impl OnlinePlan {
     /// Where maxima and sums are found, this many threads have a row.
     pub fn parts(&self) -> i64 {
         THREADS / self.rows
@@ -108,12 +112,12 @@ impl Plan {
         self.keys / self.parts()
     }
 
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> SharedLayout {
         let depth = match self.whole {
             true => round_up(self.stage.depth, self.scores.step()),
             false => SOME_DEPTH,
         };
-        let Plan {
+        let OnlinePlan {
             scores,
             sums,
             rows: block_rows,
@@ -129,7 +133,7 @@ impl Plan {
         let scales = parts + 2 * block_rows * self.parts() * 4;
         let totals = scales + block_rows * 4;
         let needs = totals + block_rows * 4;
-        Layout {
+        SharedLayout {
             rows,
             keys,
             values,

@@ -7,7 +7,7 @@ use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, NodeId};
 use cohort_passes::kernel::rows::layout::{Layouts, View};
 use cohort_passes::kernel::rows::stage::Stage;
 
-pub struct Plan<'c> {
+pub struct LaunchPlan<'c> {
     pub layouts: Layouts,
     pub launches: Vec<Launch<'c>>,
 }

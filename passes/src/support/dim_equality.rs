@@ -22,7 +22,7 @@ use melior::ir::{
     OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
 };
 
-use crate::kernel::rows::maps::{Place, indexing_maps, named_structure};
+use crate::kernel::rows::maps::{MapResult, indexing_maps, named_structure};
 use crate::support::ir::{
     TensorType, array, blocks_of, defining_op, elements_of, integer_attribute, integers, is_tensor,
     key, nested_ops, strings,
@@ -50,23 +50,23 @@ pub enum Kind {
 /// The loops of a structured operation.
 pub struct Loops {
     /// Which loop each axis of each operand runs along.
-    pub maps: Vec<Vec<Place>>,
+    pub maps: Vec<Vec<MapResult>>,
     /// Which loops fold.
     pub folds: Vec<bool>,
 }
 
 #[derive(Default)]
-pub struct Extents {
+pub struct DimEquality {
     /// The dims found equal, as a forest: each dim's parent, its own number for a root.
     parents: Vec<usize>,
     axes: HashMap<(usize, usize), usize>,
     lengths: HashMap<usize, usize>,
 }
 
-impl Extents {
+impl DimEquality {
     /// What these operations demand.
-    pub fn new<'c>(operations: impl IntoIterator<Item = OperationRef<'c, 'c>>) -> Extents {
-        let mut extents = Extents::default();
+    pub fn new<'c>(operations: impl IntoIterator<Item = OperationRef<'c, 'c>>) -> DimEquality {
+        let mut extents = DimEquality::default();
         for operation in operations {
             extents.read(operation);
         }
@@ -157,7 +157,7 @@ impl Extents {
         if let Some(loops) = loops_of(operation) {
             return self.runs_along(operation, &loops, rows);
         }
-        let all_have_rows = |extents: &mut Extents| {
+        let all_have_rows = |extents: &mut DimEquality| {
             operands
                 .iter()
                 .all(|operand| extents.leading(*operand) == rows)
@@ -190,7 +190,7 @@ impl Extents {
         let Some(lead) = lead
             .iter()
             .map(|place| match place {
-                Place::Loop(number) if !loops.folds[*number] => Some(*number),
+                MapResult::Loop(number) if !loops.folds[*number] => Some(*number),
                 _ => None,
             })
             .collect::<Option<Vec<_>>>()
@@ -206,7 +206,7 @@ impl Extents {
         }
         operands.iter().zip(&loops.maps).all(|(operand, map)| {
             let along =
-                |place: &Place| matches!(place, Place::Loop(number) if lead.contains(number));
+                |place: &MapResult| matches!(place, MapResult::Loop(number) if lead.contains(number));
             let own = self.leading(*operand);
             if own.is_empty() {
                 return !map.iter().any(along);
@@ -215,7 +215,7 @@ impl Extents {
             own == rows
                 && front
                     .into_iter()
-                    .all(|(place, number)| *place == Place::Loop(*number))
+                    .all(|(place, number)| *place == MapResult::Loop(*number))
                 && !map.iter().skip(rows.len()).any(along)
         })
     }
@@ -282,7 +282,9 @@ impl Extents {
                 continue;
             };
             for (axis, place) in map.iter().enumerate() {
-                let Place::Loop(number) = place else { continue };
+                let MapResult::Loop(number) = place else {
+                    continue;
+                };
                 if ty.shape.get(axis) != Some(&None) {
                     continue;
                 }
@@ -438,7 +440,7 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
     }
     let operands = operands_of(operation);
     let rank = TensorType::of_value(result_of(operation, 0))?.rank();
-    let all = |rank: usize| (0..rank).map(Place::Loop).collect::<Vec<_>>();
+    let all = |rank: usize| (0..rank).map(MapResult::Loop).collect::<Vec<_>>();
     let parallel = |maps| Loops {
         maps,
         folds: vec![false; rank],
@@ -452,12 +454,12 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
         Some(Op::LinalgBroadcast) => {
             let added = axes(keys::DIMENSIONS);
             let kept = (0..rank).filter(|axis| !added.contains(axis));
-            parallel(vec![kept.map(Place::Loop).collect(), all(rank)])
+            parallel(vec![kept.map(MapResult::Loop).collect(), all(rank)])
         }
         Some(Op::LinalgTranspose) => {
-            let mut source = vec![Place::Constant(0); rank];
+            let mut source = vec![MapResult::Constant(0); rank];
             for (axis, from) in axes(keys::PERMUTATION).into_iter().enumerate() {
-                source[from] = Place::Loop(axis);
+                source[from] = MapResult::Loop(axis);
             }
             parallel(vec![source, all(rank)])
         }
@@ -466,7 +468,7 @@ pub fn loops_of(operation: OperationRef<'_, '_>) -> Option<Loops> {
             let from = TensorType::of_value(operands[0])?.rank();
             let kept: Vec<_> = (0..from)
                 .filter(|axis| !folded.contains(axis))
-                .map(Place::Loop)
+                .map(MapResult::Loop)
                 .collect();
             let inputs = operands.len() / 2;
             let mut maps = vec![all(from); inputs];

@@ -17,7 +17,7 @@ const LOOKS: usize = 400;
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// The helpers. Number 0 is the thread that has work.
-pub struct Crew {
+pub struct ThreadPool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -51,20 +51,20 @@ struct Job(*const Work<'static>);
 // join and until the last of them left: see [`Close`].
 unsafe impl Send for Job {}
 
-impl Crew {
+impl ThreadPool {
     /// With that many helpers.
-    pub fn new(helpers: usize) -> std::io::Result<Crew> {
-        let mut crew = Crew {
+    pub fn new(helpers: usize) -> std::io::Result<ThreadPool> {
+        let mut pool = ThreadPool {
             shared: Arc::default(),
             threads: Vec::with_capacity(helpers),
         };
         for number in 1..=helpers {
-            let shared = crew.shared.clone();
+            let shared = pool.shared.clone();
             let thread = std::thread::Builder::new().name(format!("cohort-{number}"));
-            crew.threads
+            pool.threads
                 .push(thread.spawn(move || shared.help(number))?);
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     /// Does the work on this thread and on at most `helpers` others, and returns when all are done.
@@ -95,7 +95,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.lock().ends = true;
         self.shared.begun.notify_all();
@@ -196,11 +196,11 @@ mod tests {
 
     #[test]
     fn all_who_may_join_work_at_once_and_nobody_is_left_behind() {
-        let crew = Crew::new(3).unwrap();
+        let pool = ThreadPool::new(3).unwrap();
         for helpers in [3, 1, 2, 0, 7] {
             let barrier = Barrier::new(helpers.min(3) + 1);
             let seen = Mutex::new(HashSet::new());
-            crew.share(helpers, &|number| {
+            pool.share(helpers, &|number| {
                 seen.lock().unwrap().insert(number);
                 barrier.wait();
             });
@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn work_that_is_done_waits_for_nobody_and_is_done_once() {
-        let crew = Crew::new(2).unwrap();
+        let pool = ThreadPool::new(2).unwrap();
         for round in 0..20_000_usize {
             let next = AtomicUsize::new(0);
             let sum = AtomicUsize::new(0);
-            crew.share(2, &|_| {
+            pool.share(2, &|_| {
                 while let task @ ..3 = next.fetch_add(1, Ordering::Relaxed) {
                     sum.fetch_add(round + task, Ordering::Relaxed);
                 }
@@ -227,18 +227,18 @@ mod tests {
 
     #[test]
     fn a_panic_comes_back_and_the_crew_goes_on() {
-        let crew = Crew::new(1).unwrap();
+        let pool = ThreadPool::new(1).unwrap();
         let barrier = Barrier::new(2);
         for panics in [0, 1] {
             let shared = AssertUnwindSafe(|| {
-                crew.share(1, &|number| {
+                pool.share(1, &|number| {
                     barrier.wait();
                     assert!(number != panics);
                 });
             });
             assert!(catch_unwind(shared).is_err());
         }
-        crew.share(1, &|_| {
+        pool.share(1, &|_| {
             barrier.wait();
         });
     }
