@@ -12,6 +12,7 @@ mod emit;
 mod generic_body;
 pub mod gpu;
 pub mod lower_control;
+pub mod math;
 pub mod pipeline;
 mod plan_calls;
 mod plan_rows;

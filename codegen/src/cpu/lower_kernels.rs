@@ -118,7 +118,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             micro_kernels::add_blocks(&e, registers);
         }
     }
-    if !cohort_dialects::math::expand_polynomials(module) {
+    if !crate::math::expand_polynomials(module) {
         return Err(error(
             module,
             "the expansion of transcendental functions did not end",

@@ -178,7 +178,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let descriptions = DictionaryAttribute::new(context, &descriptions);
     set_attribute(gpu, ATTRIBUTE, descriptions.into());
     expand_reciprocal_roots(context, gpu);
-    if !cohort_dialects::math::expand_polynomials(gpu) {
+    if !crate::math::expand_polynomials(gpu) {
         return Err(error(
             module,
             "the expansion of transcendental functions did not end",

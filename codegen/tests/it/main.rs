@@ -2,4 +2,5 @@
 
 mod jit;
 mod kernels;
+mod math;
 mod simulator;

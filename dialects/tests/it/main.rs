@@ -2,7 +2,6 @@
 
 mod constraints;
 mod diagnostics;
-mod math;
 mod ragged;
 mod types;
 mod upstream;

@@ -1,12 +1,12 @@
 //! Writes the functions of one kernel, and describes them.
 
+use crate::math::EXPANDABLE;
 use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
 };
 use cohort_dialects::keys;
 use cohort_dialects::marks;
-use cohort_dialects::math::EXPANDABLE;
 use cohort_passes::kernel::description::{ConstantDescription, GpuDescription, to_json};
 use cohort_passes::kernel::rows::layout::{Place, Slot, round_up};
 use cohort_passes::pass::error;

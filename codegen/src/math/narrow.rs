@@ -6,7 +6,9 @@
 //! first makes needless, a branch of `tanh` for arguments near zero, where the quotient is accurate
 //! anyway, and the negation in `e^-x`, which goes into the coefficients.
 
-use crate::builder::{Builder, CmpfPredicate, Op, Val, element_of, operands_of, with_element};
+use cohort_dialects::builder::{
+    Builder, CmpfPredicate, Op, Val, element_of, operands_of, with_element,
+};
 use melior::ir::{OperationRef, Type, TypeLike, ValueLike};
 
 /// Below and above, `exp` is zero and infinite.

@@ -1,6 +1,7 @@
 //! The polynomials behind the transcendental functions, run over many values.
 
-use cohort_dialects::{builder::Op, math, new_context};
+use cohort_codegen::math;
+use cohort_dialects::{builder::Op, new_context};
 use melior::{
     ExecutionEngine,
     ir::{Module, operation::OperationLike},

@@ -9,10 +9,8 @@
 mod narrow;
 mod wide;
 
-use crate::{
-    builder::{Builder, Op, operands_of, result_of},
-    ffi,
-};
+use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
+use cohort_dialects::rewrites::expand_math;
 use melior::ir::{
     OperationRef, ValueLike,
     operation::{OperationLike, WalkOrder, WalkResult},
@@ -47,19 +45,8 @@ pub fn expand_polynomials(operation: OperationRef<'_, '_>) -> bool {
 /// The same for the chosen operations, of these kinds.
 pub fn expand(operation: OperationRef<'_, '_>, kinds: &[Op]) -> bool {
     expand_ours(operation, kinds);
-    let upstream: Vec<_> = kinds
-        .iter()
-        .filter(|kind| !is_ours(**kind))
-        .map(|kind| ffi::view(kind.name()))
-        .collect();
-    // SAFETY: the operation is alive, and the array has as many entries as it says.
-    unsafe {
-        ffi::cohortExpandMath(
-            operation.to_raw(),
-            upstream.len() as isize,
-            upstream.as_ptr(),
-        )
-    }
+    let upstream = kinds.iter().copied().filter(|kind| !is_ours(*kind));
+    expand_math(operation, &upstream.collect::<Vec<_>>())
 }
 
 fn is_ours(kind: Op) -> bool {

@@ -6,7 +6,7 @@
 //!
 //! Limits: an angle beyond 2^50 gives some number between -1 and 1.
 
-use crate::builder::{Builder, CmpfPredicate, Op, Val, element_of, with_element};
+use cohort_dialects::builder::{Builder, CmpfPredicate, Op, Val, element_of, with_element};
 use melior::ir::{Type, TypeLike, ValueLike};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2};
 
