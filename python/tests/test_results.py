@@ -57,7 +57,7 @@ def test_arrays_tuples_and_data_types_come_back(program):
     assert out[1] == ([], [], Nil(), ((0, 0), []))
     assert out.offsets(0).tolist() == [0, 2, 2] and out.tensor(0).tolist() == [0, 1]
     assert out.tensor(1).tolist() == [[0, 0], [1, 2]]
-    with pytest.raises(TypeError, match="no tensor"):
+    with pytest.raises(TypeError, match="not a tensor"):
         out.tensor(2)
 
 
