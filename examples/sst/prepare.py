@@ -2,11 +2,12 @@
 """Turns the Stanford Sentiment Treebank into input for the sst program.
 
     python3 examples/sst/prepare.py --data FOLDER --output FOLDER [--binary] [--limit N]
-                                    [--vectors glove.840B.300d.txt]
+                                    [--least N] [--vectors glove.840B.300d.txt]
 
 --data is the folder with `train.txt`, `dev.txt` and `test.txt`, one labelled tree a line. Writes
 `train.jsonl`, `dev.jsonl` and `test.jsonl`, and `vocab.txt`: one word a line, whose number is the line's
-from 0, the unknown word; they are the words of the training trees. With --binary trees that are
+from 0, the unknown word; they are the words of the training trees, with --least those that occur there as
+often. With --binary trees that are
 neutral are left out, and neutral nodes of the others have no label. With --vectors, one word and its
 numbers a line, also `emb.safetensors`: those of the words that have one there, and small random ones.
 """
@@ -16,6 +17,7 @@ import json
 import random
 import struct
 import sys
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -71,6 +73,7 @@ def parse_options():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--binary", action="store_true")
     parser.add_argument("--limit", type=int, help="use at most this many trees of each part")
+    parser.add_argument("--least", type=int, default=1, help="how often a word of the vocabulary occurs")
     parser.add_argument("--vectors", type=Path)
     return parser.parse_args()
 
@@ -83,7 +86,8 @@ def main():
         trees = polar
     trees = {part: trees[part][: options.limit] for part in PARTS}
     options.output.mkdir(parents=True, exist_ok=True)
-    listed = sorted({normalise(word) for tree in trees["train"] for word in words(tree)})
+    counts = Counter(normalise(word) for tree in trees["train"] for word in words(tree))
+    listed = sorted(word for word, count in counts.items() if count >= options.least)
     vocabulary_file = options.output / "vocab.txt"
     vocabulary_file.write_text("\n".join(["<unk>", *listed]) + "\n", encoding="utf-8")
     vocabulary = read_vocabulary(vocabulary_file)

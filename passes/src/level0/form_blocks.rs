@@ -158,14 +158,20 @@ impl<'c> Former<'c> {
         let lengths = nested_ops(self.function)
             .into_iter()
             .filter(|op| Op::TensorDim.is(*op));
-        let mut extents = DimEquality::new(block.operations.iter().copied().chain(lengths));
-        extents.join_arguments(self.function);
+        let mut equality = DimEquality::new(block.operations.iter().copied().chain(lengths));
+        equality.join_arguments(self.function);
         for group in ordered {
             let groups = if self.by_operator { 1 } else { group.len() };
             for group in group.chunks(groups) {
-                for part in parts(group, &mut block.copied, &mut extents) {
-                    for part in cut::cut(self.context, part, &mut block.copied, &mut extents) {
-                        make_block(self.context, &part, &self.name, &block.copied, &mut extents)?;
+                for part in parts(group, &mut block.copied, &mut equality) {
+                    for part in cut::cut(self.context, part, &mut block.copied, &mut equality) {
+                        make_block(
+                            self.context,
+                            &part,
+                            &self.name,
+                            &block.copied,
+                            &mut equality,
+                        )?;
                     }
                 }
             }
@@ -367,7 +373,7 @@ fn make_block<'c>(
     part: &Part<'c>,
     name: &str,
     copied: &HashSet<usize>,
-    extents: &mut DimEquality,
+    equality: &mut DimEquality,
 ) -> Outcome {
     let group = &part.operations[..];
     let (Some(first), Some(last)) = (group.first(), group.last()) else {
@@ -414,7 +420,7 @@ fn make_block<'c>(
     };
     let dims = match part.kind {
         Kind::Plain => Dims::default(),
-        _ => Dims::find(outside.at(location), part, &operands, &results, extents)?,
+        _ => Dims::find(outside.at(location), part, &operands, &results, equality)?,
     };
     let operands = dims.operands(operands);
     let types: Vec<_> = operands.iter().map(|operand| operand.r#type()).collect();
@@ -441,7 +447,7 @@ fn make_block<'c>(
     exceptions.push(end);
     for (index, result) in results.iter().enumerate() {
         replace_uses_except(*result, result_of(block, index), &exceptions);
-        extents.join_shapes(*result, result_of(block, index));
+        equality.join_shapes(*result, result_of(block, index));
     }
     for operation in group {
         move_before(*operation, end);

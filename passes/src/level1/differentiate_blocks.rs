@@ -45,6 +45,7 @@
 
 mod contraction;
 mod emit;
+mod helpers;
 mod reshapes;
 mod rules;
 mod saved;
@@ -58,11 +59,11 @@ use cohort_dialects::builder::{
     Builder, Op, Val, arguments_of, operands_of, operations_of, region_with_block, result_of,
     results_of,
 };
-use cohort_dialects::enums::{DialectEnum, GradientHelper, Gradients, Granularity, Part};
+use cohort_dialects::enums::{DialectEnum, Gradients, Granularity, Part};
 use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::{GRADIENT, GRADIENT_HELPER as HELPER};
-use cohort_dialects::types::{array, array_element};
+use cohort_dialects::types::array_element;
 use melior::{
     Context,
     ir::{
@@ -329,18 +330,18 @@ impl<'c> Differentiation<'c> {
         let taken = arguments_of(entry);
 
         // The block's own code, as far as it is needed.
-        let mut extents = DimEquality::new(operations_of(body));
+        let mut equality = DimEquality::new(operations_of(body));
         for (index, leading) in dims.leading.iter().enumerate() {
             for (dim, axis) in BlockDims::named(leading) {
                 let length = dims.lengths.iter().position(|own| *own == dim);
                 if let (Some(length), Some(_)) =
                     (length, TensorType::of_value(operands[count + index]))
                 {
-                    extents.join_length(operands[count + index], axis, operands[length]);
+                    equality.join_length(operands[count + index], axis, operands[length]);
                 }
             }
         }
-        let mut backward = Backward::new(b, extents);
+        let mut backward = Backward::new(b, equality);
         for (number, (holder, is_number)) in of_length.iter().enumerate() {
             let length = match is_number {
                 true => b.index_cast(taken[*holder], b.index_type()),
@@ -399,7 +400,7 @@ impl<'c> Differentiation<'c> {
             }
         }
         for operand in &operands[..count] {
-            let dim = backward.extents.dim_of_length(*operand);
+            let dim = backward.equality.dim_of_length(*operand);
             let length = backward.value(*operand);
             backward.lengths.insert(dim, length);
         }
@@ -556,73 +557,5 @@ impl<'c> Differentiation<'c> {
         let last = ty.shape.iter().rposition(Option::is_none);
         let row = &ty.shape[last.map_or(0, |last| last + 1)..];
         self.rows.insert(row.iter().flatten().copied().collect());
-    }
-
-    /// The functions that add cotangents up, make zeros and stack rows, and the cotangent of a loss.
-    fn helpers(&mut self) {
-        let location = self.end.location;
-        let rows = std::mem::take(&mut self.rows);
-        for row in rows
-            .iter()
-            .chain(std::iter::once(&vec![]))
-            .collect::<BTreeSet<_>>()
-        {
-            let one = TensorType {
-                shape: row.iter().copied().map(Some).collect(),
-                element: self.end.f32(),
-            };
-            let many = one.batched();
-            let name = |kind: &str| {
-                let sizes: Vec<String> = row.iter().map(u64::to_string).collect();
-                format!("gradient${kind}${}", sizes.join("x"))
-            };
-            let helper = |kind: GradientHelper, names: &[&[&str]]| {
-                let names: Vec<_> = names.iter().map(|names| self.end.strings(*names)).collect();
-                [
-                    (HELPER, kind.attribute(self.context)),
-                    (marks::ARGUMENT_DIMS, self.end.array(&names)),
-                ]
-            };
-            for (own, kind, ty, names) in [
-                ("add", GradientHelper::Add, one.to_type(), [&[][..]; 2]),
-                (
-                    "add_runs",
-                    GradientHelper::AddRuns,
-                    many.to_type(),
-                    [&["n"][..]; 2],
-                ),
-            ] {
-                let (region, entry) = region_with_block(&[ty, ty], location);
-                let b = Builder::at_end(self.context, entry, location);
-                let parts = arguments_of(entry);
-                b.return_(&[b.addf(parts[0], parts[1])]);
-                let types = (&[ty, ty][..], &[ty][..]);
-                self.add_function(location, &name(own), types, &helper(kind, &names), region);
-            }
-            let list = array(one.to_type());
-            let (region, entry) = region_with_block(&[list], location);
-            let b = Builder::at_end(self.context, entry, location);
-            let run = b.value(Op::CfbStack, &arguments_of(entry), many.to_type());
-            b.return_(&[run]);
-            let types = (&[list][..], &[many.to_type()][..]);
-            let attributes = helper(GradientHelper::Stack, &[&[]]);
-            self.add_function(location, &name("stack"), types, &attributes, region);
-            let zero = ("zero", GradientHelper::Zero, 0.0);
-            let one_of_them = ("one", GradientHelper::One, 1.0);
-            let constants = [zero, one_of_them];
-            let constants = match row.is_empty() {
-                true => &constants[..],
-                false => &constants[..1],
-            };
-            for (own, kind, number) in constants {
-                let ty = one.to_type();
-                let (region, entry) = region_with_block(&[], location);
-                let b = Builder::at_end(self.context, entry, location);
-                let value = b.constant(b.splat(ty, b.f32_attr(*number)), ty);
-                b.return_(&[value]);
-                let types = (&[][..], &[ty][..]);
-                self.add_function(location, &name(own), types, &helper(*kind, &[]), region);
-            }
-        }
     }
 }

@@ -66,11 +66,11 @@ pub struct DimEquality {
 impl DimEquality {
     /// What these operations demand.
     pub fn new<'c>(operations: impl IntoIterator<Item = OperationRef<'c, 'c>>) -> DimEquality {
-        let mut extents = DimEquality::default();
+        let mut equality = DimEquality::default();
         for operation in operations {
-            extents.read(operation);
+            equality.read(operation);
         }
-        extents
+        equality
     }
 
     /// The dims of a function's arguments that go by one name are equal.
@@ -157,10 +157,10 @@ impl DimEquality {
         if let Some(loops) = loops_of(operation) {
             return self.runs_along(operation, &loops, rows);
         }
-        let all_have_rows = |extents: &mut DimEquality| {
+        let all_have_rows = |equality: &mut DimEquality| {
             operands
                 .iter()
-                .all(|operand| extents.leading(*operand) == rows)
+                .all(|operand| equality.leading(*operand) == rows)
         };
         match Op::of(operation) {
             Some(Op::TensorEmpty) => true,

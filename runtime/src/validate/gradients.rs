@@ -78,7 +78,7 @@ fn same_sites(gradients: &Gradients, function: &GradientFunction) -> Result<(), 
     }
     let whole = gradients.whole(function);
     let whole = whole.map(|number| &gradients.functions[number]);
-    let whole = whole.ok_or("there is no function that takes whole cotangents")?;
+    let whole = whole.ok_or("its kernel has no gradient function for undivided cotangents")?;
     let described = |function: &GradientFunction| -> Vec<_> {
         let sites = function.sites.iter().map(|site| {
             let row = |value| row_of(function, value);
@@ -211,7 +211,10 @@ mod tests {
         };
         assert_eq!(check(vec![whole.clone(), function(&both, &[4])]), Ok(()));
         let alone = check(vec![function(&both, &[4])]).unwrap_err();
-        assert_eq!(alone, "there is no function that takes whole cotangents");
+        assert_eq!(
+            alone,
+            "its kernel has no gradient function for undivided cotangents"
+        );
         let other = check(vec![whole, function(&both, &[3])]).unwrap_err();
         assert_eq!(other, "other sites than those of `back`");
     }

@@ -39,7 +39,7 @@ pub fn cut<'c>(
     context: &'c Context,
     mut part: Part<'c>,
     made_again: &mut HashSet<usize>,
-    extents: &mut DimEquality,
+    equality: &mut DimEquality,
 ) -> Vec<Part<'c>> {
     let views = outer_views(&part);
     let view_keys: HashSet<usize> = views.iter().map(|view| op_key(*view)).collect();
@@ -59,7 +59,7 @@ pub fn cut<'c>(
         return parts;
     }
     for part in &mut parts {
-        copy_views(context, part, &views, extents);
+        copy_views(context, part, &views, equality);
     }
     // One that only other parts read is nowhere but in their copies; the last of a chain goes first.
     let mut unused = HashSet::new();
@@ -96,7 +96,7 @@ fn copy_views<'c>(
     context: &'c Context,
     part: &mut Part<'c>,
     views: &[OperationRef<'c, 'c>],
-    extents: &mut DimEquality,
+    equality: &mut DimEquality,
 ) {
     let own: HashSet<usize> = part.operations.iter().map(|op| op_key(*op)).collect();
     let mut read: HashSet<usize> = HashSet::new();
@@ -127,7 +127,7 @@ fn copy_views<'c>(
     for view in needed {
         let copy = start.insert(clone_op(view));
         for (old, new) in results_of(view).into_iter().zip(results_of(copy)) {
-            extents.join_shapes(old, new);
+            equality.join_shapes(old, new);
             replacement.insert(key(old), new);
         }
         copies.push(copy);

@@ -41,12 +41,15 @@ impl<'c> Dims<'c> {
         part: &Part<'c>,
         operands: &[Val<'c>],
         results: &[Val<'c>],
-        extents: &mut DimEquality,
+        equality: &mut DimEquality,
     ) -> Result<Dims<'c>, Failed> {
         let mut dims = Dims::default();
         let (lengths, values): (Vec<Val<'c>>, Vec<Val<'c>>) =
             operands.iter().partition(|operand| is_length(**operand));
-        dims.leading = values.iter().map(|value| extents.leading(*value)).collect();
+        dims.leading = values
+            .iter()
+            .map(|value| equality.leading(*value))
+            .collect();
         let inner = part.operations.iter().flat_map(|op| results_of(*op));
         for value in values
             .iter()
@@ -54,13 +57,13 @@ impl<'c> Dims<'c> {
             .chain(results.iter().copied())
             .chain(inner)
         {
-            for length in extents.leading(value) {
+            for length in equality.leading(value) {
                 dims.number(length);
             }
         }
         let mut known: Vec<Option<Val<'c>>> = vec![None; dims.numbers.len()];
         for length in lengths {
-            let number = Length::Dim(extents.dim_of_length(length));
+            let number = Length::Dim(equality.dim_of_length(length));
             let Some(of) = dims.number(number) else {
                 continue;
             };
@@ -88,7 +91,7 @@ impl<'c> Dims<'c> {
         }
         dims.rows = results
             .first()
-            .map_or(vec![], |result| extents.leading(*result));
+            .map_or(vec![], |result| equality.leading(*result));
         Ok(dims)
     }
 

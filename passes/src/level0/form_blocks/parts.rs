@@ -59,12 +59,12 @@ pub struct Part<'c> {
 pub fn parts<'c>(
     group: &[OperationRef<'c, 'c>],
     copied: &mut HashSet<usize>,
-    extents: &mut DimEquality,
+    equality: &mut DimEquality,
 ) -> Vec<Part<'c>> {
     let kinds: Vec<Kind> = group
         .iter()
-        .map(|op| match extents.kind(*op) {
-            Kind::Rows(_) if copies_calls(*op, copied, extents) => Kind::Calls,
+        .map(|op| match equality.kind(*op) {
+            Kind::Rows(_) if copies_calls(*op, copied, equality) => Kind::Calls,
             kind => kind,
         })
         .collect();
@@ -92,7 +92,7 @@ pub fn parts<'c>(
     for ((_, first), numbers) in found {
         let kind = graph.kinds[first].clone();
         let pieces = match kind {
-            Kind::Calls => graph.pieces(&numbers, extents),
+            Kind::Calls => graph.pieces(&numbers, equality),
             _ => vec![numbers],
         };
         parts.extend(pieces.into_iter().map(|numbers| Part {
@@ -113,7 +113,7 @@ pub fn parts<'c>(
 fn copies_calls<'c>(
     operation: OperationRef<'c, 'c>,
     copied: &HashSet<usize>,
-    extents: &mut DimEquality,
+    equality: &mut DimEquality,
 ) -> bool {
     let producers = used_values(operation).into_iter().filter_map(defining_op);
     let copies: Vec<_> = producers
@@ -121,7 +121,7 @@ fn copies_calls<'c>(
         .collect();
     copies
         .into_iter()
-        .any(|copy| extents.kind(copy) == Kind::Calls || copies_calls(copy, copied, extents))
+        .any(|copy| equality.kind(copy) == Kind::Calls || copies_calls(copy, copied, equality))
 }
 
 fn folds(operation: OperationRef<'_, '_>) -> bool {
@@ -438,7 +438,7 @@ impl<'c> Graph<'c> {
 
     /// Pieces that share nothing. All results of one have the same rows; were it not so, each
     /// operation is a piece.
-    fn pieces(&self, numbers: &[usize], extents: &mut DimEquality) -> Vec<Vec<usize>> {
+    fn pieces(&self, numbers: &[usize], equality: &mut DimEquality) -> Vec<Vec<usize>> {
         let within: HashSet<usize> = numbers.iter().copied().collect();
         let mut seen = HashSet::new();
         let mut pieces = Vec::new();
@@ -456,7 +456,7 @@ impl<'c> Graph<'c> {
                 continue;
             }
             piece.sort_unstable();
-            if self.has_one_extent(&piece, extents) {
+            if self.has_one_extent(&piece, equality) {
                 pieces.push(piece);
             } else {
                 pieces.extend(piece.into_iter().map(|number| vec![number]));
@@ -465,7 +465,7 @@ impl<'c> Graph<'c> {
         pieces
     }
 
-    fn has_one_extent(&self, piece: &[usize], extents: &mut DimEquality) -> bool {
+    fn has_one_extent(&self, piece: &[usize], equality: &mut DimEquality) -> bool {
         let within: HashSet<usize> = piece.iter().copied().collect();
         let mut found: Option<Vec<Length>> = None;
         for number in piece {
@@ -474,7 +474,7 @@ impl<'c> Graph<'c> {
                 continue;
             }
             for result in results_of(self.operations[*number]) {
-                let rows = extents.leading(result);
+                let rows = equality.leading(result);
                 if found.get_or_insert_with(|| rows.clone()) != &rows {
                     return false;
                 }

@@ -36,18 +36,18 @@ pub fn encode<'c>(
     arguments: &[Vec<Attribute<'c>>],
 ) -> Result<(), Failed> {
     let operations = operations_of(body);
-    let mut extents = DimEquality::new(operations.iter().copied());
+    let mut equality = DimEquality::new(operations.iter().copied());
     let mut names: HashMap<usize, FlatSymbolRefAttribute<'c>> = HashMap::new();
     let values: Vec<Val<'c>> = arguments_of(body).into_iter().skip(1).collect();
     for (table, name) in values.iter().zip(lengths) {
         if let (Some(Length::Dim(number)), Some(name)) =
-            (extents.shape(*table).first(), dims::name(*name))
+            (equality.shape(*table).first(), dims::name(*name))
         {
             names.insert(*number, name);
         }
     }
     for (value, leading) in values.iter().zip(arguments) {
-        let shape = extents.shape(*value);
+        let shape = equality.shape(*value);
         for (length, name) in shape.iter().skip(1).zip(leading) {
             if let (Length::Dim(number), Some(name)) = (length, dims::name(*name)) {
                 names.insert(*number, name);
@@ -57,7 +57,7 @@ pub fn encode<'c>(
     // A length that only the results have, as what is used as a tensor of any length.
     let rows = dims::rows(kernel);
     for result in operations.last().map_or(vec![], |last| operands_of(*last)) {
-        let shape = extents.shape(result);
+        let shape = equality.shape(result);
         for (length, name) in shape.iter().skip(1).zip(&rows) {
             if let (Length::Dim(number), Some(name)) = (length, dims::name(*name)) {
                 names.entry(*number).or_insert(name);
@@ -73,7 +73,7 @@ pub fn encode<'c>(
         if !ty.shape.iter().skip(1).any(Option::is_none) {
             continue;
         }
-        let shape = extents.shape(value);
+        let shape = equality.shape(value);
         let dims: Option<Vec<Dim>> = shape
             .iter()
             .enumerate()
@@ -107,7 +107,7 @@ pub fn encode<'c>(
 /// an argument that has the dim. Where none has it, as for positions, which are made of a length
 /// alone, the size of the dim's table stands for it: loops run along the dim that the type names.
 pub struct Bounds<'c> {
-    extents: DimEquality,
+    equality: DimEquality,
     bounds: HashMap<usize, Val<'c>>,
 }
 
@@ -121,12 +121,12 @@ impl<'c> Bounds<'c> {
         leading: &[Vec<Attribute<'c>>],
         batched: &HashMap<usize, Val<'c>>,
     ) -> Bounds<'c> {
-        let mut extents = DimEquality::new(operations_of(body));
+        let mut equality = DimEquality::new(operations_of(body));
         let arguments = arguments_of(body);
         for (argument, dims) in arguments.iter().skip(names.len()).zip(leading) {
             for (axis, dim) in dims.iter().enumerate() {
                 if let Some(length) = names.iter().position(|name| name == dim) {
-                    extents.join_length(*argument, axis, arguments[length]);
+                    equality.join_length(*argument, axis, arguments[length]);
                 }
             }
         }
@@ -139,7 +139,7 @@ impl<'c> Bounds<'c> {
             let Some(value) = batched.get(&key(argument)) else {
                 continue;
             };
-            for (axis, length) in extents.shape(argument).into_iter().enumerate() {
+            for (axis, length) in equality.shape(argument).into_iter().enumerate() {
                 if let Length::Dim(number) = length {
                     bounds
                         .entry(number)
@@ -148,17 +148,17 @@ impl<'c> Bounds<'c> {
             }
         }
         for length in arguments.iter().take(names.len()) {
-            let number = extents.dim_of_length(*length);
+            let number = equality.dim_of_length(*length);
             if let Some(table) = batched.get(&key(*length)) {
                 bounds.entry(number).or_insert_with(|| size(*table, 0));
             }
         }
-        Bounds { extents, bounds }
+        Bounds { equality, bounds }
     }
 
     /// The sizes of a value's instance dims, in order.
     pub fn of(&mut self, value: Val<'c>) -> Option<Vec<Val<'c>>> {
-        let shape = self.extents.shape(value);
+        let shape = self.equality.shape(value);
         let dims = shape.into_iter().filter_map(|length| match length {
             Length::Known(_) => None,
             Length::Dim(number) => Some(number),

@@ -32,7 +32,7 @@ pub struct Backward<'c> {
     /// What each value of the block is here.
     pub forward: HashMap<ValueKey, Val<'c>>,
     /// The instance dims of the block's values, and their lengths here.
-    pub extents: DimEquality,
+    pub equality: DimEquality,
     pub lengths: HashMap<usize, Val<'c>>,
     /// The values of the block that are a parameter or a part of one.
     pub views: HashMap<ValueKey, View>,
@@ -46,11 +46,11 @@ pub struct NoRule(pub String);
 pub(super) type Rule = Result<(), NoRule>;
 
 impl<'c> Backward<'c> {
-    pub fn new(b: Builder<'c>, extents: DimEquality) -> Backward<'c> {
+    pub fn new(b: Builder<'c>, equality: DimEquality) -> Backward<'c> {
         Backward {
             b,
             forward: HashMap::new(),
-            extents,
+            equality,
             lengths: HashMap::new(),
             views: HashMap::new(),
             sites: Vec::new(),
@@ -68,7 +68,7 @@ impl<'c> Backward<'c> {
         let ty = TensorType::of_value(value)
             .ok_or_else(|| NoRule("a value that is not a tensor".to_owned()))?;
         let mut lengths = Vec::new();
-        for length in self.extents.shape(value) {
+        for length in self.equality.shape(value) {
             if let Length::Dim(number) = length {
                 let known = self.lengths.get(&number).copied();
                 lengths

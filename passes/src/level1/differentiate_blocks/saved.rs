@@ -74,7 +74,7 @@ pub fn chosen<'c>(
 /// Whether a value can be a result of the block: a tensor of floats whose leading dims are those of its
 /// results.
 fn has_rows(backward: &mut Backward<'_>, value: Val<'_>, rows: usize) -> bool {
-    let leading = backward.extents.leading(value);
+    let leading = backward.equality.leading(value);
     let is_dim = |length: &Length| matches!(length, Length::Dim(_));
     let floats =
         TensorType::of_value(value).is_some_and(|ty| elem_of(ty.element) == Some(Elem::F32));
