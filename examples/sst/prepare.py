@@ -2,14 +2,16 @@
 """Turns the Stanford Sentiment Treebank into input for the sst program.
 
     python3 examples/sst/prepare.py --data FOLDER --output FOLDER [--binary] [--limit N]
-                                    [--least N] [--vectors glove.840B.300d.txt]
+                                    [--least N] [--trees FILE]
+                                    [--vectors glove.840B.300d.txt]
 
 --data is the folder with `train.txt`, `dev.txt` and `test.txt`, one labelled tree a line. Writes
 `train.jsonl`, `dev.jsonl` and `test.jsonl`, and `vocab.txt`: one word a line, whose number is the line's
 from 0, the unknown word; they are the words of the training trees, with --least those that occur there as
 often. With --binary trees that are
 neutral are left out, and neutral nodes of the others have no label. With --vectors, one word and its
-numbers a line, also `emb.safetensors`: those of the words that have one there, and small random ones.
+numbers a line, also `emb.safetensors`: those of the words that have one there, and small random ones. With
+--trees also `input.jsonl`: trees of any other file, which need no labels, in the same numbers of words.
 """
 
 import argparse
@@ -36,7 +38,7 @@ def binary_label(label):
 
 
 def encode(tree, vocabulary, label_of):
-    label = label_of(tree[0])
+    label = NO_LABEL if tree[0] is None else label_of(tree[0])
     if len(tree) == 2:
         return {"Leaf": [label, word_number(vocabulary, tree[1])]}
     return {"Node": [label, *(encode(child, vocabulary, label_of) for child in tree[1:])]}
@@ -74,6 +76,7 @@ def parse_options():
     parser.add_argument("--binary", action="store_true")
     parser.add_argument("--limit", type=int, help="use at most this many trees of each part")
     parser.add_argument("--least", type=int, default=1, help="how often a word of the vocabulary occurs")
+    parser.add_argument("--trees", type=Path, help="other trees, one a line")
     parser.add_argument("--vectors", type=Path)
     return parser.parse_args()
 
@@ -92,7 +95,9 @@ def main():
     vocabulary_file.write_text("\n".join(["<unk>", *listed]) + "\n", encoding="utf-8")
     vocabulary = read_vocabulary(vocabulary_file)
     label_of = binary_label if options.binary else lambda label: label
-    for part in PARTS:
+    if options.trees:
+        trees["input"] = read_trees(options.trees)
+    for part in trees:
         with open(options.output / f"{part}.jsonl", "w", encoding="utf-8") as lines:
             for number, tree in enumerate(trees[part], start=1):
                 instance = {"id": f"{part}{number}", "t": encode(tree, vocabulary, label_of)}
