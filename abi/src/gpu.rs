@@ -25,8 +25,8 @@
 //! | `scratch` | 1 | [`GpuKernel::scratch`] bytes, uninitialised, private to this call of the kernel |
 //!
 //! A scalar operand's values are in `index`, as for the CPU; what an operand does not use is 0. The
-//! addresses of spaces (`base`), of constants and of scratch are multiples of [`ALIGNMENT`]. Results are
-//! rows of spaces too, so those whose rows have a multiple of 16 bytes begin at one. Addresses of
+//! addresses of row pools (`base`), of constants and of scratch are multiples of [`ALIGNMENT`]. Results are
+//! rows of row pools too, so those whose rows have a multiple of 16 bytes begin at one. Addresses of
 //! indices are multiples of 4. Constants may be read
 //! up to 64 bytes behind their end, as on the CPU; nothing else is.
 //!
@@ -60,7 +60,7 @@ use std::ffi::c_void;
 
 use crate::manifest::{Constant, Extent, constants_with};
 
-/// Bytes that the addresses of spaces, constants and scratch on the device are multiples of.
+/// Bytes that the addresses of row pools, constants and scratch on the device are multiples of.
 pub const ALIGNMENT: u64 = 64;
 
 /// How a kernel runs on a GPU.

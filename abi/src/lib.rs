@@ -8,7 +8,7 @@
 //!   instance's arguments from slots, calls back through the [`symbols`] to record kernel calls,
 //!   and leaves its result, full of handles, in slots.
 //! * One function a *kernel*, [`KernelFn`]: it computes a range of rows of a bucket.
-//! * A [`manifest::Manifest`] that names them and describes types, parameters, spaces and operands.
+//! * A [`manifest::Manifest`] that names them and describes types, parameters, row pools and operands.
 //!
 //! # Slots
 //!
@@ -28,8 +28,8 @@
 //! # Tensors whose lengths differ
 //!
 //! A tensor with instance dims is *ragged* in a batch. All its dims up to the last instance dim are
-//! one count of consecutive rows of the space of the dims behind: `f32[n, 64]` is `n` rows of the
-//! space of `[64]`, `f32[m, k]` is `m · k` rows of the space of `[]`, in row-major order. So a row
+//! one count of consecutive rows of the row pool of the dims behind: `f32[n, 64]` is `n` rows of the
+//! row pool of `[64]`, `f32[m, k]` is `m · k` rows of the row pool of `[]`, in row-major order. So a row
 //! of it is the handle of its first row plus an index, and work on each row alone, over all
 //! instances, is work on one dense range of rows: nothing is padded.
 
@@ -42,19 +42,19 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
 
 /// `kernel(begin, end, operands, results, constants, scratch)`: computes rows `begin..end` of a
-/// bucket, or calls, where the manifest's [`manifest::Unit`] says so, or pieces of calls, where it
+/// bucket, or calls, where the manifest's [`manifest::Unit`] says so, or work items of calls, where it
 /// has a [`manifest::Division`].
 ///
 /// * `operands`: one [`OperandRef`] for each of the manifest's operands; of a kernel whose unit is
 ///   the call and whose calls have an extent of rows, one more, a scalar operand: `index[i]` is the
 ///   row of the bucket at which call `i` begins; of one whose calls can be divided, one more behind
-///   it: `index[3 * i..3 * i + 3]` is the call of piece `i` and its range, `from` and `to`, of the
+///   it: `index[3 * i..3 * i + 3]` is the call of work item `i` and its range, `from` and `to`, of the
 ///   first of the dims that count the call's rows;
 /// * `results`: for each result, the address of the row of the bucket's row 0; rows are dense;
 /// * `constants`: for each of the manifest's constants, its address;
@@ -72,9 +72,9 @@ pub type KernelFn = unsafe extern "C" fn(
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct OperandRef {
-    /// An operand of rows: the address of row 0 of its space. A scalar operand: unused, null.
+    /// An operand of rows: the address of row 0 of its row pool. A scalar operand: unused, null.
     pub base: *const c_void,
-    /// A row operand: `index[i]` is the row in the space that row `i` of the bucket reads.
+    /// A row operand: `index[i]` is the row in the row pool that row `i` of the bucket reads.
     /// A scalar operand or a length: `index[i]` holds the bits of its value for row `i`.
     /// A ragged or stacked operand where the unit is the row: as a row operand.
     /// Where the unit is the call, `i` counts calls, and a ragged operand has the first row of

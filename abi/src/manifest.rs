@@ -31,7 +31,7 @@ pub struct Manifest {
     /// Every tensor that the weights file must hold, used or not.
     pub params: Vec<Param>,
     /// One arena a row shape and element type.
-    pub spaces: Vec<Space>,
+    pub row_pools: Vec<RowPool>,
     /// Source `s` is bucket `s`: rows that exist before anything is computed.
     pub sources: Vec<Source>,
     /// What calls are recorded of, and what runs at load.
@@ -123,8 +123,8 @@ pub struct Debug {
 pub struct Force {
     /// Place in the source, `file:line:column`.
     pub location: String,
-    /// The space of the row, whose rows have one element.
-    pub space: usize,
+    /// The row pool of the row, whose rows have one element.
+    pub pool: usize,
 }
 
 /// A parameter of the entry.
@@ -165,10 +165,10 @@ impl Elem {
 pub enum Type {
     /// A number of the host.
     Scalar(Elem),
-    /// A row of a space.
+    /// A row of a row pool.
     Tensor {
-        /// Index into [`Manifest::spaces`].
-        space: usize,
+        /// Index into [`Manifest::row_pools`].
+        pool: usize,
     },
     /// Its parts, in their order.
     Tuple(Vec<Type>),
@@ -182,13 +182,13 @@ pub enum Type {
     /// is an array of them, exactly like an array of tensors.
     Stacked {
         /// Of each row.
-        space: usize,
+        pool: usize,
     },
     /// A tensor with instance dims: these leading ones, the last of which is an instance dim, then
-    /// those of the space.
+    /// those of the row pool.
     Ragged {
         /// Of each row.
-        space: usize,
+        pool: usize,
         /// The dims that count the rows, the outermost first.
         dims: Vec<LeadingDim>,
     },
@@ -292,14 +292,14 @@ impl Stored {
 
 /// Rows of one type: tensors of the same shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Space {
+pub struct RowPool {
     /// The type of a row's elements.
     pub elem: Elem,
     /// The dims of a row, the outermost first; none for one number.
     pub shape: Vec<u64>,
 }
 
-impl Space {
+impl RowPool {
     /// Elements of one row.
     pub fn row_elements(&self) -> u64 {
         self.shape.iter().product()
@@ -315,44 +315,44 @@ impl Space {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The parameter's leading dim counts rows of the space: `emb[w]`.
+    /// The parameter's leading dim counts rows of the row pool: `emb[w]`.
     Table {
         /// See [`Manifest::weight`].
         param: usize,
         /// Of a row.
-        space: usize,
+        pool: usize,
     },
     /// The whole parameter is one row.
     Whole {
         /// See [`Manifest::weight`].
         param: usize,
         /// Of the row.
-        space: usize,
+        pool: usize,
     },
     /// One row with every element of the same bits.
     Splat {
         /// Of each element; those of a `bool` are 0 or 1.
         bits: u32,
         /// Of the row.
-        space: usize,
+        pool: usize,
     },
     /// One row of the given elements' bits.
     Dense {
         /// Of each element, row-major.
         bits: Vec<u32>,
         /// Of the row.
-        space: usize,
+        pool: usize,
     },
 }
 
 impl Source {
-    /// The space that its rows are of.
-    pub fn space(&self) -> usize {
+    /// The row pool that its rows are of.
+    pub fn pool(&self) -> usize {
         match self {
-            Source::Table { space, .. }
-            | Source::Whole { space, .. }
-            | Source::Splat { space, .. }
-            | Source::Dense { space, .. } => *space,
+            Source::Table { pool, .. }
+            | Source::Whole { pool, .. }
+            | Source::Splat { pool, .. }
+            | Source::Dense { pool, .. } => *pool,
         }
     }
 }

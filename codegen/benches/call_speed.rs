@@ -130,16 +130,16 @@ fn attention(d: usize, causal: bool) -> String {
 }
 
 /// GFLOP/s of one call, the best of some runs.
-fn speed(jit: &Jit, lengths: &[usize], rows: usize, spaces: &[usize], flops: f64) -> f64 {
-    let of = |space: Bits, index: u32| Operand {
-        space,
+fn speed(jit: &Jit, lengths: &[usize], rows: usize, row_pools: &[usize], flops: f64) -> f64 {
+    let of = |pool: Bits, index: u32| Operand {
+        pool,
         index: vec![index],
         ..Operand::default()
     };
     let mut operands: Vec<_> = lengths.iter().map(|n| of(vec![], *n as u32)).collect();
-    operands.extend(spaces.iter().map(|count| of(floats(*count), 0)));
+    operands.extend(row_pools.iter().map(|count| of(floats(*count), 0)));
     operands.push(of(vec![], 0));
-    // One piece, all of the call.
+    // One work item, all of the call.
     operands.push(Operand {
         index: vec![0, 0, lengths[0] as u32],
         ..Operand::default()

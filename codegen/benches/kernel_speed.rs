@@ -101,12 +101,12 @@ fn main() {
             "rows", "cell GFLOP/s", "bare GFLOP/s", "us/call"
         );
         for rows in [1, 2, 3, 4, 6, 8, 12, 13, 24, 64, 500] {
-            let spaces = 1024;
+            let row_pools = 1024;
             let operands: Vec<_> = (0..4)
                 .map(|at| Operand {
-                    space: floats(spaces * h, at),
+                    pool: floats(row_pools * h, at),
                     index: (0..rows as u32)
-                        .map(|row| (row * 7 + at) % spaces as u32)
+                        .map(|row| (row * 7 + at) % row_pools as u32)
                         .collect(),
                     ..Operand::default()
                 })

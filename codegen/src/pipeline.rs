@@ -4,7 +4,7 @@
 //! so that what a stage does can be repeated by hand from its printed input.
 
 use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::extend_op;
 pub use cohort_dialects::enums::Granularity;
 use cohort_dialects::enums::{DialectEnum, Gradients, Rounding};
@@ -128,7 +128,7 @@ pub enum Step {
     /// A pass that runs where code for a GPU is wanted in this precision.
     In(Precision, PassInfo),
     /// A pass that runs where weights are to be kept in this.
-    Keeping(Kept, PassInfo),
+    Keeping(WeightFormat, PassInfo),
     /// A pass that runs where recursions are to be unrolled.
     Unroll(PassInfo),
     /// A pass that runs at one granularity only.
@@ -260,7 +260,7 @@ const TO_LOOPS: &[Step] = &[
     Step::In(Precision::Bf16, round_products_bf16::PASS),
     Step::Gpu(plan_kernels_for_gpu::PASS),
     Step::Ours(plan_kernels::PASS),
-    Step::Keeping(Kept::Bf16, keep_weights_bf16::PASS),
+    Step::Keeping(WeightFormat::Bf16, keep_weights_bf16::PASS),
     Step::Optional(
         online_folds::PASS,
         "softmax-like folds between products compute the first product anew for each of them",
@@ -364,7 +364,7 @@ pub struct Options {
     /// Of products in that code.
     pub precision: Precision,
     /// What the packed weights of products are kept in, on the processor.
-    pub keep_weights: Kept,
+    pub keep_weights: WeightFormat,
     /// Make the functions that gradients are computed by as well.
     pub gradients: bool,
     /// Of these, only those of parameters: nobody asks for gradients of inputs.
@@ -456,7 +456,7 @@ impl Options {
             Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,
             Step::In(precision, _) => self.gpu && *precision == self.precision,
-            Step::Keeping(kept, _) => *kept == self.keep_weights,
+            Step::Keeping(format, _) => *format == self.keep_weights,
             _ => true,
         })
     }

@@ -245,11 +245,11 @@ LogicalResult CallsOp::verify() {
   if (getSplit() && *getSplit() != lanesOfVector)
     return emitOpError() << "ragged_calls_c1: expected loops to be split at 16, but got "
                          << static_cast<int64_t>(*getSplit());
-  int64_t pieces = static_cast<int64_t>(getPieces().value_or(1));
+  int64_t grain = static_cast<int64_t>(getGrain().value_or(1));
   bool ofLength = rows && !rows.empty() && lengths && llvm::is_contained(lengths, rows[0]);
-  if (pieces < 1 || pieces > 65536 || static_cast<int64_t>(getShared().value_or(0)) < 0 ||
-      (getPieces() && !ofLength))
-    return emitOpError() << "ragged_calls_c2: expected pieces of 1 to 65536 rows of a call whose first dim is "
+  if (grain < 1 || grain > 65536 || static_cast<int64_t>(getShared().value_or(0)) < 0 ||
+      (getGrain() && !ofLength))
+    return emitOpError() << "ragged_calls_c2: expected a grain of 1 to 65536 rows of a call whose first dim is "
                             "a length, and `shared` of at least 0";
   SmallVector<Attribute> flops;
   if (getFlops())

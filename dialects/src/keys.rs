@@ -148,7 +148,7 @@ keys! {
     PARAM: "param",
     PASSTHROUGH: "passthrough",
     PERMUTATION: "permutation",
-    PIECES: "pieces",
+    GRAIN: "grain",
     POSITION: "position",
     PREDICATE: "predicate",
     PRODUCTS: "products",

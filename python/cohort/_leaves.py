@@ -12,7 +12,7 @@ class Leaves:
 
     def __init__(self, manifest: dict, types: Types):
         self._arguments = manifest["arguments"]
-        self._spaces = manifest["spaces"]
+        self._row_pools = manifest["row_pools"]
         self._adts = manifest["adts"]
         self._tags = {made: tag for classes in types._classes for tag, made in enumerate(classes)}
         self._with_floats: set[int] = set()
@@ -27,8 +27,8 @@ class Leaves:
 
     def _has_floats(self, ty: Any) -> bool:
         match ty:
-            case {"tensor": {"space": space}} | {"ragged": {"space": space}} | {"stacked": {"space": space}}:
-                return self._spaces[space]["elem"] == "f32"
+            case {"tensor": {"pool": pool}} | {"ragged": {"pool": pool}} | {"stacked": {"pool": pool}}:
+                return self._row_pools[pool]["elem"] == "f32"
             case {"tuple": types}:
                 return any(map(self._has_floats, types))
             case {"array": element}:

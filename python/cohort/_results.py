@@ -88,7 +88,7 @@ class Reader:
     """Makes values of a program's types, one after another; nothing recurses, so depth does not matter."""
 
     def __init__(self, manifest: dict, types: Types):
-        self.spaces = manifest["spaces"]
+        self.row_pools = manifest["row_pools"]
         self.adts = manifest["adts"]
         self.classes = types._classes
 
@@ -107,9 +107,9 @@ class Reader:
                 case "str":
                     end = byte + int(words[word])
                     value, byte, word = bytes(data[byte:end]).decode(), end, word + 1
-                case {"tensor": {"space": space}}:
-                    value, byte = self._tensor(space, [], data, byte)
-                case {"ragged": {"space": space, "dims": dims}}:
+                case {"tensor": {"pool": pool}}:
+                    value, byte = self._tensor(pool, [], data, byte)
+                case {"ragged": {"pool": pool, "dims": dims}}:
                     leading = []
                     for dim in dims:
                         if isinstance(dim, dict) and "known" in dim:
@@ -117,7 +117,7 @@ class Reader:
                         else:
                             leading.append(int(words[word]))
                             word += 1
-                    value, byte = self._tensor(space, leading, data, byte)
+                    value, byte = self._tensor(pool, leading, data, byte)
                 case {"tuple": types}:
                     open_.append((tuple, iter(types), []))
                     done = False
@@ -132,8 +132,8 @@ class Reader:
                     else:
                         open_.append((list, _times(element, length), []))
                         done = False
-                case {"stacked": {"space": space}}:
-                    value, byte = self._tensor(space, [int(words[word])], data, byte)
+                case {"stacked": {"pool": pool}}:
+                    value, byte = self._tensor(pool, [int(words[word])], data, byte)
                     word += 1
                 case {"adt": adt}:
                     tag = int(words[word])
@@ -157,8 +157,8 @@ class Reader:
                 value = make(there) if make in (tuple, list) else make(*there)
                 done = True
 
-    def _tensor(self, space: int, leading: list[int], data: np.ndarray, byte: int) -> tuple[Any, int]:
-        of_row = self.spaces[space]
+    def _tensor(self, pool: int, leading: list[int], data: np.ndarray, byte: int) -> tuple[Any, int]:
+        of_row = self.row_pools[pool]
         dtype = _DTYPES[of_row["elem"]]
         shape = leading + of_row["shape"]
         end = byte + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
@@ -263,19 +263,19 @@ class Outputs(Sequence):
             case {"scalar": elem}:
                 self._none_failed()
                 return _view(column.data, _DTYPES[elem])
-            case {"tensor": {"space": space}}:
+            case {"tensor": {"pool": pool}}:
                 self._none_failed()
-                of_row = self._manifest["spaces"][space]
+                of_row = self._manifest["row_pools"][pool]
                 shape = [self._count, *of_row["shape"]]
                 return _view(column.data, _DTYPES[of_row["elem"]]).reshape(shape)
-            case {"ragged": {"space": space}} | {"stacked": {"space": space}}:
-                of_row = self._manifest["spaces"][space]
+            case {"ragged": {"pool": pool}} | {"stacked": {"pool": pool}}:
+                of_row = self._manifest["row_pools"][pool]
                 shape = [int(self.offsets(part)[-1]), *of_row["shape"]]
                 return _view(column.data, _DTYPES[of_row["elem"]]).reshape(shape)
             case {"array": {"scalar": elem}}:
                 return _view(column.data, _DTYPES[elem])
-            case {"array": {"tensor": {"space": space}}}:
-                of_row = self._manifest["spaces"][space]
+            case {"array": {"tensor": {"pool": pool}}}:
+                of_row = self._manifest["row_pools"][pool]
                 shape = [int(self.offsets(part)[-1]), *of_row["shape"]]
                 return _view(column.data, _DTYPES[of_row["elem"]]).reshape(shape)
         raise TypeError(f"part {part} is not a tensor: {type_text(self._manifest, ty)}")

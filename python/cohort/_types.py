@@ -7,10 +7,10 @@ import keyword
 from typing import Any, Iterator
 
 
-def shape_text(manifest: dict, space: int, leading: list[str]) -> str:
-    space_ = manifest["spaces"][space]
-    dims = leading + [str(length) for length in space_["shape"]]
-    return f"{space_['elem']}[{', '.join(dims)}]"
+def shape_text(manifest: dict, pool: int, leading: list[str]) -> str:
+    row_pool = manifest["row_pools"][pool]
+    dims = leading + [str(length) for length in row_pool["shape"]]
+    return f"{row_pool['elem']}[{', '.join(dims)}]"
 
 
 def dim_text(manifest: dict, dim: Any) -> str:
@@ -29,12 +29,12 @@ def type_text(manifest: dict, ty: Any) -> str:
     match ty:
         case {"scalar": elem}:
             return elem
-        case {"tensor": {"space": space}}:
-            return shape_text(manifest, space, [])
-        case {"ragged": {"space": space, "dims": dims}}:
-            return shape_text(manifest, space, [dim_text(manifest, dim) for dim in dims])
-        case {"stacked": {"space": space}}:
-            return shape_text(manifest, space, ["_"])
+        case {"tensor": {"pool": pool}}:
+            return shape_text(manifest, pool, [])
+        case {"ragged": {"pool": pool, "dims": dims}}:
+            return shape_text(manifest, pool, [dim_text(manifest, dim) for dim in dims])
+        case {"stacked": {"pool": pool}}:
+            return shape_text(manifest, pool, ["_"])
         case {"tuple": types}:
             return "(" + ", ".join(type_text(manifest, part) for part in types) + ")"
         case "str":

@@ -186,10 +186,10 @@ fn read_argument(
     value: &Bound<'_, PyAny>,
 ) -> PyResult<(Argument, usize)> {
     let no_form = || PyTypeError::new_err(format!("{name}: its type has no flat form"));
-    let space = |space: &usize| {
+    let pool = |pool: &usize| {
         (
-            manifest.spaces[*space].elem,
-            manifest.spaces[*space].shape.clone(),
+            manifest.row_pools[*pool].elem,
+            manifest.row_pools[*pool].shape.clone(),
         )
     };
     let (elem, shape, is_ragged) = match ty {
@@ -198,9 +198,9 @@ fn read_argument(
             return read_nodes(&manifest.adts[*adt], name, fields, value);
         }
         Type::Scalar(elem) => (*elem, Vec::new(), false),
-        Type::Tensor { space: of } => (space(of).0, space(of).1, false),
-        Type::Ragged { space: of, dims } => match dims.as_slice() {
-            [LeadingDim::Named(_) | LeadingDim::Any] => (space(of).0, space(of).1, true),
+        Type::Tensor { pool: of } => (pool(of).0, pool(of).1, false),
+        Type::Ragged { pool: of, dims } => match dims.as_slice() {
+            [LeadingDim::Named(_) | LeadingDim::Any] => (pool(of).0, pool(of).1, true),
             _ => return Err(no_form()),
         },
         Type::Array(element) => match **element {

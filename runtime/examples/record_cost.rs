@@ -4,7 +4,7 @@
 
 use std::ffi::c_void;
 
-use cohort_runtime::abi::manifest::{Elem, Kernel, Manifest, Operand, Source, Space, Type};
+use cohort_runtime::abi::manifest::{Elem, Kernel, Manifest, Operand, RowPool, Source, Type};
 use cohort_runtime::abi::{Context, Handle, OperandRef, VERSION};
 use cohort_runtime::symbols::cohort_record;
 use cohort_runtime::{Batch, CompiledCode, Config, Program, Session, Weights};
@@ -63,7 +63,7 @@ unsafe extern "C" fn nothing(
 }
 
 fn main() -> Result<(), cohort_runtime::Error> {
-    let row = Operand::Row { space: 0 };
+    let row = Operand::Row { pool: 0 };
     let kernel = |name: &str, operands: Vec<Operand>, results: Vec<usize>| Kernel {
         name: name.to_owned(),
         symbol: "nothing".to_owned(),
@@ -82,14 +82,14 @@ fn main() -> Result<(), cohort_runtime::Error> {
         version: VERSION,
         entry: "entry".to_owned(),
         arguments: vec![],
-        result: Type::Tensor { space: 0 },
+        result: Type::Tensor { pool: 0 },
         adts: vec![],
         params: vec![],
-        spaces: vec![Space {
+        row_pools: vec![RowPool {
             elem: Elem::F32,
             shape: vec![1],
         }],
-        sources: vec![Source::Splat { bits: 0, space: 0 }],
+        sources: vec![Source::Splat { bits: 0, pool: 0 }],
         kernels: vec![
             kernel("leaf", vec![row, Operand::Scalar(Elem::I32)], vec![0]),
             kernel("node", vec![row, row], vec![0, 0]),

@@ -5,7 +5,9 @@
 
 use std::ffi::c_void;
 
-use cohort_runtime::abi::manifest::{Elem, Force, Kernel, Manifest, Operand, Source, Space, Type};
+use cohort_runtime::abi::manifest::{
+    Elem, Force, Kernel, Manifest, Operand, RowPool, Source, Type,
+};
 use cohort_runtime::abi::{Context, Handle, OperandRef, VERSION};
 use cohort_runtime::symbols::{cohort_force, cohort_record};
 use cohort_runtime::{Batch, CompiledCode, Config, Program, Session, Weights};
@@ -69,19 +71,19 @@ fn main() -> Result<(), cohort_runtime::Error> {
         version: VERSION,
         entry: "entry".to_owned(),
         arguments: vec![],
-        result: Type::Tensor { space: 0 },
+        result: Type::Tensor { pool: 0 },
         adts: vec![],
         params: vec![],
-        spaces: vec![Space {
+        row_pools: vec![RowPool {
             elem: Elem::F32,
             shape: vec![],
         }],
-        sources: vec![Source::Splat { bits: 0, space: 0 }],
+        sources: vec![Source::Splat { bits: 0, pool: 0 }],
         kernels: vec![Kernel {
             name: "nothing".to_owned(),
             symbol: "nothing".to_owned(),
             location: String::new(),
-            operands: vec![Operand::Row { space: 0 }],
+            operands: vec![Operand::Row { pool: 0 }],
             results: vec![0],
             constants: vec![],
             scratch_bytes: 0,
@@ -95,7 +97,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         debugs: vec![],
         forces: vec![Force {
             location: String::new(),
-            space: 0,
+            pool: 0,
         }],
         computed: vec![],
         gradients: None,

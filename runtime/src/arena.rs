@@ -1,6 +1,6 @@
-//! Rows: one growing block a space.
+//! Rows: one growing block a row pool.
 //!
-//! The first rows of a space are those of the program's *sources*, and then those of calls that are
+//! The first rows of a row pool are those of the program's *sources*, and then those of calls that are
 //! kept; both stay. After them, rows are taken and given back in [`Region`]s: for the *inputs* of a chunk of instances, and for the
 //! *results* of a flush. No block ever shrinks.
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::memory::AlignedBuffer;
 use crate::rows::Rows;
 
-struct SpaceRows {
+struct PoolRows {
     buffer: AlignedBuffer,
     row_bytes: usize,
     sources: u64,
@@ -19,17 +19,17 @@ struct SpaceRows {
     rows: Rows,
 }
 
-/// All spaces of a program.
+/// All row pools of a program.
 pub struct Arena {
-    spaces: Vec<SpaceRows>,
+    row_pools: Vec<PoolRows>,
 }
 
 /// Rows next to each other that were taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The number of their space.
-    pub space: usize,
-    /// The number of the first row in its space.
+    /// The number of their row pool.
+    pub pool: usize,
+    /// The number of the first row in its row pool.
     pub first: u32,
     /// How many rows.
     pub rows: u32,
@@ -38,11 +38,11 @@ pub struct Region {
 /// Rows of inputs as the reader makes them.
 #[derive(Clone, Debug, Default)]
 pub struct InputRows {
-    /// One a space.
-    pub spaces: Vec<InputBlock>,
+    /// One a row pool.
+    pub row_pools: Vec<InputBlock>,
 }
 
-/// The rows of one space, as [`InputRows`] has them.
+/// The rows of one row pool, as [`InputRows`] has them.
 #[derive(Clone, Debug, Default)]
 pub struct InputBlock {
     /// The rows, one behind another.
@@ -51,9 +51,9 @@ pub struct InputBlock {
     pub rows: u64,
 }
 
-/// Where the rows of a space are.
+/// Where the rows of a row pool are.
 #[derive(Clone, Copy, Debug)]
-pub struct SpaceBase {
+pub struct PoolBase {
     /// The address of row 0.
     pub address: *mut u8,
     /// Bytes of a row.
@@ -63,81 +63,81 @@ pub struct SpaceBase {
 const PURPOSE: &str = "the rows of a batch (try a smaller --batch)";
 
 impl Arena {
-    /// An arena without rows, for the spaces of a program.
+    /// An arena without rows, for the row pools of a program.
     pub fn new(manifest: &Manifest) -> Arena {
-        let spaces = manifest
-            .spaces
+        let row_pools = manifest
+            .row_pools
             .iter()
-            .map(|space| SpaceRows {
+            .map(|pool| PoolRows {
                 buffer: AlignedBuffer::default(),
-                row_bytes: space.row_bytes() as usize,
+                row_bytes: pool.row_bytes() as usize,
                 sources: 0,
                 fixed: 0,
                 rows: Rows::default(),
             })
             .collect();
-        Arena { spaces }
+        Arena { row_pools }
     }
 
     /// Makes room for the rows of a source; only before what is kept and the first inputs. Gives the first one's number
     /// and the bytes to fill.
-    pub fn add_sources(&mut self, space: usize, rows: u64) -> Result<(u32, &mut [u8]), Error> {
-        let first = self.take(space, rows)?.first;
+    pub fn add_sources(&mut self, pool: usize, rows: u64) -> Result<(u32, &mut [u8]), Error> {
+        let first = self.take(pool, rows)?.first;
         self.commit()?;
-        let space = &mut self.spaces[space];
-        space.sources = space.rows.end();
-        space.fixed = space.sources;
-        let begin = first as usize * space.row_bytes;
-        let end = space.sources as usize * space.row_bytes;
-        Ok((first, &mut space.buffer.bytes_mut()[begin..end]))
+        let pool = &mut self.row_pools[pool];
+        pool.sources = pool.rows.end();
+        pool.fixed = pool.sources;
+        let begin = first as usize * pool.row_bytes;
+        let end = pool.sources as usize * pool.row_bytes;
+        Ok((first, &mut pool.buffer.bytes_mut()[begin..end]))
     }
 
     /// Another one that has the same rows of sources, and nothing else.
     pub fn with_sources(&self) -> Result<Arena, Error> {
-        let spaces = self.spaces.iter().map(|space| {
-            let bytes = space.sources as usize * space.row_bytes;
+        let row_pools = self.row_pools.iter().map(|pool| {
+            let bytes = pool.sources as usize * pool.row_bytes;
             let mut buffer = AlignedBuffer::default();
             if bytes > 0 {
                 buffer.ensure(bytes, PURPOSE)?;
-                buffer.bytes_mut()[..bytes].copy_from_slice(&space.buffer.bytes()[..bytes]);
+                buffer.bytes_mut()[..bytes].copy_from_slice(&pool.buffer.bytes()[..bytes]);
             }
             let mut rows = Rows::default();
-            rows.take(space.sources);
-            Ok(SpaceRows {
+            rows.take(pool.sources);
+            Ok(PoolRows {
                 buffer,
-                row_bytes: space.row_bytes,
-                sources: space.sources,
-                fixed: space.sources,
+                row_bytes: pool.row_bytes,
+                sources: pool.sources,
+                fixed: pool.sources,
                 rows,
             })
         });
-        let spaces = spaces.collect::<Result<_, Error>>()?;
-        Ok(Arena { spaces })
+        let row_pools = row_pools.collect::<Result<_, Error>>()?;
+        Ok(Arena { row_pools })
     }
 
     /// Bytes of the rows that stay.
     pub fn fixed_bytes(&self) -> u64 {
-        let bytes = |space: &SpaceRows| space.fixed.saturating_mul(space.row_bytes as u64);
-        self.spaces.iter().map(bytes).sum()
+        let bytes = |pool: &PoolRows| pool.fixed.saturating_mul(pool.row_bytes as u64);
+        self.row_pools.iter().map(bytes).sum()
     }
 
     /// Makes room for rows to be kept; only before the first inputs. Gives the first one's number.
     /// Memory of the system is used as they are written.
-    pub fn add_kept(&mut self, space: usize, rows: u64) -> Result<u32, Error> {
-        let first = self.take(space, rows)?.first;
+    pub fn add_cached(&mut self, pool: usize, rows: u64) -> Result<u32, Error> {
+        let first = self.take(pool, rows)?.first;
         self.commit()?;
-        let space = &mut self.spaces[space];
-        space.fixed = space.rows.end();
+        let pool = &mut self.row_pools[pool];
+        pool.fixed = pool.rows.end();
         Ok(first)
     }
 
-    /// The rows of the sources, a region a space that has any.
+    /// The rows of the sources, a region a row pool that has any.
     pub fn sources(&self) -> impl Iterator<Item = Region> {
-        let spaces = self.spaces.iter().enumerate();
-        spaces
-            .filter(|(_, space)| space.sources > 0)
-            .map(|(space, rows)| Region {
-                space,
+        let row_pools = self.row_pools.iter().enumerate();
+        row_pools
+            .filter(|(_, pool)| pool.sources > 0)
+            .map(|(pool, rows)| Region {
+                pool,
                 first: 0,
                 rows: rows.sources as u32,
             })
@@ -145,42 +145,42 @@ impl Arena {
 
     /// Gives back all rows but those that stay.
     pub fn reset(&mut self) {
-        for space in &mut self.spaces {
-            space.rows.truncate(space.fixed);
+        for pool in &mut self.row_pools {
+            pool.rows.truncate(pool.fixed);
         }
     }
 
     /// Takes rows for a chunk of inputs and has them copied there by `copy(from, to)`; appends the
-    /// regions, one a space that has any.
+    /// regions, one a row pool that has any.
     pub fn put_inputs(
         &mut self,
         inputs: &InputRows,
         regions: &mut Vec<Region>,
         copy: impl Fn(&[u8], &mut [u8]),
     ) -> Result<(), Error> {
-        for (index, block) in inputs.spaces.iter().enumerate() {
+        for (index, block) in inputs.row_pools.iter().enumerate() {
             if block.rows == 0 {
                 continue;
             }
             let region = self.take(index, block.rows)?;
             regions.push(region);
-            let space = &mut self.spaces[index];
-            let begin = region.first as usize * space.row_bytes;
+            let pool = &mut self.row_pools[index];
+            let begin = region.first as usize * pool.row_bytes;
             let end = begin + block.bytes.len();
-            space.buffer.ensure(end, PURPOSE)?;
-            copy(&block.bytes, &mut space.buffer.bytes_mut()[begin..end]);
+            pool.buffer.ensure(end, PURPOSE)?;
+            copy(&block.bytes, &mut pool.buffer.bytes_mut()[begin..end]);
         }
         Ok(())
     }
 
     /// That many rows. They have no memory before [`Arena::commit`].
-    pub fn take(&mut self, space: usize, rows: u64) -> Result<Region, Error> {
+    pub fn take(&mut self, pool: usize, rows: u64) -> Result<Region, Error> {
         row_count(rows)?;
-        let taken = &mut self.spaces[space].rows;
+        let taken = &mut self.row_pools[pool].rows;
         let first = taken.take(rows);
         row_count(taken.end())?;
         Ok(Region {
-            space,
+            pool,
             first: first as u32,
             rows: rows as u32,
         })
@@ -188,83 +188,83 @@ impl Arena {
 
     /// Nobody reads these rows any more.
     pub fn give(&mut self, region: Region) {
-        self.spaces[region.space]
+        self.row_pools[region.pool]
             .rows
             .give(u64::from(region.first), u64::from(region.rows));
     }
 
     /// Gives memory to all rows taken so far; moves blocks.
     pub fn commit(&mut self) -> Result<(), Error> {
-        for space in &mut self.spaces {
-            let bytes = space.rows.end() as usize * space.row_bytes;
-            space.buffer.ensure(bytes, PURPOSE)?;
+        for pool in &mut self.row_pools {
+            let bytes = pool.rows.end() as usize * pool.row_bytes;
+            pool.buffer.ensure(bytes, PURPOSE)?;
         }
         Ok(())
     }
 
     /// Bytes of all rows in use but those that stay.
     pub fn used_bytes(&self) -> u64 {
-        let bytes = |space: &SpaceRows| (space.rows.used() - space.fixed) * space.row_bytes as u64;
-        self.spaces.iter().map(bytes).sum()
+        let bytes = |pool: &PoolRows| (pool.rows.used() - pool.fixed) * pool.row_bytes as u64;
+        self.row_pools.iter().map(bytes).sum()
     }
 
-    /// Rows in use but those that stay, of all spaces.
+    /// Rows in use but those that stay, of all row pools.
     pub fn used_rows(&self) -> u64 {
-        let rows = |space: &SpaceRows| space.rows.used() - space.fixed;
-        self.spaces.iter().map(rows).sum()
+        let rows = |pool: &PoolRows| pool.rows.used() - pool.fixed;
+        self.row_pools.iter().map(rows).sum()
     }
 
-    /// Bytes of a row of the space.
-    pub fn row_bytes(&self, space: usize) -> u64 {
-        self.spaces[space].row_bytes as u64
+    /// Bytes of a row of the row pool.
+    pub fn row_bytes(&self, pool: usize) -> u64 {
+        self.row_pools[pool].row_bytes as u64
     }
 
-    /// Number of spaces.
-    pub fn spaces(&self) -> usize {
-        self.spaces.len()
+    /// Number of row pools.
+    pub fn row_pools(&self) -> usize {
+        self.row_pools.len()
     }
 
-    /// All rows of the space that are in use are below this one; those that are not may hold
+    /// All rows of the row pool that are in use are below this one; those that are not may hold
     /// anything, but can be read once there is memory for them.
-    pub fn rows(&self, space: usize) -> u64 {
-        self.spaces[space].rows.end()
+    pub fn rows(&self, pool: usize) -> u64 {
+        self.row_pools[pool].rows.end()
     }
 
-    /// The address of row 0 of each space, for reading and writing all its rows; valid until the
+    /// The address of row 0 of each row pool, for reading and writing all its rows; valid until the
     /// arena is next changed.
-    pub fn bases(&mut self, bases: &mut Vec<SpaceBase>) {
+    pub fn bases(&mut self, bases: &mut Vec<PoolBase>) {
         bases.clear();
-        bases.extend(self.spaces.iter_mut().map(|space| SpaceBase {
-            address: space.buffer.bytes_mut().as_mut_ptr(),
-            row_bytes: space.row_bytes,
+        bases.extend(self.row_pools.iter_mut().map(|pool| PoolBase {
+            address: pool.buffer.bytes_mut().as_mut_ptr(),
+            row_bytes: pool.row_bytes,
         }));
     }
 
     /// The bytes of a row, if there is such a row.
-    pub fn row(&self, space: usize, row: u64) -> Option<&[u8]> {
-        self.row_range(space, row, 1)
+    pub fn row(&self, pool: usize, row: u64) -> Option<&[u8]> {
+        self.row_range(pool, row, 1)
     }
 
     /// The bytes of rows, to be written, if there are such rows.
     pub fn rows_mut(&mut self, region: Region) -> Option<&mut [u8]> {
-        let space = self.spaces.get_mut(region.space)?;
+        let pool = self.row_pools.get_mut(region.pool)?;
         let (first, rows) = (region.first as usize, region.rows as usize);
-        if (first + rows) as u64 > space.rows.end() {
+        if (first + rows) as u64 > pool.rows.end() {
             return None;
         }
-        let bytes = space.buffer.bytes_mut();
-        bytes.get_mut(first * space.row_bytes..(first + rows) * space.row_bytes)
+        let bytes = pool.buffer.bytes_mut();
+        bytes.get_mut(first * pool.row_bytes..(first + rows) * pool.row_bytes)
     }
 
     /// The bytes of consecutive rows, if there are so many.
-    pub fn row_range(&self, space: usize, first: u64, rows: u64) -> Option<&[u8]> {
-        let space = self.spaces.get(space)?;
-        if first.checked_add(rows)? > space.rows.end() {
+    pub fn row_range(&self, pool: usize, first: u64, rows: u64) -> Option<&[u8]> {
+        let pool = self.row_pools.get(pool)?;
+        if first.checked_add(rows)? > pool.rows.end() {
             return None;
         }
-        let offset = first as usize * space.row_bytes;
-        let bytes = rows as usize * space.row_bytes;
-        space.buffer.bytes().get(offset..offset + bytes)
+        let offset = first as usize * pool.row_bytes;
+        let bytes = rows as usize * pool.row_bytes;
+        pool.buffer.bytes().get(offset..offset + bytes)
     }
 }
 
@@ -280,9 +280,9 @@ fn row_count(rows: u64) -> Result<u64, Error> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use cohort_abi::manifest::{Elem, Space};
+    use cohort_abi::manifest::{Elem, RowPool};
 
-    /// Of a program with one space and nothing else.
+    /// Of a program with one row pool and nothing else.
     pub(crate) fn manifest() -> Manifest {
         Manifest {
             version: 1,
@@ -291,7 +291,7 @@ pub(crate) mod tests {
             result: cohort_abi::manifest::Type::Tuple(vec![]),
             adts: vec![],
             params: vec![],
-            spaces: vec![Space {
+            row_pools: vec![RowPool {
                 elem: Elem::I32,
                 shape: vec![2],
             }],
@@ -318,7 +318,7 @@ pub(crate) mod tests {
 
     fn inputs(byte: u8, rows: u64) -> InputRows {
         InputRows {
-            spaces: vec![InputBlock {
+            row_pools: vec![InputBlock {
                 bytes: vec![byte; 8 * rows as usize],
                 rows,
             }],
@@ -349,7 +349,7 @@ pub(crate) mod tests {
         );
         arena.reset();
         assert_eq!((arena.rows(0), arena.used_rows()), (1, 0));
-        assert_eq!(arena.add_kept(0, 4).unwrap(), 1);
+        assert_eq!(arena.add_cached(0, 4).unwrap(), 1);
         arena.put_inputs(&inputs(4, 1), &mut regions, copy).unwrap();
         assert_eq!((regions[2].first, arena.used_rows()), (5, 1));
         arena.reset();

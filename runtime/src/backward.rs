@@ -74,7 +74,7 @@ pub(crate) struct Functions {
     gradients: Vec<Option<Gradient>>,
     /// By kernel: those that take some cotangents in two parts.
     in_parts: Vec<Option<Gradient>>,
-    /// By space.
+    /// By row pool.
     helpers: Vec<Helpers>,
     one: EntryFn,
 }
@@ -179,7 +179,7 @@ impl Backward {
 
     /// A run begins, whose instances have that many chunks of inputs; the next one is that of cotangents.
     pub(crate) fn begin(&mut self, manifest: &Manifest, chunks: usize) -> Result<(), Error> {
-        if self.question.cotangents.is_none() && loss_space(manifest).is_none() {
+        if self.question.cotangents.is_none() && loss_pool(manifest).is_none() {
             return Err(Error::Usage(
                 "there is no loss: the entry must give one f32, or a tuple whose first part is one; or \
                  say by cotangents what its output weighs"
@@ -193,9 +193,11 @@ impl Backward {
             ));
         }
         self.chunk = chunks;
-        self.weights.spaces.clear();
-        let spaces = manifest.spaces.len();
-        self.weights.spaces.resize_with(spaces, InputBlock::default);
+        self.weights.row_pools.clear();
+        let row_pools = manifest.row_pools.len();
+        self.weights
+            .row_pools
+            .resize_with(row_pools, InputBlock::default);
         Ok(())
     }
 
@@ -214,10 +216,10 @@ impl Backward {
     ) -> Result<Result<Vec<Seed>, InstanceError>, Error> {
         let Some(cotangents) = &mut self.question.cotangents else {
             let lost = || Error::Internal("no loss".to_owned());
-            let space = loss_space(manifest).ok_or_else(lost)?;
+            let pool = loss_pool(manifest).ok_or_else(lost)?;
             // SAFETY: it is the first slot of the results.
             let handle = Handle(unsafe { results.read() });
-            let loss = f32::from_bits(executor.decision(handle, space)?);
+            let loss = f32::from_bits(executor.decision(handle, pool)?);
             return Ok(match loss.is_finite() {
                 true => Ok(vec![Seed {
                     handle,
@@ -238,19 +240,15 @@ impl Backward {
         };
         let mut seeds = Vec::with_capacity(weighed.tensors.len());
         for (tensor, first) in weighed.tensors {
-            let Wanted {
-                handle,
-                space,
-                rows,
-            } = tensor;
-            let count = (rows * manifest.spaces[space].row_elements()) as usize;
-            let block = &mut self.weights.spaces[space];
+            let Wanted { handle, pool, rows } = tensor;
+            let count = (rows * manifest.row_pools[pool].row_elements()) as usize;
+            let block = &mut self.weights.row_pools[pool];
             let position = u32::try_from(block.rows);
             let position = position.map_err(|_| Error::BatchTooLarge(TOO_MANY.to_owned()))?;
             let numbers = weighed.numbers[first..first + count].iter();
             (block.bytes).extend(numbers.flat_map(|number| number.to_le_bytes()));
             block.rows += rows;
-            let bucket = Numbering::of(manifest).input(self.chunk, space);
+            let bucket = Numbering::of(manifest).input(self.chunk, pool);
             seeds.push(Seed {
                 handle,
                 rows,
@@ -345,7 +343,7 @@ impl Backward {
             }
         }
         machine.executor.drop_inputs(self.chunk);
-        for block in &mut self.weights.spaces {
+        for block in &mut self.weights.row_pools {
             block.bytes.clear();
             block.rows = 0;
         }
@@ -501,11 +499,11 @@ impl Functions {
                 });
             }
         }
-        let mut helpers = vec![Helpers::default(); manifest.spaces.len()];
+        let mut helpers = vec![Helpers::default(); manifest.row_pools.len()];
         let mut one = None;
         for helper in &gradients.helpers {
             let function = Some(find(&helper.symbol)?);
-            let own = &mut helpers[helper.space];
+            let own = &mut helpers[helper.pool];
             match helper.kind {
                 HelperKind::Add => own.add = function,
                 HelperKind::AddRuns => own.add_runs = function,
@@ -524,16 +522,16 @@ impl Functions {
     }
 }
 
-/// The space of the loss that a program gives, if it gives one; its slot is the first.
-fn loss_space(manifest: &Manifest) -> Option<usize> {
+/// The row pool of the loss that a program gives, if it gives one; its slot is the first.
+fn loss_pool(manifest: &Manifest) -> Option<usize> {
     let first = match &manifest.result {
         Type::Tuple(parts) => parts.first()?,
         whole => whole,
     };
-    let Type::Tensor { space } = first else {
+    let Type::Tensor { pool } = first else {
         return None;
     };
-    let described = manifest.spaces.get(*space)?;
+    let described = manifest.row_pools.get(*pool)?;
     let is_number = described.elem == cohort_abi::manifest::Elem::F32 && described.shape.is_empty();
-    is_number.then_some(*space)
+    is_number.then_some(*pool)
 }

@@ -33,7 +33,7 @@ impl ComputedWeights {
         };
         for entry in &manifest.computed {
             let kernel = &manifest.kernels[entry.kernel];
-            let bytes = manifest.spaces[kernel.results[0]].row_bytes() as usize;
+            let bytes = manifest.row_pools[kernel.results[0]].row_bytes() as usize;
             let row = AlignedBuffer::zeroed(bytes, PURPOSE)?;
             computed.rows.push((row, bytes));
             let scratch = kernel.scratch_bytes as usize;

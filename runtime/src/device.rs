@@ -1,7 +1,7 @@
 //! Devices that kernels can run on beside the processor: the graphics card, and a simulator of one.
 //!
 //! ```text
-//! Executor ──► Runner      spaces, constants and index lists in the device's memory; one flush
+//! Executor ──► Runner      row pools, constants and index lists in the device's memory; one flush
 //!                ├ MemoryPool  what is allocated, within a limit
 //!                ├ Queue   what a flush launches
 //!                ├ Schedule  the same for one launch, where that is worth while

@@ -518,7 +518,7 @@ impl Engine {
         for instance in &self.alive {
             for wait in instance.waits_for() {
                 if let Wait::Forced { handle, force } = *wait {
-                    self.requests.push((handle, machine.force_space(force)?));
+                    self.requests.push((handle, machine.force_pool(force)?));
                     if let Some(survey) = machine.executor.survey_mut() {
                         survey.wait(force);
                     }

@@ -2,33 +2,33 @@
 //!
 //! 1. The scheduler puts calls together into launches, and these in order; by depth a launch is a
 //!    bucket.
-//! 2. In that order each result of each launch gets consecutive rows in its space, so that all
+//! 2. In that order each result of each launch gets consecutive rows in its row pool, so that all
 //!    writes of a launch are dense ([`place`]).
 //! 3. One pass over the log turns handles into rows. The index lists of a launch lie one after
 //!    another, one list an operand ([`indices`]); the rows that list operands name lie behind those
 //!    ([`lists`]). What is recorded of a known structure becomes lists without a log ([`replayed`]).
 //! 4. The lengths of ragged launches become tables, which launches of equal lengths share ([`tables`]);
-//!    launches over calls become tasks of threads ([`pieces`]).
+//!    launches over calls become tasks of threads ([`work_items`]).
 //! 5. Each launch runs its kernel, split over the threads ([`launch`]).
 //!
 //! What a flush computed is a [`Generation`]. Its rows stay until it is released, so that later
 //! flushes, and decisions, can read them ([`bucket_rows`]).
 
 mod bucket_rows;
+mod cached;
 mod counts;
 mod indices;
-mod kept;
 mod kernel;
 mod launch;
 mod launched;
 mod lists;
 mod on_device;
 mod padded;
-mod pieces;
 mod place;
 mod ragged;
 mod replayed;
 mod tables;
+mod work_items;
 mod works;
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use std::time::Instant;
 use cohort_abi::Handle;
 use cohort_abi::manifest::{Operand, Unit};
 
-use crate::arena::{Arena, InputRows, Region, SpaceBase};
+use crate::arena::{Arena, InputRows, PoolBase, Region};
 use crate::call_form::CallForm;
 use crate::code::Program;
 use crate::device::Device;
@@ -55,19 +55,19 @@ use crate::schedule::{Order, Ready, Recorded, Scheduler};
 use crate::stats::Launches;
 use crate::workers::Workers;
 use bucket_rows::{BucketRows, NO_ROW};
+use cached::CachedRows;
 use indices::all_inside;
-use kept::KeptRows;
 use kernel::Kernel;
 use launch::{Flush, Placed};
 pub use launched::{Given, Inspector, Launched, ListOf};
 use lists::Lists;
 pub use on_device::Wanted;
-use pieces::Rule;
-pub use pieces::Task;
 use place::BucketPlan;
 use ragged::RaggedLaunches;
 use replayed::Target;
 use tables::{TableRule, Tables};
+use work_items::Rule;
+pub use work_items::Task;
 
 /// What one flush computed. Nobody holds a handle into it when it is released.
 #[derive(Debug, Default)]
@@ -113,11 +113,11 @@ pub struct Executor {
     workers: Workers,
     scheduler: Box<dyn Scheduler>,
     source_rows: Vec<u32>,
-    kept: KeptRows,
+    cached: CachedRows,
     numbering: Numbering,
     /// For each chunk of inputs, its rows.
     chunks: Vec<Vec<Region>>,
-    /// Of the flush at hand: rows of each space, then the next one.
+    /// Of the flush at hand: rows of each row pool, then the next one.
     next_rows: Vec<u64>,
     forms: Vec<CallForm>,
     has_ragged: bool,
@@ -151,7 +151,7 @@ pub struct Executor {
     schedule_nanoseconds: u64,
     /// Of these, on rows and indices, if some kernel is ragged.
     prelude_nanoseconds: u64,
-    bases: Vec<SpaceBase>,
+    bases: Vec<PoolBase>,
     /// For each kernel.
     launches: Vec<Launches>,
     survey: Option<Box<Survey>>,
@@ -159,7 +159,7 @@ pub struct Executor {
     inspector: Option<Box<dyn Inspector>>,
     /// Where the kernels run, if not here.
     device: Option<Box<Runner>>,
-    /// The spaces of rows that decide, if kernels run on a device.
+    /// The row pools of rows that decide, if kernels run on a device.
     deciding: Vec<usize>,
 }
 
@@ -172,7 +172,7 @@ impl Executor {
         params: &[&[u8]],
         settings: Settings,
         scheduler: Box<dyn Scheduler>,
-        kept: &[u32],
+        cached: &[u32],
         device: Option<(Box<dyn Device>, Option<u64>)>,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
@@ -182,7 +182,7 @@ impl Executor {
         let source_rows = fill_sources(manifest, &weights, &mut arena)?;
         let is_on_device = device.is_some();
         let own = (parameters.clone(), None, arena, source_rows);
-        let mut executor = Executor::of(program, own, settings, scheduler, kept, is_on_device)?;
+        let mut executor = Executor::of(program, own, settings, scheduler, cached, is_on_device)?;
         if let Some((device, limit)) = device {
             let runner = Runner::new(device, manifest, &weights, limit)?;
             executor.move_to(runner, manifest);
@@ -197,7 +197,7 @@ impl Executor {
         &self,
         program: &Program,
         scheduler: Box<dyn Scheduler>,
-        kept: &[u32],
+        cached: &[u32],
     ) -> Result<Executor, Error> {
         let arena = self.arena.with_sources()?;
         let constants = self.parameters.constants();
@@ -211,7 +211,7 @@ impl Executor {
             threads: 1,
             ..self.settings
         };
-        Executor::of(program, own, settings, scheduler, kept, false)
+        Executor::of(program, own, settings, scheduler, cached, false)
     }
 
     fn of(
@@ -219,7 +219,7 @@ impl Executor {
         (parameters, constants, mut arena, source_rows): Own,
         settings: Settings,
         scheduler: Box<dyn Scheduler>,
-        kept: &[u32],
+        cached: &[u32],
         is_on_device: bool,
     ) -> Result<Executor, Error> {
         let manifest = program.manifest();
@@ -227,7 +227,7 @@ impl Executor {
         let kernels = Kernel::all(manifest, &program.kernels, read);
         let forms: Vec<CallForm> = manifest.kernels.iter().map(CallForm::of).collect();
         let workers = Workers::new(settings.threads)?;
-        let kept = KeptRows::new(manifest, kept, &mut arena)?;
+        let cached = CachedRows::new(manifest, cached, &mut arena)?;
         let most_results = manifest.kernels.iter().map(|kernel| kernel.results.len());
         let launches = manifest
             .kernels
@@ -246,7 +246,7 @@ impl Executor {
             workers,
             scheduler,
             source_rows,
-            kept,
+            cached,
             numbering: Numbering::of(manifest),
             chunks: Vec::new(),
             next_rows: Vec::new(),
@@ -263,7 +263,7 @@ impl Executor {
             targets: Vec::new(),
             ragged: RaggedLaunches::default(),
             tables: Tables::new(TableRule {
-                pieces: Rule {
+                items: Rule {
                     threads: settings.threads,
                     remapping: settings.remapping,
                     most_work: match settings.is_timed {
@@ -331,7 +331,7 @@ impl Executor {
         for (source, row) in self.source_rows.iter().enumerate() {
             self.rows.set_first(source, 0, *row);
         }
-        self.show_kept();
+        self.show_cached();
     }
 
     /// From now on kernels are computed by `threads` threads.
@@ -354,7 +354,7 @@ impl Executor {
                 .for_each(|region| runner.put(*region));
         }
         for region in &self.chunks[chunk] {
-            let bucket = self.numbering.input(chunk, region.space);
+            let bucket = self.numbering.input(chunk, region.pool);
             self.rows.set_first(bucket, 0, region.first);
         }
         Ok(())
@@ -364,7 +364,7 @@ impl Executor {
     pub fn drop_inputs(&mut self, chunk: usize) {
         for region in self.chunks[chunk].drain(..) {
             self.arena.give(region);
-            let bucket = self.numbering.input(chunk, region.space);
+            let bucket = self.numbering.input(chunk, region.pool);
             self.rows.set_first(bucket, 0, NO_ROW);
         }
     }
@@ -443,7 +443,7 @@ impl Executor {
             Order::Buckets => self.place_buckets(),
             Order::Groups => self.place_groups(recorder.log())?,
         };
-        self.place_kept(recorder, &mut index_length);
+        self.place_cached(recorder, &mut index_length);
         self.place_lists(recorder, order, &mut index_length)?;
         self.arena.commit()?;
         self.arena.bases(&mut self.bases);
@@ -460,7 +460,7 @@ impl Executor {
             }
             Order::Groups => self.write_grouped_indices::<false>(recorder.log())?,
         }
-        all_inside(!self.write_kept_indices(recorder))?;
+        all_inside(!self.write_cached_indices(recorder))?;
         if self.has_ragged {
             self.find_tables()?;
         }
@@ -472,8 +472,8 @@ impl Executor {
             self.prelude_nanoseconds += elapsed.saturating_sub(ordered).as_nanos() as u64;
         }
         if let Some(survey) = &mut self.survey {
-            (self.kept.placed.iter()).for_each(|placed| survey.keeps(placed.kernel));
-            survey.launched(self.kept.placed.len() + self.placed.len());
+            (self.cached.placed.iter()).for_each(|placed| survey.keeps(placed.kernel));
+            survey.launched(self.cached.placed.len() + self.placed.len());
         }
         match self.device {
             Some(_) => {
@@ -489,21 +489,21 @@ impl Executor {
     }
 
     /// The row that a handle stands for, after the flush that computed it.
-    pub fn row(&self, handle: Handle, space: usize) -> Option<&[u8]> {
-        self.rows(handle, space, 1)
+    pub fn row(&self, handle: Handle, pool: usize) -> Option<&[u8]> {
+        self.rows(handle, pool, 1)
     }
 
     /// That many rows from the one on that a handle stands for, after the flush that computed them.
-    pub fn rows(&self, handle: Handle, space: usize, rows: u64) -> Option<&[u8]> {
+    pub fn rows(&self, handle: Handle, pool: usize, rows: u64) -> Option<&[u8]> {
         if rows == 0 {
             // The row behind the last may be none.
             return Some(&[]);
         }
-        let first = self.rows.find(handle.0, self.arena.rows(space))?;
-        self.arena.row_range(space, first, rows)
+        let first = self.rows.find(handle.0, self.arena.rows(pool))?;
+        self.arena.row_range(pool, first, rows)
     }
 
-    /// The bits of the one element of each of the rows, given by handle and space, in the same
+    /// The bits of the one element of each of the rows, given by handle and row pool, in the same
     /// order; a `bool` is 0 or 1.
     ///
     /// Where rows are in the memory of a device, those that can decide were brought by the flush.
@@ -513,15 +513,15 @@ impl Executor {
         decisions: &mut Vec<u32>,
     ) -> Result<(), Error> {
         decisions.clear();
-        for (handle, space) in rows {
-            decisions.push(self.decision(*handle, *space)?);
+        for (handle, pool) in rows {
+            decisions.push(self.decision(*handle, *pool)?);
         }
         Ok(())
     }
 
     /// One of [`Executor::decisions`], by a row that was computed before.
-    pub fn decision(&self, handle: Handle, space: usize) -> Result<u32, Error> {
-        match self.row(handle, space) {
+    pub fn decision(&self, handle: Handle, pool: usize) -> Result<u32, Error> {
+        match self.row(handle, pool) {
             Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
             Some(&[truth]) => Ok(u32::from(truth != 0)),
             Some(_) | None => Err(Error::Internal(
@@ -545,7 +545,7 @@ impl Executor {
                 continue;
             };
             let kernel = &self.kernels[placed.kernel as usize];
-            let row_bytes = |space| self.arena.row_bytes(space);
+            let row_bytes = |pool| self.arena.row_bytes(pool);
             let lengths = self.ragged.lengths(launch);
             let Some(found) = (self.tables).find(kernel, lengths, placed.rows, row_bytes) else {
                 return all_inside(true);
@@ -570,13 +570,13 @@ impl Executor {
 
     /// The launches of the flush, in order.
     fn all_placed(&self) -> impl Iterator<Item = &Placed> {
-        self.kept.placed.iter().chain(&self.placed)
+        self.cached.placed.iter().chain(&self.placed)
     }
 
     fn launch(&mut self, begin: Instant, end: Option<Instant>) -> Result<Instant, Error> {
         let flush = Flush {
             kernels: &self.kernels,
-            kept: &self.kept.placed,
+            cached: &self.cached.placed,
             placed: &self.placed,
             result_rows: &self.result_rows,
             index: self.index.words_mut(),

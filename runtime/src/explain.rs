@@ -244,18 +244,18 @@ fn row_type(manifest: &Manifest, operand: &Operand) -> String {
         Elem::I32 => "i32",
         Elem::Bool => "bool",
     };
-    let row = |space: usize| {
-        let space = &manifest.spaces[space];
-        let dims: Vec<String> = space.shape.iter().map(u64::to_string).collect();
-        format!("{}[{}]", name(space.elem), dims.join(", "))
+    let row = |pool: usize| {
+        let pool = &manifest.row_pools[pool];
+        let dims: Vec<String> = pool.shape.iter().map(u64::to_string).collect();
+        format!("{}[{}]", name(pool.elem), dims.join(", "))
     };
     match operand {
         Operand::Scalar(elem) => name(*elem).to_owned(),
         Operand::Length => "length".to_owned(),
-        Operand::Row { space } => row(*space),
-        Operand::Rows { space }
-        | Operand::Ragged { space, .. }
-        | Operand::Stacked { space, .. } => format!("[{}]", row(*space)),
+        Operand::Row { pool } => row(*pool),
+        Operand::Rows { pool } | Operand::Ragged { pool, .. } | Operand::Stacked { pool, .. } => {
+            format!("[{}]", row(*pool))
+        }
     }
 }
 

@@ -564,19 +564,19 @@ impl Instance {
 
 impl Machine<'_> {
     fn force_elem(&self, force: u32) -> Result<Elem, Error> {
-        Ok(self.manifest.spaces[self.force_space(force)?].elem)
+        Ok(self.manifest.row_pools[self.force_pool(force)?].elem)
     }
 
-    /// The space of the rows that decide there.
-    pub fn force_space(&self, force: u32) -> Result<usize, Error> {
+    /// The row pool of the rows that decide there.
+    pub fn force_pool(&self, force: u32) -> Result<usize, Error> {
         let force = self.manifest.forces.get(force as usize);
         let force = force.ok_or_else(|| Error::Internal("a decision of no place".to_owned()))?;
-        Ok(force.space)
+        Ok(force.pool)
     }
 
     fn decision(&self, handle: Handle, force: u32) -> Result<u32, Error> {
-        let space = self.force_space(force)?;
-        self.executor.decision(handle, space)
+        let pool = self.force_pool(force)?;
+        self.executor.decision(handle, pool)
     }
 
     fn describe(&self, stop: &Stop, depth: u64) -> InstanceError {

@@ -11,7 +11,7 @@
 //!  ├ schedule  the order of the buckets
 //!  ├ execute   handles -> row indices, kernels over ranges of rows, threads
 //!  ├ device    the same on a graphics card, or on a simulator of one
-//!  ├ arena     the rows: parameters, inputs, results, one growing block a space
+//!  ├ arena     the rows: parameters, inputs, results, one growing block a row pool
 //!  ├ output    slots and rows -> JSON Lines, or numbers as they lie in memory
 //!  └ reorder   lines that wait for those of earlier instances
 //!
@@ -24,7 +24,7 @@
 //!   one *flush*, which runs every recorded call.
 //! * A *call* is one application of a kernel to operands; a *bucket* is all calls of a batch with
 //!   the same kernel and depth; a *launch* is one bucket handed to its kernel.
-//! * A *space* is all rows of one shape and element type; a *handle* names a row that may not be
+//! * A *row pool* is all rows of one shape and element type; a *handle* names a row that may not be
 //!   computed yet ([`cohort_abi::Handle`]).
 //!
 //! Start at [`Session`]; [`CompiledCode`] is what the compiler, an artifact or a test provides.
@@ -35,6 +35,7 @@ pub mod artifact;
 pub mod backward;
 mod blame;
 pub mod bump;
+pub mod call_cache;
 pub mod call_form;
 pub mod code;
 mod computed;
@@ -49,7 +50,6 @@ pub mod feed;
 pub mod fiber;
 pub mod input;
 pub mod instance;
-pub mod keeping;
 pub mod late;
 pub mod limits;
 pub mod memory;

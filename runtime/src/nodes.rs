@@ -78,12 +78,12 @@ fn visit(manifest: &Manifest, ty: &Type, seen: &mut [Seen]) -> Result<Size, Stri
         columns: 1,
         levels: 1 + levels as u64,
     };
-    let rank = |space: usize| manifest.spaces[space].shape.len();
+    let rank = |pool: usize| manifest.row_pools[pool].shape.len();
     match ty {
         Type::Scalar(_) | Type::Str => Ok(array(0)),
-        Type::Tensor { space } => Ok(array(rank(*space))),
-        Type::Stacked { space } => Ok(array(1 + rank(*space))),
-        Type::Ragged { space, dims } => Ok(array(dims.len() + rank(*space))),
+        Type::Tensor { pool } => Ok(array(rank(*pool))),
+        Type::Stacked { pool } => Ok(array(1 + rank(*pool))),
+        Type::Ragged { pool, dims } => Ok(array(dims.len() + rank(*pool))),
         Type::Array(element) => visit(manifest, element, seen).map(|size| size.within(1)),
         Type::Tuple(types) => {
             let sizes = types.iter().map(|ty| visit(manifest, ty, seen));

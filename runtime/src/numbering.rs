@@ -3,8 +3,8 @@
 //! | buckets | their rows |
 //! |---|---|
 //! | one a source of the manifest | the source's |
-//! | one a kernel | of the calls that are kept ([`crate::keeping`]) |
-//! | one a space, for each chunk of inputs | what came with the instances |
+//! | one a kernel | of the cached calls ([`crate::call_cache`]) |
+//! | one a row pool, for each chunk of inputs | what came with the instances |
 //! | all others | of the calls of a batch |
 
 use cohort_abi::manifest::Manifest;
@@ -14,7 +14,7 @@ use cohort_abi::manifest::Manifest;
 pub struct Numbering {
     pub sources: usize,
     pub kernels: usize,
-    pub spaces: usize,
+    pub row_pools: usize,
 }
 
 impl Numbering {
@@ -22,31 +22,31 @@ impl Numbering {
         Numbering {
             sources: manifest.sources.len(),
             kernels: manifest.kernels.len(),
-            spaces: manifest.spaces.len(),
+            row_pools: manifest.row_pools.len(),
         }
     }
 
-    /// The bucket of a kernel's kept calls.
-    pub fn kept(&self, kernel: usize) -> usize {
+    /// The bucket of a kernel's cached calls.
+    pub fn cached(&self, kernel: usize) -> usize {
         self.sources + kernel
     }
 
-    /// The kernel whose kept calls have the bucket.
+    /// The kernel whose cached calls have the bucket.
     #[inline]
-    pub fn kept_kernel(&self, bucket: usize) -> Option<usize> {
+    pub fn cached_kernel(&self, bucket: usize) -> Option<usize> {
         let kernel = bucket.checked_sub(self.sources)?;
         (kernel < self.kernels).then_some(kernel)
     }
 
-    /// The bucket of a chunk's inputs in a space.
-    pub fn input(&self, chunk: usize, space: usize) -> usize {
-        self.sources + self.kernels + chunk * self.spaces + space
+    /// The bucket of a chunk's inputs in a row pool.
+    pub fn input(&self, chunk: usize, pool: usize) -> usize {
+        self.sources + self.kernels + chunk * self.row_pools + pool
     }
 
-    /// The space of a bucket of inputs; of any bucket behind them something else.
-    pub fn input_space(&self, bucket: usize) -> Option<usize> {
+    /// The row pool of a bucket of inputs; of any bucket behind them something else.
+    pub fn input_pool(&self, bucket: usize) -> Option<usize> {
         let input = bucket.checked_sub(self.input(0, 0))?;
-        Some(input % self.spaces.max(1))
+        Some(input % self.row_pools.max(1))
     }
 
     /// The first bucket behind those of `chunks` chunks of inputs.

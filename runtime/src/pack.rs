@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use cohort_abi::manifest::{Constant, Elem, Kept, Manifest, Source};
+use cohort_abi::manifest::{Constant, Elem, Manifest, Source, WeightFormat};
 
 use crate::arena::{Arena, Region};
 use crate::error::Error;
@@ -114,9 +114,13 @@ pub fn pack_constant(
     let length = match constant {
         Constant::Part { .. } => 0,
         Constant::Plain { param } => weights[*param].len(),
-        Constant::Panels { param, width, kept } => {
+        Constant::Panels {
+            param,
+            width,
+            format,
+        } => {
             let [k, n] = matrix(manifest, *param);
-            n.div_ceil(*width as usize) * k * *width as usize * kept.bytes()
+            n.div_ceil(*width as usize) * k * *width as usize * format.bytes()
         }
         Constant::Rounded {
             precision,
@@ -142,11 +146,15 @@ pub fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constan
             let bytes = weights[*param];
             copy_elements(elem_of(manifest, *param), bytes, &mut to[..bytes.len()]);
         }
-        Constant::Panels { param, width, kept } => {
+        Constant::Panels {
+            param,
+            width,
+            format,
+        } => {
             let size = matrix(manifest, *param);
-            let write = match kept {
-                Kept::F32 => write_panels,
-                Kept::Bf16 => write_rounded_panels,
+            let write = match format {
+                WeightFormat::F32 => write_panels,
+                WeightFormat::Bf16 => write_rounded_panels,
             };
             write(weights[*param], size, *width as usize, to);
         }
@@ -215,7 +223,7 @@ fn write_rounded_panels(bytes: &[u8], [k, n]: [usize; 2], width: usize, packed: 
     }
 }
 
-/// Writes the rows of every source; gives for each the number of its first row in its space.
+/// Writes the rows of every source; gives for each the number of its first row in its row pool.
 pub fn fill_sources(
     manifest: &Manifest,
     weights: &[&[u8]],
@@ -223,7 +231,7 @@ pub fn fill_sources(
 ) -> Result<Vec<u32>, Error> {
     let mut firsts = Vec::with_capacity(manifest.sources.len());
     for source in &manifest.sources {
-        let (first, bytes) = arena.add_sources(source.space(), source_rows(manifest, source))?;
+        let (first, bytes) = arena.add_sources(source.pool(), source_rows(manifest, source))?;
         fill_source(manifest, weights, source, bytes);
         firsts.push(first);
     }
@@ -244,7 +252,7 @@ pub fn update_sources(
             continue;
         };
         let region = Region {
-            space: source.space(),
+            pool: source.pool(),
             first: *first,
             rows: source_rows(manifest, source) as u32,
         };
@@ -253,7 +261,7 @@ pub fn update_sources(
         match (changed[*param], source) {
             (Changed::Nothing, _) => {}
             (Changed::Rows(rows), Source::Table { .. }) => {
-                let elem = manifest.spaces[source.space()].elem;
+                let elem = manifest.row_pools[source.pool()].elem;
                 let width = bytes.len() / (region.rows as usize).max(1);
                 for row in rows {
                     let own = *row as usize * width..(*row as usize + 1) * width;
@@ -277,7 +285,7 @@ fn source_rows(manifest: &Manifest, source: &Source) -> u64 {
 }
 
 fn fill_source(manifest: &Manifest, weights: &[&[u8]], source: &Source, bytes: &mut [u8]) {
-    let elem = manifest.spaces[source.space()].elem;
+    let elem = manifest.row_pools[source.pool()].elem;
     match source {
         Source::Table { param, .. } | Source::Whole { param, .. } => {
             copy_elements(elem, weights[*param], bytes);

@@ -40,7 +40,7 @@ pub enum Span {
         /// The kernel's number in the manifest.
         kernel: u32,
         /// Ranges of rows, or tasks, that the thread computed.
-        pieces: u32,
+        items: u32,
     },
     /// Results, handed on.
     Write,
@@ -167,11 +167,11 @@ impl Profile {
         self.kernel.store(kernel, Ordering::Relaxed);
     }
 
-    /// A thread did `pieces` pieces of work that threads share.
-    pub(crate) fn shared(&self, thread: usize, begin: Instant, pieces: u32) {
+    /// A thread did `items` work items that threads share.
+    pub(crate) fn shared(&self, thread: usize, begin: Instant, items: u32) {
         let kernel = self.kernel.load(Ordering::Relaxed);
         let nanoseconds = begin.elapsed().as_nanos() as u64;
-        let what = Span::Share { kernel, pieces };
+        let what = Span::Share { kernel, items };
         self.timed(what, thread as u32, self.at(begin), nanoseconds);
     }
 

@@ -3,7 +3,7 @@
 //! # Vocabulary
 //!
 //! * A *bucket* is identified by a dense number, which every handle into it carries. The first
-//!   buckets are the manifest's sources, then comes one *input bucket* a space, whose rows come
+//!   buckets are the manifest's sources, then comes one *input bucket* a row pool, whose rows come
 //!   with the instances; these have key 0. The others are opened when a kernel is first called
 //!   at an order key, and are *pending* until a flush computes them.
 //! * The *order key* of a call is its phase in the upper half and its depth in the lower: one more
@@ -36,11 +36,11 @@
 //! and writes its entry: a few nanoseconds, and nothing is ever searched.
 
 mod buckets;
+mod cached;
 mod calls;
 mod costs;
 mod ghosts;
 mod instances;
-mod keep;
 mod making;
 mod marks;
 mod recording;
@@ -74,7 +74,7 @@ use crate::limits::Limits;
 use crate::numbering::Numbering;
 use crate::trace::Tracer;
 
-/// Rows that the calls of one batch may make in a space, so that row numbers fit 32 bits.
+/// Rows that the calls of one batch may make in a row pool, so that row numbers fit 32 bits.
 const MAX_ROWS: u64 = 1 << 30;
 /// Buckets of inputs, when there are several chunks of them.
 pub const MAX_CHUNK_BUCKETS: u64 = 1 << 16;
@@ -121,8 +121,8 @@ pub struct Recorder {
     /// what was remembered before `known_epoch` is forgotten.
     epoch: u64,
     known_epoch: u64,
-    /// The kernels of the kept calls that the next flush computes, in the order of recording.
-    new_kept: Vec<u32>,
+    /// The kernels of the cached calls that the next flush computes, in the order of recording.
+    new_cached: Vec<u32>,
     /// Calls that were answered by equal ones.
     shared_calls: u64,
     grouping: Grouping,
@@ -131,7 +131,7 @@ pub struct Recorder {
     limits: Limits,
     numbering: Numbering,
     chunks: usize,
-    /// Whether a space has rows of inputs that are parts of a ragged tensor.
+    /// Whether a row pool has rows of inputs that are parts of a ragged tensor.
     is_ragged_input: Vec<bool>,
     /// Rows and bytes of the instances that finished since the batch began.
     used_rows: u64,
@@ -170,7 +170,7 @@ impl Recorder {
             .collect();
         kernels.push(KernelCalls::ghosts());
         let numbering = Numbering::of(manifest);
-        let given = (numbering.sources + numbering.spaces) as u64;
+        let given = (numbering.sources + numbering.row_pools) as u64;
         let max_results = manifest
             .kernels
             .iter()
@@ -196,7 +196,7 @@ impl Recorder {
             kernels,
             epoch: 0,
             known_epoch: 0,
-            new_kept: Vec::new(),
+            new_cached: Vec::new(),
             shared_calls: 0,
             grouping,
             switch: std::ptr::null(),
@@ -229,12 +229,12 @@ impl Recorder {
         &self.limits
     }
 
-    /// How many spaces rows are in.
-    pub fn spaces(&self) -> usize {
-        self.numbering.spaces
+    /// How many row pools rows are in.
+    pub fn row_pools(&self) -> usize {
+        self.numbering.row_pools
     }
 
-    /// Forgets all calls and buckets, but what is kept; the memory stays.
+    /// Forgets all calls and buckets, but what is cached; the memory stays.
     pub fn begin_batch(&mut self) {
         self.set_chunks(self.chunks);
     }
@@ -257,7 +257,7 @@ impl Recorder {
         self.log.clear();
         self.replayed.clear();
         self.segments.clear();
-        self.kept_flushed();
+        self.cached_flushed();
         self.epoch += 1;
         self.pending_bytes = 0;
         self.pending_rows = 0;
@@ -265,16 +265,16 @@ impl Recorder {
 
     /// Whether something waits for a flush.
     pub fn has_calls(&self) -> bool {
-        !self.log.is_empty() || !self.buckets.pending().is_empty() || !self.new_kept.is_empty()
+        !self.log.is_empty() || !self.buckets.pending().is_empty() || !self.new_cached.is_empty()
     }
 
     /// Whether the row of a handle can be read; `None` if it is in no bucket.
     pub fn is_computed(&self, handle: Handle) -> Option<bool> {
         let bucket = handle.bucket() as usize;
-        match self.numbering.kept_kernel(bucket) {
+        match self.numbering.cached_kernel(bucket) {
             Some(kernel) => {
                 let shared = self.kernels[kernel].shared.as_ref()?;
-                Some((handle.position() as usize) < shared.kept.computed())
+                Some((handle.position() as usize) < shared.cached.computed())
             }
             None => self.buckets.is_computed(bucket),
         }
@@ -288,7 +288,7 @@ impl Recorder {
     /// What was recorded since the last flush cannot be computed: its instances are given up, or run
     /// again.
     pub fn give_up_calls(&mut self) {
-        self.take_back_kept(0);
+        self.take_back_cached(0);
         self.flushed();
         self.forget_shared_calls();
     }

@@ -9,7 +9,7 @@
 //! some times. So one is made when a structure has come often enough ([`kept::WORTH`]). What is kept is bounded; what was
 //! not used for long goes first.
 
-mod kept;
+mod store;
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ use crate::fiber::{Event, Fiber, Job};
 use crate::input::Known;
 use crate::recorder::{Marks, Recorder, Recording, Take};
 use crate::structure::{Image, ValueForm};
-use kept::{Entry, Kept};
+use store::{Entry, Store};
 
 /// Slots of the arguments, or of the result, of an instance of which a recording is made.
 const MOST_SLOTS: usize = 1 << 20;
@@ -35,7 +35,7 @@ pub struct Reuse {
     source_rows: Vec<u64>,
     /// Where the control program runs for recordings.
     scout: Box<Recorder>,
-    kept: Kept,
+    store: Store,
     /// What is kept of instances that come next.
     ahead: VecDeque<(u128, Option<Entry>)>,
     counts: Counts,
@@ -75,7 +75,7 @@ impl Reuse {
             result: ValueForm::of_result(manifest)?,
             source_rows: source_rows.map(Option::unwrap_or_default).collect(),
             scout,
-            kept: Kept::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            store: Store::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
             ahead: VecDeque::new(),
             counts: Counts::default(),
         })
@@ -84,14 +84,14 @@ impl Reuse {
     /// Instances are recorded on a recorder that has nothing to flush.
     pub fn begin_batch(&mut self, recorder: &mut Recorder) {
         self.ahead.clear();
-        recorder.recordings().drop(self.kept.gone());
+        recorder.recordings().drop(self.store.gone());
     }
 
     /// Instances of these structures are recorded next.
     pub fn expect(&mut self, keys: impl Iterator<Item = u128>) {
         self.ahead.clear();
-        let kept = &mut self.kept;
-        self.ahead.extend(keys.map(|key| (key, kept.find(key))));
+        let store = &mut self.store;
+        self.ahead.extend(keys.map(|key| (key, store.find(key))));
     }
 
     /// Records the calls of the instance that has just begun on the recorder and writes its result, if its structure
@@ -111,7 +111,7 @@ impl Reuse {
         let found = match self.ahead.pop_front() {
             Some((of, Some(entry))) if of == key => Some(entry),
             // It may have become known since.
-            _ => self.kept.find(key),
+            _ => self.store.find(key),
         };
         // The next but one comes from memory while this one and the next are recorded.
         if let Some((_, Some(entry))) = self.ahead.get(1)
@@ -121,7 +121,7 @@ impl Reuse {
         }
         let entry = match found {
             Some(entry) => Some(entry),
-            None if !self.kept.is_due(key) => None,
+            None if !self.store.is_due(key) => None,
             None => {
                 // SAFETY: the caller's promise.
                 let recording = unsafe { self.record(recorder, fiber, instance)? };
@@ -129,7 +129,7 @@ impl Reuse {
                     bytes: recording.as_ref().map_or(0, Recording::size),
                     recording: recording.map(|recording| recorder.recordings().put(recording)),
                 };
-                self.kept.put(key, entry);
+                self.store.put(key, entry);
                 Some(entry)
             }
         };
@@ -195,7 +195,7 @@ impl Reuse {
             takes.push(Take { log, result });
         }
         let shares = |kernel, operand| recorder.shares(kernel, operand);
-        let inputs = &instance.data[..recorder.spaces()];
+        let inputs = &instance.data[..recorder.row_pools()];
         Ok(self
             .scout
             .recording(shares, marks, &takes, inputs, &self.source_rows))
@@ -203,7 +203,7 @@ impl Reuse {
 
     /// Forgets all structures.
     pub fn forget(&mut self) {
-        self.kept.clear();
+        self.store.clear();
     }
 
     /// How instances were recorded since [`Reuse::clear_counts`].
@@ -218,6 +218,6 @@ impl Reuse {
 
     /// How many recordings are kept, and their bytes.
     pub fn kept(&self) -> (usize, usize) {
-        (self.kept.count(), self.kept.bytes())
+        (self.store.count(), self.store.bytes())
     }
 }

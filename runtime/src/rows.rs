@@ -1,6 +1,6 @@
-//! Which rows of a space are in use.
+//! Which rows of a row pool are in use.
 //!
-//! Rows are taken in ranges, one a flush and space or one a chunk of inputs, and given back in
+//! Rows are taken in ranges, one a flush and row pool or one a chunk of inputs, and given back in
 //! ranges, in any order. The first gap that is big enough is taken, so that rows stay few and close
 //! together; only when there is none do the rows in use reach further.
 
@@ -11,7 +11,7 @@ struct Gap {
     rows: u64,
 }
 
-/// The rows in use of one space.
+/// The rows in use of one row pool.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     /// In order, none empty, none next to another, none that reaches `end`.

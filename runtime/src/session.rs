@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use cohort_abi::gpu::Precision;
 
 use crate::backward::{Backward, Question, Sums};
+use crate::call_cache::most_cached;
 use crate::code::Program;
 use crate::device::{self, Device};
 use crate::engine::Engine;
@@ -29,7 +30,6 @@ use crate::explain::{Explanation, Survey};
 use crate::feed::{Chunks, Feed, Supply};
 use crate::fiber::Fiber;
 use crate::input::{InputStream, Inputs, Patience, Reader};
-use crate::keeping::most_kept;
 use crate::limits::Limits;
 use crate::pack::Changed;
 use crate::profile::Profile;
@@ -70,7 +70,7 @@ pub struct Session {
     /// When a batch ends early.
     enough: Enough,
     /// How many calls of each kernel are kept.
-    most_kept: Vec<u32>,
+    most_cached: Vec<u32>,
     /// Whether the last chunk that all threads ran took so short that handing it to another thread would be
     /// much of it, and whether so long that it is worth dividing.
     is_quick: bool,
@@ -126,7 +126,7 @@ impl Session {
             true => 1,
             false => config.threads as u64 + 1,
         };
-        let most_kept = most_kept(program.manifest(), keep_memory / lanes);
+        let most_cached = most_cached(program.manifest(), keep_memory / lanes);
         let executor = Executor::new(
             &program,
             &params,
@@ -139,11 +139,11 @@ impl Session {
                 is_timed: config.limits.max_time.is_some(),
             },
             scheduler,
-            &most_kept,
+            &most_cached,
             device.map(|device| (device, config.device_memory)),
         )?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
-        let mut recorder = lane::recorder(&program, &config, grouping, &most_kept, &fiber);
+        let mut recorder = lane::recorder(&program, &config, grouping, &most_cached, &fiber);
         let mut engine = waits.then(|| lane::engine(&program, &config));
         if let (true, Some(engine)) = (config.gradients, &mut engine) {
             let policy = (!unbatched).then_some(config.scheduler);
@@ -168,7 +168,7 @@ impl Session {
             beside: Vec::new(),
             load_seconds: begin.elapsed().as_secs_f64(),
             enough,
-            most_kept,
+            most_cached,
             is_quick: false,
             is_long: false,
         })
@@ -243,13 +243,13 @@ impl Session {
         // They have rows of the old ones.
         self.beside.clear();
         (self.lane.executor).set_params(&self.program, params, changed)?;
-        self.lane.recorder.forget_kept();
+        self.lane.recorder.forget_cached();
         Ok(())
     }
 
-    fn forget_kept(&mut self) {
+    fn forget_cached(&mut self) {
         for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
-            lane.recorder.forget_kept();
+            lane.recorder.forget_cached();
             if let Some(reuse) = &mut lane.reuse {
                 reuse.forget();
             }
@@ -464,7 +464,7 @@ impl Session {
             self.clear_counts();
             self.clear_gradients();
             if !is_warm {
-                self.forget_kept();
+                self.forget_cached();
             }
             stats = self.new_stats();
             times = Times::default();

@@ -6,7 +6,7 @@
 //! Kernels are pure and rows independent, so no bit changes; limits count a shared call like any
 //! other, so that an instance's failure never depends on its neighbours.
 //!
-//! As far as there is room, such a call is *kept* ([`crate::keeping`]), and its handle holds for all
+//! As far as there is room, such a call is *cached* ([`crate::call_cache`]), and its handle holds for all
 //! instances to come. Otherwise it holds for a while: what an earlier flush computed stays for the
 //! instances that were alive then ([`crate::engine`]), so a call is remembered with the *epoch*, the
 //! number of flushes before it, and an instance takes the calls since its own first epoch.
@@ -14,28 +14,28 @@
 use cohort_abi::Handle;
 use cohort_abi::manifest::{Manifest, Operand, Source};
 
+use crate::call_cache::CachedCalls;
 use crate::call_form::CallForm;
-use crate::keeping::KeptCalls;
 
 /// A larger table is not worth its memory.
 const MAX_ROWS: u64 = 1 << 22;
 
 /// The calls of one kernel by the parameter's row, for the kernels where that is enough.
 pub struct SharedCalls {
-    /// Of the calls that are not kept: the epoch, from 1, and the handle. Made by the first of them.
+    /// Of the calls that are not cached: the epoch, from 1, and the handle. Made by the first of them.
     entries: Vec<(u64, u64)>,
     /// The bucket of the parameter, and its rows.
     source: u64,
     rows: u64,
-    pub kept: KeptCalls,
+    pub cached: CachedCalls,
 }
 
 impl SharedCalls {
-    /// `None` when the kernel takes anything but one row, when no parameter has rows of that space,
-    /// and for what only the runtime calls. Nothing is kept so far.
+    /// `None` when the kernel takes anything but one row, when no parameter has rows of that row pool,
+    /// and for what only the runtime calls. Nothing is cached so far.
     pub fn of(manifest: &Manifest, kernel: usize) -> Option<SharedCalls> {
         let of_manifest = &manifest.kernels[kernel];
-        let [Operand::Row { space }] = of_manifest.operands[..] else {
+        let [Operand::Row { pool }] = of_manifest.operands[..] else {
             return None;
         };
         if manifest.is_load_time(kernel) || CallForm::of(of_manifest).is_ragged {
@@ -46,7 +46,7 @@ impl SharedCalls {
             .iter()
             .enumerate()
             .find_map(|(index, source)| match source {
-                Source::Table { param, space: of } if *of == space => {
+                Source::Table { param, pool: of } if *of == pool => {
                     let rows = manifest.weight(*param)?.shape.first().copied()?;
                     (rows <= MAX_ROWS).then_some((index as u64, rows))
                 }
@@ -56,7 +56,7 @@ impl SharedCalls {
             entries: Vec::new(),
             source,
             rows,
-            kept: KeptCalls::new(0, 0, 0),
+            cached: CachedCalls::new(0, 0, 0),
         })
     }
 
@@ -78,10 +78,10 @@ impl SharedCalls {
         (operand >> Handle::RESULT_SHIFT == source && row < self.rows).then_some(row as usize)
     }
 
-    /// The handle of the row's call, if it is kept, or was made since the epoch `since`, at least 1.
+    /// The handle of the row's call, if it is cached, or was made since the epoch `since`, at least 1.
     #[inline]
     pub fn get(&self, row: usize, since: u64) -> Option<u64> {
-        if let Some(handle) = self.kept.get(row) {
+        if let Some(handle) = self.cached.get(row) {
             return Some(handle.0);
         }
         let (epoch, handle) = *self.entries.get(row)?;

@@ -257,13 +257,13 @@ impl Launches {
 
     /// The least that all its launches had to read and write: see [`KernelStats::bytes`].
     pub fn bytes(&self, manifest: &Manifest, kernel: &Kernel) -> u64 {
-        let row = |space: usize| manifest.spaces[space].row_bytes();
-        let results: u64 = kernel.results.iter().map(|space| row(*space)).sum();
+        let row = |pool: usize| manifest.row_pools[pool].row_bytes();
+        let results: u64 = kernel.results.iter().map(|pool| row(*pool)).sum();
         let operands = kernel.operands.iter().map(|operand| match operand {
-            Operand::Row { space }
-            | Operand::Rows { space }
-            | Operand::Ragged { space, .. }
-            | Operand::Stacked { space, .. } => row(*space),
+            Operand::Row { pool }
+            | Operand::Rows { pool }
+            | Operand::Ragged { pool, .. }
+            | Operand::Stacked { pool, .. } => row(*pool),
             Operand::Scalar(_) | Operand::Length => size_of::<u32>() as u64,
         });
         let elements = |param: usize| {
@@ -274,7 +274,7 @@ impl Launches {
             .constants
             .iter()
             .map(|constant| match constant.whole().0 {
-                Constant::Panels { param, kept, .. } => elements(*param) * kept.bytes() as u64,
+                Constant::Panels { param, format, .. } => elements(*param) * format.bytes() as u64,
                 Constant::Plain { param } | Constant::Rounded { param, .. } => {
                     let elem = manifest
                         .weight(*param)

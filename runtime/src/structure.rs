@@ -22,7 +22,7 @@ enum Part {
     Word,
     /// A number that chooses rows, and does no more.
     Row,
-    /// The handle of a row of the space, or of the first of several.
+    /// The handle of a row of the row pool, or of the first of several.
     Tensor(usize),
     /// The address of a [`Block`].
     Block(usize),
@@ -57,7 +57,7 @@ pub struct ValueForm {
 trait Visit {
     fn word(&mut self, place: usize, bits: u64);
     fn row(&mut self, place: usize, number: u64);
-    fn tensor(&mut self, place: usize, space: usize, handle: u64);
+    fn tensor(&mut self, place: usize, pool: usize, handle: u64);
     fn text(&mut self, place: usize, address: u64);
     /// The slot is the address of a block, which begins at `block` with this number.
     fn block(&mut self, place: usize, block: usize, number: u64);
@@ -136,10 +136,10 @@ impl ValueForm {
             Type::Scalar(Elem::I32) if chooses => vec![Part::Row],
             Type::Scalar(_) => vec![Part::Word],
             Type::Str => vec![Part::Text],
-            Type::Tensor { space } => vec![Part::Tensor(*space)],
-            Type::Ragged { space, .. } => {
+            Type::Tensor { pool } => vec![Part::Tensor(*pool)],
+            Type::Ragged { pool, .. } => {
                 let mut parts = vec![Part::Word; slot_count(ty)];
-                parts[0] = Part::Tensor(*space);
+                parts[0] = Part::Tensor(*pool);
                 parts
             }
             Type::Tuple(types) => {
@@ -150,7 +150,7 @@ impl ValueForm {
                 let element = self.parts_of(element, chooses);
                 vec![self.array(element)]
             }
-            Type::Stacked { space } => vec![self.array(vec![Part::Tensor(*space)])],
+            Type::Stacked { pool } => vec![self.array(vec![Part::Tensor(*pool)])],
             Type::Adt(adt) => vec![Part::Block(*adt)],
         }
     }
@@ -198,7 +198,7 @@ impl ValueForm {
             match *part {
                 Part::Word => visit.word(place, value),
                 Part::Row => visit.row(place, value),
-                Part::Tensor(space) => visit.tensor(place, space, value),
+                Part::Tensor(pool) => visit.tensor(place, pool, value),
                 Part::Text => visit.text(place, value),
                 Part::Block(block) => {
                     let first = value as *const u64;

@@ -115,9 +115,9 @@ pub fn trace_flush(manifest: &Manifest, recorder: &mut Recorder, executor: &Exec
     if let Some(tracer) = recorder.tracer() {
         tracer.flushed(|kernel, handle, rows, result| {
             let results = &manifest.kernels.get(kernel as usize)?.results;
-            let space = *results.get(usize::from(result))?;
+            let pool = *results.get(usize::from(result))?;
             executor
-                .rows(handle.result_handle(result), space, u64::from(rows))
+                .rows(handle.result_handle(result), pool, u64::from(rows))
                 .map(Box::from)
         });
     }

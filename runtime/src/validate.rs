@@ -24,8 +24,8 @@ const MAX_SCRATCH: u64 = 1 << 60;
 pub const ID_KEY: &str = "id";
 
 pub fn validate(manifest: &Manifest) -> Result<(), Error> {
-    for space in &manifest.spaces {
-        sized("a space", space.elem, &space.shape)?;
+    for pool in &manifest.row_pools {
+        sized("a row pool", pool.elem, &pool.shape)?;
     }
     let computed = manifest.computed.iter().map(|computed| &computed.weight);
     for param in manifest.params.iter().chain(computed) {
@@ -34,7 +34,7 @@ pub fn validate(manifest: &Manifest) -> Result<(), Error> {
     let buckets = Numbering::of(manifest).first_call(1) as u64;
     if buckets >= Handle::MAX_BUCKETS / 2 {
         return Err(Error::Unsupported(format!(
-            "{buckets} sources, kernels and spaces in one program"
+            "{buckets} sources, kernels and row pools in one program"
         )));
     }
     types(manifest)?;
@@ -43,8 +43,8 @@ pub fn validate(manifest: &Manifest) -> Result<(), Error> {
             .map_err(|problem| broken(format!("source {index}: {problem}")))?;
     }
     for (index, force) in manifest.forces.iter().enumerate() {
-        space(manifest, force.space)
-            .and_then(|()| match manifest.spaces[force.space].row_elements() {
+        pool(manifest, force.pool)
+            .and_then(|()| match manifest.row_pools[force.pool].row_elements() {
                 1 => Ok(()),
                 elements => Err(format!("a row of {elements} elements")),
             })
@@ -108,13 +108,13 @@ fn types(manifest: &Manifest) -> Result<(), Error> {
 fn ty(manifest: &Manifest, ty: &Type) -> Result<(), String> {
     match ty {
         Type::Scalar(_) | Type::Str => Ok(()),
-        Type::Tensor { space } | Type::Stacked { space } => self::space(manifest, *space),
+        Type::Tensor { pool } | Type::Stacked { pool } => self::pool(manifest, *pool),
         Type::Tuple(types) => types.iter().try_for_each(|ty| self::ty(manifest, ty)),
         Type::Array(element) => self::ty(manifest, element),
         Type::Adt(adt) if *adt < manifest.adts.len() => Ok(()),
         Type::Adt(adt) => Err(format!("no data type {adt}")),
-        Type::Ragged { space, dims } => {
-            self::space(manifest, *space)?;
+        Type::Ragged { pool, dims } => {
+            self::pool(manifest, *pool)?;
             ragged(manifest, dims)
         }
     }
@@ -140,25 +140,25 @@ fn ragged(manifest: &Manifest, dims: &[LeadingDim]) -> Result<(), String> {
     Ok(())
 }
 
-fn space(manifest: &Manifest, space: usize) -> Result<(), String> {
-    if space < manifest.spaces.len() {
+fn pool(manifest: &Manifest, pool: usize) -> Result<(), String> {
+    if pool < manifest.row_pools.len() {
         Ok(())
     } else {
-        Err(format!("no space {space}"))
+        Err(format!("no row pool {pool}"))
     }
 }
 
 fn source(manifest: &Manifest, source: &Source) -> Result<(), String> {
-    space(manifest, source.space())?;
-    let space = &manifest.spaces[source.space()];
+    pool(manifest, source.pool())?;
+    let pool = &manifest.row_pools[source.pool()];
     let (param, row) = match source {
         Source::Splat { .. } => return Ok(()),
-        Source::Dense { bits, .. } if bits.len() as u64 == space.row_elements() => return Ok(()),
+        Source::Dense { bits, .. } if bits.len() as u64 == pool.row_elements() => return Ok(()),
         Source::Dense { bits, .. } => {
             return Err(format!(
                 "{} elements for a row of {}",
                 bits.len(),
-                space.row_elements()
+                pool.row_elements()
             ));
         }
         Source::Table { param, .. } => (param, 1),
@@ -170,8 +170,8 @@ fn source(manifest: &Manifest, source: &Source) -> Result<(), String> {
     let Some(row) = param.shape.get(row..) else {
         return Err(format!("`{}` has no leading dim", param.name));
     };
-    if param.elem != space.elem || row.iter().product::<u64>() != space.row_elements() {
-        return Err(format!("rows of `{}` do not fit the space", param.name));
+    if param.elem != pool.elem || row.iter().product::<u64>() != pool.row_elements() {
+        return Err(format!("rows of `{}` do not fit the row pool", param.name));
     }
     Ok(())
 }
@@ -179,16 +179,16 @@ fn source(manifest: &Manifest, source: &Source) -> Result<(), String> {
 fn kernel(manifest: &Manifest, kernel: &Kernel) -> Result<(), String> {
     for operand in &kernel.operands {
         match operand {
-            Operand::Row { space }
-            | Operand::Rows { space }
-            | Operand::Ragged { space, .. }
-            | Operand::Stacked { space, .. } => self::space(manifest, *space)?,
+            Operand::Row { pool }
+            | Operand::Rows { pool }
+            | Operand::Ragged { pool, .. }
+            | Operand::Stacked { pool, .. } => self::pool(manifest, *pool)?,
             Operand::Scalar(_) | Operand::Length => {}
         }
     }
     call_shape(kernel)?;
     for result in &kernel.results {
-        space(manifest, *result)?;
+        pool(manifest, *result)?;
     }
     if kernel.results.len() as u64 > Handle::MAX_RESULTS {
         return Err(format!("{} results", kernel.results.len()));
@@ -295,12 +295,16 @@ fn bytes_of(manifest: &Manifest, constant: &Constant) -> u64 {
         Constant::Plain { param } => weight(param).map_or(0, |weight| {
             bytes(weight.elem, weight.shape.iter().product())
         }),
-        Constant::Panels { param, width, kept } => weight(param)
+        Constant::Panels {
+            param,
+            width,
+            format,
+        } => weight(param)
             .and_then(|weight| weight.shape.split_last())
             .map_or(0, |(columns, rows)| {
                 let columns = columns.checked_next_multiple_of(*width).unwrap_or(0);
                 let count = columns.saturating_mul(rows.iter().product());
-                count.saturating_mul(kept.bytes() as u64)
+                count.saturating_mul(format.bytes() as u64)
             }),
         Constant::Dense { elem, bits } => bytes(*elem, bits.len() as u64),
         Constant::Rounded { .. } | Constant::Part { .. } => 0,
@@ -411,7 +415,7 @@ fn call_shape(kernel: &Kernel) -> Result<(), String> {
     Ok(())
 }
 
-/// That a call's pieces are made of its rows.
+/// That a call's work items are made of its rows.
 fn division(kernel: &Kernel, division: &Division, rows: Option<&Extent>) -> Result<(), String> {
     if kernel.call.unit != Unit::Calls {
         return Err("divided, where the unit is the row".to_owned());
@@ -421,7 +425,7 @@ fn division(kernel: &Kernel, division: &Division, rows: Option<&Extent>) -> Resu
     }
     if division.tile == 0 || division.tile > 1 << 20 || division.shared > 1 << 20 {
         return Err(format!(
-            "pieces of {} and {}",
+            "work items of {} and {}",
             division.tile, division.shared
         ));
     }
@@ -453,8 +457,8 @@ fn computed(manifest: &Manifest, index: usize) -> Result<(), String> {
     let [result] = kernel.results[..] else {
         return Err(format!("{} results", kernel.results.len()));
     };
-    let space = &manifest.spaces[result];
-    if space.elem != computed.weight.elem || space.shape != computed.weight.shape {
+    let pool = &manifest.row_pools[result];
+    if pool.elem != computed.weight.elem || pool.shape != computed.weight.shape {
         return Err("its kernel gives another type".to_owned());
     }
     if !kernel.operands.is_empty() {

@@ -104,10 +104,10 @@ impl Workers {
     /// Copies bytes; many by all threads.
     pub fn copy(&self, from: &[u8], to: &mut [u8]) {
         let helpers = (from.len() / COPIED).saturating_sub(1);
-        let pieces = Mutex::new(to.chunks_mut(COPIED).zip(from.chunks(COPIED)));
+        let items = Mutex::new(to.chunks_mut(COPIED).zip(from.chunks(COPIED)));
         let next = || {
-            let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
-            pieces.next()
+            let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+            items.next()
         };
         self.pool.share(helpers, &|_| {
             while let Some((to, from)) = next() {
@@ -123,16 +123,16 @@ impl Workers {
             let mut scratch = lock(&self.scratch[thread]);
             let scratch = address(&mut scratch);
             let begin = self.profile.as_ref().map(|_| Instant::now());
-            let mut pieces = 0;
+            let mut items = 0;
             loop {
                 match next.fetch_add(1, Ordering::Relaxed) {
                     number if number < count => run(number, scratch),
                     _ => break,
                 }
-                pieces += 1;
+                items += 1;
             }
-            if let (Some(profile), Some(begin), 1..) = (&self.profile, begin, pieces) {
-                profile.shared(thread, begin, pieces);
+            if let (Some(profile), Some(begin), 1..) = (&self.profile, begin, items) {
+                profile.shared(thread, begin, items);
             }
         });
     }

@@ -137,13 +137,13 @@ pub enum SiteValue {
     Result(usize),
 }
 
-/// A function that backward needs besides, for each space that has cotangents.
+/// A function that backward needs besides, for each row pool that has cotangents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientHelper {
     /// What it computes.
     pub kind: HelperKind,
-    /// The space whose rows it takes and gives.
-    pub space: usize,
+    /// The row pool whose rows it takes and gives.
+    pub pool: usize,
     /// Symbol of an [`crate::EntryFn`].
     pub symbol: String,
 }

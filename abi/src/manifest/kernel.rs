@@ -7,10 +7,10 @@ use crate::gpu::Precision;
 
 /// A function that computes rows of a launch, and what its calls take and give.
 ///
-/// Spaces and parameters are numbers of the manifest; the compiler says the same of a kernel before there is one,
+/// Row pools and parameters are numbers of the manifest; the compiler says the same of a kernel before there is one,
 /// with rows' types and parameters' names in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kernel<Space = usize, Param = usize> {
+pub struct Kernel<RowPool = usize, Param = usize> {
     /// The name in reports: the function of the source it comes from.
     pub name: String,
     /// Symbol of the [`crate::KernelFn`].
@@ -18,9 +18,9 @@ pub struct Kernel<Space = usize, Param = usize> {
     /// Place in the source, `file:line:column`.
     pub location: String,
     /// What a call takes, in the order of the function's operands.
-    pub operands: Vec<Operand<Space>>,
-    /// The space of each result.
-    pub results: Vec<Space>,
+    pub operands: Vec<Operand<RowPool>>,
+    /// The row pool of each result.
+    pub results: Vec<RowPool>,
     /// What `constants` points to, in order.
     pub constants: Vec<Constant<Param>>,
     /// Bytes that a thread needs for itself while it computes.
@@ -79,18 +79,18 @@ pub struct Padding {
     pub bulk: u32,
 }
 
-/// A call can be computed in *pieces*: ranges of the first of the dims that count its rows. What is
-/// computed of a piece does not depend on the others.
+/// A call can be computed in *work items*: ranges of the first of the dims that count its rows. What is
+/// computed of a work item does not depend on the others.
 ///
-/// The function counts pieces then, see [`crate::KernelFn`].
+/// The function counts work items then, see [`crate::KernelFn`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     /// The operand that is the dim's length.
     pub length: usize,
-    /// A piece begins at a multiple of this, which keeps every bit where it is.
+    /// A work item begins at a multiple of this, which keeps every bit where it is.
     pub tile: u64,
-    /// What a piece costs besides, as if its range were so much longer: what all of a call's rows
-    /// share is made for each piece.
+    /// What a work item costs besides, as if its range were so much longer: what all of a call's rows
+    /// share is made for each work item.
     pub shared: u64,
     /// Those of the call's `flops` that are triangles: what they cost at an index grows with it, from
     /// nothing to twice the mean.
@@ -144,21 +144,21 @@ pub struct RowProduct {
     pub flops: u64,
 }
 
-impl<Space, Param> Kernel<Space, Param> {
-    /// The same kernel, with something else for each space and parameter.
+impl<RowPool, Param> Kernel<RowPool, Param> {
+    /// The same kernel, with something else for each row pool and parameter.
     pub fn with<S, P, E>(
         self,
-        mut space: impl FnMut(Space) -> S,
+        mut pool: impl FnMut(RowPool) -> S,
         param: impl Fn(Param) -> Result<P, E>,
     ) -> Result<Kernel<S, P>, E> {
         let operands = self.operands.into_iter();
-        let operands = operands.map(|operand| operand.with(&mut space)).collect();
+        let operands = operands.map(|operand| operand.with(&mut pool)).collect();
         Ok(Kernel {
             name: self.name,
             symbol: self.symbol,
             location: self.location,
             operands,
-            results: self.results.into_iter().map(space).collect(),
+            results: self.results.into_iter().map(pool).collect(),
             constants: constants_with(self.constants, &param)?,
             scratch_bytes: self.scratch_bytes,
             row_tile: self.row_tile,
@@ -171,7 +171,7 @@ impl<Space, Param> Kernel<Space, Param> {
 
     /// How many operands are lists.
     pub fn lists(&self) -> usize {
-        let is_list = |operand: &&Operand<Space>| matches!(operand, Operand::Rows { .. });
+        let is_list = |operand: &&Operand<RowPool>| matches!(operand, Operand::Rows { .. });
         self.operands.iter().filter(is_list).count()
     }
 }
@@ -179,16 +179,16 @@ impl<Space, Param> Kernel<Space, Param> {
 /// What a call takes: a slot, or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Operand<Space = usize> {
-    /// A handle, resolved to a row of the space.
+pub enum Operand<RowPool = usize> {
+    /// A handle, resolved to a row of the row pool.
     Row {
         /// Of the row.
-        space: Space,
+        pool: RowPool,
     },
-    /// A list: an array of handles, each resolved to a row of the space.
+    /// A list: an array of handles, each resolved to a row of the row pool.
     Rows {
         /// Of each row.
-        space: Space,
+        pool: RowPool,
     },
     /// The low 32 bits of the slot, passed as they are.
     Scalar(Elem),
@@ -197,14 +197,14 @@ pub enum Operand<Space = usize> {
     /// The handle of the first of consecutive rows, as many as that extent of the kernel.
     Ragged {
         /// Of each row.
-        space: Space,
+        pool: RowPool,
         /// Index into [`CallShape::extents`].
         extent: usize,
     },
     /// An array of as many handles as that extent, one for each row. The unit is the row.
     Stacked {
         /// Of each row.
-        space: Space,
+        pool: RowPool,
         /// Index into [`CallShape::extents`].
         extent: usize,
     },
@@ -230,8 +230,8 @@ pub enum Constant<Param = usize> {
         /// What each number is kept in. In `bf16` a panel's row is as many numbers of 2 bytes. Where the width is even
         /// they lie in pairs: a column, then the one that is half a panel behind it, so that a word of 4 bytes is
         /// widened to either by one operation.
-        #[serde(default, skip_serializing_if = "Kept::is_f32")]
-        kept: Kept,
+        #[serde(default, skip_serializing_if = "WeightFormat::is_f32")]
+        format: WeightFormat,
     },
     /// Another one from some byte on. It begins where an element does.
     Part {
@@ -270,7 +270,7 @@ pub enum Constant<Param = usize> {
 /// What the numbers of a packed weight are kept in. Products widen them, and compute in `f32`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kept {
+pub enum WeightFormat {
     /// As they are.
     #[default]
     F32,
@@ -278,52 +278,52 @@ pub enum Kept {
     Bf16,
 }
 
-impl Kept {
+impl WeightFormat {
     /// Those that can be asked for, for messages.
     pub const NAMES: &'static str = "f32 and bf16";
 
     /// The one of that name; `None` where there is none.
-    pub fn parse(name: &str) -> Option<Kept> {
-        [Kept::F32, Kept::Bf16]
+    pub fn parse(name: &str) -> Option<WeightFormat> {
+        [WeightFormat::F32, WeightFormat::Bf16]
             .into_iter()
-            .find(|kept| kept.name() == name)
+            .find(|format| format.name() == name)
     }
 
     /// As `--keep-weights` takes it.
     pub fn name(self) -> &'static str {
         match self {
-            Kept::F32 => "f32",
-            Kept::Bf16 => "bf16",
+            WeightFormat::F32 => "f32",
+            WeightFormat::Bf16 => "bf16",
         }
     }
 
     /// Bytes of a number.
     pub fn bytes(self) -> usize {
         match self {
-            Kept::F32 => 4,
-            Kept::Bf16 => 2,
+            WeightFormat::F32 => 4,
+            WeightFormat::Bf16 => 2,
         }
     }
 
     /// Whether nothing is rounded.
     pub fn is_f32(&self) -> bool {
-        *self == Kept::F32
+        *self == WeightFormat::F32
     }
 }
 
-impl<Space> Operand<Space> {
-    fn with<S>(self, space: &mut impl FnMut(Space) -> S) -> Operand<S> {
+impl<RowPool> Operand<RowPool> {
+    fn with<S>(self, pool: &mut impl FnMut(RowPool) -> S) -> Operand<S> {
         match self {
-            Operand::Row { space: own } => Operand::Row { space: space(own) },
-            Operand::Rows { space: own } => Operand::Rows { space: space(own) },
+            Operand::Row { pool: own } => Operand::Row { pool: pool(own) },
+            Operand::Rows { pool: own } => Operand::Rows { pool: pool(own) },
             Operand::Scalar(elem) => Operand::Scalar(elem),
             Operand::Length => Operand::Length,
-            Operand::Ragged { space: own, extent } => Operand::Ragged {
-                space: space(own),
+            Operand::Ragged { pool: own, extent } => Operand::Ragged {
+                pool: pool(own),
                 extent,
             },
-            Operand::Stacked { space: own, extent } => Operand::Stacked {
-                space: space(own),
+            Operand::Stacked { pool: own, extent } => Operand::Stacked {
+                pool: pool(own),
                 extent,
             },
         }
@@ -346,11 +346,11 @@ impl<Param> Constant<Param> {
             Constant::Panels {
                 param: own,
                 width,
-                kept,
+                format,
             } => Constant::Panels {
                 param: param(own)?,
                 width,
-                kept,
+                format,
             },
             Constant::Part { of, from } => Constant::Part {
                 of: Box::new(of.with(param)?),

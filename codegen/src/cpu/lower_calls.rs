@@ -11,7 +11,7 @@
 //! A call's loops begin at the call's own first row, and the order of every fold depends on the
 //! call's lengths and on the program alone. So a call's bits do not depend on the calls around it.
 //!
-//! Where a call can be computed in pieces, the function is a loop over pieces: each
+//! Where a call can be computed in work items, the function is a loop over work items: each
 //! is a call and a range of the first of the dims that count its rows.
 
 mod eval;
@@ -136,10 +136,10 @@ fn write<'c>(
     e.for_loop(begin, end, 1, &[], |e, number, _| {
         let mut call = Call::new(graph, how.split);
         let number = match indices.last() {
-            Some(pieces) if is_divided => {
-                let piece = e.offset(*pieces, e.times(number, 12));
-                let [number, from, to] = [0, 4, 8].map(|at| e.load_u32(e.offset_by(piece, at)));
-                call.piece = Some([from, to]);
+            Some(items) if is_divided => {
+                let item = e.offset(*items, e.times(number, 12));
+                let [number, from, to] = [0, 4, 8].map(|at| e.load_u32(e.offset_by(item, at)));
+                call.item = Some([from, to]);
                 number
             }
             _ => number,
@@ -242,10 +242,10 @@ fn describe(
             Form::Length => OperandDescription::Length,
             Form::Scalar => OperandDescription::Scalar(graph.nodes[*node].elem),
             Form::Row => OperandDescription::Row {
-                space: row_type(*node, 0),
+                pool: row_type(*node, 0),
             },
             Form::Ragged => OperandDescription::Ragged {
-                space: row_type(*node, lead),
+                pool: row_type(*node, lead),
                 extent: extent_of(&shape[..lead]),
             },
         }

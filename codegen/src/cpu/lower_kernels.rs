@@ -59,7 +59,7 @@ pub(super) mod product;
 mod reduce_rows;
 pub(super) mod scratch;
 
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::{Builder, Op};
 use cohort_passes::kernel::calls::is_over_calls;
 use cohort_passes::pass::{Outcome, PassInfo, error};
@@ -106,9 +106,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let end = body.map(|body| Builder::at_end(context, body, module.location()));
     if let Some(end) = end {
         let e = Emitter::new(end);
-        for kept in [Kept::F32, Kept::Bf16] {
-            if products.contains(&kept) {
-                micro_kernels::add_products(&e, registers, kept);
+        for format in [WeightFormat::F32, WeightFormat::Bf16] {
+            if products.contains(&format) {
+                micro_kernels::add_products(&e, registers, format);
             }
         }
         if has_calls {

@@ -21,16 +21,16 @@ pub use narrow::narrow_product;
 pub use rows::product;
 
 use crate::emit::Emitter;
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 
 /// Bytes of a vector.
 const VECTOR: i64 = 64;
 
 /// Adds what kernels over rows call for weights that are kept so, for a processor whose registers hold `registers`
 /// vectors.
-pub fn add_products(module: &Emitter<'_>, registers: usize, kept: Kept) {
-    rows::add(module, registers, kept);
-    narrow::add(module, kept);
+pub fn add_products(module: &Emitter<'_>, registers: usize, format: WeightFormat) {
+    rows::add(module, registers, format);
+    narrow::add(module, format);
 }
 
 /// Adds what kernels over calls call.

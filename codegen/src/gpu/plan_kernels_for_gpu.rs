@@ -22,7 +22,7 @@
 //!
 //! What differs there from the CPU's plan:
 //!
-//! - There are no vectors, and nothing is said of pieces for threads: calls are cut into tiles.
+//! - There are no vectors, and nothing is said of work items for threads: calls are cut into tiles.
 //! - `blocks` are the columns and the terms of a tile. `along_depth` says whether neighbours along the depth are
 //!   neighbours in a tile in shared memory; where a side is copied rather than computed, that is as they lie in memory.
 //! - What is made of sums may read the one at its own index only: others are in registers of other threads. A fold

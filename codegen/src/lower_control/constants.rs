@@ -25,18 +25,18 @@ pub fn read(tables: &mut Tables, value: Attribute<'_>) -> Result<Source, String>
         let Some((elem, shape)) = described else {
             return Err(format!("not supported yet: a constant tensor of type {ty}"));
         };
-        let space = tables.space(elem, &shape);
+        let pool = tables.pool(elem, &shape);
         if mlir_sys::mlirDenseElementsAttrIsSplat(raw) {
             return Ok(Source::Splat {
                 bits: splat_bits(raw, elem),
-                space,
+                pool,
             });
         }
         let count = mlir_sys::mlirElementsAttrGetNumElements(raw);
         let bits = (0..count as isize)
             .map(|index| element_bits(raw, elem, index))
             .collect();
-        Ok(Source::Dense { bits, space })
+        Ok(Source::Dense { bits, pool })
     }
 }
 

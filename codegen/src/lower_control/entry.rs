@@ -78,7 +78,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         result: result_type,
         adts: tables.adts,
         params: tables.params,
-        spaces: tables.spaces,
+        row_pools: tables.row_pools,
         sources: tables.sources,
         kernels: tables.kernels,
         locations: tables.locations,

@@ -59,18 +59,14 @@ fn helper<'c>(
     let Some(result) = results.first() else {
         return Err(error(function, "`cfb.gradient_helper` gives nothing"));
     };
-    let (ManifestType::Tensor { space } | ManifestType::Ragged { space, .. }) =
+    let (ManifestType::Tensor { pool } | ManifestType::Ragged { pool, .. }) =
         described(program, function, *result)?
     else {
         return Err(error(function, "`cfb.gradient_helper` gives no tensor"));
     };
     let symbol = format!("cohort_{}", symbol_of(function).unwrap_or_default());
     callable(program, function, &symbol);
-    Ok(GradientHelper {
-        kind,
-        space,
-        symbol,
-    })
+    Ok(GradientHelper { kind, pool, symbol })
 }
 
 /// `None` where the kernel is called nowhere.

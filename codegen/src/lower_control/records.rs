@@ -73,8 +73,8 @@ impl<'c> Lowering<'c, '_> {
         let param = self.parameter(source)?;
         let described = self.program.tables.weight(param);
         let (elem, shape) = (described.elem, described.shape.clone());
-        let space = self.program.tables.space(elem, &shape);
-        let handle = self.source_handle(b, Source::Whole { param, space });
+        let pool = self.program.tables.pool(elem, &shape);
+        let handle = self.source_handle(b, Source::Whole { param, pool });
         self.bind_results(source, &[handle]);
         Ok(())
     }
@@ -90,13 +90,13 @@ impl<'c> Lowering<'c, '_> {
         else {
             return Err(error(source, "a parameter without dims has no rows"));
         };
-        let space = self.program.tables.space(elem, &row);
+        let pool = self.program.tables.pool(elem, &row);
         let index = self.value(operands_of(source)[0]);
         let index = self.wide_index(b, index);
         let bound = i64_constant(b, rows as i64);
         let outside = b.cmpi(CmpiPredicate::Uge, index, bound);
         self.fail_when(b, source, outside, Failure::IndexOutOfRange, (index, bound));
-        let first = self.source_handle(b, Source::Table { param, space });
+        let first = self.source_handle(b, Source::Table { param, pool });
         let handle = b.addi(first, index);
         self.bind_results(source, &[handle]);
         Ok(())

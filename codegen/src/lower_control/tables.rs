@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use cohort_abi::gpu::GpuFlush;
 use cohort_abi::manifest::{
-    Adt, Computed, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Param, Source, Space,
+    Adt, Computed, Constructor, Debug, Elem, Force, Kernel, LeadingDim, Param, RowPool, Source,
     Stored, Structure, Type as ManifestType,
 };
 use cohort_dialects::attributes::is_external;
@@ -39,7 +39,7 @@ pub struct Tables {
     pub computed: Vec<Computed>,
     /// Names of the entry's instance dims.
     pub dims: Vec<String>,
-    pub spaces: Vec<Space>,
+    pub row_pools: Vec<RowPool>,
     pub sources: Vec<Source>,
     pub kernels: Vec<Kernel>,
     pub locations: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Tables {
     pub structure: Option<Structure>,
     adt_numbers: HashMap<String, usize>,
     param_numbers: HashMap<String, usize>,
-    space_numbers: HashMap<(Elem, Vec<u64>), usize>,
+    pool_numbers: HashMap<(Elem, Vec<u64>), usize>,
     kernel_numbers: HashMap<String, usize>,
     location_numbers: HashMap<String, u32>,
 }
@@ -119,17 +119,17 @@ impl Tables {
         self.kernel_numbers.get(symbol).copied()
     }
 
-    pub fn space(&mut self, elem: Elem, shape: &[u64]) -> usize {
-        let spaces = &mut self.spaces;
+    pub fn pool(&mut self, elem: Elem, shape: &[u64]) -> usize {
+        let row_pools = &mut self.row_pools;
         *self
-            .space_numbers
+            .pool_numbers
             .entry((elem, shape.to_vec()))
             .or_insert_with(|| {
-                spaces.push(Space {
+                row_pools.push(RowPool {
                     elem,
                     shape: shape.to_vec(),
                 });
-                spaces.len() - 1
+                row_pools.len() - 1
             })
     }
 
@@ -146,9 +146,9 @@ impl Tables {
 
     /// The number of a place where a row of one element decides.
     pub fn force(&mut self, location: Location<'_>, elem: Elem) -> usize {
-        let space = self.space(elem, &[]);
+        let pool = self.pool(elem, &[]);
         let location = place(location);
-        self.forces.push(Force { location, space });
+        self.forces.push(Force { location, pool });
         self.forces.len() - 1
     }
 
@@ -164,8 +164,8 @@ impl Tables {
             })
     }
 
-    /// The space of a tensor when its dims are all known; otherwise the dims up to the last instance
-    /// dim, whose names are the next ones, and the space of those behind.
+    /// The row pool of a tensor when its dims are all known; otherwise the dims up to the last instance
+    /// dim, whose names are the next ones, and the row pool of those behind.
     fn tensor_type(
         &mut self,
         ty: Type<'_>,
@@ -178,13 +178,13 @@ impl Tables {
         let last = tensor.shape.iter().rposition(Option::is_none);
         let (leading, row) = tensor.shape.split_at(last.map_or(0, |last| last + 1));
         let row: Option<Vec<u64>> = row.iter().copied().collect();
-        let space = self.space(elem, &row.ok_or_else(unsupported)?);
+        let pool = self.pool(elem, &row.ok_or_else(unsupported)?);
         if leading.is_empty() {
-            return Ok(ManifestType::Tensor { space });
+            return Ok(ManifestType::Tensor { pool });
         }
         if stacked {
             return match leading {
-                [None] => Ok(ManifestType::Stacked { space }),
+                [None] => Ok(ManifestType::Stacked { pool }),
                 _ => Err(unsupported()),
             };
         }
@@ -196,7 +196,7 @@ impl Tables {
             },
         });
         let dims = dims.collect();
-        Ok(ManifestType::Ragged { space, dims })
+        Ok(ManifestType::Ragged { pool, dims })
     }
 
     /// The number of an instance dim of the entry.
@@ -356,7 +356,7 @@ impl Tables {
     fn kernel_of(&mut self, description: KernelDescription) -> Result<Kernel, String> {
         let params = std::mem::take(&mut self.param_numbers);
         let kernel = description.with(
-            |row| self.space(row.elem, &row.shape),
+            |row| self.pool(row.elem, &row.shape),
             |name| number_of(&params, &name),
         );
         self.param_numbers = params;

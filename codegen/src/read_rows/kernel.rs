@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of};
 use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::description::{ConstantDescription, RowType};
@@ -113,9 +113,9 @@ impl<'c> Kernel<'c> {
             (Some(param), Some(width)) => ConstantDescription::Panels {
                 param,
                 width: width as u64,
-                kept: match op.has_attribute(&keys::BF16) {
-                    true => Kept::Bf16,
-                    false => Kept::F32,
+                format: match op.has_attribute(&keys::BF16) {
+                    true => WeightFormat::Bf16,
+                    false => WeightFormat::F32,
                 },
             },
             (None, _) => {

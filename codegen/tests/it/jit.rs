@@ -152,13 +152,13 @@ impl Jit {
             .map(|(operand, description)| {
                 use cohort_abi::manifest::Operand::*;
                 let rows = match description {
-                    Row { space: row }
-                    | Rows { space: row }
-                    | Ragged { space: row, .. }
-                    | Stacked { space: row, .. } => {
-                        let bytes = operand.space.len() * row.elem.bytes();
+                    Row { pool: row }
+                    | Rows { pool: row }
+                    | Ragged { pool: row, .. }
+                    | Stacked { pool: row, .. } => {
+                        let bytes = operand.pool.len() * row.elem.bytes();
                         let mut memory = Aligned::new(bytes);
-                        for (at, bits) in operand.space.iter().enumerate() {
+                        for (at, bits) in operand.pool.iter().enumerate() {
                             put(&mut memory, row.elem, at, *bits);
                         }
                         memory
@@ -167,7 +167,7 @@ impl Jit {
                 };
                 (rows, operand.clone())
             });
-        // What a kernel over calls gets besides: the first row of each call, and pieces.
+        // What a kernel over calls gets besides: the first row of each call, and work items.
         let extra = operands.iter().skip(kernel.operands.len());
         let inputs = inputs.chain(extra.map(|operand| (Aligned::new(0), operand.clone())));
         Call {
@@ -181,11 +181,11 @@ impl Jit {
     }
 }
 
-/// A row operand: the rows of its space and which row reads which; a scalar: only its bits; a list:
+/// A row operand: the rows of its row pool and which row reads which; a scalar: only its bits; a list:
 /// which row reads which entries of the index, too.
 #[derive(Clone, Default)]
 pub struct Operand {
-    pub space: Bits,
+    pub pool: Bits,
     pub index: Vec<u32>,
     pub offsets: Vec<u32>,
 }

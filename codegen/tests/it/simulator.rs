@@ -143,11 +143,11 @@ impl Simulator {
         let mut arguments = vec![rows as u64];
         for (operand, ty) in call.operands.iter().zip(call.types) {
             let mut memory = Aligned::new(match ty {
-                Some((elem, _)) => operand.space.len() * elem.bytes(),
+                Some((elem, _)) => operand.pool.len() * elem.bytes(),
                 None => 0,
             });
             if let Some((elem, _)) = ty {
-                for (at, bits) in operand.space.iter().enumerate() {
+                for (at, bits) in operand.pool.iter().enumerate() {
                     put(&mut memory, *elem, at, *bits);
                 }
             }
@@ -195,11 +195,11 @@ impl Simulator {
         let mut arguments = vec![calls.firsts.len() as u64];
         for (operand, description) in calls.operands.iter().zip(&calls.kernel.operands) {
             let mut base = 0;
-            if let OperandDescription::Ragged { space: row, .. }
-            | OperandDescription::Row { space: row } = description
+            if let OperandDescription::Ragged { pool: row, .. }
+            | OperandDescription::Row { pool: row } = description
             {
-                let mut memory = Aligned::new(operand.space.len() * row.elem.bytes());
-                for (at, bits) in operand.space.iter().enumerate() {
+                let mut memory = Aligned::new(operand.pool.len() * row.elem.bytes());
+                for (at, bits) in operand.pool.iter().enumerate() {
                     put(&mut memory, row.elem, at, *bits);
                 }
                 base = memory.pointer() as u64;

@@ -328,8 +328,8 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
 
     With `split`, loops of unknown length have a main part of whole vectors and tiles, without masks, and a
     tail. With `hoisted`, a call's lengths and first rows are read once, before its loops, rather than at
-    each use. With `pieces`, a call's first dim may be divided between threads: a piece begins at a
-    multiple of this many rows, and what its pieces repeat costs as much as `shared` more rows. `flops` are
+    each use. With `grain`, a call's first dim may be divided into work items for threads: one begins at a
+    multiple of this many rows, and what each of them repeats costs as much as `shared` more rows. `flops` are
     the operations of the products of a call, each the product of lengths and numbers; those that are
     `rising` grow with the row. `padding` says of what the rows of a call's results, and those of all
     calls together, are multiples.
@@ -340,7 +340,7 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
     which: constraints of the kernel's lengths, in their order, which whoever calls has seen to.
 
     - `ragged_calls_c1`: `split` is 16, the elements of a vector.
-    - `ragged_calls_c2`: `pieces` are from 1 to 65536 rows of a call whose first dim is a length, and
+    - `ragged_calls_c2`: `grain` is from 1 to 65536 rows of a call whose first dim is a length, and
       `shared` is at least 0.
     - `ragged_calls_c3`: `flops` are lengths of the kernel and numbers, and `rising` numbers of them.
     - `ragged_calls_c4`: `padding` has two numbers of at least one.
@@ -348,7 +348,7 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
     - `ragged_calls_c6`: `given` are linear constraints, each of one of the kernel's lengths at least.
 
     ```mlir
-    ragged.calls split 16 hoisted pieces 16 shared 0 {
+    ragged.calls split 16 hoisted grain 16 shared 0 {
       ragged.nest over [@n] {
         %zero = arith.constant 0.0 : f32
         %sum = ragged.reduce over [28] from %zero : f32 { … }
@@ -357,13 +357,13 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
     }
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$split, UnitAttr:$hoisted, OptionalAttr<I64Attr>:$pieces,
+  let arguments = (ins OptionalAttr<I64Attr>:$split, UnitAttr:$hoisted, OptionalAttr<I64Attr>:$grain,
                        OptionalAttr<I64Attr>:$shared, OptionalAttr<ArrayAttr>:$flops,
                        OptionalAttr<DenseI64ArrayAttr>:$rising,
                        OptionalAttr<DenseI64ArrayAttr>:$padding, OptionalAttr<Ragged_Constraints>:$given);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    (`split` $split^)? (`hoisted` $hoisted^)? (`pieces` $pieces^ `shared` $shared)? (`flops` $flops^)?
+    (`split` $split^)? (`hoisted` $hoisted^)? (`grain` $grain^ `shared` $shared)? (`flops` $flops^)?
     (`rising` $rising^)? (`padding` $padding^)? (`given` $given^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;

@@ -1,8 +1,8 @@
 //! What `lower-kernels` tells `lower-control` of a kernel.
 //!
-//! It is the manifest's [`Kernel`] before spaces and parameters have numbers: a row is described by its type, a
+//! It is the manifest's [`Kernel`] before row pools and parameters have numbers: a row is described by its type, a
 //! parameter by the name of its `ml_program.global`. `lower-kernels` leaves it on each kernel's `func.func` as the
-//! string attribute [`ATTRIBUTE`], in JSON; `lower-control` gives every [`RowType`] a space and every name its
+//! string attribute [`ATTRIBUTE`], in JSON; `lower-control` gives every [`RowType`] a row pool and every name its
 //! parameter, and removes the attribute. `lower-kernels-to-gpu` does the same for a `gpu.module`.
 
 use cohort_abi::gpu::GpuKernel;
@@ -10,7 +10,7 @@ use cohort_abi::manifest::{Constant, Elem, Kernel, Operand};
 pub use cohort_dialects::marks::KERNEL as ATTRIBUTE;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// A kernel as its attribute describes it: spaces by the type of a row, parameters by name.
+/// A kernel as its attribute describes it: row pools by the type of a row, parameters by name.
 pub type KernelDescription = Kernel<RowType, String>;
 /// An operand of such a kernel.
 pub type OperandDescription = Operand<RowType>;
@@ -19,7 +19,7 @@ pub type ConstantDescription = Constant<String>;
 /// How such a kernel runs on a GPU.
 pub type GpuDescription = GpuKernel<String>;
 
-/// The type of one row: the space that it lives in is the one of this element type and shape.
+/// The type of one row: the row pool that it lives in is the one of this element type and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RowType {
     /// The type of its elements.
@@ -41,7 +41,7 @@ pub fn to_json<T: Serialize>(description: &T) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cohort_abi::manifest::{CallShape, Kept, RowProduct};
+    use cohort_abi::manifest::{CallShape, RowProduct, WeightFormat};
 
     use super::*;
 
@@ -53,7 +53,7 @@ mod tests {
             location: String::new(),
             operands: vec![
                 OperandDescription::Row {
-                    space: RowType {
+                    pool: RowType {
                         elem: Elem::F32,
                         shape: vec![28],
                     },
@@ -68,7 +68,7 @@ mod tests {
                 ConstantDescription::Panels {
                     param: "ul".into(),
                     width: 32,
-                    kept: Kept::Bf16,
+                    format: WeightFormat::Bf16,
                 },
                 ConstantDescription::Dense {
                     elem: Elem::F32,

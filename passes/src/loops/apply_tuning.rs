@@ -30,7 +30,7 @@
 //! cannot be is an error.
 //!
 //! Requires: the loop level, after `online-folds`; for the CPU's kernels. Leaves: the loop level, for `divide-calls`,
-//! whose pieces are multiples of the rows of blocks.
+//! whose work items are multiples of the rows of blocks.
 
 use melior::{
     Context,

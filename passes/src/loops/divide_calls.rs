@@ -1,20 +1,20 @@
 //! `divide-calls`: a call's rows may be divided between threads.
 //!
 //! Every element of a result is computed by itself, so a range of a call's first dim can be computed without the
-//! others. What must not change with the range is how rows fall into tiles and blocks, so a piece begins at a multiple
-//! of all of them; and what all rows share, as a product's packed right side, should not be made too often, so it is
-//! written down how many rows it is worth. Where products end at a mask, later rows cost more.
+//! others. What must not change with the range is how rows fall into tiles and blocks, so a work item begins at a
+//! multiple of all of them; and what all rows share, as a product's packed right side, should not be made too often,
+//! so it is written down how many rows it is worth. Where products end at a mask, later rows cost more.
 //!
 //! ```mlir
 //! ragged.calls flops [[@n, @n, 128], [@n, @n, 128]] {
 //!   ragged.online_softmax over [@n, 64] keys [@n] depth 64 blocks [96, 256] … until 1 masked -1.0e30 …
 //! }
 //! // becomes
-//! ragged.calls pieces 96 shared 0 flops [[@n, @n, 128], [@n, @n, 128]] rising [0, 1] {
+//! ragged.calls grain 96 shared 0 flops [[@n, @n, 128], [@n, @n, 128]] rising [0, 1] {
 //!   …
 //! ```
 //!
-//! From this and a batch's lengths the runtime makes pieces of equal work, which threads take, the heaviest first.
+//! From this and a batch's lengths the runtime makes work items of equal work, which threads take, the heaviest first.
 //! Without it a call is computed by one thread. Bits are the same either way. A call is not divided where its rows
 //! have no dim of the instance, or share more than they compute. On a GPU calls are cut into tiles instead.
 //!
@@ -61,7 +61,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         };
         let b = Builder::before(context, stages)
             .ok_or_else(|| error(stages, "expected stages of a kernel"))?;
-        set_attribute(stages, keys::PIECES, b.i64_attr(division.rows));
+        set_attribute(stages, keys::GRAIN, b.i64_attr(division.rows));
         set_attribute(stages, keys::SHARED, b.i64_attr(division.shared));
         let rising = rising(&kernel);
         if !rising.is_empty() {
@@ -72,7 +72,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 }
 
 struct Division {
-    /// What pieces begin at multiples of.
+    /// What work items begin at multiples of.
     rows: i64,
     shared: i64,
 }

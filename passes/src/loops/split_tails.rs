@@ -6,9 +6,9 @@
 //! elements a vector has:
 //!
 //! ```mlir
-//! ragged.calls pieces 16 shared 0 { … }
+//! ragged.calls grain 16 shared 0 { … }
 //! // becomes
-//! ragged.calls split 16 pieces 16 shared 0 { … }
+//! ragged.calls split 16 grain 16 shared 0 { … }
 //! ```
 //!
 //! `lower-kernels` writes both parts; without it there is one loop, with masks throughout. What is

@@ -109,7 +109,7 @@ pub unsafe fn tensors(
         walked.map_err(|problem| Error::Internal(format!("arguments: {problem:?}")))?;
         slot += crate::output::slot_count(&argument.ty);
     }
-    found.retain(|wanted| manifest.spaces[wanted.space].elem == Elem::F32);
+    found.retain(|wanted| manifest.row_pools[wanted.pool].elem == Elem::F32);
     Ok(found)
 }
 
@@ -137,7 +137,7 @@ impl<W: Writer> Writer for InPlace<'_, '_, W> {
         }
         let rows = match self.cotangents.next() {
             Some((place, Some(first))) => {
-                let rows = self.executor.rows(Handle(*first), place.space, place.rows);
+                let rows = self.executor.rows(Handle(*first), place.pool, place.rows);
                 if rows.is_none() {
                     self.problem = Some(Problem::Broken("a gradient of no rows"));
                     return Err(TooLong);

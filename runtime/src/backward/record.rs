@@ -141,8 +141,8 @@ impl Walk<'_> {
         self.recording.calls = calls;
         let mut of_inputs = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let cotangent = self.cotangent(input.space, input.handle.0, input.rows)?;
-            let whole = self.whole(input.space, cotangent, input.rows)?;
+            let cotangent = self.cotangent(input.pool, input.handle.0, input.rows)?;
+            let whole = self.whole(input.pool, cotangent, input.rows)?;
             of_inputs.push((*input, whole));
         }
         self.recording.inputs.push(of_inputs);
@@ -207,10 +207,10 @@ impl Walk<'_> {
         cotangents: &mut Vec<Cotangent>,
     ) -> Result<(), Error> {
         let mut any = false;
-        for (number, space) in kernel.results.iter().enumerate() {
+        for (number, pool) in kernel.results.iter().enumerate() {
             let first = call.handle.result_handle(number as u8).0;
-            let cotangent = match self.manifest.spaces[*space].elem {
-                Elem::F32 => self.cotangent(*space, first, rows)?,
+            let cotangent = match self.manifest.row_pools[*pool].elem {
+                Elem::F32 => self.cotangent(*pool, first, rows)?,
                 Elem::I32 | Elem::Bool => Cotangent::Nothing,
             };
             any |= !matches!(cotangent, Cotangent::Nothing);
@@ -236,13 +236,13 @@ impl Walk<'_> {
         let Some(function) = gradients.and_then(|all| all.functions.get(gradient.number)) else {
             return Err(Error::Internal("a gradient of no kernel".to_owned()));
         };
-        for ((takes, cotangent), space) in
+        for ((takes, cotangent), pool) in
             (gradient.takes.iter().zip(&mut *cotangents)).zip(&kernel.results)
         {
             if *takes != Takes::Parts {
-                *cotangent = match self.whole(*space, *cotangent, rows)? {
+                *cotangent = match self.whole(*pool, *cotangent, rows)? {
                     Some(whole) => Cotangent::Whole(whole),
-                    None if *takes == Takes::Whole => Cotangent::Whole(self.zeros(*space, rows)?),
+                    None if *takes == Takes::Whole => Cotangent::Whole(self.zeros(*pool, rows)?),
                     None => Cotangent::Nothing,
                 };
             }
@@ -387,7 +387,7 @@ impl Walk<'_> {
     }
 
     /// The cotangent of consecutive rows from what reads them.
-    fn cotangent(&mut self, space: usize, first: u64, rows: u64) -> Result<Cotangent, Error> {
+    fn cotangent(&mut self, pool: usize, first: u64, rows: u64) -> Result<Cotangent, Error> {
         if rows == 0 {
             return Ok(Cotangent::Nothing);
         }
@@ -395,13 +395,13 @@ impl Walk<'_> {
         if rows == 1
             && let Some(own) = self.recording.readers.take_row(first)
         {
-            return self.sum(space, &own, 1);
+            return self.sum(pool, &own, 1);
         }
         let own = self.recording.readers.take_rows(first, rows);
         match &own[..] {
             [] => Ok(Cotangent::Nothing),
             [(key, only)] if *key == first && only.iter().all(|reader| reader.rows == rows) => {
-                self.sum(space, only, rows)
+                self.sum(pool, only, rows)
             }
             _ => {
                 let mut of_row: Vec<Vec<Reader>> = vec![Vec::new(); rows as usize];
@@ -419,25 +419,25 @@ impl Walk<'_> {
                 }
                 let mut handles = Vec::with_capacity(of_row.len());
                 for row in of_row {
-                    let sum = self.sum(space, &row, 1)?;
-                    handles.push(match self.whole(space, sum, 1)? {
+                    let sum = self.sum(pool, &row, 1)?;
+                    handles.push(match self.whole(pool, sum, 1)? {
                         Some(whole) => whole,
-                        None => self.zero(space)?,
+                        None => self.zero(pool)?,
                     });
                 }
-                self.stack(space, &handles).map(Cotangent::Whole)
+                self.stack(pool, &handles).map(Cotangent::Whole)
             }
         }
     }
 
     /// The sum of several runs of cotangents, all of this length, pair by pair up to the last two.
-    fn sum(&mut self, space: usize, readers: &[Reader], rows: u64) -> Result<Cotangent, Error> {
+    fn sum(&mut self, pool: usize, readers: &[Reader], rows: u64) -> Result<Cotangent, Error> {
         let mut cotangents: SmallVec<[u64; 4]> =
             readers.iter().map(|reader| reader.cotangent).collect();
         while cotangents.len() > 2 {
             for pair in 0..cotangents.len() / 2 {
                 let (left, right) = (cotangents[2 * pair], cotangents[2 * pair + 1]);
-                cotangents[pair] = self.add(space, left, right, rows)?;
+                cotangents[pair] = self.add(pool, left, right, rows)?;
             }
             if cotangents.len() % 2 == 1 {
                 let pairs = cotangents.len() / 2;
@@ -453,45 +453,42 @@ impl Walk<'_> {
     }
 
     /// A cotangent with its last addition done.
-    fn whole(&mut self, space: usize, of: Cotangent, rows: u64) -> Result<Option<u64>, Error> {
+    fn whole(&mut self, pool: usize, of: Cotangent, rows: u64) -> Result<Option<u64>, Error> {
         match of {
             Cotangent::Nothing => Ok(None),
             Cotangent::Whole(whole) => Ok(Some(whole)),
-            Cotangent::Parts(first, second) => self.add(space, first, second, rows).map(Some),
+            Cotangent::Parts(first, second) => self.add(pool, first, second, rows).map(Some),
         }
     }
 
-    fn add(&mut self, space: usize, left: u64, right: u64, rows: u64) -> Result<u64, Error> {
-        let helpers = self.functions.helpers[space];
+    fn add(&mut self, pool: usize, left: u64, right: u64, rows: u64) -> Result<u64, Error> {
+        let helpers = self.functions.helpers[pool];
         match rows {
             1 => self.help(helpers.add, &[left, right]),
             _ => self.help(helpers.add_runs, &[left, rows, right, rows]),
         }
     }
 
-    fn zero(&mut self, space: usize) -> Result<u64, Error> {
-        self.help(self.functions.helpers[space].zero, &[])
+    fn zero(&mut self, pool: usize) -> Result<u64, Error> {
+        self.help(self.functions.helpers[pool].zero, &[])
     }
 
-    fn zeros(&mut self, space: usize, rows: u64) -> Result<u64, Error> {
-        let zero = self.zero(space)?;
+    fn zeros(&mut self, pool: usize, rows: u64) -> Result<u64, Error> {
+        let zero = self.zero(pool)?;
         match rows {
             1 => Ok(zero),
-            _ => self.stack(space, &vec![zero; rows as usize]),
+            _ => self.stack(pool, &vec![zero; rows as usize]),
         }
     }
 
     /// Rows from anywhere as consecutive ones.
-    fn stack(&mut self, space: usize, handles: &[u64]) -> Result<u64, Error> {
+    fn stack(&mut self, pool: usize, handles: &[u64]) -> Result<u64, Error> {
         if let [only] = handles {
             return Ok(*only);
         }
         let mut array = vec![handles.len() as u64];
         array.extend(handles);
-        self.help(
-            self.functions.helpers[space].stack,
-            &[array.as_ptr() as u64],
-        )
+        self.help(self.functions.helpers[pool].stack, &[array.as_ptr() as u64])
     }
 
     fn one(&mut self) -> u64 {

@@ -68,37 +68,37 @@ impl Recording {
     /// The rows that are read when backward is computed.
     pub fn read(&self, manifest: &Manifest) -> Vec<Wanted> {
         let mut read = Vec::new();
-        let mut want = |handle: u64, space: usize, rows: u64| {
+        let mut want = |handle: u64, pool: usize, rows: u64| {
             read.push(Wanted {
                 handle: Handle(handle),
-                space,
+                pool,
                 rows,
             });
         };
         let functions = manifest.gradients.iter().flat_map(|all| &all.functions);
         for (function, sites) in functions.zip(&self.sites) {
             for (site, all) in function.sites.iter().zip(sites) {
-                let left = site.left.and_then(|value| space_of(function, value));
-                let right = space_of(function, site.right);
+                let left = site.left.and_then(|value| pool_of(function, value));
+                let right = pool_of(function, site.right);
                 for rows in all {
-                    for (first, space) in [(rows.left, left), (rows.right, right)] {
-                        if let Some(space) = space {
-                            want(first, space, rows.rows);
+                    for (first, pool) in [(rows.left, left), (rows.right, right)] {
+                        if let Some(pool) = pool {
+                            want(first, pool, rows.rows);
                         }
                     }
                 }
             }
         }
         for (source, _, cotangent) in &self.sources {
-            if let Source::Table { space, .. } | Source::Whole { space, .. } =
+            if let Source::Table { pool, .. } | Source::Whole { pool, .. } =
                 manifest.sources[*source]
             {
-                want(*cotangent, space, 1);
+                want(*cotangent, pool, 1);
             }
         }
         for (tensor, cotangent) in self.inputs.iter().flatten() {
             if let Some(cotangent) = cotangent {
-                want(*cotangent, tensor.space, tensor.rows);
+                want(*cotangent, tensor.pool, tensor.rows);
             }
         }
         read
@@ -121,10 +121,10 @@ impl Recording {
         }
         let mut rows = Vec::with_capacity(self.sources.len());
         for (source, row, cotangent) in &self.sources {
-            if let Source::Table { space, .. } | Source::Whole { space, .. } =
+            if let Source::Table { pool, .. } | Source::Whole { pool, .. } =
                 manifest.sources[*source]
             {
-                rows.push((*source, *row, numbers_of(machine, *cotangent, space)?));
+                rows.push((*source, *row, numbers_of(machine, *cotangent, pool)?));
             }
         }
         sums.add_rows(&rows);
@@ -153,11 +153,11 @@ fn find_factors<'a>(
     rows: &[Vec<SiteRows>],
 ) -> Result<Factors<'a>, Error> {
     let find = |value, size: u64, rows: &[SiteRows], first: fn(&SiteRows) -> u64| {
-        let space = space_of(function, value).ok_or_else(lost)?;
+        let pool = pool_of(function, value).ok_or_else(lost)?;
         let mut found = Vec::new();
         for own in rows {
             for row in 0..own.rows {
-                let numbers = numbers_of(machine, first(own) + row, space)?;
+                let numbers = numbers_of(machine, first(own) + row, pool)?;
                 found.extend(numbers.chunks_exact(size.max(1) as usize));
             }
         }
@@ -188,23 +188,23 @@ fn lost() -> Error {
 }
 
 /// The numbers of a computed row.
-fn numbers_of<'a>(machine: &'a Machine<'_>, handle: u64, space: usize) -> Result<&'a [f32], Error> {
-    let row = machine.executor.row(Handle(handle), space);
+fn numbers_of<'a>(machine: &'a Machine<'_>, handle: u64, pool: usize) -> Result<&'a [f32], Error> {
+    let row = machine.executor.row(Handle(handle), pool);
     row.and_then(numbers).ok_or_else(lost)
 }
 
-/// The space of the rows of a site's value.
-fn space_of(function: &GradientFunction, value: SiteValue) -> Option<usize> {
+/// The row pool of the rows of a site's value.
+fn pool_of(function: &GradientFunction, value: SiteValue) -> Option<usize> {
     match value {
-        SiteValue::Argument(index) => space(&function.arguments[index].ty),
-        SiteValue::Result(index) => space(&function.results[index].ty),
+        SiteValue::Argument(index) => pool(&function.arguments[index].ty),
+        SiteValue::Result(index) => pool(&function.results[index].ty),
     }
 }
 
-/// The space of a tensor's rows.
-fn space(ty: &Type) -> Option<usize> {
+/// The row pool of a tensor's rows.
+fn pool(ty: &Type) -> Option<usize> {
     match ty {
-        Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
+        Type::Tensor { pool } | Type::Ragged { pool, .. } => Some(*pool),
         _ => None,
     }
 }

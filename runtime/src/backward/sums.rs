@@ -50,9 +50,9 @@ struct Rows {
 impl Rows {
     fn of(source: &Source, manifest: &Manifest) -> Rows {
         match *source {
-            Source::Table { param, space } | Source::Whole { param, space } => Rows {
+            Source::Table { param, pool } | Source::Whole { param, pool } => Rows {
                 param: Some(param),
-                width: manifest.spaces[space].row_elements() as usize,
+                width: manifest.row_pools[pool].row_elements() as usize,
                 ..Rows::default()
             },
             Source::Splat { .. } | Source::Dense { .. } => Rows::default(),

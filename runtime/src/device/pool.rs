@@ -12,7 +12,7 @@ pub struct Block {
     pub bytes: u64,
 }
 
-/// What is allocated. Few blocks are, and each seldom: one a space, one for the constants, the index
+/// What is allocated. Few blocks are, and each seldom: one a row pool, one for the constants, the index
 /// lists and the scratch; those grow by half, so that their contents are seldom moved.
 #[derive(Debug)]
 pub struct MemoryPool {

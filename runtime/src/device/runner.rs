@@ -1,6 +1,6 @@
 //! A flush on a device: everything that it takes in the device's memory, and the launches.
 //!
-//! 1. The spaces grow to the rows that the executor's arena has; the rows of new inputs are sent.
+//! 1. The row pools grow to the rows that the executor's arena has; the rows of new inputs are sent.
 //! 2. The launches are listed, those of one depth side by side ([`Queue`]), and where one launch is to run
 //!    all of them, their [`Schedule`] is written.
 //! 3. All index lists, the offsets of lists and the schedule go over in one copy.
@@ -10,7 +10,7 @@
 //! [`Runner::fetch`] of nothing.
 
 mod load;
-mod spaces;
+mod row_pools;
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ use super::{Device, Piece, Problem};
 use crate::arena::{Arena, Region};
 use crate::error::Error;
 use crate::stats::DeviceStats;
-use spaces::Spaces;
+use row_pools::RowPools;
 
 /// Of the memory that is free on a device, what may be used unless the user says otherwise.
 const SHARE: (u64, u64) = (9, 10);
@@ -38,7 +38,7 @@ pub struct Runner {
     pool: MemoryPool,
     /// By number; `None` for what is never recorded.
     kernels: Vec<Option<Kernel>>,
-    spaces: Spaces,
+    row_pools: RowPools,
     index: Block,
     scratch: Block,
     /// Of kernels over calls; and for each launch of the flush the number of its first list.
@@ -124,7 +124,7 @@ impl Runner {
             device,
             pool,
             kernels: Vec::new(),
-            spaces: Spaces::new(manifest),
+            row_pools: RowPools::new(manifest),
             index: Block::default(),
             scratch: Block::default(),
             blocks: Blocks::default(),
@@ -196,7 +196,7 @@ impl Runner {
 
     /// These rows are on the host: they are sent before the next launch.
     pub fn put(&mut self, region: Region) {
-        self.spaces.put(region);
+        self.row_pools.put(region);
     }
 
     /// Queues a flush, whose rows the arena has places for already.
@@ -206,7 +206,8 @@ impl Runner {
     }
 
     fn try_flush(&mut self, arena: &Arena, work: &Work<'_>) -> Result<(), Problem> {
-        self.spaces.grow(&mut *self.device, &mut self.pool, arena)?;
+        self.row_pools
+            .grow(&mut *self.device, &mut self.pool, arena)?;
         self.make_scratch(work)?;
         self.list_blocks(work)?;
         self.grow_lists(work)?;
@@ -225,7 +226,7 @@ impl Runner {
             self.schedule.clear();
         }
         self.send(arena, work)?;
-        // SAFETY: the arguments are those that the ABI lists: spaces of the manifest, whose rows
+        // SAFETY: the arguments are those that the ABI lists: row pools of the manifest, whose rows
         // were checked when the index was written, the constants, and scratch that no other call of
         // the level has. The schedule is the queue's and was sent.
         unsafe {
@@ -303,7 +304,7 @@ impl Runner {
             &[0; 1][..padding],
             &self.schedule.words,
         ];
-        let lists = self.spaces.send(device, arena, &lists)?;
+        let lists = self.row_pools.send(device, arena, &lists)?;
         if lists.is_empty() {
             return Ok(());
         }
@@ -425,13 +426,13 @@ impl Runner {
             let index = placed.index_start + position * placed.entries as usize;
             let (base, index, offsets) = match operand {
                 Operand::Scalar(_) | Operand::Length => (0, word(index), 0),
-                Operand::Row { space }
-                | Operand::Ragged { space, .. }
-                | Operand::Stacked { space, .. } => (self.spaces.place(*space).0, word(index), 0),
-                Operand::Rows { space } => {
+                Operand::Row { pool }
+                | Operand::Ragged { pool, .. }
+                | Operand::Stacked { pool, .. } => (self.row_pools.place(*pool).0, word(index), 0),
+                Operand::Rows { pool } => {
                     let (offsets, rows) = lists.next().copied().unwrap_or_default();
                     let offsets = word(work.index.len() + offsets);
-                    (self.spaces.place(*space).0, word(rows), offsets)
+                    (self.row_pools.place(*pool).0, word(rows), offsets)
                 }
             };
             arguments.extend([base, index, offsets]);
@@ -440,18 +441,18 @@ impl Runner {
             let firsts = kernel.operands.len() * placed.entries as usize;
             arguments.push(word(placed.index_start + firsts));
         }
-        for (result, space) in kernel.results.iter().enumerate() {
+        for (result, pool) in kernel.results.iter().enumerate() {
             let first = u64::from(work.result_rows[placed.result_start + result]);
-            let (address, row_bytes) = self.spaces.place(*space);
+            let (address, row_bytes) = self.row_pools.place(*pool);
             arguments.push(address + first * row_bytes);
         }
         arguments.extend(&kernel.constants);
     }
 
-    /// Brings rows of spaces to the arena, in one copy; all that is queued is done then. Each row was
+    /// Brings rows of row pools to the arena, in one copy; all that is queued is done then. Each row was
     /// computed, or sent, before.
     pub fn fetch(&mut self, arena: &mut Arena, rows: &mut Vec<Region>) -> Result<(), Error> {
-        self.spaces.fetch(&mut *self.device, arena, rows)
+        self.row_pools.fetch(&mut *self.device, arena, rows)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use cohort_abi::Handle;
 
-/// First row of what has no rows, or none in order: beyond those of any space.
+/// First row of what has no rows, or none in order: beyond those of any row pool.
 pub(super) const NO_ROW: u32 = u32::MAX;
 
 /// The rows of all buckets.

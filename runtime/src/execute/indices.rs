@@ -30,7 +30,7 @@ impl Executor {
         all_inside(!inside)
     }
 
-    /// Turns the log into the index lists of buckets. Every row is checked against its space, so that
+    /// Turns the log into the index lists of buckets. Every row is checked against its row pool, so that
     /// whatever compiled code recorded, no kernel reads outside of an arena.
     pub(super) fn write_indices<const HAS_RAGGED: bool>(
         &mut self,
@@ -141,15 +141,15 @@ impl Writer<'_> {
         for (operand, value) in kernel.operands.iter().zip(operands) {
             match operand {
                 Operand::Scalar(_) | Operand::Length => self.index[slot] = *value as u32,
-                Operand::Row { space } | Operand::Ragged { space, .. } => {
-                    self.index[slot] = self.row(*value, *space)
+                Operand::Row { pool } | Operand::Ragged { pool, .. } => {
+                    self.index[slot] = self.row(*value, *pool)
                 }
-                Operand::Rows { space } | Operand::Stacked { space, .. } => {
+                Operand::Rows { pool } | Operand::Stacked { pool, .. } => {
                     let (listed, rest) = handles.split_at(*value as usize);
                     handles = rest;
                     let start = self.lists.start(list, row);
                     for (at, handle) in listed.iter().enumerate() {
-                        self.index[start + at] = self.row(*handle, *space);
+                        self.index[start + at] = self.row(*handle, *pool);
                     }
                     list += 1;
                 }
@@ -192,31 +192,31 @@ impl Writer<'_> {
             match operand {
                 Operand::Scalar(_) => self.index[own(position)].fill(*value as u32),
                 Operand::Length => {}
-                Operand::Row { space } => {
-                    let row = self.row(*value, *space);
+                Operand::Row { pool } => {
+                    let row = self.row(*value, *pool);
                     (self.ragged).note_first(launch, position, spot.call, row);
                 }
-                Operand::Ragged { space, extent } => {
+                Operand::Ragged { pool, extent } => {
                     let of_operand = form.extent(*extent, entry);
-                    let row = self.first_row(*value, *space, of_operand);
+                    let row = self.first_row(*value, *pool, of_operand);
                     (self.ragged).note_first(launch, position, spot.call, row);
                 }
-                Operand::Rows { space } => {
+                Operand::Rows { pool } => {
                     let (listed, rest) = handles.split_at(*value as usize);
                     handles = rest;
                     for row in first..first + count {
                         let start = self.lists.start(list, row);
                         for (at, handle) in listed.iter().enumerate() {
-                            self.index[start + at] = self.row(*handle, *space);
+                            self.index[start + at] = self.row(*handle, *pool);
                         }
                     }
                     list += 1;
                 }
-                Operand::Stacked { space, .. } => {
+                Operand::Stacked { pool, .. } => {
                     let (listed, rest) = handles.split_at(*value as usize);
                     handles = rest;
                     for (at, handle) in own(position).zip(listed) {
-                        self.index[at] = self.row(*handle, *space);
+                        self.index[at] = self.row(*handle, *pool);
                     }
                 }
             }
@@ -225,12 +225,12 @@ impl Writer<'_> {
     }
 
     /// The first of `rows` rows from a handle on.
-    fn first_row(&mut self, handle: u64, space: usize, rows: u64) -> u32 {
+    fn first_row(&mut self, handle: u64, pool: usize, rows: u64) -> u32 {
         if rows == 0 {
             // It may be behind the last, and nobody reads it.
             return 0;
         }
-        let all = self.arena.rows(space);
+        let all = self.arena.rows(pool);
         let row = self.rows.find(handle, all);
         let row = row.filter(|row| row + rows <= all);
         *self.outside |= row.is_none();
@@ -238,14 +238,14 @@ impl Writer<'_> {
     }
 
     #[inline]
-    fn row(&mut self, handle: u64, space: usize) -> u32 {
-        let row = self.rows.find(handle, self.arena.rows(space));
+    fn row(&mut self, handle: u64, pool: usize) -> u32 {
+        let row = self.rows.find(handle, self.arena.rows(pool));
         *self.outside |= row.is_none();
         row.unwrap_or(0) as u32
     }
 }
 
-/// Gives a ghost the row that it stands for. Of what space it is, is checked where it is read.
+/// Gives a ghost the row that it stands for. Of what row pool it is, is checked where it is read.
 fn write_ghost(rows: &mut BucketRows, bucket: usize, of: u64) -> bool {
     let row = rows.find(of, u64::from(NO_ROW));
     rows.push(bucket, 0, row.unwrap_or(u64::from(NO_ROW)) as u32);

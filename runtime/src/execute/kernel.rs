@@ -66,15 +66,15 @@ impl Kernel {
         row_bytes: impl Fn(usize) -> u64,
         length: impl Fn(usize) -> u64,
     ) -> u64 {
-        let bytes = |rows: u64, space: usize| rows.saturating_mul(row_bytes(space));
+        let bytes = |rows: u64, pool: usize| rows.saturating_mul(row_bytes(pool));
         let operands = self.operands.iter().map(|operand| match operand {
-            Operand::Ragged { space, extent } | Operand::Stacked { space, extent } => {
-                bytes(self.form.extent_of(*extent, &length), *space)
+            Operand::Ragged { pool, extent } | Operand::Stacked { pool, extent } => {
+                bytes(self.form.extent_of(*extent, &length), *pool)
             }
             _ => 0,
         });
         let rows = self.form.rows_of(&length);
-        let results = self.results.iter().map(|space| bytes(rows, *space));
+        let results = self.results.iter().map(|pool| bytes(rows, *pool));
         operands.chain(results).fold(0, u64::saturating_add)
     }
 }
@@ -96,18 +96,18 @@ fn does_as_much(one: &manifest::Kernel, other: &manifest::Kernel) -> bool {
 
 /// Operations a row: those of products, and one for each element that is read or written.
 fn row_work(manifest: &Manifest, kernel: &manifest::Kernel) -> u64 {
-    let elements = |space: usize| manifest.spaces[space].row_elements();
+    let elements = |pool: usize| manifest.row_pools[pool].row_elements();
     let read = kernel
         .operands
         .iter()
         .map(|operand| match operand {
-            Operand::Row { space } | Operand::Ragged { space, .. } => elements(*space),
+            Operand::Row { pool } | Operand::Ragged { pool, .. } => elements(*pool),
             // Their lengths are known only when they are recorded.
             Operand::Rows { .. } | Operand::Stacked { .. } => 0,
             Operand::Scalar(_) | Operand::Length => 1,
         })
         .fold(0, u64::saturating_add);
-    let written = kernel.results.iter().map(|space| elements(*space));
+    let written = kernel.results.iter().map(|pool| elements(*pool));
     let written = written.fold(0, u64::saturating_add);
     let elements = read.saturating_add(written);
     (kernel.flops_per_row).saturating_add(elements.saturating_mul(4))

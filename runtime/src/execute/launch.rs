@@ -19,7 +19,7 @@ use super::launched::{Inspector, Launched};
 use super::lists::Lists;
 use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
-use crate::arena::SpaceBase;
+use crate::arena::PoolBase;
 use crate::error::Error;
 use crate::late;
 use crate::profile::{Profile, Span};
@@ -62,8 +62,8 @@ impl Placed {
 /// What a flush has to launch.
 pub(super) struct Flush<'a> {
     pub kernels: &'a [Kernel],
-    /// The launches, first those of kept calls.
-    pub kept: &'a [Placed],
+    /// The launches, first those of cached calls.
+    pub cached: &'a [Placed],
     pub placed: &'a [Placed],
     pub result_rows: &'a [u32],
     pub index: &'a [u32],
@@ -72,7 +72,7 @@ pub(super) struct Flush<'a> {
     pub tables: &'a Tables,
     /// 0, 1, 2, … as long as any list.
     pub identity: &'a [u32],
-    pub bases: &'a [SpaceBase],
+    pub bases: &'a [PoolBase],
     pub workers: &'a Workers,
     /// Room for the copies of one launch's operands, when they are copied.
     pub copies: Option<*mut u8>,
@@ -91,7 +91,7 @@ impl Flush<'_> {
         let mut results = Vec::new();
         self.workers.reserve(self.scratch_bytes())?;
         let mut before = begin;
-        for placed in self.kept.iter().chain(self.placed) {
+        for placed in self.cached.iter().chain(self.placed) {
             if placed.rows == 0 {
                 // Of values without rows.
                 continue;
@@ -107,9 +107,9 @@ impl Flush<'_> {
                     copy_operands(&self, kernel, placed, &mut operands, copies)?;
             }
             results.clear();
-            results.extend(kernel.results.iter().enumerate().map(|(result, space)| {
+            results.extend(kernel.results.iter().enumerate().map(|(result, pool)| {
                 let first = self.result_rows[placed.result_start + result];
-                let base = &self.bases[*space];
+                let base = &self.bases[*pool];
                 base.address
                     .wrapping_add(first as usize * base.row_bytes)
                     .cast::<c_void>()
@@ -176,7 +176,7 @@ impl Flush<'_> {
 
     /// What the kernel needs that needs the most.
     fn scratch_bytes(&self) -> usize {
-        let launched = self.kept.iter().chain(self.placed);
+        let launched = self.cached.iter().chain(self.placed);
         let scratch = launched.map(|placed| self.kernels[placed.kernel as usize].scratch_bytes);
         scratch.max().unwrap_or(0)
     }
@@ -257,8 +257,8 @@ fn operands(
             Operand::Length => list_only(tables.map_or(index, |tables| {
                 (flush.tables).lengths(tables, kernel.form.column(position))
             })),
-            Operand::Ragged { space, .. } | Operand::Row { space } if placed.ragged.is_some() => {
-                let base = &flush.bases[*space];
+            Operand::Ragged { pool, .. } | Operand::Row { pool } if placed.ragged.is_some() => {
+                let base = &flush.bases[*pool];
                 let launch = placed.ragged.unwrap_or(0);
                 match flush.ragged.run(launch, position) {
                     Run::ByCall => {
@@ -280,9 +280,9 @@ fn operands(
                     }
                 }
             }
-            Operand::Rows { space } => {
+            Operand::Rows { pool } => {
                 modes.gathered += 1;
-                let base = &flush.bases[*space];
+                let base = &flush.bases[*pool];
                 let list = lists.next();
                 let (offsets, rows) = list.map_or((0, 0), |list| (list.offsets, list.rows));
                 let offsets = &flush.lists.offsets[offsets..];
@@ -293,10 +293,10 @@ fn operands(
                     offsets: offsets.as_ptr(),
                 }
             }
-            Operand::Row { space }
-            | Operand::Ragged { space, .. }
-            | Operand::Stacked { space, .. } => {
-                let base = &flush.bases[*space];
+            Operand::Row { pool }
+            | Operand::Ragged { pool, .. }
+            | Operand::Stacked { pool, .. } => {
+                let base = &flush.bases[*pool];
                 if is_contiguous(index) {
                     modes.contiguous += 1;
                     rows_from(base, index[0], &flush.identity[..entries])
@@ -312,15 +312,15 @@ fn operands(
     }
     if let Some(tables) = tables {
         operands.extend(flush.tables.starts(tables).map(list_only));
-        let pieces = flush.tables.tasks(tables).map(|(_, pieces)| pieces);
-        let pieces = pieces.filter(|_| kernel.form.division.is_some());
-        operands.extend(pieces.map(|pieces| list_only(pieces.as_flattened())));
+        let items = flush.tables.tasks(tables).map(|(_, items)| items);
+        let items = items.filter(|_| kernel.form.division.is_some());
+        operands.extend(items.map(|items| list_only(items.as_flattened())));
     }
     work
 }
 
-/// What the kernel is given for rows: those that a list counts from a row of a space.
-fn rows_from(base: &SpaceBase, first: u32, list: &[u32]) -> OperandRef {
+/// What the kernel is given for rows: those that a list counts from a row of a row pool.
+fn rows_from(base: &PoolBase, first: u32, list: &[u32]) -> OperandRef {
     OperandRef {
         base: (base.address)
             .wrapping_add(first as usize * base.row_bytes)
@@ -368,16 +368,16 @@ fn copy_operands(
     let mut rows = 0;
     let mut to = copies;
     for (operand, given) in kernel.operands.iter().zip(operands) {
-        let space = match operand {
-            Operand::Row { space } | Operand::Stacked { space, .. } => space,
+        let pool = match operand {
+            Operand::Row { pool } | Operand::Stacked { pool, .. } => pool,
             // Where the unit is the call, its rows lie behind each other anyway.
-            Operand::Ragged { space, .. } if kernel.form.unit == Unit::Rows => space,
+            Operand::Ragged { pool, .. } if kernel.form.unit == Unit::Rows => pool,
             _ => continue,
         };
         if std::ptr::eq(given.index, flush.identity.as_ptr()) {
             continue;
         }
-        let row_bytes = flush.bases[*space].row_bytes;
+        let row_bytes = flush.bases[*pool].row_bytes;
         let copy = Copy {
             from: *given,
             to,
@@ -411,10 +411,10 @@ fn copy_bytes(row_bytes: usize, entries: u32) -> usize {
 }
 
 /// The room that the copies of a launch's operands may need.
-pub(super) fn copies_bytes(kernel: &Kernel, entries: u32, bases: &[SpaceBase]) -> usize {
+pub(super) fn copies_bytes(kernel: &Kernel, entries: u32, bases: &[PoolBase]) -> usize {
     let rows = kernel.operands.iter().map(|operand| match operand {
-        Operand::Row { space } | Operand::Ragged { space, .. } | Operand::Stacked { space, .. } => {
-            copy_bytes(bases[*space].row_bytes, entries)
+        Operand::Row { pool } | Operand::Ragged { pool, .. } | Operand::Stacked { pool, .. } => {
+            copy_bytes(bases[*pool].row_bytes, entries)
         }
         // Lists are never copied.
         Operand::Rows { .. } | Operand::Scalar(_) | Operand::Length => 0,
@@ -435,7 +435,7 @@ unsafe impl Sync for Copy {}
 impl Copy {
     fn run(&self, begin: u64, end: u64) {
         for row in begin as usize..end as usize {
-            // SAFETY: the index lists rows of the base's space, which was checked when it was
+            // SAFETY: the index lists rows of the base's row pool, which was checked when it was
             // written; the room for copies holds as many rows as the launch has calls, and does not
             // overlap the arena.
             unsafe {
@@ -463,10 +463,10 @@ unsafe impl Sync for Launch<'_> {}
 impl Launch<'_> {
     fn run(&self, begin: u64, end: u64, scratch: *mut u8) {
         // SAFETY: the kernel's ABI. Operands, results and constants are those that the manifest
-        // lists; index lists hold rows of their spaces (checked when they were written) for every
-        // row of the launch, pieces are within their calls, or indices count up from a base that has as many rows; the results' rows were
-        // reserved and committed; the scratch has the size that the largest kernel asks for and
-        // belongs to this thread.
+        // lists; index lists hold rows of their row pools (checked when they were written) for every
+        // row of the launch, work items are within their calls, or indices count up from a base that has as many
+        // rows; the results' rows were reserved and committed; the scratch has the size that the largest kernel asks
+        // for and belongs to this thread.
         unsafe {
             (self.kernel)(
                 begin as i64,

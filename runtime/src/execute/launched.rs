@@ -6,7 +6,7 @@ use cohort_abi::OperandRef;
 use cohort_abi::manifest::{Operand, Unit};
 
 use super::kernel::Kernel;
-use crate::arena::SpaceBase;
+use crate::arena::PoolBase;
 
 /// Sees every launch of a run on the processor, as soon as it is over.
 pub trait Inspector: Send {
@@ -22,7 +22,7 @@ pub struct Launched<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) operands: &'a [OperandRef],
     pub(super) results: &'a [*mut c_void],
-    pub(super) bases: &'a [SpaceBase],
+    pub(super) bases: &'a [PoolBase],
     /// What the kernel counts: rows, or calls.
     pub(super) entries: u32,
     /// The ranges of rows that it computed; without, all.
@@ -36,18 +36,18 @@ pub enum Given<'a> {
     Scalar(u32),
     /// How long an instance dim is; where the kernel counts rows, they are not told.
     Length(Option<u32>),
-    /// Consecutive rows of a space, and the number of the first.
+    /// Consecutive rows of a row pool, and the number of the first.
     Rows {
         /// The number of the first row.
         first: u32,
         /// The rows, one behind another.
         bytes: &'a [u8],
     },
-    /// Rows of a space, each somewhere.
+    /// Rows of a row pool, each somewhere.
     List(ListOf<'a>),
 }
 
-/// Rows of a space, each somewhere.
+/// Rows of a row pool, each somewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ListOf<'a> {
     base: *const u8,
@@ -60,7 +60,7 @@ impl<'a> ListOf<'a> {
     /// The bytes of each row.
     pub fn bytes(self) -> impl Iterator<Item = &'a [u8]> {
         self.rows.iter().map(move |row| {
-            // SAFETY: the list holds rows of the base's space, which was checked when it was written,
+            // SAFETY: the list holds rows of the base's row pool, which was checked when it was written,
             // and nobody writes to them while the launch is looked at.
             unsafe {
                 let first = self.base.add(*row as usize * self.row_bytes);
@@ -89,10 +89,10 @@ impl<'a> Launched<'a> {
             // SAFETY: the list has a word for each entry.
             Operand::Scalar(_) => Given::Scalar(unsafe { *at.index.add(entry) }),
             Operand::Length => Given::Length(self.length(position, entry)),
-            Operand::Rows { space } => Given::List(self.list(*space, at, entry)),
-            Operand::Row { space }
-            | Operand::Ragged { space, .. }
-            | Operand::Stacked { space, .. } => {
+            Operand::Rows { pool } => Given::List(self.list(*pool, at, entry)),
+            Operand::Row { pool }
+            | Operand::Ragged { pool, .. }
+            | Operand::Stacked { pool, .. } => {
                 let extent = match operand {
                     Operand::Ragged { extent, .. } if self.kernel.form.unit == Unit::Calls => {
                         let length = |of| self.length(of, entry).map_or(0, u64::from);
@@ -100,7 +100,7 @@ impl<'a> Launched<'a> {
                     }
                     _ => 1,
                 };
-                self.rows(*space, at, entry, extent as usize)
+                self.rows(*pool, at, entry, extent as usize)
             }
         });
         given.collect()
@@ -120,9 +120,9 @@ impl<'a> Launched<'a> {
                 (first, self.kernel.form.rows_of(length) as usize)
             }
         };
-        let spaces = self.kernel.results.iter().zip(self.results);
-        let results = spaces.map(|(space, base)| {
-            let row_bytes = self.bases[*space].row_bytes;
+        let row_pools = self.kernel.results.iter().zip(self.results);
+        let results = row_pools.map(|(pool, base)| {
+            let row_bytes = self.bases[*pool].row_bytes;
             // SAFETY: the launch has written these rows of the bucket, whose row 0 is at the base.
             unsafe {
                 let from = (*base).cast::<u8>().cast_const().add(first * row_bytes);
@@ -138,8 +138,8 @@ impl<'a> Launched<'a> {
             .then(|| unsafe { *self.operands[operand].index.add(entry) })
     }
 
-    fn rows(&self, space: usize, at: &OperandRef, entry: usize, count: usize) -> Given<'a> {
-        let base = &self.bases[space];
+    fn rows(&self, pool: usize, at: &OperandRef, entry: usize, count: usize) -> Given<'a> {
+        let base = &self.bases[pool];
         // SAFETY: the list has the first row of each entry, counted from the operand's base; as many
         // rows lie behind it as the call's lengths say.
         let (first, bytes) = unsafe {
@@ -154,7 +154,7 @@ impl<'a> Launched<'a> {
         }
     }
 
-    fn list(&self, space: usize, at: &OperandRef, entry: usize) -> ListOf<'a> {
+    fn list(&self, pool: usize, at: &OperandRef, entry: usize) -> ListOf<'a> {
         // SAFETY: there is one offset more than entries, and the index has as many rows as the last
         // of them says.
         let rows = unsafe {
@@ -163,7 +163,7 @@ impl<'a> Launched<'a> {
         };
         ListOf {
             base: at.base.cast(),
-            row_bytes: self.bases[space].row_bytes,
+            row_bytes: self.bases[pool].row_bytes,
             rows,
         }
     }

@@ -21,8 +21,8 @@ use crate::stats::DeviceStats;
 pub struct Wanted {
     /// The first row.
     pub handle: Handle,
-    /// The number of its space.
-    pub space: usize,
+    /// The number of its row pool.
+    pub pool: usize,
     /// How many rows.
     pub rows: u64,
 }
@@ -102,7 +102,7 @@ impl Executor {
             runner.put(region);
         }
         self.device = Some(Box::new(runner));
-        self.deciding = manifest.forces.iter().map(|force| force.space).collect();
+        self.deciding = manifest.forces.iter().map(|force| force.pool).collect();
     }
 
     /// Whether kernels run on a device rather than on the processor.
@@ -138,9 +138,9 @@ impl Executor {
             (bucket.phase, bucket.depth)
         };
         let mut level = 0;
-        let mut launches = Vec::with_capacity(self.kept.placed.len() + self.placed.len());
+        let mut launches = Vec::with_capacity(self.cached.placed.len() + self.placed.len());
         launches.extend(
-            self.kept
+            self.cached
                 .placed
                 .iter()
                 .map(|placed| placed.on_device(level)),
@@ -194,13 +194,13 @@ impl Executor {
     /// Waits for a flush and brings everything to the host that can decide, in one copy: a decision
     /// that is read later, or again, costs no other one.
     pub(super) fn fetch_deciding(&mut self, regions: &[Region]) -> Result<(), Error> {
-        let kept: Vec<Region> = self.new_kept_regions().collect();
+        let cached: Vec<Region> = self.new_cached_regions().collect();
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
-        let decides = |region: &&Region| self.deciding.contains(&region.space);
+        let decides = |region: &&Region| self.deciding.contains(&region.pool);
         let mut rows: Vec<Region> = regions.iter().filter(decides).copied().collect();
-        rows.extend(kept.iter().filter(decides));
+        rows.extend(cached.iter().filter(decides));
         runner.fetch(&mut self.arena, &mut rows)
     }
 
@@ -213,19 +213,19 @@ impl Executor {
         // Sources and inputs never left the host.
         let (numbering, chunks) = (self.numbering, self.chunks.len());
         let is_computed = |bucket: usize| {
-            numbering.kept_kernel(bucket).is_some() || bucket >= numbering.first_call(chunks)
+            numbering.cached_kernel(bucket).is_some() || bucket >= numbering.first_call(chunks)
         };
         let mut rows = Vec::with_capacity(wanted.len());
         for want in wanted
             .iter()
             .filter(|want| is_computed(want.handle.bucket() as usize))
         {
-            let all = self.arena.rows(want.space);
+            let all = self.arena.rows(want.pool);
             if let Some(first) = self.rows.find(want.handle.0, all)
                 && want.rows <= all - first
             {
                 rows.push(Region {
-                    space: want.space,
+                    pool: want.pool,
                     first: first as u32,
                     rows: want.rows as u32,
                 });
@@ -236,11 +236,11 @@ impl Executor {
 
     /// Brings everything to the host that a flush computed, if it is on a device.
     pub fn fetch_all(&mut self, generation: &Generation) -> Result<(), Error> {
-        let kept: Vec<Region> = self.new_kept_regions().collect();
+        let cached: Vec<Region> = self.new_cached_regions().collect();
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
-        let mut rows = [&generation.regions[..], &kept].concat();
+        let mut rows = [&generation.regions[..], &cached].concat();
         runner.fetch(&mut self.arena, &mut rows)
     }
 }

@@ -35,14 +35,14 @@ impl Executor {
         let rule = self.tables.rule();
         self.ragged.pad(forms.map(|form| rule.padded(form)));
         self.next_rows.clear();
-        self.next_rows.resize(self.arena.spaces(), 0);
+        self.next_rows.resize(self.arena.row_pools(), 0);
         for (index, (kernel, calls)) in self.groups.launches.iter().enumerate() {
             let rows = match self.forms[*kernel as usize].is_ragged {
                 true => self.ragged.group_rows(index, *calls),
                 false => u64::from(*calls),
             };
-            for space in &self.kernels[*kernel as usize].results {
-                self.next_rows[*space] += rows;
+            for pool in &self.kernels[*kernel as usize].results {
+                self.next_rows[*pool] += rows;
             }
         }
         self.take_next_rows(regions)

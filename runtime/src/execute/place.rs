@@ -72,24 +72,24 @@ impl Executor {
         self.tables.begin_flush();
     }
 
-    /// Takes rows for all results, one region a space: as many as calls of the buckets make, however
+    /// Takes rows for all results, one region a row pool: as many as calls of the buckets make, however
     /// these are launched.
     pub(super) fn take_rows(&mut self, regions: &mut Vec<Region>) -> Result<(), Error> {
         self.next_rows.clear();
-        self.next_rows.resize(self.arena.spaces(), 0);
+        self.next_rows.resize(self.arena.row_pools(), 0);
         for ready in &self.order {
-            for space in &self.kernels[ready.kernel as usize].results {
-                self.next_rows[*space] += u64::from(ready.rows);
+            for pool in &self.kernels[ready.kernel as usize].results {
+                self.next_rows[*pool] += u64::from(ready.rows);
             }
         }
         self.take_next_rows(regions)
     }
 
-    /// Takes as many rows of each space as `next_rows` says, which becomes the first of each.
+    /// Takes as many rows of each row pool as `next_rows` says, which becomes the first of each.
     pub(super) fn take_next_rows(&mut self, regions: &mut Vec<Region>) -> Result<(), Error> {
-        for (space, next) in self.next_rows.iter_mut().enumerate() {
+        for (pool, next) in self.next_rows.iter_mut().enumerate() {
             if *next > 0 {
-                let region = self.arena.take(space, *next)?;
+                let region = self.arena.take(pool, *next)?;
                 regions.push(region);
                 *next = u64::from(region.first);
             }
@@ -204,8 +204,8 @@ impl Executor {
                 false => None,
             },
         });
-        for space in &of_kernel.results {
-            let next = &mut self.next_rows[*space];
+        for pool in &of_kernel.results {
+            let next = &mut self.next_rows[*pool];
             self.result_rows.push(*next as u32);
             *next += u64::from(rows);
         }

@@ -10,7 +10,7 @@ use super::Executor;
 use super::launch::Placed;
 use crate::recorder::{Calls, Form, Part, Run, follow};
 
-/// A row beyond those of any space, and still is with an offset added.
+/// A row beyond those of any row pool, and still is with an offset added.
 const BEYOND: u32 = 1 << 31;
 
 /// Rows of one instance.
@@ -24,11 +24,11 @@ impl Rows<'_> {
     #[inline(always)]
     fn row(&self, word: u32) -> u32 {
         let first = self.of_references[self.form.reference(word)];
-        // Rows of a space fit 31 bits, and so do those of an instance.
+        // Rows of a row pool fit 31 bits, and so do those of an instance.
         first.wrapping_add(self.form.offset(word))
     }
 
-    /// Makes words rows; the last of them in their space.
+    /// Makes words rows; the last of them in their row pool.
     #[inline(always)]
     fn write(&self, to: &mut [u32], words: &[u32]) -> u32 {
         let mut last = 0;
@@ -40,7 +40,7 @@ impl Rows<'_> {
     }
 
     /// Makes the words of a run rows, each group's where its target says, which then says where the next list has them;
-    /// the last of them in their space.
+    /// the last of them in their row pool.
     fn write_run(&self, targets: &mut [Target], index: &mut [u32], mut words: &[u32]) -> u32 {
         let mut last = 0;
         if targets.len() == words.len() {
@@ -124,8 +124,8 @@ impl Executor {
                 columns = behind;
                 let (mut last, mut all) = (0, u64::MAX);
                 match operand {
-                    Operand::Row { space } => {
-                        all = self.arena.rows(*space);
+                    Operand::Row { pool } => {
+                        all = self.arena.rows(*pool);
                         last = rows.write_run(&mut self.targets, index, words);
                     }
                     Operand::Scalar(_) | Operand::Length => {
@@ -146,11 +146,11 @@ impl Executor {
                 inside &= run.all_calls == 0 || u64::from(last) < all;
             }
             let lists = kernel.operands.iter().filter_map(|operand| match operand {
-                Operand::Rows { space } => Some(*space),
+                Operand::Rows { pool } => Some(*pool),
                 _ => None,
             });
-            for (number, space) in lists.enumerate() {
-                let all = self.arena.rows(space);
+            for (number, pool) in lists.enumerate() {
+                let all = self.arena.rows(pool);
                 for target in &self.targets {
                     let list = target.list + number;
                     let begin = self.lists.start(list, target.row);
@@ -166,7 +166,7 @@ impl Executor {
     }
 
     /// Finds the rows that references stand for. One without a row, as of a tensor without rows where the whole batch has
-    /// none in its space, stands for one beyond all, so that only a call that reads it is at fault.
+    /// none in its row pool, stands for one beyond all, so that only a call that reads it is at fault.
     fn find_references(&mut self, calls: &Calls<'_>) {
         let recording = calls.recording;
         self.of_references.clear();

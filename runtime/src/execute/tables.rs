@@ -17,8 +17,8 @@ use std::sync::Arc;
 use cohort_abi::manifest::Unit;
 
 use super::kernel::Kernel;
-use super::pieces::{CallWork, Pieces, Rule, Task};
 use super::ragged::{Padded, Run};
+use super::work_items::{CallWork, Rule, Task, WorkItems};
 use crate::call_form::CallForm;
 use crate::stats::{RaggedWork, TableCounts};
 use lengths::Lengths;
@@ -29,7 +29,7 @@ const MOST_WORDS: usize = 1 << 22;
 /// How tables are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableRule {
-    pub pieces: Rule,
+    pub items: Rule,
     /// Every call has room for as many rows as the longest of its launch.
     pub is_padded: bool,
     /// Calls have room as their kernels' descriptions say.
@@ -108,7 +108,7 @@ struct Work {
     rows: u64,
     room: u64,
     /// Its number among those that are made tasks.
-    pieces: Option<usize>,
+    items: Option<usize>,
 }
 
 /// The tables of a batch.
@@ -123,7 +123,7 @@ pub(super) struct Tables {
     works: Vec<Work>,
     lists: Vec<Vec<u32>>,
     spans: Vec<Vec<(u32, u32)>>,
-    pieces: Pieces,
+    items: WorkItems,
     /// The words of all tables together.
     size: usize,
     counts: TableCounts,
@@ -144,7 +144,7 @@ impl Tables {
             works: Vec::new(),
             lists: Vec::new(),
             spans: Vec::new(),
-            pieces: Pieces::default(),
+            items: WorkItems::default(),
             size: 0,
             counts: TableCounts::default(),
             call_works: Vec::new(),
@@ -162,7 +162,7 @@ impl Tables {
         self.spare = std::mem::take(&mut self.lists);
         self.spare.reverse();
         self.spans.clear();
-        self.pieces.clear();
+        self.items.clear();
         self.size = 0;
     }
 
@@ -236,12 +236,12 @@ impl Tables {
     /// on, in a launch over rows.
     pub fn expand(&mut self, kernel: &Kernel, operand: usize, found: Found, firsts: &[u32]) -> Run {
         let spans = found.spans.map_or(&[][..], |spans| &self.spans[spans]);
-        // Where a piece of all rows would begin, says each call. Padding may be before it.
-        let mut pieces = (spans.iter().zip(firsts))
+        // Where a work item of all rows would begin, says each call. Padding may be before it.
+        let mut items = (spans.iter().zip(firsts))
             .filter(|((_, rows), _)| *rows > 0)
             .map(|((begin, _), first)| first.checked_sub(*begin));
-        if let Some(Some(first)) = pieces.next()
-            && pieces.all(|piece| piece == Some(first))
+        if let Some(Some(first)) = items.next()
+            && items.all(|item| item == Some(first))
         {
             return Run::OnePiece { first };
         }
@@ -421,17 +421,16 @@ impl Tables {
             ragged.bytes = ragged.bytes.saturating_add(bytes);
             self.call_works.push(work);
         }
-        let pieces = (form.unit == Unit::Calls).then(|| {
+        let items = (form.unit == Unit::Calls).then(|| {
             let division = form.division.as_ref();
-            self.pieces
-                .add(&self.call_works, division, self.rule.pieces)
+            self.items.add(&self.call_works, division, self.rule.items)
         });
-        let words = pieces.map_or(0, |number| self.pieces.words(number));
+        let words = items.map_or(0, |number| self.items.words(number));
         let work = Work {
             ragged,
             rows: read,
             room,
-            pieces,
+            items,
         };
         (add(&mut self.works, work), words)
     }
@@ -471,10 +470,10 @@ impl Tables {
         (&work.ragged, work.rows)
     }
 
-    /// The tasks of a launch whose kernel counts calls, and the pieces that they count.
+    /// The tasks of a launch whose kernel counts calls, and the work items that they count.
     pub fn tasks(&self, found: Found) -> Option<(&[Task], &[[u32; 3]])> {
-        let number = self.works[found.work].pieces?;
-        Some((self.pieces.tasks(number), self.pieces.list(number)))
+        let number = self.works[found.work].items?;
+        Some((self.items.tasks(number), self.items.list(number)))
     }
 }
 

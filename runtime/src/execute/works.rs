@@ -36,7 +36,7 @@ impl Executor {
             Unit::Rows => form.rows(entry).saturating_mul(kernel.row_work),
             Unit::Calls => {
                 let length = |operand: usize| entry[operand];
-                let row_bytes = |space| self.arena.row_bytes(space);
+                let row_bytes = |pool| self.arena.row_bytes(pool);
                 (form.flops(length)).saturating_add(kernel.ragged_bytes(row_bytes, length))
             }
         };

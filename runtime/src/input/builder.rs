@@ -60,7 +60,7 @@ impl Before {
         self.memory = inputs.memory.mark();
         self.slots = inputs.slots.len();
         self.rows.clear();
-        let rows = inputs.rows.spaces.iter();
+        let rows = inputs.rows.row_pools.iter();
         (self.rows).extend(rows.map(|block| (block.bytes.len(), block.rows)));
     }
 
@@ -68,7 +68,7 @@ impl Before {
     fn restore(&self, inputs: &mut Inputs) {
         inputs.memory.rollback(self.memory);
         inputs.slots.truncate(self.slots);
-        for (block, (bytes, rows)) in inputs.rows.spaces.iter_mut().zip(&self.rows) {
+        for (block, (bytes, rows)) in inputs.rows.row_pools.iter_mut().zip(&self.rows) {
             block.bytes.truncate(*bytes);
             block.rows = *rows;
         }
@@ -149,7 +149,7 @@ impl<'m> Builder<'m> {
         let reading = self.reading.as_ref()?;
         let rows = self.before.rows.iter().enumerate();
         let origins: Vec<_> = rows
-            .map(|(space, (_, rows))| self.input_handle(inputs, space, *rows as u32))
+            .map(|(pool, (_, rows))| self.input_handle(inputs, pool, *rows as u32))
             .collect();
         let slots = inputs.slots[self.first_slot..].as_ptr();
         // SAFETY: the builder put arguments of the program there.
@@ -252,8 +252,8 @@ impl<'m> Builder<'m> {
     }
 
     /// The handle of a row of the inputs.
-    pub(super) fn input_handle(&self, inputs: &Inputs, space: usize, position: u32) -> Handle {
-        let bucket = Numbering::of(self.manifest).input(inputs.chunk, space);
+    pub(super) fn input_handle(&self, inputs: &Inputs, pool: usize, position: u32) -> Handle {
+        let bucket = Numbering::of(self.manifest).input(inputs.chunk, pool);
         Handle::new(bucket as u32, 0, position)
     }
 }

@@ -51,7 +51,7 @@ impl Joiner {
 
     /// Whether the rows of both can be counted together.
     pub fn fit(&self, one: &Inputs, other: &Inputs) -> bool {
-        let mut blocks = one.rows.spaces.iter().zip(&other.rows.spaces);
+        let mut blocks = one.rows.row_pools.iter().zip(&other.rows.row_pools);
         blocks.all(|(one, other)| one.rows.saturating_add(other.rows) <= u64::from(u32::MAX))
     }
 
@@ -66,8 +66,9 @@ impl Joiner {
             {
                 if let Some(structure) = structure {
                     let origins = &mut from.data[structure.data..];
-                    for (space, origin) in origins[..self.numbering.spaces].iter_mut().enumerate() {
-                        *origin = self.moved(*origin, space, to);
+                    for (pool, origin) in origins[..self.numbering.row_pools].iter_mut().enumerate()
+                    {
+                        *origin = self.moved(*origin, pool, to);
                     }
                 }
                 let mut slot = from.slots[first_slot..].as_mut_ptr();
@@ -101,7 +102,7 @@ impl Joiner {
                     ..arguments
                 }),
             }));
-        for (to, from) in to.rows.spaces.iter_mut().zip(&mut from.rows.spaces) {
+        for (to, from) in to.rows.row_pools.iter_mut().zip(&mut from.rows.row_pools) {
             to.bytes.append(&mut from.bytes);
             to.rows += from.rows;
         }
@@ -129,19 +130,19 @@ impl Joiner {
                     rest.push(Rest::Elements(ty, count - 1, others));
                     (ty, slot)
                 }
-                Rest::Handles(space, count, slot) => {
+                Rest::Handles(pool, count, slot) => {
                     // SAFETY: `slot` points at `count` handles, of which at least one is left.
                     unsafe {
-                        *slot = self.moved(*slot, space, to);
-                        rest.push(Rest::Handles(space, count - 1, slot.add(1)));
+                        *slot = self.moved(*slot, pool, to);
+                        rest.push(Rest::Handles(pool, count - 1, slot.add(1)));
                     }
                     continue;
                 }
             };
             match ty {
-                Type::Tensor { space } | Type::Ragged { space, .. } => {
+                Type::Tensor { pool } | Type::Ragged { pool, .. } => {
                     // SAFETY: the value's first slot is its handle.
-                    unsafe { *slot = self.moved(*slot, *space, to) };
+                    unsafe { *slot = self.moved(*slot, *pool, to) };
                 }
                 Type::Tuple(types) => rest.push(Rest::Values(types, slot)),
                 _ if !is_with_rows(ty, &self.has_rows) => {}
@@ -150,10 +151,10 @@ impl Joiner {
                     let (count, first) = unsafe { list(*slot) };
                     rest.push(Rest::Elements(element, count, first));
                 }
-                Type::Stacked { space } => {
+                Type::Stacked { pool } => {
                     // SAFETY: as above; the elements are handles.
                     let (count, first) = unsafe { list(*slot) };
-                    rest.push(Rest::Handles(*space, count, first));
+                    rest.push(Rest::Handles(*pool, count, first));
                 }
                 Type::Adt(adt) => {
                     // SAFETY: the slot points to the tag, which is followed by the fields.
@@ -166,10 +167,10 @@ impl Joiner {
         }
     }
 
-    fn moved(&self, handle: u64, space: usize, to: &Inputs) -> u64 {
+    fn moved(&self, handle: u64, pool: usize, to: &Inputs) -> u64 {
         let position = Handle(handle).position();
-        let before = to.rows.spaces[space].rows as u32;
-        let bucket = self.numbering.input(to.chunk, space) as u32;
+        let before = to.rows.row_pools[pool].rows as u32;
+        let bucket = self.numbering.input(to.chunk, pool) as u32;
         Handle::new(bucket, 0, position + before).0
     }
 }

@@ -53,14 +53,14 @@ impl Builder<'_> {
     pub(super) fn expected(&self, ty: &Type) -> String {
         match ty {
             Type::Scalar(elem) => expected_scalar(*elem).to_owned(),
-            Type::Tensor { space } => self.expected_part(*space, 0),
+            Type::Tensor { pool } => self.expected_part(*pool, 0),
             Type::Tuple(types) => format!("a list of {}", types.len()),
             Type::Array(_) => "a list".to_owned(),
             Type::Str => "a string".to_owned(),
-            Type::Ragged { space, dims } => self.expected_ragged(*space, dims),
-            Type::Stacked { space } => {
-                let space = &self.manifest.spaces[*space];
-                let row = describe(dtype_name(space.elem), &space.shape);
+            Type::Ragged { pool, dims } => self.expected_ragged(*pool, dims),
+            Type::Stacked { pool } => {
+                let pool = &self.manifest.row_pools[*pool];
+                let row = describe(dtype_name(pool.elem), &pool.shape);
                 format!("a list of {row}")
             }
             Type::Adt(adt) => {
@@ -82,26 +82,26 @@ impl Builder<'_> {
     }
 
     /// A part of a ragged tensor that has these leading dims.
-    pub(super) fn expected_ragged(&self, space: usize, dims: &[LeadingDim]) -> String {
-        let space = &self.manifest.spaces[space];
+    pub(super) fn expected_ragged(&self, pool: usize, dims: &[LeadingDim]) -> String {
+        let pool = &self.manifest.row_pools[pool];
         let leading = dims.iter().map(|dim| match dim {
             LeadingDim::Known(length) => length.to_string(),
             LeadingDim::Named(dim) => self.manifest.dims[*dim].clone(),
             LeadingDim::Any => "_".to_owned(),
         });
-        let of_row = space.shape.iter().map(u64::to_string);
+        let of_row = pool.shape.iter().map(u64::to_string);
         let shape: Vec<String> = leading.chain(of_row).collect();
-        format!("a list ({}[{}])", dtype_name(space.elem), shape.join(", "))
+        format!("a list ({}[{}])", dtype_name(pool.elem), shape.join(", "))
     }
 
     /// A part of a tensor, below its first `level` dims.
-    pub(super) fn expected_part(&self, space: usize, level: usize) -> String {
-        let space = &self.manifest.spaces[space];
-        match space.shape.get(level) {
-            None => expected_scalar(space.elem).to_owned(),
+    pub(super) fn expected_part(&self, pool: usize, level: usize) -> String {
+        let pool = &self.manifest.row_pools[pool];
+        match pool.shape.get(level) {
+            None => expected_scalar(pool.elem).to_owned(),
             Some(length) => format!(
                 "a list of {length} ({})",
-                describe(dtype_name(space.elem), &space.shape[level..])
+                describe(dtype_name(pool.elem), &pool.shape[level..])
             ),
         }
     }

@@ -90,7 +90,7 @@ pub struct Arguments {
 pub(crate) struct Known<'a> {
     /// See [`Structured::key`].
     pub key: u128,
-    /// The handle of its first input row in each space, and then its numbers that choose rows; more may follow.
+    /// The handle of its first input row in each row pool, and then its numbers that choose rows; more may follow.
     pub data: &'a [u64],
     /// Its arguments, and the bytes that they occupy.
     pub slots: &'a [u64],
@@ -160,14 +160,16 @@ impl Inputs {
     /// Takes everything out; the next instances are of the program and of that chunk.
     pub fn reset(&mut self, manifest: &Manifest, chunk: usize) {
         self.chunk = chunk;
-        let spaces = manifest.spaces.len();
+        let row_pools = manifest.row_pools.len();
         self.instances.clear();
         self.ids.clear();
         self.slots.clear();
         self.data.clear();
         self.memory.reset();
-        self.rows.spaces.resize_with(spaces, InputBlock::default);
-        for block in &mut self.rows.spaces {
+        self.rows
+            .row_pools
+            .resize_with(row_pools, InputBlock::default);
+        for block in &mut self.rows.row_pools {
             block.bytes.clear();
             block.rows = 0;
         }

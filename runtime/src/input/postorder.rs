@@ -37,7 +37,7 @@ pub(super) struct Form {
 enum Field {
     Part,
     Scalar(Elem),
-    Row { space: usize, bytes: usize },
+    Row { pool: usize, bytes: usize },
 }
 
 impl Form {
@@ -59,9 +59,9 @@ impl Form {
             let fields = constructor.fields.iter().map(|ty| match ty {
                 Type::Adt(own) if *own == adt => Some(Field::Part),
                 Type::Scalar(elem) => Some(Field::Scalar(*elem)),
-                Type::Tensor { space } => Some(Field::Row {
-                    space: *space,
-                    bytes: manifest.spaces[*space].row_bytes() as usize,
+                Type::Tensor { pool } => Some(Field::Row {
+                    pool: *pool,
+                    bytes: manifest.row_pools[*pool].row_bytes() as usize,
                 }),
                 _ => None,
             });
@@ -169,15 +169,15 @@ impl Builder<'_> {
                         let bits = scalar(*elem, column, row);
                         u64::from(bits.ok_or_else(|| self.too_few(name()))?)
                     }
-                    (Field::Row { space, bytes }, Some(column)) => {
+                    (Field::Row { pool, bytes }, Some(column)) => {
                         let row = row_of(column, row, *bytes);
                         let row = row.ok_or_else(|| self.too_few(name()))?;
                         self.charge(*bytes as u64)?;
-                        let block = &mut inputs.rows.spaces[*space];
+                        let block = &mut inputs.rows.row_pools[*pool];
                         let position = u32::try_from(block.rows).map_err(|_| Problem::Memory)?;
                         block.bytes.extend_from_slice(row);
                         block.rows += 1;
-                        self.input_handle(inputs, *space, position).0
+                        self.input_handle(inputs, *pool, position).0
                     }
                     _ => return Err(self.wrong(&format!("an array of {} is misplaced", name()))),
                 };
@@ -233,9 +233,9 @@ impl Builder<'_> {
         let of = |field: &Field| match field {
             Field::Part => None,
             Field::Scalar(elem) => Some((*elem, Vec::new())),
-            Field::Row { space, .. } => {
-                let space = &self.manifest.spaces[*space];
-                Some((space.elem, space.shape.clone()))
+            Field::Row { pool, .. } => {
+                let pool = &self.manifest.row_pools[*pool];
+                Some((pool.elem, pool.shape.clone()))
             }
         };
         let forms = Form::all(self.manifest, adt)?;

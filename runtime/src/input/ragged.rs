@@ -94,20 +94,20 @@ impl<'m> Builder<'m> {
     pub(super) fn ragged(
         &mut self,
         source: &mut impl Source,
-        space: usize,
+        pool: usize,
         dims: &'m [LeadingDim],
         inputs: &mut Inputs,
     ) -> Result<(), Problem> {
-        let first = inputs.rows.spaces[space].rows;
+        let first = inputs.rows.row_pools[pool].rows;
         let mut lengths: Vec<Option<u64>> = vec![None; dims.len()];
         self.leading.clear();
         self.counters.clear();
-        if !self.whole(source, space, dims, &mut lengths, inputs)? {
-            self.nested(source, space, dims, &mut lengths, inputs)?;
+        if !self.whole(source, pool, dims, &mut lengths, inputs)? {
+            self.nested(source, pool, dims, &mut lengths, inputs)?;
         }
         let position = u32::try_from(first).map_err(|_| Problem::Memory)?;
         self.values
-            .push(self.input_handle(inputs, space, position).0);
+            .push(self.input_handle(inputs, pool, position).0);
         self.name_lengths(dims, &lengths)
     }
 
@@ -115,12 +115,12 @@ impl<'m> Builder<'m> {
     fn whole(
         &mut self,
         source: &mut impl Source,
-        space: usize,
+        pool: usize,
         dims: &'m [LeadingDim],
         lengths: &mut [Option<u64>],
         inputs: &mut Inputs,
     ) -> Result<bool, Problem> {
-        let of_row = &self.manifest.spaces[space];
+        let of_row = &self.manifest.row_pools[pool];
         let Some(tensor) = source.tensor(of_row.elem)? else {
             return Ok(false);
         };
@@ -131,7 +131,7 @@ impl<'m> Builder<'m> {
                 LeadingDim::Named(_) | LeadingDim::Any => true,
             });
         if !fits {
-            let expected = self.expected_ragged(space, dims);
+            let expected = self.expected_ragged(pool, dims);
             return Err(wrong_shape(&expected, of_row.elem, tensor.shape));
         }
         let leading = &tensor.shape[..dims.len()];
@@ -143,7 +143,7 @@ impl<'m> Builder<'m> {
             return Err(Problem::Memory);
         }
         self.charge(tensor.bytes.len() as u64)?;
-        let block = &mut inputs.rows.spaces[space];
+        let block = &mut inputs.rows.row_pools[pool];
         block.bytes.extend_from_slice(tensor.bytes);
         block.rows += rows;
         for (seen, length) in lengths.iter_mut().zip(leading) {
@@ -156,7 +156,7 @@ impl<'m> Builder<'m> {
     fn nested(
         &mut self,
         source: &mut impl Source,
-        space: usize,
+        pool: usize,
         dims: &'m [LeadingDim],
         lengths: &mut [Option<u64>],
         inputs: &mut Inputs,
@@ -164,11 +164,11 @@ impl<'m> Builder<'m> {
         'value: loop {
             let level = self.leading.len();
             if level == dims.len() {
-                self.tensor(source, space, inputs)?;
+                self.tensor(source, pool, inputs)?;
             } else {
                 if !source.begin_list()? {
                     return Err(Problem::Value {
-                        expected: self.expected_ragged(space, &dims[level..]),
+                        expected: self.expected_ragged(pool, &dims[level..]),
                         found: source.found(),
                     });
                 }

@@ -26,26 +26,29 @@ impl Builder<'_> {
     pub(super) fn tensor(
         &mut self,
         source: &mut impl Source,
-        space: usize,
+        pool: usize,
         inputs: &mut Inputs,
     ) -> Result<Handle, Problem> {
         let manifest = self.manifest;
-        let (shape, elem) = (&manifest.spaces[space].shape, manifest.spaces[space].elem);
-        self.charge(manifest.spaces[space].row_bytes())?;
-        let block = &mut inputs.rows.spaces[space];
+        let (shape, elem) = (
+            &manifest.row_pools[pool].shape,
+            manifest.row_pools[pool].elem,
+        );
+        self.charge(manifest.row_pools[pool].row_bytes())?;
+        let block = &mut inputs.rows.row_pools[pool];
         let position = u32::try_from(block.rows).map_err(|_| Problem::Memory)?;
         self.counters.clear();
         if let Some(tensor) = source.tensor(elem)? {
             if tensor.shape != shape {
                 return Err(wrong_shape(
-                    &self.expected_part(space, 0),
+                    &self.expected_part(pool, 0),
                     elem,
                     tensor.shape,
                 ));
             }
             block.bytes.extend_from_slice(tensor.bytes);
             block.rows += 1;
-            return Ok(self.input_handle(inputs, space, position));
+            return Ok(self.input_handle(inputs, pool, position));
         }
         'value: loop {
             let level = self.counters.len();
@@ -58,7 +61,7 @@ impl Builder<'_> {
             } else {
                 if !source.begin_list()? {
                     return Err(Problem::Value {
-                        expected: self.expected_part(space, level),
+                        expected: self.expected_part(pool, level),
                         found: source.found(),
                     });
                 }
@@ -68,7 +71,7 @@ impl Builder<'_> {
                     (_, has_first) => {
                         self.counters.push(0);
                         if !has_first {
-                            return Err(self.part_missing(space, level + 1));
+                            return Err(self.part_missing(pool, level + 1));
                         }
                         continue 'value;
                     }
@@ -85,18 +88,18 @@ impl Builder<'_> {
                 match (source.next(false)?, counter == length) {
                     (true, false) => continue 'value,
                     (true, true) => return Err(too_many(source, length as usize)),
-                    (false, false) => return Err(self.part_missing(space, self.counters.len())),
+                    (false, false) => return Err(self.part_missing(pool, self.counters.len())),
                     (false, true) => self.counters.pop(),
                 };
             }
         }
         block.rows += 1;
-        Ok(self.input_handle(inputs, space, position))
+        Ok(self.input_handle(inputs, pool, position))
     }
 
-    fn part_missing(&self, space: usize, level: usize) -> Problem {
+    fn part_missing(&self, pool: usize, level: usize) -> Problem {
         Problem::Value {
-            expected: self.expected_part(space, level),
+            expected: self.expected_part(pool, level),
             found: END_OF_LIST.to_owned(),
         }
     }

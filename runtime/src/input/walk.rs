@@ -99,8 +99,8 @@ impl<'m> Builder<'m> {
     ) -> Result<Option<Want<'m>>, Problem> {
         let ty = match want {
             Want::Value(ty) => ty,
-            Want::Row(space) => {
-                let handle = self.tensor(source, space, inputs)?;
+            Want::Row(pool) => {
+                let handle = self.tensor(source, pool, inputs)?;
                 self.values.push(handle.0);
                 return Ok(None);
             }
@@ -120,12 +120,12 @@ impl<'m> Builder<'m> {
                 self.values.push(pointer);
                 Ok(None)
             }
-            Type::Ragged { space, dims } => {
-                self.ragged(source, *space, dims, inputs)?;
+            Type::Ragged { pool, dims } => {
+                self.ragged(source, *pool, dims, inputs)?;
                 Ok(None)
             }
-            Type::Tensor { space } => {
-                let handle = self.tensor(source, *space, inputs)?;
+            Type::Tensor { pool } => {
+                let handle = self.tensor(source, *pool, inputs)?;
                 self.values.push(handle.0);
                 Ok(None)
             }
@@ -157,7 +157,7 @@ impl<'m> Builder<'m> {
                     return Ok(None);
                 }
                 let element = match ty {
-                    Type::Stacked { space } => Want::Row(*space),
+                    Type::Stacked { pool } => Want::Row(*pool),
                     Type::Array(element) => Want::Value(element),
                     _ => want,
                 };

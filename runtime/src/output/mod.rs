@@ -260,10 +260,10 @@ impl<'m> Walk<'m> {
                         Element::Value(ty) => unsafe {
                             self.begin(ty, element, executor, writer)?;
                         },
-                        Element::Row(space) => {
+                        Element::Row(pool) => {
                             // SAFETY: a stacked tensor is an array of handles, of which some are left.
                             let handle = Handle(unsafe { element.read() });
-                            self.tensor(space, handle, &[], executor, writer)?;
+                            self.tensor(pool, handle, &[], executor, writer)?;
                         }
                     }
                 }
@@ -287,8 +287,8 @@ impl<'m> Walk<'m> {
         let (types, slots, group) = match ty {
             Type::Tuple(types) => (types, slots, Group::Tuple),
             // SAFETY: the caller's promise.
-            Type::Ragged { space, dims } => unsafe {
-                return self.ragged(*space, dims, slots, executor, writer);
+            Type::Ragged { pool, dims } => unsafe {
+                return self.ragged(*pool, dims, slots, executor, writer);
             },
             _ => {
                 // SAFETY: every other type has one slot.
@@ -299,8 +299,8 @@ impl<'m> Walk<'m> {
                         writer.scalar(*elem, slot as u32);
                         return Ok(());
                     }
-                    Type::Tensor { space } => {
-                        return self.tensor(*space, Handle(slot), &[], executor, writer);
+                    Type::Tensor { pool } => {
+                        return self.tensor(*pool, Handle(slot), &[], executor, writer);
                     }
                     _ if pointer.is_null() => return Err(Problem::Broken("a null pointer")),
                     Type::Str => {
@@ -336,7 +336,7 @@ impl<'m> Walk<'m> {
                         writer.begin(Group::Array { length });
                         self.frames.push(Frame::Elements {
                             ty: match ty {
-                                Type::Stacked { space } => Element::Row(*space),
+                                Type::Stacked { pool } => Element::Row(*pool),
                                 Type::Array(element) => Element::Value(element),
                                 _ => return Err(Problem::Broken("an impossible type")),
                             },
@@ -366,7 +366,7 @@ impl<'m> Walk<'m> {
     /// `slots` are its handle and its lengths.
     unsafe fn ragged(
         &self,
-        space: usize,
+        pool: usize,
         dims: &[LeadingDim],
         slots: *const u64,
         executor: &Executor,
@@ -386,24 +386,24 @@ impl<'m> Walk<'m> {
         }
         // SAFETY: as above.
         let handle = Handle(unsafe { slots.read() });
-        self.rows(space, handle, &lengths, &free, executor, writer)
+        self.rows(pool, handle, &lengths, &free, executor, writer)
     }
 
     fn tensor(
         &self,
-        space: usize,
+        pool: usize,
         handle: Handle,
         lengths: &[u64],
         executor: &Executor,
         writer: &mut impl Writer,
     ) -> Result<(), Problem> {
-        self.rows(space, handle, lengths, lengths, executor, writer)
+        self.rows(pool, handle, lengths, lengths, executor, writer)
     }
 
     /// Writes a tensor of these leading dims, some of which the type does not know.
     fn rows(
         &self,
-        space: usize,
+        pool: usize,
         handle: Handle,
         leading: &[u64],
         lengths: &[u64],
@@ -414,19 +414,15 @@ impl<'m> Walk<'m> {
             true => Some(0),
             false => (leading.iter()).try_fold(1_u64, |rows, dim| rows.checked_mul(*dim)),
         };
-        let wanted = rows.map(|rows| Wanted {
-            handle,
-            space,
-            rows,
-        });
+        let wanted = rows.map(|rows| Wanted { handle, pool, rows });
         if wanted.is_some_and(|wanted| writer.rows(wanted)) {
             return Ok(());
         }
-        let bytes = rows.and_then(|rows| executor.rows(handle, space, rows));
+        let bytes = rows.and_then(|rows| executor.rows(handle, pool, rows));
         let Some(bytes) = bytes else {
             return Err(Problem::Broken("a handle of no rows"));
         };
-        let of_row = &self.manifest.spaces[space];
+        let of_row = &self.manifest.row_pools[pool];
         let shape: Vec<u64> = leading.iter().chain(&of_row.shape).copied().collect();
         writer.tensor(Tensor {
             elem: of_row.elem,

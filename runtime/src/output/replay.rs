@@ -95,7 +95,7 @@ impl<'m> Replay<'m, '_> {
         writer: &mut impl Writer,
     ) -> Result<(), Problem> {
         let ty = match element {
-            Element::Row(space) => return self.tensor(space, &[], writer),
+            Element::Row(pool) => return self.tensor(pool, &[], writer),
             Element::Value(ty) => ty,
         };
         if has_columns && !matches!(ty, Type::Tuple(_)) {
@@ -114,14 +114,14 @@ impl<'m> Replay<'m, '_> {
                 writer.text(text.map_err(|_| Problem::Broken("a text that is none"))?);
                 return Ok(());
             }
-            Type::Tensor { space } => return self.tensor(*space, &[], writer),
-            Type::Ragged { space, dims } => return self.tensor(*space, dims, writer),
+            Type::Tensor { pool } => return self.tensor(*pool, &[], writer),
+            Type::Ragged { pool, dims } => return self.tensor(*pool, dims, writer),
             Type::Tuple(types) => match has_columns {
                 true => (Parts::Columns(types), Group::Tuple),
                 false => (Parts::Types(types), Group::Tuple),
             },
             Type::Array(element) => self.array(Element::Value(element))?,
-            Type::Stacked { space } => self.array(Element::Row(*space))?,
+            Type::Stacked { pool } => self.array(Element::Row(*pool))?,
             Type::Adt(adt) => {
                 let tag = self.word()?;
                 let constructor = self.manifest.adts[*adt].constructors.get(tag as usize);
@@ -152,13 +152,13 @@ impl<'m> Replay<'m, '_> {
 
     fn tensor(
         &mut self,
-        space: usize,
+        pool: usize,
         dims: &[LeadingDim],
         writer: &mut impl Writer,
     ) -> Result<(), Problem> {
-        let space = &self.manifest.spaces[space];
+        let pool = &self.manifest.row_pools[pool];
         let mut lengths = Vec::new();
-        let mut shape = Vec::with_capacity(dims.len() + space.shape.len());
+        let mut shape = Vec::with_capacity(dims.len() + pool.shape.len());
         for dim in dims {
             shape.push(match dim {
                 LeadingDim::Known(length) => *length,
@@ -168,15 +168,15 @@ impl<'m> Replay<'m, '_> {
                 }
             });
         }
-        shape.extend(&space.shape);
+        shape.extend(&pool.shape);
         let count = match shape.contains(&0) {
             true => Some(0),
             false => (shape.iter()).try_fold(1_u64, |count, dim| count.checked_mul(*dim)),
         };
-        let size = count.and_then(|count| count.checked_mul(space.elem.bytes() as u64));
+        let size = count.and_then(|count| count.checked_mul(pool.elem.bytes() as u64));
         let bytes = self.take(size.ok_or(SHORT)? as usize)?;
         writer.tensor(Tensor {
-            elem: space.elem,
+            elem: pool.elem,
             shape: &shape,
             lengths: &lengths,
             bytes,

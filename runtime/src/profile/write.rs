@@ -217,11 +217,11 @@ fn describe(manifest: &Manifest, what: Span) -> (&str, &'static str, Value) {
         }
         Span::Share {
             kernel: number,
-            pieces,
+            items,
         } => (
             name(number),
             "share",
-            json!({ "kernel": number, "pieces": pieces }),
+            json!({ "kernel": number, "work_items": items }),
         ),
     }
 }

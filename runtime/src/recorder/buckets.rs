@@ -1,6 +1,6 @@
 //! The buckets of a batch, and the tables that find the one of a kernel and an order key.
 //!
-//! Buckets below the first of calls are those of sources, inputs and kept calls ([`Numbering`]). The
+//! Buckets below the first of calls are those of sources, inputs and cached calls ([`Numbering`]). The
 //! others are opened when a kernel is first called at a key, and are *pending* until a flush computes
 //! them; then their key is 0, as it is of sources and inputs, and when nobody holds a handle into them
 //! any more, their numbers are used again.
@@ -14,7 +14,7 @@ pub(super) const PHASE_SHIFT: u32 = 32;
 /// Later phases count as this one: still correct, since depths go on growing in it.
 pub(super) const MAX_PHASE: u64 = (1 << 12) - 1;
 
-/// The key of kept calls, computed or not: the first phase, the first depth.
+/// The key of cached calls, computed or not: the first phase, the first depth.
 const KEPT_KEY: u64 = 1;
 
 const NO_BUCKET: u32 = u32::MAX;
@@ -67,7 +67,7 @@ impl Buckets {
         }
     }
 
-    /// Forgets all calls but those that are kept; from now on there are `chunks` chunks of inputs.
+    /// Forgets all calls but those that are cached; from now on there are `chunks` chunks of inputs.
     pub(super) fn reset(&mut self, chunks: usize) {
         self.close_pending();
         let first = self.numbering.first_call(chunks);
@@ -81,7 +81,7 @@ impl Buckets {
         self.kernels.resize(first, u32::MAX);
         self.calls.fill(0);
         for kernel in 0..self.numbering.kernels {
-            let bucket = self.numbering.kept(kernel);
+            let bucket = self.numbering.cached(kernel);
             (self.keys[bucket], self.kernels[bucket]) = (KEPT_KEY, kernel as u32);
         }
     }
@@ -281,7 +281,7 @@ impl Buckets {
         &self.pending
     }
 
-    /// Whether rows of the bucket can be read, but for one of kept calls; `None` if there is no such
+    /// Whether rows of the bucket can be read, but for one of cached calls; `None` if there is no such
     /// bucket.
     pub(super) fn is_computed(&self, bucket: usize) -> Option<bool> {
         self.keys.get(bucket).map(|key| *key == 0)

@@ -36,9 +36,9 @@ impl Recorder {
             let known = remember.and_then(|row| shared.get(row, since));
             self.shared_calls += u64::from(known.is_some());
             let handle = known.or_else(|| {
-                let kept = shared.kept.keep(remember?)?;
-                self.new_kept.push(kernel);
-                Some(kept.0)
+                let cached = shared.cached.add(remember?)?;
+                self.new_cached.push(kernel);
+                Some(cached.0)
             });
             if let Some(handle) = handle {
                 if let Some(tracer) = &mut self.tracer {

@@ -40,7 +40,7 @@ impl KernelCalls {
         let rows: u64 = kernel
             .results
             .iter()
-            .map(|space| manifest.spaces[*space].row_bytes())
+            .map(|pool| manifest.row_pools[*pool].row_bytes())
             .sum();
         let log = 8 * (1 + operands);
         let (call_bytes, row_bytes) = match (form.is_ragged, form.unit) {

@@ -36,21 +36,21 @@ impl Recorder {
         match self.kernels.get(self.buckets.kernel(bucket) as usize) {
             Some(calls) => calls.form.has_extent(),
             None => {
-                let space = self.numbering.input_space(bucket);
-                space.is_some_and(|space| self.is_ragged_input[space])
+                let pool = self.numbering.input_pool(bucket);
+                pool.is_some_and(|pool| self.is_ragged_input[pool])
             }
         }
     }
 }
 
-/// Of each space, whether arguments have ragged tensors in it. What a program hands around as a
+/// Of each row pool, whether arguments have ragged tensors in it. What a program hands around as a
 /// tensor of known shape may be in it too.
 pub(super) fn ragged_inputs(manifest: &Manifest) -> Vec<bool> {
-    fn note(ty: &Type, spaces: &mut [bool]) {
+    fn note(ty: &Type, row_pools: &mut [bool]) {
         match ty {
-            Type::Ragged { space, .. } => spaces[*space] = true,
-            Type::Tuple(types) => types.iter().for_each(|ty| note(ty, spaces)),
-            Type::Array(element) => note(element, spaces),
+            Type::Ragged { pool, .. } => row_pools[*pool] = true,
+            Type::Tuple(types) => types.iter().for_each(|ty| note(ty, row_pools)),
+            Type::Array(element) => note(element, row_pools),
             // Their fields are looked at once, below.
             Type::Adt(_)
             | Type::Scalar(_)
@@ -59,12 +59,12 @@ pub(super) fn ragged_inputs(manifest: &Manifest) -> Vec<bool> {
             | Type::Stacked { .. } => {}
         }
     }
-    let mut spaces = vec![false; manifest.spaces.len()];
+    let mut row_pools = vec![false; manifest.row_pools.len()];
     let arguments = manifest.arguments.iter().map(|argument| &argument.ty);
     let constructors = manifest.adts.iter().flat_map(|adt| &adt.constructors);
     let fields = constructors.flat_map(|constructor| &constructor.fields);
     for ty in arguments.chain(fields) {
-        note(ty, &mut spaces);
+        note(ty, &mut row_pools);
     }
-    spaces
+    row_pools
 }

@@ -51,7 +51,7 @@ impl Recorder {
         });
         state.start = Start {
             log: self.log.len(),
-            kept: self.new_kept.len(),
+            cached: self.new_cached.len(),
             memory_left: state.memory_left,
             memory: state.memory.mark(),
         };
@@ -112,7 +112,7 @@ impl Recorder {
     /// The instance whose state was just entered goes on.
     pub fn continue_instance(&mut self) {
         self.state.start.log = self.log.len();
-        self.state.start.kept = self.new_kept.len();
+        self.state.start.cached = self.new_cached.len();
         self.state.start.memory_left = self.state.memory_left;
         self.state.computed_rows = self.instance_rows();
         self.begin_segment();
@@ -178,7 +178,7 @@ impl Recorder {
             at += 1 + form.entry_length(entry);
         }
         self.log.truncate(self.state.start.log);
-        self.take_back_kept(self.state.start.kept);
+        self.take_back_cached(self.state.start.cached);
         self.forget_shared_calls();
         self.state.memory.rollback(self.state.start.memory);
         let stopped = self

@@ -1,7 +1,7 @@
 //! Recordings are made: what the control program records of a structure, and where it comes from.
 //!
-//! The control program runs several times, each a *take*, with [`Marks`] in place of the instance's numbers: where the log
-//! then has a row of a parameter that a mark chose, that is where the instance's number goes.
+//! The control program runs several times, each a *take*, with [`Marks`] in place of the instance's numbers: where
+//! the log then has a row of a parameter that a mark chose, that is where the instance's number goes.
 
 use cohort_abi::Handle;
 use rustc_hash::FxHashMap;
@@ -112,8 +112,8 @@ struct Making<'a> {
     source_rows: &'a [u64],
     /// By how far they are behind the first bucket of calls.
     places: Vec<Destination>,
-    /// Spaces of input rows.
-    spaces: Met<usize>,
+    /// Row pools of input rows.
+    row_pools: Met<usize>,
     fixed: Met<u64>,
     chosen: Met<Chosen>,
     shared: Vec<SharedCall>,
@@ -123,9 +123,9 @@ struct Making<'a> {
 
 impl Recorder {
     /// The recording of a structure, of takes that this recorder made. It is for recorders of which `shares` says
-    /// whether they share a call of a kernel on an operand. `inputs` are the instance's first input rows, one a space;
-    /// `source_rows` the rows that numbers choose from, one a source. `None` where something does not follow from the
-    /// structure and the numbers alone, or is too large.
+    /// whether they share a call of a kernel on an operand. `inputs` are the instance's first input rows, one a row
+    /// pool; `source_rows` the rows that numbers choose from, one a source. `None` where something does not follow
+    /// from the structure and the numbers alone, or is too large.
     pub fn recording(
         &self,
         shares: impl Fn(u32, u64) -> bool,
@@ -141,7 +141,7 @@ impl Recorder {
             inputs,
             source_rows,
             places: Vec::new(),
-            spaces: Met::new(),
+            row_pools: Met::new(),
             fixed: Met::new(),
             chosen: Met::new(),
             shared: Vec::new(),
@@ -350,10 +350,10 @@ impl Making<'_> {
             false => return None,
         }
         let Some(number) = bucket.checked_sub(self.first_bucket()) else {
-            let space = numbering.input_space(bucket)?;
-            let offset = u32::try_from(handle.0.checked_sub(self.inputs[space])?).ok()?;
+            let pool = numbering.input_pool(bucket)?;
+            let offset = u32::try_from(handle.0.checked_sub(self.inputs[pool])?).ok()?;
             return Some(Origin::Row(
-                Base::Input(self.spaces.place(space)),
+                Base::Input(self.row_pools.place(pool)),
                 0,
                 offset,
             ));
@@ -398,7 +398,7 @@ impl Making<'_> {
 
     /// The number of a base, as a recording counts them, and shared calls by these numbers.
     fn base(&self, base: Base, shared_calls: &[usize]) -> Option<usize> {
-        let chosen = self.spaces.all.len();
+        let chosen = self.row_pools.all.len();
         let shared = chosen + self.chosen.all.len();
         let groups = shared + self.shared.len();
         Some(match base {
@@ -485,7 +485,7 @@ impl Making<'_> {
         let parts = [
             (
                 Part::Inputs,
-                self.spaces.all.iter().map(|space| *space as u32).collect(),
+                self.row_pools.all.iter().map(|pool| *pool as u32).collect(),
             ),
             (Part::Chosen, chosen.collect()),
             (Part::Shared, shared),
@@ -500,7 +500,7 @@ impl Making<'_> {
             ),
             (Part::Columns, columns),
         ];
-        let first_group = self.spaces.all.len() + self.chosen.all.len() + self.shared.len();
+        let first_group = self.row_pools.all.len() + self.chosen.all.len() + self.shared.len();
         let bases = [first_group, first_group + self.groups.len()];
         Recording::new(used, form, bases, &parts)
     }

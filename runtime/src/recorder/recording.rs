@@ -1,10 +1,10 @@
 //! What is recorded of instances of one structure, in one block of memory.
 //!
-//! A recording is a list of rows and numbers, each row relative to one of the instance's *bases*: the first of its input
-//! rows in a space, a row that one of its numbers chooses, the result of a call that may be shared, the first of its calls
-//! in a bucket; or it is a row that is always the same. Calls are there by *group*, which is those of a kernel at an order
-//! key, and groups of a kernel at one depth after another are a [`Run`]. In a run rows are there operand by operand, as
-//! index lists have them, so that what an instance adds to lists is copied in one loop.
+//! A recording is a list of rows and numbers, each row relative to one of the instance's *bases*: the first of its
+//! input rows in a row pool, a row that one of its numbers chooses, the result of a call that may be shared, the
+//! first of its calls in a bucket; or it is a row that is always the same. Calls are there by *group*, which is those
+//! of a kernel at an order key, and groups of a kernel at one depth after another are a [`Run`]. In a run rows are
+//! there operand by operand, as index lists have them, so that what an instance adds to lists is copied in one loop.
 //!
 //! All of it is words of 32 bits that lie one behind another, so that it can be fetched ahead.
 
@@ -14,7 +14,7 @@ use cohort_abi::Handle;
 /// recorded comes first, and then what is read in the flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Bases: the spaces of input rows; what is [`Chosen`]; [`SharedCalls`]; the groups of [`Run`]s.
+    /// Bases: the row pools of input rows; what is [`Chosen`]; [`SharedCalls`]; the groups of [`Run`]s.
     Inputs,
     Chosen,
     Shared,
@@ -35,8 +35,8 @@ pub(crate) enum Part {
 
 const PARTS: usize = Part::Columns as usize + 1;
 
-/// Before the parts are what the instance uses of its limits, the form of words, how many bases there are before those of
-/// groups and with them, and where the parts end.
+/// Before the parts are what the instance uses of its limits, the form of words, how many bases there are before
+/// those of groups and with them, and where the parts end.
 const FORM: usize = 6;
 const FIRST_GROUP: usize = FORM + 1;
 const BASES: usize = FIRST_GROUP + 1;

@@ -80,7 +80,7 @@ impl Recorder {
     }
 
     /// Records the calls of the instance that has just begun and writes its result. `data` are its first input rows,
-    /// one a space, and its numbers, as [`crate::structure::Reading::read`] gives them.
+    /// one a row pool, and its numbers, as [`crate::structure::Reading::read`] gives them.
     ///
     /// Where the instance or the batch has no room for them, or a number chooses no row, nothing is recorded but
     /// calls that may be shared, and the answer is `false`: the control program then tells what is wrong.
@@ -118,9 +118,9 @@ impl Recorder {
             return None;
         }
         bases.try_reserve(all).ok()?;
-        let (origins, numbers) = data.split_at(self.numbering.spaces);
+        let (origins, numbers) = data.split_at(self.numbering.row_pools);
         let inputs = recording.part(Part::Inputs).iter();
-        bases.extend(inputs.map(|space| origins[*space as usize]));
+        bases.extend(inputs.map(|pool| origins[*pool as usize]));
         for chosen in recording.chosen() {
             let row = numbers[chosen.number as usize] as u32;
             // One with a sign is larger than any.
@@ -166,9 +166,11 @@ impl Recorder {
             _ => row & !SAME_ROW,
         };
         while !rows.is_empty() {
-            // Those that are kept are all at the same key.
-            let kept = &self.kernels[kernel as usize].shared.as_ref()?.kept;
-            let known = rows.iter().map_while(|row| kept.get(row_of(*row) as usize));
+            // Those that are cached are all at the same key.
+            let cached = &self.kernels[kernel as usize].shared.as_ref()?.cached;
+            let known = rows
+                .iter()
+                .map_while(|row| cached.get(row_of(*row) as usize));
             let before = bases.len();
             bases.extend(known.map(|handle| handle.0));
             let known = bases.len() - before;
@@ -195,9 +197,9 @@ impl Recorder {
             let bucket = Handle(handle).bucket() as usize;
             return (self.buckets.key(bucket) == SHARED_KEY).then_some(handle);
         }
-        if let Some(kept) = shared.kept.keep(row) {
-            self.new_kept.push(kernel);
-            return Some(kept.0);
+        if let Some(cached) = shared.cached.add(row) {
+            self.new_cached.push(kernel);
+            return Some(cached.0);
         }
         let bucket = self.buckets.at(kernel, SHARED_KEY)?;
         if self.log.try_reserve(2).is_err() {

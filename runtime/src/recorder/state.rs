@@ -9,8 +9,8 @@ use crate::bump::{Bump, Mark};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub log: usize,
-    /// In [`super::Recorder`]'s list of new kept calls.
-    pub kept: usize,
+    /// In [`super::Recorder`]'s list of new cached calls.
+    pub cached: usize,
     pub memory_left: u64,
     pub memory: Mark,
 }
@@ -76,7 +76,7 @@ impl State {
             computed_rows: 0,
             start: Start {
                 log: 0,
-                kept: 0,
+                cached: 0,
                 memory_left: 0,
                 memory: memory.mark(),
             },

@@ -47,12 +47,12 @@ impl Calls {
         });
         manifest
             .sources
-            .push(cohort_abi::manifest::Source::Table { param: 0, space: 0 });
+            .push(cohort_abi::manifest::Source::Table { param: 0, pool: 0 });
         Calls::of(manifest, true)
     }
 
     fn of(mut manifest: Manifest, share: bool) -> Calls {
-        let row = Operand::Row { space: 0 };
+        let row = Operand::Row { pool: 0 };
         manifest.kernels.push(kernel(vec![row], vec![0]));
         let grouping = Grouping::ByDepth { share };
         Calls(Recorder::new(
@@ -173,14 +173,14 @@ fn calls_are_shared_with_instances_that_were_alive_when_they_were_computed() {
 #[test]
 fn kept_calls_are_for_all_instances_to_come_once_they_are_computed() {
     let mut calls = Calls::sharing();
-    calls.0.keep(&[2]);
+    calls.0.cache(&[2]);
     calls.begin();
     let words = [5, 6, 7].map(|row| Handle::new(0, 0, row));
     let kept = calls.call(words[0]);
     assert_eq!((calls.call(words[0]), calls.0.log().len()), (kept, 0));
     assert_eq!(calls.0.is_computed(kept), Some(false));
     let known = |calls: &Calls| -> Vec<(u32, Vec<u32>)> {
-        let new = calls.0.new_kept_calls();
+        let new = calls.0.new_cached_calls();
         new.map(|new| (new.first, new.rows.to_vec())).collect()
     };
     // What reads it lies as deep, whether it is computed or not.
@@ -212,7 +212,7 @@ fn kept_calls_are_for_all_instances_to_come_once_they_are_computed() {
     assert_eq!(calls.call(words[1]), taken_back);
     assert_eq!(known(&calls), [(1, vec![6])]);
     calls.0.flushed();
-    calls.0.forget_kept();
+    calls.0.forget_cached();
     calls.begin();
     assert_eq!(calls.call(words[2]), kept);
     assert_eq!(known(&calls), [(0, vec![7])]);

@@ -266,7 +266,7 @@ impl Session {
     pub(super) fn make_lanes(&mut self, count: usize) -> usize {
         while self.beside.len() < count {
             let how = how(&self.config);
-            let lane = (self.lane).beside(&self.program, &self.config, how, &self.most_kept);
+            let lane = (self.lane).beside(&self.program, &self.config, how, &self.most_cached);
             match lane {
                 Ok(lane) => self.beside.push(lane),
                 Err(_) => break,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::lane::Lane;
 use super::{Batch, Session};
 use crate::backward::Backward;
+use crate::call_cache::call_bytes;
 use crate::engine::Engine;
-use crate::keeping::call_bytes;
 use crate::schedule::Policy;
 use crate::stats::{
     BatchStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, Times,
@@ -167,7 +167,7 @@ impl Session {
         stats.batches = self.batch_stats(stats);
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();
-            for (kernel, calls) in lane.recorder.kept_calls().enumerate() {
+            for (kernel, calls) in lane.recorder.cached_calls().enumerate() {
                 stats.kept_calls += calls as u64;
                 stats.kept_bytes += calls as u64 * call_bytes(manifest, kernel);
             }

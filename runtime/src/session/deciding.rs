@@ -27,9 +27,9 @@ impl Session {
             return (count, 1);
         }
         let is_in_flight = matches!(self.config.batch, Batch::InFlight(_));
-        let spaces = self.program.manifest.spaces.len().max(1);
+        let row_pools = self.program.manifest.row_pools.len().max(1);
         // One more is that of cotangents.
-        let most = (MAX_CHUNK_BUCKETS as usize / spaces).clamp(2, MOST_CHUNKS) - 1;
+        let most = (MAX_CHUNK_BUCKETS as usize / row_pools).clamp(2, MOST_CHUNKS) - 1;
         if self.may_divide() {
             let chunk = count.div_ceil(2 * self.config.threads).min(DEALT);
             let of_lane = count.div_ceil(chunk);

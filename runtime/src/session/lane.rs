@@ -68,11 +68,11 @@ impl Lane {
         program: &Program,
         config: &Config,
         (scheduler, grouping): (Box<dyn Scheduler>, Grouping),
-        most_kept: &[u32],
+        most_cached: &[u32],
     ) -> Result<Lane, Error> {
-        let executor = self.executor.beside(program, scheduler, most_kept)?;
+        let executor = self.executor.beside(program, scheduler, most_cached)?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
-        let recorder = recorder(program, config, grouping, most_kept, &fiber);
+        let recorder = recorder(program, config, grouping, most_cached, &fiber);
         let engine = self.engine.as_ref().map(|_| engine(program, config));
         let reuse = (self.reuse.as_ref()).and_then(|_| reuse(program, config, &fiber));
         Ok(Lane::new(recorder, fiber, executor, engine, reuse))
@@ -111,7 +111,7 @@ pub(super) fn recorder(
     program: &Program,
     config: &Config,
     grouping: Grouping,
-    most_kept: &[u32],
+    most_cached: &[u32],
     fiber: &Fiber,
 ) -> Box<Recorder> {
     let mut recorder = Recorder::new(
@@ -121,7 +121,7 @@ pub(super) fn recorder(
         grouping,
         fiber.stack_limit(),
     );
-    recorder.keep(most_kept);
+    recorder.cache(most_cached);
     recorder.set_draw(config.draw);
     recorder
 }

@@ -38,7 +38,7 @@ impl Reading {
         })
     }
 
-    /// Reads the structure of an instance. To `data` goes the rest: of each space the handle of the instance's first
+    /// Reads the structure of an instance. To `data` goes the rest: of each row pool the handle of the instance's first
     /// input row, which are the `origins`, and then the numbers that choose rows.
     ///
     /// # Safety
@@ -81,9 +81,9 @@ impl Visit for Digest<'_> {
         self.data.push(number);
     }
 
-    fn tensor(&mut self, _: usize, space: usize, handle: u64) {
+    fn tensor(&mut self, _: usize, pool: usize, handle: u64) {
         // Where its rows are among those of the instance.
-        let origin = self.data[self.origins + space];
+        let origin = self.data[self.origins + pool];
         self.hasher.write_u64(handle.wrapping_sub(origin));
     }
 

@@ -11,7 +11,7 @@ pub fn validate(manifest: &Manifest) -> Result<(), String> {
         return Ok(());
     };
     for helper in &gradients.helpers {
-        super::space(manifest, helper.space)?;
+        super::pool(manifest, helper.pool)?;
     }
     for function in &gradients.functions {
         let kernel = manifest.kernels.get(function.kernel);
@@ -37,8 +37,8 @@ fn function(
             }
             (
                 OfCall::Result(number) | OfCall::Cotangent(number) | OfCall::Addend(number),
-                Type::Tensor { space } | Type::Ragged { space, .. },
-            ) => kernel.results.get(number) == Some(space),
+                Type::Tensor { pool } | Type::Ragged { pool, .. },
+            ) => kernel.results.get(number) == Some(pool),
             _ => false,
         };
         let lengths = &argument.lengths;
@@ -50,14 +50,14 @@ fn function(
     }
     for result in &function.results {
         super::ty(manifest, &result.ty)?;
-        let space = space_of(&result.ty).ok_or("a result that is not a tensor")?;
+        let pool = pool_of(&result.ty).ok_or("a result that is not a tensor")?;
         let fits = match result.operand.map(|number| kernel.operands.get(number)) {
             None => true,
             Some(Some(
-                Operand::Row { space: own }
-                | Operand::Rows { space: own }
-                | Operand::Ragged { space: own, .. },
-            )) => *own == space,
+                Operand::Row { pool: own }
+                | Operand::Rows { pool: own }
+                | Operand::Ragged { pool: own, .. },
+            )) => *own == pool,
             Some(_) => false,
         };
         if !fits {
@@ -102,9 +102,9 @@ fn same_sites(gradients: &Gradients, function: &GradientFunction) -> Result<(), 
 /// Whether an operand of a call can be an argument of this type.
 fn is_of(operand: Operand, ty: &Type) -> bool {
     match (operand, ty) {
-        (Operand::Row { space }, Type::Tensor { space: own })
-        | (Operand::Ragged { space, .. }, Type::Ragged { space: own, .. }) => space == *own,
-        (Operand::Rows { space }, Type::Array(element)) => **element == Type::Tensor { space },
+        (Operand::Row { pool }, Type::Tensor { pool: own })
+        | (Operand::Ragged { pool, .. }, Type::Ragged { pool: own, .. }) => pool == *own,
+        (Operand::Rows { pool }, Type::Array(element)) => **element == Type::Tensor { pool },
         (Operand::Scalar(elem), Type::Scalar(own)) => elem == *own,
         (Operand::Length, Type::Scalar(_)) => true,
         _ => false,
@@ -133,8 +133,8 @@ fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result
         return Err(format!("a site outside of `{}`", param.name));
     }
     let row = |value: SiteValue| {
-        let space = &manifest.spaces[row_of(function, value)?];
-        (space.elem == Elem::F32).then(|| space.row_elements())
+        let pool = &manifest.row_pools[row_of(function, value)?];
+        (pool.elem == Elem::F32).then(|| pool.row_elements())
     };
     let whole = |elements: Option<u64>, of: u64| {
         elements.is_some_and(|elements| of == 0 || elements.is_multiple_of(of))
@@ -152,18 +152,18 @@ fn site(manifest: &Manifest, function: &GradientFunction, site: &Site) -> Result
     }
 }
 
-/// The space of the rows of a site's value.
+/// The row pool of the rows of a site's value.
 fn row_of(function: &GradientFunction, value: SiteValue) -> Option<usize> {
     let ty = match value {
         SiteValue::Argument(number) => function.arguments.get(number).map(|own| &own.ty),
         SiteValue::Result(number) => function.results.get(number).map(|own| &own.ty),
     };
-    ty.and_then(space_of)
+    ty.and_then(pool_of)
 }
 
-fn space_of(ty: &Type) -> Option<usize> {
+fn pool_of(ty: &Type) -> Option<usize> {
     match ty {
-        Type::Tensor { space } | Type::Ragged { space, .. } => Some(*space),
+        Type::Tensor { pool } | Type::Ragged { pool, .. } => Some(*pool),
         _ => None,
     }
 }
@@ -177,7 +177,7 @@ mod tests {
     fn function(parts: &[OfCall], shape: &[u64]) -> GradientFunction {
         let argument = |of: &OfCall| GradientArgument {
             of: *of,
-            ty: Type::Tensor { space: 0 },
+            ty: Type::Tensor { pool: 0 },
             lengths: vec![],
         };
         GradientFunction {

@@ -163,7 +163,7 @@ fn row_difference(
     let row = |rows: &[Box<[u8]>]| rows.get(result).map_or(empty.to_vec(), |row| row.to_vec());
     let (first, then) = (row(first), row(then));
     let kernel = manifest.kernels.get(kernel as usize)?;
-    let elem = manifest.spaces[*kernel.results.get(result)?].elem;
+    let elem = manifest.row_pools[*kernel.results.get(result)?].elem;
     let bytes = elem.bytes();
     let element = (0..first.len().min(then.len()))
         .find(|i| first[*i] != then[*i])

@@ -535,7 +535,7 @@ fn impossible_launches_are_refused() {
             gpu.constants[0] = Constant::Panels {
                 param: 1,
                 width: 3,
-                kept: Kept::F32,
+                format: WeightFormat::F32,
             }
         },
         // One row behind the last.

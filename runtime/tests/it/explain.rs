@@ -35,7 +35,7 @@ fn session(scheduler: Policy) -> Session {
     manifest.params.push(manifest.params[0].clone());
     manifest.params[2].name = "whole".to_owned();
     manifest.params[2].shape = vec![4];
-    manifest.sources[0] = Source::Whole { param: 2, space: 0 };
+    manifest.sources[0] = Source::Whole { param: 2, pool: 0 };
     let program = Program::new(manifest, Box::new(tree_functions())).unwrap();
     let mut tensors = crate::program::tree_tensors();
     tensors.push(("whole", vec![4], vec![0.5; 4]));

@@ -7,22 +7,22 @@ use crate::program::{echo_session, run, tree_session, try_run};
 
 /// `main(a: (i32, f32), b: [f32[2, 3]], c: f32[n, 2], d: bool[2])`.
 fn echo(config: Config) -> Session {
-    let space = |elem, shape: &[u64]| Space {
+    let pool = |elem, shape: &[u64]| RowPool {
         elem,
         shape: shape.to_vec(),
     };
     echo_session(
         vec![
             Type::Tuple(vec![Type::Scalar(Elem::I32), Type::Scalar(Elem::F32)]),
-            Type::Array(Box::new(Type::Tensor { space: 0 })),
-            Type::Stacked { space: 1 },
-            Type::Tensor { space: 2 },
+            Type::Array(Box::new(Type::Tensor { pool: 0 })),
+            Type::Stacked { pool: 1 },
+            Type::Tensor { pool: 2 },
         ],
         vec![],
         vec![
-            space(Elem::F32, &[2, 3]),
-            space(Elem::F32, &[2]),
-            space(Elem::Bool, &[2]),
+            pool(Elem::F32, &[2, 3]),
+            pool(Elem::F32, &[2]),
+            pool(Elem::Bool, &[2]),
         ],
         config,
     )

@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod batching;
+mod call_cache;
 mod deciding;
 mod devices;
 mod engines;
@@ -11,7 +12,6 @@ mod explain;
 mod failures;
 mod flushes;
 mod inputs;
-mod keeping;
 mod manifests;
 mod outputs;
 mod program;

@@ -141,20 +141,20 @@ fn change(json: &mut Json, random: &mut Random) {
         }
         Json::Array(elements) => elements.push(json!(random.below(4))),
         _ => {
-            let space = random.below(4);
+            let pool = random.below(4);
             *value = random.one(&[
                 Json::Null,
                 json!({"scalar": "f32"}),
                 json!("length"),
-                json!({"tensor": {"space": space}}),
-                json!({"row": {"space": space}}),
-                json!({"rows": {"space": space}}),
-                json!({"array": {"tensor": {"space": space}}}),
-                json!({"stacked": {"space": space, "extent": 0}}),
-                json!({"ragged": {"space": space, "extent": 0, "dims": [{"known": 1 << 20}, "any"]}}),
-                json!({"ragged": {"space": space, "extent": 1, "dims": [{"named": 0}]}}),
-                json!({"table": {"param": 0, "space": space}}),
-                json!({"splat": {"bits": 7, "space": space}}),
+                json!({"tensor": {"pool": pool}}),
+                json!({"row": {"pool": pool}}),
+                json!({"rows": {"pool": pool}}),
+                json!({"array": {"tensor": {"pool": pool}}}),
+                json!({"stacked": {"pool": pool, "extent": 0}}),
+                json!({"ragged": {"pool": pool, "extent": 0, "dims": [{"known": 1 << 20}, "any"]}}),
+                json!({"ragged": {"pool": pool, "extent": 1, "dims": [{"named": 0}]}}),
+                json!({"table": {"param": 0, "pool": pool}}),
+                json!({"splat": {"bits": 7, "pool": pool}}),
                 json!({"adt": 0}),
             ]);
         }

@@ -65,16 +65,16 @@ fn columns_hold_the_parts_of_results_as_numbers() {
     let types = vec![
         Type::Tuple(vec![Type::Scalar(Elem::I32), Type::Scalar(Elem::Bool)]),
         Type::Ragged {
-            space: 0,
+            pool: 0,
             dims: vec![LeadingDim::Named(0)],
         },
         Type::Adt(0),
     ];
-    let spaces = vec![Space {
+    let row_pools = vec![RowPool {
         elem: Elem::F32,
         shape: vec![2],
     }];
-    let mut session = echo_session(types, vec![list()], spaces, Config::default());
+    let mut session = echo_session(types, vec![list()], row_pools, Config::default());
     let lines = concat!(
         r#"{"id": "x", "a": [7, true], "b": [[1, 2], [3, "NaN"]], "c": {"Cons": [[0.5, true], "Nil"]}}"#,
         "\n",
@@ -200,7 +200,7 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         result: Type::Adt(0),
         adts: vec![tree],
         params: vec![],
-        spaces: vec![],
+        row_pools: vec![],
         sources: vec![],
         kernels: vec![],
         locations: vec![],

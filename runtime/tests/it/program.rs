@@ -46,7 +46,7 @@ pub fn tree_manifest() -> Manifest {
             name: "t".to_owned(),
             ty: tree(),
         }],
-        result: Type::Tuple(vec![Type::Tensor { space: 0 }, Type::Scalar(Elem::I32)]),
+        result: Type::Tuple(vec![Type::Tensor { pool: 0 }, Type::Scalar(Elem::I32)]),
         adts: vec![Adt {
             name: "Tree".to_owned(),
             constructors: vec![
@@ -81,23 +81,23 @@ pub fn tree_manifest() -> Manifest {
                 stored: None,
             },
         ],
-        spaces: vec![Space {
+        row_pools: vec![RowPool {
             elem: Elem::F32,
             shape: vec![WIDTH as u64],
         }],
         sources: vec![
             Source::Splat {
                 bits: 0.5_f32.to_bits(),
-                space: 0,
+                pool: 0,
             },
-            Source::Table { param: 0, space: 0 },
+            Source::Table { param: 0, pool: 0 },
         ],
         kernels: vec![
             Kernel {
                 name: "leaf".to_owned(),
                 symbol: "leaf".to_owned(),
                 location: "trees.coh:3:5".to_owned(),
-                operands: vec![Operand::Row { space: 0 }, Operand::Scalar(Elem::I32)],
+                operands: vec![Operand::Row { pool: 0 }, Operand::Scalar(Elem::I32)],
                 results: vec![0],
                 constants: vec![],
                 scratch_bytes: 0,
@@ -111,13 +111,13 @@ pub fn tree_manifest() -> Manifest {
                 name: "node".to_owned(),
                 symbol: "node".to_owned(),
                 location: "trees.coh:4:5".to_owned(),
-                operands: vec![Operand::Row { space: 0 }, Operand::Row { space: 0 }],
+                operands: vec![Operand::Row { pool: 0 }, Operand::Row { pool: 0 }],
                 results: vec![0, 0],
                 constants: vec![
                     Constant::Panels {
                         param: 1,
                         width: 3,
-                        kept: Kept::F32,
+                        format: WeightFormat::F32,
                     },
                     Constant::Dense {
                         elem: Elem::F32,
@@ -439,7 +439,7 @@ impl Tree {
 pub fn echo_session(
     types: Vec<Type>,
     adts: Vec<Adt>,
-    spaces: Vec<Space>,
+    row_pools: Vec<RowPool>,
     config: Config,
 ) -> Session {
     let names = ["a", "b", "c", "d", "e", "f"];
@@ -469,7 +469,7 @@ pub fn echo_session(
         result: Type::Tuple(types),
         adts,
         params: vec![],
-        spaces,
+        row_pools,
         sources: vec![],
         kernels: vec![],
         locations: vec![],

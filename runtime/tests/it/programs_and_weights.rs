@@ -34,17 +34,17 @@ fn programs_are_checked() {
 
     type Change = fn(&mut Manifest);
     let broken: [Change; 11] = [
-        |manifest| manifest.result = Type::Tensor { space: 9 },
+        |manifest| manifest.result = Type::Tensor { pool: 9 },
         |manifest| manifest.adts[0].constructors[1].fields[0] = Type::Adt(3),
-        |manifest| manifest.sources[1] = Source::Table { param: 7, space: 0 },
-        |manifest| manifest.sources[1] = Source::Whole { param: 0, space: 0 },
+        |manifest| manifest.sources[1] = Source::Table { param: 7, pool: 0 },
+        |manifest| manifest.sources[1] = Source::Whole { param: 0, pool: 0 },
         |manifest| manifest.kernels[0].row_tile = 0,
         |manifest| manifest.kernels[0].results[0] = 5,
         |manifest| {
             manifest.kernels[1].constants[0] = Constant::Panels {
                 param: 0,
                 width: 0,
-                kept: Kept::F32,
+                format: WeightFormat::F32,
             }
         },
         |manifest| add_computed(manifest).kernel = 9,
@@ -68,7 +68,7 @@ fn programs_are_checked() {
 fn add_computed(manifest: &mut Manifest) -> &mut Computed {
     let mut weight = manifest.params[1].clone();
     weight.name = "twice".to_owned();
-    manifest.spaces.push(Space {
+    manifest.row_pools.push(RowPool {
         elem: weight.elem,
         shape: weight.shape.clone(),
     });
@@ -77,7 +77,7 @@ fn add_computed(manifest: &mut Manifest) -> &mut Computed {
         symbol: "twice".to_owned(),
         location: String::new(),
         operands: vec![],
-        results: vec![manifest.spaces.len() - 1],
+        results: vec![manifest.row_pools.len() - 1],
         constants: vec![Constant::Plain { param: 1 }],
         scratch_bytes: 64,
         row_tile: 1,
@@ -120,7 +120,7 @@ fn weights_are_computed_in_order_before_they_are_packed() {
     manifest.kernels[1].constants[0] = Constant::Panels {
         param: 3,
         width: 3,
-        kept: Kept::F32,
+        format: WeightFormat::F32,
     };
     let mut functions = tree_functions();
     functions.0.push(("twice", twice as *const ()));

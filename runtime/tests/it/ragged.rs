@@ -176,12 +176,12 @@ fn rows_and_padding_that_was_not_computed_are_counted() {
 
 /// `main(a: f32[n, 2], b: f32[n, m], c: [f32[3, _, 1]])`.
 fn echo() -> Session {
-    let space = |shape: &[u64]| Space {
+    let pool = |shape: &[u64]| RowPool {
         elem: Elem::F32,
         shape: shape.to_vec(),
     };
-    let ragged = |space, dims: &[LeadingDim]| Type::Ragged {
-        space,
+    let ragged = |pool, dims: &[LeadingDim]| Type::Ragged {
+        pool,
         dims: dims.to_vec(),
     };
     let named = LeadingDim::Named;
@@ -195,7 +195,7 @@ fn echo() -> Session {
             ))),
         ],
         vec![],
-        vec![space(&[2]), space(&[]), space(&[1])],
+        vec![pool(&[2]), pool(&[]), pool(&[1])],
         Config::default(),
     )
 }
@@ -304,7 +304,7 @@ fn a_dim_that_one_argument_cannot_show_is_taken_from_another() {
     // `f32[n, m]` with no rows tells nothing about `m`; the second tells, later in the line.
     let named = LeadingDim::Named;
     let ragged = |dims: &[LeadingDim]| Type::Ragged {
-        space: 0,
+        pool: 0,
         dims: dims.to_vec(),
     };
     let types = vec![
@@ -312,11 +312,11 @@ fn a_dim_that_one_argument_cannot_show_is_taken_from_another() {
         ragged(&[named(1)]),
         ragged(&[LeadingDim::Known(2), named(0), named(1)]),
     ];
-    let spaces = vec![Space {
+    let row_pools = vec![RowPool {
         elem: Elem::F32,
         shape: vec![],
     }];
-    let mut session = echo_session(types, vec![], spaces, Config::default());
+    let mut session = echo_session(types, vec![], row_pools, Config::default());
     let line = "{\"a\": [[], []], \"b\": [1, 2, 3], \"c\": [[], []]}";
     let (output, _) = run(&mut session, &format!("{line}\n{line}"));
     for (index, output) in output.iter().enumerate() {
@@ -364,7 +364,7 @@ fn broken_manifests_of_ragged_kernels_are_refused() {
         }),
         ("no instance dim 3", |manifest| {
             manifest.arguments[0].ty = Type::Ragged {
-                space: 0,
+                pool: 0,
                 dims: vec![LeadingDim::Named(3)],
             };
         }),

@@ -37,7 +37,7 @@ const SCORE: u32 = 6;
 const LIST: u32 = 7;
 
 pub fn ragged_manifest(decides: bool) -> Manifest {
-    let f32s = |shape: &[u64]| Space {
+    let f32s = |shape: &[u64]| RowPool {
         elem: Elem::F32,
         shape: shape.to_vec(),
     };
@@ -46,8 +46,8 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         times,
     };
     let n = || extent(&[0], 1);
-    let rows = |space| Operand::Ragged { space, extent: 0 };
-    let row = Operand::Row { space: 0 };
+    let rows = |pool| Operand::Ragged { pool, extent: 0 };
+    let row = Operand::Row { pool: 0 };
     let kernel = |name: &str, operands: &[Operand], result, call| Kernel {
         name: name.to_owned(),
         symbol: name.to_owned(),
@@ -87,8 +87,8 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         ..call
     };
     let length = Operand::Length;
-    let named = |space| Type::Ragged {
-        space,
+    let named = |pool| Type::Ragged {
+        pool,
         dims: vec![LeadingDim::Named(0)],
     };
     let argument = |name: &str, ty| Argument {
@@ -105,20 +105,20 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         ],
         result: Type::Tuple(vec![
             named(0),
-            Type::Tensor { space: 0 },
+            Type::Tensor { pool: 0 },
             Type::Ragged {
-                space: 1,
+                pool: 1,
                 dims: vec![LeadingDim::Known(2), LeadingDim::Named(0)],
             },
             Type::Ragged {
-                space: 0,
+                pool: 0,
                 dims: vec![LeadingDim::Any],
             },
         ]),
         dims: vec!["n".to_owned()],
         adts: vec![],
         params: vec![],
-        spaces: vec![f32s(&[WIDTH as u64]), f32s(&[])],
+        row_pools: vec![f32s(&[WIDTH as u64]), f32s(&[])],
         sources: vec![],
         kernels: vec![
             kernel("total", &[length, rows(0)], 0, by_call(vec![n()], None)),
@@ -136,14 +136,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
             ),
             kernel(
                 "stacked",
-                &[
-                    length,
-                    Operand::Stacked {
-                        space: 0,
-                        extent: 0,
-                    },
-                    rows(0),
-                ],
+                &[length, Operand::Stacked { pool: 0, extent: 0 }, rows(0)],
                 0,
                 by_row(vec![n()]),
             ),
@@ -162,7 +155,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
             kernel("score", &[row], 1, CallShape::default()),
             kernel(
                 "list",
-                &[length, Operand::Rows { space: 0 }, rows(0)],
+                &[length, Operand::Rows { pool: 0 }, rows(0)],
                 0,
                 by_row(vec![n()]),
             ),
@@ -172,7 +165,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
         forces: match decides {
             true => vec![Force {
                 location: "ragged.coh:20:8".to_owned(),
-                space: 1,
+                pool: 1,
             }],
             false => vec![],
         },
@@ -424,8 +417,8 @@ kernel!(scale, |operands, results, row| {
     );
     *results.cast::<Row>().add(row) = scale_of(&x, y, &sum, by);
 });
-kernel!(running, |operands, results, piece| {
-    let [call, from, to] = *operands(4).index.cast::<[u32; 3]>().add(piece);
+kernel!(running, |operands, results, item| {
+    let [call, from, to] = *operands(4).index.cast::<[u32; 3]>().add(item);
     let call = call as usize;
     let x = values(operands(0), operands(2), call);
     let first = *operands(3).index.add(call) as usize;

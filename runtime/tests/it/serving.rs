@@ -153,22 +153,22 @@ fn a_program_without_decisions_takes_what_waits() {
 
 #[test]
 fn instances_built_apart_are_joined_with_all_that_they_have() {
-    let space = |elem, shape: &[u64]| Space {
+    let pool = |elem, shape: &[u64]| RowPool {
         elem,
         shape: shape.to_vec(),
     };
     let make = move || {
         let ragged = Type::Ragged {
-            space: 1,
+            pool: 1,
             dims: vec![LeadingDim::Known(2), LeadingDim::Named(0)],
         };
-        let field = Type::Tuple(vec![Type::Scalar(Elem::I32), Type::Tensor { space: 0 }]);
+        let field = Type::Tuple(vec![Type::Scalar(Elem::I32), Type::Tensor { pool: 0 }]);
         let types = vec![
             Type::Adt(0),
-            Type::Stacked { space: 1 },
+            Type::Stacked { pool: 1 },
             Type::Array(Box::new(Type::Tuple(vec![
                 Type::Adt(0),
-                Type::Tensor { space: 2 },
+                Type::Tensor { pool: 2 },
             ]))),
             ragged,
         ];
@@ -184,7 +184,7 @@ fn instances_built_apart_are_joined_with_all_that_they_have() {
                     name: "Node".to_owned(),
                     fields: vec![
                         Type::Adt(0),
-                        Type::Array(Box::new(Type::Tensor { space: 0 })),
+                        Type::Array(Box::new(Type::Tensor { pool: 0 })),
                         Type::Adt(0),
                     ],
                     names: vec![],
@@ -196,12 +196,12 @@ fn instances_built_apart_are_joined_with_all_that_they_have() {
                 },
             ],
         }];
-        let spaces = vec![
-            space(Elem::F32, &[2]),
-            space(Elem::F32, &[]),
-            space(Elem::Bool, &[2]),
+        let row_pools = vec![
+            pool(Elem::F32, &[2]),
+            pool(Elem::F32, &[]),
+            pool(Elem::Bool, &[2]),
         ];
-        echo_session(types, adts, spaces, config())
+        echo_session(types, adts, row_pools, config())
     };
     let lines: Vec<String> = (0..60)
         .map(|i| {

@@ -156,8 +156,8 @@ unsafe extern "C" fn node_by_count(
 /// `main(x: f32[4]) -> f32` adds the elements up. Its backward gives two rows: the gradient of the input, and
 /// what the parameter's gradient is the sum of.
 fn differentiated() -> Manifest {
-    let row = || Operand::Row { space: 0 };
-    let number = || Type::Tensor { space: 1 };
+    let row = || Operand::Row { pool: 0 };
+    let number = || Type::Tensor { pool: 1 };
     let kernel = |name: &str, operands: Vec<Operand>, results: Vec<usize>| Kernel {
         name: name.to_owned(),
         symbol: name.to_owned(),
@@ -172,7 +172,7 @@ fn differentiated() -> Manifest {
         call: Default::default(),
         gpu: None,
     };
-    let x = || Type::Tensor { space: 0 };
+    let x = || Type::Tensor { pool: 0 };
     let argument = |of, ty| GradientArgument {
         of,
         ty,
@@ -192,12 +192,12 @@ fn differentiated() -> Manifest {
             shape: vec![WIDTH as u64],
             stored: None,
         }],
-        spaces: vec![
-            Space {
+        row_pools: vec![
+            RowPool {
                 elem: Elem::F32,
                 shape: vec![WIDTH as u64],
             },
-            Space {
+            RowPool {
                 elem: Elem::F32,
                 shape: vec![],
             },
@@ -205,7 +205,7 @@ fn differentiated() -> Manifest {
         sources: vec![],
         kernels: vec![
             kernel("add", vec![row()], vec![1]),
-            kernel("back", vec![row(), Operand::Row { space: 1 }], vec![0, 0]),
+            kernel("back", vec![row(), Operand::Row { pool: 1 }], vec![0, 0]),
             kernel("one", vec![], vec![1]),
         ],
         gradients: Some(Gradients {
@@ -238,7 +238,7 @@ fn differentiated() -> Manifest {
             }],
             helpers: vec![GradientHelper {
                 kind: HelperKind::One,
-                space: 1,
+                pool: 1,
                 symbol: "make_one".to_owned(),
             }],
             parameters_only: false,

@@ -37,11 +37,11 @@ const IS_HIGH: u32 = 4;
 const JOIN: u32 = 5;
 
 pub fn walk_manifest() -> Manifest {
-    let space = |elem, shape: &[u64]| Space {
+    let pool = |elem, shape: &[u64]| RowPool {
         elem,
         shape: shape.to_vec(),
     };
-    let row = Operand::Row { space: 0 };
+    let row = Operand::Row { pool: 0 };
     let kernel = |name: &str, operands: &[Operand], result| Kernel {
         name: name.to_owned(),
         symbol: name.to_owned(),
@@ -56,9 +56,9 @@ pub fn walk_manifest() -> Manifest {
         call: Default::default(),
         gpu: None,
     };
-    let force = |line, space| Force {
+    let force = |line, pool| Force {
         location: format!("walk.coh:{line}:8"),
-        space,
+        pool,
     };
     let scalar = |name: &str| Argument {
         name: name.to_owned(),
@@ -72,17 +72,17 @@ pub fn walk_manifest() -> Manifest {
             scalar("kind"),
             Argument {
                 name: "x".to_owned(),
-                ty: Type::Tensor { space: 1 },
+                ty: Type::Tensor { pool: 1 },
             },
         ],
-        result: Type::Tuple(vec![Type::Tensor { space: 0 }, Type::Scalar(Elem::I32)]),
+        result: Type::Tuple(vec![Type::Tensor { pool: 0 }, Type::Scalar(Elem::I32)]),
         adts: vec![],
         params: vec![],
-        spaces: vec![
-            space(Elem::F32, &[WIDTH as u64]),
-            space(Elem::F32, &[]),
-            space(Elem::I32, &[1]),
-            space(Elem::Bool, &[]),
+        row_pools: vec![
+            pool(Elem::F32, &[WIDTH as u64]),
+            pool(Elem::F32, &[]),
+            pool(Elem::I32, &[1]),
+            pool(Elem::Bool, &[]),
         ],
         sources: vec![],
         kernels: vec![
@@ -345,7 +345,7 @@ fn descended(x: Point, left: i32) -> Point {
 }
 
 unsafe fn point(operand: OperandRef, row: usize) -> Point {
-    // SAFETY: a row operand of space 0, and a row of its index list.
+    // SAFETY: a row operand of row pool 0, and a row of its index list.
     unsafe {
         let base = operand.base.cast::<Point>();
         *base.add(*operand.index.add(row) as usize)

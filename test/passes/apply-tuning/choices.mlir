@@ -1,4 +1,4 @@
-// Each choice sets a number of the stages of the kernel that it names, and the pieces of a call follow from it. Kernels
+// Each choice sets a number of the stages of the kernel that it names, and the work items of a call follow from it. Kernels
 // that are not named keep what was planned, panels of one column their only micro-kernel, and one vector stays one.
 // RUN: %batch-opt %s --apply-tuning | %FileCheck %s
 // RUN: %batch-opt %s --apply-tuning --divide-calls | %FileCheck --check-prefix=DIVIDED %s
@@ -55,7 +55,7 @@ ragged.kernel @cell_scalar attributes {source = "cell"} {
 // CHECK-LABEL: ragged.kernel @attend
 // CHECK: ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [24, 256] into
 // DIVIDED-LABEL: ragged.kernel @attend
-// DIVIDED: ragged.calls pieces 24 shared 0 {
+// DIVIDED: ragged.calls grain 24 shared 0 {
 ragged.kernel @attend attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>

@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --plan-kernels --lower-kernels --lower-control | %FileCheck %s
 
 // CHECK: \22params\22:[{\22name\22:\22w\22,\22elem\22:\22f32\22,\22shape\22:[4]}]
-// CHECK-SAME: \22sources\22:[{\22whole\22:{\22param\22:1,\22space\22:0}}]
+// CHECK-SAME: \22sources\22:[{\22whole\22:{\22param\22:1,\22pool\22:0}}]
 // CHECK-SAME: \22constants\22:[{\22plain\22:{\22param\22:0}}]
 // CHECK-SAME: \22computed\22:[{\22weight\22:{\22name\22:\22w2\22,\22elem\22:\22f32\22,\22shape\22:[4]},\22kernel\22:0}]
 cfb.kernel @double attributes {sym_visibility = "private"} {

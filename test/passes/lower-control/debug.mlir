@@ -2,7 +2,7 @@
 // tensor stacked from rows is the array of them.
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
-// CHECK: \22debugs\22:[{\22text\22:\22pair\22,\22type\22:{\22tuple\22:[{\22scalar\22:\22i32\22},{\22tensor\22:{\22space\22:0}}]}},{\22text\22:\22rows\22,\22type\22:{\22stacked\22:{\22space\22:0}}}]
+// CHECK: \22debugs\22:[{\22text\22:\22pair\22,\22type\22:{\22tuple\22:[{\22scalar\22:\22i32\22},{\22tensor\22:{\22pool\22:0}}]}},{\22text\22:\22rows\22,\22type\22:{\22stacked\22:{\22pool\22:0}}}]
 // CHECK: func.func private @cohort_debug(!llvm.ptr, i32, !llvm.ptr) attributes {passthrough = ["nounwind"]}
 
 // CHECK-LABEL: func.func private @coh.main

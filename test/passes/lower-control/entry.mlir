@@ -3,12 +3,12 @@
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
 // CHECK-DAG: \22entry\22:\22cohort_entry\22
-// CHECK-DAG: \22arguments\22:[{\22name\22:\22p\22,\22type\22:{\22tuple\22:[{\22scalar\22:\22i32\22},{\22tensor\22:{\22space\22:0}}]}},{\22name\22:\22t\22,\22type\22:{\22array\22:{\22adt\22:0}}}]
-// CHECK-DAG: \22result\22:{\22tuple\22:[{\22array\22:{\22adt\22:0}},{\22stacked\22:{\22space\22:0}},{\22scalar\22:\22i32\22}]}
+// CHECK-DAG: \22arguments\22:[{\22name\22:\22p\22,\22type\22:{\22tuple\22:[{\22scalar\22:\22i32\22},{\22tensor\22:{\22pool\22:0}}]}},{\22name\22:\22t\22,\22type\22:{\22array\22:{\22adt\22:0}}}]
+// CHECK-DAG: \22result\22:{\22tuple\22:[{\22array\22:{\22adt\22:0}},{\22stacked\22:{\22pool\22:0}},{\22scalar\22:\22i32\22}]}
 // CHECK-DAG: \22adts\22:[{\22name\22:\22Tree\22,\22constructors\22:[{\22name\22:\22Tree\22,\22fields\22:[{\22scalar\22:\22bool\22},{\22array\22:{\22adt\22:0}}]}]}]
-// CHECK-DAG: \22operands\22:[{\22row\22:{\22space\22:0}},{\22scalar\22:\22f32\22}],\22results\22:[0,1]
+// CHECK-DAG: \22operands\22:[{\22row\22:{\22pool\22:0}},{\22scalar\22:\22f32\22}],\22results\22:[0,1]
 cfb.adt @Tree ["Tree"] [[i1, !cfb.array<!cfb.adt<@Tree>>]]
-func.func private @cell_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {cfb.kernel = "{\22name\22:\22cell\22,\22symbol\22:\22cell_0\22,\22location\22:\22m.coh:3:5\22,\22operands\22:[{\22row\22:{\22space\22:{\22elem\22:\22f32\22,\22shape\22:[4]}}},{\22scalar\22:\22f32\22}],\22results\22:[{\22elem\22:\22f32\22,\22shape\22:[4]},{\22elem\22:\22f32\22,\22shape\22:[2]}],\22constants\22:[],\22scratch_bytes\22:0,\22row_tile\22:1,\22flops_per_row\22:0}"}
+func.func private @cell_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {cfb.kernel = "{\22name\22:\22cell\22,\22symbol\22:\22cell_0\22,\22location\22:\22m.coh:3:5\22,\22operands\22:[{\22row\22:{\22pool\22:{\22elem\22:\22f32\22,\22shape\22:[4]}}},{\22scalar\22:\22f32\22}],\22results\22:[{\22elem\22:\22f32\22,\22shape\22:[4]},{\22elem\22:\22f32\22,\22shape\22:[2]}],\22constants\22:[],\22scratch_bytes\22:0,\22row_tile\22:1,\22flops_per_row\22:0}"}
 
 // CHECK-LABEL: func.func @cohort_entry
 // CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr, %[[ARGUMENTS:.*]]: !llvm.ptr, %[[RESULTS:.*]]: !llvm.ptr)

@@ -3,7 +3,7 @@
 // it holds the instance is given up.
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
-// CHECK: \22forces\22:[{\22location\22:\22m.coh:3:1\22,\22space\22:0},{\22location\22:\22m.coh:4:1\22,\22space\22:1},{\22location\22:\22m.coh:5:1\22,\22space\22:2},{\22location\22:\22m.coh:5:1\22,\22space\22:0}]
+// CHECK: \22forces\22:[{\22location\22:\22m.coh:3:1\22,\22pool\22:0},{\22location\22:\22m.coh:4:1\22,\22pool\22:1},{\22location\22:\22m.coh:5:1\22,\22pool\22:2},{\22location\22:\22m.coh:5:1\22,\22pool\22:0}]
 // CHECK: func.func private @cohort_force(!llvm.ptr, i64, i32) -> i32 attributes {passthrough = ["nounwind"]}
 
 // CHECK-LABEL: func.func private @coh.main

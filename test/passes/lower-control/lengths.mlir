@@ -3,10 +3,10 @@
 // RUN: %batch-opt %s --plan-kernels --lower-kernels --lower-control | %FileCheck %s
 
 // CHECK: cfb.manifest = "
-// CHECK-SAME: \22type\22:{\22ragged\22:{\22space\22:[[S:[0-9]+]],\22dims\22:[{\22named\22:0}]}}
-// CHECK-SAME: \22result\22:{\22tuple\22:[{\22ragged\22:{\22space\22:[[S]],\22dims\22:[\22any\22]}}
+// CHECK-SAME: \22type\22:{\22ragged\22:{\22pool\22:[[S:[0-9]+]],\22dims\22:[{\22named\22:0}]}}
+// CHECK-SAME: \22result\22:{\22tuple\22:[{\22ragged\22:{\22pool\22:[[S]],\22dims\22:[\22any\22]}}
 // CHECK-SAME: \22dims\22:[\22n\22]
-// CHECK-SAME: \22operands\22:[\22length\22,{\22ragged\22:{\22space\22:[[S]],\22extent\22:0}},{\22row\22:{\22space\22:[[S]]}}]
+// CHECK-SAME: \22operands\22:[\22length\22,{\22ragged\22:{\22pool\22:[[S]],\22extent\22:0}},{\22row\22:{\22pool\22:[[S]]}}]
 // CHECK-SAME: \22call\22:{\22extents\22:[{\22lengths\22:[0],\22times\22:1}],\22rows\22:0,\22unit\22:\22rows\22
 cfb.kernel @scale attributes {lengths = [@n], rows = [@n], takes = [#cfb<takes ragged>, #cfb<takes row>], unit = #cfb<unit rows>} {
 ^bb0(%rows: index, %n: tensor<?xindex>, %x: tensor<?x8xf32>, %g: tensor<?x8xf32>):

@@ -2,8 +2,8 @@
 // has read the list when it returns, so an array that grows turn by turn may do so in place.
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
-// CHECK: cfb.manifest = "{{.*}}\22operands\22:[{\22rows\22:{\22space\22:0}}]
-func.func private @sum_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {cfb.kernel = "{\22name\22:\22sum\22,\22symbol\22:\22sum_0\22,\22location\22:\22\22,\22operands\22:[{\22rows\22:{\22space\22:{\22elem\22:\22f32\22,\22shape\22:[4]}}}],\22results\22:[{\22elem\22:\22f32\22,\22shape\22:[4]}],\22constants\22:[],\22scratch_bytes\22:0,\22row_tile\22:1,\22flops_per_row\22:0}"}
+// CHECK: cfb.manifest = "{{.*}}\22operands\22:[{\22rows\22:{\22pool\22:0}}]
+func.func private @sum_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {cfb.kernel = "{\22name\22:\22sum\22,\22symbol\22:\22sum_0\22,\22location\22:\22\22,\22operands\22:[{\22rows\22:{\22pool\22:{\22elem\22:\22f32\22,\22shape\22:[4]}}}],\22results\22:[{\22elem\22:\22f32\22,\22shape\22:[4]}],\22constants\22:[],\22scratch_bytes\22:0,\22row_tile\22:1,\22flops_per_row\22:0}"}
 
 // CHECK-LABEL: func.func private @coh.main
 // CHECK: %[[SLOTS:.*]] = llvm.alloca

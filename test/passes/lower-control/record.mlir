@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
 // CHECK-LABEL: func.func private @cell_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr){{$}}
-func.func private @cell_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {cfb.kernel = "{\22name\22:\22cell\22,\22symbol\22:\22cell_0\22,\22location\22:\22m.coh:3:5\22,\22operands\22:[{\22row\22:{\22space\22:{\22elem\22:\22f32\22,\22shape\22:[4]}}},{\22scalar\22:\22f32\22}],\22results\22:[{\22elem\22:\22f32\22,\22shape\22:[4]},{\22elem\22:\22f32\22,\22shape\22:[2]}],\22constants\22:[],\22scratch_bytes\22:0,\22row_tile\22:1,\22flops_per_row\22:0}"}
+func.func private @cell_0(i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {cfb.kernel = "{\22name\22:\22cell\22,\22symbol\22:\22cell_0\22,\22location\22:\22m.coh:3:5\22,\22operands\22:[{\22row\22:{\22pool\22:{\22elem\22:\22f32\22,\22shape\22:[4]}}},{\22scalar\22:\22f32\22}],\22results\22:[{\22elem\22:\22f32\22,\22shape\22:[4]},{\22elem\22:\22f32\22,\22shape\22:[2]}],\22constants\22:[],\22scratch_bytes\22:0,\22row_tile\22:1,\22flops_per_row\22:0}"}
 
 // CHECK-LABEL: func.func private @coh.main
 // CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr, %[[H:.*]]: i64, %[[K:.*]]: f32)

@@ -3,8 +3,8 @@
 // RUN: %batch-opt %s --lower-control | %FileCheck %s
 
 // CHECK-DAG: \22params\22:[{\22name\22:\22emb\22,\22elem\22:\22f32\22,\22shape\22:[40,4]},{\22name\22:\22h\22,\22elem\22:\22f32\22,\22shape\22:[4]}]
-// CHECK-DAG: \22spaces\22:[{\22elem\22:\22f32\22,\22shape\22:[4]},{\22elem\22:\22i32\22,\22shape\22:[2]}]
-// CHECK-DAG: \22sources\22:[{\22table\22:{\22param\22:0,\22space\22:0}},{\22whole\22:{\22param\22:1,\22space\22:0}},{\22splat\22:{\22bits\22:1065353216,\22space\22:0}},{\22dense\22:{\22bits\22:[7,4294967295],\22space\22:1}}]
+// CHECK-DAG: \22row_pools\22:[{\22elem\22:\22f32\22,\22shape\22:[4]},{\22elem\22:\22i32\22,\22shape\22:[2]}]
+// CHECK-DAG: \22sources\22:[{\22table\22:{\22param\22:0,\22pool\22:0}},{\22whole\22:{\22param\22:1,\22pool\22:0}},{\22splat\22:{\22bits\22:1065353216,\22pool\22:0}},{\22dense\22:{\22bits\22:[7,4294967295],\22pool\22:1}}]
 ml_program.global public @emb(#ml_program.extern<tensor<40x4xf32>>) : tensor<40x4xf32>
 ml_program.global public @h(#ml_program.extern<tensor<4xf32>>) : tensor<4xf32>
 

@@ -4,8 +4,8 @@
 // RUN: %batch-opt %s --lower-kernels | %FileCheck %s
 
 // CHECK-LABEL: func.func @cell
-// CHECK-SAME: {\22panels\22:{\22param\22:\22w\22,\22width\22:32,\22kept\22:\22bf16\22}}
-// CHECK-SAME: {\22panels\22:{\22param\22:\22v\22,\22width\22:1,\22kept\22:\22bf16\22}}
+// CHECK-SAME: {\22panels\22:{\22param\22:\22w\22,\22width\22:32,\22format\22:\22bf16\22}}
+// CHECK-SAME: {\22panels\22:{\22param\22:\22v\22,\22width\22:1,\22format\22:\22bf16\22}}
 // CHECK: llvm.call @cohort_product_bf16(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %c1792_i64,
 // CHECK: llvm.call @cohort_narrow_product_bf16(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %c56_i64,
 ragged.kernel @cell {

@@ -1,5 +1,5 @@
 // A kernel over calls: its function loops over calls, reads each call's lengths and the first row of
-// its ragged operands and results, and its loops end at the lengths, or where its piece of the rows
+// its ragged operands and results, and its loops end at the lengths, or where its work item of the rows
 // does. What the runtime must know of the rows that a call has is in its description.
 // RUN: %batch-opt %s --plan-kernels --divide-calls --lower-kernels | %FileCheck %s
 

@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --plan-kernels --lower-kernels --canonicalize --cse | %FileCheck %s
 
 // CHECK-LABEL: func.func @k
-// CHECK-SAME: \22operands\22:[{\22rows\22:{\22space\22:{\22elem\22:\22f32\22,\22shape\22:[32]}}}]
+// CHECK-SAME: \22operands\22:[{\22rows\22:{\22pool\22:{\22elem\22:\22f32\22,\22shape\22:[32]}}}]
 // CHECK: %[[FIRST:[0-9]+]] = arith.extui
 // CHECK: %[[END:[0-9]+]] = arith.extui
 // CHECK: scf.for %{{[a-z0-9]+}} = %[[FIRST]] to %[[END]] step

@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --plan-kernels --lower-kernels | %FileCheck %s
 
 // CHECK: func.func @negate({{.*}}\22operands\22:[{\22scalar\22:\22f32\22}]
-// CHECK: func.func @negate_scalars_1({{.*}}\22operands\22:[{\22row\22:{\22space\22:{\22elem\22:\22f32\22,\22shape\22:[]}}}]
+// CHECK: func.func @negate_scalars_1({{.*}}\22operands\22:[{\22row\22:{\22pool\22:{\22elem\22:\22f32\22,\22shape\22:[]}}}]
 cfb.kernel @negate {
 ^bb0(%rows: index, %x: tensor<?xf32>):
   %n = arith.negf %x : tensor<?xf32>

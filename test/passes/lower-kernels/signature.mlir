@@ -4,7 +4,7 @@
 
 // CHECK: func.func @scale(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK-SAME: \22name\22:\22scale\22,\22symbol\22:\22scale\22
-// CHECK-SAME: \22operands\22:[{\22row\22:{\22space\22:{\22elem\22:\22f32\22,\22shape\22:[20]}}},{\22scalar\22:\22f32\22}]
+// CHECK-SAME: \22operands\22:[{\22row\22:{\22pool\22:{\22elem\22:\22f32\22,\22shape\22:[20]}}},{\22scalar\22:\22f32\22}]
 // CHECK-SAME: \22results\22:[{\22elem\22:\22f32\22,\22shape\22:[20]}]
 // CHECK-SAME: \22constants\22:[{\22plain\22:{\22param\22:\22p\22}}]
 // CHECK-SAME: \22row_tile\22:1,

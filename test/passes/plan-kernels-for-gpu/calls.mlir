@@ -1,4 +1,4 @@
-// Per-instance kernels are planned for a GPU in a gpu.module: no vectors and no pieces, and products in tiles, of
+// Per-instance kernels are planned for a GPU in a gpu.module: no vectors and no work items, and products in tiles, of
 // more terms where both sides can be copied four elements at a time. Kernels of the CPU stay
 // at level 2. What is printed comes back as the same code.
 // RUN: %batch-opt %s --plan-kernels-for-gpu | %FileCheck %s

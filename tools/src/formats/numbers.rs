@@ -12,25 +12,25 @@ pub struct Numbers {
 
 /// The form of a type as numbers, if it has one.
 pub fn numbers(manifest: &Manifest, ty: &Type) -> Option<Numbers> {
-    let rows = |space: usize| {
-        let space = &manifest.spaces[space];
-        (space.elem, space.shape.iter().map(|dim| Some(*dim)))
+    let rows = |pool: usize| {
+        let pool = &manifest.row_pools[pool];
+        (pool.elem, pool.shape.iter().map(|dim| Some(*dim)))
     };
     let (elem, dims) = match ty {
         Type::Scalar(elem) => (*elem, Vec::new()),
-        Type::Tensor { space } => {
-            let (elem, dims) = rows(*space);
+        Type::Tensor { pool } => {
+            let (elem, dims) = rows(*pool);
             (elem, dims.collect())
         }
-        Type::Stacked { space } => {
-            let (elem, dims) = rows(*space);
+        Type::Stacked { pool } => {
+            let (elem, dims) = rows(*pool);
             (elem, [None].into_iter().chain(dims).collect())
         }
         Type::Ragged {
-            space,
+            pool,
             dims: leading,
         } => {
-            let (elem, dims) = rows(*space);
+            let (elem, dims) = rows(*pool);
             let leading = leading.iter().map(|dim| match dim {
                 LeadingDim::Known(length) => Some(*length),
                 LeadingDim::Named(_) | LeadingDim::Any => None,

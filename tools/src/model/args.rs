@@ -366,8 +366,8 @@ impl ModelArguments {
             Precision::Bf16 => cohort_abi::gpu::Precision::Bf16,
         };
         options.keep_weights = match self.keep_weights.unwrap_or(KeepWeights::F32) {
-            KeepWeights::F32 => cohort_abi::manifest::Kept::F32,
-            KeepWeights::Bf16 => cohort_abi::manifest::Kept::Bf16,
+            KeepWeights::F32 => cohort_abi::manifest::WeightFormat::F32,
+            KeepWeights::Bf16 => cohort_abi::manifest::WeightFormat::Bf16,
         };
         Ok(options)
     }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 use cohort_codegen::pipeline::{self, Granularity, PASSES};
 use cohort_passes::pass;
 use melior::{StringRef, diagnostic::Diagnostic, dialect::DialectRegistry};
@@ -107,10 +107,10 @@ impl Options {
             })?;
         }
         if let Some(name) = &self.keep_weights {
-            options.keep_weights = Kept::parse(name).ok_or_else(|| {
+            options.keep_weights = WeightFormat::parse(name).ok_or_else(|| {
                 Stop::usage(format!(
                     "`--keep-weights {name}`: weights can be kept in {}",
-                    Kept::NAMES
+                    WeightFormat::NAMES
                 ))
             })?;
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cohort_abi::manifest::{Elem, Kernel, Manifest, Operand, Space, Unit};
+use cohort_abi::manifest::{Elem, Kernel, Manifest, Operand, RowPool, Unit};
 use cohort_passes::kernel::reference::{
     Input, Reference, Rounding, Scalar, Tensor, number, numbers,
 };
@@ -72,7 +72,7 @@ struct Found {
 struct Checker {
     reference: Reference,
     kernels: Vec<Kernel>,
-    spaces: Vec<Space>,
+    row_pools: Vec<RowPool>,
     tolerance: f64,
     findings: Findings,
 }
@@ -103,7 +103,7 @@ impl Checker {
         let checker = Checker {
             reference,
             kernels: manifest.kernels.clone(),
-            spaces: manifest.spaces.clone(),
+            row_pools: manifest.row_pools.clone(),
             tolerance,
             findings: findings.clone(),
         };
@@ -122,8 +122,8 @@ impl Checker {
                         _ => None,
                     })
                 }
-                Operand::Rows { space } => {
-                    let elem = self.spaces[*space].elem;
+                Operand::Rows { pool } => {
+                    let elem = self.row_pools[*pool].elem;
                     let lists = each.map(|given| match given {
                         Given::List(list) => list.bytes().map(|row| numbers(elem, row)).collect(),
                         _ => vec![],
@@ -151,10 +151,10 @@ impl Checker {
         match operand {
             Operand::Scalar(elem) => *elem,
             Operand::Length => Elem::I32,
-            Operand::Row { space }
-            | Operand::Rows { space }
-            | Operand::Ragged { space, .. }
-            | Operand::Stacked { space, .. } => self.spaces[*space].elem,
+            Operand::Row { pool }
+            | Operand::Rows { pool }
+            | Operand::Ragged { pool, .. }
+            | Operand::Stacked { pool, .. } => self.row_pools[*pool].elem,
         }
     }
 
@@ -175,7 +175,7 @@ impl Checker {
             let mut rounded = None;
             for (at, entry) in entries.iter().enumerate() {
                 for (result, bytes) in launch.results(*entry).into_iter().enumerate() {
-                    let is = numbers(self.spaces[kernel.results[result]].elem, bytes);
+                    let is = numbers(self.row_pools[kernel.results[result]].elem, bytes);
                     if exact[result].elements.len() != is.len() * entries.len() {
                         return Err("its results have another size than its launch's".to_owned());
                     }
@@ -238,7 +238,7 @@ impl Checker {
         );
         for (position, (operand, given)) in kernel.operands.iter().zip(given).enumerate() {
             let elem = self.elem(operand);
-            let space = |rows: String, bytes: &[u8]| {
+            let pool = |rows: String, bytes: &[u8]| {
                 let numbers = numbers(elem, bytes);
                 let bad = numbers.iter().filter(|number| !number.float().is_finite());
                 let bad = match bad.count() {
@@ -255,10 +255,10 @@ impl Checker {
                 Given::Scalar(bits) => show(number(elem, *bits)),
                 Given::Length(Some(length)) => format!("length {length}"),
                 Given::Length(None) => continue,
-                Given::Rows { first, bytes } => space(format!("from row {first}"), bytes),
+                Given::Rows { first, bytes } => pool(format!("from row {first}"), bytes),
                 Given::List(list) => {
                     let bytes: Vec<u8> = list.bytes().flatten().copied().collect();
-                    space(format!("rows {:?}", list.rows), &bytes)
+                    pool(format!("rows {:?}", list.rows), &bytes)
                 }
             };
             let _ = write!(text, "\n  operand {position}: {what}");

@@ -23,8 +23,8 @@ pub fn text(manifest: &Manifest, ty: &Type) -> String {
         }
         Type::Array(element) => format!("[{}]", text(manifest, element)),
         Type::Scalar(elem) => name(*elem).to_owned(),
-        Type::Tensor { space } | Type::Stacked { space } | Type::Ragged { space, .. } => {
-            let space = &manifest.spaces[*space];
+        Type::Tensor { pool } | Type::Stacked { pool } | Type::Ragged { pool, .. } => {
+            let pool = &manifest.row_pools[*pool];
             let leading: Vec<String> = match ty {
                 Type::Stacked { .. } => vec!["_".to_owned()],
                 Type::Ragged { dims, .. } => (dims.iter())
@@ -38,11 +38,11 @@ pub fn text(manifest: &Manifest, ty: &Type) -> String {
             };
             let dims = leading
                 .into_iter()
-                .chain(space.shape.iter().map(u64::to_string));
+                .chain(pool.shape.iter().map(u64::to_string));
             let dims: Vec<String> = dims.collect();
             match dims.is_empty() {
-                true => name(space.elem).to_owned(),
-                false => format!("{}[{}]", name(space.elem), dims.join(", ")),
+                true => name(pool.elem).to_owned(),
+                false => format!("{}[{}]", name(pool.elem), dims.join(", ")),
             }
         }
     }

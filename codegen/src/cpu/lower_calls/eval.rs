@@ -51,7 +51,7 @@ pub struct Call<'a, 'c> {
     /// What lies in memory: operands, parameters, and what stages have computed.
     pub memory: HashMap<NodeId, Memory<'c>>,
     /// What is computed of the results' first dim, where not all of it is: from and to.
-    pub piece: Option<[Val<'c>; 2]>,
+    pub item: Option<[Val<'c>; 2]>,
     variables: Variables<'c>,
     /// What is computed already, a map a scope.
     known: Vec<Known<'c>>,
@@ -65,7 +65,7 @@ impl<'a, 'c> Call<'a, 'c> {
             split,
             scalars: HashMap::new(),
             memory: HashMap::new(),
-            piece: None,
+            item: None,
             variables: Variables::default(),
             known: vec![HashMap::new()],
         }

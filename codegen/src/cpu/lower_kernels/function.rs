@@ -1,6 +1,6 @@
 //! Writes the function of one kernel.
 
-use cohort_abi::manifest::{CallShape, Elem, Kept, RowProduct};
+use cohort_abi::manifest::{CallShape, Elem, RowProduct, WeightFormat};
 use cohort_dialects::builder::{Builder, Op, Val, arguments_of, region_with_block};
 use cohort_dialects::keys;
 use cohort_passes::kernel::call_shape;
@@ -28,7 +28,10 @@ use crate::read_rows::kernel::{Kernel, number, row_type};
 use crate::read_rows::memory::{Arguments, OperandFields};
 
 /// Adds the function before the kernel; tells what the weights of its products are kept in, of each.
-pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<Vec<Kept>, Failed> {
+pub fn lower<'c>(
+    context: &'c Context,
+    op: OperationRef<'c, 'c>,
+) -> Result<Vec<WeightFormat>, Failed> {
     let kernel = Kernel::read(op)?;
     let map = ScratchMap::new(&kernel);
     let name = symbol_of(op).ok_or_else(|| error(op, "expected a kernel with a name"))?;
@@ -143,14 +146,14 @@ fn describe(
     map: &ScratchMap,
 ) -> Result<KernelDescription, Failed> {
     let operands = kernel.operands.iter().map(|operand| {
-        let space = row_type(&operand.memory);
+        let pool = row_type(&operand.memory);
         match operand.kind {
-            OperandKind::Row => OperandDescription::Row { space },
-            OperandKind::List => OperandDescription::Rows { space },
-            OperandKind::Scalar => OperandDescription::Scalar(space.elem),
+            OperandKind::Row => OperandDescription::Row { pool },
+            OperandKind::List => OperandDescription::Rows { pool },
+            OperandKind::Scalar => OperandDescription::Scalar(pool.elem),
             OperandKind::Length => OperandDescription::Length,
-            OperandKind::Expanded => OperandDescription::Ragged { space, extent: 0 },
-            OperandKind::Stacked => OperandDescription::Stacked { space, extent: 0 },
+            OperandKind::Expanded => OperandDescription::Ragged { pool, extent: 0 },
+            OperandKind::Stacked => OperandDescription::Stacked { pool, extent: 0 },
         }
     });
     let mut flops = 0;

@@ -1,7 +1,7 @@
 //! Writes products: the table of left rows, then one call of the shared code, or one for each row tile
 //! where the kernel asks for smaller ones.
 
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::{Val, operands_of};
 use cohort_dialects::keys;
 use cohort_passes::kernel::description::ConstantDescription;
@@ -39,7 +39,7 @@ struct Product {
     right: Place,
     right_rows: i64,
     width: i64,
-    kept: Kept,
+    format: WeightFormat,
     row: i64,
     /// Shared elements that it starts from; what the memory holds.
     start: Option<(Place, i64)>,
@@ -53,7 +53,7 @@ impl Product {
         let operands = operands_of(op);
         let place = |value: Val<'c>| frame.arguments.kernel.place(value);
         let (right, columns) = (place(operands[1]), number(op, keys::COLUMNS)?);
-        let (width, kept) = panels(frame.arguments.kernel, op)?;
+        let (width, format) = panels(frame.arguments.kernel, op)?;
         let right_rows = match right {
             Place::Constant(_) => {
                 let memory = Memory::of(operands[1]);
@@ -74,7 +74,7 @@ impl Product {
             right,
             right_rows,
             width,
-            kept,
+            format,
             row: number(op, keys::ROW)?,
             start,
             onto: op.has_attribute(&keys::ONTO),
@@ -85,13 +85,16 @@ impl Product {
 }
 
 /// The columns of a panel of a product's right side, and what its numbers are kept in.
-pub fn panels<'c>(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<(i64, Kept), Failed> {
+pub fn panels<'c>(
+    kernel: &Kernel<'c>,
+    op: OperationRef<'c, 'c>,
+) -> Result<(i64, WeightFormat), Failed> {
     match kernel.place(operands_of(op)[1]) {
         Place::Constant(constant) => match &kernel.constants[constant] {
-            ConstantDescription::Panels { width, kept, .. } => Ok((*width as i64, *kept)),
+            ConstantDescription::Panels { width, format, .. } => Ok((*width as i64, *format)),
             _ => Err(error(op, "expected a packed parameter")),
         },
-        _ => Ok((PANEL, Kept::F32)),
+        _ => Ok((PANEL, WeightFormat::F32)),
     }
 }
 
@@ -107,7 +110,7 @@ pub fn product<'c>(
     fill_table(e, frame, &product, block, table, rows);
 
     let b = frame.address(e, product.right, None);
-    let right_row = product.width * product.kept.bytes() as i64;
+    let right_row = product.width * product.format.bytes() as i64;
     let b = e.offset_by(b, product.row * right_row);
     let c = frame.address(e, product.memory, None);
     let c_bytes = product_row_bytes(product.columns);
@@ -126,9 +129,9 @@ pub fn product<'c>(
         _ => c_row,
     };
     let (callee, columns) = match product.width {
-        1 => (narrow_product(product.kept), product.columns),
+        1 => (narrow_product(product.format), product.columns),
         _ => (
-            wide_product(product.kept),
+            wide_product(product.format),
             (product.columns + LANES - 1) / LANES,
         ),
     };

@@ -1,4 +1,4 @@
-//! Writes reductions over lists: each row of the kernel folds any number of rows of a space.
+//! Writes reductions over lists: each row of the kernel folds any number of rows of a row pool.
 //!
 //! Lanes run along the last dim of a row, and the list is walked once for each few vectors of it,
 //! which stay in registers meanwhile. Every element is combined in the order of the list, from the

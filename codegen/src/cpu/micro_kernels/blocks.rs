@@ -2,7 +2,7 @@
 //!
 //! A tile at the edge is computed in memory of its own, and what is valid of it is copied.
 
-use cohort_abi::manifest::{Elem, Kept};
+use cohort_abi::manifest::{Elem, WeightFormat};
 use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::layout::LANES;
 use cohort_passes::kernel::rows::stage::PANEL;
@@ -32,7 +32,7 @@ pub fn add(module: &Emitter<'_>, registers: usize) {
     let tiles = Tiles {
         prefix: BLOCK,
         left: Left::Even,
-        kept: Kept::F32,
+        format: WeightFormat::F32,
         sizes: ROWS
             .into_iter()
             .flat_map(|rows| [(rows, 1), (rows, 2)])
@@ -111,7 +111,7 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
             s,
             s_row,
             s_vector,
-            kept: Kept::F32,
+            format: WeightFormat::F32,
         };
         e.for_loop(e.int(0), columns, PANEL, &[], |e, column, _| {
             let left = e.sub(columns, column);

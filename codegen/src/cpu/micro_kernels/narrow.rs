@@ -2,7 +2,7 @@
 //! sixteenth term in order, then the lanes are added in a fixed tree, then the start. Whether a product is such a
 //! one depends on its weight's shape alone.
 
-use cohort_abi::manifest::{Elem, Kept};
+use cohort_abi::manifest::{Elem, WeightFormat};
 use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::layout::LANES;
 
@@ -11,25 +11,25 @@ use super::tile::Operands;
 use crate::emit::{Emitter, Width};
 
 /// The function of the whole product: it takes what a tile takes, the number of rows, and that of columns.
-pub fn narrow_product(kept: Kept) -> &'static str {
-    match kept {
-        Kept::F32 => "cohort_narrow_product",
-        Kept::Bf16 => "cohort_narrow_product_bf16",
+pub fn narrow_product(format: WeightFormat) -> &'static str {
+    match format {
+        WeightFormat::F32 => "cohort_narrow_product",
+        WeightFormat::Bf16 => "cohort_narrow_product_bf16",
     }
 }
 
 /// Rows that are computed together.
 const ROWS: i64 = 4;
 
-pub fn add(module: &Emitter<'_>, kept: Kept) {
+pub fn add(module: &Emitter<'_>, format: WeightFormat) {
     let mut types = Operands::types(module);
     types.extend([module.i64; 2]);
     module.function(
-        product(kept),
-        narrow_product(kept),
+        product(format),
+        narrow_product(format),
         &types,
         |e, arguments| {
-            let (operands, rest) = Operands::of(arguments, kept);
+            let (operands, rest) = Operands::of(arguments, format);
             let (rows, columns) = (rest[0], rest[1]);
             let whole = e.and(operands.k, -LANES);
             let left = e.sub(operands.k, whole);
@@ -44,12 +44,12 @@ pub fn add(module: &Emitter<'_>, kept: Kept) {
                     let none = e.bits(0, Elem::F32, Width::Vector);
                     let none = vec![none; a.len()];
                     let sums = e.for_loop(e.int(0), whole, LANES, &none, |e, term, sums| {
-                        terms(e, &a, (b, kept), sums, (term, None))
+                        terms(e, &a, (b, format), sums, (term, None))
                     });
                     // What lies behind a row may be anything.
                     let one = e.min(left, e.int(1));
                     let sums = e.for_loop(e.int(0), one, 1, &sums, |e, _, sums| {
-                        terms(e, &a, (b, kept), sums, (whole, Some(mask)))
+                        terms(e, &a, (b, format), sums, (whole, Some(mask)))
                     });
                     let (c, s) = (e.times(column, 4), e.times(column, 4));
                     let (mut c, mut s) = (e.offset(operands.c, c), e.offset(operands.s, s));
@@ -74,15 +74,15 @@ pub fn add(module: &Emitter<'_>, kept: Kept) {
 fn terms<'c>(
     e: &Emitter<'c>,
     rows: &[Val<'c>],
-    (b, kept): (Val<'c>, Kept),
+    (b, format): (Val<'c>, WeightFormat),
     sums: &[Val<'c>],
     (term, mask): (Val<'c>, Option<Val<'c>>),
 ) -> Vec<Val<'c>> {
     let at = e.times(term, 4);
     let load = |base| e.load_elem(e.offset(base, at), Elem::F32, Width::Vector, mask);
-    let right = match kept {
-        Kept::F32 => load(b),
-        Kept::Bf16 => {
+    let right = match format {
+        WeightFormat::F32 => load(b),
+        WeightFormat::Bf16 => {
             // What lies behind the column is a number of another one or zero.
             let all = e.load_bf16(e.offset(b, e.times(term, 2)));
             let zero = e.bits(0, Elem::F32, Width::Vector);

@@ -4,7 +4,7 @@
 //! cache; with few, wide tiles have enough sums to hide the latency of a multiply-add. The last tile is the smallest
 //! that holds the rows left; where there is none of their number, they repeat the table's last entries.
 
-use cohort_abi::manifest::Kept;
+use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::stage::TILE_ROWS;
 
@@ -13,10 +13,10 @@ use crate::emit::Emitter;
 
 /// The function of the whole product, and the library that it is of: it takes what a tile takes, the number of rows, and
 /// that of vectors.
-pub fn product(kept: Kept) -> &'static str {
-    match kept {
-        Kept::F32 => "cohort_product",
-        Kept::Bf16 => "cohort_product_bf16",
+pub fn product(format: WeightFormat) -> &'static str {
+    match format {
+        WeightFormat::F32 => "cohort_product",
+        WeightFormat::Bf16 => "cohort_product_bf16",
     }
 }
 
@@ -30,15 +30,15 @@ const TILES: &[(usize, &[usize])] = &[
     (TILE_ROWS as usize, &[2, 1]),
 ];
 
-pub fn add(module: &Emitter<'_>, registers: usize, kept: Kept) {
-    let product = product(kept);
+pub fn add(module: &Emitter<'_>, registers: usize, format: WeightFormat) {
+    let product = product(format);
     let sizes = TILES
         .iter()
         .flat_map(|(rows, widths)| widths.iter().map(|width| (*rows, *width)));
     let tiles = Tiles {
         prefix: product,
         left: Left::Table,
-        kept,
+        format,
         sizes: sizes.collect(),
     };
     tiles.add(module, registers);
@@ -52,14 +52,14 @@ pub fn add(module: &Emitter<'_>, registers: usize, kept: Kept) {
             &one_tile(product, *rows),
             &types,
             |e, arguments| {
-                let (operands, rest) = Operands::of(arguments, kept);
+                let (operands, rest) = Operands::of(arguments, format);
                 all_columns(e, &tiles, (*rows, widths), operands, rest[0]);
             },
         );
     }
     types.push(module.i64);
     module.function(product, product, &types, |e, arguments| {
-        let (operands, rest) = Operands::of(arguments, kept);
+        let (operands, rest) = Operands::of(arguments, format);
         let (count, columns) = (rest[0], rest[1]);
         by_limit(
             e,

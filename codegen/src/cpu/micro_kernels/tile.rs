@@ -6,7 +6,7 @@ use melior::ir::Type;
 use super::VECTOR;
 use crate::cpu::registers;
 use crate::emit::{Emitter, Width};
-use cohort_abi::manifest::{Elem, Kept};
+use cohort_abi::manifest::{Elem, WeightFormat};
 
 /// Vectors of a panel.
 const PANEL_VECTORS: usize = 2;
@@ -42,7 +42,7 @@ pub struct Operands<'c> {
     pub s_row: Val<'c>,
     pub s_vector: Val<'c>,
     /// What the panels' numbers are kept in, which every tile of a library knows.
-    pub kept: Kept,
+    pub format: WeightFormat,
 }
 
 impl<'c> Operands<'c> {
@@ -54,7 +54,7 @@ impl<'c> Operands<'c> {
     }
 
     /// From the arguments of a function, of which these are the first.
-    pub fn of<'a>(arguments: &'a [Val<'c>], kept: Kept) -> (Operands<'c>, &'a [Val<'c>]) {
+    pub fn of<'a>(arguments: &'a [Val<'c>], format: WeightFormat) -> (Operands<'c>, &'a [Val<'c>]) {
         let (&[a, a_row, b, panel, k, c, c_row, s, s_row, s_vector], rest) =
             arguments.split_first_chunk().unwrap_or_else(|| {
                 unreachable!("ten arguments, of which the function has ten or more")
@@ -70,7 +70,7 @@ impl<'c> Operands<'c> {
             s,
             s_row,
             s_vector,
-            kept,
+            format,
         };
         (operands, rest)
     }
@@ -103,7 +103,7 @@ impl<'c> Operands<'c> {
     /// The part from a vector of columns on.
     pub fn at_vector(self, e: &Emitter<'c>, vector: Val<'c>) -> Operands<'c> {
         let panel = e.mul(e.shift_right(vector, 1), self.panel);
-        let in_panel = e.times(e.and(vector, 1), second_vector(self.kept));
+        let in_panel = e.times(e.and(vector, 1), second_vector(self.format));
         Operands {
             b: e.offset(e.offset(self.b, panel), in_panel),
             c: e.offset(self.c, e.times(vector, VECTOR)),
@@ -119,7 +119,7 @@ pub struct Tiles {
     pub prefix: &'static str,
     pub left: Left,
     /// What they read of the right side.
-    pub kept: Kept,
+    pub format: WeightFormat,
     /// Rows and vectors of each.
     pub sizes: Vec<(usize, usize)>,
 }
@@ -142,7 +142,7 @@ impl Tiles {
                 &self.name(size),
                 &Operands::types(module),
                 |e, arguments| {
-                    let (operands, _) = Operands::of(arguments, self.kept);
+                    let (operands, _) = Operands::of(arguments, self.format);
                     if part == size {
                         return multiply(e, self.left, size, operands);
                     }
@@ -184,11 +184,11 @@ fn multiply<'c>(
         .map(|address| e.load_elem(address, Elem::F32, width, None))
         .collect();
     let one_term = |e: &Emitter<'c>, term: Val<'c>, sums: &[Val<'c>]| {
-        let in_panel = e.times(term, line(operands.kept));
+        let in_panel = e.times(term, line(operands.format));
         let at_term: Vec<_> = panels.iter().map(|b| e.offset(*b, in_panel)).collect();
-        let right = match operands.kept {
-            Kept::F32 => right_side(e, &at_term, vectors),
-            Kept::Bf16 => right_side_in_bf16(e, &at_term, vectors),
+        let right = match operands.format {
+            WeightFormat::F32 => right_side(e, &at_term, vectors),
+            WeightFormat::Bf16 => right_side_in_bf16(e, &at_term, vectors),
         };
         let in_row = e.times(term, 4);
         let mut next = Vec::with_capacity(sums.len());
@@ -212,26 +212,26 @@ fn multiply<'c>(
 }
 
 /// Bytes of a panel's row.
-fn line(kept: Kept) -> i64 {
-    match kept {
-        Kept::F32 => PANEL_VECTORS as i64 * VECTOR,
-        Kept::Bf16 => VECTOR,
+fn line(format: WeightFormat) -> i64 {
+    match format {
+        WeightFormat::F32 => PANEL_VECTORS as i64 * VECTOR,
+        WeightFormat::Bf16 => VECTOR,
     }
 }
 
 /// How many bytes the second vector of a panel lies behind the first: in bf16 it is the upper halves of the same words,
 /// which are the lower halves of the words at 2 bytes further on.
-fn second_vector(kept: Kept) -> i64 {
-    match kept {
-        Kept::F32 => VECTOR,
-        Kept::Bf16 => 2,
+fn second_vector(format: WeightFormat) -> i64 {
+    match format {
+        WeightFormat::F32 => VECTOR,
+        WeightFormat::Bf16 => 2,
     }
 }
 
 /// The vectors of one term, from where each panel is.
 fn right_side<'c>(e: &Emitter<'c>, at_term: &[Val<'c>], vectors: usize) -> Vec<Val<'c>> {
     if vectors < PANEL_VECTORS {
-        e.prefetch(e.offset_by(at_term[0], AHEAD * line(Kept::F32)));
+        e.prefetch(e.offset_by(at_term[0], AHEAD * line(WeightFormat::F32)));
     }
     (0..vectors)
         .map(|vector| {

@@ -1,5 +1,5 @@
 //! Kernels over calls and batches of them, and what has to hold of the results: on the processor, in
-//! pieces of calls, and on the simulated GPU.
+//! work items of calls, and on the simulated GPU.
 
 use std::collections::HashMap;
 
@@ -26,11 +26,11 @@ pub struct CallKernel<'a> {
     pub declarations: &'a str,
 }
 
-/// Where a kernel runs: on the processor in ranges of calls or in pieces of them, or on a GPU.
+/// Where a kernel runs: on the processor in ranges of calls or in work items of them, or on a GPU.
 /// The description is the processor's.
 enum Machine<'a> {
     Cpu(&'a [(usize, usize)]),
-    Pieces(&'a [[u32; 3]]),
+    WorkItems(&'a [[u32; 3]]),
     Gpu(&'a Simulator, How),
 }
 
@@ -167,11 +167,11 @@ impl Batch {
                     .operands
                     .iter()
                     .map(|operand| match operand {
-                        OperandDescription::Ragged { space: row, extent } => {
+                        OperandDescription::Ragged { pool: row, extent } => {
                             let rows = rows_of(&description.call.extents[*extent], lengths);
                             random.floats(rows * row.shape.iter().product::<u64>() as usize)
                         }
-                        OperandDescription::Row { space: row } => {
+                        OperandDescription::Row { pool: row } => {
                             random.floats(row.shape.iter().product::<u64>() as usize)
                         }
                         _ => vec![],
@@ -233,7 +233,7 @@ impl Batch {
         }
     }
 
-    /// Whether calls give the same bits when they are cut into pieces, if they can be.
+    /// Whether calls give the same bits when they are cut into work items, if they can be.
     fn same_in_pieces(&self, jit: &Jit, whole: &[Vec<Bits>]) {
         let Some(division) = &jit.kernels["k"].call.division else {
             return;
@@ -241,14 +241,14 @@ impl Batch {
         let all: Vec<usize> = (0..whole.len()).collect();
         for tiles in [1, 3] {
             let step = tiles * division.tile as u32;
-            let pieces = (0..).zip(&self.lengths).flat_map(|(call, lengths)| {
+            let items = (0..).zip(&self.lengths).flat_map(|(call, lengths)| {
                 let length = lengths[division.length];
                 let froms = (0..length.max(1)).step_by(step as usize);
                 froms.map(move |from| [call, from, (from + step).min(length)])
             });
-            let backwards: Vec<_> = pieces.collect::<Vec<_>>().into_iter().rev().collect();
-            let cut = self.run(jit, &all, &Machine::Pieces(&backwards));
-            assert_eq!(cut, whole, "in pieces of {tiles} tiles");
+            let backwards: Vec<_> = items.collect::<Vec<_>>().into_iter().rev().collect();
+            let cut = self.run(jit, &all, &Machine::WorkItems(&backwards));
+            assert_eq!(cut, whole, "in work items of {tiles} tiles");
         }
     }
 }
@@ -280,21 +280,21 @@ impl Batch {
                     });
                     continue;
                 }
-                OperandDescription::Ragged { space: row, .. }
-                | OperandDescription::Row { space: row } => row,
+                OperandDescription::Ragged { pool: row, .. }
+                | OperandDescription::Row { pool: row } => row,
                 other => unreachable!("{other:?}"),
             };
             // Other rows lie between the values, and their order is another one.
             let elements = row.shape.iter().product::<u64>().max(1) as usize;
             let mut of_call = HashMap::new();
-            let mut space: Bits = vec![];
+            let mut pool: Bits = vec![];
             for call in calls.iter().rev() {
-                space.extend(vec![f32::NAN.to_bits(); 3 * elements]);
-                of_call.insert(*call, (space.len() / elements) as u32);
-                space.extend(&self.values[*call][at]);
+                pool.extend(vec![f32::NAN.to_bits(); 3 * elements]);
+                of_call.insert(*call, (pool.len() / elements) as u32);
+                pool.extend(&self.values[*call][at]);
             }
             operands.push(Operand {
-                space,
+                pool,
                 index: calls.iter().map(|call| of_call[call]).collect(),
                 ..Operand::default()
             });
@@ -314,7 +314,7 @@ impl Batch {
         let starts: Vec<u32> = firsts.iter().map(|first| *first as u32).collect();
         let total = calls.iter().map(|call| rows(*call)).sum();
         let results = match machine {
-            Machine::Cpu(_) | Machine::Pieces(_) => {
+            Machine::Cpu(_) | Machine::WorkItems(_) => {
                 if shape.rows.is_some() {
                     operands.push(Operand {
                         index: starts,
@@ -325,16 +325,16 @@ impl Batch {
                     let division = shape.division.as_ref();
                     [at, 0, division.map_or(0, |d| self.lengths[*call][d.length])]
                 });
-                let (pieces, ranges) = match machine {
-                    Machine::Pieces(pieces) => (pieces.to_vec(), &[][..]),
+                let (items, ranges) = match machine {
+                    Machine::WorkItems(items) => (items.to_vec(), &[][..]),
                     Machine::Cpu(ranges) => (whole.collect(), *ranges),
-                    Machine::Gpu(..) => unreachable!("it has no pieces"),
+                    Machine::Gpu(..) => unreachable!("it has no items"),
                 };
-                let all = [(0, pieces.len())];
+                let all = [(0, items.len())];
                 let ranges = if ranges.is_empty() { &all } else { ranges };
                 if shape.division.is_some() {
                     operands.push(Operand {
-                        index: pieces.concat(),
+                        index: items.concat(),
                         ..Operand::default()
                     });
                 }

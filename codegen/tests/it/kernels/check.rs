@@ -64,7 +64,7 @@ impl Operand {
             }
         }
         Operand {
-            space: self.space.clone(),
+            pool: self.pool.clone(),
             index: lists.concat(),
             offsets,
         }
@@ -196,12 +196,11 @@ impl Kernel<'_> {
                     index: (0..rows).map(|_| random.bits(*elem)).collect(),
                     ..Operand::default()
                 },
-                OperandDescription::Row { space: row }
-                | OperandDescription::Rows { space: row } => {
+                OperandDescription::Row { pool: row } | OperandDescription::Rows { pool: row } => {
                     let elements = row.shape.iter().product::<u64>() as usize;
-                    let spaces = rows + 3;
+                    let row_pools = rows + 3;
                     let mut operand = Operand {
-                        space: (0..spaces * elements)
+                        pool: (0..row_pools * elements)
                             .map(|_| random.bits(row.elem))
                             .collect(),
                         ..Operand::default()
@@ -221,7 +220,7 @@ impl Kernel<'_> {
                         entries = operand.offsets[rows] as usize;
                     }
                     operand.index = (0..entries)
-                        .map(|_| random.next() % spaces as u32)
+                        .map(|_| random.next() % row_pools as u32)
                         .collect();
                     operand
                 }
@@ -279,12 +278,12 @@ impl Kernel<'_> {
                 .zip(&description.operands)
                 .map(|(operand, of)| match of {
                     OperandDescription::Scalar(elem) => vec![value(*elem, operand.index[row])],
-                    OperandDescription::Row { space: ty }
-                    | OperandDescription::Rows { space: ty } => {
+                    OperandDescription::Row { pool: ty }
+                    | OperandDescription::Rows { pool: ty } => {
                         let elements = ty.shape.iter().product::<u64>() as usize;
                         let entries = operand.entries(row);
                         let rows = entries.iter().map(|entry| *entry as usize * elements);
-                        rows.flat_map(|start| &operand.space[start..start + elements])
+                        rows.flat_map(|start| &operand.pool[start..start + elements])
                             .map(|bits| value(ty.elem, *bits))
                             .collect()
                     }
@@ -325,7 +324,7 @@ impl Kernel<'_> {
         };
         let types: Vec<_> = (description.operands.iter())
             .map(|operand| match operand {
-                Row { space: row } | Rows { space: row } => Some(size(row)),
+                Row { pool: row } | Rows { pool: row } => Some(size(row)),
                 _ => None,
             })
             .collect();

@@ -63,7 +63,7 @@ impl Flush {
     fn one_by_one(&self, simulator: &Simulator) -> Vec<Bits> {
         let run = |kernel: &str, rows: &Bits, largest| {
             let operand = Operand {
-                space: rows.clone(),
+                pool: rows.clone(),
                 index: self.index.clone(),
                 ..Operand::default()
             };

@@ -60,7 +60,7 @@ impl Case {
             w: random.floats(k * 2 * h),
             b: random.floats(2 * h),
             operand: Operand {
-                space: random.floats((rows + 2) * k),
+                pool: random.floats((rows + 2) * k),
                 index: (0..rows)
                     .map(|row| ((row * 7 + 1) % (rows + 2)) as u32)
                     .collect(),
@@ -84,7 +84,7 @@ impl Case {
 
     fn reference(&self, row: usize, precision: Precision) -> Vec<f64> {
         let from = self.operand.index[row] as usize * self.k;
-        let x = rounded(&self.operand.space[from..from + self.k], precision);
+        let x = rounded(&self.operand.pool[from..from + self.k], precision);
         let w = rounded(&self.w, precision);
         let mut sums = vecmat(&f64s(&x), &f64s(&w), 2 * self.h);
         for (sum, b) in sums.iter_mut().zip(f64s(&self.b)) {

@@ -173,7 +173,7 @@ pub enum Form {
     Length,
     /// One number that the host passes.
     Scalar,
-    /// One row of its space a call.
+    /// One row of its row pool a call.
     Row,
     /// As many rows as the leading dims, up to the last ragged one, have entries.
     Ragged,
@@ -243,7 +243,7 @@ impl<'c> Graph<'c> {
         }
     }
 
-    /// How many elements of a space lie between neighbours along the leading dims of a shape: the
+    /// How many elements of a row pool lie between neighbours along the leading dims of a shape: the
     /// dims behind the last ragged one.
     pub fn row_shape(&self, shape: &[Size]) -> Vec<u64> {
         let known = |size: &Size| size.known().map(|size| size as u64);

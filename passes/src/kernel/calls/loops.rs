@@ -184,7 +184,7 @@ impl<'c> Reader<'c> {
     fn calls(&mut self, op: OperationRef<'c, 'c>) -> Outcome {
         let number = |name: Key<'_>| integer_attribute(op, name);
         let rising = integers(op, keys::RISING).into_iter().map(|at| at as usize);
-        let division = match (number(keys::PIECES), self.kernel.graph.rows.first()) {
+        let division = match (number(keys::GRAIN), self.kernel.graph.rows.first()) {
             (Some(tile), Some(Size::Length(length))) => Some(Division {
                 length: *length,
                 tile: tile as u64,

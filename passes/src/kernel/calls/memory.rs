@@ -46,13 +46,13 @@ pub fn constants(graph: &Graph<'_>) -> Vec<(NodeId, ConstantDescription)> {
         .collect()
 }
 
-/// Bytes of one row of the space that a value of this node lives in.
+/// Bytes of one row of the row pool that a value of this node lives in.
 pub fn row_bytes(graph: &Graph<'_>, node: NodeId) -> i64 {
     let node = &graph.nodes[node];
     graph.row_shape(&node.shape).iter().product::<u64>() as i64 * elem_bytes(node.elem)
 }
 
-/// Bytes of one row of a result's space: the dims behind those that count rows.
+/// Bytes of one row of a result's row pool: the dims behind those that count rows.
 pub fn result_row_bytes(graph: &Graph<'_>, node: NodeId) -> i64 {
     let bytes = elem_bytes(graph.nodes[node].elem);
     let behind = &graph.nodes[node].shape[graph.rows.len()..];

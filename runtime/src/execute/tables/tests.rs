@@ -7,7 +7,7 @@ use super::*;
 use crate::pack::pack_constants;
 
 const RULE: TableRule = TableRule {
-    pieces: Rule {
+    items: Rule {
         threads: 2,
         remapping: true,
         most_work: u64::MAX,
@@ -51,13 +51,7 @@ fn layers(layers: usize) -> Vec<Kernel> {
         name: name.to_owned(),
         symbol: name.to_owned(),
         location: String::new(),
-        operands: vec![
-            Operand::Length,
-            Operand::Ragged {
-                space: 0,
-                extent: 0,
-            },
-        ],
+        operands: vec![Operand::Length, Operand::Ragged { pool: 0, extent: 0 }],
         results: vec![0],
         constants: vec![],
         scratch_bytes: 0,
@@ -71,7 +65,7 @@ fn layers(layers: usize) -> Vec<Kernel> {
     let kernels = (0..layers).flat_map(|_| layer.map(|call| kernel("k", call)));
     let manifest = Manifest {
         kernels: kernels.collect(),
-        spaces: vec![manifest::Space {
+        row_pools: vec![manifest::RowPool {
             elem: manifest::Elem::F32,
             shape: vec![4],
         }],

@@ -59,19 +59,19 @@ fn short() -> ArrowError {
 
 impl<'m> Growing<'m> {
     pub fn of(manifest: &'m Manifest, ty: &'m Type) -> Growing<'m> {
-        let rows = |dims: &[LeadingDim], space: usize| {
-            let space = &manifest.spaces[space];
-            let known = space.shape.iter().map(|dim| LeadingDim::Known(*dim));
-            Growing::Rows(Rows::new(space.elem, dims.iter().copied().chain(known)))
+        let rows = |dims: &[LeadingDim], pool: usize| {
+            let pool = &manifest.row_pools[pool];
+            let known = pool.shape.iter().map(|dim| LeadingDim::Known(*dim));
+            Growing::Rows(Rows::new(pool.elem, dims.iter().copied().chain(known)))
         };
         match ty {
             Type::Scalar(elem) => Growing::Rows(Rows::new(*elem, [])),
-            Type::Tensor { space } => rows(&[], *space),
-            Type::Ragged { space, dims } => rows(dims, *space),
-            Type::Stacked { space } => rows(&[LeadingDim::Any], *space),
+            Type::Tensor { pool } => rows(&[], *pool),
+            Type::Ragged { pool, dims } => rows(dims, *pool),
+            Type::Stacked { pool } => rows(&[LeadingDim::Any], *pool),
             Type::Array(element) => match **element {
                 Type::Scalar(elem) => Growing::Rows(Rows::new(elem, [LeadingDim::Any])),
-                Type::Tensor { space } => rows(&[LeadingDim::Any], space),
+                Type::Tensor { pool } => rows(&[LeadingDim::Any], pool),
                 _ => Growing::Lists {
                     lengths: Vec::new(),
                     values: Box::new(Growing::of(manifest, element)),

@@ -64,8 +64,8 @@ ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n
   %n = ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
-  // expected-error@+1 {{ragged_calls_c2: expected pieces of 1 to 65536 rows}}
-  ragged.calls pieces 0 shared 0 {
+  // expected-error@+1 {{ragged_calls_c2: expected a grain of 1 to 65536 rows}}
+  ragged.calls grain 0 shared 0 {
   }
 }
 

@@ -8,8 +8,8 @@ ragged.kernel @all attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   // CHECK: ragged.result of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
-  // CHECK: ragged.calls split 16 hoisted pieces 12 shared 16 flops {{\[}}[@n, 8, 2]] rising [0] padding [4, 64] given #[[SET]] {
-  ragged.calls split 16 hoisted pieces 12 shared 16 flops [[@n, 8, 2]] rising [0] padding [4, 64] given affine_set<(d0) : (d0 - 61 >= 0)> {
+  // CHECK: ragged.calls split 16 hoisted grain 12 shared 16 flops {{\[}}[@n, 8, 2]] rising [0] padding [4, 64] given #[[SET]] {
+  ragged.calls split 16 hoisted grain 12 shared 16 flops [[@n, 8, 2]] rising [0] padding [4, 64] given affine_set<(d0) : (d0 - 61 >= 0)> {
     // CHECK: ragged.nest over [@n, 8] lanes 1 {
     ragged.nest over [@n, 8] lanes 1 {
       // CHECK: ragged.position (d0, d1) -> (d0 + 1) : i32

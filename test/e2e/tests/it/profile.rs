@@ -184,7 +184,7 @@ fn threads_show_their_share_of_a_launch() {
     let (launches, shares) = (profiled.spans("launch"), profiled.spans("share"));
     assert!(shares.iter().any(|share| share.thread == 0), "{shares:?}");
     for share in &shares {
-        assert!(share.thread < 2 && share.args["pieces"].as_u64() > Some(0));
+        assert!(share.thread < 2 && share.args["work_items"].as_u64() > Some(0));
         let its = launches.iter().find(|launch| {
             launch.args["kernel"] == share.args["kernel"]
                 && launch.begin <= share.begin

@@ -106,7 +106,7 @@ fn a_tuning_is_obeyed() {
         " of 36 tile 12 {",
         " tile 6 :",
         "blocks [24, 256]",
-        " pieces 24 ",
+        " grain 24 ",
     ] {
         assert!(tuned.contains(part), "`{part}` is not in\n{tuned}");
     }

@@ -67,7 +67,7 @@ impl<'c> Call<'_, 'c> {
         })
     }
 
-    /// The ranges of a stage's loops, of this piece of the first.
+    /// The ranges of a stage's loops, of this work item of the first.
     pub fn ranges(&self, e: &Emitter<'c>, over: &[Size]) -> Vec<Range<'c>> {
         let mut ranges: Vec<_> = over
             .iter()
@@ -77,7 +77,7 @@ impl<'c> Call<'_, 'c> {
                 known: size.known(),
             })
             .collect();
-        if let (Some([from, to]), Some(range)) = (self.piece, ranges.first_mut()) {
+        if let (Some([from, to]), Some(range)) = (self.item, ranges.first_mut()) {
             range.first = Some(from);
             range.count = e.sub(to, from);
         }

@@ -1,12 +1,12 @@
-//! Calls that are kept: computed once while a program is loaded.
+//! The cache of calls: computed once while a program is loaded.
 //!
 //! A call that may be shared ([`crate::sharing`]) takes a row of a parameter and nothing else, and
 //! parameters never change. So what it computes is a constant, and the first batch that needs it
 //! computes it for all that follow. Each kernel has a bucket of its own for these calls and, in each
-//! space of its results, rows that nothing else is ever put into: as many as the parameter has, if
+//! row pool of its results, rows that nothing else is ever put into: as many as the parameter has, if
 //! all of them are within the limit. The call at position `p` of the bucket has row `p` of them.
 //!
-//! The order key of a kept call is always that of a first call, whether it is computed or about to
+//! The order key of a cached call is always that of a first call, whether it is computed or about to
 //! be. So what reads it is launched with the same others, whatever earlier batches left behind.
 
 use cohort_abi::Handle;
@@ -14,9 +14,9 @@ use cohort_abi::manifest::Manifest;
 
 use crate::sharing::SharedCalls;
 
-/// The kept calls of one kernel.
+/// The cached calls of one kernel.
 #[derive(Debug)]
-pub struct KeptCalls {
+pub struct CachedCalls {
     bucket: u32,
     most: usize,
     /// The parameter's row that each call takes.
@@ -28,12 +28,12 @@ pub struct KeptCalls {
     computed: usize,
 }
 
-/// Calls that the next flush computes, to be kept.
+/// Calls that the next flush computes, to be cached.
 #[derive(Clone, Copy, Debug)]
 pub struct NewCalls<'a> {
     /// The kernel's number in the manifest.
     pub kernel: usize,
-    /// The position of the first in the kernel's bucket of kept calls.
+    /// The position of the first in the kernel's bucket of cached calls.
     pub first: u32,
     /// The source and its rows that they take.
     pub source: u32,
@@ -41,10 +41,10 @@ pub struct NewCalls<'a> {
     pub rows: &'a [u32],
 }
 
-impl KeptCalls {
-    /// At most `most` calls are kept in that bucket, of a parameter with `rows` rows.
-    pub fn new(bucket: u32, most: u32, rows: u64) -> KeptCalls {
-        KeptCalls {
+impl CachedCalls {
+    /// At most `most` calls are cached in that bucket, of a parameter with `rows` rows.
+    pub fn new(bucket: u32, most: u32, rows: u64) -> CachedCalls {
+        CachedCalls {
             bucket,
             most: most as usize,
             rows: Vec::new(),
@@ -53,7 +53,7 @@ impl KeptCalls {
         }
     }
 
-    /// The handle of the call that takes the row, if it is kept.
+    /// The handle of the call that takes the row, if it is cached.
     #[inline]
     pub fn get(&self, row: usize) -> Option<Handle> {
         let position = self.places.get(row)?.checked_sub(1)?;
@@ -62,7 +62,7 @@ impl KeptCalls {
 
     /// Keeps the call that takes the row, which is not kept; gives its handle, if there is room.
     #[inline]
-    pub fn keep(&mut self, row: usize) -> Option<Handle> {
+    pub fn add(&mut self, row: usize) -> Option<Handle> {
         let position = self.rows.len();
         if position == self.most {
             return None;
@@ -107,7 +107,7 @@ impl KeptCalls {
 
 /// How many calls of each kernel may be kept within `bytes` bytes. When all that the parameters have
 /// rows for are too many, every kernel has the same share of its own.
-pub fn most_kept(manifest: &Manifest, bytes: u64) -> Vec<u32> {
+pub fn most_cached(manifest: &Manifest, bytes: u64) -> Vec<u32> {
     let rows: Vec<u64> = (0..manifest.kernels.len())
         .map(|kernel| SharedCalls::of(manifest, kernel).map_or(0, |shared| shared.rows()))
         .collect();
@@ -126,9 +126,9 @@ pub fn most_kept(manifest: &Manifest, bytes: u64) -> Vec<u32> {
 
 /// Bytes of the results of a call that makes one row.
 pub fn call_bytes(manifest: &Manifest, kernel: usize) -> u64 {
-    let spaces = manifest.kernels[kernel].results.iter();
-    spaces
-        .map(|space| manifest.spaces[*space].row_bytes())
+    let row_pools = manifest.kernels[kernel].results.iter();
+    row_pools
+        .map(|pool| manifest.row_pools[*pool].row_bytes())
         .sum()
 }
 
@@ -140,24 +140,24 @@ mod tests {
 
     #[test]
     fn positions_are_rows_in_the_order_of_keeping() {
-        let mut kept = KeptCalls::new(7, 3, 60);
+        let mut cached = CachedCalls::new(7, 3, 60);
         let handle = |position| Some(Handle::new(7, 0, position));
-        assert_eq!((kept.keep(40), kept.keep(10)), (handle(0), handle(1)));
-        kept.take_back();
-        kept.flushed();
+        assert_eq!((cached.add(40), cached.add(10)), (handle(0), handle(1)));
+        cached.take_back();
+        cached.flushed();
         // What is computed stays, also when a batch fails.
-        kept.take_back();
-        assert_eq!((kept.get(40), kept.get(10)), (handle(0), None));
-        assert_eq!(kept.keep(20), handle(1));
-        assert_eq!(kept.new_calls(), (1, &[20][..]));
-        assert_eq!((kept.keep(30), kept.keep(50)), (handle(2), None));
+        cached.take_back();
+        assert_eq!((cached.get(40), cached.get(10)), (handle(0), None));
+        assert_eq!(cached.add(20), handle(1));
+        assert_eq!(cached.new_calls(), (1, &[20][..]));
+        assert_eq!((cached.add(30), cached.add(50)), (handle(2), None));
         assert_eq!(
-            (kept.get(30), kept.get(59), kept.get(60)),
+            (cached.get(30), cached.get(59), cached.get(60)),
             (handle(2), None, None)
         );
-        kept.clear();
+        cached.clear();
         assert_eq!(
-            (kept.computed(), kept.get(40), kept.keep(50)),
+            (cached.computed(), cached.get(40), cached.add(50)),
             (0, None, handle(0))
         );
     }
@@ -171,16 +171,16 @@ mod tests {
             shape: vec![10, 2],
             stored: None,
         });
-        manifest.sources.push(Source::Table { param: 0, space: 0 });
-        let row = Operand::Row { space: 0 };
+        manifest.sources.push(Source::Table { param: 0, pool: 0 });
+        let row = Operand::Row { pool: 0 };
         for operands in [vec![row], vec![row, row], vec![row]] {
             let kernel = crate::recorder::tests::kernel(operands, vec![0]);
             manifest.kernels.push(kernel);
         }
         assert_eq!(call_bytes(&manifest, 0), 8);
-        assert_eq!(most_kept(&manifest, 160), [10, 0, 10]);
-        assert_eq!(most_kept(&manifest, 159), [9, 0, 9]);
-        assert_eq!(most_kept(&manifest, 15), [0, 0, 0]);
-        assert_eq!(most_kept(&manifest, 0), [0, 0, 0]);
+        assert_eq!(most_cached(&manifest, 160), [10, 0, 10]);
+        assert_eq!(most_cached(&manifest, 159), [9, 0, 9]);
+        assert_eq!(most_cached(&manifest, 15), [0, 0, 0]);
+        assert_eq!(most_cached(&manifest, 0), [0, 0, 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of all spaces in a device's memory, of which the executor's arena is the mirror.
+//! The rows of all row pools in a device's memory, of which the executor's arena is the mirror.
 
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ use crate::error::Error;
 /// some of it while it sends the rest.
 const MOST_STAGED_BYTES: usize = 4 << 20;
 
-pub struct Spaces {
-    spaces: Vec<Space>,
+pub struct RowPools {
+    row_pools: Vec<RowPool>,
     /// What is to be sent, of a part of the staging memory each.
     sends: Vec<(u64, Range<usize>)>,
     pieces: Vec<Piece>,
 }
 
-struct Space {
+struct RowPool {
     block: Block,
     row_bytes: u64,
     /// Rows that may hold something.
@@ -29,44 +29,44 @@ struct Space {
     stale: Vec<Region>,
 }
 
-impl Spaces {
-    pub fn new(manifest: &Manifest) -> Spaces {
-        let space = |space: &cohort_abi::manifest::Space| Space {
+impl RowPools {
+    pub fn new(manifest: &Manifest) -> RowPools {
+        let pool = |pool: &cohort_abi::manifest::RowPool| RowPool {
             block: Block::default(),
-            row_bytes: space.row_bytes(),
+            row_bytes: pool.row_bytes(),
             rows: 0,
             stale: Vec::new(),
         };
-        Spaces {
-            spaces: manifest.spaces.iter().map(space).collect(),
+        RowPools {
+            row_pools: manifest.row_pools.iter().map(pool).collect(),
             sends: Vec::new(),
             pieces: Vec::new(),
         }
     }
 
-    /// Where a space's rows begin, and the bytes of one.
-    pub fn place(&self, space: usize) -> (u64, u64) {
-        let space = &self.spaces[space];
-        (space.block.address, space.row_bytes)
+    /// Where a row pool's rows begin, and the bytes of one.
+    pub fn place(&self, pool: usize) -> (u64, u64) {
+        let pool = &self.row_pools[pool];
+        (pool.block.address, pool.row_bytes)
     }
 
     /// These rows are on the host, and to be sent.
     pub fn put(&mut self, region: Region) {
-        self.spaces[region.space].stale.push(region);
+        self.row_pools[region.pool].stale.push(region);
     }
 
-    /// Gives the spaces as many rows as the arena has.
+    /// Gives the row pools as many rows as the arena has.
     pub fn grow(
         &mut self,
         device: &mut dyn Device,
-        pool: &mut MemoryPool,
+        memory: &mut MemoryPool,
         arena: &Arena,
     ) -> Result<(), Problem> {
-        for (number, space) in self.spaces.iter_mut().enumerate() {
+        for (number, pool) in self.row_pools.iter_mut().enumerate() {
             let rows = arena.rows(number);
-            let kept = space.rows * space.row_bytes;
-            pool.grow(device, &mut space.block, rows * space.row_bytes, kept)?;
-            space.rows = space.rows.max(rows);
+            let kept = pool.rows * pool.row_bytes;
+            memory.grow(device, &mut pool.block, rows * pool.row_bytes, kept)?;
+            pool.rows = pool.rows.max(rows);
         }
         Ok(())
     }
@@ -82,8 +82,8 @@ impl Spaces {
         let mut staged = Vec::new();
         let mut length = 0;
         self.sends.clear();
-        for (number, space) in self.spaces.iter_mut().enumerate() {
-            for stale in space.stale.drain(..) {
+        for (number, pool) in self.row_pools.iter_mut().enumerate() {
+            for stale in pool.stale.drain(..) {
                 // Rows that were given back since then may be beyond the last.
                 let first = u64::from(stale.first);
                 let rows = arena.rows(number);
@@ -91,9 +91,9 @@ impl Spaces {
                 let Some(bytes) = arena.row_range(number, first, count) else {
                     continue;
                 };
-                let to = space.block.address + first * space.row_bytes;
+                let to = pool.block.address + first * pool.row_bytes;
                 if length + bytes.len() > MOST_STAGED_BYTES {
-                    // SAFETY: the space has these rows.
+                    // SAFETY: the row pool has these rows.
                     unsafe { device.upload(to, bytes)? };
                 } else if !bytes.is_empty() {
                     self.sends.push((to, length..length + bytes.len()));
@@ -113,7 +113,7 @@ impl Spaces {
             staging[part.clone()].copy_from_slice(bytes);
         }
         for (to, part) in self.sends.drain(..) {
-            // SAFETY: the space has these rows.
+            // SAFETY: the row pool has these rows.
             unsafe { device.send(to, part)? };
         }
         Ok(start..end)
@@ -127,17 +127,17 @@ impl Spaces {
         arena: &mut Arena,
         rows: &mut Vec<Region>,
     ) -> Result<(), Error> {
-        rows.sort_unstable_by_key(|rows| (rows.space, rows.first, rows.rows));
+        rows.sort_unstable_by_key(|rows| (rows.pool, rows.first, rows.rows));
         rows.dedup();
         self.pieces.clear();
         for region in rows.iter() {
-            let space = &self.spaces[region.space];
+            let pool = &self.row_pools[region.pool];
             let (first, count) = (u64::from(region.first), u64::from(region.rows));
-            if first + count > space.rows {
+            if first + count > pool.rows {
                 return Err(Error::Internal("a row that the device has not".to_owned()));
             }
-            let address = space.block.address + first * space.row_bytes;
-            let bytes = count * space.row_bytes;
+            let address = pool.block.address + first * pool.row_bytes;
+            let bytes = count * pool.row_bytes;
             if bytes == 0 {
                 continue;
             }
@@ -151,10 +151,10 @@ impl Spaces {
         if self.pieces.is_empty() {
             return device.finish().map_err(on);
         }
-        // SAFETY: the pieces are of rows that the spaces have.
+        // SAFETY: the pieces are of rows that the row pools have.
         let mut fetched = unsafe { device.gather(&self.pieces) }.map_err(on)?;
         for region in rows.iter() {
-            let row_bytes = self.spaces[region.space].row_bytes as usize;
+            let row_bytes = self.row_pools[region.pool].row_bytes as usize;
             let (found, rest) = fetched.split_at(row_bytes * region.rows as usize);
             if let Some(place) = arena.rows_mut(*region) {
                 place.copy_from_slice(found);

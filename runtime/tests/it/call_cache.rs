@@ -174,17 +174,17 @@ fn search_session(config: Config) -> Session {
     manifest.entry = "search".to_owned();
     manifest.adts.clear();
     manifest.arguments[0].ty = Type::Scalar(Elem::I32);
-    manifest.spaces.push(Space {
+    manifest.row_pools.push(RowPool {
         elem: Elem::F32,
         shape: vec![],
     });
-    manifest.result = Type::Tuple(vec![Type::Tensor { space: 1 }, Type::Scalar(Elem::I32)]);
+    manifest.result = Type::Tuple(vec![Type::Tensor { pool: 1 }, Type::Scalar(Elem::I32)]);
     manifest.kernels.truncate(1);
     manifest.kernels[0].operands.truncate(1);
     manifest.kernels[0].results = vec![1];
     manifest.forces = vec![Force {
         location: "search.coh:1:1".to_owned(),
-        space: 1,
+        pool: 1,
     }];
     manifest.params.truncate(1);
     let functions = Functions(vec![

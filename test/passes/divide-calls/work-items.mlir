@@ -1,11 +1,11 @@
-// A piece of a call begins at a multiple of all tiles and blocks of its stages, and rows that all pieces need packed are
+// A work item of a call begins at a multiple of all tiles and blocks of its stages, and rows that all work items need packed are
 // counted for each. Of products, those that end at a mask are dearer in later rows, which is known by their extent.
 // What a product's sums start from is computed as the product is. Where each row needs a fold over all rows, or a
 // call has no rows of its own, calls stay whole.
 // RUN: %batch-opt %s --divide-calls | %FileCheck %s
 
 // CHECK-LABEL: ragged.kernel @triangle
-// CHECK: ragged.calls pieces 12 shared 16 flops {{\[}}[@n, @n, 32], [@n, @n, 64]] rising [1] {
+// CHECK: ragged.calls grain 12 shared 16 flops {{\[}}[@n, @n, 32], [@n, @n, 64]] rising [1] {
 ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %a = ragged.operand expanded of [@n, @n] : memref<?x?x?xf32>
@@ -27,7 +27,7 @@ ragged.kernel @triangle attributes {lengths = [@n], rows = [@n], unit = #cfb<uni
 }
 
 // CHECK-LABEL: ragged.kernel @twice
-// CHECK: ragged.calls pieces 16 shared 0 {
+// CHECK: ragged.calls grain 16 shared 0 {
 ragged.kernel @twice attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?xf32>

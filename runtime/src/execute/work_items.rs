@@ -1,11 +1,11 @@
-//! Who computes what of a launch over calls: calls become *pieces*, and pieces *tasks* of threads.
+//! Who computes what of a launch over calls: calls become *work items*, and work items *tasks* of threads.
 //!
 //! Calls differ in length, and there may be fewer than threads. All calls of a launch, one after
 //! another, are cut into tasks of equal work. Where a cut would fall into a call it is made there, if
 //! the kernel's calls can be divided and both sides are worth it, and otherwise beside it. Work is not
 //! length: rows of a triangle differ. The heaviest task begins first, so that what is left at the end
 //! is short (CoRa §4.1, remapping of iterations to threads). Nothing of it has an influence on a bit:
-//! a piece begins where the kernel says that it may.
+//! a work item begins where the kernel says that it may.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ const BETTER: f64 = 0.97;
 const WHOLE_TASKS_A_THREAD: u64 = 12;
 /// A task may be off its goal by this part of it, rather than cut a call.
 const SLACK: f64 = 1.0 / 8.0;
-/// A piece takes at least this many times as long as handing it out.
+/// A work item takes at least this many times as long as handing it out.
 const WORTH: u64 = 4;
 
 /// Who may be given work, and how.
@@ -72,7 +72,7 @@ impl CallWork {
         (even * x + rising * x * x) / (even + rising).max(1.0)
     }
 
-    /// Where the call is cut so that about this part of its work is before the cut, and as pieces
+    /// Where the call is cut so that about this part of its work is before the cut, and as work items
     /// from `from` on are worth it.
     fn cut(&self, division: &Division, from: u64, part: f64) -> Result<u64, NoCut> {
         let least = division.tile.max(WORTH * division.shared).max(1);
@@ -94,11 +94,11 @@ enum NoCut {
     Behind,
 }
 
-/// Pieces of a launch that one thread computes, one after another.
+/// Work items of a launch that one thread computes, one after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     work: u64,
-    /// The first piece, as the launch counts them.
+    /// The first work item, as the launch counts them.
     pub begin: u64,
     /// Behind the last one.
     pub end: u64,
@@ -107,22 +107,22 @@ pub struct Task {
 /// A launch's part of the lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Launch {
-    pieces: (usize, usize),
+    items: (usize, usize),
     tasks: (usize, usize),
 }
 
 /// The tasks of some launches.
 #[derive(Debug, Default)]
-pub struct Pieces {
+pub struct WorkItems {
     /// As kernels read them: call, from, to.
-    pieces: Vec<[u32; 3]>,
+    items: Vec<[u32; 3]>,
     tasks: Vec<Task>,
     launches: Vec<Launch>,
 }
 
-impl Pieces {
+impl WorkItems {
     pub fn clear(&mut self) {
-        self.pieces.clear();
+        self.items.clear();
         self.tasks.clear();
         self.launches.clear();
     }
@@ -133,10 +133,10 @@ impl Pieces {
         &self.tasks[begin..end]
     }
 
-    /// The pieces that a launch's tasks count; none without a division.
+    /// The work items that a launch's tasks count; none without a division.
     pub fn list(&self, launch: usize) -> &[[u32; 3]] {
-        let (begin, end) = self.launches[launch].pieces;
-        &self.pieces[begin..end]
+        let (begin, end) = self.launches[launch].items;
+        &self.items[begin..end]
     }
 
     /// The words that a launch takes here.
@@ -147,7 +147,7 @@ impl Pieces {
 
     /// Adds a launch of calls; gives its number. Without a division its tasks count calls.
     pub fn add(&mut self, works: &[CallWork], division: Option<&Division>, rule: Rule) -> usize {
-        let begin = (self.pieces.len(), self.tasks.len());
+        let begin = (self.items.len(), self.tasks.len());
         let all = works
             .iter()
             .fold(0, |sum: u64, work| sum.saturating_add(work.total()));
@@ -168,7 +168,7 @@ impl Pieces {
             self.tasks[begin.1..].sort_by_key(|task| Reverse(task.work));
         }
         self.launches.push(Launch {
-            pieces: (begin.0, self.pieces.len()),
+            items: (begin.0, self.items.len()),
             tasks: (begin.1, self.tasks.len()),
         });
         self.launches.len() - 1
@@ -176,20 +176,20 @@ impl Pieces {
 
     /// Takes as many tasks a thread as come out best; many rather than few, if they do as well.
     fn divide(&mut self, works: &[CallWork], division: Option<&Division>, all: u64, threads: u64) {
-        let start = (self.pieces.len(), self.tasks.len());
+        let start = (self.items.len(), self.tasks.len());
         let (mut best, mut tried) = (f64::MAX, Vec::new());
         for a_thread in (1..=TASKS_A_THREAD).rev() {
             let tasks = (threads * a_thread).min(all / MIN_WORK);
             self.make_tasks(works, division, true, all as f64 / tasks as f64);
-            let pieces = self.pieces.split_off(start.0);
+            let items = self.items.split_off(start.0);
             let tasks = self.tasks.split_off(start.1);
             let longest = longest(&tasks, threads);
             if longest < BETTER * best {
-                (best, tried) = (longest, vec![(pieces, tasks)]);
+                (best, tried) = (longest, vec![(items, tasks)]);
             }
         }
-        for (pieces, tasks) in tried {
-            self.pieces.extend(pieces);
+        for (items, tasks) in tried {
+            self.items.extend(items);
             self.tasks.extend(tasks);
         }
     }
@@ -234,7 +234,7 @@ fn longest(tasks: &[Task], threads: u64) -> f64 {
 
 /// Cuts a launch's calls, which come one after another.
 struct Cutter<'a> {
-    lists: &'a mut Pieces,
+    lists: &'a mut WorkItems,
     may_cut: bool,
     /// The work of a task.
     goal: f64,
@@ -248,7 +248,7 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn call(&mut self, call: u32, work: &CallWork, division: Option<&Division>) {
         let all = work.total() as f64;
-        // What all rows share is done for each piece.
+        // What all rows share is done for each work item.
         let shared = division.map_or(0, |division| division.shared);
         let besides = all * shared as f64 / work.length.max(1) as f64;
         let (mut from, mut done) = (0, 0.0);
@@ -263,7 +263,7 @@ impl Cutter<'_> {
             match cut {
                 Ok(cut) => {
                     let part = work.part_of(cut) * all;
-                    self.piece([call, from as u32, cut as u32], part - done, besides, true);
+                    self.item([call, from as u32, cut as u32], part - done, besides, true);
                     self.end_task();
                     (from, done) = (cut, part);
                 }
@@ -271,8 +271,8 @@ impl Cutter<'_> {
                 Err(NoCut::Before) if self.task.begin < self.task.end => self.end_task(),
                 Err(NoCut::Before) => self.tasks += 1.0,
                 Err(NoCut::Behind) => {
-                    let piece = [call, from as u32, work.length as u32];
-                    self.piece(piece, all - done, besides, division.is_some());
+                    let item = [call, from as u32, work.length as u32];
+                    self.item(item, all - done, besides, division.is_some());
                     if self.tasks * self.goal - self.before <= SLACK * self.goal {
                         self.end_task();
                     }
@@ -282,9 +282,9 @@ impl Cutter<'_> {
         }
     }
 
-    fn piece(&mut self, piece: [u32; 3], work: f64, besides: f64, is_listed: bool) {
+    fn item(&mut self, item: [u32; 3], work: f64, besides: f64, is_listed: bool) {
         if is_listed {
-            self.lists.pieces.push(piece);
+            self.lists.items.push(item);
         }
         self.before += work;
         self.task.work = self.task.work.saturating_add((work + besides) as u64);
@@ -329,16 +329,16 @@ mod tests {
         }
     }
 
-    fn planned(works: &[CallWork], division: Option<&Division>, rule: Rule) -> Pieces {
-        let mut pieces = Pieces::default();
+    fn planned(works: &[CallWork], division: Option<&Division>, rule: Rule) -> WorkItems {
+        let mut items = WorkItems::default();
         // It starts empty, whatever was added before.
-        pieces.add(&[even(3, 7)], division, rule);
-        pieces.add(works, division, rule);
-        pieces
+        items.add(&[even(3, 7)], division, rule);
+        items.add(works, division, rule);
+        items
     }
 
-    fn ranges(pieces: &Pieces) -> Vec<(u64, u64)> {
-        let tasks = pieces.tasks(1).iter();
+    fn ranges(items: &WorkItems) -> Vec<(u64, u64)> {
+        let tasks = items.tasks(1).iter();
         tasks.map(|task| (task.begin, task.end)).collect()
     }
 
@@ -401,7 +401,7 @@ mod tests {
         for found in [
             one(Rule { threads: 1, ..TWO }, &division(12, 0)),
             one(TWO, &division(96, 0)),
-            // Each piece would cost as much again.
+            // Each work item would cost as much again.
             one(TWO, &division(12, 16)),
             one(
                 Rule {
@@ -431,7 +431,7 @@ mod tests {
             length: 1000,
         };
         let found = planned(&[work], Some(&division(4, 0)), TWO);
-        let ends: Vec<u32> = found.list(1).iter().map(|piece| piece[2]).collect();
+        let ends: Vec<u32> = found.list(1).iter().map(|item| item[2]).collect();
         assert_eq!(ends, [352, 500, 612, 708, 792, 868, 936, 1000]);
         let half = CallWork {
             even: 50 * MIN_WORK,
@@ -440,13 +440,13 @@ mod tests {
         };
         assert!((half.index_of(0.375) - 500.0).abs() < 1e-9);
         assert!((half.part_of(500) - 0.375).abs() < 1e-9);
-        // With what each piece costs besides, a quarter each is better than an eighth.
+        // With what each work item costs besides, a quarter each is better than an eighth.
         let short = CallWork {
             length: 512,
             ..work
         };
         let found = planned(&[short], Some(&division(12, 8)), TWO);
-        let ends: Vec<u32> = found.list(1).iter().map(|piece| piece[2]).collect();
+        let ends: Vec<u32> = found.list(1).iter().map(|item| item[2]).collect();
         assert_eq!(ends, [252, 360, 444, 512]);
     }
 }

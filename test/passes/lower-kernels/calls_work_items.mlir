@@ -1,6 +1,6 @@
 // One call must not keep all threads but one waiting: where each row of its results can be computed by
-// itself, the function counts pieces, reads of each its call and its range of rows, and its description
-// says where pieces may begin, what each costs besides, and which operations grow along the rows. Where
+// itself, the function counts work items, reads of each its call and its range of rows, and its description
+// says where work items may begin, what each costs besides, and which operations grow along the rows. Where
 // all rows need a fold over them, a call stays whole.
 // RUN: %batch-opt %s --plan-kernels --bound-masks --divide-calls --lower-kernels | %FileCheck %s
 
@@ -12,8 +12,8 @@
 // CHECK: func.func @triangle(%[[BEGIN:.*]]: i64, %[[END:.*]]: i64
 // CHECK-SAME: \22division\22:{\22length\22:0,\22tile\22:12,\22shared\22:16,\22rising\22:[0]}
 // CHECK: %[[BYTES:.*]] = arith.constant 12 : i64
-// CHECK: scf.for %[[PIECE:.*]] = %[[BEGIN]] to %[[END]]
-// CHECK: %[[AT:.*]] = arith.muli %[[PIECE]], %[[BYTES]]
+// CHECK: scf.for %[[ITEM:.*]] = %[[BEGIN]] to %[[END]]
+// CHECK: %[[AT:.*]] = arith.muli %[[ITEM]], %[[BYTES]]
 // CHECK: llvm.getelementptr %{{.*}}[%[[AT]]]
 // CHECK: %[[CALL:.*]] = arith.extui
 // CHECK: %[[FROM:.*]] = arith.extui

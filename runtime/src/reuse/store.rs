@@ -27,7 +27,7 @@ type Entries = HashMap<u128, Entry, BuildHasherDefault<Folded>>;
 
 /// Recordings by structure. They are in two halves: when the first is full it becomes the second, and what was the
 /// second goes. What is used moves to the first half, so that goes which was not used for the longest time.
-pub struct Kept {
+pub struct Store {
     most: usize,
     fresh: Half,
     stale: Half,
@@ -56,10 +56,10 @@ impl Entry {
     }
 }
 
-impl Kept {
+impl Store {
     /// An empty store with a limit in bytes.
-    pub fn new(most: usize) -> Kept {
-        Kept {
+    pub fn new(most: usize) -> Store {
+        Store {
             most,
             fresh: Half::default(),
             stale: Half::default(),
@@ -136,9 +136,9 @@ impl Kept {
     pub fn clear(&mut self) {
         let mut gone = std::mem::take(&mut self.gone);
         gone.extend(self.fresh.recordings().chain(self.stale.recordings()));
-        *self = Kept {
+        *self = Store {
             gone,
-            ..Kept::new(self.most)
+            ..Store::new(self.most)
         };
     }
 
@@ -190,47 +190,47 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_the_rest_goes() {
         let size = entry(0).all_bytes();
-        let mut kept = Kept::new(8 * size);
+        let mut store = Store::new(8 * size);
         let mut gone = Vec::new();
         for key in 0..100 {
-            assert_eq!(kept.find(key), None);
-            kept.put(key, entry(key as u32));
-            assert_eq!(kept.find(0), Some(entry(0)), "{key}");
-            assert!(kept.bytes() <= 8 * size);
-            gone.append(kept.gone());
+            assert_eq!(store.find(key), None);
+            store.put(key, entry(key as u32));
+            assert_eq!(store.find(0), Some(entry(0)), "{key}");
+            assert!(store.bytes() <= 8 * size);
+            gone.append(store.gone());
         }
-        assert!(kept.find(99).is_some() && kept.find(98).is_some() && kept.find(50).is_none());
-        assert!(kept.count() >= 4);
-        kept.clear();
-        assert_eq!((kept.count(), kept.bytes(), kept.find(0)), (0, 0, None));
+        assert!(store.find(99).is_some() && store.find(98).is_some() && store.find(50).is_none());
+        assert!(store.count() >= 4);
+        store.clear();
+        assert_eq!((store.count(), store.bytes(), store.find(0)), (0, 0, None));
         // Each recording is given back once.
-        gone.append(kept.gone());
+        gone.append(store.gone());
         gone.sort_unstable();
         assert_eq!(gone, (0..100).collect::<Vec<_>>());
     }
 
     #[test]
     fn what_has_no_room_is_not_kept() {
-        let mut kept = Kept::new(ENTRY_BYTES * 2);
-        kept.put(1, entry(5));
+        let mut store = Store::new(ENTRY_BYTES * 2);
+        store.put(1, entry(5));
         let none = Entry {
             recording: None,
             bytes: 0,
         };
-        assert_eq!((kept.find(1), &kept.gone()[..]), (Some(none), &[5][..]));
-        let mut kept = Kept::new(0);
-        kept.put(1, none);
-        assert!(kept.find(1).is_none());
+        assert_eq!((store.find(1), &store.gone()[..]), (Some(none), &[5][..]));
+        let mut store = Store::new(0);
+        store.put(1, none);
+        assert!(store.find(1).is_none());
     }
 
     #[test]
     fn a_structure_is_due_when_it_came_often() {
-        let mut kept = Kept::new(0);
+        let mut store = Store::new(0);
         let (key, other) = (7 << 7, 8 << 7);
         let same_place = key + (1 << 30);
         for round in 0..3 {
             for count in 1..=WORTH {
-                let is_due = [key, other, same_place].map(|key| kept.is_due(key));
+                let is_due = [key, other, same_place].map(|key| store.is_due(key));
                 assert_eq!(is_due, [count == WORTH; 3], "{round} {count}");
             }
         }
