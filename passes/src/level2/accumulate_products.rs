@@ -25,6 +25,10 @@
 //! %p = linalg.matmul ins(%b, %v : …) outs(%q : …) -> tensor<?x4xf32>
 //! ```
 //!
+//! Products whose rows are the same at some calls, a first step's say, are added up apart from others and then added to
+//! these, if that is 4,096 multiplications a row or more: so `specialise-kernels` finds sums that are the same there.
+//! Products of zeros start where others end, as it finds these all the same.
+//!
 //! Sums are reordered, once for all rows. Requires: level 2. Leaves: level 2; what became unused
 //! is left to the canonicaliser. Limits: a product is accumulated only if nothing else reads it;
 //! products of matrices that differ from row to row stay as they are, because their sum is fused
@@ -32,6 +36,8 @@
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, result_of};
 use cohort_dialects::keys;
+use std::collections::HashSet;
+
 use melior::{
     Context,
     ir::{
@@ -43,11 +49,13 @@ use melior::{
     },
 };
 
+use super::specialise_kernels::{forward_records, known_products};
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     TensorType, clone_op, defining_op, erase, integers, move_before, nested_ops, op_key,
-    replace_uses, set_operand, set_type, splat_value, top_level, users_of,
+    replace_uses, set_operand, set_type, splat_value, symbol_of, top_level, users_of,
 };
+use crate::support::origins::Origins;
 
 /// The pass `accumulate-products`.
 pub const PASS: PassInfo = PassInfo {
@@ -58,6 +66,8 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let origins = Origins::new(module);
+    let records = forward_records(module);
     for kernel in top_level(module) {
         if !Op::CfbKernel.is(kernel) {
             continue;
@@ -70,12 +80,15 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         for product in products {
             split_concatenation(context, product);
         }
+        let records = symbol_of(kernel).and_then(|name| records.get(&name));
+        let known = records.map(|records| known_products(kernel, records, &origins));
+        let known = known.unwrap_or_default();
         let sums = nested_ops(kernel)
             .into_iter()
             .filter(|op| Op::ArithAddf.is(*op));
         let sums: Vec<_> = sums.filter(|sum| !is_inner(*sum)).collect();
         for sum in sums {
-            accumulate(context, sum);
+            accumulate(context, sum, &known);
         }
     }
     Ok(())
@@ -280,7 +293,7 @@ pub(crate) fn is_zero(value: Val<'_>) -> bool {
     }
 }
 
-fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
+fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>, known: &HashSet<usize>) {
     let mut summands = Summands::default();
     summands.collect(sum);
     let Some(first) = summands.chains.first() else {
@@ -304,18 +317,24 @@ fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
         }
     }
     let zero = operands_of(first.products[0])[2];
-    let bias = summands
-        .others
+    let is_known = |chain: &Chain<'c>| {
+        let mut products = chain.products.iter();
+        products.all(|product| known.contains(&op_key(*product)))
+    };
+    let (mut apart, mut chains): (Vec<_>, Vec<_>) = summands.chains.into_iter().partition(is_known);
+    if chains.is_empty() {
+        std::mem::swap(&mut apart, &mut chains);
+    }
+    let mut others = summands.others;
+    let mut start = zero;
+    let bias = others
         .iter()
         .position(|other| shared_start(*other, flat).is_some());
-    let mut start = zero;
-    if let Some((bias, source)) =
-        bias.and_then(|at| Some((at, shared_start(summands.others[at], flat)?)))
-    {
+    if let Some((bias, source)) = bias.and_then(|at| Some((at, shared_start(others[at], flat)?))) {
         start = match source {
             SharedStart::AsItIs(value) => value,
             SharedStart::Vector(broadcast) => {
-                let Some(before) = Builder::before(context, summands.chains[0].products[0]) else {
+                let Some(before) = Builder::before(context, chains[0].products[0]) else {
                     return;
                 };
                 let copy = before.insert(clone_op(broadcast));
@@ -326,9 +345,27 @@ fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
                 result_of(copy, 0)
             }
         };
-        summands.others.remove(bias);
+        others.remove(bias);
     }
-    for chain in &summands.chains {
+    let (mut result, mut unused) = link(&chains, start);
+    if !apart.is_empty() {
+        let (known, more) = link(&apart, zero);
+        result = builder.addf(result, known);
+        unused.extend(more);
+    }
+    for other in others {
+        result = builder.addf(result, other);
+    }
+    replace_uses(result_of(sum, 0), result);
+    for operation in summands.sums.into_iter().chain(unused) {
+        erase(operation);
+    }
+}
+
+/// Makes each product start from the one before it, the first from `start`. Gives their sum, and the reshapes that are
+/// unused once the sums are.
+fn link<'c>(chains: &[Chain<'c>], mut start: Val<'c>) -> (Val<'c>, Vec<OperationRef<'c, 'c>>) {
+    for chain in chains {
         if let Some(first) = chain.products.first() {
             set_operand(*first, 2, start);
         }
@@ -336,25 +373,10 @@ fn accumulate<'c>(context: &'c Context, sum: OperationRef<'c, 'c>) {
             start = result_of(*last, 0);
         }
     }
-    let last = summands.chains.last().and_then(|chain| chain.expand);
-    let mut result = match last {
-        Some(expand) => result_of(expand, 0),
-        None => start,
-    };
-    for other in &summands.others {
-        result = builder.addf(result, *other);
-    }
-    replace_uses(result_of(sum, 0), result);
-    for sum in &summands.sums {
-        erase(*sum);
-    }
-    for chain in &summands.chains {
-        let unused = chain.expand.filter(|expand| {
-            last.map(op_key) != Some(op_key(*expand)) && users_of(result_of(*expand, 0)).is_empty()
-        });
-        if let Some(unused) = unused {
-            erase(unused);
-        }
+    let mut expands: Vec<_> = chains.iter().filter_map(|chain| chain.expand).collect();
+    match expands.pop() {
+        Some(last) => (result_of(last, 0), expands),
+        None => (start, expands),
     }
 }
 

@@ -49,7 +49,7 @@ use cohort_dialects::types::array_element;
 use melior::{
     Context,
     ir::{
-        OperationRef, Type, ValueLike,
+        BlockRef, OperationRef, Type, ValueLike,
         attribute::{FlatSymbolRefAttribute, StringAttribute},
         operation::OperationLike,
     },
@@ -61,7 +61,7 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::dims;
 use crate::support::ir::{
     GRADIENT_OF, blocks_of, clone_op, defining_op, erase, functions_of, key, name_attribute,
-    nested_ops, replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
+    nested_ops, op_key, replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
 };
 use crate::support::origins::{Constant, Origin, Origins};
 use crate::support::symbols::{Symbols, records_by_kernel};
@@ -130,13 +130,57 @@ pub fn records_to_change<'c>(
         .iter()
         .filter_map(|function| name_attribute(*function, GRADIENT_OF))
         .collect();
-    let (backward, forward): (Vec<_>, Vec<_>) = functions
-        .into_iter()
-        .partition(|function| function.has_attribute(&GRADIENT) || function.has_attribute(&HELPER));
-    refused.extend(records_by_kernel(backward.into_iter().flat_map(nested_ops)).into_keys());
-    let mut records = records_by_kernel(forward.into_iter().flat_map(nested_ops));
+    let backward = functions.into_iter().filter(|f| is_backward(*f));
+    refused.extend(records_by_kernel(backward.flat_map(nested_ops)).into_keys());
+    let mut records = forward_records(module);
     records.retain(|kernel, _| !refused.contains(kernel));
     records
+}
+
+/// The records of each kernel in what is not backward.
+pub(super) fn forward_records<'c>(
+    module: OperationRef<'c, 'c>,
+) -> HashMap<String, Vec<OperationRef<'c, 'c>>> {
+    let functions = functions_of(module).into_iter();
+    records_by_kernel(functions.filter(|f| !is_backward(*f)).flat_map(nested_ops))
+}
+
+fn is_backward(function: OperationRef<'_, '_>) -> bool {
+    function.has_attribute(&GRADIENT) || function.has_attribute(&HELPER)
+}
+
+/// The products of a kernel whose left side is the same at some calls and not zero, if to compute them once saves
+/// enough. By [`op_key`].
+pub(super) fn known_products<'c>(
+    kernel: OperationRef<'c, 'c>,
+    records: &[OperationRef<'c, 'c>],
+    origins: &Origins<'c>,
+) -> HashSet<usize> {
+    let body = blocks_of(kernel).first().copied();
+    let Some(body) = body.filter(|_| !dims::has_lengths(kernel)) else {
+        return HashSet::new();
+    };
+    let products = Products::of(body, &possible_starts(body, records, origins));
+    let known =
+        (products.saved()).filter(|product| !product.is_zero && product.size >= FEWEST_SAVED);
+    known.map(|product| op_key(product.operation)).collect()
+}
+
+/// What each operand may be known to be where a kernel is called.
+fn possible_starts<'c>(
+    body: BlockRef<'c, 'c>,
+    records: &[OperationRef<'c, 'c>],
+    origins: &Origins<'c>,
+) -> BTreeMap<usize, Known<'c>> {
+    let arguments = arguments_of(body);
+    let operands = arguments.iter().skip(1).enumerate();
+    let known = operands.filter_map(|(index, argument)| {
+        let operands = records.iter();
+        let operands = operands.filter_map(|record| operands_of(*record).get(index).copied());
+        let operands: Vec<Val<'c>> = operands.collect();
+        Some((index, possible_start(*argument, &operands, origins)?))
+    });
+    known.collect()
 }
 
 /// What is known where a kernel's copy is called, by operand.
@@ -150,17 +194,7 @@ impl<'c> Case<'c> {
         origins: &Origins<'c>,
     ) -> Option<Case<'c>> {
         let body = blocks_of(kernel).first().copied()?;
-        let arguments = arguments_of(body);
-        let count = arguments.len().checked_sub(1)?;
-        let mut possible = BTreeMap::new();
-        for index in 0..count {
-            let operands: Vec<Val<'c>> = records
-                .iter()
-                .filter_map(|record| operands_of(*record).get(index).copied())
-                .collect();
-            let known = possible_start(arguments[index + 1], &operands, origins);
-            possible.extend(known.map(|known| (index, known)));
-        }
+        let mut possible = possible_starts(body, records, origins);
         let products = Products::of(body, &possible);
         let saved: u64 = products.saved().map(|product| product.size).sum();
         let all: u64 = products.all.iter().map(|product| product.size).sum();
