@@ -51,13 +51,13 @@ mod entry;
 mod function;
 mod gradients;
 mod growth;
+mod manifest;
 mod ragged;
 mod records;
 mod regions;
 mod scalars;
 mod strands;
 mod structure;
-mod tables;
 mod types;
 
 use cohort_dialects::builder::Op;
@@ -71,7 +71,7 @@ use melior::{
 };
 
 use calls::CallGraph;
-use tables::Tables;
+use manifest::ManifestBuilder;
 
 /// The pass `lower-control`.
 pub const PASS: PassInfo = PassInfo {
@@ -85,7 +85,7 @@ pub const PASS: PassInfo = PassInfo {
 struct Program<'c> {
     context: &'c Context,
     module: OperationRef<'c, 'c>,
-    tables: Tables,
+    manifest: ManifestBuilder,
     calls: CallGraph,
     /// Functions of strands so far.
     strands: usize,
@@ -93,11 +93,11 @@ struct Program<'c> {
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let calls = CallGraph::new(module)?;
-    let tables = Tables::new(module)?;
+    let manifest = ManifestBuilder::new(module)?;
     let mut program = Program {
         context,
         module,
-        tables,
+        manifest,
         calls,
         strands: 0,
     };

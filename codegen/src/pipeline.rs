@@ -27,7 +27,7 @@ use cohort_passes::loops::{
 };
 use cohort_passes::pass::{PassInfo, create};
 use cohort_passes::support::ir::{integer_attribute, set_attribute};
-use cohort_passes::support::levels::{GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
+use cohort_passes::support::waves::{GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
 use melior::{
     Context,
     ir::{

@@ -67,7 +67,7 @@ pub const GRADIENTS: Key<'static> = Key::new("cfb.gradients");
 /// there.
 pub const GRANULARITY: Key<'static> = Key::new("cfb.granularity");
 
-/// A tensor operation with this attribute stays at its own level, although all that use it wait
+/// A tensor operation with this attribute stays in its own wave, although all that use it wait
 /// longer than it has to; see `hoist-operators`.
 pub const HOISTED: Key<'static> = Key::new("cfb.hoisted");
 

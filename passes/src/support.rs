@@ -4,6 +4,6 @@ pub mod copies;
 pub(crate) mod dim_equality;
 pub mod dims;
 pub mod ir;
-pub mod levels;
 pub(crate) mod origins;
 pub mod symbols;
+pub mod waves;

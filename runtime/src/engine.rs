@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::execute::Generation;
 use crate::feed::{Feed, Next};
 use crate::instance::{Again, Common, Instance, Machine, Status, Ticket};
-use crate::profile::{Level, Span};
+use crate::profile::{Gauge, Span};
 use crate::session::Progress;
 use crate::sink::Sink;
 use crate::stats::{Stats, Times};
@@ -339,8 +339,8 @@ impl Engine {
         report.times.record += took.saturating_sub(feed.read() - read);
         machine.executor.span(Span::Record, begin, self.lap);
         if let Some(profile) = machine.executor.profile() {
-            profile.level(Level::Alive(self.alive.len() as u64));
-            profile.level(Level::ControlBytes(self.held_bytes));
+            profile.gauge(Gauge::Alive(self.alive.len() as u64));
+            profile.gauge(Gauge::ControlBytes(self.held_bytes));
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ use crate::memory::AlignedBuffer;
 use crate::numbering::Numbering;
 use crate::pack::{Changed, Constants, fill_sources, update_sources};
 use crate::parameters::Parameters;
-use crate::profile::{Level, Profile, Span};
+use crate::profile::{Gauge, Profile, Span};
 use crate::recorder::Recorder;
 use crate::schedule::groups::Groups;
 use crate::schedule::{Order, Ready, Recorded, Scheduler};
@@ -394,7 +394,7 @@ impl Executor {
         let result = self.compute(recorder, generation, end);
         if let (Some(profile), Some(begin)) = (&self.profile, begin) {
             profile.spent(Span::Flush, begin);
-            profile.level(Level::RowBytes(self.arena.used_bytes()));
+            profile.gauge(Gauge::RowBytes(self.arena.used_bytes()));
         }
         result
     }

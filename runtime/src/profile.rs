@@ -52,7 +52,7 @@ pub enum Span {
 
 impl Span {
     /// How deep it lies in others that may begin when it does.
-    fn level(self) -> u8 {
+    fn nesting(self) -> u8 {
         match self {
             Span::Start(_) | Span::Record | Span::Write | Span::Decide | Span::Backward => 0,
             Span::Read | Span::Flush => 1,
@@ -64,7 +64,7 @@ impl Span {
 
 /// What is in use at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum Gauge {
     /// Bytes of the rows of inputs and results.
     RowBytes(u64),
     /// Bytes that the control programs of those that are alive hold.
@@ -82,9 +82,9 @@ enum Event {
         begin: u64,
         nanoseconds: u64,
     },
-    Level {
+    Gauge {
         at: u64,
-        level: Level,
+        gauge: Gauge,
     },
     /// An instance, from when it was admitted until its result was handed on.
     Instance {
@@ -148,9 +148,9 @@ impl Profile {
         }
     }
 
-    pub(crate) fn level(&self, level: Level) {
+    pub(crate) fn gauge(&self, gauge: Gauge) {
         let at = self.at(Instant::now());
-        self.keep(Event::Level { at, level });
+        self.keep(Event::Gauge { at, gauge });
     }
 
     pub(crate) fn instance(&self, number: u64, begin: Instant, is_failed: bool) {

@@ -29,7 +29,7 @@ use cohort_passes::pass::{Outcome, PassInfo, error, remark};
 use cohort_passes::support::ir::{
     COMPUTED, blocks_of, integer_attribute, name_attribute, set_attribute, symbol_of, top_level,
 };
-use cohort_passes::support::levels::GRADIENTS;
+use cohort_passes::support::waves::GRADIENTS;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},

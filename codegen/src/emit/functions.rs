@@ -2,7 +2,7 @@
 
 use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
 use cohort_dialects::keys;
-use cohort_passes::support::levels::LIBRARY;
+use cohort_passes::support::waves::LIBRARY;
 use melior::{
     dialect::llvm::{
         attributes::{Linkage, linkage},

@@ -5,7 +5,7 @@ use cohort_dialects::builder::Op;
 use cohort_dialects::enums::{self, DialectEnum};
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{set_attribute, top_level};
-use cohort_passes::support::levels::PRECISION;
+use cohort_passes::support::waves::PRECISION;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},

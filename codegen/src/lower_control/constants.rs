@@ -5,10 +5,10 @@ use cohort_passes::support::ir::{TensorType, elem_of};
 use melior::ir::{Attribute, Type, attribute::AttributeLike};
 use mlir_sys::MlirAttribute;
 
-use super::tables::Tables;
+use super::manifest::ManifestBuilder;
 
 /// The source of a `dense<…>` attribute's row.
-pub fn read(tables: &mut Tables, value: Attribute<'_>) -> Result<Source, String> {
+pub fn read(manifest: &mut ManifestBuilder, value: Attribute<'_>) -> Result<Source, String> {
     let raw = value.to_raw();
     // SAFETY: the attribute is alive; it is asked for its kind before it is read.
     unsafe {
@@ -25,7 +25,7 @@ pub fn read(tables: &mut Tables, value: Attribute<'_>) -> Result<Source, String>
         let Some((elem, shape)) = described else {
             return Err(format!("not supported yet: a constant tensor of type {ty}"));
         };
-        let pool = tables.pool(elem, &shape);
+        let pool = manifest.pool(elem, &shape);
         if mlir_sys::mlirDenseElementsAttrIsSplat(raw) {
             return Ok(Source::Splat {
                 bits: splat_bits(raw, elem),

@@ -47,7 +47,7 @@ impl<'c> Lowering<'c, '_> {
             let message = format!("not supported yet: a decision on {}", row.r#type());
             return Err(error(source, &message));
         };
-        let number = self.program.tables.force(b.location, elem);
+        let number = self.program.manifest.force(b.location, elem);
         let operands = [
             self.runtime,
             self.value(row),
@@ -70,11 +70,11 @@ impl<'c> Lowering<'c, '_> {
         };
         let operands = operands_of(source);
         let stacked: Vec<bool> = operands.iter().map(|value| is_stacked(*value)).collect();
-        let ty = self.program.tables.result_type(ty.value(), &stacked);
+        let ty = self.program.manifest.result_type(ty.value(), &stacked);
         let ty = ty.map_err(|message| error(source, &message))?;
         let text = name_attribute(source, keys::TEXT).unwrap_or_default();
-        let number = self.program.tables.debugs.len() as i64;
-        self.program.tables.debugs.push(Debug { text, ty });
+        let number = self.program.manifest.debugs.len() as i64;
+        self.program.manifest.debugs.push(Debug { text, ty });
         let values = self.values(&operands);
         let slots = match self.operand_slots {
             Some(slots) if !values.is_empty() => slots,

@@ -6,7 +6,7 @@ use cohort_dialects::marks;
 use cohort_dialects::types::flatten;
 use cohort_passes::pass::{Failed, error};
 use cohort_passes::support::ir::{array, blocks_of, elements_of, strings, symbol_of, top_level};
-use cohort_passes::support::levels::CHOOSES_ROWS;
+use cohort_passes::support::waves::CHOOSES_ROWS;
 use melior::ir::{
     Attribute, BlockRef, OperationRef, ValueLike,
     attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
@@ -40,7 +40,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
             ));
         };
         let named = dims.get(number).map_or(vec![], |names| strings(*names));
-        let described = program.tables.argument_type(ty.value(), &named);
+        let described = program.manifest.argument_type(ty.value(), &named);
         let ty_of = described.map_err(|message| error(main, &message))?;
         arguments.push(Argument {
             name: name.value().to_owned(),
@@ -55,7 +55,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
     let results = flatten(result.value());
     let values = returned_by(body);
     let stacked: Vec<bool> = values.iter().map(|value| is_stacked(*value)).collect();
-    let result_type = program.tables.result_type(result.value(), &stacked);
+    let result_type = program.manifest.result_type(result.value(), &stacked);
     let result_type = result_type.map_err(|message| error(main, &message))?;
     let returned = values.len();
     if names.len() != types.len()
@@ -65,30 +65,30 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         return Err(error(main, "the entry's types do not fit the function"));
     }
 
-    program.tables.structure = structure(program, main);
+    program.manifest.structure = structure(program, main);
 
     callable(program, main, ENTRY);
     let gradients = super::gradients::lower(program)?;
 
-    let tables = std::mem::take(&mut program.tables);
+    let manifest = std::mem::take(&mut program.manifest);
     Ok(Manifest {
         version: cohort_abi::VERSION,
         entry: ENTRY.to_owned(),
         arguments,
         result: result_type,
-        adts: tables.adts,
-        params: tables.params,
-        row_pools: tables.row_pools,
-        sources: tables.sources,
-        kernels: tables.kernels,
-        locations: tables.locations,
-        forces: tables.forces,
-        debugs: tables.debugs,
-        computed: tables.computed,
-        dims: tables.dims,
+        adts: manifest.adts,
+        params: manifest.params,
+        row_pools: manifest.row_pools,
+        sources: manifest.sources,
+        kernels: manifest.kernels,
+        locations: manifest.locations,
+        forces: manifest.forces,
+        debugs: manifest.debugs,
+        computed: manifest.computed,
+        dims: manifest.dims,
         gradients,
-        structure: tables.structure,
-        gpu_flush: tables.gpu_flush,
+        structure: manifest.structure,
+        gpu_flush: manifest.gpu_flush,
     })
 }
 

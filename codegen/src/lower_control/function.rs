@@ -241,7 +241,7 @@ impl<'c> Lowering<'c, '_> {
 
     /// The number of an operation's place in the source.
     pub fn location(&mut self, source: OperationRef<'c, 'c>) -> u32 {
-        self.program.tables.location(source.location())
+        self.program.manifest.location(source.location())
     }
 
     /// Gives the instance up where `condition` holds.
@@ -401,7 +401,7 @@ impl<'c> Lowering<'c, '_> {
         let too_deep = b.cmpi(CmpiPredicate::Uge, depth, max_depth);
         let too_low = b.cmpi(CmpiPredicate::Ult, stack, stack_limit);
         let stop = b.ori(too_deep, too_low);
-        let location = self.program.tables.location(b.location);
+        let location = self.program.manifest.location(b.location);
         let runtime = self.runtime;
         when(b, stop, |b| {
             fail(b, runtime, Failure::DepthLimit, depth, max_depth, location);

@@ -16,7 +16,7 @@ use cohort_passes::support::ir::{
     GRADIENT_OF, array, blocks_of, elements_of, enum_attribute, name_attribute, strings, symbol_of,
     text_of,
 };
-use cohort_passes::support::levels::GRADIENTS;
+use cohort_passes::support::waves::GRADIENTS;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{AttributeLike, DenseI64ArrayAttribute},
@@ -77,7 +77,7 @@ fn gradient<'c>(
     let malformed = || error(function, "`cfb.gradient` is malformed");
     let dictionary = function.attribute(&GRADIENT).map_err(|_| malformed())?;
     let kernel = name_attribute(function, GRADIENT_OF).unwrap_or_default();
-    let Some(kernel) = program.tables.kernel(&kernel) else {
+    let Some(kernel) = program.manifest.kernel(&kernel) else {
         return Ok(None);
     };
     let symbol = format!("cohort_{}", symbol_of(function).unwrap_or_default());
@@ -138,7 +138,7 @@ fn gradient<'c>(
         let offset = entry(site, own::OFFSET)
             .and_then(|offset| melior::ir::attribute::IntegerAttribute::try_from(offset).ok());
         gradient.sites.push(Site {
-            param: program.tables.param(&parameter).ok_or_else(malformed)?,
+            param: program.manifest.param(&parameter).ok_or_else(malformed)?,
             offset: offset.ok_or_else(malformed)?.value() as u64,
             shape: numbers(own::SHAPE).ok_or_else(malformed)?,
             strides: numbers(own::STRIDES).ok_or_else(malformed)?,
@@ -162,7 +162,7 @@ fn described<'c>(
         return Ok(ManifestType::Scalar(Elem::I32));
     }
     let ty = lazy_tensor(ty).unwrap_or(ty);
-    let described = program.tables.manifest_type(ty);
+    let described = program.manifest.manifest_type(ty);
     described.map_err(|message| error(function, &message))
 }
 

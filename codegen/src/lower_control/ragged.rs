@@ -178,7 +178,7 @@ impl<'c> Lowering<'c, '_> {
         operands: &[Val<'c>],
         handle: Val<'c>,
     ) -> Vec<Val<'c>> {
-        let call = &self.program.tables.kernels[kernel].call;
+        let call = &self.program.manifest.kernels[kernel].call;
         let mut slots = vec![handle];
         if let Some(extent) = call.rows.and_then(|rows| call.extents.get(rows)) {
             let lengths = extent

@@ -15,13 +15,13 @@ use super::function::Lowering;
 impl<'c> Lowering<'c, '_> {
     pub fn record(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let name = kernel_of(source).unwrap_or_default();
-        let Some(kernel) = self.program.tables.kernel(&name) else {
+        let Some(kernel) = self.program.manifest.kernel(&name) else {
             return Err(error(
                 source,
                 &format!("kernel `{name}` is not lowered yet"),
             ));
         };
-        if self.program.tables.is_load_time(kernel) {
+        if self.program.manifest.is_load_time(kernel) {
             let message =
                 format!("kernel `{name}` runs at load; `cfb.param` reads what it computes");
             return Err(error(source, &message));
@@ -30,7 +30,7 @@ impl<'c> Lowering<'c, '_> {
             .into_iter()
             .map(|operand| self.value(operand))
             .collect();
-        let described = &self.program.tables.kernels[kernel];
+        let described = &self.program.manifest.kernels[kernel];
         if described.operands.len() != operands.len()
             || described.results.len() != source.result_count()
         {
@@ -71,9 +71,9 @@ impl<'c> Lowering<'c, '_> {
 
     pub fn param(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let param = self.parameter(source)?;
-        let described = self.program.tables.weight(param);
+        let described = self.program.manifest.weight(param);
         let (elem, shape) = (described.elem, described.shape.clone());
-        let pool = self.program.tables.pool(elem, &shape);
+        let pool = self.program.manifest.pool(elem, &shape);
         let handle = self.source_handle(b, Source::Whole { param, pool });
         self.bind_results(source, &[handle]);
         Ok(())
@@ -81,7 +81,7 @@ impl<'c> Lowering<'c, '_> {
 
     pub fn param_row(&mut self, b: &Builder<'c>, source: OperationRef<'c, 'c>) -> Outcome {
         let param = self.parameter(source)?;
-        let described = self.program.tables.weight(param);
+        let described = self.program.manifest.weight(param);
         let elem = described.elem;
         let Some((rows, row)) = described
             .shape
@@ -90,7 +90,7 @@ impl<'c> Lowering<'c, '_> {
         else {
             return Err(error(source, "a parameter without dims has no rows"));
         };
-        let pool = self.program.tables.pool(elem, &row);
+        let pool = self.program.manifest.pool(elem, &row);
         let index = self.value(operands_of(source)[0]);
         let index = self.wide_index(b, index);
         let bound = i64_constant(b, rows as i64);
@@ -106,9 +106,9 @@ impl<'c> Lowering<'c, '_> {
         let value = source
             .attribute(&keys::VALUE)
             .map_err(|_| error(source, "no value"))?;
-        let tables = &mut self.program.tables;
+        let manifest = &mut self.program.manifest;
         let described =
-            constants::read(tables, value).map_err(|message| error(source, &message))?;
+            constants::read(manifest, value).map_err(|message| error(source, &message))?;
         let handle = self.source_handle(b, described);
         self.bind_results(source, &[handle]);
         Ok(())
@@ -116,13 +116,13 @@ impl<'c> Lowering<'c, '_> {
 
     /// The handle of a source's first row.
     fn source_handle(&mut self, b: &Builder<'c>, source: Source) -> Val<'c> {
-        let bucket = self.program.tables.source(source) as i64;
+        let bucket = self.program.manifest.source(source) as i64;
         i64_constant(b, bucket << Handle::BUCKET_SHIFT)
     }
 
     fn parameter(&self, source: OperationRef<'c, 'c>) -> Result<usize, Failed> {
         let name = name_attribute(source, keys::PARAM).unwrap_or_default();
-        let number = self.program.tables.param(&name);
+        let number = self.program.manifest.param(&name);
         number.ok_or_else(|| error(source, &format!("no parameter `{name}`")))
     }
 }

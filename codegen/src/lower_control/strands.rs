@@ -10,7 +10,7 @@ use cohort_dialects::marks;
 use cohort_passes::level2::fork_join::STRANDS;
 use cohort_passes::pass::{Failed, Outcome};
 use cohort_passes::support::ir::{blocks_of, integers, is_local, key, nested_ops, op_key};
-use cohort_passes::support::levels::used_values;
+use cohort_passes::support::waves::used_values;
 use std::collections::BTreeSet;
 
 use cohort_abi::symbols;

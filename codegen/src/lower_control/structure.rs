@@ -183,7 +183,7 @@ impl<'c> Lowering<'c, '_> {
         source: OperationRef<'c, 'c>,
         ty: Type<'c>,
     ) -> Result<&[Constructor], Failed> {
-        let adt = self.program.tables.adt(ty);
+        let adt = self.program.manifest.adt(ty);
         adt.map(|adt| adt.constructors.as_slice())
             .ok_or_else(|| error(source, &format!("`{ty}` is not declared")))
     }

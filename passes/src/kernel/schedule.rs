@@ -9,7 +9,7 @@ use melior::ir::{OperationRef, operation::OperationLike};
 use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
 use crate::pass::{Failed, error};
 use crate::support::ir::integers;
-use crate::support::levels::CACHES;
+use crate::support::waves::CACHES;
 
 /// Bytes of a number.
 const NUMBER: i64 = 4;

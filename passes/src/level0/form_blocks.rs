@@ -1,12 +1,12 @@
 //! `form-blocks`: level 0 to level 1. Gathers tensor code into static blocks, the unit of scheduling.
 //!
 //! In each basic block of the control program, tensor operations that can run together become one
-//! `cfb.block` with explicit operands and results. What can run together is told by *levels*: an
-//! operation that needs no call of this basic block has level 0; what needs a call's result, or a
+//! `cfb.block` with explicit operands and results. What can run together is told by *waves*: an
+//! operation that needs no call of this basic block is in wave 0; what needs a call's result, or a
 //! loop's or a match's, is one above it. A number that a call gives makes nobody wait where no tensor
-//! decides on it: it is known as soon as it is recorded. Operations of one level never wait for each other's
+//! decides on it: it is known as soon as it is recorded. Operations of one wave never wait for each other's
 //! calls. An operation that only a later block uses moves into that block, unless `hoist-operators`
-//! has marked it `cfb.hoisted`: then it stays in the block of its own level, which need not wait.
+//! has marked it `cfb.hoisted`: then it stays in the block of its own wave, which need not wait.
 //!
 //! ```mlir
 //! %a = func.call @f(%l) : (…) -> tensor<8xf32>
@@ -75,7 +75,7 @@ use crate::support::ir::{
     is_tensor, is_within, key, move_before, nested_ops, op_key, remove_attribute,
     replace_uses_except, set_operand, symbol_of, users_of,
 };
-use crate::support::levels::{
+use crate::support::waves::{
     BasicBlock, Effects, GRANULARITY, HOISTED, Role, is_dear, is_view, role, used_values,
 };
 use dims::Dims;
@@ -147,7 +147,7 @@ impl<'c> Former<'c> {
             block.copy_views();
         }
         block.copy_destinations(self.by_operator);
-        block.find_levels();
+        block.find_waves();
         block.sink(|operation| operation.has_attribute(&HOISTED));
         let ordered = block.reorder(terminator);
         if ordered.is_empty() {
@@ -291,16 +291,16 @@ impl<'c> BasicBlock<'c> {
         }
     }
 
-    /// The tensor operations marked `cfb.hoisted`, and what they need of their own level.
+    /// The tensor operations marked `cfb.hoisted`, and what they need of their own wave.
     fn hoisted(&self) -> HashSet<usize> {
         let mut hoisted = HashSet::new();
         for operation in self.operations.iter().rev() {
-            let level = self.levels[&op_key(*operation)];
+            let wave = self.waves[&op_key(*operation)];
             let needed = || {
                 let users = results_of(*operation).into_iter().flat_map(users_of);
                 users.into_iter().any(|user| {
-                    let at = self.levels.get(&op_key(user)).copied();
-                    hoisted.contains(&op_key(user)) && at == Some(level)
+                    let at = self.waves.get(&op_key(user)).copied();
+                    hoisted.contains(&op_key(user)) && at == Some(wave)
                 })
             };
             if operation.has_attribute(&HOISTED)
@@ -312,18 +312,18 @@ impl<'c> BasicBlock<'c> {
         hoisted
     }
 
-    /// Puts constants first, then each level's control operations and its tensor operations, and
-    /// returns the latter, level by level.
+    /// Puts constants first, then each wave's control operations and its tensor operations, and
+    /// returns the latter, wave by wave.
     fn reorder(&self, terminator: OperationRef<'c, 'c>) -> Vec<Vec<OperationRef<'c, 'c>>> {
         let hoisted = self.hoisted();
         let rank = |operation: &OperationRef<'c, 'c>| {
             let role = self.roles[&op_key(*operation)];
-            let level = self.levels[&op_key(*operation)];
+            let wave = self.waves[&op_key(*operation)];
             match role {
                 Role::Constant | Role::Parameter => (0, 0),
-                Role::Control => (level, 1),
-                Role::Tensor if hoisted.contains(&op_key(*operation)) => (level, 2),
-                Role::Tensor => (level, 3),
+                Role::Control => (wave, 1),
+                Role::Tensor if hoisted.contains(&op_key(*operation)) => (wave, 2),
+                Role::Tensor => (wave, 3),
             }
         };
         let mut ordered = self.operations.clone();

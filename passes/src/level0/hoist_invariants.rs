@@ -43,7 +43,7 @@ use crate::support::ir::{
     argument_of, blocks_of, clone_op, defining_op, key, nested_ops, op_key, replace_uses,
     set_operand, users_of,
 };
-use crate::support::levels::{Role, is_dear, role, used_values};
+use crate::support::waves::{Role, is_dear, role, used_values};
 
 /// The pass `hoist-invariants`.
 pub const PASS: PassInfo = PassInfo {

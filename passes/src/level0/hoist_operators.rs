@@ -33,7 +33,7 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{op_key, set_attribute, users_of};
-use crate::support::levels::{BasicBlock, HOISTED, Role, is_dear, walk_blocks};
+use crate::support::waves::{BasicBlock, HOISTED, Role, is_dear, walk_blocks};
 
 /// The pass `hoist-operators`.
 pub const PASS: PassInfo = PassInfo {
@@ -56,21 +56,21 @@ fn mark_in<'c>(context: &'c Context, block: &mut BasicBlock<'c>) {
     let dear = |operation: &&OperationRef<'c, 'c>| {
         block.role(**operation) == Some(Role::Tensor) && is_dear(**operation)
     };
-    let level = |operation: &OperationRef<'c, 'c>| block.levels.get(&op_key(*operation)).copied();
-    let mut levels = HashSet::new();
+    let wave = |operation: &OperationRef<'c, 'c>| block.waves.get(&op_key(*operation)).copied();
+    let mut waves = HashSet::new();
     for operation in block.operations.iter().filter(dear) {
-        if block.first_use(*operation) > level(operation) {
+        if block.first_use(*operation) > wave(operation) {
             mark(*operation);
-            levels.insert(level(operation));
+            waves.insert(wave(operation));
         }
     }
-    // What control needs at such a level, as in a loop, joins the block that is made anyway.
+    // What control needs at such a wave, as in a loop, joins the block that is made anyway.
     for operation in block.operations.iter().filter(dear) {
         let users = results_of(*operation).into_iter().flat_map(users_of);
         let by_control = users
             .into_iter()
             .all(|user| block.role(user) != Some(Role::Tensor));
-        if levels.contains(&level(operation)) && by_control {
+        if waves.contains(&wave(operation)) && by_control {
             mark(*operation);
         }
     }

@@ -38,7 +38,7 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     TensorType, callee_of, functions_of, nested_ops, set_attribute, symbol_of,
 };
-use crate::support::levels::{GRANULARITY, Role, role};
+use crate::support::waves::{GRANULARITY, Role, role};
 
 /// The pass `keep-functions`.
 pub const PASS: PassInfo = PassInfo {

@@ -58,7 +58,7 @@ use crate::support::ir::{
     TensorType, blocks_of, callee_of, defining_op, functions_of, is_local, is_private, is_within,
     key, nested_ops, op_key, splat, symbol_of, users_of,
 };
-use crate::support::levels::{Role, close, role, used_values};
+use crate::support::waves::{Role, close, role, used_values};
 
 mod rewrite;
 

@@ -35,7 +35,7 @@ use crate::support::ir::{
     TensorType, argument_of, defining_op, erase, functions_of, integer_attribute, is_tensor, key,
     nested_ops, replace_uses,
 };
-use crate::support::levels::{Role, role};
+use crate::support::waves::{Role, role};
 
 /// The pass `resolve-dims`.
 pub const PASS: PassInfo = PassInfo {

@@ -52,7 +52,7 @@ use crate::support::ir::{
     TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_local, is_within, key,
     move_before, nested_ops, op_key, replace_uses, set_operand, users_of,
 };
-use crate::support::levels::{Role, is_dear, role, used_values};
+use crate::support::waves::{Role, is_dear, role, used_values};
 
 /// The pass `share-slices`.
 pub const PASS: PassInfo = PassInfo {

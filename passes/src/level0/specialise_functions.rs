@@ -225,7 +225,7 @@ impl<'c> Program<'c> {
                 (name.clone(), callees.collect())
             })
             .collect();
-        crate::support::levels::close(&mut reached);
+        crate::support::waves::close(&mut reached);
         reached
     }
 

@@ -36,7 +36,7 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     TensorType, clone_op, defining_op, erase, replace_uses, set_operand, set_type, users_of,
 };
-use crate::support::levels::{BasicBlock, walk_blocks};
+use crate::support::waves::{BasicBlock, walk_blocks};
 
 /// The pass `split-products`.
 pub const PASS: PassInfo = PassInfo {
@@ -85,14 +85,14 @@ impl<'c> Split<'c> {
         }
         let operands = operands_of(product);
         let concat = defining_op(operands[0]).filter(|op| Op::TensorConcat.is(*op))?;
-        if block.value_level(operands[1]) > 0 {
+        if block.value_wave(operands[1]) > 0 {
             return None;
         }
         let mut runs: Vec<Run<'c>> = Vec::new();
         let mut first = 0;
         for part in operands_of(concat) {
             let rows = TensorType::of_value(part)?.shape.first().copied()??;
-            let early = block.value_level(part) == 0;
+            let early = block.value_wave(part) == 0;
             match runs.last_mut() {
                 Some(run) if run.early == early => {
                     run.parts.push(part);

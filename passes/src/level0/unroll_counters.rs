@@ -73,8 +73,8 @@ use crate::support::ir::{
     functions_of, is_private, key, nested_ops, op_key, remove_attribute, set_attribute,
     set_operand, symbol_of, users_of,
 };
-use crate::support::levels::{Role, close, role};
 use crate::support::symbols::Symbols;
+use crate::support::waves::{Role, close, role};
 use known::Known;
 
 /// The pass `unroll-counters`.

@@ -48,7 +48,7 @@ use crate::support::ir::{
     TensorType, blocks_of, clone_op, defining_op, erase, key, nested_ops, replace_uses,
     set_operand, users_of,
 };
-use crate::support::levels::{Role, role};
+use crate::support::waves::{Role, role};
 
 /// The pass `unroll-loops`.
 pub const PASS: PassInfo = PassInfo {

@@ -82,8 +82,8 @@ use crate::support::ir::{
     functions_of, global_of, integer_attribute, key, name_attribute, nested_ops, op_key,
     set_attribute, set_operand, text_of, users_of,
 };
-use crate::support::levels::{GRADIENTS, GRANULARITY, used_values};
 use crate::support::symbols::Symbols;
+use crate::support::waves::{GRADIENTS, GRANULARITY, used_values};
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
 

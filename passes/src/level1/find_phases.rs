@@ -44,7 +44,7 @@ use crate::support::ir::{
     blocks_of, callee_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
     symbol_of,
 };
-use crate::support::levels::{Effects, close, used_values, waits};
+use crate::support::waves::{Effects, close, used_values, waits};
 
 /// The pass `find-phases`.
 pub const PASS: PassInfo = PassInfo {

@@ -37,7 +37,7 @@ use crate::support::ir::{
     blocks_of, callee_of, functions_of, is_private, is_tensor, key, nested_ops, op_key,
     set_attribute, symbol_of,
 };
-use crate::support::levels::waits;
+use crate::support::waves::waits;
 
 /// The pass `static-depth`.
 pub const PASS: PassInfo = PassInfo {

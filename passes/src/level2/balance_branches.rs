@@ -45,7 +45,7 @@ use crate::support::ir::{
     TensorType, blocks_of, functions_of, integer_attribute, kernel_of, key, nested_ops,
     set_operand, users_of,
 };
-use crate::support::levels::used_values;
+use crate::support::waves::used_values;
 
 /// The pass `balance-branches`.
 pub const PASS: PassInfo = PassInfo {

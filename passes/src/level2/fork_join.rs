@@ -76,7 +76,7 @@ use crate::support::ir::{
     blocks_of, callee_of, erase, functions_of, kernel_of, nested_ops, set_attribute, symbol_of,
     top_level,
 };
-use crate::support::levels::waits;
+use crate::support::waves::waits;
 use strands::Operations;
 
 /// The pass `fork-join`.

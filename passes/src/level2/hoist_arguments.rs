@@ -54,8 +54,8 @@ use crate::support::ir::{
     blocks_of, callee_of, clone_op, erase, functions_of, is_local, is_private, key, nested_ops,
     op_key, replace_uses, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
 };
-use crate::support::levels::used_values;
 use crate::support::symbols::Symbols;
+use crate::support::waves::used_values;
 
 /// The pass `hoist-arguments`.
 pub const PASS: PassInfo = PassInfo {

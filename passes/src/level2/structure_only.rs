@@ -45,8 +45,8 @@ use crate::support::ir::{
     array, blocks_of, callee_of, elem_of, elements_of, functions_of, key, nested_ops,
     set_attribute, symbol_of, top_level, users_of,
 };
-use crate::support::levels::{CHOOSES_ROWS, waits};
 use crate::support::origins::{Origin, Origins, adts_in};
+use crate::support::waves::{CHOOSES_ROWS, waits};
 
 /// The pass `structure-only`.
 pub const PASS: PassInfo = PassInfo {

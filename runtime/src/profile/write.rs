@@ -8,7 +8,7 @@ use cohort_abi::manifest::Manifest;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Event, Level, Profile, Span};
+use super::{Event, Gauge, Profile, Span};
 
 /// There is one process.
 const PROCESS: u32 = 1;
@@ -57,8 +57,8 @@ impl Profile {
                 thread,
                 begin,
                 nanoseconds,
-            } => (thread, begin, Reverse(nanoseconds), what.level()),
-            Event::Level { at, .. } => (u32::MAX, at, Reverse(0), 0),
+            } => (thread, begin, Reverse(nanoseconds), what.nesting()),
+            Event::Gauge { at, .. } => (u32::MAX, at, Reverse(0), 0),
             Event::Instance { begin, end, .. } => (u32::MAX, begin, Reverse(end - begin), 0),
         });
 
@@ -129,13 +129,13 @@ impl Lines<'_> {
                     ..line(thread, begin)
                 })
             }
-            Event::Level { at, level } => {
-                let (name, args) = match level {
-                    Level::RowBytes(bytes) => ("memory of rows", json!({ "bytes": bytes })),
-                    Level::ControlBytes(bytes) => {
+            Event::Gauge { at, gauge } => {
+                let (name, args) = match gauge {
+                    Gauge::RowBytes(bytes) => ("memory of rows", json!({ "bytes": bytes })),
+                    Gauge::ControlBytes(bytes) => {
                         ("memory of control programs", json!({ "bytes": bytes }))
                     }
-                    Level::Alive(count) => ("instances alive", json!({ "instances": count })),
+                    Gauge::Alive(count) => ("instances alive", json!({ "instances": count })),
                 };
                 self.put(&Line {
                     name,

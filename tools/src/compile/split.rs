@@ -13,7 +13,7 @@ use cohort_dialects::keys::{self, Key};
 use cohort_passes::support::ir::{
     clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, top_level,
 };
-use cohort_passes::support::levels::LIBRARY;
+use cohort_passes::support::waves::LIBRARY;
 use melior::{
     Context,
     ir::{

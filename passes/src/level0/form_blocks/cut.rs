@@ -19,7 +19,7 @@ use crate::support::ir::{
     TensorType, clone_op, defining_op, is_local, is_within, key, nested_ops, op_key, set_operand,
     users_of,
 };
-use crate::support::levels::{Role, is_view, role, used_values};
+use crate::support::waves::{Role, is_view, role, used_values};
 
 /// Operations of a block.
 const MOST: usize = 256;

@@ -16,7 +16,7 @@ use crate::level0::resolve_dims::length_of;
 use crate::support::ir::{
     TensorType, clone_op, defining_op, erase, key, nested_ops, set_operand, users_of,
 };
-use crate::support::levels::{Role, role};
+use crate::support::waves::{Role, role};
 
 /// Gives each basic block of a function destinations of its own.
 pub fn bring_in<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {

@@ -19,7 +19,7 @@ use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::Operat
 
 use crate::support::dim_equality::{DimEquality, Kind, Length, loops_of, reassociation};
 use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
-use crate::support::levels::{Role, is_dear, is_view, role, used_values};
+use crate::support::waves::{Role, is_dear, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
 /// is not a sum of multiples of it, which kernels over calls need.

@@ -23,7 +23,7 @@ use crate::support::ir::{
     TensorType, attributes_without, blocks_of, clone_region, defining_op, elem_of, erase, key,
     op_key, replace_uses,
 };
-use crate::support::levels::used_values;
+use crate::support::waves::used_values;
 
 /// The values of copied operations that a function reads for anything but more copies.
 pub fn needed(end: OperationRef<'_, '_>, copies: &HashSet<usize>) -> HashSet<usize> {

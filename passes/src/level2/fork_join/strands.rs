@@ -21,7 +21,7 @@ use crate::level1::find_phases::AFTER_DECISION;
 use crate::support::ir::{
     defining_op, key, move_before, op_key, replace_uses_except, set_operand, users_of,
 };
-use crate::support::levels::used_values;
+use crate::support::waves::used_values;
 
 /// A basic block with more operations that wait or fail is left alone: which of them need each other takes
 /// the square of their number.

@@ -1,11 +1,11 @@
-//! Roles and levels: what waits for what in a basic block of the control program.
+//! Roles and waves: what waits for what in a basic block of the control program.
 //!
-//! An operation that needs no call of its basic block has level 0; what needs the result of a call,
+//! An operation that needs no call of its basic block is in wave 0; what needs the result of a call,
 //! a loop or a match is one above it, unless the result has no tensor in it and no tensor decides on it:
-//! such a number is known when the instance is recorded. Operations of one level never wait for each
+//! such a number is known when the instance is recorded. Operations of one wave never wait for each
 //! other's calls. What stands behind a `cfb.phase` is above all that stands before it.
 //! [`walk_blocks`] also knows what waits from outside of a basic block: the tensors that a loop or a
-//! recursive function carries from step to step have level 1.
+//! recursive function carries from step to step are in wave 1.
 
 use cohort_dialects::keys;
 use cohort_dialects::marks::CHECKED;
@@ -126,9 +126,9 @@ pub(crate) struct BasicBlock<'c> {
     pub terminator: Option<OperationRef<'c, 'c>>,
     pub operations: Vec<OperationRef<'c, 'c>>,
     pub roles: HashMap<usize, Role>,
-    pub levels: HashMap<usize, usize>,
-    /// The levels of values, those from outside of the basic block included; 0 if not here.
-    value_levels: HashMap<usize, usize>,
+    pub waves: HashMap<usize, usize>,
+    /// The waves of values, those from outside of the basic block included; 0 if not here.
+    value_waves: HashMap<usize, usize>,
     /// Tensor operations that are copied into each block that uses them.
     pub copied: HashSet<usize>,
     effects: Rc<Effects>,
@@ -239,8 +239,8 @@ impl<'c> BasicBlock<'c> {
             terminator,
             operations,
             roles,
-            levels: HashMap::new(),
-            value_levels: HashMap::new(),
+            waves: HashMap::new(),
+            value_waves: HashMap::new(),
             copied: HashSet::new(),
             effects: Rc::clone(effects),
         }
@@ -251,13 +251,13 @@ impl<'c> BasicBlock<'c> {
     }
 
     /// How long a value must be waited for.
-    pub fn value_level(&self, value: Val<'c>) -> usize {
-        self.value_levels.get(&key(value)).copied().unwrap_or(0)
+    pub fn value_wave(&self, value: Val<'c>) -> usize {
+        self.value_waves.get(&key(value)).copied().unwrap_or(0)
     }
 
-    /// Gives each operation its earliest level. What uses an operation marked [`HOISTED`] is in a
+    /// Gives each operation its earliest wave. What uses an operation marked [`HOISTED`] is in a
     /// later block than that.
-    pub fn find_levels(&mut self) {
+    pub fn find_waves(&mut self) {
         // What stands behind a phase stays behind all that stands before it, what an instance shows stays
         // where it is, and what may end it stays behind what may end it before.
         let (mut first, mut last, mut last_failing) = (0, 0, 0);
@@ -270,37 +270,37 @@ impl<'c> BasicBlock<'c> {
             if shows {
                 first = last;
             }
-            let mut level = first;
+            let mut wave = first;
             let fails = role == Role::Control && self.effects.fails(*operation);
             if fails {
-                level = level.max(last_failing);
+                wave = wave.max(last_failing);
             }
             for operand in used_values(*operation) {
                 let from_tensor = defining_op(operand)
                     .is_some_and(|producer| self.role(producer) == Some(Role::Tensor));
                 let wait = usize::from(from_tensor && role == Role::Control);
-                level = level.max(self.value_level(operand) + wait);
+                wave = wave.max(self.value_wave(operand) + wait);
             }
-            self.levels.insert(op_key(*operation), level);
+            self.waves.insert(op_key(*operation), wave);
             if shows {
-                first = level;
+                first = wave;
             }
             if fails {
-                last_failing = level;
+                last_failing = wave;
             }
             let waits = Op::FuncCall.is(*operation) || operation.region_count() > 0;
             let ends = role == Role::Control && waits || operation.has_attribute(&HOISTED);
-            last = last.max(level + usize::from(ends));
+            last = last.max(wave + usize::from(ends));
             let decides = waits && self.effects.decides(*operation);
             for result in results_of(*operation) {
                 let is_late = !waits || decides || self.effects.holds_tensors(result.r#type());
-                let after = level + usize::from(ends && is_late);
-                self.value_levels.insert(key(result), after);
+                let after = wave + usize::from(ends && is_late);
+                self.value_waves.insert(key(result), after);
             }
         }
     }
 
-    /// Moves tensor operations that only later ones use to the level of the first of those, but
+    /// Moves tensor operations that only later ones use to the wave of the first of those, but
     /// for operations that `stays` keeps where they are.
     pub fn sink(&mut self, stays: impl Fn(OperationRef<'c, 'c>) -> bool) {
         for operation in self.operations.iter().rev() {
@@ -308,26 +308,26 @@ impl<'c> BasicBlock<'c> {
                 continue;
             }
             if let Some(first) = self.first_use(*operation) {
-                self.levels.insert(op_key(*operation), first);
+                self.waves.insert(op_key(*operation), first);
             }
         }
     }
 
-    /// The lowest level of an operation's users; `None` unless all are tensor operations of this
+    /// The lowest wave of an operation's users; `None` unless all are tensor operations of this
     /// basic block.
     pub fn first_use(&self, operation: OperationRef<'c, 'c>) -> Option<usize> {
         let users = results_of(operation).into_iter().flat_map(users_of);
-        let levels: Option<Vec<usize>> = users
+        let waves: Option<Vec<usize>> = users
             .map(|user| match self.role(user) {
-                Some(Role::Tensor) => self.levels.get(&op_key(user)).copied(),
+                Some(Role::Tensor) => self.waves.get(&op_key(user)).copied(),
                 _ => None,
             })
             .collect();
-        levels?.into_iter().min()
+        waves?.into_iter().min()
     }
 }
 
-/// Visits every basic block of the control program from the outermost in, with its levels.
+/// Visits every basic block of the control program from the outermost in, with its waves.
 pub(crate) fn walk_blocks<'c>(
     module: OperationRef<'c, 'c>,
     visit: &mut dyn FnMut(&mut BasicBlock<'c>),
@@ -336,17 +336,17 @@ pub(crate) fn walk_blocks<'c>(
     for function in functions_of(module) {
         let name = symbol_of(function).unwrap_or_default();
         for body in blocks_of(function) {
-            let mut levels = HashMap::new();
+            let mut waves = HashMap::new();
             if walk.callees(&name).contains(&name) && !walk.effects.deciding.contains(&name) {
                 for (index, argument) in arguments_of(body).into_iter().enumerate() {
                     if walk.effects.holds_tensors(argument.r#type())
                         && walk.changes(function, index)
                     {
-                        levels.insert(key(argument), 1);
+                        waves.insert(key(argument), 1);
                     }
                 }
             }
-            walk.block(body, levels, visit);
+            walk.block(body, waves, visit);
         }
     }
 }
@@ -403,23 +403,23 @@ impl Walk {
         visit: &mut dyn FnMut(&mut BasicBlock<'c>),
     ) {
         let mut block = BasicBlock::new(block, &self.effects);
-        block.value_levels = outside;
-        block.find_levels();
+        block.value_waves = outside;
+        block.find_waves();
         let inner: Vec<_> = block
             .operations
             .iter()
             .filter(|op| block.role(**op) == Some(Role::Control))
             .flat_map(|op| blocks_of(*op).into_iter().map(|body| (*op, body)))
-            .map(|(op, body)| (body, self.levels_inside(&block, op, body)))
+            .map(|(op, body)| (body, self.waves_inside(&block, op, body)))
             .collect();
         visit(&mut block);
-        for (body, levels) in inner {
-            self.block(body, levels, visit);
+        for (body, waves) in inner {
+            self.block(body, waves, visit);
         }
     }
 
-    /// The levels of values in a region of an operation: 1 for what waits there.
-    fn levels_inside<'c>(
+    /// The waves of values in a region of an operation: 1 for what waits there.
+    fn waves_inside<'c>(
         &self,
         outer: &BasicBlock<'c>,
         operation: OperationRef<'c, 'c>,
@@ -430,13 +430,13 @@ impl Walk {
         if loops && self.effects.decides(operation) {
             return HashMap::new();
         }
-        let mut levels: HashMap<usize, usize> = outer
-            .value_levels
+        let mut waves: HashMap<usize, usize> = outer
+            .value_waves
             .iter()
-            .map(|(value, level)| (*value, (*level).min(1)))
+            .map(|(value, wave)| (*value, (*wave).min(1)))
             .collect();
         let operands = operands_of(operation);
-        let waits = operands.iter().any(|value| outer.value_level(*value) > 0);
+        let waits = operands.iter().any(|value| outer.value_wave(*value) > 0);
         let carried = match kind {
             Some(Op::CfbFold) => operands.len().saturating_sub(1),
             Some(Op::ScfWhile | Op::ScfFor) => usize::MAX,
@@ -444,10 +444,10 @@ impl Walk {
         };
         for (index, argument) in arguments_of(body).into_iter().enumerate() {
             if (index < carried || waits) && self.effects.holds_tensors(argument.r#type()) {
-                levels.insert(key(argument), 1);
+                waves.insert(key(argument), 1);
             }
         }
-        levels
+        waves
     }
 }
 

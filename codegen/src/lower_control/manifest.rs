@@ -1,4 +1,4 @@
-//! The tables of the manifest, each entry made once, and what of the control program refers to.
+//! Builds the manifest, each of its entries once, and what of the control program refers to.
 
 use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks;
@@ -33,7 +33,7 @@ use crate::gpu::lower_kernels_to_gpu::{
 use crate::gpu::persistence::ATTRIBUTE as FLUSH_ATTRIBUTE;
 
 #[derive(Default)]
-pub struct Tables {
+pub struct ManifestBuilder {
     pub adts: Vec<Adt>,
     pub params: Vec<Param>,
     pub computed: Vec<Computed>,
@@ -62,32 +62,32 @@ struct Leaves<'a> {
     stacked: std::slice::Iter<'a, bool>,
 }
 
-impl Tables {
+impl ManifestBuilder {
     /// Reads the declarations of a module: types, parameters and lowered kernels.
-    pub fn new<'c>(module: OperationRef<'c, 'c>) -> Result<Tables, Failed> {
-        let mut tables = Tables::default();
+    pub fn new<'c>(module: OperationRef<'c, 'c>) -> Result<ManifestBuilder, Failed> {
+        let mut manifest = ManifestBuilder::default();
         let operations = top_level(module);
         let named = |kind: Op| operations.iter().copied().filter(move |op| kind.is(*op));
-        let globals = tables.add_params(named(Op::MlProgramGlobal))?;
+        let globals = manifest.add_params(named(Op::MlProgramGlobal))?;
         for (number, adt) in named(Op::CfbAdt).enumerate() {
             let name = symbol_of(adt).unwrap_or_default();
-            tables.adt_numbers.insert(name.clone(), number);
-            tables.adts.push(Adt {
+            manifest.adt_numbers.insert(name.clone(), number);
+            manifest.adts.push(Adt {
                 name,
                 constructors: Vec::new(),
             });
         }
         for (number, adt) in named(Op::CfbAdt).enumerate() {
-            tables.adts[number].constructors = tables.constructors(adt)?;
+            manifest.adts[number].constructors = manifest.constructors(adt)?;
         }
         for function in named(Op::FuncFunc) {
-            tables.add_kernel(function)?;
+            manifest.add_kernel(function)?;
         }
         for gpu in named(Op::GpuModule) {
-            tables.add_gpu_kernels(gpu)?;
+            manifest.add_gpu_kernels(gpu)?;
         }
-        tables.finish_computed(&globals)?;
-        Ok(tables)
+        manifest.finish_computed(&globals)?;
+        Ok(manifest)
     }
 
     pub fn adt(&self, ty: Type<'_>) -> Option<&Adt> {
@@ -100,7 +100,7 @@ impl Tables {
         self.param_numbers.get(name).copied()
     }
 
-    /// A parameter or what is computed from them, as [`Tables::param`] counts them.
+    /// A parameter or what is computed from them, as [`ManifestBuilder::param`] counts them.
     pub fn weight(&self, number: usize) -> &Param {
         match number.checked_sub(self.params.len()) {
             None => &self.params[number],
