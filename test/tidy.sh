@@ -75,6 +75,23 @@ levels_know_only_those_before_them() {
     done
 }
 
+# The folders of the runtime: what may be known stands above.
+runtime_knows_only_what_is_below() {
+    local folder run='io|instance|engine|session|serving|verify'
+    local above=(
+        "memory:program|report|call_cache|recorder|reuse|schedule|execute|device|backward|threads|$run"
+        "program:report|call_cache|recorder|reuse|schedule|execute|device|backward|$run"
+        "call_cache:report|recorder|reuse|schedule|execute|device|backward|threads|$run"
+        "recorder:reuse|schedule|execute|device|backward|$run" "schedule:recorder|reuse|execute|device|backward|threads|$run"
+        "device:recorder|reuse|schedule|execute|backward|$run" "execute:reuse|backward|$run" "reuse:backward|session|serving|verify"
+        'backward:session|serving|verify' 'threads:session|serving|verify' 'io:session|serving|verify'
+        'instance:engine|session|serving|verify' 'engine:session|serving|verify' 'session:serving|verify')
+    for folder in "${above[@]}"; do
+        grep -rnE "crate::(${folder#*:})::" "runtime/src/${folder%%:*}" "runtime/src/${folder%%:*}.rs" 2>/dev/null |
+            grep -vE ':[0-9]+: *//|::tests::'
+    done
+}
+
 no_model_is_known_by_name() {
     local models
     models=$(find examples -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | paste -sd '|')
@@ -93,7 +110,7 @@ no_test_is_ignored() {
 # Types and attributes are built; only `dialects` parses those of upstream that have no builder.
 no_name_of_the_ir_is_a_string() {
     local dialects='arith|cfb|func|gpu|linalg|llvm|math|ml_program|nvvm|ragged|scf|tensor|vector'
-    grep -rnE "\"($dialects)\.[a-z_.]+\"" passes/src codegen/src lowering/src tools/src/compile | grep -vE ':[0-9]+: *//'
+    grep -rnE "\"($dialects)\.[a-z_.]+\"" passes/src codegen/src lowering/src tools/src/compile | grep -vE ':[0-9]+: *//|::tests::'
     grep -rn 'OperationBuilder::new' dialects/src lowering/src passes/src codegen/src tools/src |
         grep -v '^dialects/src/builder.rs'
     grep -rnE '\.(has_|set_|remove_)?attribute(_mut)?\("' passes/src codegen/src lowering/src tools/src/compile
@@ -112,6 +129,7 @@ check 'training knows neither compiler nor runtime' training_knows_neither_compi
 check 'every pass has a file of its name and tests' every_pass_has_its_tests
 check 'every folder of pass tests has its pass' every_folder_of_tests_has_its_pass
 check 'levels know only those before them' levels_know_only_those_before_them
+check 'the runtime knows only what is below' runtime_knows_only_what_is_below
 check 'no model is known to the compiler by name' no_model_is_known_by_name
 check 'no name of the IR is a string' no_name_of_the_ir_is_a_string
 check 'no test is ignored' no_test_is_ignored

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 use cohort_runtime::abi::manifest::Elem;
-use cohort_runtime::input::narrow;
+use cohort_runtime::io::input::narrow;
 use half::f16;
 use pyo3::ffi;
 use pyo3::prelude::*;

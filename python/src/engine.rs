@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cohort_runtime::abi::manifest::Manifest;
-use cohort_runtime::input::{Builder, Inputs};
+use cohort_runtime::io::input::{Builder, Inputs};
 use cohort_runtime::serving::{Answer, Engine as Serving, Failure, Full, Key, Options, Settings};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

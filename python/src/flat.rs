@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use cohort_runtime::abi::manifest::{Adt, Elem, LeadingDim, Manifest, Type};
-use cohort_runtime::input::{
+use cohort_runtime::io::input::{
     Builder, FlatFields, Inputs, Postorder, Problem, Source, Tag, TensorBytes,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};

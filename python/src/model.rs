@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::device::DeviceKind;
-use cohort_runtime::input::{Builder, Inputs};
+use cohort_runtime::io::input::{Builder, Inputs};
 use cohort_runtime::serving::Settings;
 use cohort_runtime::{Config, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};

@@ -2,14 +2,14 @@
 //!
 //! Most values are nothing but objects of constructors' classes, tuples, lists, dicts of one key, and
 //! numbers. [`Nodes`] walks those without a call into Python and without counting references, and leaves
-//! their nodes in postorder for [`Builder::postorder`](cohort_runtime::input::Builder::postorder). Where
+//! their nodes in postorder for [`Builder::postorder`](cohort_runtime::io::input::Builder::postorder). Where
 //! it meets anything else it gives up, and says nothing of why: then the value is walked as any other,
 //! which takes longer and knows what is wrong with it.
 
 use std::ffi::c_int;
 
 use cohort_runtime::abi::manifest::Elem;
-use cohort_runtime::input::{Postorder, narrow};
+use cohort_runtime::io::input::{Postorder, narrow};
 use pyo3::ffi;
 use pyo3::prelude::*;
 

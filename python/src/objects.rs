@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use cohort_runtime::InstanceError;
 use cohort_runtime::abi::manifest::{Adt, Constructor, Elem, Type};
-use cohort_runtime::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes, narrow};
+use cohort_runtime::io::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes, narrow};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};

@@ -11,11 +11,11 @@ use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::backward::{
     Cotangent, Cotangents, Flat, InputGradient, InputGradients, Question,
 };
-use cohort_runtime::explain::Explanation;
-use cohort_runtime::feed::{Supplied, Supply};
-use cohort_runtime::input::Inputs;
-use cohort_runtime::output::columns::{Collector, Columns};
-use cohort_runtime::thread::SessionThread;
+use cohort_runtime::io::feed::{Supplied, Supply};
+use cohort_runtime::io::input::Inputs;
+use cohort_runtime::io::output::columns::{Collector, Columns};
+use cohort_runtime::report::explain::Explanation;
+use cohort_runtime::threads::thread::SessionThread;
 use cohort_runtime::{Artifact, Batch, Config, Error, InstanceError, Session, Stats, Weights};
 use pyo3::prelude::*;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cohort_runtime::abi::manifest::Manifest;
-use cohort_runtime::input::{Builder, Inputs};
-use cohort_runtime::output::columns::Columns;
+use cohort_runtime::io::input::{Builder, Inputs};
+use cohort_runtime::io::output::columns::Columns;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};

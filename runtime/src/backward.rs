@@ -31,19 +31,19 @@ use std::time::Instant;
 use cohort_abi::manifest::{GradientFunction, HelperKind, Manifest, OfCall, Type};
 use cohort_abi::{EntryFn, Handle};
 
-use crate::arena::{InputBlock, InputRows};
-use crate::code::Program;
 use crate::error::Error;
 use crate::execute::{Executor, Generation, Wanted};
 use crate::failure::{InstanceError, Stop};
-use crate::feed::Feed;
-use crate::fiber::{Event, Fiber, Job};
 use crate::instance::{Machine, Ticket};
-use crate::numbering::Numbering;
-use crate::output::slot_count;
+use crate::io::feed::Feed;
+use crate::memory::arena::{InputBlock, InputRows};
+use crate::program::code::Program;
+use crate::program::numbering::Numbering;
+use crate::program::slot::slot_count;
 use crate::recorder::Stopped;
+use crate::report::stats::GradientStats;
 use crate::schedule::{Policy, Scheduler};
-use crate::stats::GradientStats;
+use crate::threads::fiber::{Event, Fiber, Job};
 
 pub use cotangents::{Cotangent, CotangentLines, Cotangents};
 use cotangents::{Seed, weigh};

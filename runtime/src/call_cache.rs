@@ -1,6 +1,6 @@
 //! The cache of calls: computed once while a program is loaded.
 //!
-//! A call that may be shared ([`crate::sharing`]) takes a row of a parameter and nothing else, and
+//! A call that may be shared ([`crate::call_cache::sharing`]) takes a row of a parameter and nothing else, and
 //! parameters never change. So what it computes is a constant, and the first batch that needs it
 //! computes it for all that follow. Each kernel has a bucket of its own for these calls and, in each
 //! row pool of its results, rows that nothing else is ever put into: as many as the parameter has, if
@@ -9,10 +9,12 @@
 //! The order key of a cached call is always that of a first call, whether it is computed or about to
 //! be. So what reads it is launched with the same others, whatever earlier batches left behind.
 
+pub(crate) mod sharing;
+
 use cohort_abi::Handle;
 use cohort_abi::manifest::Manifest;
 
-use crate::sharing::SharedCalls;
+use crate::call_cache::sharing::SharedCalls;
 
 /// The cached calls of one kernel.
 #[derive(Debug)]
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn kernels_share_the_bytes() {
-        let mut manifest = crate::arena::tests::manifest();
+        let mut manifest = crate::memory::arena::tests::manifest();
         manifest.params.push(Param {
             name: String::new(),
             elem: Elem::I32,

@@ -31,9 +31,9 @@ pub use cohort_ptx::TensorCores;
 pub use cuda::Cuda;
 pub use sim::{Faults, Sim};
 
-use crate::code::Program;
 use crate::error::Error;
-use crate::stats::{Copies, GraphStats};
+use crate::program::code::Program;
+use crate::report::stats::{Copies, GraphStats};
 use queue::Queue;
 
 /// Where kernels run.

@@ -16,6 +16,7 @@
 //! are done; so what is in use is at most what a batch may use, and what those few need that are
 //! alive then, each of which has limits of its own.
 
+pub(crate) mod blame;
 mod deliver;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,19 +24,19 @@ use std::time::{Duration, Instant};
 
 use cohort_abi::Handle;
 
-use crate::align::Alignment;
 use crate::backward::{Backward, Taped};
-use crate::blame::Blame;
+use crate::engine::blame::Blame;
 use crate::error::Error;
 use crate::execute::Generation;
-use crate::feed::{Feed, Next};
 use crate::instance::{Again, Common, Instance, Machine, Status, Ticket};
-use crate::profile::{Gauge, Span};
-use crate::session::Progress;
-use crate::sink::Sink;
-use crate::stats::{Stats, Times};
-use crate::strands::{StackPool, Wait};
-use crate::trace::trace_flush;
+use crate::io::feed::{Feed, Next};
+use crate::io::sink::Sink;
+use crate::memory::align::Alignment;
+use crate::report::Progress;
+use crate::report::profile::{Gauge, Span};
+use crate::report::stats::{Stats, Times};
+use crate::report::trace::trace_flush;
+use crate::threads::strands::{StackPool, Wait};
 
 /// More instances at once fill no kernel better, and each needs a stack.
 pub const MOST_ALIVE: usize = 1 << 14;

@@ -86,7 +86,7 @@ pub enum Error {
         /// The artifact.
         path: PathBuf,
         /// What is wrong with it.
-        problem: Box<crate::artifact::Problem>,
+        problem: Box<crate::program::artifact::Problem>,
     },
     /// A device cannot be used, or has failed.
     #[error("cannot run on {device}: {problem}")]

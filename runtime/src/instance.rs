@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use cohort_abi::manifest::{Elem, Manifest};
 use cohort_abi::{EntryFn, Failure, Handle};
 
-use crate::align::Alignment;
-use crate::bump::Bump;
 use crate::error::Error;
 use crate::execute::Executor;
 use crate::failure::{InstanceError, Stop, StoppedAt};
-use crate::fiber::{Event, Fiber, Job, Signal};
+use crate::io::shown::Shown;
+use crate::memory::align::Alignment;
+use crate::memory::bump::Bump;
 use crate::recorder::{Recorder, State, Stopped};
-use crate::shown::Shown;
-use crate::strands::{StackPool, Strands, Wait};
+use crate::threads::fiber::{Event, Fiber, Job, Signal};
+use crate::threads::strands::{StackPool, Strands, Wait};
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

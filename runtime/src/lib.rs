@@ -4,16 +4,18 @@
 //!
 //! ```text
 //! Session
-//!  ├ input     JSON Lines, or another source -> slots and rows that the control program reads
-//!  ├ fiber     a stack of its own, on which compiled code runs and may be given up
+//!  ├ program   what was compiled, its manifest and its weights, all checked before they are used
+//!  ├ io        JSON Lines, or another source -> slots and rows that the control program reads, and back
+//!  ├ threads   fibers and strands, on which compiled code runs and may be given up; the threads that share work
 //!  ├ engine    the instances that are alive, when tensors decide their paths
 //!  ├ recorder  what compiled code calls: kernel calls become entries of a log, grouped in buckets
+//!  ├ call_cache  calls on rows of parameters, which are computed once
+//!  ├ reuse     recordings of instances by their structure
 //!  ├ schedule  the order of the buckets
 //!  ├ execute   handles -> row indices, kernels over ranges of rows, threads
 //!  ├ device    the same on a graphics card, or on a simulator of one
-//!  ├ arena     the rows: parameters, inputs, results, one growing block a row pool
-//!  ├ output    slots and rows -> JSON Lines, or numbers as they lie in memory
-//!  └ reorder   lines that wait for those of earlier instances
+//!  ├ memory    the rows: parameters, inputs, results, one growing block a row pool
+//!  └ report    statistics, profiles, what may be explained of a run
 //!
 //! serving::Engine, a session in a thread of its own: instances one at a time, from any thread
 //! ```
@@ -29,72 +31,40 @@
 //!
 //! Start at [`Session`]; [`CompiledCode`] is what the compiler, an artifact or a test provides.
 
-mod align;
-pub mod arena;
-pub mod artifact;
 pub mod backward;
-mod blame;
-pub mod bump;
 pub mod call_cache;
-pub mod call_form;
-pub mod code;
-mod computed;
 pub mod device;
-mod draw;
 pub mod engine;
 pub mod error;
 pub mod execute;
-pub mod explain;
 pub mod failure;
-pub mod feed;
-pub mod fiber;
-pub mod input;
 pub mod instance;
+pub mod io;
 pub mod late;
 pub mod limits;
 pub mod memory;
-#[cfg(any(feature = "arrow", test))]
-mod nodes;
-mod numbering;
-pub mod output;
-pub mod pack;
-mod parameters;
-pub mod profile;
+pub mod program;
 pub mod recorder;
-pub mod reorder;
+pub mod report;
 mod reuse;
-pub mod rounding;
-mod rows;
 pub mod schedule;
-
 pub mod serving;
 pub mod session;
-mod sharing;
-mod shown;
-pub mod sink;
-pub mod slot;
-pub mod stats;
-mod strands;
-mod structure;
 pub mod symbols;
-pub mod thread;
-mod thread_pool;
-pub mod trace;
-mod validate;
+pub mod threads;
 pub mod verify;
-pub mod weights;
-pub mod workers;
 
-pub use artifact::Artifact;
-pub use code::{CompiledCode, Program};
 pub use cohort_abi as abi;
 pub use error::{Error, Fault};
 pub use failure::InstanceError;
-pub use input::InputStream;
+pub use io::input::InputStream;
 pub use limits::Limits;
-pub use pack::Changed;
+pub use program::Artifact;
+pub use program::code::{CompiledCode, Program};
+pub use program::pack::Changed;
+pub use program::weights::{WeightShape, WeightShapes, Weights};
+pub use report::Progress;
+pub use report::stats::Stats;
 pub use schedule::Policy;
-pub use session::{Batch, Config, Progress, Session};
-pub use stats::Stats;
+pub use session::{Batch, Config, Session};
 pub use symbols::abi_symbols;
-pub use weights::{WeightShape, WeightShapes, Weights};

@@ -1,7 +1,11 @@
 //! Big aligned blocks that grow without copying, and what all memory of instances may take together.
 
+pub(crate) mod align;
+pub mod arena;
+pub mod bump;
 mod caches;
 mod machine;
+pub(crate) mod rows;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

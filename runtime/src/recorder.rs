@@ -13,7 +13,7 @@
 //!   slots. A call's position in its bucket is the number of rows that the bucket's entries before
 //!   it make, so it is not stored. The slot of a list operand holds the list's length; the handles of
 //!   all the call's lists follow after the slots, so that no array has to outlive the call.
-//! * A call makes one row, but for those of ragged kernels ([`crate::call_form`]), whose lengths say
+//! * A call makes one row, but for those of ragged kernels ([`crate::program::call_form`]), whose lengths say
 //!   how many. Their handle is that of the first.
 //! * A *ghost* is another name of a row, with a larger key. It has an entry like a call of a kernel
 //!   of its own, whose number is that after the last kernel's, and which computes nothing.
@@ -39,6 +39,7 @@ mod buckets;
 mod cached;
 mod calls;
 mod costs;
+mod draw;
 mod ghosts;
 mod instances;
 mod making;
@@ -67,12 +68,12 @@ pub(crate) use replay::Calls;
 use replay::Replayed;
 pub use state::{STRAND, State, StrandState};
 
-use crate::bump::Bump;
 use crate::failure::Stop;
-use crate::fiber::Switch;
 use crate::limits::Limits;
-use crate::numbering::Numbering;
-use crate::trace::Tracer;
+use crate::memory::bump::Bump;
+use crate::program::numbering::Numbering;
+use crate::report::trace::Tracer;
+use crate::threads::fiber::Switch;
 
 /// Rows that the calls of one batch may make in a row pool, so that row numbers fit 32 bits.
 const MAX_ROWS: u64 = 1 << 30;

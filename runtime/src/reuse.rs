@@ -1,6 +1,6 @@
 //! Schedules are kept by structure and used again.
 //!
-//! Where no tensor decides, which calls an instance makes follows from its structure ([`crate::structure`]). What the
+//! Where no tensor decides, which calls an instance makes follows from its structure ([`crate::program::structure`]). What the
 //! control program records of a structure is kept as a [`Recording`], and when the structure comes again, in the same
 //! batch or a later one, its calls are written from that, with the instance's own rows. The log, the launches and the
 //! bits are those that the control program would have led to.
@@ -17,10 +17,10 @@ use cohort_abi::EntryFn;
 use cohort_abi::manifest::{Manifest, Source};
 
 use crate::error::Error;
-use crate::fiber::{Event, Fiber, Job};
-use crate::input::Known;
+use crate::io::input::Known;
+use crate::program::structure::{Image, ValueForm};
 use crate::recorder::{Marks, Recorder, Recording, Take};
-use crate::structure::{Image, ValueForm};
+use crate::threads::fiber::{Event, Fiber, Job};
 use store::{Entry, Store};
 
 /// Slots of the arguments, or of the result, of an instance of which a recording is made.

@@ -26,8 +26,8 @@ pub mod units;
 
 use std::time::Duration;
 
-use crate::call_form::CallForm;
-use crate::stats::SchedulerStats;
+use crate::program::call_form::CallForm;
+use crate::report::stats::SchedulerStats;
 use agenda::Agenda;
 use auto::Auto;
 use groups::Groups;

@@ -22,10 +22,10 @@ use cohort_abi::manifest::Manifest;
 
 use crate::error::Error;
 use crate::failure::InstanceError;
-use crate::input::Inputs;
-use crate::output::columns::Columns;
+use crate::io::input::Inputs;
+use crate::io::output::columns::Columns;
 use crate::session::{Batch, Session};
-use crate::thread::SessionThread;
+use crate::threads::thread::SessionThread;
 use queue::{Request, Shared};
 
 pub use queue::{Key, ServingStats};

@@ -21,40 +21,30 @@ use cohort_abi::gpu::Precision;
 
 use crate::backward::{Backward, Question, Sums};
 use crate::call_cache::most_cached;
-use crate::code::Program;
 use crate::device::{self, Device};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::execute::{Executor, Inspector, Settings};
-use crate::explain::{Explanation, Survey};
-use crate::feed::{Chunks, Feed, Supply};
-use crate::fiber::Fiber;
-use crate::input::{InputStream, Inputs, Patience, Reader};
+use crate::io::feed::{Chunks, Feed, Supply};
+use crate::io::input::{InputStream, Inputs, Patience, Reader};
+use crate::io::sink::{JsonLines, Sink};
 use crate::limits::Limits;
-use crate::pack::Changed;
-use crate::profile::Profile;
+use crate::program::code::Program;
+use crate::program::pack::Changed;
+use crate::program::weights::Weights;
 use crate::recorder::Grouping;
+use crate::report::Progress;
+use crate::report::explain::{Explanation, Survey};
+use crate::report::profile::Profile;
+use crate::report::stats::{Repetition, Stats, Times};
+use crate::report::trace::{Trace, Tracer};
 use crate::schedule::{Policy, RecordedOrder, Scheduler};
-use crate::sink::{JsonLines, Sink};
-use crate::stats::{Repetition, Stats, Times};
-use crate::trace::{Trace, Tracer};
-use crate::weights::Weights;
+use crate::threads::fiber::Fiber;
 
 use beside::{Decoded, Supplying, Told};
 pub use config::{Batch, Config};
 use fitting::Enough;
 use lane::Lane;
-
-/// How far a run is, for a progress bar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Instances with a line in the output, failed ones included.
-    pub instances: u64,
-    /// Of these, those that failed.
-    pub failed: u64,
-    /// Bytes of the input.
-    pub bytes_read: u64,
-}
 
 /// A program that is loaded with its weights; it runs any number of inputs, one after another.
 pub struct Session {

@@ -1,7 +1,7 @@
 //! The functions that compiled code calls, under the names of [`cohort_abi::symbols`].
 //!
 //! Each gets the context, which is the start of the [`Recorder`] that began the instance, so each
-//! may only be called while [`crate::fiber::Fiber::run`] runs that instance.
+//! may only be called while [`crate::threads::fiber::Fiber::run`] runs that instance.
 
 use cohort_abi::{Context, StrandFn, symbols};
 

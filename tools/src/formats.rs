@@ -1,6 +1,6 @@
 //! Files of instances and results: JSON Lines, and what arrays are kept in.
 //!
-//! Whatever a file is, its instances go through the one [`Builder`](cohort_runtime::input::Builder): rows of
+//! Whatever a file is, its instances go through the one [`Builder`](cohort_runtime::io::input::Builder): rows of
 //! Arrow and Parquet are read as they are ([`rows`]), arrays of NumPy as such rows ([`npz`]). Results of these
 //! formats are collected, put in order, and written at the end ([`table`]).
 
@@ -75,10 +75,10 @@ mod run {
     use std::sync::Arc;
 
     use cohort_runtime::abi::manifest::Manifest;
-    use cohort_runtime::feed::{Chunks, Supply};
-    use cohort_runtime::input::{InputStream, Reader};
-    use cohort_runtime::output::columns::{Collector, Columns};
-    use cohort_runtime::sink::{JsonLines, Sink};
+    use cohort_runtime::io::feed::{Chunks, Supply};
+    use cohort_runtime::io::input::{InputStream, Reader};
+    use cohort_runtime::io::output::columns::{Collector, Columns};
+    use cohort_runtime::io::sink::{JsonLines, Sink};
     use cohort_runtime::{Config, Progress, Session, Stats};
 
     use super::rows::Rows;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "compiler")]
 use cohort_passes::kernel::reference::Reference;
-use cohort_runtime::artifact::TrustedKeys;
+use cohort_runtime::program::artifact::TrustedKeys;
 use cohort_runtime::{Artifact, Error, Program, Weights};
 
 #[cfg(feature = "compiler")]

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
-use cohort_runtime::profile::{MOST_EVENTS, Profile, Span};
+use cohort_runtime::report::profile::{MOST_EVENTS, Profile, Span};
 use cohort_runtime::{Session, Stats, Weights, memory};
 
 use crate::exit::{FAILED, SUCCESS, Stop, stop};

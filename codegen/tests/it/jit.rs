@@ -16,7 +16,7 @@ use cohort_passes::loops::{hoist_lengths, split_tails};
 use cohort_passes::pass;
 use cohort_passes::support::ir::{erase, top_level};
 use cohort_runtime::late::cohort_late;
-use cohort_runtime::rounding;
+use cohort_runtime::threads::rounding;
 use melior::{
     Context, ExecutionEngine,
     ir::{Module, attribute::StringAttribute, operation::OperationLike},

@@ -14,8 +14,8 @@ use cohort_abi::manifest::{Elem, Manifest, Type};
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
-use crate::output::columns::parts;
-use crate::output::{Group, Problem, Tensor, TooLong, Walk, Writer, bits};
+use crate::io::output::columns::parts;
+use crate::io::output::{Group, Problem, Tensor, TooLong, Walk, Writer, bits};
 use along::{Source, Text};
 
 pub use lines::CotangentLines;

@@ -10,7 +10,7 @@ use cohort_abi::manifest::{Elem, Manifest};
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
-use crate::output::{Group, Places, Problem, Tensor, TooLong, Walk, Writer};
+use crate::io::output::{Group, Places, Problem, Tensor, TooLong, Walk, Writer};
 
 /// Takes the gradients of inputs.
 pub trait InputGradients {
@@ -81,7 +81,7 @@ impl<'a> InputGradient<'a> {
                 return Err(problem);
             }
             walked?;
-            slot += crate::output::slot_count(&argument.ty);
+            slot += crate::program::slot::slot_count(&argument.ty);
         }
         Ok(())
     }
@@ -107,7 +107,7 @@ pub unsafe fn tensors(
         // SAFETY: the caller's promise.
         let walked = unsafe { walk.value(&argument.ty, slots, executor, &mut places) };
         walked.map_err(|problem| Error::Internal(format!("arguments: {problem:?}")))?;
-        slot += crate::output::slot_count(&argument.ty);
+        slot += crate::program::slot::slot_count(&argument.ty);
     }
     found.retain(|wanted| manifest.row_pools[wanted.pool].elem == Elem::F32);
     Ok(found)
@@ -206,7 +206,7 @@ impl Writer for Flat {
     fn tensor(&mut self, tensor: Tensor<'_>) -> Result<(), TooLong> {
         let elements = tensor.bytes.chunks_exact(4);
         let numbers =
-            elements.map(|element| f32::from_bits(crate::output::bits(Elem::F32, element)));
+            elements.map(|element| f32::from_bits(crate::io::output::bits(Elem::F32, element)));
         self.numbers.extend(numbers);
         self.shapes.push(tensor.shape.to_vec());
         Ok(())

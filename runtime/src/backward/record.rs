@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 use super::readers::Reader;
 use super::recording::{Recording, SiteRows};
 use super::{Functions, Gradient, Takes, Taped};
-use crate::call_form::CallForm;
 use crate::error::Error;
 use crate::execute::Wanted;
-use crate::output::slot_count;
+use crate::program::call_form::CallForm;
+use crate::program::slot::slot_count;
 
 /// What [`entry`] is called with.
 pub struct Instance<'a> {
@@ -91,7 +91,7 @@ impl<'t> Call<'t> {
     /// The handles of a list operand.
     fn list(&self, form: &CallForm, operand: usize) -> &'t [u64] {
         let lists = form.slots.iter().enumerate();
-        let mut lists = lists.filter(|(_, slot)| **slot == crate::slot::Slot::List);
+        let mut lists = lists.filter(|(_, slot)| **slot == crate::program::slot::Slot::List);
         let mut first = form.slots.len();
         loop {
             let Some((number, _)) = lists.next() else {

@@ -5,11 +5,11 @@ use cohort_abi::manifest::{GradientFunction, Manifest, Site, SiteValue, Source, 
 
 use super::readers::Readers;
 use super::sums::{Factors, Sums};
-use crate::call_form::CallForm;
 use crate::error::Error;
 use crate::execute::Wanted;
 use crate::instance::Machine;
-use crate::numbering::Numbering;
+use crate::program::call_form::CallForm;
+use crate::program::numbering::Numbering;
 
 /// What was recorded of a batch's backward.
 #[derive(Default)]

@@ -20,9 +20,9 @@ use cudarc::driver::sys::{self, CUdevice_attribute};
 
 use super::queue::Queue;
 use super::{Device, Options, Piece, Problem, Work};
-use crate::artifact::DeviceCode;
 use crate::error::Error;
 use crate::memory::SLACK;
+use crate::program::artifact::DeviceCode;
 use clock::{Clock, Seconds, Span};
 use cooperative::Cooperative;
 use driver::{attribute, first_device, function, load_first, problem};

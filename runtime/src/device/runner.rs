@@ -22,9 +22,9 @@ use super::pool::{Block, MemoryPool};
 use super::queue::{Launch, Queue};
 use super::schedule::{Persistent, Schedule};
 use super::{Device, Piece, Problem};
-use crate::arena::{Arena, Region};
 use crate::error::Error;
-use crate::stats::DeviceStats;
+use crate::memory::arena::{Arena, Region};
+use crate::report::stats::DeviceStats;
 use row_pools::RowPools;
 
 /// Of the memory that is free on a device, what may be used unless the user says otherwise.
@@ -109,7 +109,7 @@ pub struct Placed {
 
 impl Runner {
     /// Finds the functions and sends the constants. `weights` is as for
-    /// [`crate::pack::pack_constants`]; `limit` is in bytes.
+    /// [`crate::program::pack::pack_constants`]; `limit` is in bytes.
     pub fn new(
         mut device: Box<dyn Device>,
         manifest: &Manifest,

@@ -24,9 +24,9 @@ use cohort_abi::gpu::{
 
 use super::queue::{Launch, Queue};
 use super::{Device, Piece, Problem, TensorCores, Work};
-use crate::artifact::DeviceCode;
-use crate::code::{CompiledCode, Program};
 use crate::memory::{AlignedBuffer, SLACK};
+use crate::program::artifact::DeviceCode;
+use crate::program::code::{CompiledCode, Program};
 use block::{cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_wait};
 use text::Text;
 

@@ -7,11 +7,11 @@ use super::{Engine, Report};
 use crate::backward::Taped;
 use crate::error::Error;
 use crate::failure::InstanceError;
-use crate::feed::Feed;
 use crate::instance::{Instance, Machine, Status};
-use crate::output::{Places, Walk};
-use crate::profile::Span;
-use crate::session::Progress;
+use crate::io::feed::Feed;
+use crate::io::output::{Places, Walk};
+use crate::report::Progress;
+use crate::report::profile::Span;
 
 impl Engine {
     /// Writes the lines of the instances that are done.

@@ -6,8 +6,8 @@ use cohort_abi::manifest::{Manifest, Operand};
 
 use super::Executor;
 use super::launch::Placed;
-use crate::arena::{Arena, Region};
 use crate::error::Error;
+use crate::memory::arena::{Arena, Region};
 use crate::recorder::Recorder;
 
 /// Where cached calls have their rows, and the launches of a flush that fill some of these.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Executor, Inspector};
-use crate::arena::Arena;
-use crate::explain::Survey;
-use crate::profile::{Profile, Span};
+use crate::memory::arena::Arena;
+use crate::report::explain::Survey;
+use crate::report::profile::{Profile, Span};
+use crate::report::stats::{Launches, SchedulerStats, TableCounts};
 use crate::schedule::Scheduler;
-use crate::stats::{Launches, SchedulerStats, TableCounts};
 
 impl Executor {
     /// Bytes of the constants that kernels read.

@@ -9,8 +9,8 @@ use super::launch::Placed;
 use super::lists::Lists;
 use super::place::Spot;
 use super::ragged::RaggedLaunches;
-use crate::arena::Arena;
 use crate::error::Error;
+use crate::memory::arena::Arena;
 use crate::recorder::Recorder;
 
 impl Executor {

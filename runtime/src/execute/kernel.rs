@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use cohort_abi::KernelFn;
 use cohort_abi::manifest::{self, Manifest, Operand};
 
-use crate::call_form::CallForm;
-use crate::pack::Constants;
+use crate::program::call_form::CallForm;
+use crate::program::pack::Constants;
 
 /// A kernel with everything about it that does not change.
 pub(super) struct Kernel {

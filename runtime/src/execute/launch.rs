@@ -19,12 +19,12 @@ use super::launched::{Inspector, Launched};
 use super::lists::Lists;
 use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
-use crate::arena::PoolBase;
 use crate::error::Error;
+use crate::execute::workers::{Shape, Workers};
 use crate::late;
-use crate::profile::{Profile, Span};
-use crate::stats::{Launches, Modes};
-use crate::workers::{Shape, Workers};
+use crate::memory::arena::PoolBase;
+use crate::report::profile::{Profile, Span};
+use crate::report::stats::{Launches, Modes};
 
 /// Operations a thread between two looks at the clock: some milliseconds of any kernel.
 pub(super) const MOST_WORK: u64 = 1 << 27;

@@ -6,7 +6,7 @@ use cohort_abi::OperandRef;
 use cohort_abi::manifest::{Operand, Unit};
 
 use super::kernel::Kernel;
-use crate::arena::PoolBase;
+use crate::memory::arena::PoolBase;
 
 /// Sees every launch of a run on the processor, as soon as it is over.
 pub trait Inspector: Send {

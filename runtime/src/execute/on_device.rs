@@ -9,12 +9,12 @@ use super::kernel::Kernel;
 use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
 use super::{Executor, Generation, launch};
-use crate::arena::Region;
 use crate::device::runner::{Placed, Runner, Work};
 use crate::error::Error;
-use crate::profile::Span;
+use crate::memory::arena::Region;
+use crate::report::profile::Span;
+use crate::report::stats::DeviceStats;
 use crate::schedule::Order;
-use crate::stats::DeviceStats;
 
 /// Rows of a value: as many from the one on that a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

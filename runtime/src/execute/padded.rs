@@ -7,8 +7,8 @@
 //! and memory grows with the padding (CoRa §4.1 and §7, ragged storage).
 
 use super::Executor;
-use crate::arena::Region;
 use crate::error::Error;
+use crate::memory::arena::Region;
 use crate::schedule::Order;
 
 impl Executor {

@@ -8,7 +8,7 @@
 use cohort_abi::manifest::Padding;
 
 use super::tables::Found;
-use crate::call_form::CallForm;
+use crate::program::call_form::CallForm;
 
 /// How many rows of storage the calls of a launch get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

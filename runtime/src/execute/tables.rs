@@ -19,8 +19,8 @@ use cohort_abi::manifest::Unit;
 use super::kernel::Kernel;
 use super::ragged::{Padded, Run};
 use super::work_items::{CallWork, Rule, Task, WorkItems};
-use crate::call_form::CallForm;
-use crate::stats::{RaggedWork, TableCounts};
+use crate::program::call_form::CallForm;
+use crate::report::stats::{RaggedWork, TableCounts};
 use lengths::Lengths;
 
 /// Words that tables may have together when a flush begins; else those of earlier flushes are dropped.

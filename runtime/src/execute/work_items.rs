@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use cohort_abi::manifest::Division;
 
-use crate::workers::MIN_WORK;
+use crate::execute::workers::MIN_WORK;
 
 /// More than one, so that a thread that is held up does not hold up the launch.
 const TASKS_A_THREAD: u64 = 4;

@@ -7,7 +7,7 @@
 
 use cohort_abi::Handle;
 
-use crate::numbering::Numbering;
+use crate::program::numbering::Numbering;
 
 /// Where the phase begins in an order key; its depth is below.
 pub(super) const PHASE_SHIFT: u32 = 32;

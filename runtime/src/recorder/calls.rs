@@ -5,7 +5,7 @@ use cohort_abi::{Failure, Handle};
 use super::costs::{list_at, special_costs};
 use super::{Recorder, Stopped};
 use crate::failure::StoppedAt;
-use crate::slot::Slot;
+use crate::program::slot::Slot;
 
 impl Recorder {
     /// Appends a call; see [`cohort_abi::symbols::RECORD`].

@@ -4,10 +4,10 @@ use cohort_abi::Failure;
 use cohort_abi::manifest::{Manifest, Unit};
 
 use super::state::State;
-use crate::call_form::CallForm;
+use crate::call_cache::sharing::SharedCalls;
 use crate::failure::{Stop, StoppedAt};
-use crate::sharing::SharedCalls;
-use crate::slot::Slot;
+use crate::program::call_form::CallForm;
+use crate::program::slot::Slot;
 
 /// What a handle of a list uses until the end of its batch: log, index.
 const HANDLE_BYTES: u64 = 8 + 4;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::state::{Start, State};
 use super::{Grouping, Recorder, Stopped};
-use crate::draw;
 use crate::failure::Stop;
+use crate::recorder::draw;
 
 impl Recorder {
     /// From now on instances have the random numbers of this draw.

@@ -12,8 +12,8 @@ use super::recording::{
     Chosen, Form, Part, Recording, Run, SAME_ROW, Used, halves, reference, write_run,
 };
 use super::replay::SHARED_KEY;
-use crate::slot::Slot;
-use crate::structure::Image;
+use crate::program::slot::Slot;
+use crate::program::structure::Image;
 
 /// What the control program made of an instance with marks.
 pub struct Take {

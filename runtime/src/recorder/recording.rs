@@ -19,7 +19,7 @@ pub(crate) enum Part {
     Chosen,
     Shared,
     Runs,
-    /// The result's slots and what belongs to it, see [`crate::structure::Image`]; which of them are addresses, as
+    /// The result's slots and what belongs to it, see [`crate::program::structure::Image`]; which of them are addresses, as
     /// places; the numbers among them, two words each.
     Results,
     Addresses,
@@ -59,7 +59,7 @@ pub(super) struct Chosen {
     pub rows: u32,
 }
 
-/// Calls of a kernel that are equal to others on the same rows, see [`crate::sharing`].
+/// Calls of a kernel that are equal to others on the same rows, see [`crate::call_cache::sharing`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedCalls<'r> {
     pub kernel: u32,

@@ -10,7 +10,7 @@ use cohort_abi::Handle;
 use super::Recorder;
 use super::recording::{Part, Recording, Run, SAME_ROW};
 use super::recordings::Recordings;
-use crate::slot::Slot;
+use crate::program::slot::Slot;
 
 /// The order key of calls that may be shared: the first phase, the first depth.
 pub(super) const SHARED_KEY: u64 = 1;
@@ -80,7 +80,7 @@ impl Recorder {
     }
 
     /// Records the calls of the instance that has just begun and writes its result. `data` are its first input rows,
-    /// one a row pool, and its numbers, as [`crate::structure::Reading::read`] gives them.
+    /// one a row pool, and its numbers, as [`crate::program::structure::Reading::read`] gives them.
     ///
     /// Where the instance or the batch has no room for them, or a number chooses no row, nothing is recorded but
     /// calls that may be shared, and the answer is `false`: the control program then tells what is wrong.

@@ -4,7 +4,7 @@ use cohort_abi::{Failure, Handle, StrandFn};
 
 use super::{Recorder, Stopped};
 use crate::failure::{Stop, StoppedAt};
-use crate::fiber::{Event, Input, Strand};
+use crate::threads::fiber::{Event, Input, Strand};
 
 impl Recorder {
     /// Memory of the instance; see [`cohort_abi::symbols::ALLOC`].

@@ -3,7 +3,7 @@
 use cohort_abi::Context;
 
 use super::time::Time;
-use crate::bump::{Bump, Mark};
+use crate::memory::bump::{Bump, Mark};
 
 /// Where what an instance recorded since the last flush begins, to cut it off.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +44,9 @@ pub struct State {
     pub(super) segment: usize,
     /// The order key from which its calls count.
     pub(super) floor: u64,
-    /// Whether its strands run beside each other; see [`crate::strands`].
+    /// Whether its strands run beside each other; see [`crate::threads::strands`].
     pub(super) may_fork: bool,
-    /// The epoch in which it began; see [`crate::sharing`].
+    /// The epoch in which it began; see [`crate::call_cache::sharing`].
     pub(super) first_epoch: u64,
     /// Rows of calls that were recorded before the last flush.
     pub(super) computed_rows: u64,

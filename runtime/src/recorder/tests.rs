@@ -33,12 +33,12 @@ struct Calls(Box<Recorder>);
 
 impl Calls {
     fn new() -> Calls {
-        Calls::of(crate::arena::tests::manifest(), false)
+        Calls::of(crate::memory::arena::tests::manifest(), false)
     }
 
     /// Its operands are rows of a table, whose equal calls are shared.
     fn sharing() -> Calls {
-        let mut manifest = crate::arena::tests::manifest();
+        let mut manifest = crate::memory::arena::tests::manifest();
         manifest.params.push(cohort_abi::manifest::Param {
             name: String::new(),
             elem: cohort_abi::manifest::Elem::I32,

@@ -8,7 +8,7 @@ use super::chooser::{Arm, Chooser, Taken};
 use super::groups::Groups;
 use super::lookahead::Lookahead;
 use super::{DepthScheduler, Grouped, Order, Ready, Recorded, Scheduler};
-use crate::stats::{MeasuredOrder, SchedulerStats};
+use crate::report::stats::{MeasuredOrder, SchedulerStats};
 
 /// A scheduler that chooses between two by measuring them.
 #[derive(Debug, Default)]

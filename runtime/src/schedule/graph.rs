@@ -8,8 +8,8 @@
 use cohort_abi::Handle;
 
 use super::{Ready, Recorded};
-use crate::call_form::CallForm;
-use crate::slot::Slot;
+use crate::program::call_form::CallForm;
+use crate::program::slot::Slot;
 
 /// No call of the flush: computed before it, or a source.
 const NONE: u32 = u32::MAX;

@@ -3,7 +3,7 @@ use cohort_abi::Handle;
 use super::graph::CallGraph;
 use super::groups::Share;
 use super::*;
-use crate::slot::Slot;
+use crate::program::slot::Slot;
 
 /// Records calls as the recorder would: buckets by kernel, phase and depth, from bucket 1 on.
 #[derive(Default)]

@@ -9,9 +9,9 @@ use super::queue::Shared;
 use crate::error::Error;
 use crate::execute::{Executor, Wanted};
 use crate::failure::InstanceError;
+use crate::io::output::columns::{Collector, Columns};
+use crate::io::sink::Sink;
 use crate::limits::Limits;
-use crate::output::columns::{Collector, Columns};
-use crate::sink::Sink;
 
 pub(super) struct Answers {
     shared: Arc<Shared>,

@@ -9,8 +9,8 @@ use cohort_abi::manifest::Manifest;
 use super::{Answer, Failure, Full, Options, STEP, Settings};
 use crate::error::Error;
 use crate::failure::InstanceError;
-use crate::feed::{Supplied, Supply};
-use crate::input::{Inputs, Joiner};
+use crate::io::feed::{Supplied, Supply};
+use crate::io::input::{Inputs, Joiner};
 
 /// The place of an instance in the queue: the rank, then the order in which they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,21 +15,21 @@ use cohort_abi::manifest::Manifest;
 use super::Config;
 use super::fitting::Enough;
 use super::lane::Lane;
-use crate::blame::Blame;
-use crate::code::Program;
+use crate::engine::blame::Blame;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::failure::{InstanceError, Stop};
-use crate::feed::Held;
-use crate::fiber::{Event, Job};
+use crate::io::feed::Held;
+use crate::io::sink::Sink;
 use crate::limits::Limits;
-use crate::output::slot_count;
-use crate::profile::Span;
+use crate::program::code::Program;
+use crate::program::slot::slot_count;
 use crate::recorder::Stopped;
+use crate::report::profile::Span;
+use crate::report::stats::{Stats, Times};
+use crate::report::trace::trace_flush;
 use crate::reuse::Reuse;
-use crate::sink::Sink;
-use crate::stats::{Stats, Times};
-use crate::trace::trace_flush;
+use crate::threads::fiber::{Event, Job};
 
 /// What all lanes of a session do alike.
 pub(super) struct Rules<'a> {

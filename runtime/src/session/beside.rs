@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 
 use super::batches::{Chunk, Rules};
 use super::lane::Lane;
-use super::{Batch, Progress, Session, how};
+use super::{Batch, Session, how};
 use crate::error::Error;
-use crate::feed::{Held, Supplied, Supply};
-use crate::input::Inputs;
-use crate::profile::Span;
-use crate::sink::Sink;
-use crate::stats::{Stats, Times};
+use crate::io::feed::{Held, Supplied, Supply};
+use crate::io::input::Inputs;
+use crate::io::sink::Sink;
+use crate::report::Progress;
+use crate::report::profile::Span;
+use crate::report::stats::{Stats, Times};
 
 /// Bytes that all lanes may have in rows of parameters, of which each has its own.
 const MOST_FIXED_BYTES: u64 = 1 << 30;

@@ -7,11 +7,11 @@ use super::{Batch, Session};
 use crate::backward::Backward;
 use crate::call_cache::call_bytes;
 use crate::engine::Engine;
-use crate::schedule::Policy;
-use crate::stats::{
+use crate::report::stats::{
     BatchStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, Times,
     peak_memory_bytes,
 };
+use crate::schedule::Policy;
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {

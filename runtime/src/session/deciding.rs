@@ -7,8 +7,8 @@ use super::{Batch, Session};
 use crate::engine::{MOST_ALIVE, Report, Window};
 use crate::error::Error;
 use crate::failure::InstanceError;
-use crate::feed::{Feed, Supplied, Supply};
-use crate::input::Inputs;
+use crate::io::feed::{Feed, Supplied, Supply};
+use crate::io::input::Inputs;
 use crate::recorder::MAX_CHUNK_BUCKETS;
 
 /// Instances decoded at once when they run in flight: few, since none is forgotten before all are.

@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 use cohort_abi::EntryFn;
 use cohort_abi::manifest::Manifest;
 
+use super::Session;
 use super::beside::{Fetched, PAUSE, Source, Told, gone};
 use super::lane::Lane;
-use super::{Progress, Session};
 use crate::engine::{Report, Window};
 use crate::error::Error;
-use crate::feed::{Feed, Held};
-use crate::stats::{Stats, Times};
+use crate::io::feed::{Feed, Held};
+use crate::report::Progress;
+use crate::report::stats::{Stats, Times};
 
 /// What all lanes do alike.
 struct Rules<'r> {

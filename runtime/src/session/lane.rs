@@ -4,17 +4,17 @@
 use cohort_abi::EntryFn;
 use cohort_abi::manifest::Manifest;
 
-use crate::code::Program;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::execute::{Executor, Generation};
 use crate::failure::InstanceError;
-use crate::fiber::Fiber;
 use crate::instance::Machine;
-use crate::output::slot_count;
+use crate::program::code::Program;
+use crate::program::slot::slot_count;
 use crate::recorder::{Grouping, Recorder};
 use crate::reuse::Reuse;
 use crate::schedule::Scheduler;
+use crate::threads::fiber::Fiber;
 
 use super::{Batch, Config};
 

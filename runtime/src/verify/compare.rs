@@ -4,7 +4,7 @@ use cohort_abi::manifest::{Elem, Manifest};
 use serde_json::Value;
 
 use super::report::{Divergence, OutputDifference};
-use crate::trace::{Event, Trace};
+use crate::report::trace::{Event, Trace};
 
 /// A line of the output, its id apart: ids may be line numbers, which differ between runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// `None` when the line is not one that [`crate::output`] writes.
+    /// `None` when the line is not one that [`crate::io::output`] writes.
     pub fn parse(line: &[u8]) -> Option<Record> {
         let text = std::str::from_utf8(line).ok()?.strip_prefix("{\"id\": ")?;
         let id_end = match text.strip_prefix('"') {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::abi::symbols;
-use cohort_runtime::artifact::{
+use cohort_runtime::program::artifact::{
     DeviceCode, DeviceFormat, HostTarget, LoadedObject, ProblemKind, SecretKey, TrustedKeys,
     manifest_mark,
 };
@@ -134,7 +134,7 @@ fn artifact() -> Artifact {
     }
 }
 
-fn refused(bytes: &[u8]) -> cohort_runtime::artifact::Problem {
+fn refused(bytes: &[u8]) -> cohort_runtime::program::artifact::Problem {
     Artifact::from_bytes(bytes).expect_err("it should have been refused")
 }
 

@@ -1,7 +1,7 @@
 //! Explanations: what was lost is found where it was lost, and nothing where nothing was.
 
 use cohort_runtime::abi::manifest::{RowProduct, Source};
-use cohort_runtime::explain::{Cause, Explanation};
+use cohort_runtime::report::explain::{Cause, Explanation};
 use cohort_runtime::{Batch, Config, Policy, Program, Session};
 
 use crate::program::{Tree, run, tree_functions, tree_manifest, tree_weights};

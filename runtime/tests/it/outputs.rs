@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use cohort_runtime::abi::manifest::*;
 use cohort_runtime::abi::{Context, VERSION};
-use cohort_runtime::feed::Chunks;
-use cohort_runtime::input::Reader;
-use cohort_runtime::output::columns::{Collector, Columns};
+use cohort_runtime::io::feed::Chunks;
+use cohort_runtime::io::input::Reader;
+use cohort_runtime::io::output::columns::{Collector, Columns};
 use cohort_runtime::symbols::cohort_alloc;
 use cohort_runtime::{Config, Error, Limits, Program, Session, Weights};
 

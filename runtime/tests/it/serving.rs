@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
 use cohort_runtime::abi::manifest::*;
-use cohort_runtime::input::{Inputs, Patience, Reader};
-use cohort_runtime::output::columns::Columns;
+use cohort_runtime::io::input::{Inputs, Patience, Reader};
+use cohort_runtime::io::output::columns::Columns;
 use cohort_runtime::serving::{Answer, Engine, Failure, Options, Settings, Ticket};
 use cohort_runtime::{Batch, Config, Error, Limits, Session};
 
@@ -72,8 +72,8 @@ fn kind(answer: &Answer) -> &'static str {
 
 /// What a session makes of each line alone.
 fn alone(mut session: Session, lines: &[String]) -> Vec<Columns> {
-    use cohort_runtime::feed::{Supplied, Supply};
-    use cohort_runtime::output::columns::Collector;
+    use cohort_runtime::io::feed::{Supplied, Supply};
+    use cohort_runtime::io::output::columns::Collector;
     struct One(Option<Inputs>);
     impl Supply for One {
         fn next(&mut self, _: usize, _: bool) -> Result<Supplied, Error> {
@@ -98,7 +98,7 @@ fn alone(mut session: Session, lines: &[String]) -> Vec<Columns> {
 }
 
 /// The numbers of an answer; ids are those of lines.
-fn columns(answer: Answer) -> Vec<cohort_runtime::output::columns::Column> {
+fn columns(answer: Answer) -> Vec<cohort_runtime::io::output::columns::Column> {
     answer.unwrap().columns
 }
 

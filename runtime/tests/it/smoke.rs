@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read};
 use std::process::Command;
 
-use cohort_runtime::stats::peak_memory_bytes;
+use cohort_runtime::report::stats::peak_memory_bytes;
 use cohort_runtime::{Batch, Config};
 
 use crate::program::tree_session;

@@ -3,7 +3,7 @@
 use cohort_codegen::gpu::binary::{self, Architecture, GpuError};
 use cohort_codegen::gpu::lower_gpu_to_host;
 use cohort_passes::pass;
-use cohort_runtime::artifact::{DeviceCode, DeviceFormat};
+use cohort_runtime::program::artifact::{DeviceCode, DeviceFormat};
 use melior::{Context, ir::Module, pass::PassManager};
 
 use crate::exit::{Stop, USAGE};

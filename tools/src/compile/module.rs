@@ -12,7 +12,7 @@ use cohort_dialects::builder::Op;
 use cohort_dialects::diagnostics::emit_error;
 use cohort_passes::kernel::description::ATTRIBUTE as KERNEL_ATTRIBUTE;
 use cohort_passes::support::ir::{clone_op, name_attribute, top_level};
-use cohort_runtime::artifact::manifest_mark;
+use cohort_runtime::program::artifact::manifest_mark;
 use melior::{
     Context, StringRef,
     ir::{BlockLike, Module, OperationRef, operation::OperationLike},

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use cohort_runtime::artifact::{HostTarget, known_features};
+use cohort_runtime::program::artifact::{HostTarget, known_features};
 use melior::ir::{Module, operation::OperationLike};
 use mlir_sys::{
     LLVMContextCreate, LLVMContextDispose, LLVMContextRef, LLVMDisposeMessage, LLVMModuleRef,

@@ -63,7 +63,7 @@ pub type BothWeights = (Arc<Weights>, BTreeMap<String, Tensor>);
 pub fn read_weights(path: &Path) -> Result<BothWeights, Stop> {
     let usage = |error: cohort_runtime::Error| Stop::usage(error.to_string());
     let (mut files, mut tensors) = (Vec::new(), BTreeMap::new());
-    for file in cohort_runtime::weights::shards(path).map_err(usage)? {
+    for file in cohort_runtime::program::weights::shards(path).map_err(usage)? {
         let bytes = crate::text::read(&file)?;
         files.push((file, bytes.into()));
     }

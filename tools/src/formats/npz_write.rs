@@ -4,7 +4,7 @@
 use std::io::{Cursor, Write};
 
 use cohort_runtime::abi::manifest::{Elem, Manifest, Type};
-use cohort_runtime::output::columns::{Column, Columns, parts};
+use cohort_runtime::io::output::columns::{Column, Columns, parts};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use cohort_runtime::Error;
 use cohort_runtime::abi::manifest::Manifest;
-use cohort_runtime::feed::{Supplied, Supply};
-use cohort_runtime::input::{ArrowInstances, Builder, Inputs};
+use cohort_runtime::io::feed::{Supplied, Supply};
+use cohort_runtime::io::input::{ArrowInstances, Builder, Inputs};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::damage::reading;

@@ -2,8 +2,8 @@
 
 use arrow_array::RecordBatch;
 use cohort_runtime::abi::manifest::Manifest;
-use cohort_runtime::output::arrow;
-use cohort_runtime::output::columns::Columns;
+use cohort_runtime::io::output::arrow;
+use cohort_runtime::io::output::columns::Columns;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;

@@ -7,7 +7,7 @@ use cohort_codegen::gpu::{lower_kernels_to_gpu, persistence};
 use cohort_codegen::pipeline::{self, Stage};
 use cohort_passes::pass;
 use cohort_runtime::Artifact;
-use cohort_runtime::artifact::{LoadedObject, SecretKey};
+use cohort_runtime::program::artifact::{LoadedObject, SecretKey};
 use melior::Context;
 use melior::ir::{Module, operation::OperationLike};
 use melior::pass::PassManager;

@@ -5,7 +5,7 @@ mod html;
 use std::fmt::Write;
 
 use clap::ValueEnum;
-use cohort_runtime::explain::{Block, Cause, Explanation, Loss, OperandModes};
+use cohort_runtime::report::explain::{Block, Cause, Explanation, Loss, OperandModes};
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::exit::Stop;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cohort_runtime::Config;
 use cohort_runtime::backward::{CotangentLines, Question};
-use cohort_runtime::sink::GradientLines;
+use cohort_runtime::io::sink::GradientLines;
 
 use crate::exit::Stop;
 use crate::output::Lines;

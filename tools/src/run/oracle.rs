@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
             failed: summary.failed,
             compile_seconds,
             wall_seconds: begin.elapsed().as_secs_f64(),
-            peak_memory_bytes: cohort_runtime::stats::peak_memory_bytes(),
+            peak_memory_bytes: cohort_runtime::report::stats::peak_memory_bytes(),
             threads: 1,
             ..Stats::default()
         };

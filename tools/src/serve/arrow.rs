@@ -1,8 +1,8 @@
 //! Instances as a stream of Arrow's IPC: a row is one.
 
 use cohort_runtime::abi::manifest::Manifest;
-use cohort_runtime::input::{ArrowInstances, Builder, Inputs};
-use cohort_runtime::output::columns::Columns;
+use cohort_runtime::io::input::{ArrowInstances, Builder, Inputs};
+use cohort_runtime::io::output::columns::Columns;
 use hyper::body::Bytes;
 
 use super::infer::work;

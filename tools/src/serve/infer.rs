@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use cohort_runtime::InstanceError;
-use cohort_runtime::input::Inputs;
-use cohort_runtime::output::columns::Columns;
+use cohort_runtime::io::input::Inputs;
+use cohort_runtime::io::output::columns::Columns;
 use cohort_runtime::serving::{Engine, Failure, Full, Options, Ticket};
 use tokio::task::block_in_place;
 use tokio::time::{sleep, timeout_at};

@@ -1,9 +1,9 @@
 //! Instances as JSON: an object is one, a list of them or lines are many.
 
 use cohort_runtime::abi::manifest::Manifest;
-use cohort_runtime::input::{Decoder, Inputs};
-use cohort_runtime::output::columns::Columns;
-use cohort_runtime::output::json::record;
+use cohort_runtime::io::input::{Decoder, Inputs};
+use cohort_runtime::io::output::columns::Columns;
+use cohort_runtime::io::output::json::record;
 use serde_json::value::RawValue;
 
 use super::infer::work;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use cohort_runtime::abi::manifest::{Elem, Manifest, Type};
-use cohort_runtime::output::columns::{Columns, parts};
+use cohort_runtime::io::output::columns::{Columns, parts};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

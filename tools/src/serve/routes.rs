@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cohort_runtime::Limits;
-use cohort_runtime::output::columns::Columns;
+use cohort_runtime::io::output::columns::Columns;
 use cohort_runtime::serving::{Engine, Options};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue};

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use cohort_abi::manifest::Elem;
 
-use crate::input::cursor::{Cursor, Peek, unescape};
-use crate::output::Group;
+use crate::io::input::cursor::{Cursor, Peek, unescape};
+use crate::io::output::Group;
 
 /// Where weights come from. What is wrong is told as what it should be.
 pub enum Source<'c> {
@@ -282,7 +282,7 @@ impl<'t> Text<'t> {
             } else if !self.takes_null() {
                 return Err(format!(
                     "`null` for what is of {}",
-                    crate::weights::dtype_name(elem)
+                    crate::program::weights::dtype_name(elem)
                 ));
             }
             loop {

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use super::{Cotangent, Cotangents};
 use crate::error::Error;
 use crate::failure::InstanceError;
-use crate::input::InputStream;
-use crate::input::cursor::{Cursor, Peek, unescape};
-use crate::input::lines::{Line, Lines, Next};
-use crate::validate::ID_KEY;
+use crate::io::input::InputStream;
+use crate::io::input::cursor::{Cursor, Peek, unescape};
+use crate::io::input::lines::{Line, Lines, Next};
+use crate::program::validate::ID_KEY;
 
 /// Cotangents that were read from lines.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Which of an artifact's codes a device takes.
 
 use super::Problem;
-use crate::artifact::{DeviceCode, DeviceFormat};
+use crate::program::artifact::{DeviceCode, DeviceFormat};
 
 /// The codes for a device of that compute capability, the best one first: CUBINs of its own
 /// generation, the closest one first, then PTX, that of the latest generation first.

@@ -5,9 +5,9 @@ use std::ffi::{CStr, CString};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult};
 
-use crate::artifact::{DeviceCode, DeviceFormat};
 use crate::device::Problem;
 use crate::error::Error;
+use crate::program::artifact::{DeviceCode, DeviceFormat};
 
 /// The oldest driver: CUDA 12.0, as the driver counts.
 const OLDEST_DRIVER: i32 = 12_000;

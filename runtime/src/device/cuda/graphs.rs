@@ -16,7 +16,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
 use crate::device::queue::{Launch, Queue};
-use crate::stats::GraphStats;
+use crate::report::stats::GraphStats;
 
 /// Launches of a flush that are worth a graph, and those that are too many for one.
 const LAUNCHES: std::ops::RangeInclusive<usize> = 4..=4096;

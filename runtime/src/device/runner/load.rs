@@ -5,7 +5,7 @@ use cohort_abi::manifest::{Constant, Manifest};
 use super::{Kernel, Runner};
 use crate::device::Problem;
 use crate::error::Error;
-use crate::pack::pack_constant;
+use crate::program::pack::pack_constant;
 
 impl Runner {
     /// Finds the functions of a kernel and sends its constants, but for those in `sent`.

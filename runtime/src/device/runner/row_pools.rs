@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use cohort_abi::manifest::Manifest;
 
-use crate::arena::{Arena, Region};
 use crate::device::pool::{Block, MemoryPool};
 use crate::device::{Device, Piece, Problem};
 use crate::error::Error;
+use crate::memory::arena::{Arena, Region};
 
 /// Of a flush's new rows. What is more is copied from where it lies, and waited for: the driver reads
 /// some of it while it sends the rest.

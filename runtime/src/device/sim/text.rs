@@ -7,9 +7,9 @@ use cohort_ptx::{Launch, Memory, Module, Region};
 
 use super::block::Order;
 use super::{Allocation, GUARD, POISON};
-use crate::artifact::{DeviceCode, DeviceFormat};
 use crate::device::{Problem, TensorCores};
 use crate::memory::SLACK;
+use crate::program::artifact::{DeviceCode, DeviceFormat};
 
 /// A module that was read; a program without kernels has none.
 pub struct Text {

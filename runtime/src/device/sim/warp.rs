@@ -6,7 +6,7 @@
 //! what was there before is rounded once, from `f64`. In which order hardware adds them is not
 //! specified.
 
-use crate::rounding;
+use crate::threads::rounding;
 
 /// Threads of a warp.
 pub const WARP: usize = 32;

@@ -4,7 +4,7 @@ use cohort_abi::manifest::{self, CallShape, Division, Extent, Manifest, Operand}
 use cohort_abi::{KernelFn, OperandRef};
 
 use super::*;
-use crate::pack::pack_constants;
+use crate::program::pack::pack_constants;
 
 const RULE: TableRule = TableRule {
     items: Rule {
@@ -69,7 +69,7 @@ fn layers(layers: usize) -> Vec<Kernel> {
             elem: manifest::Elem::F32,
             shape: vec![4],
         }],
-        ..crate::arena::tests::manifest()
+        ..crate::memory::arena::tests::manifest()
     };
     let constants = pack_constants(&manifest, &[]).unwrap();
     let functions = vec![nothing as KernelFn; manifest.kernels.len()];

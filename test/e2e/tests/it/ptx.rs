@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::{BatchRun, Model, Outcome, Rng};
-use cohort_runtime::artifact::Artifact;
+use cohort_runtime::program::artifact::Artifact;
 
 use crate::models::{MODELS, ModelCase, model_case, to_text};
 

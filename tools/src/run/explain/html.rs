@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 
-use cohort_runtime::explain::{Block, Explanation, Loss};
+use cohort_runtime::report::explain::{Block, Explanation, Loss};
 
 use super::{Sheet, cause, duration, percent, place, sheets, summary};
 

@@ -1,0 +1,396 @@
+//! A stack of its own for the control program, which can be left in the middle.
+//!
+//! Compiled code has no way to unwind: when it gives an instance up, it calls into the runtime and
+//! expects never to come back. So it runs on a coroutine. Giving up *stops* the coroutine, the
+//! runtime throws its frames away without running anything in them (they own nothing: all memory
+//! of an instance is the recorder's) and starts a fresh coroutine on the same stack. An instance
+//! that succeeds costs two switches of a few nanoseconds.
+//!
+//! A coroutine is also what lets an instance wait: where a tensor decides, compiled code *forces*
+//! it, the coroutine is suspended, and other instances run on coroutines of theirs until the value
+//! is computed. Programs that never force share one coroutine.
+
+use std::convert::Infallible;
+use std::ptr;
+
+use cohort_abi::{EntryFn, Handle, StrandFn};
+use corosensei::stack::{DefaultStack, Stack};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::error::Error;
+use crate::memory;
+use crate::recorder::Recorder;
+
+/// What compiled code may still use below [`cohort_abi::Context::stack_limit`], for the runtime's
+/// functions that it calls and for a frame that checks late.
+const MARGIN_BYTES: usize = 256 << 10;
+/// Of a stack that has been deeper, this much stays in memory for the next instance.
+const KEPT_BYTES: usize = 128 << 10;
+/// What is looked at below that to see whether it has been deeper: more than one frame has.
+const PROBED_BYTES: usize = 32 << 10;
+
+/// One instance to run.
+#[derive(Clone, Copy)]
+pub struct Job {
+    /// The program's entry.
+    pub entry: EntryFn,
+    /// What it records to.
+    pub recorder: *mut Recorder,
+    /// The slots of its arguments.
+    pub arguments: *const u64,
+    /// Where the slots of its result go.
+    pub results: *mut u64,
+}
+
+/// A part of an instance that runs beside others of it; see [`cohort_abi::StrandFn`].
+#[derive(Clone, Copy, Debug)]
+pub struct Strand {
+    /// What it runs.
+    pub function: StrandFn,
+    /// The slots that it shares with its caller.
+    pub scope: *mut u64,
+    /// Which of the scope's strands it is.
+    pub index: i64,
+    /// Bytes of stack that its caller has left, and it may use.
+    pub stack_left: u64,
+}
+
+/// What a coroutine is given when it gets control: two words.
+#[derive(Clone, Copy)]
+pub enum Input {
+    /// An instance to start with, which is read before control comes back; only after [`Event::Finished`], or first.
+    Run(*const Job),
+    /// A strand of an instance to start with, and what it records to; as [`Input::Run`].
+    Strand(*const (*mut Recorder, Strand)),
+    /// The bits of the element that was forced, whether a strand was begun, or any; only after an event
+    /// that is none of [`Event::Finished`] and [`Event::Stopped`].
+    Decided(u64),
+}
+
+/// Why the coroutine gave control back.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// The entry returned; its results are written.
+    Finished,
+    /// The recorder's `stopped` says why there is no result.
+    Stopped,
+    /// The instance waits for the element of a row; `force` indexes the manifest's forces.
+    Forced {
+        /// The row.
+        handle: Handle,
+        /// Which place of the program asks.
+        force: u32,
+    },
+    /// The instance shows a value, whose slots these are; `debug` indexes the manifest's debugs.
+    Shown {
+        /// Which place of the program shows it.
+        debug: u32,
+        /// Where the value is.
+        slots: *const u64,
+    },
+    /// The instance asks that a strand of it begin, and goes on when that waits or has ended; it lies on the
+    /// coroutine's stack until then.
+    Forked(*const Strand),
+    /// The instance waits until all strands of the scope have ended.
+    Joined {
+        /// The slots that the strands share with their caller.
+        scope: *mut u64,
+    },
+    /// The instance waits until a strand of the scope has ended.
+    Awaited {
+        /// As of [`Event::Joined`].
+        scope: *mut u64,
+        /// Which of the scope's strands.
+        index: u32,
+    },
+}
+
+/// An [`Event`] as two words, as which it goes from hand to hand at each decision. It is written and read word by word;
+/// what is written by smaller parts and then read at once, as an enum is, a processor waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal {
+    /// Which event it is, and above that its number.
+    what: u64,
+    of: *mut u64,
+}
+
+const _: () = assert!(size_of::<Signal>() == 16 && size_of::<Input>() == 16);
+
+impl From<Event> for Signal {
+    #[inline]
+    fn from(event: Event) -> Signal {
+        let (what, number, of) = match event {
+            Event::Finished => (0, 0, ptr::null_mut()),
+            Event::Stopped => (1, 0, ptr::null_mut()),
+            Event::Forced { handle, force } => {
+                (2, force, ptr::without_provenance_mut(handle.0 as usize))
+            }
+            Event::Shown { debug, slots } => (3, debug, slots.cast_mut()),
+            Event::Forked(strand) => (4, 0, strand.cast_mut().cast()),
+            Event::Joined { scope } => (5, 0, scope),
+            Event::Awaited { scope, index } => (6, index, scope),
+        };
+        Signal {
+            what: what | u64::from(number) << u32::BITS,
+            of,
+        }
+    }
+}
+
+impl Signal {
+    /// The event.
+    #[inline]
+    pub fn event(self) -> Event {
+        let number = (self.what >> u32::BITS) as u32;
+        match self.what as u32 {
+            0 => Event::Finished,
+            2 => Event::Forced {
+                handle: Handle(self.of.addr() as u64),
+                force: number,
+            },
+            3 => Event::Shown {
+                debug: number,
+                slots: self.of,
+            },
+            4 => Event::Forked(self.of.cast()),
+            5 => Event::Joined { scope: self.of },
+            6 => Event::Awaited {
+                scope: self.of,
+                index: number,
+            },
+            _ => Event::Stopped,
+        }
+    }
+}
+
+/// What the recorder needs to give control back from inside compiled code.
+pub type Switch = Yielder<Input, Signal>;
+
+/// A coroutine on a stack of its own, for one instance after another.
+pub struct Fiber {
+    /// One of the two is there, except inside a function of this type.
+    coroutine: Option<Coroutine<Input, Signal, Infallible>>,
+    spare: Option<DefaultStack>,
+    stack_limit: u64,
+    /// Where the stack begins; it grows down.
+    stack_base: usize,
+    /// Whether the coroutine waits for a decision.
+    is_suspended: bool,
+}
+
+impl Fiber {
+    /// Reserves a stack; its pages are taken when they are first used.
+    pub fn new(stack_bytes: u64) -> Result<Fiber, Error> {
+        let bytes = usize::try_from(stack_bytes)
+            .unwrap_or(usize::MAX)
+            .clamp(4 * MARGIN_BYTES, usize::MAX / 4);
+        let stack = DefaultStack::new(bytes).map_err(|source| Error::OutOfMemory {
+            purpose: "the stack of the control program (--max-depth)",
+            bytes: stack_bytes,
+            source,
+        })?;
+        // The guard page is part of what `limit` counts; the margin is far bigger than a page.
+        let stack_limit = stack.limit().get() + MARGIN_BYTES;
+        Ok(Fiber {
+            stack_base: stack.base().get(),
+            coroutine: None,
+            spare: Some(stack),
+            stack_limit: stack_limit as u64,
+            is_suspended: false,
+        })
+    }
+
+    /// For [`cohort_abi::Context::stack_limit`].
+    pub fn stack_limit(&self) -> u64 {
+        self.stack_limit
+    }
+
+    /// The address below which the stack must not grow, so that at most `bytes` of it are used.
+    pub fn stack_limit_of(&self, bytes: u64) -> u64 {
+        (self.stack_base as u64)
+            .saturating_sub(bytes)
+            .max(self.stack_limit)
+    }
+
+    /// Runs the entry for one instance, until it returns, is stopped or waits for a decision.
+    ///
+    /// # Safety
+    ///
+    /// The job's recorder is valid and nothing else refers to it during the call; arguments and
+    /// results are as the manifest of the entry's program says. If the instance waits, all that
+    /// also holds for the call of [`Fiber::resume`] that continues it.
+    pub unsafe fn run(&mut self, job: Job) -> Result<Signal, Error> {
+        self.abandon();
+        // SAFETY: the caller's promise; no instance is on the coroutine.
+        unsafe { self.switch(Input::Run(&raw const job)) }
+    }
+
+    /// Runs a strand of an instance, as [`Fiber::run`] does its entry.
+    ///
+    /// # Safety
+    ///
+    /// As [`Fiber::run`]; the strand is one that the program asked for, and its scope is alive.
+    pub unsafe fn run_strand(
+        &mut self,
+        recorder: *mut Recorder,
+        strand: Strand,
+    ) -> Result<Signal, Error> {
+        self.abandon();
+        let start = (recorder, strand);
+        // SAFETY: the caller's promise; no instance is on the coroutine.
+        unsafe { self.switch(Input::Strand(&raw const start)) }
+    }
+
+    /// Gives a waiting instance the bits that it waits for.
+    ///
+    /// # Safety
+    ///
+    /// As [`Fiber::run`].
+    pub unsafe fn resume(&mut self, bits: u32) -> Result<Signal, Error> {
+        if !self.is_suspended {
+            return Err(Error::Internal("a decision for nobody".to_owned()));
+        }
+        // SAFETY: the caller's promise; the coroutine waits for a decision.
+        unsafe { self.switch(Input::Decided(bits.into())) }
+    }
+
+    /// Throws the frames of an instance that waits away.
+    pub fn abandon(&mut self) {
+        if std::mem::take(&mut self.is_suspended) {
+            self.throw_frames_away();
+        }
+    }
+
+    /// Gives the memory of a stack that has been deep back to the system, as long as no instance is
+    /// on it.
+    pub fn trim(&mut self) {
+        let limit = self.stack_limit as usize;
+        let end = self.stack_base.saturating_sub(KEPT_BYTES).max(limit);
+        let probe = end.saturating_sub(PROBED_BYTES).max(limit);
+        if !self.is_suspended && memory::is_resident(probe..end) {
+            // SAFETY: these are pages of the stack, which is this fiber's. No instance is on it, so
+            // what is alive on it are the few frames of `run_jobs`, within what is kept.
+            unsafe { memory::discard(limit..end) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Fiber::run`]; the input is of the kind that the coroutine expects.
+    unsafe fn switch(&mut self, input: Input) -> Result<Signal, Error> {
+        let coroutine = match &mut self.coroutine {
+            Some(coroutine) => coroutine,
+            none => match self.spare.take() {
+                Some(stack) => none.insert(Coroutine::with_stack(stack, run_jobs)),
+                None => return Err(Error::Internal("the fiber lost its stack".to_owned())),
+            },
+        };
+        let signal = match coroutine.resume(input) {
+            CoroutineResult::Yield(signal) => signal,
+            CoroutineResult::Return(never) => match never {},
+        };
+        let event = signal.event();
+        self.is_suspended = !matches!(event, Event::Finished | Event::Stopped);
+        if matches!(event, Event::Stopped) {
+            self.throw_frames_away();
+        }
+        Ok(signal)
+    }
+
+    fn throw_frames_away(&mut self) {
+        if let Some(mut coroutine) = self.coroutine.take() {
+            // SAFETY: on the stack are `run_jobs`, frames of compiled code and the recorder's
+            // functions that stop or wait; none holds anything that must be dropped.
+            unsafe { coroutine.force_reset() };
+            self.spare = Some(coroutine.into_stack());
+        }
+    }
+}
+
+impl Drop for Fiber {
+    fn drop(&mut self) {
+        self.throw_frames_away();
+    }
+}
+
+fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
+    loop {
+        // SAFETY: `Fiber::run` requires a valid recorder, to which only this code refers until it
+        // switches back, and arguments and results that fit the entry; `Fiber::run_strand` a strand and
+        // its scope. Both are alive until the coroutine switches back, and read here. The switch outlives the
+        // job: it lives at the bottom of this stack.
+        unsafe {
+            match input {
+                Input::Run(job) => {
+                    let job = *job;
+                    (*job.recorder).set_switch(switch);
+                    (job.entry)(job.recorder.cast(), job.arguments, job.results);
+                }
+                Input::Strand(start) => {
+                    let (recorder, strand) = *start;
+                    (*recorder).set_switch(switch);
+                    (strand.function)(recorder.cast(), strand.scope, strand.index);
+                }
+                // `Fiber` gives decisions only to those who wait for one.
+                Input::Decided(_) => std::process::abort(),
+            }
+        }
+        input = switch.suspend(Event::Finished.into());
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use cohort_abi::Context;
+
+    /// Uses as much stack as the first argument says.
+    unsafe extern "C" fn deep(_: *mut Context, arguments: *const u64, results: *mut u64) {
+        fn down(bytes: u64) -> u64 {
+            let frame = std::hint::black_box([1_u8; 4096]);
+            match bytes.checked_sub(4096) {
+                Some(left) => down(left) + u64::from(std::hint::black_box(frame)[17]),
+                None => 0,
+            }
+        }
+        // SAFETY: the test gives one of each.
+        unsafe { results.write(down(arguments.read())) }
+    }
+
+    #[test]
+    fn deep_stacks_are_given_back_and_used_again() {
+        let manifest = crate::memory::arena::tests::manifest();
+        let grouping = crate::recorder::Grouping::Unbatched;
+        let mut fiber = Fiber::new(64 << 20).unwrap();
+        let mut recorder = Recorder::new(
+            &manifest,
+            Limits::default(),
+            100,
+            grouping,
+            fiber.stack_limit(),
+        );
+        let mut run = |fiber: &mut Fiber, bytes: u64| {
+            let mut result = 0;
+            let job = Job {
+                entry: deep,
+                recorder: &raw mut *recorder,
+                arguments: &bytes,
+                results: &mut result,
+            };
+            // SAFETY: the recorder is used by nothing else; one argument and one result.
+            let event = unsafe { fiber.run(job) };
+            assert!(matches!(event.unwrap().event(), Event::Finished));
+            assert_eq!(result, bytes / 4096);
+        };
+        for _ in 0..2 {
+            run(&mut fiber, 8 << 20);
+            let deepest = fiber.stack_base - (8 << 20);
+            assert!(memory::is_resident(deepest..deepest + PROBED_BYTES));
+            fiber.trim();
+            let kept = fiber.stack_base - KEPT_BYTES;
+            assert!(!memory::is_resident(kept - (8 << 20)..kept));
+            run(&mut fiber, 16 << 10);
+        }
+    }
+}
