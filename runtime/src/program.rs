@@ -1,9 +1,10 @@
-//! A program as it is loaded: code, manifest and weights, each checked before it is used.
+//! A program as it is loaded: code, manifest and weights, each checked before it is used; and what is written of its calls.
 
 pub mod artifact;
 pub mod call_form;
 pub mod code;
 pub(crate) mod computed;
+pub(crate) mod log;
 pub(crate) mod numbering;
 pub mod pack;
 pub(crate) mod parameters;

@@ -95,8 +95,7 @@ impl Policy {
 /// What was recorded since the last flush.
 #[derive(Clone, Copy)]
 pub struct Recorded<'a> {
-    /// `[bucket, operand slots…, handles of lists…]`, one after another. The entry of a ghost has one
-    /// operand, the handle that it stands for.
+    /// One entry a call, see [`crate::program::log`].
     pub log: &'a [u64],
     /// The form of each kernel's calls. The buckets of ghosts have a kernel behind the last.
     pub forms: &'a [CallForm],

@@ -11,6 +11,7 @@ use super::place::Spot;
 use super::ragged::RaggedLaunches;
 use crate::error::Error;
 use crate::memory::arena::Arena;
+use crate::program::log::Entries;
 use crate::recorder::Recorder;
 
 impl Executor {
@@ -38,14 +39,15 @@ impl Executor {
     ) -> Result<(), Error> {
         let index = self.index.words_mut();
         let mut outside = false;
-        let mut at = 0;
-        while let Some(bucket) = log.get(at) {
-            let plan = &mut self.plans[*bucket as usize];
-            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
-                outside |= !write_ghost(&mut self.rows, *bucket as usize, log[at + 1]);
-                at += 2;
+        let mut entries = Entries::of(log);
+        while let Some(entry) =
+            entries.next(|bucket| self.kernels.get(self.plans[bucket].kernel as usize))
+        {
+            let Some(kernel) = entry.kernel else {
+                outside |= !write_ghost(&mut self.rows, entry.bucket, entry.slots[0]);
                 continue;
             };
+            let plan = &mut self.plans[entry.bucket];
             let mut writer = Writer {
                 rows: &self.rows,
                 arena: &self.arena,
@@ -55,14 +57,13 @@ impl Executor {
                 outside: &mut outside,
             };
             let placed = &self.placed[plan.placed];
-            let entry = &log[at + 1..];
-            at += 1 + if HAS_RAGGED && placed.ragged.is_some() {
-                let spot = plan.take(kernel.form.rows(entry));
-                writer.ragged_call(kernel, placed, spot, entry)
+            if HAS_RAGGED && placed.ragged.is_some() {
+                let spot = plan.take(kernel.form.rows(entry.slots));
+                writer.ragged_call(kernel, placed, spot, entry.slots);
             } else {
                 plan.next += 1;
-                writer.call(kernel, placed, plan.next as usize - 1, entry)
-            };
+                writer.call(kernel, placed, plan.next as usize - 1, entry.slots);
+            }
         }
         all_inside(outside)
     }
@@ -76,16 +77,16 @@ impl Executor {
         let is_padded = self.is_padded();
         let index = self.index.words_mut();
         let mut outside = false;
-        let mut at = 0;
-        while let Some(bucket) = log.get(at) {
-            let bucket = *bucket as usize;
-            let plan = &mut self.plans[bucket];
-            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
-                outside |= !write_ghost(&mut self.rows, bucket, log[at + 1]);
-                at += 2;
+        let mut entries = Entries::of(log);
+        while let Some(entry) =
+            entries.next(|bucket| self.kernels.get(self.plans[bucket].kernel as usize))
+        {
+            let bucket = entry.bucket;
+            let Some(kernel) = entry.kernel else {
+                outside |= !write_ghost(&mut self.rows, bucket, entry.slots[0]);
                 continue;
             };
-            let form = &kernel.form;
+            let (plan, form) = (&mut self.plans[bucket], &kernel.form);
             let Some(spot) = plan.take_in_group::<HAS_RAGGED>(&self.groups, form, &self.ragged)
             else {
                 return all_inside(true);
@@ -100,13 +101,12 @@ impl Executor {
                 index,
                 outside: &mut outside,
             };
-            let entry = &log[at + 1..];
-            at += 1 + match HAS_RAGGED && form.is_ragged {
-                true => writer.ragged_call(kernel, placed, spot, entry),
-                false => writer.call(kernel, placed, spot.row, entry),
-            };
+            match HAS_RAGGED && form.is_ragged {
+                true => writer.ragged_call(kernel, placed, spot, entry.slots),
+                false => writer.call(kernel, placed, spot.row, entry.slots),
+            }
             if is_scattered {
-                let rows = form.rows(entry) as u32;
+                let rows = form.rows(entry.slots) as u32;
                 for result in 0..kernel.results.len() {
                     let first = self.result_rows[placed.result_start + result] + spot.row as u32;
                     for row in 0..rows {
@@ -131,10 +131,9 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes row `row` of a launch from the entry that begins with a call's slots; returns the
-    /// length of the entry.
+    /// Writes row `row` of a launch from the slots of a call's entry.
     #[inline(always)]
-    fn call(&mut self, kernel: &Kernel, placed: &Placed, row: usize, entry: &[u64]) -> usize {
+    fn call(&mut self, kernel: &Kernel, placed: &Placed, row: usize, entry: &[u64]) {
         let (operands, mut handles) = entry.split_at(kernel.operands.len());
         let mut slot = placed.index_start + row;
         let mut list = placed.list_start;
@@ -156,27 +155,19 @@ impl Writer<'_> {
             }
             slot += placed.calls as usize;
         }
-        entry.len() - handles.len()
     }
 
     /// As [`Writer::call`], for a call of a ragged kernel.
     #[inline(never)]
-    fn ragged_call(
-        &mut self,
-        kernel: &Kernel,
-        placed: &Placed,
-        spot: Spot,
-        entry: &[u64],
-    ) -> usize {
+    fn ragged_call(&mut self, kernel: &Kernel, placed: &Placed, spot: Spot, entry: &[u64]) {
         let form = &kernel.form;
-        let length = form.entry_length(entry);
         let rows = form.rows(entry);
         let Some(launch) = placed.ragged else {
             *self.outside = true;
-            return length;
+            return;
         };
         *self.outside |= !(self.ragged).note_lengths(launch, spot.call, form, entry);
-        let (operands, mut handles) = entry[..length].split_at(kernel.operands.len());
+        let (operands, mut handles) = entry.split_at(kernel.operands.len());
         // The lists' entries that are this call's.
         let (first, count) = match form.unit {
             Unit::Rows => (spot.row, rows as usize),
@@ -221,7 +212,6 @@ impl Writer<'_> {
                 }
             }
         }
-        length
     }
 
     /// The first of `rows` rows from a handle on.

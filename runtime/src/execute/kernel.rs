@@ -6,6 +6,7 @@ use cohort_abi::KernelFn;
 use cohort_abi::manifest::{self, Manifest, Operand};
 
 use crate::program::call_form::CallForm;
+use crate::program::log::Called;
 use crate::program::pack::Constants;
 
 /// A kernel with everything about it that does not change.
@@ -27,6 +28,12 @@ pub(super) struct Kernel {
     pub extent: usize,
     /// The first of as many numbers as its operands are and one more; kernels of one form have the same.
     pub hints: usize,
+}
+
+impl Called for Kernel {
+    fn form(&self) -> &CallForm {
+        &self.form
+    }
 }
 
 impl Kernel {

@@ -9,6 +9,7 @@ use super::ragged::RaggedLaunches;
 use crate::error::Error;
 use crate::memory::arena::Region;
 use crate::program::call_form::CallForm;
+use crate::program::log::Entries;
 use crate::recorder::Recorder;
 use crate::schedule::groups::{Groups, Share};
 use crate::schedule::{Order, Ready};
@@ -164,21 +165,20 @@ impl Executor {
         let launches = self.groups.launches.iter();
         self.ragged.begin_groups(launches.map(|(_, calls)| *calls));
         self.begin_groups();
-        let mut at = 0;
-        while let Some(bucket) = log.get(at) {
-            let plan = &mut self.plans[*bucket as usize];
-            let Some(form) = (self.forms).get(plan.kernel as usize) else {
-                at += 2;
+        let mut entries = Entries::of(log);
+        while let Some(entry) =
+            entries.next(|bucket| self.forms.get(self.plans[bucket].kernel as usize))
+        {
+            let Some(form) = entry.kernel else {
                 continue;
             };
+            let plan = &mut self.plans[entry.bucket];
             let Some((launch, call)) = plan.next_in_group(&self.groups) else {
                 return all_inside(true);
             };
-            let entry = &log[at + 1..];
             if form.is_ragged {
-                self.ragged.set_rows(launch, call, form.rows(entry));
+                (self.ragged).set_rows(launch, call, form.rows(entry.slots));
             }
-            at += 1 + form.entry_length(entry);
         }
         Ok(())
     }
@@ -245,15 +245,15 @@ impl Executor {
 
     /// Notes the lengths of the lists of calls in the log.
     fn measure_lists(&mut self, log: &[u64], order: Order) -> Result<(), Error> {
-        let mut at = 0;
-        while let Some(bucket) = log.get(at) {
-            let plan = &mut self.plans[*bucket as usize];
-            let Some(kernel) = self.kernels.get(plan.kernel as usize) else {
-                at += 2;
+        let mut entries = Entries::of(log);
+        while let Some(entry) =
+            entries.next(|bucket| self.kernels.get(self.plans[bucket].kernel as usize))
+        {
+            let Some(kernel) = entry.kernel else {
                 continue;
             };
-            let (form, entry) = (&kernel.form, &log[at + 1..]);
-            let rows = form.rows(entry);
+            let (plan, form) = (&mut self.plans[entry.bucket], &kernel.form);
+            let rows = form.rows(entry.slots);
             let spot = match order {
                 Order::Buckets => plan.take(rows),
                 Order::Groups => match plan.take_in_group::<true>(&self.groups, form, &self.ragged)
@@ -262,7 +262,7 @@ impl Executor {
                     None => return all_inside(true),
                 },
             };
-            let lists = kernel.operands.iter().zip(entry);
+            let lists = kernel.operands.iter().zip(entry.slots);
             let lists = lists.filter(|(operand, _)| matches!(operand, Operand::Rows { .. }));
             for ((_, length), list) in lists.zip(self.placed[spot.launch].list_start..) {
                 match form.unit {
@@ -275,7 +275,6 @@ impl Executor {
                     Unit::Calls => self.lists.set_length(list, spot.call, *length),
                 }
             }
-            at += 1 + form.entry_length(entry);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use cohort_abi::manifest::Unit;
 
 use super::Executor;
 use super::kernel::Kernel;
+use crate::program::log::Entries;
 use crate::recorder::Recorder;
 
 impl Executor {
@@ -11,21 +12,18 @@ impl Executor {
     pub fn works(&self, recorder: &Recorder) -> Vec<u64> {
         let (log, segments) = (recorder.log(), recorder.segments());
         let mut works = vec![0_u64; segments.len()];
-        let (mut at, mut segment) = (0, 0);
-        while at < log.len() {
-            while segments.get(segment + 1).is_some_and(|next| *next <= at) {
+        let kernel_of = |bucket| self.kernels.get(recorder.buckets().kernel(bucket) as usize);
+        let (mut entries, mut segment) = (Entries::of(log), 0);
+        while let Some(entry) = entries.next(kernel_of) {
+            while segments
+                .get(segment + 1)
+                .is_some_and(|next| *next <= entry.at)
+            {
                 segment += 1;
             }
-            let (number, entry) = (recorder.buckets().kernel(log[at] as usize), &log[at + 1..]);
-            let Some(kernel) = self.kernels.get(number as usize) else {
-                // A ghost, which has one operand.
-                at += 2;
-                continue;
-            };
-            if let Some(work) = works.get_mut(segment) {
-                *work = work.saturating_add(self.call_work(kernel, entry));
+            if let (Some(kernel), Some(work)) = (entry.kernel, works.get_mut(segment)) {
+                *work = work.saturating_add(self.call_work(kernel, entry.slots));
             }
-            at += 1 + kernel.form.entry_length(entry);
         }
         works
     }
@@ -40,7 +38,7 @@ impl Executor {
                 (form.flops(length)).saturating_add(kernel.ragged_bytes(row_bytes, length))
             }
         };
-        let listed = form.entry_length(entry) - form.slots.len();
+        let listed = entry.len() - form.slots.len();
         of_call.saturating_add(listed as u64)
     }
 }

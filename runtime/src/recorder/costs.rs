@@ -7,6 +7,7 @@ use super::state::State;
 use crate::call_cache::sharing::SharedCalls;
 use crate::failure::{Stop, StoppedAt};
 use crate::program::call_form::CallForm;
+use crate::program::log::Called;
 use crate::program::slot::Slot;
 
 /// What a handle of a list uses until the end of its batch: log, index.
@@ -29,6 +30,12 @@ pub(super) struct KernelCalls {
     /// Bytes that a row of a call of a ragged kernel uses: index, results.
     row_bytes: u64,
     pub shared: Option<SharedCalls>,
+}
+
+impl Called for KernelCalls {
+    fn form(&self) -> &CallForm {
+        &self.form
+    }
 }
 
 impl KernelCalls {

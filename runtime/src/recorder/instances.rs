@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
+use super::costs::KernelCalls;
 use super::state::{Start, State};
 use super::{Grouping, Recorder, Stopped};
 use crate::failure::Stop;
+use crate::program::log::Entries;
 use crate::recorder::draw;
 
 impl Recorder {
@@ -168,14 +170,16 @@ impl Recorder {
     /// The instance's calls since the last flush and its memory are taken back; says why it was
     /// stopped, and at what depth.
     pub fn abandon_instance(&mut self) -> (Stopped, u64) {
-        let mut at = self.state.start.log;
-        while let Some(&bucket) = self.log.get(at) {
-            let bucket = bucket as usize;
-            let form = &self.kernels[self.buckets.kernel(bucket) as usize].form;
-            let entry = &self.log[at + 1..];
-            let rows = form.rows(entry) as u32;
-            self.buckets.take_back(bucket, rows, form.is_ragged);
-            at += 1 + form.entry_length(entry);
+        let mut entries = Entries::of(&self.log[self.state.start.log..]);
+        while let Some(entry) =
+            entries.next(|bucket| self.kernels.get(self.buckets.kernel(bucket) as usize))
+        {
+            // Ghosts are of no instance.
+            let Some(KernelCalls { form, .. }) = entry.kernel else {
+                continue;
+            };
+            let rows = form.rows(entry.slots) as u32;
+            (self.buckets).take_back(entry.bucket, rows, form.is_ragged);
         }
         self.log.truncate(self.state.start.log);
         self.take_back_cached(self.state.start.cached);

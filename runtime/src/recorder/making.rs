@@ -12,6 +12,7 @@ use super::recording::{
     Chosen, Form, Part, Recording, Run, SAME_ROW, Used, halves, reference, write_run,
 };
 use super::replay::SHARED_KEY;
+use crate::program::log::Entries;
 use crate::program::slot::Slot;
 use crate::program::structure::Image;
 
@@ -174,15 +175,17 @@ impl Recorder {
 impl Making<'_> {
     /// The kernel, the bucket, and where the slots of each entry are.
     fn entries(&self) -> impl Iterator<Item = (u32, usize, usize)> {
-        let (recorder, log) = (self.of, &self.takes[0].log);
-        let mut at = 0;
+        let recorder = self.of;
+        let mut entries = Entries::of(&self.takes[0].log);
         std::iter::from_fn(move || {
-            let bucket = *log.get(at)? as usize;
-            let kernel = recorder.buckets.kernel(bucket);
-            let form = &recorder.kernels.get(kernel as usize)?.form;
-            let slots = at + 1;
-            at = slots + form.entry_length(&log[slots..]);
-            Some((kernel, bucket, slots))
+            let kernel_of = |bucket| {
+                let kernel = recorder.buckets.kernel(bucket);
+                recorder.kernels.get(kernel as usize)
+            };
+            let entry = entries.next(kernel_of)?;
+            entry.kernel?;
+            let kernel = recorder.buckets.kernel(entry.bucket);
+            Some((kernel, entry.bucket, entry.at + 1))
         })
     }
 

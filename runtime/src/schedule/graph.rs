@@ -9,6 +9,7 @@ use cohort_abi::Handle;
 
 use super::{Ready, Recorded};
 use crate::program::call_form::CallForm;
+use crate::program::log::Entries;
 use crate::program::slot::Slot;
 
 /// No call of the flush: computed before it, or a source.
@@ -60,30 +61,28 @@ impl CallGraph {
         let mut of_buckets = self.prepare(buckets, recorded.ghosts);
         let mut next: Vec<u32> = self.bucket_starts.clone();
         let mut segments = recorded.segments.iter().peekable();
-        let mut at = 0;
-        while let Some(&bucket) = log.get(at) {
-            let (bucket, call) = (bucket as usize, self.kind.len() as u32);
-            while segments.next_if(|begin| **begin <= at).is_some() {
+        let mut entries = Entries::of(log);
+        while let Some(entry) = entries.next(|bucket| forms.get(of_buckets[bucket].kernel as usize))
+        {
+            let (bucket, call) = (entry.bucket, self.kind.len() as u32);
+            while segments.next_if(|begin| **begin <= entry.at).is_some() {
                 self.segments.push(call);
             }
             let first = next[bucket] as usize;
             let of_bucket = &mut of_buckets[bucket];
-            let Some(form) = forms.get(of_bucket.kernel as usize) else {
+            let Some(form) = entry.kernel else {
                 next[bucket] += 1;
-                self.calls[first] = self.call_of(log[at + 1]).unwrap_or(NONE);
-                at += 2;
+                self.calls[first] = self.call_of(entry.slots[0]).unwrap_or(NONE);
                 continue;
             };
-            let entry = &log[at + 1..];
-            let rows = form.rows(entry) as usize;
+            let rows = form.rows(entry.slots) as usize;
             next[bucket] += rows as u32;
             self.calls[first..first + rows].fill(call);
             self.kind.push(of_bucket.kind);
             self.places.push(of_bucket.next_place);
             of_bucket.next_place += 1;
-            self.add_inputs(form, &entry[..form.entry_length(entry)]);
+            self.add_inputs(form, entry.slots);
             self.input_ends.push(self.inputs.len() as u32);
-            at += 1 + form.entry_length(entry);
         }
     }
 

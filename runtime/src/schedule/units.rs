@@ -15,6 +15,7 @@ use cohort_abi::Handle;
 
 use super::{Ready, Recorded};
 use crate::program::call_form::CallForm;
+use crate::program::log::Entries;
 use crate::program::slot::Slot;
 
 /// No call of the flush: computed before it, or a source. And no unit.
@@ -260,27 +261,27 @@ impl Units {
 
     /// Goes over the calls until nothing more can be gained; whether all are units then.
     fn read_log(&mut self, recorded: Recorded<'_>, buckets: &[Ready], mut open: usize) -> bool {
-        let log = recorded.log;
-        let mut at = 0;
-        while let Some(&number) = log.get(at) {
-            let entry = self.entries[number as usize];
-            let Some(ready) = buckets.get(entry.index as usize) else {
+        let mut calls = Entries::of(recorded.log);
+        while let Some(call) = calls.next(|number| {
+            let ready = buckets.get(self.entries[number].index as usize)?;
+            Some(&recorded.forms[ready.kernel as usize])
+        }) {
+            let (number, slots) = (call.bucket, call.slots);
+            let entry = self.entries[number];
+            let Some(form) = call.kernel else {
                 let row = (entry.first & !IS_MAPPED) + entry.rows;
-                self.mapped[row as usize] = self.unit_at(log[at + 1]);
-                self.entries[number as usize].rows += 1;
-                at += 2;
+                self.mapped[row as usize] = self.unit_at(slots[0]);
+                self.entries[number].rows += 1;
                 continue;
             };
-            let form = &recorded.forms[ready.kernel as usize];
-            let slots = &log[at + 1..];
-            let length = form.entry_length(slots);
+            let ready = &buckets[entry.index as usize];
             let bucket = self.buckets[entry.index as usize];
             // Nothing of the flush lies before the first depth, so nobody needs to look.
             let is_first = (ready.phase, ready.depth) == (0, 1) && bucket.last != NONE;
             let unit = match is_first || self.reads_the_same(bucket.last, form, slots) {
                 true => bucket.last,
                 false => {
-                    self.note_inputs(form, &slots[..length]);
+                    self.note_inputs(form, slots);
                     match self.same_unit(bucket) {
                         Some(unit) => unit,
                         None => {
@@ -293,7 +294,7 @@ impl Units {
                     }
                 }
             };
-            let seen = &mut self.entries[number as usize];
+            let seen = &mut self.entries[number];
             seen.calls += 1;
             if entry.calls == 0 && entry.first & IS_MAPPED == 0 {
                 seen.only = unit;
@@ -313,7 +314,6 @@ impl Units {
                 self.mapped[first..first + rows as usize].fill(unit);
                 seen.rows += rows;
             }
-            at += 1 + length;
         }
         true
     }

@@ -3,6 +3,7 @@
 use cohort_abi::Handle;
 use cohort_abi::manifest::{Manifest, Source};
 
+use crate::program::log::Entries;
 use crate::program::slot::Slot;
 use crate::schedule::graph::CallGraph;
 use crate::schedule::{Ready, Recorded};
@@ -115,25 +116,25 @@ impl Survey {
             .iter()
             .map(|ready| (u64::from(ready.bucket), ready.kernel))
             .collect();
-        let mut at = 0;
-        while let Some(bucket) = recorded.log.get(at) {
-            let Some(kernel) = kernels.get(bucket) else {
-                // A ghost.
-                at += 2;
+        let mut entries = Entries::of(recorded.log);
+        while let Some(entry) = entries.next(|bucket| {
+            let kernel = kernels.get(&(bucket as u64))?;
+            Some(&recorded.forms[*kernel as usize])
+        }) {
+            let Some(form) = entry.kernel else {
                 continue;
             };
-            let form = &recorded.forms[*kernel as usize];
-            let of_kernel = &mut self.parameter_rows[*kernel as usize];
-            let entry = &recorded.log[at + 1..];
-            let rows = form.rows(entry);
-            for ((operand, slot), of_operand) in entry.iter().zip(&form.slots).zip(of_kernel) {
+            let kernel = kernels[&(entry.bucket as u64)];
+            let of_kernel = &mut self.parameter_rows[kernel as usize];
+            let rows = form.rows(entry.slots);
+            for ((operand, slot), of_operand) in entry.slots.iter().zip(&form.slots).zip(of_kernel)
+            {
                 let source = Handle(*operand).bucket() as usize;
                 let is_parameter = self.is_parameter.get(source).copied().unwrap_or(false);
                 if *slot == Slot::Row && is_parameter {
                     *of_operand += rows;
                 }
             }
-            at += 1 + form.entry_length(entry);
         }
     }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use cohort_abi::Handle;
 
 use crate::program::call_form::CallForm;
+use crate::program::log::Entries;
 use crate::program::slot::Slot;
 use crate::schedule::{Ready, Recorded};
 
@@ -86,28 +87,25 @@ impl Ways {
             .map(|ready| (ready.bucket, ready.kernel))
             .collect();
         let ghost = CallForm::plain([Slot::Row].into());
-        let mut at = 0;
-        while let Some(&bucket) = recorded.log.get(at) {
-            let kernel = kernels.get(&(bucket as u32));
-            let form = match kernel {
-                Some(kernel) => &recorded.forms[*kernel as usize],
-                None => &ghost,
-            };
-            let entry = &recorded.log[at + 1..];
-            let length = form.entry_length(entry);
-            let mut way = self.longest_of(form, &entry[..length]);
-            if let Some(&kernel) = kernel {
+        let form_of = |bucket: usize| {
+            let kernel = kernels.get(&(bucket as u32))?;
+            Some(&recorded.forms[*kernel as usize])
+        };
+        let mut entries = Entries::of(recorded.log);
+        while let Some(entry) = entries.next(form_of) {
+            let form = entry.kernel.unwrap_or(&ghost);
+            let mut way = self.longest_of(form, entry.slots);
+            if let Some(&kernel) = kernels.get(&(entry.bucket as u32)) {
                 let own = &mut way[kernel as usize];
                 *own += 1;
                 let longest = &mut self.longest[kernel as usize];
                 *longest = (*longest).max(*own);
             }
             self.cells += way.len();
-            let calls = self.calls.entry(bucket as u32).or_default();
+            let calls = self.calls.entry(entry.bucket as u32).or_default();
             calls.first_rows.push(calls.rows);
-            calls.rows += form.rows(entry) as u32;
+            calls.rows += form.rows(entry.slots) as u32;
             calls.ways.append(&mut way);
-            at += 1 + length;
             if self.cells > MAX_CELLS {
                 self.is_incomplete = true;
                 self.calls.clear();
