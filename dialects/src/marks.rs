@@ -111,8 +111,8 @@ pub const GPU_KERNEL: Key<'static> = Key::new("gpu.kernel");
 /// Of upstream: the linkage of a `func.func` once it is one of LLVM.
 pub const LINKAGE: Key<'static> = Key::new("llvm.linkage");
 
-/// Of upstream: what LLVM may do to a loop.
-pub const LOOP_ANNOTATION: Key<'static> = Key::new("llvm.loop_annotation");
+/// Of upstream: what LLVM may do to a loop. Branches carry it as a property of that name, so LLVM is told of no other.
+pub const LOOP_ANNOTATION: Key<'static> = Key::new("loop_annotation");
 
 /// Of upstream: what an assembler is given beside the code.
 pub const MODULE_ASSEMBLY: Key<'static> = Key::new("llvm.module_asm");
