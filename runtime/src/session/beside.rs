@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,6 +34,8 @@ const QUICK: Duration = Duration::from_micros(50);
 const LONG: Duration = Duration::from_micros(500);
 /// if it has so many instances.
 const FEWEST: usize = 8;
+/// How often a lane asks for its next chunk before it sleeps: a tenth of a millisecond.
+const ASKED: usize = 400;
 /// How long a lane that has nothing to do waits before the source is asked again that had nothing.
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
@@ -285,7 +287,7 @@ fn work<'a>(
     chunks: &Receiver<Chunk<'a>>,
     give_back: &Sender<Computed<'a>>,
 ) {
-    for mut chunk in chunks {
+    while let Some(mut chunk) = receive(chunks) {
         // Whoever waits for it must hear of it, whatever happens.
         let compute = AssertUnwindSafe(|| lock(lane).compute(rules, &mut chunk));
         let result = catch_unwind(compute).unwrap_or_else(|_| Err(gone()));
@@ -298,6 +300,19 @@ fn work<'a>(
             return;
         }
     }
+}
+
+/// The next chunk; `None` once there are no more. A processor that halts takes tens of microseconds to go on, and
+/// whoever hands out chunks needs less to write results: so it is asked some times before this thread sleeps.
+fn receive<'a>(chunks: &Receiver<Chunk<'a>>) -> Option<Chunk<'a>> {
+    for _ in 0..ASKED {
+        match chunks.try_recv() {
+            Ok(chunk) => return Some(chunk),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => thread::yield_now(),
+        }
+    }
+    chunks.recv().ok()
 }
 
 /// Where lanes get chunks and leave what they computed.
