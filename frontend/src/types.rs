@@ -1,6 +1,6 @@
 //! Symbolic types, as the checker sees them: dims are polynomials, scalars are tensors of rank 0.
 //!
-//! Whether a scalar lives on the host or in a tensor is no question of types here; `stage` answers
+//! Whether a scalar lives on the host or in a tensor is not decided by types here; `stage` answers
 //! it once the program is monomorphic.
 
 use crate::dims::{Atom, Poly};

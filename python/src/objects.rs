@@ -56,7 +56,7 @@ pub struct Objects<'t, 'py> {
     nodes: Nodes,
     /// Of one instance.
     most_nodes: u64,
-    /// What is no fault of the instance, such as Ctrl-C.
+    /// What the instance is not to blame for, such as Ctrl-C.
     stop: Option<PyErr>,
 }
 

@@ -404,7 +404,7 @@ impl<'p> Flow<'p> {
             }
             ExprKind::Reverse(array) => self.expr(array),
             ExprKind::Sum(array) => match self.element(array) {
-                // The sum is a value of its own: what becomes of it is no matter of the elements.
+                // The sum is a value of its own: what becomes of it does not concern the elements.
                 Places::Scalar(element) => self.join(&expr.ty, &[Places::Scalar(element)]),
                 _ => Places::Opaque,
             },

@@ -100,7 +100,7 @@ impl<'p> Evaluator<'p> {
             ExprKind::Var(var) => frame.get(*var)?,
             ExprKind::Param(param) => self.params[param.0].clone(),
             ExprKind::Let { var, value, body } => self.eval_let(frame, *var, value, body)?,
-            // When things run is no matter of what they are.
+            // When things run does not change what they are.
             ExprKind::Phase(body) => self.eval(frame, body)?,
             ExprKind::Text(text) => Value::Text(text.as_str().into()),
             ExprKind::SameText { lhs, rhs } => {

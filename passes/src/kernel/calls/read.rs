@@ -169,7 +169,7 @@ impl<'c> Reader<'c> {
             shape.push(size.ok_or_else(|| {
                 error(
                     op,
-                    "not supported yet: a dim that is none of the kernel's `lengths`",
+                    "not supported yet: a dim that is not one of the kernel's `lengths`",
                 )
             })?);
         }
