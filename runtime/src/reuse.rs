@@ -6,7 +6,7 @@
 //! bits are those that the control program would have led to.
 //!
 //! Most structures of real inputs never come again, and to make a recording takes as long as to run the control program
-//! some times. So one is made when a structure has come often enough ([`kept::WORTH`]). What is kept is bounded; what was
+//! some times. So one is made when a structure has come often enough ([`store::WORTH`]). What is kept is bounded; what was
 //! not used for long goes first.
 
 mod store;
