@@ -417,7 +417,9 @@ impl Backward {
         }
         self.stats.record_seconds += begin.elapsed().as_secs_f64();
         machine.executor.exchange_scheduler(&mut self.scheduler);
-        let flushed = machine.executor.flush(machine.recorder, generation, late);
+        let flushed = machine
+            .executor
+            .flush(machine.recorder, generation, Instant::now(), late);
         machine.executor.exchange_scheduler(&mut self.scheduler);
         flushed?;
         machine.recorder.flushed();

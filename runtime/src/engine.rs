@@ -217,7 +217,11 @@ impl Engine {
     /// Ends a part of the run; when it began, and how long it took. The next one begins, so that the clock is read once
     /// for both.
     fn end_lap(&mut self) -> (Instant, Duration) {
-        let end = Instant::now();
+        self.end_lap_at(Instant::now())
+    }
+
+    /// The same, where the clock was looked at already.
+    fn end_lap_at(&mut self, end: Instant) -> (Instant, Duration) {
         let begin = std::mem::replace(&mut self.lap, end);
         (begin, end.saturating_duration_since(begin))
     }
@@ -411,6 +415,7 @@ impl Engine {
         feed: &Feed<'_>,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
+        let mut done = None;
         if machine.recorder.has_calls() {
             let mut generation = self.spare.pop().unwrap_or_default();
             let late = self
@@ -420,9 +425,9 @@ impl Engine {
                 .min();
             match machine
                 .executor
-                .flush(machine.recorder, &mut generation, late)
+                .flush(machine.recorder, &mut generation, self.lap, late)
             {
-                Ok(()) => {}
+                Ok(end) => done = Some(end),
                 Err(error) if error.is_of_batch() => {
                     self.give_up(machine, generation, &error, self.lap.elapsed());
                     report.times.execute += self.end_lap().1;
@@ -443,7 +448,7 @@ impl Engine {
         }
         // Also when all that was recorded was known already.
         trace_flush(machine.manifest, machine.recorder, machine.executor);
-        report.times.execute += self.end_lap().1;
+        report.times.execute += self.end_lap_at(done.unwrap_or_else(Instant::now)).1;
         Ok(())
     }
 

@@ -385,15 +385,18 @@ impl Executor {
 
     /// Computes everything that was recorded since the last flush; fills an empty generation. When there
     /// is an error, that is to be released, and what was recorded is not computed.
+    ///
+    /// It is taken to begin at `begin`, and gives when the last kernel was over, so that the caller need not look at
+    /// the clock again.
     pub fn flush(
         &mut self,
         recorder: &Recorder,
         generation: &mut Generation,
+        begin: Instant,
         end: Option<Instant>,
-    ) -> Result<(), Error> {
-        let begin = self.profile.is_some().then(Instant::now);
-        let result = self.compute(recorder, generation, end);
-        if let (Some(profile), Some(begin)) = (&self.profile, begin) {
+    ) -> Result<Instant, Error> {
+        let result = self.compute(recorder, generation, begin, end);
+        if let Some(profile) = &self.profile {
             profile.spent(Span::Flush, begin);
             profile.gauge(Gauge::RowBytes(self.arena.used_bytes()));
         }
@@ -404,9 +407,9 @@ impl Executor {
         &mut self,
         recorder: &Recorder,
         generation: &mut Generation,
+        mut begin: Instant,
         end: Option<Instant>,
-    ) -> Result<(), Error> {
-        let mut begin = Instant::now();
+    ) -> Result<Instant, Error> {
         if self.reads_calls() && recorder.replayed().len() > 0 {
             return Err(Error::Internal("calls that are not in the log".to_owned()));
         }
@@ -480,13 +483,14 @@ impl Executor {
             Some(_) => {
                 self.launch_on_device(order, index_length)?;
                 self.fetch_deciding(&generation.regions)?;
+                Ok(Instant::now())
             }
             None => {
                 let done = self.launch(scheduled, end)?;
                 self.scheduler.took(done - begin);
+                Ok(done)
             }
         }
-        Ok(())
     }
 
     /// The row that a handle stands for, after the flush that computed it.

@@ -7,6 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 const ENTRY_BYTES: usize = 64;
 /// Structures of which it is remembered how often they were met.
 const MET: usize = 1 << 16;
+/// Odd, with about as many bits as not: by how much [`Store::clear`] changes the salt.
+const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
 /// How often a structure must have come before a recording of it is made. To make one takes as long as to run the
 /// control program 12 to 20 times, as measured over the tree and list models; so where a structure never comes again
 /// after that, a third more was spent on recording than without, and else it is soon paid back.
@@ -34,6 +36,8 @@ pub struct Store {
     /// Keys without their last bits, in which it stands how often they were met, each in one of the two places that its
     /// bits say; 0 where there is none.
     met: Vec<u64>,
+    /// What these keys are changed by, so that to forget them all is to take another.
+    salt: u64,
     /// Recordings of structures that are not kept any more.
     gone: Vec<u32>,
 }
@@ -64,6 +68,7 @@ impl Store {
             fresh: Half::default(),
             stale: Half::default(),
             met: Vec::new(),
+            salt: 0,
             gone: Vec::new(),
         }
     }
@@ -73,7 +78,7 @@ impl Store {
         if self.met.is_empty() {
             self.met.resize(MET, 0);
         }
-        let key = key as u64 & !COUNT;
+        let key = (key as u64 ^ self.salt) & !COUNT;
         let places = [key >> 7, key >> 32].map(|bits| bits as usize % MET);
         let known = places
             .iter()
@@ -138,6 +143,8 @@ impl Store {
         gone.extend(self.fresh.recordings().chain(self.stale.recordings()));
         *self = Store {
             gone,
+            met: std::mem::take(&mut self.met),
+            salt: self.salt.wrapping_add(SALT),
             ..Store::new(self.most)
         };
     }
@@ -234,5 +241,9 @@ mod tests {
                 assert_eq!(is_due, [count == WORTH; 3], "{round} {count}");
             }
         }
+        (1..WORTH).for_each(|_| assert!(!store.is_due(key)));
+        store.clear();
+        (1..WORTH).for_each(|_| assert!(!store.is_due(key)));
+        assert!(store.is_due(key));
     }
 }

@@ -162,7 +162,7 @@ impl Lane {
             let next = chunk.next;
             let begin = Instant::now();
             let count = chunk.ends.last().map_or(chunk.most, |end| end - next);
-            let end = self.record(rules, chunk, count)?;
+            let end = self.record(rules, chunk, count, begin)?;
             let recorded = Instant::now();
             self.executor.spent(Span::Record, begin);
             self.executor.release(&mut self.batch);
@@ -172,7 +172,8 @@ impl Lane {
             }
             let time = time_left(rules, next..end, &chunk.charged);
             let late = time.map(|time| begin + time);
-            match self.flush(rules, late.into_iter().chain(chunk.deadline).min()) {
+            let late = late.into_iter().chain(chunk.deadline).min();
+            match self.flush(rules, recorded, late) {
                 // Twice as many take twice as long.
                 Ok(()) if time.is_none_or(|time| begin.elapsed() < time / 4) => {
                     chunk.most = chunk.most.saturating_mul(2).min(rules.count);
@@ -252,15 +253,15 @@ impl Lane {
         }
     }
 
-    /// Records instances of a chunk, as many as one batch takes; returns the one after them.
+    /// Records instances of a chunk from `begin` on, as many as one batch takes; returns the one after them.
     fn record(
         &mut self,
         rules: &Rules<'_>,
         chunk: &Chunk<'_>,
         most: usize,
+        begin: Instant,
     ) -> Result<usize, Error> {
         let (inputs, first) = (&chunk.inputs, chunk.next);
-        let begin = Instant::now();
         let half_time = rules.limits.max_time.map(|time| time / 2);
         self.recorder.begin_batch();
         if let Some(reuse) = &mut self.reuse {
@@ -369,11 +370,17 @@ impl Lane {
     }
 
     /// Computes what was recorded, before it is too late.
-    fn flush(&mut self, rules: &Rules<'_>, late: Option<Instant>) -> Result<(), Error> {
+    fn flush(
+        &mut self,
+        rules: &Rules<'_>,
+        begin: Instant,
+        late: Option<Instant>,
+    ) -> Result<(), Error> {
         if self.executor.reads_calls() {
             self.recorder.write_out();
         }
-        self.executor.flush(&self.recorder, &mut self.batch, late)?;
+        self.executor
+            .flush(&self.recorder, &mut self.batch, begin, late)?;
         if self.recorder.tracer().is_some() {
             self.executor.fetch_all(&self.batch)?;
         }
