@@ -1,7 +1,6 @@
 //! A flush: every recorded call is computed.
 //!
-//! 1. The scheduler puts calls together into launches, and these in order; by depth a launch is a
-//!    bucket.
+//! 1. The scheduler puts calls together into launches, and these in order: [`Groups`].
 //! 2. In that order each result of each launch gets consecutive rows in its row pool, so that all
 //!    writes of a launch are dense ([`place`]).
 //! 3. One pass over the log turns handles into rows. The index lists of a launch lie one after
@@ -54,7 +53,7 @@ use crate::report::explain::Survey;
 use crate::report::profile::{Gauge, Profile, Span};
 use crate::report::stats::Launches;
 use crate::schedule::groups::Groups;
-use crate::schedule::{Order, Ready, Recorded, Scheduler};
+use crate::schedule::{Ready, Recorded, Scheduler};
 use bucket_rows::{BucketRows, NO_ROW};
 use cached::CachedRows;
 use indices::all_inside;
@@ -129,7 +128,7 @@ pub struct Executor {
     /// By bucket.
     plans: Vec<BucketPlan>,
     /// The buckets of the flush, and those of its ghosts.
-    order: Vec<Ready>,
+    ready: Vec<Ready>,
     ghosts: Vec<Ready>,
     groups: Groups,
     placed: Vec<Placed>,
@@ -253,7 +252,7 @@ impl Executor {
             next_rows: Vec::new(),
             rows: BucketRows::new(most_results.max().unwrap_or(0)),
             plans: Vec::new(),
-            order: Vec::new(),
+            ready: Vec::new(),
             ghosts: Vec::new(),
             groups: Groups::default(),
             placed: Vec::new(),
@@ -426,29 +425,15 @@ impl Executor {
         if let Some(survey) = &mut self.survey {
             // Looking costs nothing that counts.
             let before = begin.elapsed();
-            survey.flush(recorded, &self.order);
+            survey.flush(recorded, &self.ready);
             begin = Instant::now() - before;
         }
-        let order = self
-            .scheduler
-            .schedule(recorded, &mut self.order, &mut self.groups);
+        self.scheduler
+            .schedule(recorded, &mut self.ready, &mut self.groups);
         let ordered = self.has_ragged.then(|| begin.elapsed());
-        let order = match self.is_padded() {
-            true => {
-                self.pad(recorder.log(), order, &mut generation.regions)?;
-                Order::Groups
-            }
-            false => {
-                self.take_rows(&mut generation.regions)?;
-                order
-            }
-        };
-        let mut index_length = match order {
-            Order::Buckets => self.place_buckets(),
-            Order::Groups => self.place_groups(recorder.log())?,
-        };
+        let mut index_length = self.place_groups(recorder.log(), &mut generation.regions)?;
         self.place_cached(recorder, &mut index_length);
-        self.place_lists(recorder, order, &mut index_length)?;
+        self.place_lists(recorder, &mut index_length)?;
         self.arena.commit()?;
         self.arena.bases(&mut self.bases);
         self.index.ensure(
@@ -456,14 +441,7 @@ impl Executor {
             "the index lists of a batch",
         )?;
         self.make_lists()?;
-        match order {
-            Order::Buckets if self.has_ragged => self.write_indices::<true>(recorder.log())?,
-            Order::Buckets => self.write_all_indices(recorder)?,
-            Order::Groups if self.has_ragged => {
-                self.write_grouped_indices::<true>(recorder.log())?
-            }
-            Order::Groups => self.write_grouped_indices::<false>(recorder.log())?,
-        }
+        self.write_indices(recorder)?;
         all_inside(!self.write_cached_indices(recorder))?;
         if self.has_ragged {
             self.find_tables()?;
@@ -481,7 +459,7 @@ impl Executor {
         }
         match self.device {
             Some(_) => {
-                self.launch_on_device(order, index_length)?;
+                self.launch_on_device(index_length)?;
                 self.fetch_deciding(&generation.regions)?;
                 Ok(Instant::now())
             }

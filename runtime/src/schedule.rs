@@ -1,11 +1,11 @@
 //! Which calls of a flush make a launch, and in which order launches run.
 //!
 //! ```text
-//! the calls by bucket ──DepthScheduler──────────────► each bucket is a launch
-//!         ├──Units (calls that wait for the same)
-//!         │       ├─Agenda──────────┐
-//!         │       └─Lookahead───────┼───────────────► Groups: calls of several buckets together
-//!         └──CallGraph──Instances───┘
+//! the calls by bucket ──DepthScheduler──────────────────┐ each bucket is a launch
+//!         ├──Units (calls that wait for the same)       │
+//!         │       ├─Agenda──────────────────────────────┤
+//!         │       └─Lookahead───────────────────────────┼──► Groups: launches, and where each call is
+//!         └──CallGraph──Instances───────────────────────┘
 //! ```
 //!
 //! By depth nothing is searched: buckets are put in order, and that is all. The others look at calls and
@@ -105,25 +105,12 @@ pub struct Recorded<'a> {
     pub segments: &'a [usize],
 }
 
-/// What a scheduler decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Each bucket is a launch; they are in order now.
-    Buckets,
-    /// The launches are in the groups.
-    Groups,
-}
-
 /// A policy. Every order that it gives must put a call after all those that it reads, and after
 /// those of an earlier phase.
 pub trait Scheduler {
-    /// Reorders the buckets, which come in the order in which they were opened, or fills `groups`.
-    fn schedule(
-        &mut self,
-        recorded: Recorded<'_>,
-        buckets: &mut [Ready],
-        groups: &mut Groups,
-    ) -> Order;
+    /// Fills `groups` with launches of all calls. The buckets come in the order in which they were opened, and may be
+    /// given another one.
+    fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups);
 
     /// Whether it looks at the log when it schedules the next flush.
     fn reads_calls(&self) -> bool {
@@ -148,10 +135,10 @@ pub trait Scheduler {
 pub struct DepthScheduler;
 
 impl Scheduler for DepthScheduler {
-    fn schedule(&mut self, _: Recorded<'_>, buckets: &mut [Ready], _: &mut Groups) -> Order {
+    fn schedule(&mut self, _: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
         buckets
             .sort_unstable_by_key(|ready| (ready.phase, ready.depth, ready.kernel, ready.bucket));
-        Order::Buckets
+        groups.of_buckets(buckets);
     }
 
     fn reads_calls(&self) -> bool {
@@ -164,8 +151,8 @@ impl Scheduler for DepthScheduler {
 pub struct RecordedOrder;
 
 impl Scheduler for RecordedOrder {
-    fn schedule(&mut self, _: Recorded<'_>, _: &mut [Ready], _: &mut Groups) -> Order {
-        Order::Buckets
+    fn schedule(&mut self, _: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
+        groups.of_buckets(buckets);
     }
 }
 
@@ -182,17 +169,11 @@ struct Grouped<P> {
 }
 
 impl<P: Grouping> Scheduler for Grouped<P> {
-    fn schedule(
-        &mut self,
-        recorded: Recorded<'_>,
-        buckets: &mut [Ready],
-        groups: &mut Groups,
-    ) -> Order {
-        if !self.units.find(recorded, buckets) {
-            return DepthScheduler.schedule(recorded, buckets, groups);
+    fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
+        match self.units.find(recorded, buckets) {
+            true => self.policy.run(&self.units, buckets, groups),
+            false => DepthScheduler.schedule(recorded, buckets, groups),
         }
-        self.policy.run(&self.units, buckets, groups);
-        Order::Groups
     }
 }
 

@@ -15,102 +15,67 @@ use crate::program::log::Entries;
 use crate::recorder::Recorder;
 
 impl Executor {
-    /// Writes the index lists of buckets, where no kernel is ragged: from the log, and from recordings.
-    pub(super) fn write_all_indices(&mut self, recorder: &Recorder) -> Result<(), Error> {
-        let (log, mut at, mut inside) = (recorder.log(), 0, true);
+    /// Writes the index lists of all launches: from the log, and from recordings.
+    pub(super) fn write_indices(&mut self, recorder: &Recorder) -> Result<(), Error> {
+        let log = recorder.log();
+        if self.has_ragged {
+            // Then all calls are in the log.
+            return self.write_log::<true>(log);
+        }
+        let (mut at, mut inside) = (0, true);
         let mut replayed = recorder.replayed().peekable();
         while let Some(calls) = replayed.next() {
             if let Some(next) = replayed.peek() {
                 next.recording.fetch_columns();
             }
-            self.write_indices::<false>(&log[at..calls.place])?;
+            self.write_log::<false>(&log[at..calls.place])?;
             at = calls.place;
             inside &= self.write_replayed(&calls);
         }
-        self.write_indices::<false>(&log[at..])?;
+        self.write_log::<false>(&log[at..])?;
         all_inside(!inside)
     }
 
-    /// Turns the log into the index lists of buckets. Every row is checked against its row pool, so that
-    /// whatever compiled code recorded, no kernel reads outside of an arena.
-    pub(super) fn write_indices<const HAS_RAGGED: bool>(
-        &mut self,
-        log: &[u64],
-    ) -> Result<(), Error> {
-        let index = self.index.words_mut();
+    /// Turns the log into index lists, and notes the rows of calls whose buckets do not tell them. Every row is
+    /// checked against its row pool, so that whatever compiled code recorded, no kernel reads outside of an arena.
+    fn write_log<const HAS_RAGGED: bool>(&mut self, log: &[u64]) -> Result<(), Error> {
         let mut outside = false;
+        let mut writer = Writer {
+            rows: &mut self.rows,
+            arena: &self.arena,
+            lists: &self.lists,
+            ragged: &mut self.ragged,
+            index: self.index.words_mut(),
+            outside: &mut outside,
+        };
         let mut entries = Entries::of(log);
         while let Some(entry) =
             entries.next(|bucket| self.kernels.get(self.plans[bucket].kernel as usize))
         {
             let Some(kernel) = entry.kernel else {
-                outside |= !write_ghost(&mut self.rows, entry.bucket, entry.slots[0]);
+                *writer.outside |= !write_ghost(writer.rows, entry.bucket, entry.slots[0]);
                 continue;
             };
             let plan = &mut self.plans[entry.bucket];
-            let mut writer = Writer {
-                rows: &self.rows,
-                arena: &self.arena,
-                lists: &self.lists,
-                ragged: &mut self.ragged,
-                index,
-                outside: &mut outside,
-            };
-            let placed = &self.placed[plan.placed];
-            if HAS_RAGGED && placed.ragged.is_some() {
-                let spot = plan.take(kernel.form.rows(entry.slots));
-                writer.ragged_call(kernel, placed, spot, entry.slots);
-            } else {
-                plan.next += 1;
-                writer.call(kernel, placed, plan.next as usize - 1, entry.slots);
-            }
-        }
-        all_inside(outside)
-    }
-
-    /// Turns the log into the index lists of groups, and notes the rows of calls whose buckets do not tell
-    /// them.
-    pub(super) fn write_grouped_indices<const HAS_RAGGED: bool>(
-        &mut self,
-        log: &[u64],
-    ) -> Result<(), Error> {
-        let is_padded = self.is_padded();
-        let index = self.index.words_mut();
-        let mut outside = false;
-        let mut entries = Entries::of(log);
-        while let Some(entry) =
-            entries.next(|bucket| self.kernels.get(self.plans[bucket].kernel as usize))
-        {
-            let bucket = entry.bucket;
-            let Some(kernel) = entry.kernel else {
-                outside |= !write_ghost(&mut self.rows, bucket, entry.slots[0]);
-                continue;
-            };
-            let (plan, form) = (&mut self.plans[bucket], &kernel.form);
-            let Some(spot) = plan.take_in_group::<HAS_RAGGED>(&self.groups, form, &self.ragged)
-            else {
-                return all_inside(true);
-            };
-            let is_scattered = plan.is_apart() || (HAS_RAGGED && form.is_ragged && is_padded);
-            let placed = &self.placed[spot.launch];
-            let mut writer = Writer {
-                rows: &self.rows,
-                arena: &self.arena,
-                lists: &self.lists,
-                ragged: &mut self.ragged,
-                index,
-                outside: &mut outside,
-            };
-            match HAS_RAGGED && form.is_ragged {
-                true => writer.ragged_call(kernel, placed, spot, entry.slots),
-                false => writer.call(kernel, placed, spot.row, entry.slots),
-            }
-            if is_scattered {
-                let rows = form.rows(entry.slots) as u32;
-                for result in 0..kernel.results.len() {
-                    let first = self.result_rows[placed.result_start + result] + spot.row as u32;
-                    for row in 0..rows {
-                        self.rows.push(bucket, result, first + row);
+            match self.placed.get(plan.placed) {
+                Some(placed) if !HAS_RAGGED || placed.ragged.is_none() => {
+                    plan.next += 1;
+                    writer.call(kernel, placed, plan.next as usize - 1, entry.slots);
+                }
+                _ => {
+                    let (form, rows) = (&kernel.form, kernel.form.rows(entry.slots));
+                    let Some(spot) = plan.take(&self.groups, form, writer.ragged, rows) else {
+                        return all_inside(true);
+                    };
+                    let placed = &self.placed[spot.launch];
+                    match HAS_RAGGED && form.is_ragged {
+                        true => writer.ragged_call(kernel, placed, spot, entry.slots),
+                        false => writer.call(kernel, placed, spot.row, entry.slots),
+                    }
+                    if plan.is_apart() {
+                        let firsts = &self.result_rows[placed.result_start..];
+                        let firsts = &firsts[..kernel.results.len()];
+                        writer.note_rows(entry.bucket, firsts, spot.row as u32, rows as u32);
                     }
                 }
             }
@@ -121,7 +86,7 @@ impl Executor {
 
 /// Writes the index lists of launches.
 struct Writer<'a> {
-    rows: &'a BucketRows,
+    rows: &'a mut BucketRows,
     arena: &'a Arena,
     lists: &'a Lists,
     ragged: &'a mut RaggedLaunches,
@@ -210,6 +175,16 @@ impl Writer<'_> {
                         self.index[at] = self.row(*handle, *pool);
                     }
                 }
+            }
+        }
+    }
+
+    /// The next call of a bucket has rows from that one of its launch on, whose results begin at `firsts`.
+    #[inline]
+    fn note_rows(&mut self, bucket: usize, firsts: &[u32], begin: u32, rows: u32) {
+        for (result, first) in firsts.iter().enumerate() {
+            for row in first + begin..first + begin + rows {
+                self.rows.push(bucket, result, row);
             }
         }
     }

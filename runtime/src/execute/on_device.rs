@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::memory::arena::Region;
 use crate::report::profile::Span;
 use crate::report::stats::DeviceStats;
-use crate::schedule::Order;
 
 /// Rows of a value: as many from the one on that a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +115,7 @@ impl Executor {
         Some(runner.stats())
     }
 
-    pub(super) fn launch_on_device(
-        &mut self,
-        order: Order,
-        index_length: usize,
-    ) -> Result<(), Error> {
+    pub(super) fn launch_on_device(&mut self, index_length: usize) -> Result<(), Error> {
         let Some(runner) = &mut self.device else {
             return Ok(());
         };
@@ -131,28 +126,15 @@ impl Executor {
             &self.tables,
             self.index.words_mut(),
         );
-        // By depth a launch is a bucket, and those of equal depth need nothing of each other.
-        let is_by_bucket = order == Order::Buckets;
-        let place = |ready: usize| {
-            let bucket = &self.order[ready];
-            (bucket.phase, bucket.depth)
-        };
-        let mut level = 0;
         let mut launches = Vec::with_capacity(self.cached.placed.len() + self.placed.len());
-        launches.extend(
-            self.cached
-                .placed
-                .iter()
-                .map(|placed| placed.on_device(level)),
-        );
-        for (number, placed) in self.placed.iter().enumerate() {
-            let goes_on = number > 0 && is_by_bucket && place(number) == place(number - 1);
-            level += u32::from(!goes_on);
+        // Before the first wave.
+        launches.extend(self.cached.placed.iter().map(|placed| placed.on_device(0)));
+        for (placed, launch) in self.placed.iter().zip(&self.groups.launches) {
             // Of values without rows.
             if placed.rows == 0 {
                 continue;
             }
-            launches.push(placed.on_device(level));
+            launches.push(placed.on_device(launch.wave));
         }
         let lists = self.lists.operands.iter();
         let lists: Vec<(usize, usize)> = lists.map(|list| (list.offsets, list.rows)).collect();

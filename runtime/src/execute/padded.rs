@@ -9,7 +9,6 @@
 use super::Executor;
 use crate::error::Error;
 use crate::memory::arena::Region;
-use crate::schedule::Order;
 
 impl Executor {
     /// On a device storage is ragged whatever the settings say.
@@ -18,42 +17,31 @@ impl Executor {
         padded && self.has_ragged && self.device.is_none()
     }
 
-    /// Makes the launches groups, whose calls begin wherever they are told to, pads their calls, and
-    /// takes rows for all results.
-    pub(super) fn pad(
-        &mut self,
-        log: &[u64],
-        order: Order,
-        regions: &mut Vec<Region>,
-    ) -> Result<(), Error> {
-        if matches!(order, Order::Buckets) {
-            self.group_buckets();
+    /// Takes calls of ragged kernels apart, so that they begin wherever they are told to, pads them, and takes rows for all
+    /// results.
+    pub(super) fn pad(&mut self, log: &[u64], regions: &mut Vec<Region>) -> Result<(), Error> {
+        for (number, ready) in self.ready.iter().enumerate() {
+            if self.forms[ready.kernel as usize].is_ragged {
+                self.groups.take_apart(number, ready.calls);
+            }
         }
         self.measure_groups(log)?;
-        let kernels = self.groups.launches.iter().map(|(kernel, _)| *kernel);
-        let forms = kernels.map(|kernel| &self.forms[kernel as usize]);
+        let launches = self.groups.launches.iter();
+        let forms = launches.map(|launch| &self.forms[launch.kernel as usize]);
         let rule = self.tables.rule();
         self.ragged.pad(forms.map(|form| rule.padded(form)));
         self.next_rows.clear();
         self.next_rows.resize(self.arena.row_pools(), 0);
-        for (index, (kernel, calls)) in self.groups.launches.iter().enumerate() {
-            let rows = match self.forms[*kernel as usize].is_ragged {
-                true => self.ragged.group_rows(index, *calls),
-                false => u64::from(*calls),
+        for (index, launch) in self.groups.launches.iter().enumerate() {
+            let kernel = launch.kernel as usize;
+            let rows = match self.forms[kernel].is_ragged {
+                true => self.ragged.group_rows(index, launch.calls),
+                false => u64::from(launch.calls),
             };
-            for pool in &self.kernels[*kernel as usize].results {
+            for pool in &self.kernels[kernel].results {
                 self.next_rows[*pool] += rows;
             }
         }
         self.take_next_rows(regions)
-    }
-
-    /// Each bucket is a group, its calls in the order of recording.
-    fn group_buckets(&mut self) {
-        self.groups.clear();
-        for ready in &self.order {
-            let launch = self.groups.launch(ready.kernel);
-            self.groups.put_whole(launch, ready.calls);
-        }
     }
 }

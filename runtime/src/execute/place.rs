@@ -1,4 +1,4 @@
-//! Steps 1 and 2 of a flush: buckets or groups become launches, and results get rows.
+//! Step 2 of a flush: the scheduler's launches get rows for their results, and places for their index lists.
 
 use cohort_abi::manifest::{Operand, Unit};
 
@@ -11,10 +11,10 @@ use crate::memory::arena::Region;
 use crate::program::call_form::CallForm;
 use crate::program::log::Entries;
 use crate::recorder::Recorder;
+use crate::schedule::Ready;
 use crate::schedule::groups::{Groups, Share};
-use crate::schedule::{Order, Ready};
 
-/// In place of a launch: the calls of the bucket are in several.
+/// In place of a launch: each call of the bucket has a place of its own.
 const APART: usize = usize::MAX;
 
 /// Where the calls of a bucket go.
@@ -22,11 +22,11 @@ const APART: usize = usize::MAX;
 pub(super) struct BucketPlan {
     /// Behind the last: a bucket of ghosts.
     pub kernel: u32,
-    /// The launch, if all its calls are in one.
+    /// The launch, if the bucket is whole; a number beyond all launches if it is apart.
     pub placed: usize,
     /// The number of its next call in the launch; where they are apart, of that one's place.
     pub next: u32,
-    /// The rows of the calls before that, of a bucket that is a launch.
+    /// Of a ragged kernel that is not apart: the row of the launch at which that call begins.
     pub next_row: u32,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Spot {
 impl Executor {
     /// Lists the buckets of the flush.
     pub(super) fn collect(&mut self, recorder: &Recorder) {
-        self.order.clear();
+        self.ready.clear();
         self.ghosts.clear();
         let buckets = recorder.buckets();
         self.make_room(buckets.count());
@@ -63,7 +63,7 @@ impl Executor {
             if ready.kernel as usize == self.kernels.len() {
                 self.ghosts.push(ready);
             } else if ready.calls > 0 {
-                self.order.push(ready);
+                self.ready.push(ready);
             }
         }
         self.placed.clear();
@@ -75,10 +75,10 @@ impl Executor {
 
     /// Takes rows for all results, one region a row pool: as many as calls of the buckets make, however
     /// these are launched.
-    pub(super) fn take_rows(&mut self, regions: &mut Vec<Region>) -> Result<(), Error> {
+    fn take_rows(&mut self, regions: &mut Vec<Region>) -> Result<(), Error> {
         self.next_rows.clear();
         self.next_rows.resize(self.arena.row_pools(), 0);
-        for ready in &self.order {
+        for ready in &self.ready {
             for pool in &self.kernels[ready.kernel as usize].results {
                 self.next_rows[*pool] += u64::from(ready.rows);
             }
@@ -98,72 +98,71 @@ impl Executor {
         Ok(())
     }
 
-    /// Makes each bucket a launch; returns the length of the index.
-    pub(super) fn place_buckets(&mut self) -> usize {
-        let mut index_length = 0;
-        for index in 0..self.order.len() {
-            let ready = self.order[index];
-            let bucket = ready.bucket as usize;
-            let first_result = self.result_rows.len();
-            self.plans[bucket].placed = self.placed.len();
-            self.place(ready.kernel, ready.calls, ready.rows, &mut index_length);
-            for (result, row) in self.result_rows[first_result..].iter().enumerate() {
-                self.rows.set_first(bucket, result, *row);
+    /// Takes rows for all results, and gives each launch its place among them; returns the length of the index.
+    pub(super) fn place_groups(
+        &mut self,
+        log: &[u64],
+        regions: &mut Vec<Region>,
+    ) -> Result<usize, Error> {
+        let is_padded = self.is_padded();
+        // Elsewhere the rows of buckets say where calls begin.
+        let is_measured = is_padded || (self.has_ragged && self.is_some_ragged_apart());
+        if is_padded {
+            self.pad(log, regions)?;
+        } else {
+            if is_measured {
+                self.measure_groups(log)?;
             }
-        }
-        index_length
-    }
-
-    /// Takes the launches from the groups; returns the length of the index.
-    pub(super) fn place_groups(&mut self, log: &[u64]) -> Result<usize, Error> {
-        if self.has_ragged && !self.is_padded() {
-            self.measure_groups(log)?;
+            self.take_rows(regions)?;
         }
         let mut index_length = 0;
         for index in 0..self.groups.launches.len() {
-            let (kernel, calls) = self.groups.launches[index];
-            let rows = match self.forms[kernel as usize].is_ragged {
-                true => self.ragged.place_group(index, calls),
-                false => calls,
+            let launch = self.groups.launches[index];
+            let rows = match is_measured && self.forms[launch.kernel as usize].is_ragged {
+                true => self.ragged.place_group(index, launch.calls),
+                false => launch.rows,
             };
-            self.place(kernel, calls, rows, &mut index_length);
+            self.place(launch.kernel, launch.calls, rows, &mut index_length);
         }
-        self.begin_groups();
-        for (ready, share) in self.order.iter().zip(&self.groups.shares) {
-            let Share::Whole { launch, first } = *share else {
+        for (ready, share) in self.ready.iter().zip(&mut self.groups.shares) {
+            let plan = &mut self.plans[ready.bucket as usize];
+            let Share::Whole { launch, call, row } = share else {
+                plan.begin(share);
                 continue;
             };
-            let kernel = &self.kernels[ready.kernel as usize];
-            let row = match kernel.form.is_ragged {
-                // Padding may be between its calls.
-                true if self.is_padded() => continue,
-                true => self.ragged.start(launch, first),
-                false => first,
-            };
-            let results = self.placed[launch as usize].result_start;
-            for result in 0..kernel.results.len() {
-                let first_row = self.result_rows[results + result] + row;
-                (self.rows).set_first(ready.bucket as usize, result, first_row);
+            if is_measured && self.forms[ready.kernel as usize].is_ragged {
+                *row = self.ragged.start(*launch, *call);
             }
+            let results = self.placed[*launch as usize].result_start;
+            let results =
+                &self.result_rows[results..][..self.kernels[ready.kernel as usize].results.len()];
+            for (result, first) in results.iter().enumerate() {
+                (self.rows).set_first(ready.bucket as usize, result, first + *row);
+            }
+            plan.begin(share);
         }
         Ok(index_length)
     }
 
-    /// Makes the first call of each bucket the next one that [`BucketPlan::take_in_group`] gives.
-    pub(super) fn begin_groups(&mut self) {
-        for (ready, share) in self.order.iter().zip(&self.groups.shares) {
-            let plan = &mut self.plans[ready.bucket as usize];
-            (plan.placed, plan.next) = match *share {
-                Share::Whole { launch, first } => (launch as usize, first),
-                Share::Apart { start } => (APART, start),
-            };
+    /// Whether calls of some bucket of a ragged kernel are in several launches.
+    fn is_some_ragged_apart(&self) -> bool {
+        let mut buckets = self.ready.iter().zip(&self.groups.shares);
+        buckets.any(|(ready, share)| {
+            matches!(share, Share::Apart { .. }) && self.forms[ready.kernel as usize].is_ragged
+        })
+    }
+
+    /// Goes back to the first call of each bucket.
+    fn begin_groups(&mut self) {
+        for (ready, share) in self.ready.iter().zip(&self.groups.shares) {
+            self.plans[ready.bucket as usize].begin(share);
         }
     }
 
-    /// Finds how many rows each call of a group makes.
+    /// Finds how many rows each call of a ragged kernel makes.
     pub(super) fn measure_groups(&mut self, log: &[u64]) -> Result<(), Error> {
         let launches = self.groups.launches.iter();
-        self.ragged.begin_groups(launches.map(|(_, calls)| *calls));
+        (self.ragged).begin_groups(launches.map(|launch| launch.calls));
         self.begin_groups();
         let mut entries = Entries::of(log);
         while let Some(entry) =
@@ -173,7 +172,7 @@ impl Executor {
                 continue;
             };
             let plan = &mut self.plans[entry.bucket];
-            let Some((launch, call)) = plan.next_in_group(&self.groups) else {
+            let Some((launch, call)) = plan.take_place(&self.groups) else {
                 return all_inside(true);
             };
             if form.is_ragged {
@@ -218,7 +217,6 @@ impl Executor {
     pub(super) fn place_lists(
         &mut self,
         recorder: &Recorder,
-        order: Order,
         index_length: &mut usize,
     ) -> Result<(), Error> {
         if self.lists.operands.is_empty() {
@@ -226,25 +224,17 @@ impl Executor {
         }
         let (log, mut at) = (recorder.log(), 0);
         for calls in recorder.replayed() {
-            self.measure_lists(&log[at..calls.place], order)?;
+            self.measure_lists(&log[at..calls.place])?;
             at = calls.place;
             self.measure_replayed(&calls);
         }
-        self.measure_lists(&log[at..], order)?;
-        match order {
-            Order::Buckets => {
-                for ready in &self.order {
-                    let plan = &mut self.plans[ready.bucket as usize];
-                    (plan.next, plan.next_row) = (0, 0);
-                }
-            }
-            Order::Groups => self.begin_groups(),
-        }
+        self.measure_lists(&log[at..])?;
+        self.begin_groups();
         self.lists.place(index_length)
     }
 
     /// Notes the lengths of the lists of calls in the log.
-    fn measure_lists(&mut self, log: &[u64], order: Order) -> Result<(), Error> {
+    fn measure_lists(&mut self, log: &[u64]) -> Result<(), Error> {
         let mut entries = Entries::of(log);
         while let Some(entry) =
             entries.next(|bucket| self.kernels.get(self.plans[bucket].kernel as usize))
@@ -254,13 +244,8 @@ impl Executor {
             };
             let (plan, form) = (&mut self.plans[entry.bucket], &kernel.form);
             let rows = form.rows(entry.slots);
-            let spot = match order {
-                Order::Buckets => plan.take(rows),
-                Order::Groups => match plan.take_in_group::<true>(&self.groups, form, &self.ragged)
-                {
-                    Some(spot) => spot,
-                    None => return all_inside(true),
-                },
+            let Some(spot) = plan.take(&self.groups, form, &self.ragged, rows) else {
+                return all_inside(true);
             };
             let lists = kernel.operands.iter().zip(entry.slots);
             let lists = lists.filter(|(operand, _)| matches!(operand, Operand::Rows { .. }));
@@ -306,46 +291,47 @@ impl Executor {
 }
 
 impl BucketPlan {
-    /// The place of the bucket's next call, which makes `rows` rows.
-    #[inline]
-    pub fn take(&mut self, rows: u64) -> Spot {
-        let spot = Spot {
-            launch: self.placed,
-            call: self.next as usize,
-            row: self.next_row as usize,
+    /// The first call of the bucket is the next one that [`BucketPlan::take`] gives.
+    fn begin(&mut self, share: &Share) {
+        (self.placed, self.next, self.next_row) = match *share {
+            Share::Whole { launch, call, row } => (launch as usize, call, row),
+            Share::Apart { start } => (APART, start, 0),
         };
-        self.next += 1;
-        self.next_row += rows as u32;
-        spot
     }
-    /// Whether the bucket's calls are in several launches.
+
+    /// Whether each of the bucket's calls has a place of its own.
     pub fn is_apart(&self) -> bool {
         self.placed == APART
     }
 
-    /// The launch of the bucket's next call, where launches are groups, and its number in it.
+    /// The launch of the bucket's next call, and its number in it.
     #[inline]
-    fn next_in_group(&mut self, groups: &Groups) -> Option<(u32, u32)> {
+    fn take_place(&mut self, groups: &Groups) -> Option<(u32, u32)> {
         let next = self.next;
         self.next += 1;
-        match self.is_apart() {
-            true => groups.places.get(next as usize).copied(),
-            false => Some((self.placed as u32, next)),
+        match self.placed {
+            APART => groups.places.get(next as usize).copied(),
+            placed => Some((placed as u32, next)),
         }
     }
 
-    /// The place of the bucket's next call, where launches are groups.
+    /// The place of the bucket's next call, which makes `rows` rows.
     #[inline]
-    pub fn take_in_group<const HAS_RAGGED: bool>(
+    pub fn take(
         &mut self,
         groups: &Groups,
         form: &CallForm,
         ragged: &RaggedLaunches,
+        rows: u64,
     ) -> Option<Spot> {
-        let (launch, call) = self.next_in_group(groups)?;
-        let row = match HAS_RAGGED && form.is_ragged {
-            true => ragged.start(launch, call),
-            false => call,
+        let (launch, call) = self.take_place(groups)?;
+        let row = match (form.is_ragged, self.placed) {
+            (false, _) => call,
+            (true, APART) => ragged.start(launch, call),
+            (true, _) => {
+                self.next_row += rows as u32;
+                self.next_row - rows as u32
+            }
         };
         Some(Spot {
             launch: launch as usize,

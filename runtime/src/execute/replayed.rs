@@ -1,4 +1,4 @@
-//! Index lists of calls that are written from recordings ([`crate::recorder`]), where each bucket is a launch.
+//! Index lists of calls that are written from recordings ([`crate::recorder`]), where each bucket is whole in a launch.
 //!
 //! The calls of an instance in a launch lie behind each other, and a recording has what they read operand by operand. So
 //! each list gets what these calls have there in one loop, which adds to an offset the row that it is relative to.
@@ -114,10 +114,9 @@ impl Executor {
             for (base, calls) in own.iter().zip(run.calls).filter(|(_, calls)| **calls > 0) {
                 let base = Handle(*base);
                 let plan = &mut self.plans[base.bucket() as usize];
-                plan.next += calls;
                 let placed = &self.placed[plan.placed];
-                self.targets
-                    .push(Target::of(placed, base.position(), *calls));
+                self.targets.push(Target::of(placed, plan.next, *calls));
+                plan.next += calls;
             }
             for operand in &kernel.operands {
                 let (mut words, behind) = columns.split_at(run.all_calls as usize);
@@ -200,11 +199,12 @@ impl Executor {
                 let mut lengths = lengths;
                 for (base, calls) in own.iter().zip(run.calls).filter(|(_, calls)| **calls > 0) {
                     let base = Handle(*base);
-                    let placed = &self.placed[self.plans[base.bucket() as usize].placed];
+                    let plan = &self.plans[base.bucket() as usize];
+                    let placed = &self.placed[plan.placed];
                     let (own, behind) = lengths.split_at(*calls as usize);
                     lengths = behind;
                     let list = placed.list_start + number;
-                    (self.lists).set_lengths(list, base.position() as usize, own);
+                    (self.lists).set_lengths(list, plan.next as usize, own);
                 }
                 number += 1;
             }
@@ -215,10 +215,8 @@ impl Executor {
 
     /// Calls of the log are behind those of a run.
     fn count_calls(&mut self, bases: &[u64], run: Run<'_>) {
-        for (base, (calls, rows)) in bases.iter().zip(run.calls.iter().zip(run.rows)) {
-            let plan = &mut self.plans[Handle(*base).bucket() as usize];
-            plan.next += calls;
-            plan.next_row += rows;
+        for (base, calls) in bases.iter().zip(run.calls) {
+            self.plans[Handle(*base).bucket() as usize].next += calls;
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::chooser::{Arm, Chooser, Taken};
 use super::groups::Groups;
 use super::lookahead::Lookahead;
-use super::{DepthScheduler, Grouped, Order, Ready, Recorded, Scheduler};
+use super::{DepthScheduler, Grouped, Ready, Recorded, Scheduler};
 use crate::report::stats::{MeasuredOrder, SchedulerStats};
 
 /// A scheduler that chooses between two by measuring them.
@@ -24,29 +24,19 @@ pub struct Auto {
 }
 
 impl Scheduler for Auto {
-    fn schedule(
-        &mut self,
-        recorded: Recorded<'_>,
-        buckets: &mut [Ready],
-        groups: &mut Groups,
-    ) -> Order {
+    fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
         let arm = self.chooser.next();
-        let by_depth = buckets.len() as u64;
-        let order = match arm {
+        match arm {
             Arm::Depth => DepthScheduler.schedule(recorded, buckets, groups),
             Arm::Lookahead => self.lookahead.schedule(recorded, buckets, groups),
-        };
+        }
         self.arm = Some(arm);
         self.flush = Taken {
             rows: buckets.iter().map(|ready| u64::from(ready.rows)).sum(),
-            launches: match order {
-                Order::Buckets => by_depth,
-                Order::Groups => groups.launches.len() as u64,
-            },
-            by_depth,
+            launches: groups.launches.len() as u64,
+            by_depth: buckets.len() as u64,
             seconds: 0.0,
         };
-        order
     }
 
     fn reads_calls(&self) -> bool {

@@ -141,7 +141,7 @@ impl Frontier {
             let mut all = std::iter::successors(Some(bucket.last), before);
             let launch = of(bucket.last);
             if all.all(|unit| of(unit) == launch) {
-                groups.put_whole(launch, ready.calls);
+                groups.put_whole(launch, ready);
             } else {
                 let first = bucket.first_call as usize;
                 let calls = &units.unit_of[first..first + ready.calls as usize];

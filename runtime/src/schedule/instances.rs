@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 
 use super::graph::CallGraph;
 use super::groups::{Groups, Share};
-use super::{Order, Ready, Recorded, Scheduler};
+use super::{Ready, Recorded, Scheduler};
 
 /// The instances of a flush.
 #[derive(Debug, Default)]
@@ -25,12 +25,7 @@ pub struct Instances {
 
 impl Scheduler for Instances {
     /// Calls must read only those of their own instance.
-    fn schedule(
-        &mut self,
-        recorded: Recorded<'_>,
-        buckets: &mut [Ready],
-        groups: &mut Groups,
-    ) -> Order {
+    fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
         self.graph.build(recorded, buckets);
         groups.clear();
         let mut start = 0;
@@ -40,7 +35,6 @@ impl Scheduler for Instances {
         }
         groups.places.resize(start as usize, (0, 0));
         self.run(groups);
-        Order::Groups
     }
 }
 
@@ -93,8 +87,9 @@ impl Instances {
                 while *next < first.len() && phase_of(first.start + *next) <= phase {
                     let kind = graph.kind[first.start + *next];
                     let kernel = graph.kinds[kind as usize].kernel;
-                    let launch = groups.launches.len() as u32;
-                    groups.launches.push((kernel, group.len() as u32));
+                    let launch = groups.launch(kernel);
+                    let of = &mut groups.launches[launch as usize];
+                    (of.calls, of.rows) = (group.len() as u32, group.len() as u32);
                     for (instance, number) in group.iter().zip(0..) {
                         let call = bounds(*instance).start + *next;
                         groups.places[graph.places[call] as usize] = (launch, number);

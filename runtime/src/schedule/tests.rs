@@ -94,19 +94,11 @@ impl Log {
             segments: &self.segments,
         };
         let mut groups = Groups::default();
-        let order = policy
-            .scheduler()
-            .schedule(recorded, &mut buckets, &mut groups);
-        if order == Order::Buckets {
-            return buckets
-                .iter()
-                .map(|r| (r.kernel, vec![0; r.calls as usize]))
-                .collect();
-        }
+        (policy.scheduler()).schedule(recorded, &mut buckets, &mut groups);
         let mut launches: Vec<(u32, Vec<usize>)> = groups
             .launches
             .iter()
-            .map(|(kernel, calls)| (*kernel, vec![usize::MAX; *calls as usize]))
+            .map(|launch| (launch.kernel, vec![usize::MAX; launch.calls as usize]))
             .collect();
         let places = self.places(&buckets, &groups);
         for (call, (launch, row)) in places.iter().enumerate() {
@@ -116,9 +108,10 @@ impl Log {
                 (self.calls[call].0, usize::MAX)
             );
             calls[*row as usize] = call;
+            let wave_of = |launch: u32| groups.launches[launch as usize].wave;
             for input in &self.calls[call].2 {
                 assert!(
-                    places[*input].0 < *launch,
+                    places[*input].0 < *launch && wave_of(places[*input].0) < wave_of(*launch),
                     "{policy:?}: {call} before {input}"
                 );
             }
@@ -144,7 +137,7 @@ impl Log {
                 continue;
             };
             places.push(match groups.shares[index] {
-                Share::Whole { launch, first } => (launch, first + seen[index]),
+                Share::Whole { launch, call, .. } => (launch, call + seen[index]),
                 Share::Apart { start } => groups.places[(start + seen[index]) as usize],
             });
             seen[index] += 1;
@@ -182,7 +175,12 @@ fn random(seed: u64) -> Log {
 fn every_policy_computes_every_call_after_what_it_reads() {
     for seed in 0..300 {
         let log = random(seed);
-        for policy in [Policy::Agenda, Policy::Lookahead, Policy::Instances] {
+        for policy in [
+            Policy::Depth,
+            Policy::Agenda,
+            Policy::Lookahead,
+            Policy::Instances,
+        ] {
             log.schedule(policy);
         }
     }
@@ -210,8 +208,11 @@ fn phase_comes_before_depth_before_kernel() {
         ghosts: &[],
         segments: &[],
     };
-    DepthScheduler.schedule(recorded, &mut buckets, &mut Groups::default());
+    let mut groups = Groups::default();
+    DepthScheduler.schedule(recorded, &mut buckets, &mut groups);
     assert_eq!(buckets.map(|ready| ready.bucket), [6, 5, 4, 3]);
+    let waves: Vec<u32> = groups.launches.iter().map(|launch| launch.wave).collect();
+    assert_eq!(waves, [1, 1, 2, 3]);
 }
 
 /// Chains of different lengths, each ended by one call of another kernel.
@@ -376,7 +377,37 @@ fn where_no_launch_can_be_saved_buckets_are_launches() {
     for policy in [Policy::Agenda, Policy::Lookahead] {
         let mut buckets = log.buckets.clone();
         let mut groups = Groups::default();
-        let order = (policy.scheduler()).schedule(recorded, &mut buckets, &mut groups);
-        assert_eq!(order, Order::Buckets, "{policy:?}");
+        (policy.scheduler()).schedule(recorded, &mut buckets, &mut groups);
+        let mut by_depth = Groups::default();
+        DepthScheduler.schedule(recorded, &mut log.buckets.clone(), &mut by_depth);
+        assert_eq!(groups, by_depth, "{policy:?}");
     }
+}
+
+/// A bucket that is taken apart keeps its calls where they are.
+#[test]
+fn a_bucket_begins_where_those_before_it_in_the_launch_end() {
+    let ready = |calls, rows| Ready {
+        bucket: 1,
+        kernel: 0,
+        phase: 0,
+        depth: 1,
+        calls,
+        rows,
+    };
+    let mut groups = Groups::default();
+    let launch = groups.launch(0);
+    groups.put_whole(launch, &ready(2, 7));
+    groups.put_whole(launch, &ready(3, 4));
+    groups.put_apart([launch, launch].into_iter());
+    let whole = |call, row| Share::Whole { launch, call, row };
+    assert_eq!(groups.shares[..2], [whole(0, 0), whole(2, 7)]);
+    groups.take_apart(1, 3);
+    groups.take_apart(2, 2);
+    assert_eq!(
+        groups.shares[1..],
+        [Share::Apart { start: 2 }, Share::Apart { start: 0 }]
+    );
+    assert_eq!(groups.places, [(0, 5), (0, 6), (0, 2), (0, 3), (0, 4)]);
+    assert_eq!((groups.launches[0].calls, groups.launches[0].rows), (7, 13));
 }
